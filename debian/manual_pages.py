@@ -30,7 +30,7 @@ def main(directory: Path) -> None:
 
 
 def edge_1() -> Iterator[str]:
-    """The command with all its subcommands."""
+    """Yield the page of the command with all its subcommands."""
     yield from heading("edge", 1, summary(edge))
     yield from [".SH SYNOPSIS", r"\fBedge\fR \fICOMMAND\fR [\fIARGUMENTS\fR]"]
     yield from [".SH COMMANDS", *commands(edge, None, "edge")]
@@ -39,7 +39,7 @@ def edge_1() -> Iterator[str]:
 
 
 def microdcs_edge_8() -> Iterator[str]:
-    """The service: the command `run`, and what surrounds it on an installed gateway."""
+    """Yield the page of the service: the command `run` and its files on an installed gateway."""
     context = click.Context(edge, info_name="microdcs-edge")
     run = command_of(edge, context, "run")
     yield from heading("microdcs-edge", 8, "gateway service: " + summary(run))
@@ -48,13 +48,13 @@ def microdcs_edge_8() -> Iterator[str]:
     yield from [".SH DESCRIPTION", *paragraphs(summary(edge) + ".\n\n" + (run.help or "")), ".SH OPTIONS"]
     yield from options(run, click.Context(run, parent=context, info_name="run"))
     yield ".SH FILES"
-    for path, said in FILES.items():
-        yield from [".TP", rf"\fI{escaped(path)}\fR", inline(said)]
+    for path, description in FILES.items():
+        yield from [".TP", rf"\fI{escaped(path)}\fR", inline(description)]
     yield from see_also("edge(1)", "edge.toml(5)", "journalctl(1)")
 
 
 FILES = {
-    "/etc/microdcs-edge/edge.toml": "Settings; conf.d/*.toml beside it go over them.",
+    "/etc/microdcs-edge/edge.toml": "Settings; conf.d/*.toml next to it override them.",
     "/etc/microdcs-edge/passwords/": "Files of passwords for root to read; `mqtt` is the credential `password_mqtt`.",
     "/etc/microdcs-edge/opcua-users": "Users of the OPC UA server; `edge opcua password` writes them.",
     "/etc/microdcs-edge/opcua-trusted/": "Certificates of OPC UA clients we trust; `edge opcua trust` adds one.",
@@ -65,12 +65,12 @@ FILES = {
 
 
 def edge_toml_5() -> Iterator[str]:
-    """Every section and key."""
+    """Yield the page of every section and key."""
     yield from heading("edge.toml", 5, "settings of microdcs-edge")
     yield from [".SH DESCRIPTION", *paragraphs(inspect.getdoc(load) or "")]
     for cls in sections():
-        title, _, said = (inspect.getdoc(cls) or "").partition(": ")
-        yield from [f".SH {escaped(title.strip('`'))}", inline(said[:1].upper() + said[1:])]
+        title, _, description = (inspect.getdoc(cls) or "").partition(": ")
+        yield from [f".SH {escaped(title.strip('`'))}", inline(description[:1].upper() + description[1:])]
         hints = get_type_hints(cls, include_extras=True)
         for field in msgspec.structs.fields(cls):
             given = {} if field.default is msgspec.NODEFAULT else field.default
@@ -82,7 +82,7 @@ def edge_toml_5() -> Iterator[str]:
 
 
 def sections() -> Iterator[type[msgspec.Struct]]:
-    """Name every section in its order, that of a piece of equipment once for each kind."""
+    """Yield every section in its order, the one of equipment once for each kind."""
     for name, cls in SECTIONS.items():
         if name == "southbound":
             yield from map(pkgutil.resolve_name, EQUIPMENT_SETTINGS.values())
@@ -90,24 +90,24 @@ def sections() -> Iterator[type[msgspec.Struct]]:
             yield cls
 
 
-def heading(name: str, section: int, said: str) -> list[str]:
-    """The title line and the NAME of a page."""
+def heading(name: str, section: int, description: str) -> list[str]:
+    """Return the title line and the NAME of a page."""
     title = f'.TH {name.upper()} {section} "" "microdcs-edge {__version__}"'
-    return [title, ".SH NAME", rf"{escaped(name)} \- {escaped(said[:1].lower() + said[1:])}"]
+    return [title, ".SH NAME", rf"{escaped(name)} \- {escaped(description[:1].lower() + description[1:])}"]
 
 
 def see_also(*pages: str) -> list[str]:
-    """Other pages, such as `edge(1)`."""
+    """Return links to other pages, such as `edge(1)`."""
     return [".SH SEE ALSO", ", ".join(re.sub(r"^(.*)(\(\d\))$", r"\\fB\1\\fR\2", page) for page in pages)]
 
 
 def summary(command: click.Command) -> str:
-    """The first sentence of a command's help, without its full stop."""
+    """Return the first sentence of a command's help, without its full stop."""
     return (command.help or "").split("\n\n")[0].replace("\n", " ").rstrip(".")
 
 
 def commands(group: click.Group, parent: click.Context | None, name: str) -> Iterator[str]:
-    """Every command below a group, in the order in which the group lists them."""
+    """Yield every command below a group, in the order in which the group lists them."""
     context = click.Context(group, parent=parent, info_name=name)
     for each in group.list_commands(context):
         command = command_of(group, context, each)
@@ -124,7 +124,7 @@ def commands(group: click.Group, parent: click.Context | None, name: str) -> Ite
 
 
 def command_of(group: click.Group, context: click.Context, name: str) -> click.Command:
-    """A command that the group lists."""
+    """Return a command that the group lists."""
     command = group.get_command(context, name)
     if command is None:
         raise LookupError(f"{context.command_path} lists {name}, which is not there")
@@ -132,14 +132,14 @@ def command_of(group: click.Group, context: click.Context, name: str) -> click.C
 
 
 def options(command: click.Command, context: click.Context) -> Iterator[str]:
-    """What a command can be given."""
+    """Yield the options and arguments of a command."""
     for parameter in command.params:
         if record := parameter.get_help_record(context):
             yield from [".TP", rf"\fB{escaped(record[0])}\fR", inline(record[1])]
 
 
 def paragraphs(text: str) -> Iterator[str]:
-    """Text for people: paragraphs stay paragraphs; lines that are set apart stay as they are."""
+    """Yield text for people: paragraphs stay paragraphs; preformatted lines stay as they are."""
     for number, block in enumerate(inspect.cleandoc(text).split("\n\n")):
         if number:
             yield ".PP"
@@ -150,12 +150,12 @@ def paragraphs(text: str) -> Iterator[str]:
 
 
 def inline(text: str) -> str:
-    """One paragraph; what stands between backticks is set in bold."""
+    """Return one paragraph; text between backticks is bold."""
     return re.sub(r"`([^`]*)`", r"\\fB\1\\fR", escaped(text))
 
 
 def escaped(text: str) -> str:
-    """Text that troff takes as it is."""
+    """Return text with the characters of troff escaped."""
     plain = text.replace("\\", r"\e").replace("-", r"\-")
     return rf"\&{plain}" if plain.startswith((".", "'")) else plain
 

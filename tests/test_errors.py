@@ -6,7 +6,7 @@ from edge.errors import Defect, EdgeError, Refused, SettingsError, Unavailable
 
 
 @pytest.mark.parametrize("kind", [Unavailable, Defect])
-def test_an_error_says_what_is_wrong_and_what_to_do(kind: type[EdgeError]) -> None:
+def test_an_error_states_what_is_wrong_and_what_to_do(kind: type[EdgeError]) -> None:
     error = kind("the store is gone", "Start it.")
     assert (str(error), error.message, error.advice) == ("the store is gone", "the store is gone", "Start it.")
 
@@ -16,7 +16,7 @@ def test_a_refusal_has_the_kind_of_the_answer() -> None:
     assert (refusal.kind, refusal.message, refusal.advice) == ("unreadable", "no JSON", "Send JSON.")
 
 
-def test_faults_of_the_settings_are_told_together() -> None:
+def test_faults_of_the_settings_are_reported_together() -> None:
     error = SettingsError(["redis.url: no URL", "mqtt.url: no URL"], "Correct them.")
     assert error.problems == ("redis.url: no URL", "mqtt.url: no URL")
     assert str(error) == "redis.url: no URL\nmqtt.url: no URL"

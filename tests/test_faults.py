@@ -31,6 +31,6 @@ def test_other_points_and_no_arming_let_it_pass() -> None:
     assert passes("", "SENT") == (5, 0)
 
 
-def test_an_unknown_point_is_told() -> None:
+def test_an_unknown_point_is_reported() -> None:
     with pytest.raises(ValueError, match="lunch"):
         fault_point_of("lunch:1")

@@ -61,7 +61,7 @@ def test_what_a_power_cut_left_half_written_is_not_in_the_way(tmp_path: Path) ->
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_nobody_has_us_write_through_a_link_laid_in_our_way(tmp_path: Path) -> None:
+def test_no_write_follows_a_symbolic_link(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
     (tmp_path / ".file.partial").symlink_to(victim)
@@ -71,7 +71,7 @@ def test_nobody_has_us_write_through_a_link_laid_in_our_way(tmp_path: Path) -> N
 
 @pytest.mark.usefixtures("narrow_umask")
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
-def test_a_file_is_open_to_whom_it_is_for_whatever_the_umask(tmp_path: Path, mode: int) -> None:
+def test_file_permissions_do_not_depend_on_the_umask(tmp_path: Path, mode: int) -> None:
     write_atomically(tmp_path / "file", b"new", mode)
     assert mode_of(tmp_path / "file") == mode
 
@@ -85,14 +85,14 @@ def test_a_directory_is_made_once(tmp_path: Path) -> None:
     assert (made / "file").exists()
 
 
-def test_a_file_where_a_directory_belongs_is_told(tmp_path: Path) -> None:
+def test_a_file_where_a_directory_belongs_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(FileExistsError):
         make_directory(tmp_path / "file", 0o755)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give something away")
-def test_what_root_makes_belongs_to_whom_the_folder_does(tmp_path: Path) -> None:
+def test_files_made_by_root_belong_to_the_owner_of_the_folder(tmp_path: Path) -> None:
     os.chown(tmp_path, 4840, 4841)
     make_directory(tmp_path / "made", 0o755)
     write_atomically(tmp_path / "made" / "file", b"", 0o644)

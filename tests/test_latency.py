@@ -10,7 +10,7 @@ BOUNDS = (0.001, 0.01, 0.1)
 
 
 @given(st.lists(st.floats(0, 1) | st.sampled_from(BOUNDS)))
-def test_each_bound_tells_how_many_took_no_longer(durations: list[float]) -> None:
+def test_each_bound_reports_how_many_took_no_longer(durations: list[float]) -> None:
     latency = Latency(BOUNDS)
     for each in durations:
         latency.record(each)

@@ -19,8 +19,8 @@ class ScopeGauges:
     """What there is of a scope. Instants are milliseconds since the epoch, None when nothing waits.
 
     `open_jobs` are those that have not ended, by their state; `ended_jobs` those that have and are still kept. `work`
-    is what no instance has acknowledged, the oldest since `work_since`; `unpublished_since` is the time of the oldest change
-    that was not published to the MES.
+    is what no instance has acknowledged, the oldest since `work_since`; `unpublished_since` is the time of the oldest
+    change that was not published to the MES.
     """
 
     open_jobs: Mapping[JobState, int]

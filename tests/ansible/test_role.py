@@ -116,7 +116,7 @@ async def play(machine: Machine, *options: str, **variables: object) -> dict[str
     return {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", printed.rpartition("PLAY RECAP")[2])}
 
 
-async def test_a_check_of_a_fresh_machine_tells_and_does_nothing(machine: Machine) -> None:
+async def test_a_check_of_a_fresh_machine_reports_and_does_nothing(machine: Machine) -> None:
     before = await machine.run("find /etc -newer /etc/hostname | sort")
     status, _ = await machine.call("python3 -c 'import apt'")
     assert status != 0

@@ -41,7 +41,7 @@ def health_of(
     return Health(store, active_runs, watch, certificates, lambda: clock, check_interval_s=0.01)
 
 
-async def test_a_gateway_that_is_well_says_what_it_does(store: Store) -> None:
+async def test_a_gateway_that_is_well_states_what_it_does(store: Store) -> None:
     plant = Plant(store, {TIGHTEN: FakeEquipment()}, now_ms)
     active_runs = ActiveRuns(plant.runs, (SCOPE,))
     looking = Health(store, active_runs, EquipmentWatch(store, active_runs, now_ms), clock=lambda: Clock.SYNCHRONISED)
@@ -119,7 +119,7 @@ async def test_a_task_that_hangs_is_named(store: Store) -> None:
     task.cancel()
 
 
-async def test_a_store_that_is_away_or_fills_up_is_told(tmp_path: Path) -> None:
+async def test_a_store_that_is_away_or_fills_up_is_reported(tmp_path: Path) -> None:
     async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
         looking = health_of(store)
         used = int((await store.execute("INFO", "memory"))["used_memory"])
@@ -132,7 +132,7 @@ async def test_a_store_that_is_away_or_fills_up_is_told(tmp_path: Path) -> None:
         assert (await looking.check()).startswith("Redis does not answer: ")
 
 
-async def test_a_store_that_cannot_write_to_its_disk_is_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_store_that_cannot_write_to_its_disk_is_reported(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     async def refuses(_: Store) -> bool:
         return False
 
@@ -140,7 +140,7 @@ async def test_a_store_that_cannot_write_to_its_disk_is_told(store: Store, monke
     assert (await health_of(store).check()).startswith("Redis cannot write to its disk: is it full?; 0 jobs")
 
 
-async def test_a_certificate_that_has_expired_is_told_each_time_and_logged_once(store: Store) -> None:
+async def test_an_expired_certificate_is_reported_each_time_and_logged_once(store: Store) -> None:
     found = [failing("certificate mqtt.ca_file", "ca.pem has expired", "renew it"), ok("certificate rpc.ca_file", "")]
     looking = health_of(store, certificates=lambda: found)
     with structlog.testing.capture_logs() as reported:
@@ -163,7 +163,7 @@ async def test_certificates_are_not_read_at_every_look(store: Store) -> None:
     assert len(examined) == 1
 
 
-async def test_certificates_that_cannot_be_read_are_told(store: Store) -> None:
+async def test_certificates_that_cannot_be_read_are_reported(store: Store) -> None:
     def unreadable() -> list[HealthFinding]:
         raise SettingsError(["opcua.pki: the key is open to others"])
 
@@ -171,7 +171,7 @@ async def test_certificates_that_cannot_be_read_are_told(store: Store) -> None:
     assert (await looking.check()).startswith("opcua.pki: the key is open to others; 0 jobs")
 
 
-async def test_a_clock_that_nobody_keeps_is_told(store: Store) -> None:
+async def test_an_unsynchronised_clock_is_reported(store: Store) -> None:
     assert (await health_of(store, clock=Clock.UNSYNCHRONISED).check()).endswith("; clock not synchronised")
 
 

@@ -51,14 +51,14 @@ def test_records_of_ours_and_of_libraries_are_json_lines_of_one_form(
     assert of_library.keys() == record.keys() - {"job", "count", "odd"}
 
 
-def test_libraries_tell_their_troubles_only(capsys: pytest.CaptureFixture[str]) -> None:
+def test_libraries_report_their_troubles_only(capsys: pytest.CaptureFixture[str]) -> None:
     set_up(LoggingSettings(level="debug", format="json"))
     logging.getLogger("asyncua").info("daily business")
     assert last_line(capsys) == ""
 
 
 @pytest.mark.parametrize(("level", "reported"), [("warning", False), ("info", True), ("debug", True)])
-def test_the_level_bounds_what_we_tell(
+def test_the_level_bounds_what_we_report(
     ours: structlog.stdlib.BoundLogger, capsys: pytest.CaptureFixture[str], level: str, *, reported: bool
 ) -> None:
     set_up(LoggingSettings(level=level, format="json"))  # type: ignore[arg-type]
@@ -77,9 +77,7 @@ def test_an_exception_has_its_traceback_in_the_same_line(
     assert "ZeroDivisionError" in json.loads(last_line(capsys))["exception"]
 
 
-def test_lines_for_people_say_it_in_words(
-    ours: structlog.stdlib.BoundLogger, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lines_for_people_are_words(ours: structlog.stdlib.BoundLogger, capsys: pytest.CaptureFixture[str]) -> None:
     set_up(LoggingSettings(format="console"))
     ours.info("job started", job="J1")
     line = last_line(capsys)

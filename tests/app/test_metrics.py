@@ -76,7 +76,7 @@ def tool() -> FakeEquipment:
     return FakeEquipment("wrench")
 
 
-async def test_a_gateway_at_work_tells_jobs_steps_commands_and_equipment(
+async def test_a_gateway_at_work_reports_jobs_steps_commands_and_equipment(
     store: Store, tool: FakeEquipment, wait_until: WaitUntil
 ) -> None:
     sources, plant = await sources_of(store, tool)
@@ -130,7 +130,7 @@ async def test_a_gateway_at_work_tells_jobs_steps_commands_and_equipment(
     assert found["process_resident_memory_bytes"] > 0
 
 
-async def test_equipment_that_says_nothing_of_itself_is_neither_there_nor_away(
+async def test_equipment_that_states_nothing_of_itself_is_neither_there_nor_away(
     store: Store, wait_until: WaitUntil
 ) -> None:
     class Silent(FakeEquipment):
@@ -142,7 +142,7 @@ async def test_equipment_that_says_nothing_of_itself_is_neither_there_nor_away(
     assert not {name for name in found if name.startswith(("equipment_connected", "equipment_last_seen"))}
 
 
-async def test_a_store_that_fills_up_is_told(tmp_path: Path, tool: FakeEquipment) -> None:
+async def test_a_store_that_fills_up_is_reported(tmp_path: Path, tool: FakeEquipment) -> None:
     async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
         sources, _ = await sources_of(store, tool)
         used = int((await store.execute("INFO", "memory"))["used_memory"])
@@ -152,7 +152,7 @@ async def test_a_store_that_fills_up_is_told(tmp_path: Path, tool: FakeEquipment
         assert (found["store_nearly_full"], found["store_memory_limit_bytes"]) == (1, used + used // 20)
 
 
-async def test_without_its_store_a_gateway_tells_what_it_knows(tmp_path: Path, tool: FakeEquipment) -> None:
+async def test_without_its_store_a_gateway_reports_what_it_knows(tmp_path: Path, tool: FakeEquipment) -> None:
     async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
         sources, _ = await sources_of(store, tool)
         await server.kill()
@@ -162,7 +162,7 @@ async def test_without_its_store_a_gateway_tells_what_it_knows(tmp_path: Path, t
     assert "dead_letters" not in found
 
 
-async def test_what_was_given_up_waits_or_is_not_connected_is_told(
+async def test_what_was_given_up_waits_or_is_not_connected_is_reported(
     store: Store, mqtt: MqttSettings, unique: str, tool: FakeEquipment
 ) -> None:
     sources, plant = await sources_of(store, tool)
@@ -177,7 +177,7 @@ async def test_what_was_given_up_waits_or_is_not_connected_is_told(
     assert "opcua_sessions" not in found
 
 
-async def test_the_page_tells_every_metric_with_its_labels(
+async def test_the_page_reports_every_metric_with_its_labels(
     store: Store, mqtt: MqttSettings, unique: str, tool: FakeEquipment, wait_until: WaitUntil
 ) -> None:
     sources, plant = await sources_of(store, tool)

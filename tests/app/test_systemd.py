@@ -54,7 +54,7 @@ def test_notify_socket_that_cannot_be_written_is_logged_once(monkeypatch: pytest
     assert str(tmp_path / "nowhere") in logs[0]["reason"]
 
 
-async def test_ready_is_told_once_opc_ua_listens_and_calls_are_taken(
+async def test_ready_is_reported_once_opc_ua_listens_and_calls_are_taken(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
 ) -> None:
     file = written(settings_of(redis, mqtt, unique, opcua_in(tmp_path)), tmp_path)
@@ -80,7 +80,7 @@ async def test_ready_is_told_once_opc_ua_listens_and_calls_are_taken(
     assert systemd.reported[0].startswith("READY=1")
 
 
-async def test_a_gateway_that_cannot_start_says_why_and_is_never_ready(
+async def test_a_gateway_that_cannot_start_reports_why_and_is_never_ready(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
 ) -> None:
     file = written(settings_of(redis, mqtt, unique, opcua_in(tmp_path)), tmp_path)
@@ -130,14 +130,14 @@ async def test_the_watchdog_is_not_fed_while_a_critical_task_hangs(monkeypatch: 
     feeding.cancel()
 
 
-async def test_outside_systemd_nobody_is_told_and_nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_systemd_no_notification_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC"):
         monkeypatch.delenv(name, raising=False)
     notifier()("READY=1")
     await feed_watchdog(lambda message: pytest.fail(f"told {message}"), list)
 
 
-async def test_systemd_hears_what_it_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_systemd_receives_each_notification(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     async with listening(tmp_path) as systemd:
         monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
         notifier()("READY=1\nSTATUS=well")

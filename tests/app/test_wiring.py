@@ -18,7 +18,7 @@ from tests.app.running import NO_OPCUA, opcua_in, settings_of
 from tests.conftest import WaitUntil
 
 
-async def test_it_says_what_it_serves_and_leaves_nothing_open(
+async def test_it_states_what_it_serves_and_leaves_nothing_open(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
 ) -> None:
     before = asyncio.all_tasks()
@@ -131,7 +131,7 @@ async def test_gateway_serves_without_the_broker_of_one_tool(
             assert summary.startswith("serving, degraded: broker unavailable: wrench; scopes station-1;")
 
 
-async def test_equipment_without_a_broker_is_told(redis: RedisSettings) -> None:
+async def test_equipment_without_a_broker_is_reported(redis: RedisSettings) -> None:
     southbound = {"wrench": MqttEquipmentSettings(type_ids=("a.v1",))}
     settings = Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA, southbound=southbound)
     with pytest.raises(SettingsError, match=r"southbound\.wrench: has no broker"):

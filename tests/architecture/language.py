@@ -70,7 +70,7 @@ def _python(path: Path) -> Iterator[str]:
     tree = syntax(path)
     is_test = path.parts[0] == "tests"
     for node in ast.walk(tree):
-        yield from _names(path, node, is_test=is_test)
+        yield from _names(path, node)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
             yield from _docstring(path, node, is_test=is_test)
         if not is_test and isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
@@ -103,7 +103,7 @@ def _is_value(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return bool(decorators & {"property", "cached_property", "fixture", "setter"})
 
 
-def _names(path: Path, node: ast.AST, *, is_test: bool) -> Iterator[str]:
+def _names(path: Path, node: ast.AST) -> Iterator[str]:
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             pass
@@ -115,7 +115,7 @@ def _names(path: Path, node: ast.AST, *, is_test: bool) -> Iterator[str]:
     if name.startswith("test_") and len(name) > LONGEST_TEST_NAME:
         yield f"{path}:{line}: {name} has {len(name)} characters, at most {LONGEST_TEST_NAME} are allowed"
     words = {each.lower() for each in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
-    if not (is_test and name.startswith("test_")) and (wrong := words & _FORBIDDEN_NAMES):
+    if wrong := words & _FORBIDDEN_NAMES:
         yield f"{path}:{line}: the name {name!r} holds {', '.join(sorted(wrong))!r}"
 
 

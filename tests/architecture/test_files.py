@@ -106,7 +106,7 @@ def test_no_folder_or_module_is_a_drawer_for_the_rest() -> None:
     assert [str(path) for path in modules() if drawers & {path.stem, *path.parts}] == []
 
 
-def test_the_page_for_developers_tells_every_call_of_make() -> None:
+def test_the_page_for_developers_reports_every_call_of_make() -> None:
     targets = re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     page = (ROOT / "docs" / "how-to" / "develop.md").read_text(encoding="utf-8")
     assert [target for target in targets if target != "help" and f"| `make {target}` |" not in page] == []

@@ -57,7 +57,7 @@ def test_a_vendors_words_are_forbidden_in_every_room_but_its_own(vendor: str) ->
     assert silent == set(layers()) - SPEAKERS[vendor]
 
 
-def test_every_room_says_in_one_sentence_what_it_is() -> None:
+def test_every_room_states_in_one_sentence_what_it_is() -> None:
     page = text(Path("docs/reference/rooms.md"))
     sentences = {}
     for path in modules():
@@ -99,7 +99,7 @@ def test_the_package_has_the_version_of_the_program() -> None:
     assert text(Path("debian/changelog")).startswith(f"microdcs-edge ({__version__}) ")
 
 
-def test_what_people_are_told_to_make_can_be_made() -> None:
+def test_documented_make_targets_can_be_made() -> None:
     targets = set(re.findall(r"^([a-z-]+):", text(Path("Makefile")), re.MULTILINE))
     named = {
         (str(path), target)
@@ -110,7 +110,7 @@ def test_what_people_are_told_to_make_can_be_made() -> None:
     assert {(path, target) for path, target in named if target not in targets} == set()
 
 
-def test_what_people_are_told_to_call_can_be_called() -> None:
+def test_documented_commands_can_be_called() -> None:
     named = {
         (str(path), command)
         for path in project_files()

@@ -7,12 +7,12 @@ from edge.store.keys import KEYS, Keys
 from tests.architecture.sources import modules, project_files, text
 
 
-def test_every_key_has_its_row_in_the_table_and_says_what_it_is_for() -> None:
+def test_every_key_has_its_row_in_the_table_and_states_what_it_is_for() -> None:
     builders = {name for name in vars(Keys) if not name.startswith("_")} - set(Keys.__dataclass_fields__)
     assert {key.name for key in KEYS if key.purpose} == builders
 
 
-def test_the_reference_page_tells_every_key_and_no_other() -> None:
+def test_the_reference_page_reports_every_key_and_no_other() -> None:
     rows = [row for row in text(Path("docs/reference/redis.md")).splitlines() if row.startswith("| `")]
     assert rows == [f"| `{key.pattern}` | {key.type} | {key.purpose} | {key.lifetime} |" for key in KEYS]
 

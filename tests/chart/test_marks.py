@@ -104,7 +104,7 @@ def test_the_end_stops_the_clocks() -> None:
     ("milliseconds", "text"),
     [(0, "0.0 s"), (12_340, "12.3 s"), (100_000, "1 min 40 s"), (3_600_000, "1 h 00 min"), (7_260_000, "2 h 01 min")],
 )
-def test_durations_read_as_a_person_says_them(milliseconds: int, text: str) -> None:
+def test_durations_read_as_a_person_states_them(milliseconds: int, text: str) -> None:
     assert duration(milliseconds) == text
 
 

@@ -68,7 +68,7 @@ def test_every_transition_is_drawn_and_only_those_of_selections_repeat(data: Jso
 
 
 @given(any_recipe)
-def test_the_chart_says_what_the_net_does(data: Json) -> None:
+def test_the_chart_states_what_the_net_does(data: Json) -> None:
     recipe = sound(data)
     assert drawn_transitions(read_chart(recipe), recipe) == arcs(recipe)
 

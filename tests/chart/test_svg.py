@@ -73,7 +73,7 @@ def test_an_initial_step_has_two_frames() -> None:
     assert frames == ["page", "initial", "initial", "step"]
 
 
-def test_the_states_of_a_running_job_can_be_told_by_colour_and_by_word() -> None:
+def test_states_of_a_running_job_differ_by_colour_and_by_word() -> None:
     marks = Marks(
         "job J1",
         {"Tighten": StepMark(active=True, elapsed_ms=1500, count=1)},

@@ -38,7 +38,7 @@ def test_good_settings_have_no_problems(good: Path) -> None:
     assert (answer.exit_code, answer.output) == (0, f"{good}: no problems\n")
 
 
-def test_bad_settings_tell_every_problem_and_end_with_status_2(bad: Path) -> None:
+def test_bad_settings_report_every_problem_and_end_with_status_2(bad: Path) -> None:
     answer = check("settings", bad)
     assert answer.exit_code == 2
     assert answer.output.splitlines() == [
@@ -65,7 +65,7 @@ def test_a_program_reads_the_answer_as_json(good: Path, bad: Path) -> None:
     assert len(json.loads(answer.output)["problems"]) == 2
 
 
-def test_a_file_with_any_name_is_told_as_json(tmp_path: Path) -> None:
+def test_a_file_with_any_name_is_reported_as_json(tmp_path: Path) -> None:
     file = tmp_path / os.fsdecode(b"caf\xe9.json")
     file.write_text(json.dumps({"steps": [STEP, {"name": "End"}], "transitions": [LEAVING]}))
     answer = check("recipe", file, "--json")
@@ -80,7 +80,7 @@ def test_a_good_recipe_has_no_problems(tmp_path: Path) -> None:
     assert (answer.exit_code, answer.output) == (0, f"{file}: no problems\n")
 
 
-def test_a_faulty_recipe_tells_every_fault_and_ends_with_status_2(tmp_path: Path) -> None:
+def test_a_faulty_recipe_reports_every_fault_and_ends_with_status_2(tmp_path: Path) -> None:
     file = tmp_path / "recipe.json"
     file.write_text(json.dumps({"steps": [STEP, STEP], "transitions": [LEAVING | {"condition": "and"}]}))
     answer = check("recipe", file)
@@ -91,7 +91,7 @@ def test_a_faulty_recipe_tells_every_fault_and_ends_with_status_2(tmp_path: Path
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "null", '"steps"', "\x00", "[" * 100_000])
-def test_what_is_no_recipe_at_all_is_told(tmp_path: Path, text: str) -> None:
+def test_what_is_no_recipe_at_all_is_reported(tmp_path: Path, text: str) -> None:
     file = tmp_path / "recipe.json"
     file.write_text(text)
     answer = check("recipe", file)
@@ -105,7 +105,7 @@ def test_a_recipe_may_come_by_standard_input() -> None:
 
 
 @pytest.mark.parametrize("kind", ["settings", "recipe"])
-def test_a_missing_file_is_told(kind: str, tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(kind: str, tmp_path: Path) -> None:
     answer = check(kind, tmp_path / "none")
     assert answer.exit_code == 2
     assert str(tmp_path / "none") in answer.output

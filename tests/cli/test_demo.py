@@ -142,7 +142,7 @@ def test_the_demo_draws_its_table_on_a_terminal(traces: Traces) -> None:
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_demo_that_is_told_to_stop_in_the_middle_leaves_nothing(
+def test_a_demo_that_is_stopped_in_the_middle_leaves_nothing(
     traces: Traces, number: signal.Signals, status: int
 ) -> None:
     process = traces.start()

@@ -104,13 +104,13 @@ def test_any_other_file_becomes_text(recipe: Path, tmp_path: Path) -> None:
     assert "║  Init   ╟──┤ N │ clamp" in (tmp_path / "chart.txt").read_text()
 
 
-def test_a_file_that_cannot_be_written_is_told(recipe: Path, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_reported(recipe: Path, tmp_path: Path) -> None:
     answer = draw(recipe, "-o", tmp_path / "none" / "chart.svg")
     assert answer.exit_code == 1
     assert "cannot be written" in answer.stderr
 
 
-def test_a_refused_recipe_tells_all_its_faults(tmp_path: Path) -> None:
+def test_a_refused_recipe_reports_all_its_faults(tmp_path: Path) -> None:
     file = tmp_path / "bad.json"
     file.write_text(json.dumps(RECIPE | {"steps": RECIPE["steps"][:1]}))
     answer = draw(file)
@@ -120,7 +120,7 @@ def test_a_refused_recipe_tells_all_its_faults(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "[" * 100_000])
-def test_what_is_no_recipe_is_told(tmp_path: Path, text: str) -> None:
+def test_what_is_no_recipe_is_reported(tmp_path: Path, text: str) -> None:
     file = tmp_path / "bad.json"
     file.write_text(text)
     answer = draw(file)
@@ -128,7 +128,7 @@ def test_what_is_no_recipe_is_told(tmp_path: Path, text: str) -> None:
     assert answer.stderr
 
 
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     answer = draw(tmp_path / "none.json")
     assert answer.exit_code == 2
     assert "none.json: cannot be read" in answer.stderr
@@ -152,13 +152,13 @@ def test_a_job_can_be_drawn_as_a_picture(settings: Path, tmp_path: Path) -> None
     assert 'class="step active"' in (tmp_path / "job.svg").read_text()
 
 
-def test_a_job_without_a_run_is_told(settings: Path) -> None:
+def test_a_job_without_a_run_is_reported(settings: Path) -> None:
     answer = draw("--job", "J2", "--settings", settings)
     assert answer.exit_code == 1
     assert "no run of job 'J2'" in answer.stderr
 
 
-def test_settings_that_cannot_work_are_told(tmp_path: Path) -> None:
+def test_settings_that_cannot_work_are_reported(tmp_path: Path) -> None:
     file = tmp_path / "edge.toml"
     file.write_text("[redis]\nulr = 3\n")
     answer = draw("--job", "J1", "--settings", file)

@@ -13,19 +13,19 @@ def hw(root: Path, *arguments: str) -> Result:
     return CliRunner().invoke(main, ["hw", *arguments, "--root", str(root)])
 
 
-def test_the_board_is_told(tmp_path: Path) -> None:
+def test_the_board_is_reported(tmp_path: Path) -> None:
     computer(tmp_path, HEALTHY)
     assert hw(tmp_path, "detect").output == "rpi4  Raspberry Pi 4  (Raspberry Pi 4 Model B Rev 1.4)\n"
     assert json.loads(hw(tmp_path, "detect", "--json").output)["board"] == "rpi4"
 
 
-def test_a_board_that_nobody_knows_ends_with_status_1_and_advice(tmp_path: Path) -> None:
+def test_a_board_that_is_unknown_ends_with_status_1_and_advice(tmp_path: Path) -> None:
     answer = hw(tmp_path, "detect")
     assert answer.exit_code == 1
     assert "--board" in answer.stderr
 
 
-def test_a_check_tells_every_point_and_ends_with_the_worst(tmp_path: Path) -> None:
+def test_a_check_reports_every_point_and_ends_with_the_worst(tmp_path: Path) -> None:
     computer(tmp_path, HEALTHY)
     assert hw(tmp_path, "check", "--board", "ipc-x86").exit_code == 0
     computer(tmp_path, HEALTHY | {"/dev/serial0": None})

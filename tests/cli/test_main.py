@@ -41,7 +41,7 @@ def test_help_of_each_command_opens_with_the_words_of_the_table(name: str) -> No
     assert COMMANDS[name] in " ".join(answer.output.split())
 
 
-def test_an_unknown_command_is_told() -> None:
+def test_an_unknown_command_is_reported() -> None:
     answer = CliRunner().invoke(main, ["rnu"])
     assert answer.exit_code == 2
     assert "rnu" in answer.output
@@ -79,7 +79,7 @@ def test_an_expected_error_becomes_its_message_its_advice_and_a_status(error: Ed
 
 
 @pytest.mark.parametrize("context", EVERY_COMMAND, ids=lambda context: context.command_path)
-def test_the_reference_page_says_of_each_command_what_its_help_says(context: click.Context) -> None:
+def test_the_reference_page_equals_the_help_of_each_command(context: click.Context) -> None:
     printed = section(context)
     assert printed in PAGE.read_text(encoding="utf-8"), f"in {PAGE.name} this section belongs:\n\n{printed}"
 

@@ -118,13 +118,13 @@ def test_trust_is_taken_back_from_every_file_of_a_certificate(
         (("password", "bob", "--role", "observer", "--password-stdin"), "between 8 and"),
     ],
 )
-def test_what_cannot_be_done_is_told(file: Path, arguments: tuple[str, ...], reported: str) -> None:
+def test_what_cannot_be_done_is_reported(file: Path, arguments: tuple[str, ...], reported: str) -> None:
     answer = opcua(file, *arguments, text="short\n")
     assert answer.exit_code == 1
     assert reported in answer.output
 
 
-def test_a_place_that_cannot_be_written_is_told(file: Path, tmp_path: Path, stranger: x509.Certificate) -> None:
+def test_a_place_that_cannot_be_written_is_reported(file: Path, tmp_path: Path, stranger: x509.Certificate) -> None:
     (tmp_path / "etc").write_text("a file where a directory should be")
     answer = opcua(file, "trust", thumbprint(stranger))
     assert answer.exit_code == 1

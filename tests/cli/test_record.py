@@ -58,7 +58,7 @@ async def test_it_ends_by_itself_after_so_many_seconds(settings: Path, tmp_path:
     assert reported.decode().endswith("0 lines; review the file before you pass it on\n")
 
 
-async def test_equipment_that_is_not_there_is_told(settings: Path, tmp_path: Path) -> None:
+async def test_equipment_that_is_not_there_is_reported(settings: Path, tmp_path: Path) -> None:
     process = await started("drill", tmp_path / "drill.jsonl", "--settings", settings)
     async with asyncio.timeout(60):
         _, reported = await process.communicate()

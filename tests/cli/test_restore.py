@@ -6,7 +6,7 @@ from edge.store.client import Store
 from tests.cli.calling import Edge
 
 
-async def test_it_brings_back_and_says_what(edge: Edge, store: Store, tmp_path: Path) -> None:
+async def test_it_brings_back_and_states_what(edge: Edge, store: Store, tmp_path: Path) -> None:
     await store.execute("SET", store.keys.counter("x"), "1")
     await edge("backup", tmp_path / "b.tar.gz")
     await store.execute("SET", store.keys.counter("x"), "2")

@@ -52,7 +52,7 @@ async def failure(gateway: Gateway) -> tuple[int, str]:
     return status, "\n".join(reported)
 
 
-async def test_without_a_redis_server_it_says_which_and_ends(tmp_path: Path) -> None:
+async def test_without_a_redis_server_it_states_which_and_ends(tmp_path: Path) -> None:
     url = f"redis://127.0.0.1:{free_port()}"
     async with edge_run(**OFF, EDGE_REDIS__URL=url, CONFIGURATION_DIRECTORY=str(tmp_path)) as gateway:
         status, reported = await failure(gateway)
@@ -75,7 +75,7 @@ async def test_without_a_broker_it_serves_and_names_the_broker(
     assert ready["serving"].startswith("serving, degraded: broker unavailable: wrench, camera, MES; ")
 
 
-async def test_a_wrong_password_of_the_broker_is_told(redis: RedisSettings, unique: str, tmp_path: Path) -> None:
+async def test_a_wrong_password_of_the_broker_is_reported(redis: RedisSettings, unique: str, tmp_path: Path) -> None:
     passwords = tmp_path / "passwords"
     # No password has this hash.
     passwords.write_text("edge:$6$not-a-salt$not-a-hash\n")
@@ -92,7 +92,7 @@ async def test_a_wrong_password_of_the_broker_is_told(redis: RedisSettings, uniq
     assert "wrong-and-secret" not in "".join(gateway.log)
 
 
-async def test_a_taken_port_of_opc_ua_is_told(
+async def test_a_taken_port_of_opc_ua_is_reported(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
 ) -> None:
     with socket.socket() as other:
@@ -110,7 +110,7 @@ async def test_a_taken_port_of_opc_ua_is_told(
     assert f"degraded: opcua.endpoint: cannot listen on {endpoint}" in ready["serving"]
 
 
-async def test_missing_node_sets_are_told_with_what_to_do(
+async def test_missing_node_sets_are_reported_with_what_to_do(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
 ) -> None:
     (tmp_path / "empty").mkdir()
@@ -121,7 +121,7 @@ async def test_missing_node_sets_are_told_with_what_to_do(
     assert str(tmp_path / "empty") in reported
 
 
-async def test_all_that_is_wrong_with_the_settings_is_told_at_once(tmp_path: Path) -> None:
+async def test_all_that_is_wrong_with_the_settings_is_reported_at_once(tmp_path: Path) -> None:
     file = tmp_path / "edge.toml"
     file.write_text('[redis]\nulr = "redis://x"\n[mqtt]\nurl = "http://x"\n[opcua]\nendpoint = 7\n')
     async with edge_run("--settings", file) as gateway:
@@ -135,7 +135,7 @@ async def test_all_that_is_wrong_with_the_settings_is_told_at_once(tmp_path: Pat
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_it_stops_in_order_when_told(
+async def test_it_stops_in_order_on_sigterm(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path, number: signal.Signals
 ) -> None:
     file = written(settings_of(redis, mqtt, unique, opcua_in(tmp_path)), tmp_path)

@@ -20,7 +20,7 @@ def test_every_schema_is_written_and_the_rest_of_the_directory_left_alone(tmp_pa
     assert (directory / "notes.json").read_text() == "mine"
 
 
-def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     answer = CliRunner().invoke(main, ["schemas", str(tmp_path / "file" / "below")])
     assert answer.exit_code == 2

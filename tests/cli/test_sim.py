@@ -25,7 +25,7 @@ START = "import sys; from edge.cli.sim import sim; sim(sys.argv[1:])"
         ("camera", "camera d publishes results on {}/d/events"),
     ],
 )
-async def test_a_simulator_says_when_it_is_ready_and_ends_when_told(
+async def test_a_simulator_reports_when_it_is_ready_and_ends_on_request(
     broker: LocalBroker, unique: str, device: str, ready: str
 ) -> None:
     await runs(ready.format(unique), device, "--url", broker.url, "--name", "d", "--prefix", unique)
@@ -38,7 +38,7 @@ async def test_a_simulator_says_when_it_is_ready_and_ends_when_told(
         ("ijt", "joining system eye accepts joinings at opc.tcp://127.0.0.1:"),
     ],
 )
-async def test_a_device_over_opc_ua_says_where_it_is(device: str, ready: str) -> None:
+async def test_a_device_over_opc_ua_states_where_it_is(device: str, ready: str) -> None:
     await runs(ready, device, "--name", "eye", "--port", "0")
 
 
@@ -58,7 +58,7 @@ def test_every_fault_of_a_device_can_be_chosen(command: click.Command, fault: ty
         ("camera", "--name", "d", "--interval", "0"),
     ],
 )
-def test_a_number_that_cannot_be_is_told(arguments: tuple[str, ...]) -> None:
+def test_a_number_that_cannot_be_is_reported(arguments: tuple[str, ...]) -> None:
     answer = CliRunner().invoke(sim, arguments)
     assert answer.exit_code == 2
     assert "is not in the range" in answer.output

@@ -9,7 +9,7 @@ from edge.maintenance.archive import read_members
 from tests.cli.calling import Edge
 
 
-async def test_it_says_what_it_does_and_to_look_first(
+async def test_it_states_what_it_does_and_to_look_first(
     edge: Edge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []

@@ -86,7 +86,7 @@ def test_the_password_is_found_among_systemds_credentials_and_stays_hidden(tmp_p
     assert "horse" not in repr(settings)
 
 
-def test_a_password_that_is_no_utf_8_is_told(tmp_path: Path) -> None:
+def test_a_password_that_is_no_utf_8_is_reported(tmp_path: Path) -> None:
     secret = tmp_path / "redis-password"
     secret.write_bytes("Schlüssel".encode("latin-1"))
     (problem,) = problems(write(tmp_path, f"[redis]\npassword_file = '{secret}'"), {})
@@ -182,7 +182,7 @@ def test_other_variables_that_begin_alike_are_left_alone(tmp_path: Path) -> None
         (f"deep = {'[' * 5000}", "cannot be read: maximum recursion depth"),
     ],
 )
-def test_a_problem_is_told_with_its_place_and_what_is_expected(tmp_path: Path, toml: str, reported: str) -> None:
+def test_a_problem_is_reported_with_its_place_and_what_is_expected(tmp_path: Path, toml: str, reported: str) -> None:
     (problem, *_) = problems(write(tmp_path, toml), {})
     assert reported in problem
     assert "secret" not in problem
@@ -211,7 +211,9 @@ def test_a_problem_is_told_with_its_place_and_what_is_expected(tmp_path: Path, t
         ("EDGE_SOUTHBOUND__TOOL", "x", "environment EDGE_SOUTHBOUND__TOOL: southbound: "),
     ],
 )
-def test_a_problem_of_a_variable_is_told_with_its_name(tmp_path: Path, variable: str, text: str, reported: str) -> None:
+def test_a_problem_of_a_variable_is_reported_with_its_name(
+    tmp_path: Path, variable: str, text: str, reported: str
+) -> None:
     (problem,) = problems(None, {"CONFIGURATION_DIRECTORY": str(tmp_path), variable: text})
     assert reported in problem
 
@@ -223,7 +225,7 @@ def test_a_problem_of_a_variable_is_told_with_its_name(tmp_path: Path, variable:
         (("ca_file",), "mqtt.url: certificates are given, but mqtt: does not use them; expected mqtts:"),
     ],
 )
-def test_keys_that_contradict_each_other_are_told(tmp_path: Path, keys: tuple[str, ...], reported: str) -> None:
+def test_keys_that_contradict_each_other_are_reported(tmp_path: Path, keys: tuple[str, ...], reported: str) -> None:
     certificate = write(tmp_path, "", "certificate.pem")
     lines = "\n".join(f"{key} = '{certificate}'" for key in keys)
     assert reported in problems(write(tmp_path, f"[mqtt]\n{lines}"), {})
@@ -276,7 +278,7 @@ def test_the_password_is_given_once(tmp_path: Path) -> None:
     assert problems(file, {}) == (f"{file}: redis.password_file: set this or redis.password, not both",)
 
 
-def test_all_problems_of_all_sources_are_told_together(tmp_path: Path) -> None:
+def test_all_problems_of_all_sources_are_reported_together(tmp_path: Path) -> None:
     file = write(tmp_path, "[redis]\nulr = 'x'\nprefix = 3\n[nothing]\n")
     broken = write(tmp_path, "[", "conf.d/broken.toml")
     reported = problems(file, {"EDGE_LOGGING__LEVEL": "loud"})
@@ -298,7 +300,7 @@ def test_a_file_may_be_a_device_but_no_directory(tmp_path: Path) -> None:
     assert "cannot be read" in problems(tmp_path, {})[0]
 
 
-def test_the_answer_says_what_to_do_next(tmp_path: Path) -> None:
+def test_the_answer_states_what_to_do_next(tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as refused:
         load_settings(tmp_path / "none.toml", {}, EQUIPMENT_SETTINGS)
     assert "edge check settings" in refused.value.advice

@@ -37,7 +37,7 @@ def test_the_service_reads_its_credentials(main: Path, tmp_path: Path) -> None:
     )
 
 
-def test_who_can_read_neither_is_told(main: Path) -> None:
+def test_who_can_read_neither_is_reported(main: Path) -> None:
     (main.parent / "passwords" / "mqtt").unlink()
     with pytest.raises(SettingsError, match=r"mqtt\.password_file: there is no file .*/passwords/mqtt"):
         load_settings(main, {}, EQUIPMENT_SETTINGS)
@@ -55,7 +55,7 @@ def deny(monkeypatch: pytest.MonkeyPatch, denied: Path) -> None:
     monkeypatch.setattr(os, "stat", stat)
 
 
-def test_a_user_who_may_not_read_a_password_is_told(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_who_may_not_read_a_password_is_reported(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     password = main.parent / "passwords" / "mqtt"
     password.chmod(0)
     deny(monkeypatch, password)
@@ -65,7 +65,7 @@ def test_a_user_who_may_not_read_a_password_is_told(main: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_a_user_who_may_not_read_the_settings_is_told_to_come_as_root(
+def test_a_user_who_may_not_read_the_settings_is_advised_to_use_root(
     main: Path, monkeypatch: pytest.MonkeyPatch, *, named: bool
 ) -> None:
     deny(monkeypatch, main)

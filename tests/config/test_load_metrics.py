@@ -32,7 +32,7 @@ def test_it_listens_on_this_host(tmp_path: Path, address: str) -> None:
         ("[::1:9464", "metrics.listen: "),
     ],
 )
-def test_what_is_no_address_of_this_host_is_told(tmp_path: Path, address: str, problem: str) -> None:
+def test_what_is_no_address_of_this_host_is_reported(tmp_path: Path, address: str, problem: str) -> None:
     with pytest.raises(SettingsError) as reported:
         listening(tmp_path, address)
     assert problem in str(reported.value)

@@ -42,7 +42,7 @@ def default_of(field: msgspec.structs.FieldInfo) -> Any:
 
 
 @pytest.mark.parametrize("section", TABLES)
-def test_the_reference_page_tells_every_key(section: str) -> None:
+def test_the_reference_page_reports_every_key(section: str) -> None:
     lines = PAGE.read_text(encoding="utf-8").splitlines()
     missing = [row for row in rows(TABLES[section]) if row not in lines]
     assert not missing, f"in {PAGE.name}, section [{section}], these rows belong:\n" + "\n".join(missing)

@@ -16,7 +16,7 @@ SCHEMA = ROOT / "schemas" / "board.schema.json"
 PROFILES = sorted((ROOT / "hw" / "boards").glob("*.toml"))
 
 
-def test_the_schema_says_what_the_program_reads() -> None:
+def test_the_schema_states_what_the_program_reads() -> None:
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(Board)}
     text = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
     assert SCHEMA.read_text(encoding="utf-8") == text, f"{SCHEMA.name} is to be:\n{text}"
@@ -39,7 +39,7 @@ def test_the_boards_of_the_plan_are_there() -> None:
     }
 
 
-def test_every_faulty_profile_is_told_at_once(tmp_path: Path) -> None:
+def test_every_faulty_profile_is_reported_at_once(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text("name = 3")
     (tmp_path / "b.toml").write_text("name = ")
     (tmp_path / "c.toml").write_text('name = "C"\nwatchdgo = 1\n[detect]\n')
@@ -51,7 +51,7 @@ def test_every_faulty_profile_is_told_at_once(tmp_path: Path) -> None:
     assert "watchdgo" in raised.value.problems[2]
 
 
-def test_a_directory_without_profiles_is_told(tmp_path: Path) -> None:
+def test_a_directory_without_profiles_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="no board profile"):
         read_boards(tmp_path)
 

@@ -6,20 +6,20 @@ from edge.hardware.computer import Computer, Mount, chip_label
 from tests.hardware.computers import HEALTHY, computer
 
 
-def test_a_computer_that_says_nothing_is_read_all_the_same(tmp_path: Path) -> None:
+def test_a_computer_without_identification_is_read_all_the_same(tmp_path: Path) -> None:
     mute = computer(tmp_path, {})
     assert (mute.model(), mute.is_virtual(), mute.memory_mb(), list(mute.gpio_chips())) == ("", False, 0, [])
     assert mute.mount_of("/var") is None
 
 
-def test_a_pi_says_its_model_memory_and_chips(tmp_path: Path) -> None:
+def test_a_pi_states_its_model_memory_and_chips(tmp_path: Path) -> None:
     pi = computer(tmp_path, HEALTHY)
     assert pi.model() == "Raspberry Pi 4 Model B Rev 1.4"
     assert pi.memory_mb() == 3793
     assert list(pi.gpio_chips()) == ["pinctrl-bcm2711"]
 
 
-def test_an_ipc_says_its_maker_and_product(tmp_path: Path) -> None:
+def test_an_ipc_states_its_maker_and_product(tmp_path: Path) -> None:
     dmi = {"/sys/class/dmi/id/sys_vendor": "ACME\n", "/sys/class/dmi/id/product_name": "Box 3000\n"}
     assert computer(tmp_path, dmi).model() == "ACME Box 3000"
 
@@ -37,7 +37,7 @@ def test_the_innermost_and_last_mount_counts(tmp_path: Path) -> None:
     assert pi.mount_of("/variety") == Mount("/dev/sda1", "ext4", ("rw",))
 
 
-def test_the_medium_of_a_mount_is_told(tmp_path: Path) -> None:
+def test_the_medium_of_a_mount_is_reported(tmp_path: Path) -> None:
     pi = computer(tmp_path, HEALTHY | {"/sys/block/mmcblk1/device/type": "MMC\n"})
     assert [
         pi.medium_of(Mount(device, kind, ()))

@@ -65,13 +65,13 @@ def test_an_option_that_the_board_does_not_have_is_refused(tmp_path: Path) -> No
         texts(tmp_path, "ipc-x86", "rtc-ds3231")
 
 
-def test_a_boot_partition_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_boot_partition_that_is_not_there_is_reported(tmp_path: Path) -> None:
     bare = computer(tmp_path, HEALTHY | {f"/{CONFIG}": None})
     with pytest.raises(Refused, match=r"there is no .*config\.txt"):
         wanted_files(bare, BOARDS["rpi4"], HW)
 
 
-def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     pi = computer(tmp_path, HEALTHY | {"/etc/udev": "a file where a directory belongs"})
     with pytest.raises(Refused):
         write(wanted_files(pi, BOARDS["rpi4"], HW))

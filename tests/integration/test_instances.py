@@ -78,7 +78,7 @@ async def ready(file: Path) -> AsyncIterator[Gateway]:
         yield gateway
 
 
-async def test_what_a_killed_gateway_was_at_is_done_and_told_by_the_other(
+async def test_what_a_killed_gateway_was_at_is_done_and_reported_by_the_other(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, pair: Pair, wait_until: WaitUntil
 ) -> None:
     async with (

@@ -109,7 +109,7 @@ async def test_lamps_are_switched_by_name(board: FakeBoard) -> None:
         assert board.requests[0][1].values == {17: Value.ACTIVE, 22: Value.INACTIVE}
 
 
-async def test_presses_are_told_in_their_order(board: FakeBoard) -> None:
+async def test_presses_are_reported_in_their_order(board: FakeBoard) -> None:
     with open_lines("pinctrl-rp1", {}, {"start": 5, "stop": 6}, board.devices) as lines:
         for offset in (6, 5, 5):
             board.requests[0][1].press(offset)
@@ -145,26 +145,28 @@ async def test_lamps_that_cannot_be_set_are_unavailable(board: FakeBoard) -> Non
             await lines.switch({"red": True})
 
 
-async def test_a_line_that_another_has_is_told(board: FakeBoard) -> None:
+async def test_a_line_that_another_has_is_reported(board: FakeBoard) -> None:
     board.taken = OSError(16, "Device or resource busy")
     with pytest.raises(Unavailable, match="busy"), open_lines("pinctrl-rp1", LAMPS, {}, board.devices):
         pass
 
 
-async def test_a_chip_that_is_not_there_is_told_with_those_that_are(board: FakeBoard) -> None:
+async def test_a_chip_that_is_not_there_is_reported_with_those_that_are(board: FakeBoard) -> None:
     with pytest.raises(Unavailable) as raised, open_lines("pinctrl-bcm2711", LAMPS, {}, board.devices):
         pass
     assert "pinctrl-rp1" in raised.value.advice
 
 
-async def test_without_libgpiod_it_is_told_how_to_get_it(board: FakeBoard, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_libgpiod_the_package_to_install_is_named(
+    board: FakeBoard, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "gpiod", None)
     with pytest.raises(SettingsError) as raised, open_lines("pinctrl-rp1", LAMPS, {}, board.devices):
         pass
     assert "microdcs-edge[gpio]" in raised.value.advice
 
 
-async def test_a_fake_chip_needs_no_board_and_tells_what_it_would_show() -> None:
+async def test_a_fake_chip_needs_no_board_and_reports_what_it_would_show() -> None:
     with open_lines(FAKE, LAMPS, BUTTONS) as lines:
         await lines.switch({"red": True})
         assert isinstance(lines, FakeLines)

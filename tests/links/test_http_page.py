@@ -79,11 +79,11 @@ async def test_the_head_alone_comes_without_the_page(url: str) -> None:
         ("\x00\x01 ü", "HTTP/1.1 400 Bad Request"),
     ],
 )
-async def test_what_is_no_request_for_the_page_is_told(url: str, request_line: str, status: str) -> None:
+async def test_what_is_no_request_for_the_page_is_reported(url: str, request_line: str, status: str) -> None:
     assert (await ask(url, f"{request_line}\r\n\r\n"))[0] == status
 
 
-async def test_a_page_that_cannot_be_made_is_told_and_the_next_is_tried() -> None:
+async def test_a_page_that_cannot_be_made_is_reported_and_the_next_is_tried() -> None:
     async with serve_page("127.0.0.1:0", "/metrics", fail) as url:
         for _ in range(2):
             with structlog.testing.capture_logs() as reported:
@@ -92,7 +92,7 @@ async def test_a_page_that_cannot_be_made_is_told_and_the_next_is_tried() -> Non
             assert [each["event"] for each in reported] == ["http page could not be made"]
 
 
-async def test_who_says_too_much_or_leaves_gets_no_answer(url: str) -> None:
+async def test_a_client_that_sends_too_much_or_leaves_gets_no_answer(url: str) -> None:
     async with connected(url) as (_, writer):
         writer.write(b"GET /met")
     async with connected(url) as (reader, writer):
@@ -117,13 +117,13 @@ async def test_one_visitor_too_many_is_sent_away_until_another_leaves() -> None:
     assert status == "HTTP/1.1 200 OK"
 
 
-async def test_a_port_that_is_taken_is_told(url: str) -> None:
+async def test_a_port_that_is_taken_is_reported(url: str) -> None:
     with pytest.raises(Unavailable, match=r"cannot listen for HTTP at 127\.0\.0\.1:"):
         async with serve_page(urlsplit(url).netloc, "/metrics", render):
             pytest.fail("it listens")
 
 
-async def test_nobody_is_left_at_the_end() -> None:
+async def test_no_task_is_left_at_the_end() -> None:
     before = asyncio.all_tasks()
     async with serve_page("[::1]:0", "/metrics", render) as url:
         assert url.startswith("http://[::1]:")

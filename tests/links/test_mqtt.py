@@ -289,7 +289,7 @@ async def test_message_that_breaks_its_handler_blocks_no_other(
     assert (poison, seen) == ([(b"bad", "KeyError")], [b"good"])
 
 
-async def test_opening_without_a_broker_says_where_it_looked(unique: str) -> None:
+async def test_opening_without_a_broker_states_where_it_looked(unique: str) -> None:
     settings = MqttSettings(url="mqtt://127.0.0.1:9")
     with pytest.raises(Unavailable, match=r"127\.0\.0\.1:9.*refused") as failure:
         async with open_session(settings, unique, connect_timeout=0.3):

@@ -30,7 +30,7 @@ async def test_an_answer_bears_the_correlation_data_of_its_request(
 
 
 @pytest.mark.parametrize("topic", [None, "$SYS/not-ours", "a/+/b", "", "\x01"])
-async def test_a_request_that_nobody_can_answer_is_done_with(
+async def test_a_request_without_a_valid_response_topic_is_acknowledged(
     mqtt: MqttSettings, unique: str, topic: str | None
 ) -> None:
     with capture_logs() as logs:

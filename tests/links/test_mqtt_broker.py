@@ -16,7 +16,7 @@ from edge.links.mqtt_broker import broker_of
         ("mqtt://[::1]:2883", "::1:2883"),
     ],
 )
-def test_the_url_says_where_the_broker_is(url: str, address: str) -> None:
+def test_the_url_states_where_the_broker_is(url: str, address: str) -> None:
     broker = broker_of(MqttSettings(url=url), "edge", 60)
     assert broker.address == address
     assert (broker.tls is not None) == url.startswith("mqtts")

@@ -61,7 +61,7 @@ async def test_what_is_larger_than_we_take_never_reaches_us(broker: LocalBroker,
         assert len(first.message.payload) == 500
 
 
-async def test_a_wrong_password_is_told_in_the_words_of_the_broker(tmp_path: Path, unique: str) -> None:
+async def test_a_wrong_password_is_reported_in_the_words_of_the_broker(tmp_path: Path, unique: str) -> None:
     passwords = tmp_path / "passwords"
     passwords.write_text("")
     passwords.chmod(0o600)

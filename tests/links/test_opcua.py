@@ -34,12 +34,12 @@ async def session(server: UaServer) -> AsyncIterator[ClientSession]:
         yield opened
 
 
-async def test_a_node_is_found_by_names_and_tells_the_whole_path(session: ClientSession) -> None:
+async def test_a_node_is_found_by_names_and_reports_the_whole_path(session: ClientSession) -> None:
     node = await session.find(*JOBS)
     assert node.path == "/0:Objects/4:Machines/8:station-1/4:MachineryBuildingBlocks/6:JobManagement"
 
 
-async def test_a_name_that_is_not_there_is_told_with_the_way_to_it(session: ClientSession) -> None:
+async def test_a_name_that_is_not_there_is_reported_with_the_way_to_it(session: ClientSession) -> None:
     with pytest.raises(Refused, match="/0:Objects/4:Machines/station-9 is not there"):
         await session.find("Machines", "station-9", "Identification")
 
@@ -151,7 +151,7 @@ async def test_a_cancellation_that_meets_an_answer_is_no_error() -> None:
         await asking
 
 
-async def test_who_listens_is_told_each_question_with_its_answer(server: UaServer) -> None:
+async def test_a_listener_gets_each_request_with_its_answer(server: UaServer) -> None:
     reported: list[TracedCall] = []
     async with open_client(server.endpoint, trace_call=reported.append) as session:
         clock = await session.find("Server", "ServerStatus", "CurrentTime")

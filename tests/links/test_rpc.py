@@ -113,7 +113,7 @@ async def test_an_error_is_raised_by_what_to_do_next(gateway: Gateway, listen: R
         assert (await client.publish(CALL)).data == CALL.data
 
 
-async def test_what_happens_is_told_in_order_and_a_handler_may_call_and_fail(
+async def test_what_happens_is_reported_in_order_and_a_handler_may_call_and_fail(
     gateway: Gateway, listen: RpcSettings, wait_until: WaitUntil
 ) -> None:
     reported: list[str] = []
@@ -175,7 +175,7 @@ async def test_heartbeats_keep_a_silent_client_connected(
         assert server.clients == 1
 
 
-async def test_a_gateway_that_closes_the_connection_says_why(
+async def test_a_gateway_that_closes_the_connection_reports_why(
     gateway: Gateway, listen: RpcSettings, wait_until: WaitUntil
 ) -> None:
     with capture_logs() as log:

@@ -63,7 +63,7 @@ def test_messages_are_read_as_they_were_sent_however_the_stream_is_cut(messages:
         (Response(1, None, {"big": 2**70}), [1, 1, None, {"big": float(2**70)}]),
     ],
 )
-def test_a_message_is_the_list_that_the_specification_says(message: Any, packed: list[Any]) -> None:
+def test_a_message_is_the_list_that_the_specification_states(message: Any, packed: list[Any]) -> None:
     assert msgpack.unpackb(encode(message)) == packed
 
 

@@ -210,7 +210,7 @@ async def test_who_leaves_an_answer_unread_for_too_long_is_disconnected(plant: P
         await wait_until(lambda: server.clients == 0)
 
 
-async def test_all_clients_are_told_in_order(plant: Plant, wait_until: WaitUntil) -> None:
+async def test_all_clients_get_events_in_order(plant: Plant, wait_until: WaitUntil) -> None:
     async with serving(plant) as server, connected(server) as one, connected(server) as two:
         await wait_until(lambda: server.clients == 2)
         for number in range(100):
@@ -220,9 +220,7 @@ async def test_all_clients_are_told_in_order(plant: Plant, wait_until: WaitUntil
             assert received == [Notification("cloudevent", [{"id": number}, "events"]) for number in range(100)]
 
 
-async def test_who_does_not_read_what_it_is_told_is_disconnected_and_nobody_else(
-    plant: Plant, wait_until: WaitUntil
-) -> None:
+async def test_only_a_client_that_does_not_read_is_disconnected(plant: Plant, wait_until: WaitUntil) -> None:
     async with serving(plant, unsent_bytes=200_000) as server, connected(server) as slow, connected(server) as good:
         await wait_until(lambda: server.clients == 2)
         slow.reader._transport.pause_reading()  # type: ignore[attr-defined]  # noqa: SLF001
@@ -247,7 +245,7 @@ async def test_who_does_not_read_what_it_is_told_is_disconnected_and_nobody_else
         (b"\x94\x00\x01", "silent for 0.2 s"),
     ],
 )
-async def test_who_cannot_be_understood_is_told_why_and_disconnected(plant: Plant, sent: bytes, reason: str) -> None:
+async def test_an_unreadable_client_gets_the_reason_and_is_disconnected(plant: Plant, sent: bytes, reason: str) -> None:
     async with serving(plant, message_bytes=1000, silent=0.2) as server, connected(server) as line:
         goodbye = await line.ask(sent)
         assert goodbye.method == "closing"

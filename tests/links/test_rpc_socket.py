@@ -35,7 +35,7 @@ async def greeting(url: str, printed: bytes = b"", **files: str) -> bytes:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
-async def test_tcp_is_served_at_the_address_that_is_told(host: str) -> None:
+async def test_tcp_is_served_at_the_configured_address(host: str) -> None:
     async with listen(RpcSettings(listen=f"tcp://{host}:0"), greet) as url:
         assert url.startswith(f"tcp://{host}:")
         assert await greeting(url) == b"hello"
@@ -80,7 +80,7 @@ async def test_a_unix_socket_is_for_owner_and_group_and_goes_with_the_server(tmp
     assert not path.exists()
 
 
-async def test_a_socket_that_nobody_serves_any_more_is_replaced(tmp_path: Path, wait_until: WaitUntil) -> None:
+async def test_a_socket_that_nothing_serves_any_more_is_replaced(tmp_path: Path, wait_until: WaitUntil) -> None:
     path = tmp_path / "rpc.sock"
     dead = await asyncio.create_subprocess_exec(
         *(
@@ -105,7 +105,7 @@ async def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
     assert path.read_text() == "precious"
 
 
-async def test_an_address_that_is_taken_is_told() -> None:
+async def test_an_address_that_is_taken_is_reported() -> None:
     async with listen(RpcSettings(listen="tcp://127.0.0.1:0"), greet) as url:
         with pytest.raises(Unavailable, match="cannot listen for MessagePack-RPC at tcp"):
             async with listen(RpcSettings(listen=url), greet):
@@ -114,6 +114,6 @@ async def test_an_address_that_is_taken_is_told() -> None:
         await connect(url)
 
 
-async def test_a_socket_that_is_not_there_is_told(tmp_path: Path) -> None:
+async def test_a_socket_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="no connection to unix"):
         await connect(f"unix://{tmp_path}/rpc.sock")

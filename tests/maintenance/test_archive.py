@@ -120,12 +120,12 @@ def test_what_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
         read_members(file, max_bytes=1 << 20)
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="No such file"):
         read_archive(tmp_path / "none.tar.gz")
 
 
-def test_a_place_where_nobody_may_write_is_told(tmp_path: Path) -> None:
+def test_a_place_without_write_access_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="cannot be written"):
         write_archive(tmp_path / "none" / "b.tar.gz", {}, 0)
 

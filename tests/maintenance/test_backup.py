@@ -53,13 +53,13 @@ async def test_a_store_that_is_away_leaves_no_half_backup(tmp_path: Path) -> Non
     assert "store.jsonl" not in (await saved(settings))[0]
 
 
-async def test_a_store_of_the_process_is_left_out_and_that_is_told(tmp_path: Path) -> None:
+async def test_a_store_of_the_process_is_left_out_and_that_is_reported(tmp_path: Path) -> None:
     contents, reported = await saved(furnish(tmp_path / "etc", RedisSettings(url="embedded:")), Part.STORE)
     assert "store.jsonl" not in contents
     assert "exists only within" in reported[1]
 
 
-async def test_settings_that_cannot_be_used_are_told(tmp_path: Path) -> None:
+async def test_settings_that_cannot_be_used_are_reported(tmp_path: Path) -> None:
     settings = furnish(tmp_path / "etc", RedisSettings())
     settings.write_text("[redis]\nulr = 1")
     with pytest.raises(SettingsError, match="ulr"):

@@ -55,7 +55,7 @@ def test_on_a_healthy_board_nothing_is_wrong(tmp_path: Path) -> None:
         ({REDIS: None}, "append-only file", Level.WARNING, "not set in"),
     ],
 )
-def test_what_is_wrong_is_told(
+def test_what_is_wrong_is_reported(
     tmp_path: Path, change: dict[str, str | None], subject: str, level: Level, reported: str
 ) -> None:
     found = point(computer(tmp_path, HEALTHY | change), "rpi4", subject)
@@ -63,7 +63,7 @@ def test_what_is_wrong_is_told(
     assert bool(found.advice) == (level is not Level.OK)
 
 
-def test_a_missing_clock_of_the_board_is_told_with_the_boards_advice(tmp_path: Path) -> None:
+def test_a_missing_clock_of_the_board_is_reported_with_the_boards_advice(tmp_path: Path) -> None:
     (found,) = (
         each for each in examine_board(computer(tmp_path, {}), BOARDS["rpi5"]) if each.subject == "real-time clock"
     )

@@ -50,7 +50,7 @@ def test_without_a_broker_there_is_none_to_examine() -> None:
     assert named(settings_with(MqttSettings(url=""), "p")) == []
 
 
-async def test_equipment_is_as_it_says(mqtt: MqttSettings, unique: str) -> None:
+async def test_equipment_is_as_it_states(mqtt: MqttSettings, unique: str) -> None:
     async with open_session(mqtt, unique) as session:
         await session.publish(f"{unique}/wrench/presence", b"online", retain=True)
         await session.publish(f"{unique}/camera/presence", b"offline", retain=True)
@@ -72,14 +72,14 @@ async def test_a_broker_that_is_away_is_named_without_its_password(unique: str) 
     assert "canary" not in caught.value.message
 
 
-async def test_a_broker_that_does_not_know_us_is_told(unique: str) -> None:
+async def test_a_broker_that_does_not_know_us_is_reported(unique: str) -> None:
     async with open_broker("allow_anonymous false") as broker:
         with pytest.raises(Unavailable, match="Not authorized"):
             await examined(settings_with(MqttSettings(url=broker.url), unique))
 
 
 @pytest.mark.parametrize("topic", ["commands", "metadata", "state-index"])
-async def test_a_topic_of_the_mes_that_we_may_not_read_is_told(unique: str, tmp_path: Path, topic: str) -> None:
+async def test_a_topic_of_the_mes_that_we_may_not_read_is_reported(unique: str, tmp_path: Path, topic: str) -> None:
     async with open_broker(*refusing_subscriptions(tmp_path, f"+/+/{topic}")) as broker:
         found = (await examined(settings_with(MqttSettings(url=broker.url), unique)))["MES"]
     assert found.level is Level.FAILING

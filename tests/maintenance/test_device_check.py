@@ -67,7 +67,7 @@ async def test_device_that_works_again_and_leaves_attributes_out_is_found(mqtt: 
     assert (found["attributes"].grade, found["content type"].grade) == (NOTE, NOTE)
 
 
-async def test_nobody_at_the_topic_ends_the_test(mqtt: MqttSettings, unique: str) -> None:
+async def test_a_topic_without_subscriber_ends_the_test(mqtt: MqttSettings, unique: str) -> None:
     found = await check(mqtt, unique, 30.0)
     assert found["subscription"].grade is FAILED
     assert list(found) == ["presence", "subscription"]

@@ -20,5 +20,5 @@ def test_the_worst_finding_counts(findings: list[HealthFinding], level: Level) -
     assert worst(findings) is level
 
 
-def test_what_is_not_well_says_what_to_do() -> None:
+def test_what_is_not_well_states_what_to_do() -> None:
     assert (SUSPICIOUS.advice, ILL.advice, WELL.advice) == ("wait", "fetch it", "")

@@ -59,7 +59,7 @@ async def test_memory_is_short_by_what_is_available(tmp_path: Path, free: int, l
     ("known", "level"),
     [(Clock.SYNCHRONISED, Level.OK), (Clock.UNSYNCHRONISED, Level.WARNING), (Clock.UNKNOWN, Level.WARNING)],
 )
-def test_a_clock_that_nobody_keeps_right_is_a_warning(known: Clock, level: Level) -> None:
+def test_an_unsynchronised_clock_is_a_warning(known: Clock, level: Level) -> None:
     assert clock_finding(known).level is level
 
 

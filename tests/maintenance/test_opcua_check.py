@@ -83,7 +83,7 @@ async def test_equipment_that_is_a_server_is_known_by_its_answer(words: bytes, l
     assert (finding.subject, finding.level) == ("equipment camera", level)
 
 
-async def test_where_nobody_listens_the_gateway_does_not_run() -> None:
+async def test_where_nothing_listens_the_gateway_does_not_run() -> None:
     finding = await only(examine_port(OpcuaSettings(endpoint=f"opc.tcp://127.0.0.1:{free_port()}")))
     assert (finding.level, "does not run" in finding.found) == (Level.WARNING, True)
 
@@ -139,7 +139,7 @@ async def test_a_file_that_holds_no_certificate_is_failing(tmp_path: Path) -> No
     assert (await only(examine_certificates(settings))).level is Level.FAILING
 
 
-async def test_a_server_that_trusts_nobody_serves_nobody_unless_it_is_open(opcua: OpcuaSettings) -> None:
+async def test_a_server_without_trusted_clients_serves_none_unless_open(opcua: OpcuaSettings) -> None:
     assert (await only(examine_trust(opcua))).level is Level.WARNING
     open_to_all = OpcuaSettings(pki=opcua.pki, trusted=opcua.trusted, security="none")
     assert (await only(examine_trust(open_to_all))).level is Level.OK

@@ -34,7 +34,7 @@ async def test_a_broker_answers_for_its_equipment(
     assert 0 < pong.seconds < 1
 
 
-async def test_an_opcua_server_tells_its_time() -> None:
+async def test_an_opcua_server_reports_its_time() -> None:
     async with served() as server:
         eye = OpcuaEquipmentSettings(kind="vision", type_ids=("inspect.v1",), url=server.endpoint, security="none")
         pong = await ping("eye", eye, Settings())
@@ -51,7 +51,7 @@ async def test_who_is_not_there_does_not_answer() -> None:
         assert NOBODY in pong.detail
 
 
-async def test_a_certificate_of_ours_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+async def test_a_certificate_of_ours_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     broken = tmp_path / "own.pem"
     broken.write_text("nothing")
     eye = OpcuaEquipmentSettings(

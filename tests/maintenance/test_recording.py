@@ -86,7 +86,7 @@ async def test_each_message_is_a_line_as_it_came(
         ("wrench", "exists already", "Name a new file"),
     ],
 )
-async def test_what_cannot_be_recorded_is_told(
+async def test_what_cannot_be_recorded_is_reported(
     mqtt: MqttSettings, unique: str, tmp_path: Path, name: str, reason: str, advice: str
 ) -> None:
     file = tmp_path / "recording.jsonl"
@@ -187,7 +187,7 @@ async def test_another_who_records_adds_no_line(
     assert [each.what for each in reported if isinstance(each, ExchangeRecord)] == [TraceKind.BEGUN, TraceKind.STOP]
 
 
-async def test_where_no_gateway_tells_anything_no_file_is_left_behind(
+async def test_where_no_gateway_reports_anything_no_file_is_left_behind(
     drill: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("edge.maintenance.recording.BEGIN_SECONDS", 0.05)
@@ -287,7 +287,7 @@ async def test_who_interrupts_before_anything_has_passed_finds_no_file(drill: Se
 
 @pytest.mark.usefixtures("watchful")
 @pytest.mark.parametrize("garbage", ["hello", "[" * 100_000, '{"at":1,"gateway":"e","what":"lost","data":%s1%s}'])
-async def test_a_gateway_that_tells_garbage_is_told_in_one_line(
+async def test_a_gateway_that_reports_garbage_is_reported_in_one_line(
     garbage: str, store: Store, drill: Settings, tmp_path: Path
 ) -> None:
     reported = garbage.replace("%s", "[" * 3000, 1).replace("%s", "]" * 3000)
@@ -313,7 +313,7 @@ async def test_who_takes_the_place_of_another_who_records_hears_the_gateway_too(
                 assert source == "the trace of drill by edge"
 
 
-async def test_a_store_of_one_process_alone_is_told_as_such(drill: Settings, tmp_path: Path) -> None:
+async def test_a_store_of_one_process_is_reported_as_such(drill: Settings, tmp_path: Path) -> None:
     settings = msgspec.structs.replace(drill, redis=RedisSettings(url="embedded:"))
     with pytest.raises(SettingsError, match="lives and dies with one process"):
         async with recording("drill", settings, set(), tmp_path / "drill.jsonl", print):

@@ -171,7 +171,7 @@ async def test_jobs_that_ran_when_it_was_saved_are_named(store: Store, settings:
     assert "these jobs ran at the time of the backup and continue from there: J1" in reported
 
 
-async def test_an_archive_cannot_write_where_only_its_settings_say(
+async def test_an_archive_writes_nowhere_that_only_its_settings_name(
     backup: Path, settings: Path, tmp_path: Path
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
@@ -181,9 +181,7 @@ async def test_an_archive_cannot_write_where_only_its_settings_say(
     assert not elsewhere.exists()
 
 
-async def test_a_certificate_cannot_be_said_to_have_stood_elsewhere(
-    backup: Path, settings: Path, tmp_path: Path
-) -> None:
+async def test_archive_cannot_move_a_certificate_to_another_place(backup: Path, settings: Path, tmp_path: Path) -> None:
     def with_tls(contents: dict[str, bytes]) -> Mapping[str, bytes]:
         site = b'[mqtt]\nurl = "mqtts://b"\nca_file = "/nowhere/ca.pem"\n'
         return contents | {"settings/conf.d/site.toml": site, "tls/mqtt.ca_file": b"x"}
@@ -210,7 +208,7 @@ async def test_contents_that_cannot_be_used_are_refused(
     assert reported in (await refusal(changed(backup, lambda all_: all_ | {name: content}), settings)).message
 
 
-async def test_settings_that_cannot_be_used_are_told_before_anything_is_written(backup: Path, settings: Path) -> None:
+async def test_unusable_settings_are_reported_before_anything_is_written(backup: Path, settings: Path) -> None:
     file = changed(backup, lambda all_: all_ | {"settings/edge.toml": b"[redis]\nulr = 1"})
     before = files_of(settings.parent)
     with pytest.raises(SettingsError, match="ulr"):
@@ -227,7 +225,7 @@ async def test_without_a_store_in_it_the_store_is_left_alone(store: Store, setti
     assert await store.execute("EXISTS", store.keys.joborder("J1")) == 1
 
 
-async def test_a_directory_where_nobody_may_write_is_told(
+async def test_a_directory_without_write_access_is_reported(
     backup: Path, settings: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(path: Path, *_: object) -> None:

@@ -57,7 +57,7 @@ async def test_a_store_that_may_lose_or_fill_up_is_a_warning(
     assert finding.advice
 
 
-async def test_a_store_that_is_nearly_full_says_how_full(tmp_path: Path) -> None:
+async def test_a_store_that_is_nearly_full_states_how_full(tmp_path: Path) -> None:
     async with own_server(tmp_path, "--maxmemory", "4mb") as server:
         settings = RedisSettings(url=server.url)
         process = await asyncio.create_subprocess_exec(
@@ -75,7 +75,7 @@ async def test_a_store_that_forgets_is_refused_as_a_start_refuses_it(tmp_path: P
         await on(tmp_path, "--appendonly", "no", durability="required")
 
 
-async def test_a_store_that_is_away_is_told(tmp_path: Path) -> None:
+async def test_a_store_that_is_away_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="Redis does not answer"):
         await examined(RedisSettings(url=f"unix://{tmp_path}/none.sock"))
 
@@ -85,7 +85,7 @@ async def test_a_store_of_the_process_is_lost_with_it() -> None:
     assert found["store"].level is Level.WARNING
 
 
-async def test_what_a_gateway_says_of_its_equipment_is_told(tmp_path: Path) -> None:
+async def test_what_a_gateway_states_of_its_equipment_is_reported(tmp_path: Path) -> None:
     equipment = (
         EquipmentHealth(name="wrench", kind="mqtt", connected=False, failed=1, last_error="jammed"),
         EquipmentHealth(name="eye", kind="vision", connected=True, outstanding=2),

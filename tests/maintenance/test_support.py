@@ -50,7 +50,7 @@ async def test_jobs_are_in_it_only_if_asked_for(store: Store, settings: Path) ->
     assert "payload ***" in contents["store.jsonl"]
 
 
-async def test_what_is_away_says_so_in_its_place(settings: Path, tmp_path: Path) -> None:
+async def test_what_is_unavailable_is_reported_in_its_place(settings: Path, tmp_path: Path) -> None:
     Path.write_text(settings, f'[redis]\nurl = "unix://{tmp_path}/none.sock"\n[mqtt]\nurl = ""\n')
     assert "Redis does not answer" in (await bundle(settings))["store.json"]
     Path.write_text(settings, f'[redis]\nulr = 1\npassword = "{CANARY}"\n')

@@ -42,7 +42,7 @@ def test_an_id_that_can_be_printed_is_fine(text: str) -> None:
         ("changes:_global", "may not begin with"),
     ],
 )
-def test_an_id_that_is_none_is_told_with_the_reason(text: str, fault: str) -> None:
+def test_an_id_that_is_none_is_reported_with_the_reason(text: str, fault: str) -> None:
     (reasons,) = validate_id("JobOrderID", text)
     assert reasons.startswith("JobOrderID ")
     assert fault in reasons

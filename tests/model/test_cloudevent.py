@@ -63,7 +63,7 @@ def test_content_type_of_the_message_precedes_the_attribute() -> None:
     assert from_attributes(REQUIRED | {"datacontenttype": MSGPACK}, "", b"\x01").data == 1
 
 
-def test_structured_mode_says_the_same_as_binary_mode() -> None:
+def test_structured_mode_states_the_same_as_binary_mode() -> None:
     binary = from_attributes(REQUIRED | {"subject": "s", "phase": "stop"}, JSON, b'{"a": [1]}')
     assert structured(subject="s", phase="stop", data={"a": [1]}) == binary
 

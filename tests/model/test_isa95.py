@@ -55,7 +55,7 @@ def test_a_field_is_spelled_as_in_opc_ua(field: str, name: str) -> None:
     assert opcua_name(field) == name
 
 
-def test_an_order_travels_in_opc_ua_spelling_without_what_it_does_not_say() -> None:
+def test_an_order_has_opc_ua_spelling_without_absent_fields() -> None:
     travelling = msgspec.json.decode(msgspec.json.encode(ORDER))
     assert set(travelling) == {
         "JobOrderID",

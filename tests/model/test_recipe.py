@@ -124,7 +124,7 @@ def test_pascal_case_means_the_same_and_parameters_are_left_as_they_are() -> Non
         ),
     ],
 )
-def test_a_fault_of_form_is_told_with_its_place(lists: dict[str, Any], fault: str) -> None:
+def test_a_fault_of_form_is_reported_with_its_place(lists: dict[str, Any], fault: str) -> None:
     assert faults(**lists) == (fault,)
 
 
@@ -133,7 +133,7 @@ def test_what_is_no_object_is_no_recipe(data: object) -> None:
     assert parse_recipe(data) == (None, ("a recipe must be an object with steps, transitions, actions and branches",))
 
 
-def test_a_recipe_without_steps_is_told_so() -> None:
+def test_a_recipe_without_steps_is_reported() -> None:
     assert parse_recipe({}) == (None, ("missing key 'steps'",))
 
 

@@ -53,7 +53,7 @@ async def test_the_scope_is_that_of_the_event_else_that_of_the_way(
     assert (await calls.answer(incoming(event, scope))).mdcserrorkind == kind
 
 
-async def test_what_cannot_be_read_is_answered_to_whom_it_tells(calls: CallHandler) -> None:
+async def test_an_unreadable_call_is_answered_to_its_response_topic(calls: CallHandler) -> None:
     answer = await calls.answer(incoming(UNREADABLE))
     assert (answer.mdcserrorkind, answer.mdcserrormessage) == ("unreadable", "no event. Send one.")
     assert answer.data == RefusalAnswer(error_kind="unreadable", reason="no event. Send one.")
@@ -96,7 +96,7 @@ class TestJobResponses:
         ("job_order_id", "status"),
         [("J2", ReturnStatus.INVALID_JOB_ORDER_STATUS), ("J3", ReturnStatus.UNKNOWN_JOB_ORDER_ID)],
     )
-    async def test_why_there_is_no_response_is_said(self, calls: CallHandler, job_order_id: str, status: int) -> None:
+    async def test_why_there_is_no_response_is_stated(self, calls: CallHandler, job_order_id: str, status: int) -> None:
         answer = await self.ask(calls, "RequestJobResponseByJobOrderID", {"JobOrderID": job_order_id})
         assert answer.mdcserrormessage
         assert answer.data == ResponseAnswer(return_status=status, reason=answer.mdcserrormessage)
@@ -141,7 +141,7 @@ async def test_without_a_time_and_an_interval_nothing_expires(calls: CallHandler
     assert status(await calls.answer(called("Store", "1", order("J1"), **lasting))) == 1
 
 
-async def test_what_the_line_tells_of_expiry_counts_more_than_the_attributes(calls: CallHandler) -> None:
+async def test_the_expiry_of_the_transport_precedes_the_attributes(calls: CallHandler) -> None:
     lasting = called("Store", "1", order("J1"), time="2026-01-01T00:00:00Z", expiryinterval=1)
     assert status(await calls.answer(dataclasses.replace(lasting, expires_at=now_ms() + 10_000))) == 1
     over = dataclasses.replace(called("Store", "2", order("J2")), expires_at=now_ms() - 1)

@@ -99,7 +99,7 @@ async def test_declined_call_has_status_and_reason(
     assert "mdcserrorkind" not in answer.user_properties
 
 
-async def test_an_answer_tells_which_call_it_answers(mes: Caller) -> None:
+async def test_an_answer_reports_which_call_it_answers(mes: Caller) -> None:
     correlation = uuid.uuid4()
     attributes = binary_attributes(STORE, correlationid=str(correlation))
     payload = msgspec.json.encode(order("J1"))
@@ -248,7 +248,7 @@ async def test_an_answer_to_what_could_not_be_read_still_names_its_call(mes: Cal
 
 
 @pytest.mark.parametrize("missing", ["id", "source", "type"])
-async def test_a_message_that_is_no_cloudevent_is_told_which_attribute_it_lacks(mes: Caller, missing: str) -> None:
+async def test_a_message_that_is_no_cloudevent_gets_the_missing_attribute(mes: Caller, missing: str) -> None:
     attributes = binary_attributes(STORE)
     del attributes[missing]
     answer = await mes.ask(b"{}", attributes)

@@ -19,7 +19,7 @@ def states_of(states: JobStates) -> dict[str, tuple[list[int], bool]]:
     return {each.job_order_id: ([level.state_number for level in each.state], each.has_result) for each in entries}
 
 
-def test_an_index_tells_its_number_its_scope_its_time_and_each_job() -> None:
+def test_an_index_reports_its_number_its_scope_its_time_and_each_job() -> None:
     index = JobStates(SCOPE, {"J1": RUNNING, "J2": ENDED}, "5-0").index(7, NOW)
     assert (index.seq, index.scope, index.published_at.isoformat()) == (7, SCOPE, "2023-11-14T22:13:20.123000+00:00")
     assert [(each.job_order_id, each.state[0].state_text.text, each.has_result) for each in index.jobs] == [

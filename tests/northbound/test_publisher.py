@@ -142,7 +142,7 @@ async def bench(store: Store, mqtt: MqttSettings, unique: str) -> AsyncIterator[
         yield bench
 
 
-async def test_each_transition_is_told_in_order_with_order_state_and_response(
+async def test_each_transition_is_published_in_order_with_state_and_response(
     bench: Bench, wait_until: WaitUntil
 ) -> None:
     async with bench.publishing(), bench.station.at_work():
@@ -219,7 +219,7 @@ async def test_after_a_restart_it_goes_on_where_it_ended(bench: Bench, wait_unti
     assert (bench.heard.states("J1"), bench.heard.states("J2")) == ([["Aborted"]], [["Aborted"]])
 
 
-async def test_an_event_that_is_told_again_after_a_crash_has_the_same_id(
+async def test_an_event_that_is_reported_again_after_a_crash_has_the_same_id(
     bench: Bench, store: Store, wait_until: WaitUntil
 ) -> None:
     async with bench.publishing():
@@ -234,7 +234,7 @@ async def test_an_event_that_is_told_again_after_a_crash_has_the_same_id(
     assert first.data == again.data
 
 
-async def test_progress_of_a_recipe_is_told(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_progress_of_a_recipe_is_reported(bench: Bench, wait_until: WaitUntil) -> None:
     progress = ProgressPublisher(bench.session, "urn:edge", bench.topics)
     async with background_task(progress.run(), "progress"), bench.station.at_work():
         bench.station.runs.listeners.append(progress.watch)
@@ -252,7 +252,7 @@ async def own_broker() -> AsyncIterator[LocalBroker]:
         yield broker
 
 
-async def test_what_happens_while_the_broker_is_gone_is_told_when_it_is_back(
+async def test_what_happens_while_the_broker_is_gone_is_reported_when_it_is_back(
     own_broker: LocalBroker, store: Store, unique: str, wait_until: WaitUntil
 ) -> None:
     mqtt = MqttSettings(url=own_broker.url)
@@ -313,7 +313,7 @@ async def test_job_too_large_for_the_broker_blocks_no_other(store: Store, unique
     assert bench.heard.states("large") == []
 
 
-async def test_a_job_that_nobody_can_read_keeps_the_mes_from_hearing_of_no_other(bench: Bench, store: Store) -> None:
+async def test_an_unreadable_job_does_not_stop_events_of_others(bench: Bench, store: Store) -> None:
     await bench.call(Cause.STORE, order("J1"))
     await store.execute("HSET", store.keys.joborder("J1"), "order", "{")
     await bench.store_and_abort("J2")

@@ -75,7 +75,7 @@ async def bench(store: Store, mqtt: MqttSettings, unique: str) -> AsyncIterator[
         yield bench
 
 
-async def test_the_index_tells_where_every_job_stands(
+async def test_the_index_reports_where_every_job_stands(
     bench: Bench, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     async with returned(mqtt, unique) as mes, bench.publishing():
@@ -168,7 +168,7 @@ async def own_broker() -> AsyncIterator[LocalBroker]:
 
 
 @pytest.mark.parametrize("then", ["remembers", "forgets"])
-async def test_after_an_outage_of_the_broker_the_retained_topics_tell_everything(
+async def test_retained_topics_are_complete_after_an_outage_of_the_broker(
     own_broker: LocalBroker, store: Store, unique: str, wait_until: WaitUntil, then: str
 ) -> None:
     mqtt = MqttSettings(url=own_broker.url)
@@ -239,7 +239,7 @@ async def test_event_published_after_the_last_index_is_republished(
         assert bench.topics.order("J0") not in {each.topic for each in bench.heard.messages}
 
 
-async def test_a_broker_that_holds_an_older_index_gets_everything_anew(
+async def test_a_broker_that_holds_an_older_index_gets_everything_again(
     bench: Bench, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     """As a broker does that was killed, and came back with what it had written to its disk some time before."""
@@ -260,9 +260,7 @@ async def test_a_broker_that_holds_an_older_index_gets_everything_anew(
         await wait_until(lambda: mes.jobs == {"J1": "Aborted"} and mes.whole())
 
 
-async def test_a_broker_that_holds_what_we_published_last_is_not_told_all_again(
-    bench: Bench, wait_until: WaitUntil
-) -> None:
+async def test_broker_with_our_last_index_gets_nothing_again(bench: Bench, wait_until: WaitUntil) -> None:
     async with bench.publishing():
         await bench.store_and_abort("J1")
         await bench.all_events_published()

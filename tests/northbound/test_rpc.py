@@ -149,7 +149,9 @@ def noting(received: list[CloudEvent]) -> OnEvent:
     return note
 
 
-async def test_transitions_and_progress_are_told_to_every_client_in_order(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_transitions_and_progress_are_reported_to_every_client_in_order(
+    bench: Bench, wait_until: WaitUntil
+) -> None:
     one: list[CloudEvent] = []
     two: list[CloudEvent] = []
     async with (
@@ -180,7 +182,7 @@ def states(received: list[CloudEvent]) -> list[list[str]]:
     ]
 
 
-async def test_who_connects_later_is_told_from_then_on(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_a_later_client_gets_events_from_then_on(bench: Bench, wait_until: WaitUntil) -> None:
     async with bench.station.at_work(), open_client(bench.url) as early:
         await early.publish(call("StoreAndStart", order("J1")))
         received: list[CloudEvent] = []

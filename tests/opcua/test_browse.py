@@ -90,7 +90,7 @@ async def test_types_that_are_derived_from_each_other_end_no_search(vendor: Vend
     assert not await session.is_a(two.nodeid.to_string(), TOOL)
 
 
-async def test_so_many_objects_that_nobody_can_look_at_them_all_are_refused(
+async def test_more_objects_than_the_limit_are_refused(
     vendor: Vendor, session: ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(opcua, "MOST_NODES", 50)

@@ -70,7 +70,7 @@ async def test_of_a_message_in_many_chunks_no_more_is_taken_than_one_may_be(
     assert "an OPC UA server sends a message of more than 300000 bytes" in caplog.messages
 
 
-async def test_of_news_those_count_that_wait_and_not_those_that_were_taken() -> None:
+async def test_only_waiting_notifications_count() -> None:
     received_bytes = 0
     queue = NotificationQueue(10, lambda: received_bytes)
     for received_bytes in (300, 500, 900):
@@ -80,7 +80,7 @@ async def test_of_news_those_count_that_wait_and_not_those_that_were_taken() -> 
     assert [queue.get_nowait(), queue.get_nowait(), queue.waiting_bytes()] == [500, 900, 0]
 
 
-async def test_news_that_nobody_takes_fill_no_memory(
+async def test_unread_notifications_fill_no_memory(
     server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(client_transport, "_REPEAT_SECONDS", 0.0)

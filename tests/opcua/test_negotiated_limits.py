@@ -20,7 +20,7 @@ def test_each_end_hears_what_the_other_takes_of_it() -> None:
     assert (answer.MaxMessageSize, answer.MaxChunkCount) == (MESSAGE_BYTES, CHUNKS)
 
 
-def test_what_a_client_can_receive_says_nothing_of_what_it_sends() -> None:
+def test_the_receive_limit_of_a_client_does_not_limit_its_requests() -> None:
     agreed = NegotiatedLimits()
     agreed.create_acknowledge_and_set_limits(hello(message=10_000, chunks=1))
     assert agreed.is_msg_size_within_limit(1_000_000)

@@ -51,7 +51,7 @@ def as_anonymous(client: Client, server_nonce: bytes | None = None) -> ua.Activa
 
 
 class TestTokens:
-    async def test_nobody_guesses_one(self, server: UaServer) -> None:
+    async def test_no_client_guesses_one(self, server: UaServer) -> None:
         tokens = []
         for _ in range(2):
             async with Client(server.endpoint) as client:
@@ -255,7 +255,7 @@ class TestPasswords:
             read_password(our_policy(), b"", ua.UserNameIdentityToken("", "alice", b"\xff\xfe", ""))
 
     @pytest.mark.parametrize("token", [ua.X509IdentityToken(), ua.IssuedIdentityToken()])
-    async def test_other_ways_to_say_who_one_is_are_refused(self, server: UaServer, token: Any) -> None:
+    async def test_other_user_token_types_are_refused(self, server: UaServer, token: Any) -> None:
         async with channel(Client(server.endpoint)) as client:
             await client.create_session()
             with pytest.raises(ua.uaerrors.BadIdentityTokenInvalid):
@@ -277,7 +277,7 @@ def encrypted(password: str, nonce: bytes) -> ua.UserNameIdentityToken:
 
 
 class TestWhatCannotBeRead:
-    async def test_a_stranger_says_nothing_in_parts(self, server: UaServer) -> None:
+    async def test_an_unknown_client_sends_no_chunks(self, server: UaServer) -> None:
         async with Wire.to(server.endpoint) as wire:
             await wire.hello()
             await wire.open()

@@ -110,7 +110,7 @@ class TestTheOrderOfThings:
             thief.request(bytes(40))
             await thief.is_ended_with(ua.StatusCodes.BadSecurityChecksFailed)
 
-    async def test_a_policy_nobody_has_heard_of(self, wire: Wire) -> None:
+    async def test_an_unknown_security_policy_is_refused(self, wire: Wire) -> None:
         await wire.hello()
         wire.send(b"OPN", struct_to_binary(ua.AsymmetricAlgorithmHeader(SecurityPolicyURI="urn:none")) + bytes(40))
         await wire.is_ended_with(ua.StatusCodes.BadSecurityPolicyRejected)

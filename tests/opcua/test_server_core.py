@@ -34,14 +34,14 @@ class TestReadOnly:
         with pytest.raises(ua.uaerrors.BadUserAccessDenied):
             await client.delete_nodes([machine])
 
-    async def test_nobody_becomes_administrator_by_name(self, server: UaServer) -> None:
+    async def test_no_user_becomes_administrator_by_name(self, server: UaServer) -> None:
         admin = Client(server.endpoint)
         admin.set_user("admin")
         admin.set_password("secret")
         with pytest.raises((ua.UaError, ValueError)):
             await admin.connect()
 
-    async def test_nobody_registers_another_server(self, client: Client) -> None:
+    async def test_no_client_registers_another_server(self, client: Client) -> None:
         with pytest.raises(ua.uaerrors.BadServiceUnsupported):
             await client.uaclient.register_server(ua.RegisteredServer(ServerUri="urn:intruder"))
         assert [found.ApplicationUri for found in await client.find_servers()] == [application_uri("edge")]

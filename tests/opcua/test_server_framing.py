@@ -81,7 +81,7 @@ async def test_a_header_that_announces_gigabytes_costs_nothing(server: UaServer,
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000  # KiB
 
 
-async def test_who_says_nothing_makes_room_for_who_comes() -> None:
+async def test_a_silent_client_makes_room_for_a_new_one() -> None:
     async with served(SETTINGS, MACHINES[:1]) as server, contextlib.AsyncExitStack() as stack:
         working = await stack.enter_async_context(Client(server.endpoint))
         silent = [await stack.enter_async_context(Wire.to(server.endpoint)) for _ in range(limits.CONNECTIONS + 5)]

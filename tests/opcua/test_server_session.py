@@ -69,14 +69,14 @@ class TestOwnership:
             await listener.heard.get()
         await made.delete()
 
-    async def test_nobody_deletes_those_of_others(self, own: Client, subscription: int) -> None:
+    async def test_no_client_deletes_those_of_others(self, own: Client, subscription: int) -> None:
         assert await own.uaclient.delete_subscriptions([subscription, 999_999]) == [NOT_YOURS, NOT_YOURS]
 
-    async def test_nobody_silences_those_of_others(self, own: Client, subscription: int) -> None:
+    async def test_no_client_silences_those_of_others(self, own: Client, subscription: int) -> None:
         parameters = ua.SetPublishingModeParameters(PublishingEnabled=False, SubscriptionIds=[subscription])
         assert await own.uaclient.set_publishing_mode(parameters) == [NOT_YOURS]
 
-    async def test_nobody_changes_what_others_monitor(self, own: Client, subscription: int) -> None:
+    async def test_no_client_changes_monitored_items_of_others(self, own: Client, subscription: int) -> None:
         change = ua.MonitoredItemModifyRequest(MonitoredItemId=1, RequestedParameters=ua.MonitoringParameters())
         for attempt in (
             own.uaclient.create_monitored_items(
@@ -96,7 +96,7 @@ class TestOwnership:
             with pytest.raises(ua.uaerrors.BadSubscriptionIdInvalid):
                 await attempt
 
-    async def test_nobody_takes_the_news_of_others(self, own: Client, subscription: int) -> None:
+    async def test_no_client_takes_notifications_of_others(self, own: Client, subscription: int) -> None:
         again = ua.RepublishRequest()
         again.Parameters.SubscriptionId, again.Parameters.RetransmitSequenceNumber = subscription, 1
         with pytest.raises(ua.uaerrors.BadSubscriptionIdInvalid):
@@ -106,7 +106,7 @@ class TestOwnership:
         )
         assert result.StatusCode.value == ua.StatusCodes.BadUserAccessDenied
 
-    async def test_nobody_acknowledges_the_news_of_others(self, own: Client, subscription: int) -> None:
+    async def test_no_client_acknowledges_notifications_of_others(self, own: Client, subscription: int) -> None:
         ack = ua.SubscriptionAcknowledgement(SubscriptionId=subscription, SequenceNumber=1)
         with pytest.raises(ua.uaerrors.BadNoSubscription):
             await own.uaclient.publish([ack])
@@ -146,17 +146,17 @@ class TestReason:
         ("wanted", "given"),
         [(0.01, 50), (0, 50), (-1, 50), (float("nan"), 50), (250, 250), (float("inf"), 3_600_000)],
     )
-    async def test_news_come_no_faster_than_we_can_bear(self, own: Client, wanted: float, given: float) -> None:
+    async def test_notifications_come_no_faster_than_the_limit(self, own: Client, wanted: float, given: float) -> None:
         made = await own.uaclient.create_subscription(asked(wanted), lambda _: None)
         assert made.RevisedPublishingInterval == given
 
     @pytest.mark.parametrize("lifetime", [0, 2**32 - 1])
-    async def test_a_subscription_nobody_asks_for_ends_within_an_hour(self, own: Client, lifetime: int) -> None:
+    async def test_a_subscription_without_publish_requests_ends_in_an_hour(self, own: Client, lifetime: int) -> None:
         made = await own.uaclient.create_subscription(asked(1000, lifetime), lambda _: None)
         assert made.RevisedLifetimeCount == 3600
 
     @pytest.mark.parametrize(("keep_alive", "lifetime"), [(0, 100), (90, 100), (10, 1), (5000, 10_000), (10, 0)])
-    async def test_a_subscription_says_three_times_in_its_life_that_it_is_there(
+    async def test_a_lifetime_is_at_least_three_keep_alive_intervals(
         self, own: Client, keep_alive: int, lifetime: int
     ) -> None:
         wanted = asked(1000, lifetime)
@@ -198,7 +198,7 @@ class TestReason:
         assert changed.RevisedQueueSize == given
 
     @pytest.mark.parametrize("wanted", [float("nan"), float("inf"), -1.0])
-    async def test_a_session_lasts_as_long_as_a_clock_can_tell(self, server: UaServer, wanted: float) -> None:
+    async def test_a_session_lasts_as_long_as_a_clock_can_count(self, server: UaServer, wanted: float) -> None:
         async with channel(Client(server.endpoint)) as client:
             client.session_timeout = wanted
             made = await client.create_session()
@@ -237,7 +237,7 @@ async def monitor_events(client: Client, wanted: ua.EventFilter) -> None:
 
 
 class TestOperations:
-    async def test_a_request_asks_for_no_more_than_we_said(self, own: Client) -> None:
+    async def test_a_request_asks_for_no_more_than_we_stated(self, own: Client) -> None:
         read = ua.ReadValueId(NodeId=STATE, AttributeId=ua.AttributeIds.Value)
         made = await own.uaclient.create_subscription(asked(), lambda _: None)
         too_many = {
@@ -258,7 +258,7 @@ class TestOperations:
                 await attempt
         assert await serves(own)
 
-    async def test_a_request_that_asks_for_nothing_is_told_so(self, own: Client) -> None:
+    async def test_a_request_that_asks_for_nothing_is_reported(self, own: Client) -> None:
         with pytest.raises(ua.uaerrors.BadNothingToDo):
             await own.uaclient.read(ua.ReadParameters())
 
@@ -280,14 +280,14 @@ class TestOperations:
         with pytest.raises(ua.uaerrors.BadMaxAgeInvalid):
             await own.uaclient.read(ua.ReadParameters(NodesToRead=[read], MaxAge=-1.0))
 
-    async def test_that_there_is_no_history_is_said(self, own: Client) -> None:
+    async def test_missing_history_is_reported(self, own: Client) -> None:
         asked_for = ua.HistoryReadParameters(
             HistoryReadDetails=ua.ReadRawModifiedDetails(), NodesToRead=[ua.HistoryReadValueId(NodeId=STATE)]
         )
         (found,) = await own.uaclient.history_read(asked_for)
         assert found.StatusCode.value == ua.StatusCodes.BadHistoryOperationUnsupported
 
-    async def test_what_we_say_is_what_holds(self, own: Client) -> None:
+    async def test_the_advertised_limits_hold(self, own: Client) -> None:
         for name, most in limits.OPERATIONS.items():
             node = getattr(ua.ObjectIds, f"Server_ServerCapabilities_OperationLimits_{name}")
             assert await own.get_node(node).read_value() == most
@@ -302,7 +302,7 @@ class TestOperations:
             await node.write_value(ua.Variant(bytes(limits.REQUEST_BYTES), ua.VariantType.ByteString))
         assert await serves(own)
 
-    async def test_a_message_beyond_what_we_said_ends_its_connection_only(
+    async def test_a_message_beyond_what_we_stated_ends_its_connection_only(
         self, server: UaServer, client: Client
     ) -> None:
         sending = Client(server.endpoint)
@@ -315,7 +315,7 @@ class TestOperations:
             await sending.disconnect()
 
 
-async def test_whether_a_method_may_be_called_is_told_to_each_as_it_is(space: Space, own: Client) -> None:
+async def test_user_executable_is_right_for_each_user(space: Space, own: Client) -> None:
     # The attribute is computed for each caller and not cached for the next one.
     method = await space.member("JobOrderControl", "Store")
     before = (await method.read_attribute(ua.AttributeIds.UserExecutable)).Value.Value

@@ -77,7 +77,7 @@ async def test_structure_is_read_where_server_defines_base_structure(vendor: Ven
     assert await vendor.read(encoding, struct.pack("<d", 85.2)) == {"Torque": 85.2}
 
 
-async def test_optional_fields_are_there_as_the_mask_says(vendor: Vendor) -> None:
+async def test_optional_fields_are_there_as_the_mask_states(vendor: Vendor) -> None:
     _, encoding = await vendor.type(
         [
             new_struct_field("Id", ua.VariantType.String),
@@ -230,7 +230,7 @@ async def test_an_array_of_structures_is_one_argument(vendor: Vendor) -> None:
     assert (empty.Value, empty.VariantType) == ([], ua.VariantType.ExtensionObject)
 
 
-async def test_a_field_that_allows_subtypes_says_what_it_holds(vendor: Vendor) -> None:
+async def test_a_field_that_allows_subtypes_states_what_it_holds(vendor: Vendor) -> None:
     base, _ = await vendor.type([new_struct_field("Id", ua.VariantType.String)])
     derived, _ = await vendor.type(
         [new_struct_field("Id", ua.VariantType.String), new_struct_field("Torque", ua.VariantType.Double)]

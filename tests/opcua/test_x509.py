@@ -59,7 +59,7 @@ def test_a_weak_hash_is_a_fault(weak: int) -> None:
 
 
 @pytest.mark.parametrize("algorithm", [SHA256_WITH_RSA, RSA])
-def test_what_nobody_has_heard_of_is_a_fault_and_breaks_nothing(algorithm: bytes) -> None:
+def test_an_unknown_key_or_signature_algorithm_is_a_fault(algorithm: bytes) -> None:
     fault = "its key or its signature is of a kind that we do not know"
     assert certificate_fault(altered(algorithm, UNKNOWN), NOW) == fault
 
@@ -69,7 +69,7 @@ def test_a_certificate_out_of_its_time_is_a_fault(now: datetime) -> None:
     assert certificate_fault(certificate(), now) == "it has expired or is not valid yet"
 
 
-def test_a_certificate_tells_the_application_and_the_hosts_it_was_made_for() -> None:
+def test_a_certificate_names_its_application_and_its_hosts() -> None:
     names = [
         x509.UniformResourceIdentifier("urn:device"),
         x509.DNSName("device"),
@@ -80,7 +80,7 @@ def test_a_certificate_tells_the_application_and_the_hosts_it_was_made_for() -> 
     assert host_names(made) == ["device", "192.0.2.7"]
 
 
-def test_a_certificate_may_tell_nothing() -> None:
+def test_a_certificate_may_name_no_application_and_no_host() -> None:
     assert application_uris(certificate()) == []
     assert host_names(certificate()) == []
 
@@ -125,7 +125,7 @@ def test_a_certificate_is_read_in_any_form(tmp_path: Path, form: Encoding, befor
     assert read_certificate(tmp_path / "device.crt") == made
 
 
-def test_a_directory_yields_its_certificates_and_tells_what_is_none(tmp_path: Path) -> None:
+def test_a_directory_yields_its_certificates_and_reports_what_is_none(tmp_path: Path) -> None:
     made = certificate()
     (tmp_path / "device.der").write_bytes(made.public_bytes(Encoding.DER))
     (tmp_path / "half.pem").write_text("-----BEGIN CERT")

@@ -142,7 +142,7 @@ def test_event_goes_to_the_longest_wait_then_by_recipe_order() -> None:
     assert driven.run.associations[key("late@A")].state is ActionState.WAITING
 
 
-def test_two_associations_of_one_name_in_one_step_are_told_apart() -> None:
+def test_two_associations_of_one_name_in_one_step_are_distinguished() -> None:
     net = net_of(chain("A B", action("x", "A", "P1"), action("x", "A", "P0")))
     assert set(net.actions) == {key("x@A"), key("x@A#2")}
     driven = Driven(net)

@@ -98,7 +98,7 @@ def test_an_answer_after_the_stop_is_late() -> None:
     assert driven.ignored(Answer("J1/R1/a/1", ok=True), 1001) is IgnoredKind.LATE
 
 
-def test_an_event_nobody_waits_for_is_not_kept() -> None:
+def test_an_event_nothing_waits_for_is_not_kept() -> None:
     assert Driven(WORK).ignored(event(), 1) is IgnoredKind.NOT_WAITING
 
 

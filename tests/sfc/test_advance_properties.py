@@ -297,7 +297,7 @@ def test_a_request_can_be_made_again_from_the_net_and_the_run(recipe: dict[str, 
 
 @MANY
 @given(recipes(), DAY)
-def test_why_tells_something_about_every_run_that_does_not_move(recipe: dict[str, Any], day: Day) -> None:
+def test_why_reports_something_about_every_run_that_does_not_move(recipe: dict[str, Any], day: Day) -> None:
     net = net_of(recipe)
     for _, _, now, advanced in play(net, fresh(), day):
         reasons = explain_waiting(net, advanced.run, now)

@@ -83,12 +83,12 @@ INTO = [transition("I", "par"), transition("par", "End")]
         ),
     ],
 )
-def test_a_fault_is_told_with_its_place(data: Json, fault: str) -> None:
+def test_a_fault_is_reported_with_its_place(data: Json, fault: str) -> None:
     assert fault in faults_of(data)
 
 
 @pytest.mark.parametrize("way_out", [transition("A", "B", "never"), transition("A", "A", "always")])
-def test_a_path_whose_end_is_out_of_reach_is_told(way_out: Json) -> None:
+def test_a_path_whose_end_is_out_of_reach_is_reported(way_out: Json) -> None:
     data = recipe("I A B C End", [*INTO, way_out], [action("a", "A")], PAR)
     assert faults_of(data) == ("branch 'par': the end of path 0 cannot be reached from step 'A'",)
 
@@ -111,7 +111,7 @@ def test_all_faults_of_all_kinds_come_in_one_answer() -> None:
         assert part in found
 
 
-def test_nesting_beyond_reason_is_told_without_recursion() -> None:
+def test_nesting_beyond_reason_is_reported_without_recursion() -> None:
     branches = [branch(f"b{n}", "selection", f"b{n + 1}") for n in range(5000)]
     data = recipe("A B", [transition("A", "b0")], [], *branches, branch("b5000", "selection", "B"))
     assert any("nested deeper than 32" in fault for fault in faults_of(data))

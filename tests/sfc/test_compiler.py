@@ -80,7 +80,7 @@ def test_the_name_of_an_action_means_the_association_with_the_source_step() -> N
     assert driven.run.active == {"B"}
 
 
-def test_the_condition_text_of_an_entry_tells_both_transitions() -> None:
+def test_the_condition_text_of_an_entry_reports_both_transitions() -> None:
     data = recipe(
         "A X Y",
         [transition("A", "sel", "go"), transition("sel", "X", "x or z"), transition("sel", "Y", "y")],
@@ -104,7 +104,7 @@ def test_too_many_ways_through_a_branch_are_a_fault() -> None:
     assert "branch 'par': its selections multiply to more ways than can be followed" in faults_of(data)
 
 
-def test_faults_of_every_kind_are_told_in_one_answer() -> None:
+def test_faults_of_every_kind_are_reported_in_one_answer() -> None:
     faulty = recipe(
         "A B X Y E F G",
         [

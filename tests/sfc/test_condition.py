@@ -121,7 +121,7 @@ def test_a_value_that_does_not_fit_is_a_fault_that_names_the_part() -> None:
         value("torque", torque=85)
 
 
-def test_a_condition_tells_what_makes_it_live() -> None:
+def test_a_condition_reports_what_makes_it_live() -> None:
     found = made("steps.A.T > 2s or actions.a.failed or actions.b.result.x or steps.B.X")
     assert found.timed_steps == {"A"}
     assert found.state_actions == {"a"}
@@ -155,11 +155,11 @@ def test_only_comparisons_with_the_time_of_an_active_step_wake(text: str, instan
     assert wake_instants(made(text), view) == instants
 
 
-def test_a_bound_that_cannot_be_evaluated_wakes_nobody() -> None:
+def test_a_bound_that_cannot_be_evaluated_wakes_no_run() -> None:
     assert wake_instants(made("steps.A.T > (x == 1)"), Values(x="a")) == []
 
 
-def test_unmet_parts_are_told_with_their_present_values() -> None:
+def test_unmet_parts_are_reported_with_their_present_values() -> None:
     found = made("ok and torque >= 80 and (left or right) and not steps.A.X")
     view = Values(ok=True, torque=61, left=False, A_X=True)
     assert found.explain(view) == (

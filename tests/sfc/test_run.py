@@ -125,7 +125,7 @@ def test_the_reset_sent_at_abort_is_outstanding() -> None:
     assert is_outstanding(driven.run, "J1/R1/s/1/reset")
 
 
-def test_waits_tell_since_when_each_type_is_awaited() -> None:
+def test_waits_report_since_when_each_type_is_awaited() -> None:
     driven = Driven(net_of(TWO))
     assert waits(driven.run) == {"part": 0}
     driven.signal(Abort(), 5)

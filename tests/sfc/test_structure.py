@@ -141,7 +141,7 @@ def test_chains_name_the_simultaneous_paths_around_a_block_outermost_first() -> 
     assert found.steps_of(["out"]) == {"A", "B", "C"}
 
 
-def test_too_many_arcs_between_two_selections_are_told() -> None:
+def test_too_many_arcs_between_two_selections_are_reported() -> None:
     left, right = (" ".join(f"{side}{n}" for n in range(200)) for side in "LR")
     data = recipe(
         f"I {left} {right}",
@@ -154,7 +154,7 @@ def test_too_many_arcs_between_two_selections_are_told() -> None:
         assert structure(data).arcs
 
 
-def test_too_many_ways_are_told_not_computed() -> None:
+def test_too_many_ways_are_reported_not_computed() -> None:
     paths = [f"s{n}" for n in range(12)]
     steps = "I " + " ".join(f"{path}a {path}b" for path in paths)
     data = recipe(

@@ -48,7 +48,7 @@ def test_a_result_goes_before_a_parameter_of_the_same_name() -> None:
     assert RunView(driven.net, driven.run, 1).variable("torque") == 90
 
 
-def test_failed_and_timed_out_are_told_apart() -> None:
+def test_failed_and_timed_out_are_distinguished() -> None:
     alternative = [transition("A", "B", "actions.a.failed"), transition("A", "C", "actions.a.timed_out")]
     for what, end in (("failed", "B"), ("timed_out", "C")):
         driven = Driven(net_of(recipe("A B C", alternative, [action("a", "A")])))

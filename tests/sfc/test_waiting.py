@@ -8,7 +8,7 @@ from tests.sfc.driving import Driven
 from tests.sfc.recipes import action, branch, chain, net_of, recipe, transition
 
 
-def test_an_unanswered_command_is_told_with_its_age_and_deadline() -> None:
+def test_an_unanswered_command_is_reported_with_its_age_and_deadline() -> None:
     driven = Driven(net_of(chain("A B", action("a", "A"))))
     transition_waits, action_waits = explain_waiting(driven.net, driven.run, 4000)
     assert transition_waits == TransitionWaits(("A",), ("B",), "always", (Unmet("steps.A.done", "a is dispatched"),))
@@ -17,7 +17,7 @@ def test_an_unanswered_command_is_told_with_its_age_and_deadline() -> None:
     assert str(action_waits) == "action a of A is dispatched, for 4 s, times out in 6 s"
 
 
-def test_each_unmet_term_is_told_with_its_present_value() -> None:
+def test_each_unmet_term_is_reported_with_its_present_value() -> None:
     data = recipe("A B C", [transition("A", "B", "torque >= 80 and torque_ok"), transition("A", "C", "steps.A.T > 9s")])
     driven = Driven(net_of(data), {"torque": 61})
     reported = [str(each) for each in explain_waiting(driven.net, driven.run, 1500)]
@@ -27,7 +27,7 @@ def test_each_unmet_term_is_told_with_its_present_value() -> None:
     ]
 
 
-def test_a_convergence_is_told_only_when_all_its_sources_are_active() -> None:
+def test_a_convergence_is_reported_only_when_all_its_sources_are_active() -> None:
     data = recipe(
         "I A A2 B End",
         [transition("I", "par"), transition("par", "End")],
@@ -52,7 +52,7 @@ def test_a_paused_run_stands_still() -> None:
     assert action_waits.left_ms == 9000
 
 
-def test_a_run_that_does_not_run_says_why() -> None:
+def test_a_run_that_does_not_run_reports_why() -> None:
     driven = Driven(net_of(chain("A B", action("a", "A"))), start=False)
     assert explain_waiting(driven.net, driven.run, 0) == (RunHalted("the run has not started"),)
     driven.signal(Abort("e-stop"), 1)

@@ -37,13 +37,13 @@ async def test_it_keeps_retained_messages_through_a_restart(unique: str, wait_un
     assert seen == [Message(unique, b"kept", retain=True)]
 
 
-async def test_a_wrong_configuration_is_told_in_the_words_of_mosquitto() -> None:
+async def test_a_wrong_configuration_is_reported_in_the_words_of_mosquitto() -> None:
     with pytest.raises(Unavailable, match="Unknown configuration variable"):
         async with open_broker("no_such_setting true"):
             pytest.fail("it started")
 
 
-async def test_a_machine_without_mosquitto_is_told_what_to_install() -> None:
+async def test_a_machine_without_mosquitto_gets_the_package_to_install() -> None:
     with pytest.raises(Unavailable, match="not installed") as failure:
         async with open_broker(program="mosquitto-that-is-not-there"):
             pytest.fail("it started")

@@ -44,7 +44,7 @@ async def test_it_offers_each_result_until_a_job_takes_it(
     }
 
 
-async def test_it_asks_again_when_nobody_listens_yet(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
+async def test_it_asks_again_when_nothing_listens_yet(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
     """Without a gateway, no answer arrives; the camera ends the request and sends a new one."""
     station = PatientStation()
     settings = MqttEquipmentSettings(type_ids=("unused",), topic_prefix=unique)

@@ -132,7 +132,7 @@ async def test_it_confirms_the_stop_of_a_command(mqtt: MqttSettings, unique: str
     assert answers == [EquipmentAnswer(TIGHTEN.command_id, error="the command was stopped")]
 
 
-async def test_it_fails_what_it_was_told_to_fail(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
+async def test_it_fails_the_requested_command_types(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
     async with bench(mqtt, unique, failing={TIGHTEN.type_id}) as (equipment, answers, _):
         await equipment.send(TIGHTEN)
         await wait_until(lambda: answers)

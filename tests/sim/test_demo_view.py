@@ -32,7 +32,7 @@ def test_a_terminal_gets_the_table_and_anything_else_gets_lines() -> None:
     assert isinstance(view_on(dumb), PlainView)
 
 
-def test_plain_lines_tell_each_thing_once(job: ObservedJob) -> None:
+def test_plain_lines_report_each_thing_once(job: ObservedJob) -> None:
     console = Console(file=io.StringIO(), width=20)
     view = view_on(console)
     view.title("the demo")

@@ -112,7 +112,7 @@ async def test_a_connection_may_break_in_the_middle(
         assert (await session.call(management, "RequestUnacknowledgedResults", 0, 0))[1] == results
 
 
-async def test_identifiers_can_be_told_and_reset(controller: JoiningController, session: ClientSession) -> None:
+async def test_identifiers_can_be_sent_and_reset(controller: JoiningController, session: ClientSession) -> None:
     method_set = (await parts(session))["MethodSet"]
     entities = [{"Name": name, "EntityId": name, "EntityType": 1} for name in ("a", "b")]
     assert await session.call(method_set, "SendIdentifiers", "", entities) == [0, "done"]

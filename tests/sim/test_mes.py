@@ -59,7 +59,7 @@ async def test_call_has_opc_ua_spelling_and_returns_the_return_status(mes: Mes, 
     assert call.correlation_data is not None
 
 
-async def test_a_declined_call_says_why(mes: Mes, station: PlayedStation) -> None:
+async def test_a_declined_call_reports_why(mes: Mes, station: PlayedStation) -> None:
     station.answer_fields = {"data": {"ReturnStatus": 8}, "mdcserrormessage": "the job is running"}
     answer = await mes.call("station-1", "Start", IdCall(job_order_id="J1"))
     assert answer == MethodReply(ReturnStatus.INVALID_JOB_ORDER_STATUS, "the job is running")
@@ -94,7 +94,7 @@ async def test_station_settings_are_pushed(mes: Mes, station: PlayedStation, met
     assert (pushed.user_properties["subject"], pushed.user_properties["method"]) == ("station-1", method)
 
 
-async def test_it_watches_what_the_station_tells_of_its_jobs(
+async def test_it_watches_what_the_station_reports_of_its_jobs(
     mes: Mes, station: PlayedStation, unique: str, wait_until: WaitUntil
 ) -> None:
     seen: list[tuple[str, object]] = []

@@ -82,7 +82,7 @@ def see_a_good_run(job: ObservedJob) -> None:
     job.take_job_message(response(ENDED), 730)
 
 
-def test_a_good_run_has_no_faults_and_is_told_in_order(job: ObservedJob) -> None:
+def test_a_good_run_has_no_faults_and_is_reported_in_order(job: ObservedJob) -> None:
     see_a_good_run(job)
     assert job.faults() == []
     assert (job.has_ended, job.status, job.milliseconds) == (True, "Ended (Completed)", 1500)
@@ -109,7 +109,7 @@ def test_a_job_of_which_nothing_was_seen_has_every_fault(job: ObservedJob) -> No
     ]
 
 
-def test_an_aborted_job_says_why(job: ObservedJob) -> None:
+def test_an_aborted_job_reports_why(job: ObservedJob) -> None:
     job.take_job_message(status(JobStatus(JobState.ABORTED)), 1)
     job.take_job_message(response(JobStatus(JobState.ABORTED), "the wrench is broken"), 1)
     assert job.has_ended
@@ -121,7 +121,7 @@ def test_a_command_without_an_answer_is_a_fault(job: ObservedJob) -> None:
     assert "the command tighten to wrench was not answered" in job.faults()
 
 
-def test_a_failed_answer_is_told_with_its_reason(job: ObservedJob) -> None:
+def test_a_failed_answer_is_reported_with_its_reason(job: ObservedJob) -> None:
     job.take_equipment_message("wrench", "commands", command(), 1)
     job.take_equipment_message("wrench", "answers", answer(mdcserrorkind="slipped", mdcserrormessage="it slipped"), 2)
     assert job.actions["tighten"].error == "it slipped"

@@ -24,7 +24,9 @@ class Bystander:
         self.heard.append(message.payload)
 
 
-async def test_who_comes_and_goes_says_so_once(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
+async def test_presence_is_published_once_at_start_and_end(
+    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
     bystander = Bystander()
     async with open_session(mqtt, f"{unique}-bystander") as ears:
         await ears.subscribe(f"{unique}/presence", bystander.note)
@@ -38,7 +40,7 @@ async def test_who_comes_and_goes_says_so_once(mqtt: MqttSettings, unique: str, 
     assert (left.payload, left.retain) == (b"offline", True)
 
 
-async def test_who_is_connected_anew_is_born_again(unique: str, wait_until: WaitUntil) -> None:
+async def test_each_connection_publishes_presence_again(unique: str, wait_until: WaitUntil) -> None:
     bystander = Bystander()
     async with open_broker() as broker:
         mqtt = MqttSettings(url=broker.url)
@@ -53,7 +55,7 @@ async def test_who_is_connected_anew_is_born_again(unique: str, wait_until: Wait
     assert set(bystander.heard) == {b"online"}
 
 
-async def test_of_who_is_killed_the_broker_says_it(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
+async def test_the_broker_reports_a_killed_device(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
     bystander = Bystander()
     arguments = ("controller", "--url", mqtt.url, "--name", "wrench", "--prefix", unique)
     async with open_session(mqtt, f"{unique}-bystander") as ears:

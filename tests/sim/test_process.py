@@ -30,13 +30,13 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-async def test_a_process_becomes_ready_by_what_it_says_and_ends_with_the_block(tmp_path: Path) -> None:
+async def test_a_process_is_ready_by_its_output_and_ends_with_the_block(tmp_path: Path) -> None:
     async with asyncio.timeout(60), open_process("p", python(FOR_EVER), tmp_path / "log", "at work", nobody) as process:
         await process.wait_until_ready()
         assert process.last_lines() == "  at work"
 
 
-async def test_an_early_end_is_told_with_its_last_words(tmp_path: Path) -> None:
+async def test_an_early_end_is_reported_with_its_last_words(tmp_path: Path) -> None:
     failures: asyncio.Queue[Unavailable] = asyncio.Queue()
     code = "import sys\nfor n in range(50): print('line', n, flush=True)\nsys.exit('the disk is full')"
     async with asyncio.timeout(60), open_process("p", python(code), tmp_path / "log", "never", failures.put_nowait):

@@ -55,7 +55,7 @@ def test_commands_are_those_of_the_progress_and_results_those_of_the_end() -> No
     assert (action.equipment, action.came_at, job.commands) == ("wrench", None, 1)
 
 
-def test_what_is_no_news_of_these_devices_is_passed_by() -> None:
+def test_messages_of_other_devices_are_ignored() -> None:
     job = ObservedJob("station-1", "J1", RECIPE)
     for event in (
         progress("light"),

@@ -15,7 +15,7 @@ def test_times_count_from_zero_and_stops_are_no_commands_of_their_type() -> None
     assert [each["t"] for each in (*record.commands, *record.steps)] == [0.5, 0.5, 0.5, 0.25]
 
 
-def test_of_several_ends_the_worst_is_told_with_the_job_of_each_error() -> None:
+def test_of_several_ends_the_worst_is_reported_with_the_job_of_each_error() -> None:
     run = replace(new_run("J1", "s", "r", {}), outcome=Outcome.COMPLETED, ended_at=3000)
     failed = replace(run, outcome=Outcome.FAILED, error="no air", ended_at=5000)
     trace = TraceRecorder(zero=1000).trace({"J1": run, "J2": failed})

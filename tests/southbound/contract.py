@@ -179,7 +179,7 @@ class Contract:
         assert (answer.command_id, answer.error) == (WORK.command_id, None)
         assert isinstance(answer.data, dict)
 
-    async def test_a_failure_says_why(self, bench: Bench, wait_until: WaitUntil) -> None:
+    async def test_a_failure_reports_why(self, bench: Bench, wait_until: WaitUntil) -> None:
         await bench.equipment.send(WORK)
         await wait_until(lambda: bench.device.begun)
         await bench.device.fail(self.failure)

@@ -107,7 +107,7 @@ async def test_what_cannot_be_taken_is_passed_over_on_the_same_connection(wait_u
     ]
 
 
-async def test_a_device_of_which_nothing_comes_any_more_is_told_as_lost(wait_until: WaitUntil) -> None:
+async def test_a_device_of_which_nothing_comes_any_more_is_reported_as_lost(wait_until: WaitUntil) -> None:
     class Ending(Plug):
         async def _happen(self) -> DeviceEvents:
             yield {}
@@ -277,7 +277,7 @@ async def test_device_is_stopped_with_the_parameters_of_the_start(
     assert plug.stopped == [WORK]
 
 
-async def test_a_device_that_never_pauses_keeps_nobody_else_waiting(wait_until: WaitUntil) -> None:
+async def test_a_device_that_never_pauses_keeps_no_other_waiting(wait_until: WaitUntil) -> None:
     class Restless(Plug):
         async def _happen(self) -> DeviceEvents:
             while True:
@@ -306,7 +306,7 @@ async def test_repeated_discarded_events_are_all_recorded_and_logged_a_few_times
     assert len([each for each in logs if each["event"] == "equipment event discarded"]) == 10
 
 
-async def test_each_defect_of_a_command_is_told_by_its_cause(
+async def test_each_defect_of_a_command_is_reported_by_its_cause(
     wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     defects: list[Exception] = [KeyError("JobId"), ZeroDivisionError()]

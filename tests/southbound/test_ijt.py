@@ -48,7 +48,7 @@ async def test_a_result_brings_torque_and_angle_with_their_units(opener: Opener,
     assert msgspec.json.encode(data)
 
 
-async def test_a_joining_that_is_not_ok_is_a_result_that_tells_what_was_violated(
+async def test_a_joining_that_is_not_ok_is_a_result_with_its_violations(
     opener: Opener, controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:

@@ -30,7 +30,7 @@ def of(command_id: str, classification: int = 1) -> dict[str, Any]:
     return result(AssociatedEntities=[entity], Classification=classification)
 
 
-def test_a_result_may_tell_next_to_nothing() -> None:
+def test_a_result_may_report_next_to_nothing() -> None:
     assert answer_data(result()) == {
         "evaluation": "Undefined",
         "result_id": "R1",
@@ -76,7 +76,7 @@ def test_a_result_of_very_many_steps_does_not_hold_up_the_gateway() -> None:
     assert time.thread_time() - began < 5
 
 
-def test_violations_of_steps_and_errors_are_told() -> None:
+def test_violations_of_steps_and_errors_are_reported() -> None:
     violated = {"MeasuredValue": 12.0, "Name": "Angle", "PhysicalQuantity": 3, "ViolationType": 1, "HighLimit": 10.0}
     joining = {
         "OverallResultValues": [],

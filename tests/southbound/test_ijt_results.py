@@ -83,7 +83,7 @@ async def test_restarted_gateway_finds_a_result_that_is_not_the_latest(
     assert len(controller.begun) == 1
 
 
-async def test_a_result_that_nobody_waits_for_any_more_is_acknowledged(
+async def test_a_result_that_nothing_waits_for_any_more_is_acknowledged(
     opener: Opener, controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:
@@ -171,7 +171,7 @@ async def test_a_result_of_odd_entities_hides_no_other(entities: Any) -> None:
     assert results.find(WORK) == mine
 
 
-async def test_results_that_nobody_collects_fill_no_memory() -> None:
+async def test_results_that_nothing_collects_fill_no_memory() -> None:
     results = results_of_nobody(ResultLimits(kept_bytes=11_500))
     for number in range(20):
         await results.handle_live(result_of(WORK.command_id, f"R{number}", Vendor="x" * 1000))

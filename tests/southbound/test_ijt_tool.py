@@ -65,7 +65,7 @@ async def test_tool_that_may_still_move_is_reported(
 @pytest.mark.parametrize(
     ("offered", "pending"), [(("SendIdentifiers", "GetIdentifiers"), "J1"), (("GetIdentifiers",), None), ((), None)]
 )
-async def test_pending_command_is_known_where_the_controller_can_tell(
+async def test_pending_command_is_known_where_the_controller_can_report(
     offered: tuple[str, ...], pending: str | None
 ) -> None:
     assert await tool_of(Controller(offered)).pending_command() == pending

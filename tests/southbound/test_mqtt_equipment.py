@@ -213,7 +213,7 @@ async def test_a_device_that_asks_twice_with_one_id_gets_one_answer_twice(bench:
     assert bench.received[0] == bench.received[1]
 
 
-async def test_a_device_is_told_that_nothing_waits(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_a_device_gets_the_answer_that_nothing_waits(bench: Bench, wait_until: WaitUntil) -> None:
     await bench.device.publish(
         f"{bench.topic}/events", user_properties=QUESTION, response_topic=f"{bench.topic}/replies"
     )
@@ -293,7 +293,7 @@ async def test_start_expires_with_its_action_and_a_stop_never(bench: Bench, wait
     assert stop.expiry is None
 
 
-async def test_command_that_is_offered_again_says_so(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_command_that_is_sent_again_carries_a_mark(bench: Bench, wait_until: WaitUntil) -> None:
     await bench.equipment.send(COMMAND)
     await bench.equipment.send(replace(COMMAND, offered_again=True))
     await wait_until(lambda: len(bench.received) == 2)
@@ -328,7 +328,7 @@ async def test_who_comes_online_is_sent_again_what_it_has_not_answered(bench: Be
     assert bench.received[0] == bench.received[1]
 
 
-async def test_a_gateway_that_was_started_anew_knows_who_is_there(
+async def test_a_gateway_that_was_started_again_knows_who_is_there(
     mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     section = MqttEquipmentSettings(type_ids=("tighten",), topic_prefix=unique)
@@ -356,7 +356,7 @@ async def test_what_is_sent_again_waits_for_the_store(bench: Bench, wait_until: 
     await wait_until(lambda: bench.received)
 
 
-async def test_a_last_will_tells_that_the_device_is_gone(
+async def test_a_last_will_reports_that_the_device_is_gone(
     bench: Bench, mqtt: MqttSettings, wait_until: WaitUntil
 ) -> None:
     port = urlsplit(mqtt.url).port or 0

@@ -220,7 +220,7 @@ async def test_event_that_cannot_be_decoded_is_discarded_and_the_next_handled(
     assert [each.kind for each in station.refused] == ["unreadable", "unreadable"]
 
 
-async def test_a_lost_connection_is_told_in_one_line_without_a_traceback(
+async def test_a_lost_connection_is_reported_in_one_line_without_a_traceback(
     server: OpcuaDevice, wait_until: WaitUntil, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with equipped(server, RecordingStation(), Scripted()) as equipment:

@@ -90,7 +90,7 @@ async def test_a_reset_puts_every_lamp_out_and_a_stop_none(
     ("parameters", "error"),
     [({"program": "P1"}, "names a lamp: green, red"), ({"red": "on"}, "true or false: red"), ({}, "names a lamp")],
 )
-async def test_a_command_that_says_nothing_of_a_lamp_has_failed(
+async def test_a_command_that_names_no_lamp_fails(
     light: ConnectedEquipment,
     desk: Desk,
     station: RecordingStation,
@@ -179,7 +179,7 @@ def test_its_lamps_may_come_from_the_environment(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_work_is_told(tmp_path: Path, keys: str, problem: str) -> None:
+def test_what_cannot_work_is_reported(tmp_path: Path, keys: str, problem: str) -> None:
     file = tmp_path / "edge.toml"
     file.write_text(SECTION + keys)
     with pytest.raises(SettingsError) as refused:

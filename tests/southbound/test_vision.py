@@ -240,7 +240,7 @@ async def test_a_result_that_failed_fails_the_command(
     assert bench.station.answers[0].error == "the result has the state Failed"
 
 
-async def test_a_gateway_that_was_started_anew_finds_the_result(
+async def test_a_gateway_that_was_started_again_finds_the_result(
     opener: Opener, camera: VisionCamera, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:
@@ -368,7 +368,7 @@ async def test_what_is_no_result_of_a_camera_is_refused(fields: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("outputs", [[], [0], [None, 0], [{"Id": 7}, 0], [{"Id": "job-1"}, "good"]])
-async def test_a_camera_that_does_not_say_which_job_it_began_fails_the_command(outputs: list[Any]) -> None:
+async def test_a_camera_that_does_not_state_which_job_it_began_fails_the_command(outputs: list[Any]) -> None:
     class Odd(Scripted):
         async def call(self, _: Node, method: str, *__: object) -> list[Any]:
             return outputs if method == "StartSingleJob" else [{"Id": "1"}, True, 0]

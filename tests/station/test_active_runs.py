@@ -148,7 +148,7 @@ async def test_a_run_is_read_when_it_was_moved_and_only_if_it_is_ours(
     assert follower.loaded.keys() == ({"J1"} if scope == SCOPE else set())
 
 
-async def test_a_run_that_nobody_can_read_hides_no_other_and_is_read_once(
+async def test_a_run_that_is_unreadable_hides_no_other_and_is_read_once(
     redis: RedisSettings, tool: FakeEquipment, clock: Clock
 ) -> None:
     async with instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other:
@@ -187,7 +187,7 @@ async def test_a_store_that_was_away_is_followed_when_it_is_back(
     assert "store unavailable, retrying" in {each["event"] for each in logs}
 
 
-async def test_a_run_whose_revision_is_no_number_ends_nobody(store: Store, tool: FakeEquipment, clock: Clock) -> None:
+async def test_a_run_whose_revision_is_no_number_ends_nothing(store: Store, tool: FakeEquipment, clock: Clock) -> None:
     plant = Plant(store, {TIGHTEN: tool}, clock)
     await plant.teach("linear", LINEAR)
     for job_id in ("J1", "J2"):
@@ -199,7 +199,7 @@ async def test_a_run_whose_revision_is_no_number_ends_nobody(store: Store, tool:
     assert list(other.loaded) == ["J2"]
 
 
-async def test_a_defect_in_one_who_watches_keeps_nobody_from_following(
+async def test_a_defect_in_one_listener_affects_no_other(
     redis: RedisSettings, tool: FakeEquipment, clock: Clock
 ) -> None:
     def fail(_before: LoadedJob | None, _now: LoadedJob | None) -> None:

@@ -250,7 +250,7 @@ async def test_many_events_at_a_time_satisfy_one_wait_each(plant: Plant) -> None
     assert taken == sorted((f"J{number}", name) for number in range(6) for name in "st")
 
 
-async def test_nobody_waits_is_said(plant: Plant) -> None:
+async def test_nothing_waits_is_reported(plant: Plant) -> None:
     await plant.teach("scan", SCANNING)
     await started(plant, "J1", master="scan")
     assert await plant.happens("other.v1") is None
@@ -261,7 +261,7 @@ async def test_nobody_waits_is_said(plant: Plant) -> None:
     assert await scanned(plant, "J1") == []
 
 
-async def test_an_event_that_nobody_waits_for_is_not_kept_for_the_next_part(plant: Plant) -> None:
+async def test_an_event_that_nothing_waits_for_is_not_kept_for_the_next_part(plant: Plant) -> None:
     await plant.teach("scan", SCANNING)
     assert await plant.happens(event_id="early") is None
     await started(plant, "J1", master="scan")

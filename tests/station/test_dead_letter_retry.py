@@ -90,7 +90,7 @@ async def test_a_stop_is_sent_again_though_its_job_has_ended(plant: Plant, tool:
         await retry_letter(plant.store, letter_id, letter, clock)
 
 
-async def test_an_entry_that_nobody_could_read_enters_the_work_stream_again(plant: Plant, clock: Clock) -> None:
+async def test_an_unreadable_entry_enters_the_work_stream_again(plant: Plant, clock: Clock) -> None:
     letter = dataclasses.replace(START, kind=LetterKind.UNREADABLE, details={"action": "dance", "job_id": "J1"})
     await retry_letter(plant.store, await set_aside(plant, letter), letter, clock)
     (entered,) = entries(await plant.store.execute("XRANGE", plant.store.keys.sfc_work(SCOPE), "-", "+"))

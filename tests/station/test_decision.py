@@ -113,7 +113,7 @@ def test_a_failure_aborts_with_the_reason_and_stops_what_is_outstanding() -> Non
     assert decision.due == NOW + 5000 + KEEP_ENDED_MS
 
 
-def test_a_tick_sets_the_timer_anew_even_if_nothing_has_changed() -> None:
+def test_a_tick_sets_the_timer_again_even_if_nothing_has_changed() -> None:
     decision = next_of(begun().loaded, Tick(), now=NOW + 1)
     assert ("p:sfc:timers", NOW + 5000, "J1") in [each.arguments for each in decision.commit.operations]
 

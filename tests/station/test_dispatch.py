@@ -13,7 +13,7 @@ def test_each_type_leads_to_the_equipment_that_takes_it() -> None:
     assert routes_of([(tool, ["a", "b"]), (camera, ["c"])]) == {"a": tool, "b": tool, "c": camera}
 
 
-def test_the_command_types_that_nobody_takes_are_named_and_waits_are_not(plant: Plant) -> None:
+def test_the_command_types_that_nothing_takes_are_named_and_waits_are_not(plant: Plant) -> None:
     net = compile_recipe(
         linear(action("a", "one"), action("b", "two", "z"), action("c", "three", "y"), pull("d", "four"))
     )

@@ -50,7 +50,7 @@ async def test_the_same_answer_again_is_heard_and_not_counted(plant: Plant) -> N
     assert (stats.answered, stats.ignored, stats.last_seen) == (1, 1, NOW + 1000)
 
 
-async def test_answers_and_events_that_nobody_wants_are_counted_as_ignored(plant: Plant) -> None:
+async def test_answers_and_events_without_a_receiver_count_as_ignored(plant: Plant) -> None:
     command = await waiting(plant)
     for stranger in ("nonsense", command.replace("J1", "J9")):
         await plant.answers.answer(EquipmentAnswer(stranger))
@@ -58,7 +58,7 @@ async def test_answers_and_events_that_nobody_wants_are_counted_as_ignored(plant
     assert (plant.answers.stats.answered, plant.answers.stats.ignored) == (0, 3)
 
 
-async def test_a_failure_is_told_in_its_words(plant: Plant) -> None:
+async def test_a_failure_is_reported_in_its_words(plant: Plant) -> None:
     await plant.answers.answer(EquipmentAnswer(await waiting(plant), error="the spindle is jammed"))
     stats = plant.answers.stats
     assert (stats.answered, stats.failed, stats.last_error) == (1, 1, "the spindle is jammed")

@@ -13,7 +13,7 @@ from edge.store.opening import open_store
 from tests.store.servers import own_server
 
 
-async def test_who_records_is_greeted_and_told_what_passes_at_that_equipment(store: Store) -> None:
+async def test_a_recorder_gets_the_records_of_its_equipment(store: Store) -> None:
     tracer = EquipmentTracer(store, ("wrench", "camera"))
     async with trace_channel.subscribe(store, "wrench") as traced, background_task(tracer.run(), "overhearing"):
         tracer.of("wrench")(TraceKind.HAPPENING, "before anybody was noticed")
@@ -46,7 +46,7 @@ async def test_another_who_records_is_greeted_too(store: Store) -> None:
             assert (await anext(one)).data == (await anext(two)).data
 
 
-async def test_what_passes_faster_than_it_can_be_told_is_told_as_missed(store: Store) -> None:
+async def test_records_beyond_the_rate_are_reported_as_missed(store: Store) -> None:
     tracer = EquipmentTracer(store, ("wrench",))
     async with trace_channel.subscribe(store, "wrench") as traced:
         await tracer.look()

@@ -149,7 +149,7 @@ async def test_command_answered_at_another_instance_is_not_outstanding(
             await wait_until(lambda: watch.health[0].outstanding == 0)
 
 
-async def test_a_run_that_nobody_can_read_hides_nothing(store: Store, wait_until: WaitUntil) -> None:
+async def test_a_run_that_is_unreadable_hides_nothing(store: Store, wait_until: WaitUntil) -> None:
     tool = FakeEquipment("wrench")
     plant = await plant_at(store, tool)
     await plant.order(Cause.STORE_AND_START, order("J1"))

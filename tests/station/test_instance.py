@@ -142,7 +142,7 @@ async def test_instance_pauses_while_another_holds_its_lease(redis: RedisSetting
         await until_true(lambda: instance.publisher_gates[SCOPE].is_open)
 
 
-async def test_a_lease_that_ran_out_while_nobody_wanted_it_is_held_again(redis: RedisSettings, store: Store) -> None:
+async def test_a_lease_that_expired_unclaimed_is_held_again(redis: RedisSettings, store: Store) -> None:
     async with another(redis) as instance:
         await store.execute("DEL", store.keys.lease_instance("other"), store.keys.instances(SCOPE))
 

@@ -76,7 +76,7 @@ def test_the_table_of_this_file_names_every_method() -> None:
 
 
 @pytest.mark.parametrize(("method", "state", "expected"), CASES)
-async def test_a_method_answers_in_each_state_as_the_standard_says(
+async def test_a_method_answers_in_each_state_as_the_standard_states(
     plant: Plant, method: str, state: int, expected: ReturnStatus | int | str
 ) -> None:
     await bring_to(plant, state)
@@ -244,7 +244,7 @@ async def test_the_remark_of_a_call_is_kept(plant: Plant) -> None:
     assert (await plant.job("J1")).comment == remark
 
 
-async def test_each_change_is_told_once_in_order(plant: Plant, tool: FakeEquipment) -> None:
+async def test_each_change_is_reported_once_in_order(plant: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
     await plant.order(Cause.STORE, order("J1"))
     await plant.order(Cause.UPDATE, order("J1"))
@@ -260,7 +260,9 @@ async def test_each_change_is_told_once_in_order(plant: Plant, tool: FakeEquipme
     assert reported == [("Store", 1), ("Update", 1), ("Start", 2), ("Run", 3), ("Complete", 5), ("Clear", 5)]
 
 
-async def test_an_aborted_job_has_a_response_that_says_aborted_and_keeps_it(plant: Plant, tool: FakeEquipment) -> None:
+async def test_an_aborted_job_has_a_response_that_states_aborted_and_keeps_it(
+    plant: Plant, tool: FakeEquipment
+) -> None:
     await bring_to(plant, 3)
     await plant.ask(Cause.ABORT, "J1")
     await plant.answer(tool.commands[0], {"torque": 1})

@@ -62,7 +62,7 @@ async def test_a_run_that_moved_meanwhile_is_decided_again(
         assert isinstance(await other.runs.signal("J1", Answer(first, ok=True)), Ignored)
 
 
-async def test_a_guard_of_the_caller_that_fails_is_told(plant: Plant, tool: FakeEquipment) -> None:
+async def test_a_guard_of_the_caller_that_fails_is_reported(plant: Plant, tool: FakeEquipment) -> None:
     await started(plant, tool)
     taken = plant.store.keys.workmaster("linear")
     assert await plant.runs.signal("J1", Tick(), also=lambda _: Commit(guards=(Absent(taken),))) == Stale(taken)

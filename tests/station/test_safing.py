@@ -96,7 +96,7 @@ async def test_fresh_stop_is_left_to_the_outbox(plant: Plant, tool: FakeEquipmen
     assert tool.received(Phase.STOP) == []
 
 
-async def test_declined_stop_is_kept_with_its_reason_and_told_to_the_job(plant: Plant, tool: FakeEquipment) -> None:
+async def test_declined_stop_is_kept_with_its_reason_and_reported_to_the_job(plant: Plant, tool: FakeEquipment) -> None:
     await started(plant, "J1")
     await plant.ask(Cause.ABORT, "J1")
     await plant.answers.stopped(tool.commands[0].command_id, "the tool is locked")

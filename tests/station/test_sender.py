@@ -64,9 +64,7 @@ async def test_disconnected_equipment_is_retried_with_growing_delays(plant: Plan
     assert all(delay > least for delay, least in zip(delays, (0.09, 0.19, 0.39), strict=True)), delays
 
 
-async def test_that_equipment_is_away_is_told_once_for_a_command_not_at_each_try(
-    plant: Plant, tool: FakeEquipment
-) -> None:
+async def test_equipment_away_is_reported_once_for_a_command(plant: Plant, tool: FakeEquipment) -> None:
     tries: list[str] = []
 
     def away(command: Command) -> None:

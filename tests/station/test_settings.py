@@ -146,7 +146,7 @@ async def test_more_or_less_than_one_limit_is_refused(settings: StationSettings,
     assert (await refusal(settings, "jobacceptance", payload)).kind == "invalid_payload"
 
 
-async def test_who_watches_is_told_once_it_is_stored(store: Store, settings: StationSettings) -> None:
+async def test_listeners_are_called_after_the_commit(store: Store, settings: StationSettings) -> None:
     seen = []
 
     async def look(scope: str) -> None:

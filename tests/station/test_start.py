@@ -94,7 +94,7 @@ async def test_a_wait_needs_no_equipment_to_be_known(working: Plant) -> None:
     await working.until_state("J1", JobState.RUNNING)
 
 
-async def test_a_job_that_fails_at_its_start_tells_the_mes(working: Plant) -> None:
+async def test_a_job_that_fails_at_its_start_is_reported_to_the_mes(working: Plant) -> None:
     await working.order(Cause.STORE_AND_START, JobOrder(job_order_id="J1"))
     await reason_of_failure(working, "J1")
     reported = []
@@ -219,7 +219,7 @@ async def test_an_update_changes_the_turn_of_a_job(plant: Plant) -> None:
 
 
 @pytest.mark.parametrize("leaves", [Cause.REVOKE_START, Cause.CANCEL, Cause.ABORT])
-async def test_a_job_that_leaves_the_queue_keeps_nobody_from_starting(plant: Plant, leaves: Cause) -> None:
+async def test_a_job_that_leaves_the_queue_blocks_no_start(plant: Plant, leaves: Cause) -> None:
     await plant.order(Cause.STORE_AND_START, order("J1", priority=9))
     await plant.order(Cause.STORE_AND_START, order("J2"))
     await plant.ask(leaves, "J1")

@@ -104,7 +104,7 @@ async def test_a_deadline_survives_a_restart_and_is_not_armed_again(
             await back.until_state("J1", JobState.ABORTED)
 
 
-async def test_a_deadline_that_passed_while_nobody_was_there_fires_at_the_start(
+async def test_a_deadline_that_passed_without_a_gateway_fires_at_the_start(
     redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     await plant.teach("scan", linear(pull("s", "one", timeout_seconds=1)))

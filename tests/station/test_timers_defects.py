@@ -20,7 +20,7 @@ from tests.station.plant import (
 )
 
 
-async def test_a_job_that_nobody_can_read_keeps_no_other_from_its_start(
+async def test_a_job_that_is_unreadable_keeps_no_other_from_its_start(
     plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     tool.replies = obliging
@@ -59,7 +59,7 @@ async def test_deadline_with_a_repeated_defect_fails_its_job(running: Plant, clo
     assert await running.timer("J1") == clock.now + KEEP_ENDED_MS
 
 
-async def test_a_deadline_of_a_job_that_nobody_can_read_is_set_aside(running: Plant, clock: Clock) -> None:
+async def test_a_deadline_of_a_job_that_is_unreadable_is_set_aside(running: Plant, clock: Clock) -> None:
     await running.store.execute("HSET", running.store.keys.joborder("J1"), "order", "{")
     running.runs.invalidate("J1")
     clock.now += 5000

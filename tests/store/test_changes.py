@@ -77,7 +77,7 @@ async def test_who_was_away_goes_on_from_where_they_were(store: Store) -> None:
     assert second.job_order_id == "J2"
 
 
-async def test_what_was_told_is_known_apart_from_what_was_published(store: Store) -> None:
+async def test_the_cursor_and_the_published_position_are_separate(store: Store) -> None:
     await note(store, ["J1", "J2"])
     one, two = await reported(store, 2, {SCOPE: "0-0"})
     await changes.save_cursor(store, one, Commit())
@@ -104,7 +104,7 @@ async def test_the_streams_do_not_grow_without_bound(store: Store) -> None:
         assert await store.execute("XLEN", stream) < changes.STREAM_LENGTH + 200
 
 
-async def test_what_consumers_on_this_host_are_told_is_bounded_too(store: Store) -> None:
+async def test_changes_for_consumers_on_this_host_are_bounded(store: Store) -> None:
     status, keys = JobStatus(JobState.ENDED, SubState.CLOSED), for_host(store)
     receiver = changes.notify_receiver(keys, SCOPE, "J1", Cause.STOP, status, NOW)
     responder = changes.notify_responder(keys, SCOPE, "J1", "R1", ResponseChange.UPDATE, status, NOW)
@@ -152,7 +152,7 @@ def test_the_greatest_position_that_redis_knows_is_one() -> None:
     assert changes.position_key(f"{(1 << 64) - 1}-0") == ((1 << 64) - 1, 0)
 
 
-async def test_what_somebody_else_wrote_for_a_cursor_or_a_number_is_begun_anew(store: Store) -> None:
+async def test_a_foreign_cursor_or_counter_is_started_again(store: Store) -> None:
     await store.execute("HSET", store.keys.publisher_cursors(), SCOPE, "garbage")
     assert await changes.cursors(store, [SCOPE]) == {SCOPE: changes.BEGINNING}
     for written in ("garbage", str(1 << 63)):

@@ -43,7 +43,7 @@ async def test_jobs_are_counted_by_their_state(plant: Plant, monkeypatch: pytest
     assert found.ended_jobs == 1
 
 
-async def test_work_that_waits_tells_since_when(store: Store) -> None:
+async def test_work_that_waits_reports_since_when(store: Store) -> None:
     for _ in range(2):
         await store.commit(work.add(store.keys, SCOPE, WorkKind.SEND, "J1"))
     found = (await gauges.read_gauges(store, SCOPES)).scopes
@@ -52,7 +52,7 @@ async def test_work_that_waits_tells_since_when(store: Store) -> None:
     assert found["station-2"].work == 0
 
 
-async def test_a_change_that_the_mes_has_not_been_told_tells_since_when(plant: Plant) -> None:
+async def test_an_unpublished_change_reports_since_when(plant: Plant) -> None:
     await plant.order(Cause.STORE, order("J1"))
     assert (await gauges.read_gauges(plant.store, SCOPES)).scopes[SCOPE].unpublished_since is None
     cursor = (await changes.latest(plant.store, (SCOPE,)))[SCOPE]

@@ -29,11 +29,11 @@ async def test_who_holds_its_lease_is_at_work(store: Store, redis: RedisSettings
     assert reported == {"edge": GatewayReport(None, at_work=False), "other": GatewayReport(None, at_work=True)}
 
 
-async def test_where_no_gateway_has_ever_been_nothing_is_told(store: Store) -> None:
+async def test_where_no_gateway_has_ever_been_nothing_is_reported(store: Store) -> None:
     assert await health_reports.load_all(store, ("station-1",)) == {}
 
 
-async def test_a_report_that_nobody_can_read_is_none(store: Store) -> None:
+async def test_a_report_that_is_unreadable_is_none(store: Store) -> None:
     await leases.register(store, ("station-1",), "edge")
     await store.execute("SET", store.keys.health("edge"), '{"at": "noon"}')
     assert await health_reports.load_all(store, ("station-1",)) == {"edge": GatewayReport(None, at_work=False)}

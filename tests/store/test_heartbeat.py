@@ -49,7 +49,7 @@ async def test_a_task_that_has_ended_is_not(beats: Heartbeat) -> None:
     assert beats.stalled() == []
 
 
-async def test_a_task_that_began_anew_counts_as_the_new_one(beats: Heartbeat) -> None:
+async def test_a_task_that_began_again_counts_as_the_new_one(beats: Heartbeat) -> None:
     await (await beat_once_then(beats, 0))
     task = await beat_once_then(beats, 60)
     assert beats.stalled() == ["timers"]

@@ -117,7 +117,7 @@ async def test_jobs_that_have_ended_are_open_no_longer_and_still_listed(store: S
     assert await jobs.list_ids(store, SCOPE) == ["J1"]
 
 
-async def test_a_removed_job_leaves_nothing_but_the_news_of_it(store: Store) -> None:
+async def test_a_removed_job_leaves_nothing_but_its_change(store: Store) -> None:
     await save(store, None, job())
     await store.commit(responses.save(store.keys, job(), JobResponse(job_response_id="c-J1", job_order_id="J1")))
     await store.execute("HSET", store.keys.sfc_execution("J1"), "rev", "1")
@@ -136,7 +136,7 @@ async def test_a_job_that_was_changed_meanwhile_is_not_removed(store: Store) -> 
     assert await jobs.load(store, "J1") is not None
 
 
-async def test_a_job_that_nobody_can_read_hides_no_other(store: Store) -> None:
+async def test_a_job_that_is_unreadable_hides_no_other(store: Store) -> None:
     for job_id in ("J1", "J2"):
         await save(store, None, moved(job(job_id), status=JobStatus(JobState.ALLOWED_TO_START)))
     await store.execute("HSET", store.keys.joborder("J1"), "order", "{")

@@ -63,7 +63,7 @@ async def test_an_unreachable_server_is_named_with_its_address(url: str) -> None
     assert url in error.message
 
 
-async def test_the_password_in_an_address_is_not_told() -> None:
+async def test_the_password_in_an_address_is_not_reported() -> None:
     error = await refusal_of(f"redis://:sesame@127.0.0.1:{free_port()}")
     assert "sesame" not in str(error)
     assert "127.0.0.1" in error.message

@@ -9,7 +9,7 @@ from edge.store.commit import Stale
 MASTER = WorkMaster(id="axle", description=LocalizedText(text="Größe"), data={"steps": [{"name": "a"}]}, dataschema="x")
 
 
-async def test_a_scope_that_was_told_nothing_allows_nothing(store: Store) -> None:
+async def test_a_scope_without_settings_allows_nothing(store: Store) -> None:
     allowed = await resources.load_allowed(store, "station-1")
     assert allowed == Allowed(resources={kind: frozenset() for kind in ResourceKind})
     assert await resources.load_work_masters(store, "station-1") == []
@@ -68,7 +68,7 @@ async def test_a_removal_does_not_take_what_was_written_meanwhile(store: Store) 
     assert await resources.load_work_masters(store, "station-2") == [MASTER]
 
 
-async def test_a_work_master_that_nobody_can_read_hides_no_other(store: Store) -> None:
+async def test_a_work_master_that_is_unreadable_hides_no_other(store: Store) -> None:
     for each in (MASTER, WorkMaster(id="wheel")):
         await store.commit(resources.save_work_master(store.keys, "station-1", each))
     await store.execute("HSET", store.keys.workmaster("wheel"), "scope:station-1", "{")

@@ -37,7 +37,7 @@ async def test_a_server_that_may_forget_is_refused_unless_settings_accept_it(
             pass
 
 
-async def test_all_ways_to_forget_are_told_at_once(tmp_path: Path) -> None:
+async def test_all_ways_to_forget_are_reported_at_once(tmp_path: Path) -> None:
     options = (*FULL_SOON, "--maxmemory-policy", "allkeys-lru", "--appendonly", "no")
     async with own_server(tmp_path, *options) as server:
         with pytest.raises(SettingsError) as refused:
@@ -60,7 +60,7 @@ async def test_a_store_of_a_newer_version_is_refused(store: Store, redis: RedisS
         await open_store(redis, "edge").__aenter__()
 
 
-async def test_it_is_told_how_full_a_server_is(tmp_path: Path) -> None:
+async def test_the_memory_use_of_a_server_is_reported(tmp_path: Path) -> None:
     async with own_server(tmp_path, *FULL_SOON) as server, open_store(RedisSettings(url=server.url), "edge") as store:
         reported = await memory(store)
     assert reported.limit == 64 * 1024 * 1024

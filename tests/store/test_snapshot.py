@@ -72,7 +72,7 @@ async def test_what_is_laid_is_what_was_taken(store: Store, another: Store) -> N
     assert {each.key for each in taken} >= {"joborder:J1", "sfc:work:s", "sfc:work:t", "cededupe:x", "active-scopes"}
 
 
-async def test_work_that_was_taken_is_with_whom_it_was_and_the_rest_is_new(store: Store, another: Store) -> None:
+async def test_claimed_work_stays_with_its_consumer_and_the_rest_is_new(store: Store, another: Store) -> None:
     await store.commit(everything(store))
     await restore_dump(another, await dump(store, NOW), 0, nothing)
     stream = of(another, "sfc:work:s")

@@ -8,7 +8,7 @@ from edge.store.tolerant_read import load_readable
 from edge.store.version import Document
 
 
-async def test_a_document_that_is_gone_or_that_nobody_can_read_hides_no_other(store: Store) -> None:
+async def test_a_document_that_is_gone_or_that_is_unreadable_hides_no_other(store: Store) -> None:
     for key, number in (("p:1", 1), ("p:2", 99), ("p:4", 1)):
         await store.execute("HSET", key, version.FIELD, number, "name", key)
     with capture_logs() as logs:

@@ -17,7 +17,7 @@ def happened(data: object) -> TraceRecord:
     return TraceRecord(at=1, gateway="edge", what=TraceKind.HAPPENING, data=data)
 
 
-async def test_who_listens_is_counted_and_told(store: Store) -> None:
+async def test_who_listens_is_counted_and_reported(store: Store) -> None:
     assert not await trace_channel.publish(store, "wrench", trace_channel.encode_record(happened("before")))
     async with trace_channel.subscribe(store, "wrench") as traced:
         assert await trace_channel.listeners(store, ["wrench", "camera"]) == {"wrench": 1, "camera": 0}
@@ -25,7 +25,7 @@ async def test_who_listens_is_counted_and_told(store: Store) -> None:
         assert await anext(traced) == happened({"pressed": True})
 
 
-async def test_what_is_no_json_is_told_as_what_it_is(store: Store) -> None:
+async def test_a_value_that_is_not_json_is_replaced_by_its_type(store: Store) -> None:
     nested: list[object] = []
     nested.append(nested)
     async with trace_channel.subscribe(store, "wrench") as traced:
@@ -35,7 +35,7 @@ async def test_what_is_no_json_is_told_as_what_it_is(store: Store) -> None:
         assert "unwritable" in (await anext(traced)).data
 
 
-async def test_what_another_version_tells_is_named_as_such(store: Store) -> None:
+async def test_what_another_version_reports_is_named_as_such(store: Store) -> None:
     async with trace_channel.subscribe(store, "wrench") as traced:
         await trace_channel.publish(store, "wrench", b'{"at":1,"gateway":"edge","what":"sung","data":null}')
         with pytest.raises(Unavailable, match="a gateway of another version") as refused:
@@ -43,7 +43,7 @@ async def test_what_another_version_tells_is_named_as_such(store: Store) -> None
     assert refused.value.advice == "Use the `edge` of that gateway."
 
 
-async def test_a_server_that_goes_is_told_to_who_listens(tmp_path: Path) -> None:
+async def test_a_lost_server_is_reported_to_the_listener(tmp_path: Path) -> None:
     async with (
         own_server(tmp_path) as server,
         open_store(RedisSettings(url=server.url), None) as store,

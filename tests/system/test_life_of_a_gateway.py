@@ -276,7 +276,7 @@ async def test_an_opc_ua_client_outside_runs_a_job(machine: Machine, plant: Plan
         await until(ended)
 
 
-async def test_its_status_tells_jobs_and_health(machine: Machine, plant: Plant) -> None:
+async def test_its_status_reports_jobs_and_health(machine: Machine, plant: Plant) -> None:
     await start_job(plant, "J-STATUS")
 
     async def reported() -> bool:
@@ -290,7 +290,7 @@ async def test_its_status_tells_jobs_and_health(machine: Machine, plant: Plant) 
     assert "cannot be told whether the clock" not in log
 
 
-async def test_who_may_not_read_its_settings_is_told_to_come_as_root(machine: Machine) -> None:
+async def test_unreadable_settings_advise_to_use_root(machine: Machine) -> None:
     status, printed = await machine.call("setpriv --reuid=65534 --regid=65534 --clear-groups edge jobs list")
     assert status == 2
     assert "sudo" in printed
@@ -365,7 +365,7 @@ async def test_an_upgrade_keeps_the_job_in_flight_and_what_was_edited(
     await finish_job(plant, "J-UPGRADE")
 
 
-async def test_a_downgrade_says_what_it_cannot_do(machine: Machine, versions: tuple[str, str]) -> None:
+async def test_a_downgrade_states_what_it_cannot_do(machine: Machine, versions: tuple[str, str]) -> None:
     printed = await machine.run(f"apt-get install --yes --allow-downgrades microdcs-edge={versions[0]}")
     assert f"older than the installed {versions[1]}" in printed
     await until_ready(machine)

@@ -57,7 +57,7 @@ def inside(root: Path, *command: str) -> str:
     ).stdout
 
 
-def test_it_tells_its_version(root: Path) -> None:
+def test_it_reports_its_version(root: Path) -> None:
     assert "microdcs-edge" in inside(root, "edge", "--version")
 
 

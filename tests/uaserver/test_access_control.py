@@ -38,7 +38,7 @@ def test_without_a_name_one_is_what_settings_and_channel_allow(
     assert (caller and caller.role) == role
 
 
-async def test_a_user_is_who_they_say_on_an_encrypted_channel(tmp_path: Path) -> None:
+async def test_a_user_logs_in_on_an_encrypted_channel(tmp_path: Path) -> None:
     peer = Peer(FAR, is_encrypted=True, application="urn:scada")
     caller = await admission(tmp_path).user("operator", PASSWORD, peer)
     assert caller == Caller("operator", Role.OPERATOR, "urn:scada", FAR)

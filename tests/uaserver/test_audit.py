@@ -97,7 +97,7 @@ def test_a_call_with_whatever_arguments_is_recorded(arguments: list[ua.Variant],
     assert (record["user"], record["job_order_id"], record["comment"]) == ("anonymous", "", "")
 
 
-def test_what_a_client_says_at_length_is_cut(records: Records) -> None:
+def test_long_text_of_a_client_is_cut(records: Records) -> None:
     request = ua.CallMethodRequest(ua.NodeId("x"), ua.NodeId("y"), [ua.Variant("x" * 10_000, ua.VariantType.String)])
     audit.record_call(Caller("", Role.OBSERVER), "Start", request, ua.CallMethodResult())
     assert len(records[0]["job_order_id"]) == 1000

@@ -131,7 +131,7 @@ async def test_a_run_that_another_instance_moves_is_shown_as_it_stands_there(
         await wait_until(lambda: screen.shown == {})
 
 
-async def test_a_job_that_was_stored_anew_with_another_recipe_has_another_chart(
+async def test_a_job_that_was_stored_again_with_another_recipe_has_another_chart(
     redis: RedisSettings, tool: FakeEquipment, clock: Clock, wait_until: WaitUntil
 ) -> None:
     screen = Screen()
@@ -158,7 +158,7 @@ async def test_a_job_that_was_stored_anew_with_another_recipe_has_another_chart(
     assert screen.shown[SCOPE, "J1"]().actions.keys() == {"c@first", "d@last"}
 
 
-async def test_a_failed_run_says_why_in_its_last_picture(
+async def test_a_failed_run_reports_why_in_its_last_picture(
     redis: RedisSettings, tool: FakeEquipment, clock: Clock, wait_until: WaitUntil
 ) -> None:
     async with instance(redis, {TIGHTEN: tool}, clock) as plant, plant.at_work():
@@ -176,7 +176,7 @@ async def test_a_failed_run_says_why_in_its_last_picture(
         assert drawn.actions["a@one"].error
 
 
-async def test_a_run_that_nobody_can_read_hides_no_other(
+async def test_a_run_that_is_unreadable_hides_no_other(
     redis: RedisSettings, tool: FakeEquipment, clock: Clock, wait_until: WaitUntil
 ) -> None:
     async with instance(redis, {TIGHTEN: tool}, clock) as first, first.at_work():

@@ -110,7 +110,7 @@ async def test_a_chart_shows_where_its_run_stands(charts: Charts, space: Space) 
     assert (await values(actions["clamp@position"]))["Error"] == (T.String, "no air")
 
 
-async def test_every_node_of_a_chart_is_what_its_type_says(charts: Charts, client: Client, space: Space) -> None:
+async def test_every_node_of_a_chart_is_what_its_type_states(charts: Charts, client: Client, space: Space) -> None:
     charts.show("station-1", "job-1", lambda: RUNNING)
     (chart,) = await (await folder(space)).get_children()
     kinds = {
@@ -181,7 +181,7 @@ async def test_who_has_subscribed_hears_of_every_move_and_of_the_end(
     await subscription.delete()
 
 
-async def test_a_value_that_cannot_be_drawn_leaves_nobody_else_without_news(
+async def test_a_value_that_cannot_be_read_stops_no_other_notification(
     charts: Charts, client: Client, space: Space
 ) -> None:
     pictures = {"job-1": RUNNING, "job/2 ü": RUNNING}

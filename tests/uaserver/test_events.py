@@ -91,7 +91,7 @@ async def listen(client: Client, space: Space) -> AsyncIterator[Listening]:
         await subscription.delete()
 
 
-async def test_a_change_is_told_with_order_state_and_response(
+async def test_a_change_is_reported_with_order_state_and_response(
     server: UaServer, space: Space, listen: Listening
 ) -> None:
     ear = await listen(await results(space))
@@ -147,7 +147,7 @@ async def test_an_event_is_not_of_another_type(client: Client, server: UaServer,
     assert none.heard.empty()
 
 
-async def test_a_change_before_the_start_has_no_response_to_tell(
+async def test_a_change_before_the_start_has_no_response_to_report(
     server: UaServer, space: Space, listen: Listening
 ) -> None:
     ear = await listen(await results(space))
@@ -156,7 +156,7 @@ async def test_a_change_before_the_start_has_no_response_to_tell(
     assert (await ear.next())[8] in (None, ua.ExtensionObject())
 
 
-async def test_a_filter_that_fails_on_an_event_keeps_nobody_else_from_hearing(
+async def test_a_filter_that_fails_on_an_event_keeps_no_other_from_hearing(
     server: UaServer, space: Space, listen: Listening
 ) -> None:
     nowhere = ua.ContentFilterElement(FilterOperator=ua.FilterOperator.Not, FilterOperands=[ua.ElementOperand(Index=9)])

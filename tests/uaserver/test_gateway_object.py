@@ -105,9 +105,7 @@ async def test_every_value_has_the_type_that_is_declared(server: UaServer, space
             assert rule.NodeId.Identifier == ua.ObjectIds.ModellingRule_Mandatory
 
 
-async def test_who_has_subscribed_is_told_of_what_has_changed_alone(
-    server: UaServer, space: Space, client: Client
-) -> None:
+async def test_a_subscriber_gets_changed_values_only(server: UaServer, space: Space, client: Client) -> None:
     await server.gateway.show(PICTURE)
     notified: asyncio.Queue[Any] = asyncio.Queue()
 

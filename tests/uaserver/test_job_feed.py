@@ -132,7 +132,7 @@ async def test_a_store_that_was_away_is_shown_as_it_came_back(
             await wait_until(lambda: screen.jobs.keys() == expected)
 
 
-async def test_a_job_that_nobody_can_read_hides_no_other(store: Store, wait_until: WaitUntil) -> None:
+async def test_a_job_that_is_unreadable_hides_no_other(store: Store, wait_until: WaitUntil) -> None:
     desk, screen = Desk(store), Screen()
     await desk.configure()
     await desk.call(Cause.STORE, "J1")

@@ -81,7 +81,9 @@ class Listener:
         self.received.put_nowait([item.JobOrder.JobOrderID for item in value])
 
 
-async def test_lists_tell_a_subscriber_when_a_job_comes_and_goes(jobs: UaServer, client: Client, space: Space) -> None:
+async def test_lists_notify_a_subscriber_when_a_job_comes_and_goes(
+    jobs: UaServer, client: Client, space: Space
+) -> None:
     listener = Listener()
     subscription = await client.create_subscription(20, listener)
     await subscription.subscribe_data_change(await space.job_order_list())
@@ -95,7 +97,7 @@ async def test_lists_tell_a_subscriber_when_a_job_comes_and_goes(jobs: UaServer,
     await subscription.delete()
 
 
-async def test_lists_tell_the_others_when_one_subscriber_cannot_be_told() -> None:
+async def test_lists_notify_the_others_when_one_subscriber_fails() -> None:
     aspace = AddressSpace()
     node = NodeData(ua.NodeId("list", 1))
     node.attributes[ua.AttributeIds.Value] = AttributeValue(ua.DataValue())

@@ -112,7 +112,7 @@ class TestReceiver:
         assert (one.source, one.event_id) != (other.source, other.event_id)
 
     @pytest.mark.parametrize("status", [each for each in ReturnStatus if each is not ReturnStatus.NO_ERROR])
-    async def test_what_the_station_declines_is_uncertain_and_says_why(
+    async def test_what_the_station_declines_is_uncertain_and_reports_why(
         self, engineer: Space, station: Station, status: ReturnStatus
     ) -> None:
         station.status = status

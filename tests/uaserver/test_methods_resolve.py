@@ -103,7 +103,7 @@ async def test_an_observer_resolves_nothing(behind: Station) -> None:
     assert behind.resolved == []
 
 
-async def test_an_answer_that_leaves_responses_out_says_so(operator: OtherStack, station: Station) -> None:
+async def test_an_answer_that_leaves_responses_out_reports_it(operator: OtherStack, station: Station) -> None:
     station.responses, station.next = (response("job-1"), response("job-2")), "1:job-2-1"
     results = f"{MANAGEMENT}/JobOrderResults"
     asked = {"object": results, "method": f"{results}/RequestJobResponseByJobOrderState", "state": "Ended"}

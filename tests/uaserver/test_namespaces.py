@@ -18,6 +18,6 @@ def test_every_index_has_one_uri() -> None:
     assert sorted(Namespace) == list(range(len(Namespace)))
 
 
-def test_gateways_of_one_plant_are_told_apart() -> None:
+def test_gateways_of_one_plant_are_distinguished() -> None:
     assert application_uri("a") != application_uri("b")
     assert machines_uri("a") != machines_uri("b")

@@ -24,7 +24,7 @@ def test_a_type_is_declared_before_its_variables() -> None:
     assert level.BrowseName == ua.QualifiedName("Level", Namespace.TYPES)
 
 
-def test_a_variable_can_be_read_and_says_whether_it_is_an_array() -> None:
+def test_a_variable_can_be_read_and_states_whether_it_is_an_array() -> None:
     one, many = variable_attributes(LEVEL), variable_attributes(LEVELS)
     assert (one.ValueRank, many.ValueRank) == (ua.ValueRank.Scalar, ua.ValueRank.OneDimension)
     assert one.AccessLevel == one.UserAccessLevel == 1 << ua.AccessLevel.CurrentRead

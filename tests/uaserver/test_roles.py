@@ -23,5 +23,5 @@ def test_each_role_may_what_the_one_before_it_may() -> None:
         assert allowed == sorted(allowed)
 
 
-def test_a_method_that_is_not_in_the_table_is_for_nobody() -> None:
+def test_a_method_that_is_not_in_the_table_is_for_no_role() -> None:
     assert not may_call(Role.ENGINEER, "Shutdown")

@@ -104,7 +104,7 @@ async def test_an_unknown_application_comes_in_from_the_moment_it_is_trusted(
         assert await serves(client)
 
 
-async def test_nobody_writes_or_calls_on_a_fresh_installation(secure: UaServer, friend: Application) -> None:
+async def test_no_client_writes_or_calls_on_a_fresh_installation(secure: UaServer, friend: Application) -> None:
     async with connected(secure.endpoint, friend) as client:
         space = Space(client, await client.get_namespace_array())
         with pytest.raises(ua.uaerrors.BadUserAccessDenied):
@@ -165,14 +165,14 @@ async def anonymously(client: Client) -> None:
         await client.uaclient.activate_session(parameters)
 
 
-async def test_without_encryption_one_comes_in_only_where_the_settings_say_so() -> None:
+async def test_without_encryption_one_comes_in_only_where_the_settings_state_so() -> None:
     async with served(SETTINGS, MACHINES[:1]) as plain, Client(plain.endpoint) as client:
         assert await serves(client)
         modes = {endpoint.SecurityMode for endpoint in await client.get_endpoints()}
         assert modes == {ua.MessageSecurityMode.None_, ua.MessageSecurityMode.SignAndEncrypt}
 
 
-async def test_a_certificate_that_is_about_to_expire_is_told() -> None:
+async def test_a_certificate_that_is_about_to_expire_is_reported() -> None:
     own = certificates.load_or_make(Path(SETTINGS.pki), "urn:x", ())
     (uri,) = application_uris(own.certificate)
     late = own.certificate.not_valid_after_utc - timedelta(days=3)

@@ -32,7 +32,7 @@ async def test_every_description_names_the_real_port(client: Client, server: UaS
 
 
 @pytest.mark.parametrize(("host", "shown"), [("0.0.0.0", "0.0.0.0"), ("localhost", "127.0.0.1")])  # noqa: S104
-async def test_it_listens_where_the_settings_say(host: str, shown: str) -> None:
+async def test_it_listens_where_the_settings_state(host: str, shown: str) -> None:
     settings = msgspec.structs.replace(SETTINGS, endpoint=f"opc.tcp://{host}:0")
     async with served(settings, MACHINES[:1]) as server:
         assert urlsplit(server.endpoint).hostname == shown

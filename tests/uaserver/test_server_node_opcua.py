@@ -162,9 +162,7 @@ async def test_it_reads_job_orders_with_every_field_it_knows(other: OtherMake, s
     seen.hide("station-1", "job-1")
 
 
-async def test_it_reads_a_list_of_many_mebibytes_or_is_told_that_it_is_too_large(
-    other: OtherMake, seen: UaServer
-) -> None:
+async def test_a_list_of_many_mebibytes_is_read_or_refused_as_too_large(other: OtherMake, seen: UaServer) -> None:
     names = [f"job-{number}" for number in range(17)]
     for name in names:
         text = LocalizedText(text="x" * 2**20)

@@ -87,7 +87,7 @@ class TestPlace:
             charts_uri("edge"),
         ]
 
-    async def test_says_of_each_namespace_of_ours_what_it_is(self, client: Client) -> None:
+    async def test_metadata_of_each_own_namespace_is_complete(self, client: Client) -> None:
         namespaces = client.get_node(ua.ObjectIds.Server_Namespaces)
         properties = {}
         for node in await namespaces.get_children():

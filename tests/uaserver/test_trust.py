@@ -91,7 +91,7 @@ def test_trust_is_given_and_taken_while_the_server_runs(
     assert trust.fault(client) == "it is not trusted"
 
 
-def test_a_directory_that_is_not_there_trusts_nobody(tmp_path: Path) -> None:
+def test_a_missing_directory_trusts_no_client(tmp_path: Path) -> None:
     assert TrustList(tmp_path / "none").fault(certificate()) == "it is not trusted"
 
 
@@ -102,7 +102,7 @@ def test_an_authority_vouches_for_its_applications(trust: TrustList, trusted: Pa
 
 
 @pytest.mark.parametrize("uri", ["urn:client", ""])
-def test_a_trusted_application_vouches_for_nobody(trust: TrustList, trusted: Path, uri: str) -> None:
+def test_a_trusted_application_issues_no_trust(trust: TrustList, trusted: Path, uri: str) -> None:
     application = certificate("plant", is_authority=bool(uri), uri=uri)
     add_certificate(trusted, application)
     assert trust.fault(application) == ""
@@ -118,7 +118,7 @@ def test_what_an_authority_revoked_is_turned_away(trust: TrustList, trusted: Pat
     assert trust.fault(kept) == ""
 
 
-def test_nobody_else_revokes_what_an_authority_issued(trust: TrustList, trusted: Path) -> None:
+def test_only_the_issuer_revokes_a_certificate(trust: TrustList, trusted: Path) -> None:
     client = certificate(issuer="plant")
     add_certificate(trusted, certificate("plant", is_authority=True, uri=""))
     (trusted / "forged.crl").write_bytes(revocation(client, "plant", OTHER_KEY))
@@ -183,7 +183,7 @@ async def test_who_tries_again_and_again_leaves_room_for_others(rejected: Path) 
     assert {entry.certificate for entry in certificate_files(rejected)} == {persistent, newcomer}
 
 
-async def test_a_rejected_certificate_that_a_power_cut_left_empty_is_kept_anew(rejected: Path) -> None:
+async def test_a_rejected_certificate_that_a_power_cut_left_empty_is_kept_again(rejected: Path) -> None:
     client = certificate()
     (rejected / f"{thumbprint(client)}.der").touch()
     await RejectedList(rejected).keep(client)

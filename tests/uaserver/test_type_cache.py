@@ -71,7 +71,7 @@ def test_a_truncated_file_is_not_opened(path: Path, kept: int) -> None:
         type_cache.read(path, KEY)
 
 
-def test_a_missing_file_says_so(tmp_path: Path) -> None:
+def test_a_missing_file_reports_it(tmp_path: Path) -> None:
     with pytest.raises(UnusableCache, match="No such file"):
         type_cache.read(tmp_path / "types.cache", KEY)
 

@@ -43,7 +43,7 @@ async def test_a_user_gets_their_role_for_their_password_only(file: Path) -> Non
     assert await users.log_in("Alice", "correct horse", HERE) is LoginRefusal.WRONG
 
 
-async def test_without_a_file_nobody_logs_in(tmp_path: Path) -> None:
+async def test_without_a_file_no_user_logs_in(tmp_path: Path) -> None:
     assert await Users(tmp_path / "none").log_in("alice", "correct horse", HERE) is LoginRefusal.WRONG
 
 
@@ -143,7 +143,7 @@ def test_writing_a_user_leaves_the_others_as_they_are(file: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["nonsense", "bob:king:x", "bob:operator", ":operator:x", "bob:operator:a b"])
-def test_a_line_that_says_nothing_sensible_is_left_out(file: Path, line: str) -> None:
+def test_a_line_that_states_nothing_sensible_is_left_out(file: Path, line: str) -> None:
     with file.open("a") as lines:
         lines.write(f"{line}\n\n")
     assert list(read_users(file)) == ["alice"]
@@ -157,7 +157,7 @@ def test_line_in_another_encoding_blocks_no_other_user_and_stays_as_it_is(file: 
     assert file.read_bytes().startswith(strange)
 
 
-async def test_a_damaged_hash_lets_nobody_in(file: Path) -> None:
+async def test_a_damaged_hash_allows_no_login(file: Path) -> None:
     write_user(file, User("bob", Role.ENGINEER, "$argon2id$damaged"))
     assert await Users(file).log_in("bob", "", HERE) is LoginRefusal.WRONG
 

@@ -62,7 +62,7 @@ async def test_letters_are_dropped(edge: Edge, plant: Plant, letter_id: str, *, 
 
 
 @pytest.mark.parametrize("arguments", [(), ("1-0", "--all")])
-async def test_what_is_to_be_dropped_has_to_be_said(edge: Edge, arguments: tuple[str, ...]) -> None:
+async def test_dropping_without_a_choice_is_refused(edge: Edge, arguments: tuple[str, ...]) -> None:
     assert (await edge("dead-letters", "drop", *arguments)).exit_code == 2
 
 

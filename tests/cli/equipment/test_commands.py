@@ -66,7 +66,7 @@ async def test_one_is_shown_whole(edge: Edge) -> None:
 
 
 @pytest.mark.usefixtures("reported")
-async def test_what_a_gateway_said_that_is_gone_is_not_taken_for_the_present(edge: Edge, store: Store) -> None:
+async def test_the_report_of_a_stopped_gateway_is_not_current(edge: Edge, store: Store) -> None:
     await leases.release(store, "edge", "token")
     assert "gateway away" in (await edge("equipment", "list")).output
     assert "edge, not running" in (await edge("equipment", "show", "wrench")).output

@@ -18,7 +18,7 @@ def test_who_has_left_no_word_has_no_equipment() -> None:
     assert equipment_views(reported) == [EquipmentView("b", True, 5, WRENCH)]
 
 
-def test_what_was_never_seen_is_said_so() -> None:
+def test_what_was_never_seen_is_reported_as_such() -> None:
     lines = dict(line.split("  ", 1) for line in report(EquipmentView("edge", True, 5, WRENCH)))
     assert lines["connected"].strip() == "no"
     assert lines["last seen"].strip() == "not since the gateway started"
@@ -26,5 +26,5 @@ def test_what_was_never_seen_is_said_so() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "milliseconds"), [(0.0123456, 12.346), (None, None)])
-def test_a_program_is_told_milliseconds(seconds: float | None, milliseconds: float | None) -> None:
+def test_a_program_gets_milliseconds(seconds: float | None, milliseconds: float | None) -> None:
     assert ping_data("wrench", PingResult(None, "nothing", seconds))["milliseconds"] == milliseconds

@@ -163,7 +163,7 @@ async def test_why_names_what_keeps_a_running_job(edge: Edge, plant: Plant, tool
         (("start", ""), ReturnStatus.UNKNOWN_JOB_ORDER_ID, "edge jobs list"),
     ],
 )
-async def test_a_refusal_tells_status_and_reason_and_what_to_do(
+async def test_a_refusal_reports_status_and_reason_and_what_to_do(
     edge: Edge, plant: Plant, command: tuple[str, ...], status: ReturnStatus, advice: str
 ) -> None:
     await plant.order(Cause.STORE, order("J1"))
@@ -185,7 +185,7 @@ async def test_a_refusal_tells_status_and_reason_and_what_to_do(
         ({"JobOrderID": "J1"}, ReturnStatus.INVALID_JOB_ORDER_STATUS, "It is NotAllowedToStart (Ready)"),
     ],
 )
-async def test_an_order_that_is_refused_tells_why(
+async def test_an_order_that_is_refused_reports_why(
     edge: Edge, plant: Plant, given: dict[str, object], status: ReturnStatus, advice: str
 ) -> None:
     await plant.order(Cause.STORE, order("J1"))
@@ -196,7 +196,7 @@ async def test_an_order_that_is_refused_tells_why(
 
 
 @pytest.mark.parametrize("command", ["show", "why", "watch"])
-async def test_looking_at_a_job_that_is_not_there_says_where_to_look(edge: Edge, command: str) -> None:
+async def test_looking_at_a_job_that_is_not_there_states_where_to_look(edge: Edge, command: str) -> None:
     answer = await edge("jobs", command, "J1")
     assert answer.exit_code == 1
     assert answer.stderr.splitlines() == ["edge: there is no job order 'J1'", "edge: Find its id: edge jobs list"]

@@ -48,13 +48,13 @@ def test_events_of_one_instant_are_ordered_by_cause() -> None:
     ]
 
 
-def test_a_step_that_was_entered_again_between_two_looks_is_told_again() -> None:
+def test_a_step_that_was_entered_again_between_two_looks_is_reported_again() -> None:
     before = run({"a": StepState(active=True, activated_at=1, count=1)})
     after = run({"a": StepState(active=True, activated_at=9, count=2)})
     assert formatted(before, after) == ["▶ a  for the 2. time"]
 
 
-def test_what_did_not_change_is_not_told() -> None:
+def test_what_did_not_change_is_not_reported() -> None:
     same = run({"a": StepState(active=True, activated_at=1, count=1)}, {"x@a": Association(action="x", step="a")})
     assert run_events(same, same) == []
 
@@ -66,7 +66,7 @@ def test_a_job_starts_before_its_steps_do_and_ends_after_them() -> None:
     assert [type(each) for each in happened] == [StateChanged, StepChanged, StateChanged]
 
 
-def test_a_result_and_an_error_are_told_without_what_could_move_the_cursor() -> None:
+def test_a_result_and_an_error_are_printed_without_control_characters() -> None:
     done = ActionChanged(
         at=None,
         job_order_id="J1",

@@ -43,7 +43,7 @@ def printed(*parts: object) -> str:
     return capture.get()
 
 
-def test_a_report_tells_what_the_order_asks_for() -> None:
+def test_a_report_holds_what_the_order_asks_for() -> None:
     lines = [" ".join(line.split()) for line in printed(*report(StoredJob(JOB, None, None, None), 0)).splitlines()]
     assert lines[0] == "J[red]1 Interrupted (Suspended) in scope station-1"
     for expected in (

@@ -35,14 +35,14 @@ async def test_a_job_that_ran_has_all(plant: Plant, tool: FakeEquipment) -> None
     assert list(stored.net.steps) == ["one", "two"]
 
 
-async def test_a_job_that_nobody_can_read_is_told_in_words(plant: Plant) -> None:
+async def test_a_job_that_is_unreadable_is_reported_in_words(plant: Plant) -> None:
     await plant.order(Cause.STORE, order("J1"))
     await plant.store.execute("HSET", plant.store.keys.joborder("J1"), "order", "{")
     with pytest.raises(Refused, match="the stored data of job order 'J1' cannot be decoded: DecodeError"):
         await find(plant.store, "J1")
 
 
-async def test_a_list_with_a_job_that_nobody_can_read_names_it_in_a_line(edge: Edge, plant: Plant) -> None:
+async def test_a_list_with_a_job_that_is_unreadable_names_it_in_a_line(edge: Edge, plant: Plant) -> None:
     """The traceback went to the terminal, with all that other jobs held."""
     await plant.order(Cause.STORE, order("J1"))
     await plant.order(Cause.STORE, order("J2"))

@@ -23,13 +23,13 @@ async def test_before_its_start_a_job_waits_for_a_person_or_a_gateway(plant: Pla
     ] == "  no gateway has started it yet: is a gateway running that serves scope station-1?"
 
 
-async def test_a_job_that_is_to_start_later_tells_when(plant: Plant) -> None:
+async def test_a_job_that_is_to_start_later_reports_when(plant: Plant) -> None:
     at = datetime.fromtimestamp(now_ms() / 1000 + 3600, UTC)
     await plant.order(Cause.STORE_AND_START, order("J1", start_time=at))
     assert (await lines_of(plant))[1] == f"  the job waits for its StartTime, {at.astimezone():%Y-%m-%d %H:%M:%S}"
 
 
-async def test_after_its_end_a_job_tells_its_error(plant: Plant) -> None:
+async def test_after_its_end_a_job_reports_its_error(plant: Plant) -> None:
     await plant.order(Cause.STORE_AND_START, order("J1", "none-such"))
     await plant.order(Cause.STORE_AND_START, order("J2"))
     await plant.ask(Cause.ABORT, "J2")

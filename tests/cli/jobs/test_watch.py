@@ -120,7 +120,7 @@ async def test_a_program_gets_an_object_for_each_change(edge: Edge, plant: Plant
     assert objects[2]["state"] == "Aborted"
 
 
-async def test_a_job_that_is_removed_while_one_watches_is_told(plant: Plant, settings_file: Path) -> None:
+async def test_a_job_that_is_removed_while_one_watches_is_reported(plant: Plant, settings_file: Path) -> None:
     await plant.order(Cause.STORE, order("J1"))
     async with pipe(settings_file, "J1") as process:
         assert await lines_of(process, 1) == ["job     J1  NotAllowedToStart (Ready)"]

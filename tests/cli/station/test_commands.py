@@ -81,7 +81,7 @@ async def test_a_faulty_recipe_is_refused_with_all_its_faults_a_line_each(edge: 
     assert await resources.load_work_master(store, "axle") is None
 
 
-async def test_what_is_suspicious_of_a_work_master_is_told(edge: Edge) -> None:
+async def test_what_is_suspicious_of_a_work_master_is_reported(edge: Edge) -> None:
     answer = await edge("station", "set", "workmaster", "-", given=json.dumps({"ID": "paper"}))
     assert answer.exit_code == 0
     assert "warning: paper: no job can run it: its dataschema is not" in answer.stderr
@@ -119,7 +119,7 @@ async def test_arguments_that_cannot_be_used_end_with_status_2(
     assert reported in answer.stderr
 
 
-async def test_who_forgets_to_name_the_work_master_of_a_recipe_is_told(edge: Edge) -> None:
+async def test_who_forgets_to_name_the_work_master_of_a_recipe_is_reported(edge: Edge) -> None:
     answer = await edge("station", "set", "workmaster", "-", given='{"steps": [{"name": "Only", "initial": true}]}')
     assert answer.exit_code == 2
     assert answer.stderr == "edge: the file is a recipe alone: name its Work Master with --id\n"

@@ -33,7 +33,7 @@ def test_settings_with_faults_end_with_status_2(tmp_path: Path) -> None:
     assert "redis.ulr" in answer.stderr
 
 
-def test_a_store_that_is_away_ends_with_status_1_and_says_what_to_do(tmp_path: Path) -> None:
+def test_a_store_that_is_away_ends_with_status_1_and_states_what_to_do(tmp_path: Path) -> None:
     answer = called(tmp_path / "edge.toml", f'[redis]\nurl = "unix://{tmp_path}/none.sock"\n', "jobs", "list")
     assert answer.exit_code == 1
     assert answer.stderr.splitlines()[-1] == "edge: Start the Redis server, or correct [redis] url."
@@ -60,7 +60,7 @@ async def test_of_several_scopes_one_has_to_be_named(edge: Edge, plant: Plant, s
 
 
 @pytest.mark.parametrize("command", [("jobs", "list"), ("jobs", "watch"), ("station", "show")])
-async def test_a_scope_that_no_gateway_knows_is_told_with_those_there_are(
+async def test_a_scope_that_no_gateway_knows_is_reported_with_those_there_are(
     edge: Edge, plant: Plant, command: tuple[str, ...]
 ) -> None:
     await plant.store.execute("SADD", plant.store.keys.workmaster_list("station-9"), "linear")
