@@ -49,7 +49,7 @@ class _Value(Struct):
     TargetValue: float | None = None
 
 
-class _Step(Struct):
+class _StepResult(Struct):
     StepResultId: str | None
     Name: str | None = None
     ProgramStep: str | None = None
@@ -64,7 +64,7 @@ class _Error(Struct):
 
 class _Joining(Struct):
     OverallResultValues: Sequence[_Value] | None = None
-    StepResults: Sequence[_Step] | None = None
+    StepResults: Sequence[_StepResult] | None = None
     FailureReason: int | None = None
     Errors: Sequence[_Error] | None = None
 
