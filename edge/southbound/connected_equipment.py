@@ -30,7 +30,7 @@ _LOGS_PER_WINDOW, _LOG_WINDOW_SECONDS = 10, 600.0
 _log = structlog.get_logger(__name__)
 
 
-class OutcomeUnknownError(EdgeError):
+class DeviceOutcomeUnknownError(EdgeError):
     """Error for a physical action that was started and whose result the device cannot report."""
 
 
@@ -54,7 +54,7 @@ class Device(Protocol):
         """Execute a command, without repeating one that the device has begun or done; return the data of the answer.
 
         Raises Refused with the reason when the device cannot execute it, Unavailable when the connection is lost,
-        OutcomeUnknownError when the device cannot report the result.
+        DeviceOutcomeUnknownError when the device cannot report the result.
         """
 
     async def stop(self, command: Command) -> None:
@@ -307,7 +307,7 @@ class ConnectedEquipment:
             return EquipmentAnswer(command.command_id, data=await device.perform(command))
         except Refused as refusal:
             return EquipmentAnswer(command.command_id, error=_bounded_message(refusal))
-        except OutcomeUnknownError as error:
+        except DeviceOutcomeUnknownError as error:
             return OutcomeUnknown(command.command_id, _bounded_message(error))
         except Unavailable:
             raise

@@ -23,7 +23,7 @@ from edge.southbound.connected_equipment import (
     Device,
     DeviceEvent,
     DeviceEvents,
-    OutcomeUnknownError,
+    DeviceOutcomeUnknownError,
 )
 from edge.southbound.ijt_answer import answer_data, validate_command
 from edge.southbound.ijt_methods import find_methods
@@ -190,7 +190,7 @@ class Controller:
     async def _ensure_begun(self, command: Command) -> None:
         """Start a command that was never started; search for the joining of a started one.
 
-        When the search fails, start the command again if it may be repeated, else raise OutcomeUnknownError.
+        When the search fails, start the command again if it may be repeated, else raise DeviceOutcomeUnknownError.
         """
         # The lock makes a stop wait until the start is complete.
         async with self._starting:
@@ -199,7 +199,7 @@ class Controller:
                 return
         try:
             await self._search(command)
-        except OutcomeUnknownError:
+        except DeviceOutcomeUnknownError:
             if self._claim is not None:
                 raise
             async with self._starting:
@@ -229,7 +229,7 @@ class Controller:
     async def _search(self, command: Command) -> None:
         """Search for the result of a started joining; return when it is found, or when the joining may still run.
 
-        Raises OutcomeUnknownError when the controller has neither the result nor the identifier.
+        Raises DeviceOutcomeUnknownError when the controller has neither the result nor the identifier.
         """
         try:
             async with asyncio.timeout(self._times.search):
@@ -242,7 +242,7 @@ class Controller:
                     await self._results.wait_until(lambda: self._results.find(command) is not None, self._times.poll)
         except TimeoutError:
             message = "the joining was started, and the controller has neither its result nor its identifier"
-            raise OutcomeUnknownError(message) from None
+            raise DeviceOutcomeUnknownError(message) from None
 
     async def _result(self, command: Command) -> Result:
         """Return the result of a command; poll for it while no event reports it.

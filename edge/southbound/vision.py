@@ -19,7 +19,7 @@ from edge.southbound.connected_equipment import (
     Device,
     DeviceEvent,
     DeviceEvents,
-    OutcomeUnknownError,
+    DeviceOutcomeUnknownError,
 )
 from edge.southbound.late import LateResults
 from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
@@ -184,13 +184,13 @@ class Camera:
             found = await self._results.find(command)
         if found is None and not await self._is_running(command):
             if self._claim is not None and command.begun:
-                raise OutcomeUnknownError(_LOST)
+                raise DeviceOutcomeUnknownError(_LOST)
             await self._get_ready()
             await self._prepare(command)
             # The lock makes a stop wait until the JobId is known.
             async with self._starting:
                 if self._claim is not None and not await self._claim(command):
-                    raise OutcomeUnknownError(_LOST)
+                    raise DeviceOutcomeUnknownError(_LOST)
                 await self._start(command)
         return answer_data(found or await self._result(command))
 
