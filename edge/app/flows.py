@@ -2,29 +2,41 @@
 
 import contextlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from edge.app.flow_equipment import opcua_handlers
 from edge.app.parts import GatewayParts
 from edge.flows.engine import FlowEngine, FlowStats
-from edge.flows.nodes.act import AppendToFile, PostResource, PublishMessage, StartJob
-from edge.flows.nodes.read import HttpResource, JobResults
+from edge.flows.nodes.act import AppendToFile, CommandEquipment, PostResource, PublishMessage, StartJob
+from edge.flows.nodes.read import HttpResource, JobResults, RedisValue
 from edge.flows.plans import Plans
 from edge.flows.plugins import load_kinds
 from edge.flows.ports.append import FileAppender
 from edge.flows.ports.broker import MessagePublisher
+from edge.flows.ports.command import EquipmentCommander
+from edge.flows.ports.foreign_value import read_key
 from edge.flows.ports.job import JobStarter
 from edge.flows.ports.results import ResultReader
-from edge.flows.ports.table import Handler, Handlers, HandlerTable
+from edge.flows.ports.table import Handler, HandlerTable
 from edge.flows.ports.web import get_resource, post_resource
 from edge.flows.redis_state import RedisFlowState
 from edge.flows.runner import RunnerContext
 from edge.links.background_task import background_task
 from edge.station.jobs import JobService
 
+if TYPE_CHECKING:
+    from edge.telemetry.interest import RuleInterest
+
 _NS_PER_MS = 1_000_000
 
 
-async def open_flows(stack: contextlib.AsyncExitStack, core: GatewayParts, jobs: JobService) -> FlowStats:
-    """Run the flows of the store for as long as this instance holds its lease; return what is counted."""
+async def open_flows(
+    stack: contextlib.AsyncExitStack, core: GatewayParts, jobs: JobService, interest: "RuleInterest | None"
+) -> FlowStats:
+    """Run the flows of the store for as long as this instance holds its lease; return what is counted.
+
+    Without telemetry (`interest` is None) no node reads or writes tags, or raises alarms.
+    """
     store = core.store
 
     def clock() -> int:
@@ -33,10 +45,18 @@ async def open_flows(stack: contextlib.AsyncExitStack, core: GatewayParts, jobs:
     async def is_gone(owner: str) -> bool:
         return not await store.execute("EXISTS", store.keys.lease_instance(owner))
 
+    state, plans = RedisFlowState(store), Plans(load_kinds(core.settings.flows.nodes))
+    handlers = _handlers(core, jobs) | await opcua_handlers(stack, core.settings)
+    if interest is not None:
+        # Imported only when telemetry is on.
+        from edge.app.flow_tags import record_tags, tag_handlers  # noqa: PLC0415
+
+        handlers |= await tag_handlers(stack, core)
+        await stack.enter_async_context(background_task(record_tags(state, plans, interest), "tags of flows"))
     context = RunnerContext(
-        state=RedisFlowState(store),
-        outside=HandlerTable(_handlers(core, jobs)),
-        plans=Plans(load_kinds(core.settings.flows.nodes)),
+        state=state,
+        outside=HandlerTable(handlers),
+        plans=plans,
         clock=clock,
         owner=store.consumer,
         kept_cycles=core.settings.flows.kept_cycles,
@@ -47,15 +67,18 @@ async def open_flows(stack: contextlib.AsyncExitStack, core: GatewayParts, jobs:
     return engine.stats
 
 
-def _handlers(core: GatewayParts, jobs: JobService) -> Handlers:
-    """Return what this gateway serves; MQTT only with a broker."""
+def _handlers(core: GatewayParts, jobs: JobService) -> dict[type, Handler]:
+    """Return what every gateway serves; MQTT only with a broker."""
     files = FileAppender(Path(core.settings.flows.directory), core.clock)
+    commander = EquipmentCommander(core.direct_commands, core.watch.watched, core.scopes[0])
     handlers: dict[type, Handler] = {
         JobResults: ResultReader(core.store, core.scopes).read,
         HttpResource: get_resource,
         PostResource: post_resource,
+        RedisValue: read_key,
         StartJob: JobStarter(jobs, core.scopes, core.source).start,
         AppendToFile: files.append,
+        CommandEquipment: commander.command,
     }
     if session := core.health.sessions.get("MES"):
         handlers[PublishMessage] = MessagePublisher(session).publish

@@ -6,6 +6,7 @@ from edge.app.health import Health
 from edge.config import Settings
 from edge.station.active_runs import ActiveRuns
 from edge.station.clock import SteadyClock, StoreTime
+from edge.station.direct_commands import DirectCommands
 from edge.station.equipment_watch import EquipmentWatch
 from edge.station.instance import Instance
 from edge.station.retention import RetentionPolicy
@@ -26,6 +27,7 @@ class GatewayParts:
     health: Health
     clock: SteadyClock
     store_time: StoreTime
+    direct_commands: DirectCommands
 
     @property
     def retention(self) -> RetentionPolicy:

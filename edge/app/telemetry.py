@@ -42,6 +42,7 @@ class TelemetryService:
     queue: SampleQueue
     processor: RuleProcessor
     rules: tuple[Rule, ...]
+    interest: RuleInterest
     publisher: AlarmPublisher | None = None
 
 
@@ -74,7 +75,7 @@ async def open_telemetry(
         mirror = SetMirror(core.store, name, read, now_ms, interest, partial(_job_of, core))
         works_here = gate.run_while_open(mirror.run, f"mirror {name}")
         await stack.enter_async_context(background_task(works_here, f"mirror {name} while it is ours"))
-    return TelemetryService(queue, processor, rules)
+    return TelemetryService(queue, processor, rules, interest)
 
 
 async def publish_alarms(

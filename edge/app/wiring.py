@@ -39,6 +39,7 @@ from edge.station.active_runs import ActiveRuns
 from edge.station.activity import Activity
 from edge.station.answers import Answers
 from edge.station.clock import SteadyClock, StoreTime, follow_reference_clock
+from edge.station.direct_commands import DirectCommands
 from edge.station.dispatch import Dispatch, routes_of
 from edge.station.equipment import EquipmentPort
 from edge.station.equipment_tracer import EquipmentTracer
@@ -99,7 +100,7 @@ async def open_gateway(settings: Settings, notify: Notify = discard_status) -> A
             await _open_northbound(stack, core, calls)
         if telemetry:
             await _open_telemetry_links(stack, core, telemetry)
-        flows = await _open_flows(stack, core, jobs)
+        flows = await _open_flows(stack, core, jobs, telemetry)
         sidecars = None
         if settings.rpc.listen:
             sidecars = await enter(open_rpc(settings.rpc, core.store, core.runs, calls, core.source, core.scopes))
@@ -125,7 +126,8 @@ async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> Ga
     active_runs = ActiveRuns(runs, scopes)
     watch = EquipmentWatch(store, active_runs, clock)
     health = Health(store, active_runs, watch, functools.partial(certificates_of, settings))
-    return GatewayParts(settings, store, instance, runs, active_runs, watch, health, clock, store_time)
+    direct = DirectCommands(runs)
+    return GatewayParts(settings, store, instance, runs, active_runs, watch, health, clock, store_time, direct)
 
 
 async def _open_equipment(stack: contextlib.AsyncExitStack, core: GatewayParts) -> None:
@@ -134,7 +136,8 @@ async def _open_equipment(stack: contextlib.AsyncExitStack, core: GatewayParts) 
     tracer = EquipmentTracer(core.store, [name for name, each in southbound.items() if not _is_at_broker(each)])
     await stack.enter_async_context(tracer.tracing())
     for name, section in southbound.items():
-        answers = Answers(core.store, runs, core.settings.retention.dedupe * 1000, section.type_ids)
+        dedupe_ms = core.settings.retention.dedupe * 1000
+        answers = Answers(core.store, runs, dedupe_ms, section.type_ids, core.direct_commands)
         answers.listeners.append(tracer.of(name))
         equipment = await _open_one(stack, core, name, section, answers)
         core.watch.watched.append(WatchedEquipment(equipment, section.kind, section.type_ids, answers.stats))
@@ -201,13 +204,15 @@ async def _open_opcua(
     return service
 
 
-async def _open_flows(stack: contextlib.AsyncExitStack, core: GatewayParts, jobs: JobService) -> "FlowStats | None":
+async def _open_flows(
+    stack: contextlib.AsyncExitStack, core: GatewayParts, jobs: JobService, telemetry: "TelemetryService | None"
+) -> "FlowStats | None":
     if core.settings.flows.run == "off":
         return None
     # Imported only when flows are on.
     from edge.app.flows import open_flows  # noqa: PLC0415
 
-    return await open_flows(stack, core, jobs)
+    return await open_flows(stack, core, jobs, telemetry.interest if telemetry else None)
 
 
 async def _open_telemetry(

@@ -21,7 +21,7 @@ class SampleHistory:
         """Return the history of samples that come in order of time; NaN and infinity are unknown and left out."""
         found: dict[str, list[Sample]] = {}
         for sample in samples:
-            if sample.quality is not Quality.BAD and _is_known(sample.value):
+            if is_usable(sample):
                 found.setdefault(sample.tag, []).append(sample)
         return cls(found)
 
@@ -41,8 +41,10 @@ def _at(sample: Sample) -> int:
     return sample.at
 
 
-def _is_known(value: object) -> bool:
-    return not isinstance(value, float) or math.isfinite(value)
+def is_usable(sample: Sample) -> bool:
+    """Return whether a sample is not bad and its value is known: neither NaN nor infinity."""
+    value = sample.value
+    return sample.quality is not Quality.BAD and (not isinstance(value, float) or math.isfinite(value))
 
 
 def _as_json(sample: Sample) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 import asyncio
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from functools import partial
+from typing import Any
 
 from asyncua import ua
 from asyncua.common.subscription import DataChangeEvent, OpcEvent, OverflowPolicy, Subscription
@@ -15,6 +15,7 @@ from asyncua.ua.ua_binary import nodeid_to_binary
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused, Unavailable
 from edge.links.opcua_security import secure
+from edge.links.opcua_trace import CallTracer, ignore_request, report_failure, traced
 from edge.model.equipment_trace import TracedCall
 from edge.opcua.browse import MOST_NODES, Browser
 from edge.opcua.client_transport import BoundedClient
@@ -66,53 +67,13 @@ class _Method:
     arguments: Sequence[tuple[ua.NodeId, bool]]
 
 
-CallTracer = Callable[[TracedCall], None]
-"""Receives each request to a server with its result or error, also the start of a watch."""
-
-
-def _ignore_request(_asked: TracedCall) -> None:
-    """Ignore a request."""
-
-
-_Arguments = ParamSpec("_Arguments")
-_Found = TypeVar("_Found")
-
-
-def _traced(
-    question: Callable[Concatenate["ClientSession", _Arguments], Awaitable[_Found]],
-) -> Callable[Concatenate["ClientSession", _Arguments], Coroutine[Any, Any, _Found]]:
-    """Report every call of a request on a session to its tracer."""
-
-    @wraps(question)
-    async def asking(session: "ClientSession", /, *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Found:
-        asked = partial(TracedCall, question.__name__, (*arguments, *named.values()))
-        with _report_failure(session.trace_call, asked):
-            found = await question(session, *arguments, **named)
-        session.trace_call(asked(found))
-        return found
-
-    return asking
-
-
-@contextmanager
-def _report_failure(trace_call: CallTracer, asked: Callable[..., TracedCall]) -> Iterator[None]:
-    try:
-        yield
-    except Refused as refusal:
-        trace_call(asked(error=refusal.message, kind=refusal.kind))
-        raise
-    except Unavailable as error:
-        trace_call(asked(error=error.message))
-        raise
-
-
 @asynccontextmanager
 async def open_client(
     url: str,
     *,
     settings: OpcuaEquipmentSettings | None = None,
     request_timeout: float = _REQUEST_SECONDS,
-    trace_call: CallTracer = _ignore_request,
+    trace_call: CallTracer = ignore_request,
 ) -> AsyncIterator["ClientSession"]:
     """Open a session for the length of the block; without `settings` it is anonymous and has no security.
 
@@ -151,7 +112,7 @@ class ClientSession:
         self._methods: dict[tuple[str, str], _Method] = {}
         self._browser = Browser(client)
 
-    @_traced
+    @traced
     async def find(self, *names: str) -> Node:
         """Find a node by the browse names of its path below Objects, whatever their namespaces.
 
@@ -170,7 +131,7 @@ class ClientSession:
                 path = f"{path}/{browse_name.to_string()}"
             return Node(node_id.to_string(), path)
 
-    @_traced
+    @traced
     async def read(self, node: Node) -> Any:
         """Read the value of a variable in plain Python; structures are dicts by the names of their fields.
 
@@ -179,7 +140,39 @@ class ClientSession:
         with _translate_errors(self.url):
             return await self._structures.plain(await self._client.get_node(node.id).read_value())
 
-    @_traced
+    async def node(self, node_id: str) -> Node:
+        """Return a node by its NodeId in text form, as `nsu=http://example.com;s=Speed` or `ns=2;i=7`.
+
+        The namespace URI is the same after each start of the server, its index may differ. Raises Refused
+        (`unknown_node`) for an unknown namespace, Refused(`unreadable`) for an invalid NodeId.
+        """
+        uri, _, rest = node_id.removeprefix("nsu=").rpartition(";")
+        if not node_id.startswith("nsu="):
+            return Node(_parse_node_id(node_id).to_string(), node_id)
+        with _translate_errors(self.url):
+            index = await self._namespace_index(uri)
+        return Node(_parse_node_id(f"ns={index};{rest}").to_string(), node_id)
+
+    @traced
+    async def write(self, node: Node, value: Any) -> None:
+        """Write the value of a variable, given in the form that `read` returns.
+
+        Raises Refused(`unwritable`) for a value that the variable cannot have, or when the server declines the write.
+        """
+        with _translate_errors(self.url):
+            variable = self._client.get_node(node.id)
+            data_type = await variable.read_data_type()
+            rank = await variable.read_value_rank()
+            # OPC 10000-3, 5.6.2: from 0 an array, -1 a scalar, below it either.
+            is_array = rank >= 0 or (rank < -1 and isinstance(value, list))
+            variant = await self._structures.variant(data_type, value, is_array=is_array)
+            try:
+                # Many servers decline timestamps of a client (OPC 10000-4, 5.11.4).
+                await variable.write_attribute(ua.AttributeIds.Value, ua.DataValue(variant))
+            except ua.UaStatusCodeError as error:
+                raise Refused("unwritable", f"{node.path}: the server declines the write: {error}") from None
+
+    @traced
     async def children(self, node: Node) -> dict[str, Node]:
         """Return the nodes below a node by the names in their BrowseNames, methods included."""
         return await self._below(node)
@@ -192,7 +185,7 @@ class ClientSession:
                 for each in found
             }
 
-    @_traced
+    @traced
     async def instances(self, of: TypeName, depth: int = 4) -> list[Node]:
         """Return the objects below Objects of a type, or of one derived from it, at most `depth` levels down.
 
@@ -221,7 +214,7 @@ class ClientSession:
                     level = below
                 return found
 
-    @_traced
+    @traced
     async def call(self, owner: Node, name: str, *arguments: Any) -> list[Any]:
         """Call a method of an object and return its output arguments.
 
@@ -275,7 +268,7 @@ class ClientSession:
         names = {node.id: name for name, node in values.items()}
         asked = partial(TracedCall, "watch", (source, fields, values))
         async with AsyncExitStack() as opened:
-            with _report_failure(self.trace_call, asked), _translate_errors(self.url):
+            with report_failure(self.trace_call, asked), _translate_errors(self.url):
                 subscription = await opened.enter_async_context(self._subscription())
                 for node_id in names:
                     await subscription.subscribe_data_change(self._client.get_node(node_id))
@@ -322,7 +315,7 @@ class ClientSession:
         except Refused as refusal:
             return refusal
 
-    @_traced
+    @traced
     async def is_a(self, type_id: Any, of: TypeName) -> bool:
         """Return whether a type, by its NodeId in text form, is the type `of` or derived from it.
 
@@ -342,11 +335,14 @@ class ClientSession:
         return ua.EventFilter(SelectClauses=clauses)
 
     async def _type_id(self, name: TypeName) -> ua.NodeId:
+        return ua.NodeId(name.number, await self._namespace_index(name.namespace_uri))
+
+    async def _namespace_index(self, uri: str) -> int:
         if not self._namespaces:
             self._namespaces = await self._client.get_namespace_array()
-        if name.namespace_uri not in self._namespaces:
-            raise Refused("unknown_node", f"{self.url} does not know the namespace {name.namespace_uri}")
-        return ua.NodeId(name.number, self._namespaces.index(name.namespace_uri))
+        if uri not in self._namespaces:
+            raise Refused("unknown_node", f"{self.url} does not know the namespace {uri}")
+        return self._namespaces.index(uri)
 
 
 def _parse_node_id(node_id_text: Any) -> ua.NodeId:

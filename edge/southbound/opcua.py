@@ -6,7 +6,8 @@ from functools import partial
 
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused
-from edge.links.opcua import CallTracer, ClientSession, Node, TypeName, open_client
+from edge.links.opcua import ClientSession, Node, TypeName, open_client
+from edge.links.opcua_trace import CallTracer
 from edge.model.equipment_trace import TraceKind
 from edge.southbound.connected_equipment import ConnectedEquipment, Device, DeviceEvents, open_connected
 from edge.station.equipment import Repetition, StationPort

@@ -19,6 +19,7 @@ from edge.sfc.command_id import parse_command_id
 from edge.sfc.run import KeptEvent, find_command, is_outstanding
 from edge.sfc.signal import Answer, Begun, Event, Ignored, IgnoredKind, Late, Unknown
 from edge.station.decision import Decision, LoadedJob, NotAllowed
+from edge.station.direct_commands import DirectCommands
 from edge.station.dispatch import command_of
 from edge.station.equipment import Begin, Command, EquipmentAnswer, EquipmentEvent, Kept, LateResult, OutcomeUnknown
 from edge.station.equipment_stats import EquipmentStats
@@ -41,10 +42,17 @@ _YET_TO_START = frozenset({JobState.NOT_ALLOWED_TO_START, JobState.ALLOWED_TO_ST
 class Answers:
     """The station as one piece of equipment sees it. The effect of a call is committed when the call returns.
 
-    The equipment may only answer commands of `type_ids`; None allows all.
+    The equipment may only answer commands of `type_ids`; None allows all. `direct` has the commands without a job.
     """
 
-    def __init__(self, store: Store, runs: Runs, dedupe_ms: int, type_ids: Collection[str] | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        runs: Runs,
+        dedupe_ms: int,
+        type_ids: Collection[str] | None = None,
+        direct: DirectCommands | None = None,
+    ) -> None:
         self.stats = EquipmentStats()
         """Counts of the messages of the equipment."""
         self.listeners: list[Callable[[TraceKind, Any], None]] = []
@@ -53,6 +61,7 @@ class Answers:
         self._runs = runs
         self._dedupe_ms = dedupe_ms
         self._type_ids = type_ids
+        self._direct = direct or DirectCommands(runs)
         self._process = new_id()
         self._released: set[str] = set()
         """The commands whose start this process was allowed to send."""
@@ -62,6 +71,9 @@ class Answers:
 
         A mark of this process whose commit was not confirmed released no start: the start may be sent then.
         """
+        if self._direct.is_waiting(command_id):
+            # The node task that sends it was committed as begun.
+            return Begin.NEW
         key = parse_command_id(command_id)
         if key is None:
             return Begin.GONE
@@ -83,6 +95,9 @@ class Answers:
 
     async def answer(self, answer: EquipmentAnswer | OutcomeUnknown) -> None:
         """Apply the answer to a command; its id names the job, at whichever instance the answer arrives."""
+        if self._direct.take(answer):
+            self.stats.record_contact(self._runs.clock())
+            return
         self._released.discard(answer.command_id)
         key = parse_command_id(answer.command_id)
         if key is None or any(validate_id("JobOrderID", key.job_id)):
@@ -241,6 +256,8 @@ class Answers:
 
     async def is_outstanding(self, command_id: str) -> bool:
         """Return whether a command still waits for an answer, as the store has it."""
+        if self._direct.is_waiting(command_id):
+            return True
         key = parse_command_id(command_id)
         loaded = await self._runs.load(key.job_id) if key else None
         return loaded is not None and is_outstanding(loaded.stored.run, command_id)

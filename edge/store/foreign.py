@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +16,10 @@ from edge.store.errors import translate_errors
 TIMEOUT_S: Final = 2.0
 MAX_BYTES: Final = 1 << 20
 MAX_MEMBERS: Final = 10_000
+
+
+class UnreadableValueError(ValueError):
+    """A value that is too large or of a type that is not read; the message says which."""
 
 
 class ForeignRedis:
@@ -33,6 +37,33 @@ class ForeignRedis:
         with translate_errors():
             async with asyncio.timeout(TIMEOUT_S):
                 return self._checked(key, await self._read(key))
+
+    async def read_value(self, key: str) -> Any:
+        """Return the value at a key, None for an absent one.
+
+        A text is JSON, MessagePack or UTF-8; so are the members of a hash, list or set. Raises UnreadableValueError for
+        another type and for a large value, Unavailable when the server is gone.
+        """
+        with translate_errors():
+            async with asyncio.timeout(TIMEOUT_S):
+                return await self._read_value(key)
+
+    async def _read_value(self, key: str) -> Any:
+        ask: Callable[..., Awaitable[Any]] = self._client.execute_command
+        match await ask("TYPE", key):
+            case b"none":
+                return None
+            case b"hash" if await ask("HLEN", key) <= MAX_MEMBERS:
+                found = await ask("HGETALL", key)
+                return {name.decode(errors="replace"): decode_value(each) for name, each in found.items()}
+            case b"set" if await ask("SCARD", key) <= MAX_MEMBERS:
+                return [decode_value(each) for each in sorted(await ask("SMEMBERS", key))]
+            case b"list" if await ask("LLEN", key) <= MAX_MEMBERS:
+                return [decode_value(each) for each in await ask("LRANGE", key, 0, -1)]
+            case b"string" if await ask("STRLEN", key) <= MAX_BYTES:
+                return decode_value(await ask("GET", key) or b"null")
+            case other:
+                raise UnreadableValueError(f"a {other.decode()} that is too large, or of a type that is not read")
 
     async def _read(self, key: str) -> Any:
         # Each command on its own: a transaction may be more than the user is allowed.
@@ -73,3 +104,15 @@ def decode_list(payload: bytes) -> Any:
         with contextlib.suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             return decode(payload)
     return None
+
+
+def decode_value(payload: bytes) -> Any:
+    """Return the content of a value: JSON, else MessagePack, else UTF-8 text.
+
+    A single printable character is no MessagePack, although it could be the number of that character.
+    """
+    is_character = len(payload) == 1 and payload.isascii() and payload.decode().isprintable()
+    for decode in (msgspec.json.decode, *(() if is_character else (msgspec.msgpack.decode,))):
+        with contextlib.suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            return decode(payload)
+    return payload.decode(errors="replace")

@@ -16,3 +16,9 @@ async def load(store: Store) -> dict[str, str]:
     """Read the last sample of every tag, by its name."""
     found: dict[str, str] = await store.execute("HGETALL", store.keys.tags())
     return dict(sorted(found.items()))
+
+
+async def load_one(store: Store, name: str) -> str | None:
+    """Read the last sample of a tag; None for an unknown one."""
+    found: str | None = await store.execute("HGET", store.keys.tags(), name)
+    return found

@@ -130,6 +130,12 @@ async def take_new(store: Store, block_ms: int) -> list[Entry]:
     return _entries(store, reply)
 
 
+async def read_after(store: Store, position: str, until: str, count: int) -> list[Entry]:
+    """Return entries after a position, oldest first, up to another one; an empty position is before all of them."""
+    start = f"({position}" if position else "-"
+    return list(entries(await store.execute("XRANGE", store.keys.telemetry(), start, until, "COUNT", count)))
+
+
 async def follow(store: Store) -> AsyncIterator[Entry]:
     """Yield every entry that is appended from now on, for ever. Raises Unavailable when the store is unavailable."""
     newest = await store.execute("XREVRANGE", store.keys.telemetry(), "+", "-", "COUNT", 1)

@@ -21,6 +21,8 @@ class RuleInterest:
 
     def __init__(self, rules: Iterable[Rule], *, record_all: bool = False) -> None:
         self._ready = [ready_rule(rule) for rule in rules]
+        self.tags_of_flows: frozenset[str] = frozenset()
+        """Tags that flows read or write; their samples are recorded too."""
         self._record_all = record_all
         self._patterns = [each.rule.pattern for each in self._ready if isinstance(each.rule, OccursRule)]
         if any(_needs_jobs(each.rule) for each in self._ready):
@@ -33,6 +35,8 @@ class RuleInterest:
             return True
         if not isinstance(line, Sample):
             return any(matches(pattern, line.name) for pattern in self._patterns)
+        if line.tag in self.tags_of_flows:
+            return True
         known = self._known.get(line.tag)
         if known is None:
             known = any(takes(each, line.tag) for each in self._ready)

@@ -26,6 +26,7 @@ from edge.store import dead_letters
 from edge.store.client import Store
 from edge.store.dead_letters import Letter, LetterKind
 from edge.store.opening import open_store
+from edge.telemetry.interest import RuleInterest
 from edge.telemetry.processor import RuleProcessor
 from edge.telemetry.sample_queue import SampleQueue
 from tests.conftest import WaitUntil
@@ -185,7 +186,9 @@ async def test_the_page_reports_every_metric_with_its_labels(
     await plant.drive()
     await plant.ask(Cause.ABORT, "J1")
     clock, rules = TelemetryClock(), rules_of(HOT)
-    telemetry = TelemetryService(SampleQueue(store, clock), RuleProcessor(store, rules, clock, str), rules)
+    telemetry = TelemetryService(
+        SampleQueue(store, clock), RuleProcessor(store, rules, clock, str), rules, RuleInterest(rules)
+    )
     await append(store, temp(0, 1))
     await store.execute("HSET", store.keys.telemetry_counters(), "rule:triggered:hot", "3")
     async with open_session(mqtt, unique) as session, looked_at(sources, wait_until):

@@ -3,6 +3,7 @@
 from edge.app.telemetry import TelemetryService
 from edge.app.telemetry_metrics import read_figures
 from edge.store.client import Store
+from edge.telemetry.interest import RuleInterest
 from edge.telemetry.processor import RuleProcessor
 from edge.telemetry.sample_queue import SampleQueue
 from tests.telemetry.plant import HOT, TelemetryClock, append, rules_of
@@ -11,7 +12,9 @@ from tests.telemetry.test_processor import temp
 
 async def test_figures_are_read_from_store_and_process(store: Store) -> None:
     clock, rules = TelemetryClock(), rules_of(HOT)
-    service = TelemetryService(SampleQueue(store, clock), RuleProcessor(store, rules, clock, str), rules)
+    service = TelemetryService(
+        SampleQueue(store, clock), RuleProcessor(store, rules, clock, str), rules, RuleInterest(rules)
+    )
     await append(store, temp(0, 1))
     await store.execute("HSET", store.keys.telemetry_counters(), "rule:triggered:hot", "3", "sent", "2")
     service.queue.put(temp(1, 2))

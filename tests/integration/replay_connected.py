@@ -17,7 +17,8 @@ import pytest
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused, Unavailable
 from edge.links.gpio import FakeLines, Lines
-from edge.links.opcua import CallTracer, ClientSession, EventField, Node, TypeName
+from edge.links.opcua import ClientSession, EventField, Node, TypeName
+from edge.links.opcua_trace import CallTracer
 from edge.maintenance.recording import ExchangeRecord, RecordingHeader
 from edge.model.equipment_trace import TracedCall, TraceKind
 from edge.southbound.connected_equipment import ConnectedEquipment, DeviceEvent, DeviceEvents

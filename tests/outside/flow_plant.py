@@ -15,6 +15,7 @@ from typing import Any
 from tests.outside.plant import TIGHTEN
 from tests.outside.servers import EDGE, PREFIX, Broker, Gateway, Server, Store, ended, wait_for
 
+SENSORS = '[source.sensors]\ntopic = "sensors/+"\npointer = "/v"\ntag = "{2}"\n'
 EQUIPMENT = f'[southbound.wrench]\ntype_ids = ["{TIGHTEN}"]\ntopic_prefix = "{PREFIX}/equipment"\n'
 
 
@@ -75,6 +76,8 @@ class FlowPlant:
     counter: Counter
     gateways: dict[str, Gateway] = field(default_factory=dict)
     workers: list["Worker"] = field(default_factory=list)
+    telemetry: str = ""
+    """More of the section [telemetry]."""
 
     @property
     def nodes(self) -> Path:
@@ -87,7 +90,7 @@ class FlowPlant:
             settings = (
                 f'[redis]\nurl = "unix://{self.store.socket}"\n[mqtt]\nurl = "mqtt://127.0.0.1:{self.broker.port}"\n'
                 f'[northbound]\ntopic_prefix = "{PREFIX}"\n[opcua]\nendpoint = ""\n[flows]\nrun = "on"\n'
-                f'nodes = "{self.nodes}"\n{EQUIPMENT}'
+                f'nodes = "{self.nodes}"\n[telemetry]\nmode = "on"\n{self.telemetry}{SENSORS}{EQUIPMENT}'
             )
             self.gateways[name] = Gateway(self.directory / name, name, settings)
         self.gateways[name].start()

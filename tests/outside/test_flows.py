@@ -1,14 +1,16 @@
 """Flows run on real gateways: values reach the broker, and no kill of a gateway repeats an action."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.outside.flow_plant import FlowPlant, chain, node, open_flow_plant
 from tests.outside.mqtt_client import MqttClient
-from tests.outside.plant import Mes, Wrench
-from tests.outside.servers import wait_for
+from tests.outside.plant import TIGHTEN, Mes, Wrench
+from tests.outside.servers import PREFIX, SCOPE, wait_for
 
 
 @pytest.fixture
@@ -18,6 +20,7 @@ def plant(tmp_path: Path) -> Iterator[FlowPlant]:
         yield found
 
 
+ENDED = {"completed", "skipped", "failed", "terminated"}
 VALUES = node("values", "constant", value=[2, 4, 6])
 
 
@@ -75,9 +78,9 @@ def test_deleted_flow_leaves_no_key(plant: FlowPlant) -> None:
     assert keys() == set()
 
 
-@pytest.mark.parametrize(("width", "cmk", "alarm"), [(1.0, 10 / 6, "switch"), (0.5, 5 / 6, "does not serve alarms")])
-def test_shift_report_computes_cmk_of_job_results(plant: FlowPlant, width: float, cmk: float, alarm: str) -> None:
-    """The alarm is raised below 1.33 only; while the gateway serves no alarms, its node fails with that reason."""
+@pytest.mark.parametrize(("width", "cmk", "alarms"), [(1.0, 10 / 6, 0), (0.5, 5 / 6, 1)])
+def test_shift_report_computes_cmk_of_job_results(plant: FlowPlant, width: float, cmk: float, alarms: int) -> None:
+    """The alarm is raised below 1.33 only, and reaches the MES."""
     plant.start("edge")
     mes, wrench, torques = Mes(plant.broker.port), Wrench(plant.broker.port), iter((85.0, 85.2, 85.4))
     wrench.torque = lambda: next(torques)
@@ -88,6 +91,7 @@ def test_shift_report_computes_cmk_of_job_results(plant: FlowPlant, width: float
         assert mes.start_job(job).status == 1
         mes.wait_for_state(job, "Ended", 60)
     mes.client.subscribe("plant/shift/cmk")
+    mes.client.subscribe(f"{PREFIX}/{SCOPE}/alarms")
     document = {
         "id": "shift-report",
         "interval_seconds": 0,
@@ -96,7 +100,7 @@ def test_shift_report_computes_cmk_of_job_results(plant: FlowPlant, width: float
             node("cmk", "capability", lsl=85.2 - width, usl=85.2 + width),
             node("publish", "mqtt.publish", topic="plant/shift/cmk"),
             node("low", "switch", when="input.cmk < 1.33"),
-            node("alarm", "alarm.raise", alarm="cmk-low", severity=600),
+            node("alarm", "alarm.raise", alarm="cmk-low", severity=600, message="Cmk is below 1.33"),
         ],
         "edges": [["torques", "cmk"], ["cmk", "publish"], ["cmk", "low"], ["low", "alarm"]],
     }
@@ -104,7 +108,71 @@ def test_shift_report_computes_cmk_of_job_results(plant: FlowPlant, width: float
     mes.client.wait(lambda: [each for each in mes.client.received if each.topic == "plant/shift/cmk"], "the report")
     report = next(each.data for each in mes.client.received if each.topic == "plant/shift/cmk")
     assert (report["n"], report["cmk"]) == (3, pytest.approx(cmk))
-    wait_for(lambda: plant.task("shift-report", 0, "alarm").get("reason"), "the alarm node has ended")
-    assert alarm in plant.task("shift-report", 0, "alarm")["reason"]
+    wait_for(lambda: plant.task("shift-report", 0, "alarm").get("status") in ENDED, "the alarm node has ended")
+    assert plant.task("shift-report", 0, "alarm")["status"] == ("completed" if alarms else "skipped")
+
+    def raised() -> list[Any]:
+        found = [each.data for each in list(mes.client.received) if each.topic.endswith("/alarms")]
+        return [(each["rule"], each["subject"], each["message"]) for each in found if each["change"] == "raised"]
+
+    if alarms:
+        mes.client.wait(raised, "the MES has the alarm")
+    assert raised() == [("cmk-low", "shift-report", {"en": "Cmk is below 1.33"})] * alarms
+    mes.client.close()
+    wrench.client.close()
+
+
+def test_press_report_publishes_the_mean_of_a_sensor(plant: FlowPlant) -> None:
+    """No rule uses the tag: a flow that reads it has its samples recorded."""
+    plant.start("edge")
+    client = MqttClient(plant.broker.port, "press")
+    client.connect()
+    client.subscribe("plant/press/mean")
+    window = node("pressure", "tag.window", tag="pressure", seconds=60)
+    mean, publish = node("mean", "aggregate", of="mean"), node("publish", "mqtt.publish", topic="plant/press/mean")
+    plant.put(chain("press-report", window, mean, publish, interval_seconds=0.2))
+    client.wait(lambda: [each for each in list(client.received) if each.data is None], "there is no value yet")
+    values = [4.0, 4.5, 6.5]
+
+    def mean_is_published() -> bool:
+        return bool(client.received) and client.received[-1].data == 5.0
+
+    for value in values:
+        client.publish("sensors/pressure", f'{{"v": {value}}}', {})
+    client.wait(mean_is_published, "the mean is published")
+    client.close()
+
+
+def test_derived_tag_raises_the_alarm_of_a_rule(plant: FlowPlant) -> None:
+    rules = plant.directory / "rules.json"
+    limits = {"high": {"at": 3.5, "severity": 500}}
+    rules.write_text(json.dumps([{"id": "high-mean", "kind": "limit", "tag": "press.mean", "limits": limits}]))
+    plant.telemetry = f'rules = "{rules}"\n'
+    plant.start("edge")
+    client = MqttClient(plant.broker.port, "mes")
+    client.connect()
+    client.subscribe(f"{PREFIX}/{SCOPE}/alarms")
+    mean, write = node("mean", "aggregate", of="mean"), node("write", "tag.write", tag="press.mean")
+    plant.put(chain("derive", VALUES, mean, write, interval_seconds=0))
+    client.wait(lambda: [each.data["rule"] for each in list(client.received)] == ["high-mean"], "the rule has fired")
+    client.close()
+
+
+def test_flow_commands_equipment_while_no_job_uses_it(plant: FlowPlant) -> None:
+    plant.start("edge")
+    mes, wrench = Mes(plant.broker.port), Wrench(plant.broker.port)
+    wrench.torque = lambda: 12.5
+    wrench.open()
+    mes.open()
+    mes.configure()
+    command = node("command", "equipment.command", equipment="wrench", type_id=TIGHTEN)
+    plant.put(chain("calibrate", node("torque", "constant", value={"torque": 5}), command, interval_seconds=0))
+    task = plant.wait_for("calibrate", 0, "command", "completed")
+    assert task["output"]["torque"] == {"value": 12.5, "unit": "Nm"}
+    wrench.holds = True
+    assert mes.start_job("J1").status == 1
+    mes.wait_for_state("J1", "Running", 60)
+    plant.put(chain("disturb", node("torque", "constant", value={}), command, interval_seconds=0))
+    assert "'J1' uses wrench" in plant.wait_for("disturb", 0, "command", "failed")["reason"]
     mes.client.close()
     wrench.client.close()

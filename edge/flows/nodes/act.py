@@ -49,8 +49,9 @@ class StartJob:
 
 @dataclass(frozen=True, slots=True)
 class RaiseAlarm:
-    """Raise an alarm of this severity (1-1000, OPC 10000-5)."""
+    """Raise an alarm of this severity (1-1000, OPC 10000-5); its subject is the flow."""
 
+    flow: str
     alarm: str
     severity: int
     message: str

@@ -9,15 +9,18 @@ from edge.flows.nodes.kind import Act, Attempt, Inputs, NodeConfig, NodeKind
 
 
 class AlarmRaiseConfig(NodeConfig, frozen=True):
-    """The id of the alarm, its severity (1-1000, OPC 10000-5) and its message."""
+    """The rule that the alarm names, its severity (1-1000, OPC 10000-5) and its message, with `{value}` for the input.
 
-    alarm: str
+    Without a message it is that of a rule without one.
+    """
+
+    alarm: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
     severity: Annotated[int, msgspec.Meta(ge=1, le=1000)]
     message: str = ""
 
 
 def _action(config: AlarmRaiseConfig, attempt: Attempt) -> RaiseAlarm:
-    return RaiseAlarm(config.alarm, config.severity, config.message, attempt.input)
+    return RaiseAlarm(attempt.flow_id, config.alarm, config.severity, config.message, attempt.input)
 
 
 KIND = NodeKind("alarm.raise", "Raises an alarm.", AlarmRaiseConfig, Inputs.ONE, Act(_action), repeatable=False)

@@ -8,7 +8,7 @@ from edge.flows.nodes.read import RedisValue
 
 
 class RedisGetConfig(NodeConfig, frozen=True):
-    """The server and the key; the value is MessagePack, else UTF-8 text."""
+    """The server and the key; a text is JSON, MessagePack or UTF-8."""
 
     url: str
     key: str

@@ -10,7 +10,7 @@ from tests.flows.nodes.attempts import configure, request
 def test_request_of_an_attempt() -> None:
     config = {"alarm": "cmk", "severity": 500}
     assert configure(KIND, config) == []
-    assert request(KIND, config, 5) == RaiseAlarm("cmk", 500, "", 5)
+    assert request(KIND, config, 5) == RaiseAlarm("flow", "cmk", 500, "", 5)
 
 
 @pytest.mark.parametrize(

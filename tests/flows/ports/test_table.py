@@ -23,6 +23,6 @@ async def test_each_type_has_its_handler() -> None:
 async def test_what_is_not_served_fails_the_node() -> None:
     table = HandlerTable({})
     with pytest.raises(NodeError, match="does not serve alarms"):
-        await table.act(RaiseAlarm("a", 500, "", 1), "t")
+        await table.act(RaiseAlarm("flow", "a", 500, "", 1), "t")
     with pytest.raises(NodeError, match="does not serve tags"):
         await table.read(LatestValue("t", 5))

@@ -1,0 +1,21 @@
+"""Reads a key of a Redis that belongs to another system."""
+
+from typing import Any
+
+import msgspec
+
+from edge.flows.nodes.kind import NodeError
+from edge.flows.nodes.read import RedisValue
+from edge.store.foreign import UnreadableValueError, open_foreign
+
+
+async def read_key(query: RedisValue, _task_id: str) -> Any:
+    """Return the value of a key, None for an absent one.
+
+    Raises NodeError for a value that cannot be used, Unavailable when the server is gone.
+    """
+    try:
+        async with open_foreign(query.url) as foreign:
+            return msgspec.to_builtins(await foreign.read_value(query.key), str_keys=True)
+    except (UnreadableValueError, ValueError, TypeError) as error:
+        raise NodeError(f"key {query.key[:200]!r}: {error}") from None

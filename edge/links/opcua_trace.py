@@ -1,0 +1,56 @@
+"""Reports the requests of an OPC UA session to its tracer."""
+
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from edge.errors import Refused, Unavailable
+from edge.model.equipment_trace import TracedCall
+
+CallTracer = Callable[[TracedCall], None]
+"""Receives each request to a server with its result or error, also the start of a watch."""
+
+
+class _TracedSession(Protocol):
+    """A session that reports its requests."""
+
+    trace_call: CallTracer
+
+
+_Arguments = ParamSpec("_Arguments")
+_Found = TypeVar("_Found")
+_Session = TypeVar("_Session", bound=_TracedSession)
+
+
+def ignore_request(_asked: TracedCall) -> None:
+    """Ignore a request."""
+
+
+def traced(
+    question: Callable[Concatenate[_Session, _Arguments], Awaitable[_Found]],
+) -> Callable[Concatenate[_Session, _Arguments], Coroutine[Any, Any, _Found]]:
+    """Report every call of a request on a session to its tracer."""
+
+    @wraps(question)
+    async def asking(session: _Session, /, *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Found:
+        asked = partial(TracedCall, question.__name__, (*arguments, *named.values()))
+        with report_failure(session.trace_call, asked):
+            found = await question(session, *arguments, **named)
+        session.trace_call(asked(found))
+        return found
+
+    return asking
+
+
+@contextmanager
+def report_failure(trace_call: CallTracer, asked: Callable[..., TracedCall]) -> Iterator[None]:
+    """Report a request that fails in the block."""
+    try:
+        yield
+    except Refused as refusal:
+        trace_call(asked(error=refusal.message, kind=refusal.kind))
+        raise
+    except Unavailable as error:
+        trace_call(asked(error=error.message))
+        raise

@@ -1,0 +1,27 @@
+"""The tags that flows name are recorded as soon as a flow is registered, also when no rule uses them."""
+
+import asyncio
+
+from edge.app.flow_tags import record_tags
+from edge.flows.memory_state import MemoryFlowState
+from edge.flows.plans import Plans
+from edge.flows.service import FlowService
+from edge.rules.sample_lines import Sample
+from edge.telemetry.interest import RuleInterest
+from tests.flows.documents import flow, node
+from tests.station.plant import until_true
+
+
+async def test_tags_of_registered_flows_are_recorded_and_of_deleted_ones_not() -> None:
+    state, plans, interest = MemoryFlowState(), Plans(), RuleInterest([])
+    service = FlowService(state, plans, lambda: 0)
+    await service.put(flow([node("a", "tag.latest", tag="x")]))
+    following = asyncio.create_task(record_tags(state, plans, interest))
+    await until_true(lambda: interest.tags_of_flows == {"x"})
+    assert interest.wants(Sample(0, "x", 1))
+    assert not interest.wants(Sample(0, "y", 1))
+    await service.put(flow([node("a", "tag.window", tag="y", seconds=1)]))
+    await until_true(lambda: interest.tags_of_flows == {"y"})
+    await service.delete("flow")
+    await until_true(lambda: interest.tags_of_flows == frozenset())
+    following.cancel()

@@ -1,0 +1,64 @@
+"""An alarm of a flow is stored, waits for a person, and stays when the rules are loaded again."""
+
+import pytest
+
+from edge.errors import Unavailable
+from edge.flows.attempt import OutcomeUnknownError
+from edge.flows.nodes.act import RaiseAlarm
+from edge.flows.ports.alarm import AlarmRaiser
+from edge.model.alarm import AlarmChangeKind, AlarmState
+from edge.rules.alarm import Acknowledge
+from edge.store import alarms
+from edge.store.client import Store
+from edge.telemetry.alarm_requests import request_change
+from tests.telemetry.plant import BEGIN, HOT, TelemetryClock, at_work, rules_of, until_drained
+
+LOW = RaiseAlarm("shift-report", "cmk-low", 600, "Cmk is {value}", 1.2)
+
+
+def clock() -> int:
+    return BEGIN
+
+
+async def test_alarm_waits_for_a_person(store: Store) -> None:
+    output = await AlarmRaiser(store, clock).raise_alarm(LOW, "t")
+    (alarm,) = (await alarms.load(store)).alarms.values()
+    assert output == {"alarm": alarm.id, "count": 1}
+    assert (alarm.rule, alarm.subject, alarm.severity, alarm.value) == ("cmk-low", "shift-report", 600, 1.2)
+    assert alarm.state is AlarmState.RETURNED_UNACKNOWLEDGED
+    assert alarm.message == {"en": "Cmk is 1.2"}
+    changes = await alarms.newest(store, 10)
+    assert [each.kind for each in changes] == [AlarmChangeKind.RAISED, AlarmChangeKind.CLEARED]
+
+
+async def test_alarm_that_is_raised_again_counts_and_needs_another_answer(store: Store) -> None:
+    raiser = AlarmRaiser(store, clock)
+    first = await raiser.raise_alarm(LOW, "t")
+    assert (await raiser.raise_alarm(LOW, "t"))["count"] == 2
+    await request_change(store, first["alarm"], Acknowledge("bo"), clock)
+    assert (await alarms.load(store)).alarms == {}
+    assert await raiser.raise_alarm(LOW, "t") == {"alarm": first["alarm"], "count": 1}
+
+
+async def test_alarm_stays_while_rules_raise_others(store: Store) -> None:
+    async with at_work(store, rules_of(HOT), TelemetryClock()):
+        await AlarmRaiser(store, clock).raise_alarm(LOW, "t")
+        await until_drained(store)
+    async with at_work(store, rules_of(HOT), TelemetryClock()):
+        await until_drained(store)
+    assert [each.rule for each in (await alarms.load(store)).alarms.values()] == ["cmk-low"]
+
+
+async def test_large_value_is_left_out_of_the_alarm(store: Store) -> None:
+    await AlarmRaiser(store, clock).raise_alarm(RaiseAlarm("f", "a", 1, "", list(range(10_000))), "t")
+    (alarm,) = (await alarms.load(store)).alarms.values()
+    assert alarm.value is None
+
+
+async def test_unconfirmed_alarm_has_an_unknown_outcome(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def lose(_: object) -> None:
+        raise Unavailable("gone")
+
+    monkeypatch.setattr(store, "commit", lose)
+    with pytest.raises(OutcomeUnknownError, match="gone"):
+        await AlarmRaiser(store, clock).raise_alarm(LOW, "t")

@@ -1,0 +1,94 @@
+"""Values of a foreign Redis are read in plain JSON; what cannot be read fails the node with the reason."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+import pytest_asyncio
+import redis.asyncio as aioredis
+
+from edge.errors import Unavailable
+from edge.flows.nodes.kind import NodeError
+from edge.flows.nodes.read import RedisValue
+from edge.flows.ports.foreign_value import read_key
+from edge.store.foreign import MAX_BYTES, MAX_MEMBERS, decode_value
+from tests.store.servers import Server, own_server
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
+    """The server of another system."""
+    directory: Path = tmp_path_factory.mktemp("foreign")
+    async with own_server(directory) as running:
+        owner = aioredis.Redis(unix_socket_path=running.url[7:])
+        await owner.set("packed", msgspec.msgpack.encode({"speed": 3.5}))
+        await owner.set("json", b'{"speed": 3.5}')
+        await owner.set("number", b"85.2")
+        await owner.set("digit", b"5")
+        await owner.set("letter", b"A")
+        await owner.set("text", "läuft".encode())
+        await owner.set("bytes", b"\xff\xfe")
+        await owner.set("bomb", b"\x91" * 100_000)
+        await owner.set("large", b"x" * (MAX_BYTES + 1))
+        await owner.sadd("set", "b", "a")
+        await owner.rpush("list", "1", "b")
+        await owner.rpush("long", *range(MAX_MEMBERS + 1))
+        await owner.hset("hash", mapping={"speed": "3.5", "state": "on"})
+        await owner.zadd("sorted", {"a": 1})
+        await owner.aclose()
+        yield running
+
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("packed", {"speed": 3.5}),
+        ("json", {"speed": 3.5}),
+        ("number", 85.2),
+        ("digit", 5),
+        ("letter", "A"),
+        ("text", "läuft"),
+        ("bytes", "\ufffd\ufffd"),
+        ("set", ["a", "b"]),
+        ("list", [1, "b"]),
+        ("hash", {"speed": 3.5, "state": "on"}),
+        ("absent", None),
+    ],
+)
+async def test_value_is_read(server: Server, key: str, value: object) -> None:
+    assert await read_key(RedisValue(server.url, key), "") == value
+
+
+@pytest.mark.parametrize("key", ["large", "long", "sorted"])
+async def test_value_that_is_too_large_fails_the_node(server: Server, key: str) -> None:
+    with pytest.raises(NodeError, match="too large"):
+        await read_key(RedisValue(server.url, key), "")
+
+
+async def test_nested_value_does_not_exhaust_the_stack(server: Server) -> None:
+    assert isinstance(await read_key(RedisValue(server.url, "bomb"), ""), str)
+
+
+async def test_server_that_is_gone_is_unavailable() -> None:
+    with pytest.raises(Unavailable):
+        await read_key(RedisValue("redis://127.0.0.1:1", "key"), "")
+
+
+@pytest.mark.parametrize("url", ["redis://127.0.0.1:port", "redis://127.0.0.1/db?what=1"])
+async def test_url_that_cannot_be_used_fails_the_node(url: str) -> None:
+    with pytest.raises((NodeError, Unavailable)):
+        await read_key(RedisValue(url, "key"), "")
+
+
+async def test_password_is_not_in_the_reason() -> None:
+    with pytest.raises(Unavailable) as caught:
+        await read_key(RedisValue("redis://user:geheim@127.0.0.1:1", "key"), "")
+    assert "geheim" not in str(caught.value)
+
+
+async def test_keys_that_are_no_text_become_text() -> None:
+    assert msgspec.to_builtins(decode_value(msgspec.msgpack.encode({1: "a"})), str_keys=True) == {"1": "a"}

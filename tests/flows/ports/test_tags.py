@@ -1,0 +1,149 @@
+"""Flows read the samples of tags from the stream and write derived tags to it, over a real store."""
+
+import asyncio
+import itertools
+
+import pytest
+
+from edge.errors import Unavailable
+from edge.flows.attempt import OutcomeUnknownError
+from edge.flows.nodes.act import WriteTag
+from edge.flows.nodes.kind import NodeError
+from edge.flows.nodes.read import LatestValue, SampleWindow
+from edge.flows.ports import tags as ports
+from edge.flows.ports.tags import TagReader, TagWriter
+from edge.rules.sample_lines import Quality, Sample
+from edge.store import tags, telemetry
+from edge.store.client import Store
+from edge.store.commit import Commit
+from edge.telemetry.batch import encode_line
+from tests.station.plant import until_true
+from tests.telemetry.plant import BEGIN, append
+
+
+def sample(at: int, value: object, tag: str = "press.pressure", quality: Quality = Quality.GOOD) -> Sample:
+    return Sample(BEGIN + at, tag, value, quality)
+
+
+def window(after: int, until: int, tag: str = "press.pressure", *, with_time: bool = False) -> SampleWindow:
+    return SampleWindow(tag, BEGIN + after, BEGIN + until, with_time)
+
+
+async def test_window_has_good_values_after_its_begin_up_to_its_end(store: Store) -> None:
+    bad = sample(25, 9.0, quality=Quality.BAD)
+    await append(store, sample(10, 1.0), sample(20, 2.0), bad, sample(30, float("nan")))
+    await append(store, sample(40, 4.0), sample(40, 7.0, "other"), sample(50, 5.0, quality=Quality.UNCERTAIN))
+    reader = TagReader(store)
+    assert await reader.read(window(10, 40), "") == [2.0, 4.0]
+    assert await reader.read(window(30, 50, with_time=True), "") == [
+        {"at": BEGIN + 40, "value": 4.0, "quality": "good"},
+        {"at": BEGIN + 50, "value": 5.0, "quality": "uncertain"},
+    ]
+    assert await reader.read(window(0, 60, "unknown"), "") == []
+
+
+async def test_samples_that_come_later_are_found_once(store: Store) -> None:
+    reader = TagReader(store)
+    for number in range(1, 6):
+        await append(store, sample(number, number), sample(number, -number, "other"))
+        assert await reader.read(window(0, 100), "") == list(range(1, number + 1))
+        if number > 2:
+            assert await reader.read(window(0, 100, "other"), "") == [-each for each in range(1, number + 1)]
+
+
+async def test_window_outlasts_the_entries_of_the_stream(store: Store) -> None:
+    reader = TagReader(store)
+    await append(store, *(sample(number, number) for number in range(5)))
+    assert await reader.read(window(-10, 10), "") == [0, 1, 2, 3, 4]
+    await store.execute("XTRIM", store.keys.telemetry(), "MAXLEN", 0)
+    await append(store, sample(6, 6))
+    assert await reader.read(window(-10, 10), "") == [0, 1, 2, 3, 4, 6]
+    # A longer window of the same tag cannot have less.
+    assert await reader.read(window(-1000, 10), "") == [0, 1, 2, 3, 4, 6]
+
+
+async def test_follower_reads_windows_before_the_stream_forgets_them(store: Store) -> None:
+    reader = TagReader(store)
+    await reader.read(window(0, 10), "")
+    following = asyncio.create_task(reader.follow(0.01))
+    await append(store, sample(5, 5))
+    await until_true(lambda: reader._kept["press.pressure"].samples)  # noqa: SLF001 - it cannot be seen otherwise
+    following.cancel()
+    await store.execute("XTRIM", store.keys.telemetry(), "MAXLEN", 0)
+    assert await reader.read(window(0, 10), "") == [5]
+
+
+async def test_memory_of_a_tag_is_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "MOST_SAMPLES", 50)
+    reader = TagReader(store)
+    await reader.read(window(0, 1_000_000), "")
+    for batch in itertools.batched(range(1000), 100) if hasattr(itertools, "batched") else [range(1000)]:
+        await append(store, *(sample(number, number) for number in batch))
+    found = await reader.read(window(0, 1_000_000), "")
+    assert 50 <= len(found) <= 100
+    assert found[-1] == 999
+
+
+async def test_tags_that_are_not_read_any_more_are_forgotten(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "MOST_TAGS", 2)
+    reader = TagReader(store)
+    await append(store, *(sample(1, 1, tag) for tag in "abc"))
+    for tag in "abcab":
+        assert await reader.read(window(0, 10, tag), "") == [1]
+    assert len(reader._kept) == 2  # noqa: SLF001 - what is in memory cannot be seen otherwise
+
+
+async def test_latest_value_is_that_of_the_stream_else_the_saved_one(store: Store) -> None:
+    reader = TagReader(store)
+    latest = LatestValue("press.pressure", BEGIN + 15)
+    assert await reader.read(latest, "") is None
+    await store.commit(tags.save(store.keys, {"press.pressure": encode_line(sample(5, 0.5))}))
+    assert await reader.read(latest, "") == 0.5
+    await append(store, sample(10, 1.0), sample(20, 2.0))
+    assert await reader.read(latest, "") == 1.0
+    assert await reader.read(LatestValue("press.pressure", BEGIN + 20), "") == 2.0
+
+
+@pytest.mark.parametrize(
+    "text", ["{", '{"at": 1}', encode_line(sample(5, 1, quality=Quality.BAD)), encode_line(sample(90, 1))]
+)
+async def test_saved_value_that_cannot_be_used_is_unknown(store: Store, text: str) -> None:
+    await store.commit(tags.save(store.keys, {"press.pressure": text}))
+    assert await TagReader(store).read(LatestValue("press.pressure", BEGIN + 15), "") is None
+
+
+async def test_entry_that_is_no_batch_is_skipped(store: Store) -> None:
+    await store.execute("XADD", store.keys.telemetry(), "*", "what", "ever")
+    await append(store, sample(1, 1))
+    assert await TagReader(store).read(window(0, 10), "") == [1]
+
+
+async def test_implausible_source_time_counts_as_the_arrival(store: Store) -> None:
+    await append(store, sample(-600_000, 1), sample(5, 2))
+    assert await TagReader(store).read(window(0, 10, with_time=False), "") == [1, 2]
+
+
+@pytest.mark.parametrize("value", [3.5, 7, "open", True, None])
+async def test_written_tag_is_read_and_evaluated(store: Store, value: object) -> None:
+    output = await TagWriter(store, lambda: BEGIN, 1000).write(WriteTag("mean", value), "t")
+    assert output == {"tag": "mean", "at": BEGIN}
+    assert await TagReader(store).read(window(-1, 1, "mean"), "") == [value]
+    (entry,) = await telemetry.read_after(store, "", "+", 10)
+    # Without a producer the rules evaluate it, however often the gateway was restarted.
+    assert entry.fields["producer"] == ""
+
+
+@pytest.mark.parametrize(("tag", "value"), [("mean", [1]), ("mean", {"a": 1}), ("", 1), ("a\n", 1), ("x", 1 << 64)])
+async def test_value_that_no_tag_can_have_fails_the_node(store: Store, tag: str, value: object) -> None:
+    with pytest.raises(NodeError, match="cannot be written"):
+        await TagWriter(store, lambda: BEGIN, 1000).write(WriteTag(tag, value), "t")
+    assert not await store.execute("EXISTS", store.keys.telemetry())
+
+
+async def test_unconfirmed_write_has_an_unknown_outcome(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def lose(_: Commit) -> None:
+        raise Unavailable("gone")
+
+    monkeypatch.setattr(store, "commit", lose)
+    with pytest.raises(OutcomeUnknownError, match="gone"):
+        await TagWriter(store, lambda: BEGIN, 1000).write(WriteTag("mean", 1), "t")

@@ -1,0 +1,117 @@
+"""Commands without a job go to equipment that no job uses, and their answers come back."""
+
+import asyncio
+
+import pytest
+
+from edge.errors import Refused
+from edge.model.job_state import Cause, JobState
+from edge.sfc.signal import Phase
+from edge.station.answers import Answers
+from edge.station.direct_commands import DirectCommands, result_of
+from edge.station.equipment import Begin, Command, EquipmentAnswer, OutcomeUnknown
+from tests.station.plant import (
+    DEDUPE_MS,
+    SCOPE,
+    TIGHTEN,
+    FakeEquipment,
+    Plant,
+    none_active,
+    obliging,
+    order,
+    until,
+    until_true,
+)
+
+
+def command(number: int = 0) -> Command:
+    """Return a command of a flow."""
+    return Command(f"flow_{number}_n/flow/flow/1", Phase.START, TIGHTEN, SCOPE, f"flow_{number}_n", "c", "flow", 1, {})
+
+
+@pytest.fixture
+def direct(plant: Plant, tool: FakeEquipment) -> DirectCommands:
+    """The commands without a job, with the station that the tool answers."""
+    found = DirectCommands(plant.runs)
+    tool.station = Answers(plant.store, plant.runs, DEDUPE_MS, [TIGHTEN], found)
+    return found
+
+
+async def test_answer_comes_back(direct: DirectCommands, tool: FakeEquipment) -> None:
+    tool.replies = obliging
+    answer = await direct.perform(tool, [TIGHTEN], command(), 30)
+    assert isinstance(answer, EquipmentAnswer)
+    assert result_of(answer) == {"ok": True}
+    assert not direct.is_waiting(command().command_id)
+
+
+async def test_error_of_the_equipment_is_a_refusal(direct: DirectCommands, tool: FakeEquipment) -> None:
+    tool.replies = lambda each: EquipmentAnswer(each.command_id, error="no part")
+    answer = await direct.perform(tool, [TIGHTEN], command(), 30)
+    assert isinstance(answer, EquipmentAnswer)
+    with pytest.raises(Refused, match="no part"):
+        result_of(answer)
+
+
+async def test_equipment_of_a_running_job_takes_no_direct_command(
+    direct: DirectCommands, running: Plant, tool: FakeEquipment
+) -> None:
+    assert (await running.job("J1")).status.state is JobState.RUNNING
+    before = len(tool.commands)
+    with pytest.raises(Refused, match="'J1' uses tool"):
+        await direct.perform(tool, [TIGHTEN], command(), 30)
+    assert len(tool.commands) == before
+
+
+async def test_equipment_is_free_again_after_the_job(direct: DirectCommands, plant: Plant, tool: FakeEquipment) -> None:
+    tool.replies = obliging
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.drive()
+    async with plant.at_work():
+        await until(lambda: none_active(plant))
+    assert isinstance(await direct.perform(tool, [TIGHTEN], command(), 30), EquipmentAnswer)
+
+
+async def test_disconnected_equipment_gets_nothing(direct: DirectCommands, tool: FakeEquipment) -> None:
+    tool.reachable = False
+    with pytest.raises(Refused, match="not connected"):
+        await direct.perform(tool, [TIGHTEN], command(), 30)
+    assert tool.commands == []
+
+
+async def test_second_command_waits_for_nobody(direct: DirectCommands, tool: FakeEquipment) -> None:
+    first = asyncio.create_task(direct.perform(tool, [TIGHTEN], command(), 30))
+    await until_true(lambda: tool.commands)
+    with pytest.raises(Refused, match="uses tool"):
+        await direct.perform(tool, [TIGHTEN], command(1), 30)
+    first.cancel()
+    await asyncio.wait([first])
+
+
+async def test_command_without_an_answer_is_stopped(direct: DirectCommands, tool: FakeEquipment) -> None:
+    answer = await direct.perform(tool, [TIGHTEN], command(), 0.05)
+    assert isinstance(answer, OutcomeUnknown)
+    assert "did not answer in 0.05 s" in answer.reason
+    assert len(tool.commands) == 2
+
+
+async def test_cancelled_command_is_stopped(direct: DirectCommands, tool: FakeEquipment) -> None:
+    work = asyncio.create_task(direct.perform(tool, [TIGHTEN], command(), 30))
+    await until_true(lambda: tool.commands)
+    work.cancel()
+    await asyncio.wait([work])
+    assert len(tool.commands) == 2
+    assert not direct.is_waiting(command().command_id)
+
+
+async def test_start_may_be_sent_and_is_outstanding_while_it_waits(direct: DirectCommands, tool: FakeEquipment) -> None:
+    assert tool.station
+    name = command().command_id
+    assert await tool.station.begin(name) is Begin.GONE
+    work = asyncio.create_task(direct.perform(tool, [TIGHTEN], command(), 30))
+    await until_true(lambda: tool.commands)
+    assert await tool.station.begin(name) is Begin.NEW
+    assert await tool.station.is_outstanding(name)
+    await tool.station.answer(OutcomeUnknown(name, "lost"))
+    assert await work == OutcomeUnknown(name, "lost")
+    assert not await tool.station.is_outstanding(name)
