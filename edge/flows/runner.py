@@ -72,6 +72,8 @@ class CycleRunner:
         self._begun: list[str] = []
         self._outcomes: list[Outcome] = []
         self._paused: dict[str, asyncio.TimerHandle] = {}
+        self._resumed: frozenset[str] = frozenset()
+        """Nodes whose next attempt needs no pause: a gateway that is killed again and again must get them done."""
         self._changed = asyncio.Event()
         self._announced = False
         self._taken: list[str] = []
@@ -152,6 +154,7 @@ class CycleRunner:
     async def take_over(self) -> None:
         """Take over the cycle of a stopped gateway; the attempts that it ran are interrupted."""
         running = [node for node, task in self._record.cycle.tasks.items() if task.status is NodeStatus.RUNNING]
+        self._resumed = frozenset(node for node, task in self._record.cycle.tasks.items() if task.is_active)
         # Workers go on while gateways change.
         self._outcomes += [AttemptInterrupted(node) for node in running if not self._plan.nodes[node].kind.in_worker]
         self._changed.set()
@@ -232,11 +235,12 @@ class CycleRunner:
         pending = [node for node, task in cycle.tasks.items() if task.status is NodeStatus.PENDING]
         for node in pending:
             attempts = cycle.tasks[node].attempts
-            if attempts and node not in self._paused:
+            if attempts and node not in self._paused and node not in self._resumed:
                 pause_s = min(self._context.retry_pause_s * 2 ** (attempts - 1), _LONGEST_PAUSE_S)
                 self._paused[node] = asyncio.get_running_loop().call_later(pause_s, self._changed.set)
         loop_time = asyncio.get_running_loop().time()
         ready = [node for node in pending if node not in self._paused or self._paused[node].when() <= loop_time]
+        self._resumed -= set(ready)
         for node in ready:
             self._paused.pop(node, None)
         return ready

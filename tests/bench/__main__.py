@@ -13,7 +13,7 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import engine, gateway, opcua
+from tests.bench import engine, flows, gateway, opcua
 from tests.bench.measure import Row, summarise, verdict, with_ratios
 from tests.bench.memory import memory_over_jobs
 
@@ -32,6 +32,7 @@ COLUMNS: tuple[tuple[str, Callable[[Row], object]], ...] = (
     ("spread of x floor", lambda row: row.spread and row.spread.get("floor_ratio")),
     ("steps/s", lambda row: row.steps_per_s),
     ("cpu s/1000", lambda row: row.cpu_s_per_1000_steps),
+    ("cpu %", lambda row: row.cpu_percent),
     ("trips/step", lambda row: row.round_trips_per_step),
     ("aof B/step", lambda row: row.aof_bytes_per_step),
     ("idle %", lambda row: row.idle_cpu_percent),
@@ -50,6 +51,8 @@ async def quick() -> AsyncIterator[Row]:
     yield await engine.run_jobs("linear", 10, 1, "everysec", 0)
     yield await engine.run_jobs("linear", 200, 1, "everysec", 0)
     yield await engine.run_jobs("conc", 10, 100, "everysec", 0)
+    yield await flows.node_tasks("everysec")
+    yield await flows.flows_every_second("everysec", 5)
     yield await gateway.over_mqtt(10, 10)
     for row in await gateway.start_and_idle(5):
         yield row
@@ -64,6 +67,9 @@ async def full() -> AsyncIterator[Row]:
             yield await engine.run_jobs("linear", steps, 1, aof, 0)
         for conc in (10, 100):
             yield await engine.run_jobs("conc", 50, conc, aof, 0)
+        yield await flows.node_tasks(aof, 2000)
+        yield await flows.flows_every_second(aof, 10)
+    yield await flows.waiting_flows(20)
     yield await engine.run_jobs("linear", 50, 1, "everysec", 10_000)
     yield await engine.run_jobs("conc", 10, 1000, "everysec", 0)
     for conc in (1, 10, 100):

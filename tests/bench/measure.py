@@ -24,6 +24,8 @@ class Row:
     jobs_per_s: float | None = None
     steps_per_s: float | None = None
     cpu_s_per_1000_steps: float | None = None
+    cpu_percent: float | None = None
+    """CPU of this process in percent of one core, under a load of a given rate."""
     round_trips_per_step: float | None = None
     aof_bytes_per_step: float | None = None
     idle_cpu_percent: float | None = None
@@ -46,6 +48,7 @@ FIGURES = (
     "jobs_per_s",
     "steps_per_s",
     "cpu_s_per_1000_steps",
+    "cpu_percent",
     "round_trips_per_step",
     "aof_bytes_per_step",
     "idle_cpu_percent",

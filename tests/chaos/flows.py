@@ -55,7 +55,7 @@ def carry_out(kills: int, directory: Path, seed: int, report: Callable[[str], No
         for number in range(FLOWS):
             plant.put(_flow(f"f{number}", plant.counter.url))
         while figures.kills < kills:
-            time.sleep(chance.uniform(0, 0.6))
+            time.sleep(chance.uniform(1, 2))
             gateway.kill()
             gateway.start()
             figures.kills += 1

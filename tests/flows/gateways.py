@@ -81,6 +81,7 @@ class Plant:
     def __init__(self, state: FlowState, plans: Plans | None = None) -> None:
         self.state = state
         self.step_ms = 0
+        self.retry_pause_s = 0.0
         self.alive: set[str] = set()
         self.use(plans or Plans())
 
@@ -104,7 +105,7 @@ class Plant:
             clock=self.clock,
             owner=name,
             kept_cycles=100,
-            retry_pause_s=0.0,
+            retry_pause_s=self.retry_pause_s,
             worker_wait_s=self.worker_wait_s,
         )
         engine = FlowEngine(context, self._is_gone, gone_after_s=0.0, look_every_s=0.01)

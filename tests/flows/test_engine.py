@@ -110,6 +110,21 @@ async def test_read_of_a_gateway_that_is_gone_runs_again(plant: Plant, outside: 
     assert second.actions == [("flow_0_send", 42)]
 
 
+async def test_node_that_is_interrupted_again_and_again_starts_without_pause(plant: Plant) -> None:
+    """A gateway that is killed more often than a retry pause lasts still ends its cycles."""
+    plant.retry_pause_s = 3600.0
+    held = FakeOutside()
+    held.hold()
+    await plant.run(CHAIN)
+    for attempts in (1, 2, 3):
+        async with plant.gateway(outside=held):
+            await plant.until(lambda record, n=attempts: record.cycle.tasks["read"].attempts == n)
+    async with plant.gateway() as engine:
+        record = await plant.ended()
+    assert record.cycle.tasks["read"].attempts == 4
+    assert engine.stats.cycles[CycleStatus.COMPLETED] == 1
+
+
 @pytest.mark.parametrize("name", ["a", "b"])
 async def test_action_of_a_gateway_that_is_gone_is_not_repeated(plant: Plant, outside: FakeOutside, name: str) -> None:
     """The same gateway after a restart, or another one: the outcome is unknown."""
