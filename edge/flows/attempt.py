@@ -70,7 +70,8 @@ async def perform(node: PlannedNode, attempt: Attempt, task_id: str, outside: Ou
     try:
         async with limit:
             output = await _work(node, attempt, task_id, outside)
-            await asyncio.sleep(output.delay_ms / 1000)
+            if output.delay_ms:
+                await asyncio.sleep(output.delay_ms / 1000)
             return AttemptCompleted(node.id, _checked(output))
     except TimeoutError as error:
         if not limit.expired():

@@ -1,9 +1,12 @@
 """How a cycle moves: from a plan, a cycle and an outcome to the next state of the cycle and the nodes to start."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, TypeAlias, assert_never
+
+import msgspec
+from msgspec.structs import replace
 
 from edge.flows.nodes.kind import Inputs, Output, Withheld
 from edge.flows.plan import Plan
@@ -48,8 +51,7 @@ _ACTIVE: Final = frozenset({NodeStatus.PENDING, NodeStatus.RUNNING})
 _WAITING: Final = frozenset({NodeStatus.REGISTERED, NodeStatus.PENDING})
 
 
-@dataclass(frozen=True, slots=True)
-class NodeTask:
+class NodeTask(msgspec.Struct, frozen=True):
     """One node in one cycle; instants are milliseconds since the epoch."""
 
     status: NodeStatus = NodeStatus.REGISTERED
@@ -77,15 +79,14 @@ class NodeTask:
         return self.status is NodeStatus.COMPLETED and self.withheld is None
 
 
-@dataclass(frozen=True, slots=True)
-class Cycle:
+class Cycle(msgspec.Struct, frozen=True):
     """One cycle of a flow, due at an instant, with the task of each node; `memory` is that of the cycles before."""
 
     flow_id: str
     number: int
     at: int
     tasks: Mapping[str, NodeTask]
-    memory: Mapping[str, Any] = field(default_factory=dict)
+    memory: Mapping[str, Any] = {}
 
     @property
     def status(self) -> CycleStatus:

@@ -122,15 +122,21 @@ class FlowEngine:
         await self._correct_schedules()
         while True:
             self._wake.clear()
-            begun = [
-                await self._begin(flow_id, tasks) for flow_id in await self._state.due(self._context.clock(), _BATCH)
-            ]
+            begun = await self._begin_due(tasks)
             if not any(begun):
                 await self._sleep(is_waiting=bool(begun))
             now = self._context.clock()
             if now < last:
                 await self._correct_schedules()
             last = now
+
+    async def _begin_due(self, tasks: asyncio.TaskGroup) -> list[bool]:
+        """Begin the cycles that are due, all at once: flows that are due together share round trips to the store."""
+        due = await self._state.due(self._context.clock(), _BATCH)
+        found = await asyncio.gather(*(self._begin(flow_id, tasks) for flow_id in due), return_exceptions=True)
+        if failed := [each for each in found if isinstance(each, BaseException)]:
+            raise failed[0]
+        return [each is True for each in found]
 
     async def _sleep(self, *, is_waiting: bool) -> None:
         """Sleep until a cycle is due; while one is due that cannot begin here, for a moment."""

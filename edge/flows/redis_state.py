@@ -199,8 +199,7 @@ def _flow(stored: Mapping[str, str]) -> FlowRecord:
 def _save_cycle(keys: Keys, written: Written[CycleRecord], expired: int | None) -> Commit:
     before, after = written.before, written.after
     cycle = after.cycle
-    known = _cycle_fields(before) if before else {}
-    changed = {name: text for name, text in _cycle_fields(after).items() if known.get(name) != text}
+    changed = _changed_cycle_fields(before, after) if before else _cycle_fields(after)
     key = keys.flow_cycle(cycle.flow_id, cycle.number)
     parts = [
         Commit(guards=(Revision(key, before.revision if before else 0),)),
@@ -219,19 +218,31 @@ def _save_cycle(keys: Keys, written: Written[CycleRecord], expired: int | None) 
     return join(parts)
 
 
+def _changed_cycle_fields(before: CycleRecord, after: CycleRecord) -> dict[str, str]:
+    """Return the fields that differ; those that never change in a cycle are not encoded again."""
+    known = _moving_cycle_fields(before)
+    return {name: text for name, text in _moving_cycle_fields(after).items() if known[name] != text}
+
+
 def _cycle_fields(record: CycleRecord) -> dict[str, str]:
     cycle = record.cycle
     return {
-        "rev": str(record.revision),
+        **_moving_cycle_fields(record),
         "flow_id": cycle.flow_id,
         "cycle": str(cycle.number),
-        "status": cycle.status.value,
         "at": str(cycle.at),
         "started_at": str(record.started_at),
-        "ended_at": _text(record.ended_at),
-        "owner": record.owner,
         "nodes": _json(list(cycle.tasks)),
         "document": record.document,
+    }
+
+
+def _moving_cycle_fields(record: CycleRecord) -> dict[str, str]:
+    return {
+        "rev": str(record.revision),
+        "status": record.cycle.status.value,
+        "ended_at": _text(record.ended_at),
+        "owner": record.owner,
     }
 
 
@@ -242,10 +253,10 @@ def _save_tasks(keys: Keys, before: Cycle | None, cycle: Cycle, *, has_ended: bo
     """
     lifetime = ("PX", NODE_TASK_LIFETIME_MS) if has_ended else ()
     for node, task in cycle.tasks.items():
-        known = before.tasks[node] if before else NodeTask()
-        key = keys.node_task(cycle.flow_id, cycle.number, node)
-        if task.status is NodeStatus.REGISTERED:
+        known = before.tasks[node] if before else None
+        if task.status is NodeStatus.REGISTERED or (task is known and not has_ended):
             continue
+        key = keys.node_task(cycle.flow_id, cycle.number, node)
         if task != known:
             texts = node_task.encode(cycle.flow_id, cycle.number, node, task)
             yield operation("SET", key, texts.task, *lifetime)

@@ -1,6 +1,5 @@
 """What a flow becomes when it is registered, started and stopped, and when its cycles begin and end."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,7 +23,7 @@ RUNNING = decision.start(NEW, EVERY_MINUTE, 5)
 
 
 def ended(cycle: Cycle, status: NodeStatus = NodeStatus.COMPLETED, memory: Any = None) -> Cycle:
-    return replace(cycle, tasks={"a": NodeTask(status, attempts=1, memory=memory)})
+    return changed(cycle, tasks={"a": NodeTask(status, attempts=1, memory=memory)})
 
 
 def test_registered_flow_waits_for_its_start() -> None:
@@ -102,7 +101,7 @@ def test_end_keeps_what_nodes_remember() -> None:
 
 def test_cycle_that_moves_changes_no_flow_before_its_end() -> None:
     begun, record = decision.begin_cycle(RUNNING, EVERY_MINUTE, "edge", MINUTE)
-    running = replace(record.cycle, tasks={"a": NodeTask(NodeStatus.RUNNING, attempts=1)})
+    running = changed(record.cycle, tasks={"a": NodeTask(NodeStatus.RUNNING, attempts=1)})
     same, moved = decision.move_cycle(begun, record, running, EVERY_MINUTE, MINUTE)
     assert same is begun
     assert (moved.ended_at, moved.revision) == (None, record.revision + 1)

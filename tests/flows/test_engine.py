@@ -1,11 +1,13 @@
 """Cycles begin when they are due, on one of the gateways; one that is gone leaves no cycle behind."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from edge.flows.cycle import CycleStatus
 from edge.flows.nodes.kind import Withheld
+from edge.flows.record import CycleRecord
 from tests.flows.documents import flow, node
 from tests.flows.gateways import CHAIN, FakeOutside, Plant, reasons, statuses
 
@@ -110,6 +112,10 @@ async def test_read_of_a_gateway_that_is_gone_runs_again(plant: Plant, outside: 
     assert second.actions == [("flow_0_send", 42)]
 
 
+def _has_attempts(number: int, record: CycleRecord) -> bool:
+    return record.cycle.tasks["read"].attempts == number
+
+
 async def test_node_that_is_interrupted_again_and_again_starts_without_pause(plant: Plant) -> None:
     """A gateway that is killed more often than a retry pause lasts still ends its cycles."""
     plant.retry_pause_s = 3600.0
@@ -118,7 +124,7 @@ async def test_node_that_is_interrupted_again_and_again_starts_without_pause(pla
     await plant.run(CHAIN)
     for attempts in (1, 2, 3):
         async with plant.gateway(outside=held):
-            await plant.until(lambda record, n=attempts: record.cycle.tasks["read"].attempts == n)
+            await plant.until(partial(_has_attempts, attempts))
     async with plant.gateway() as engine:
         record = await plant.ended()
     assert record.cycle.tasks["read"].attempts == 4

@@ -1,6 +1,5 @@
 """A random sequence of changes has the same effect in memory as in Redis."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -47,7 +46,7 @@ async def call(state: FlowState, step: tuple[str, str, int, bool]) -> Any:
         return await state.commit(FlowChange(cycle=Written(None, cycle), expired=number - 2 if number > 1 else None))
     task = NodeTask(NodeStatus.COMPLETED, [number], attempts=1)
     read = changed(record, revision=record.revision + 9) if stale else record
-    advanced = changed(read, cycle=replace(read.cycle, tasks={"x": task}), revision=read.revision + 1)
+    advanced = changed(read, cycle=changed(read.cycle, tasks={"x": task}), revision=read.revision + 1)
     return await state.commit(FlowChange(cycle=Written(read, advanced)))
 
 

@@ -1,7 +1,5 @@
 """Flows in Redis have the keys, types and lifetimes of their page, and deleting one leaves none of them."""
 
-from dataclasses import replace
-
 from msgspec.structs import replace as changed
 
 from edge.flows.cycle import Cycle, NodeStatus, NodeTask
@@ -64,7 +62,7 @@ async def test_cycles_and_node_tasks_expire_after_their_end(store: Store) -> Non
 async def test_deleted_flow_leaves_no_key_and_no_other_flow_loses_one(store: Store) -> None:
     state = RedisFlowState(store)
     other = changed(FLOW, flow_id="press-report")
-    kept = changed(CYCLE, cycle=replace(CYCLE.cycle, flow_id="press-report"))
+    kept = changed(CYCLE, cycle=changed(CYCLE.cycle, flow_id="press-report"))
     await state.commit(FlowChange(Written(None, other), Written(None, kept), announced=True))
     before = await types(store)
     await state.commit(BEGUN)
@@ -87,7 +85,7 @@ async def test_unchanged_node_tasks_are_not_written_again(store: Store) -> None:
     state = RedisFlowState(store)
     await state.commit(BEGUN)
     await store.execute("DEL", store.keys.node_task("press*report", 0, "mean"))
-    running = replace(CYCLE.cycle, tasks={**TASKS, "publish": NodeTask(NodeStatus.RUNNING, attempts=1)})
+    running = changed(CYCLE.cycle, tasks={**TASKS, "publish": NodeTask(NodeStatus.RUNNING, attempts=1)})
     await state.commit(FlowChange(cycle=Written(CYCLE, changed(CYCLE, cycle=running, revision=CYCLE.revision + 1))))
     assert await store.execute("EXISTS", store.keys.node_task("press*report", 0, "mean")) == 0
     assert await store.execute("EXISTS", store.keys.node_task("press*report", 0, "publish")) == 1

@@ -1,7 +1,6 @@
 """Every flow state keeps the same contract: one decision is written whole or not at all."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
 import pytest
 import pytest_asyncio
@@ -85,7 +84,7 @@ async def test_cycle_is_read_as_it_was_written(state: FlowState) -> None:
         "y": NodeTask(NodeStatus.SKIPPED, reason="switch"),
         "z": NodeTask(),
     }
-    cycle = changed(RUNNING, cycle=replace(RUNNING.cycle, tasks=tasks), ended_at=70_000, document="")
+    cycle = changed(RUNNING, cycle=changed(RUNNING.cycle, tasks=tasks), ended_at=70_000, document="")
     assert await state.commit(FlowChange(Written(None, FLOW), Written(None, cycle)))
     assert await state.load_cycle(FLOW, 0) == cycle
     assert await state.load_cycle(FLOW, 1) is None
@@ -93,7 +92,7 @@ async def test_cycle_is_read_as_it_was_written(state: FlowState) -> None:
 
 async def test_cycle_takes_the_memory_of_its_flow(state: FlowState) -> None:
     flow = changed(FLOW, memory={"x": 1})
-    cycle = changed(RUNNING, cycle=replace(RUNNING.cycle, memory={"x": 1}))
+    cycle = changed(RUNNING, cycle=changed(RUNNING.cycle, memory={"x": 1}))
     assert await state.commit(FlowChange(Written(None, flow), Written(None, cycle)))
     assert await state.load_cycle(flow, 0) == cycle
 
@@ -101,7 +100,7 @@ async def test_cycle_takes_the_memory_of_its_flow(state: FlowState) -> None:
 @pytest.mark.parametrize("size", [65_534, 65_535, 300_000])
 async def test_large_output_is_read_whole(state: FlowState, size: int) -> None:
     tasks = {"x": NodeTask(NodeStatus.COMPLETED, "v" * size, attempts=1), "y": NodeTask()}
-    cycle = changed(RUNNING, cycle=replace(RUNNING.cycle, tasks=tasks))
+    cycle = changed(RUNNING, cycle=changed(RUNNING.cycle, tasks=tasks))
     assert await state.commit(FlowChange(Written(None, FLOW), Written(None, cycle)))
     assert await state.load_cycle(FLOW, 0) == cycle
 
@@ -134,7 +133,7 @@ async def test_running_flows_are_listed(state: FlowState) -> None:
 
 async def test_expired_cycle_is_removed(state: FlowState) -> None:
     assert await state.commit(FlowChange(Written(None, FLOW), Written(None, RUNNING)))
-    second = changed(RUNNING, cycle=replace(RUNNING.cycle, number=1))
+    second = changed(RUNNING, cycle=changed(RUNNING.cycle, number=1))
     assert await state.commit(FlowChange(cycle=Written(None, second), expired=0))
     assert await state.load_cycle(FLOW, 0) is None
     assert await state.load_cycle(FLOW, 1) == second
@@ -143,7 +142,7 @@ async def test_expired_cycle_is_removed(state: FlowState) -> None:
 async def test_deleted_flow_is_gone_with_its_cycles(state: FlowState) -> None:
     busy = changed(FLOW, in_cycle=True, next_at=5)
     other = changed(FLOW, flow_id="a")
-    kept = changed(RUNNING, cycle=replace(RUNNING.cycle, flow_id="a", number=1))
+    kept = changed(RUNNING, cycle=changed(RUNNING.cycle, flow_id="a", number=1))
     assert await state.commit(FlowChange(Written(None, busy), Written(None, RUNNING)))
     assert await state.commit(FlowChange(Written(None, other), Written(None, kept)))
     assert not await state.delete(moved(busy))
