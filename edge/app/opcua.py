@@ -97,7 +97,8 @@ async def _open_server(
     tasks = await stack.enter_async_context(asyncio.TaskGroup())
     services = Services(jobs, ResponseProvider(store), partial(resolve, jobs.runs, dedupe_ms=jobs.dedupe_ms))
     equipment = tuple(settings.southbound)
-    opened = open_server(settings.opcua, settings.gateway.name, machines, services, tasks, equipment=equipment)
+    name, trail = settings.gateway.name, parts.trail
+    opened = open_server(settings.opcua, name, machines, services, tasks, equipment=equipment, trail=trail)
     server = await stack.enter_async_context(opened)
 
     async def refresh(scope: str) -> None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from edge.app.health import Health
 from edge.config import Settings
+from edge.ops.audit_trail import AuditTrail
 from edge.station.active_runs import ActiveRuns
 from edge.station.clock import SteadyClock, StoreTime
 from edge.station.direct_commands import DirectCommands
@@ -28,6 +29,7 @@ class GatewayParts:
     clock: SteadyClock
     store_time: StoreTime
     direct_commands: DirectCommands
+    trail: AuditTrail
 
     @property
     def retention(self) -> RetentionPolicy:

@@ -33,6 +33,7 @@ from edge.northbound.progress import ProgressPublisher
 from edge.northbound.publisher import Publisher, publish_task_name
 from edge.northbound.rpc import open_rpc
 from edge.northbound.topics import Topics
+from edge.ops.audit_trail import open_trail
 from edge.southbound.kinds import KINDS
 from edge.southbound.mqtt import open_equipment
 from edge.station.active_runs import ActiveRuns
@@ -94,7 +95,7 @@ async def open_gateway(settings: Settings, notify: Notify = discard_status) -> A
         await _open_background_work(stack, core, jobs, dispatch)
         station_settings = StationSettings(core.store, dedupe_ms)
         max_age_s = settings.northbound.max_age
-        calls = CallHandler(core.source, core.scopes, core.store, jobs, station_settings, now_ms, max_age_s)
+        calls = CallHandler(core.source, core.scopes, core.store, jobs, station_settings, now_ms, max_age_s, core.trail)
         opcua = await _open_opcua(stack, core, jobs, station_settings)
         if settings.mqtt.url:
             await _open_northbound(stack, core, calls)
@@ -118,6 +119,7 @@ async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> Ga
     store.heartbeat.expect((*_CRITICAL, *map(publish_task_name, scopes)))
     # Before any session opens: a broker would disconnect the session of another gateway with this name.
     instance = await stack.enter_async_context(open_instance(store, scopes))
+    trail = await stack.enter_async_context(open_trail(store, settings.gateway.name, keep.audit, now_ms))
     store_time = StoreTime(store)
     await store_time.refresh()
     clock = SteadyClock(store_time)
@@ -127,7 +129,7 @@ async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> Ga
     watch = EquipmentWatch(store, active_runs, clock)
     health = Health(store, active_runs, watch, functools.partial(certificates_of, settings))
     direct = DirectCommands(runs)
-    return GatewayParts(settings, store, instance, runs, active_runs, watch, health, clock, store_time, direct)
+    return GatewayParts(settings, store, instance, runs, active_runs, watch, health, clock, store_time, direct, trail)
 
 
 async def _open_equipment(stack: contextlib.AsyncExitStack, core: GatewayParts) -> None:

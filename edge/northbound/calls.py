@@ -11,6 +11,7 @@ import structlog
 from edge.errors import Refused
 from edge.instant import Clock
 from edge.model.alarm_message import ALARM_METHODS, AlarmNotice
+from edge.model.audit import AuditRecord
 from edge.model.cloudevent import JSON, CloudEvent, new_id
 from edge.model.event_types import (
     ALARM_METHOD_TYPE,
@@ -35,6 +36,7 @@ from edge.model.isa95 import (
 )
 from edge.model.job_state import METHODS, ORDER_METHODS, RESPONSE_METHODS, Cause
 from edge.northbound.message_age import expiry_of, sent_at_of
+from edge.ops.audit_trail import AuditTrail
 from edge.sfc.signal import Resolution
 from edge.station.jobs import CallAnswer, JobCall, JobService, refuse_expired
 from edge.station.resolve import ResolveRequest, resolve
@@ -75,12 +77,25 @@ class IncomingCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """What a call changed, or tried to: for the audit trail."""
+
+    action: str
+    subject: str
+    comment: str = ""
+    by: str = ""
+    """The person whom the call names; empty where it names only its source."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """The content of an answer: its data; the kind of an error; the reason of an error or of a status other than 1."""
 
     data: object = None
     error_kind: str | None = None
     reason: str | None = None
+    change: Change | None = None
+    """None for a call that only reads."""
 
 
 class CallHandler:
@@ -95,8 +110,9 @@ class CallHandler:
         settings: StationSettings,
         clock: Clock,
         max_age_s: int = 0,
+        trail: AuditTrail | None = None,
     ) -> None:
-        """Refuse calls older than `max_age_s` as expired; 0 accepts any age."""
+        """Refuse calls older than `max_age_s` as expired; 0 accepts any age. `trail` gets a record of each change."""
         self._source = source
         self._scopes = frozenset(scopes)
         self._store = store
@@ -105,6 +121,7 @@ class CallHandler:
         self._settings = settings
         self._clock = clock
         self._max_age_s = max_age_s
+        self._trail = trail
 
     async def answer(self, call: IncomingCall) -> CloudEvent:
         """Execute a call and return its answer; the effect is in the store then.
@@ -115,6 +132,7 @@ class CallHandler:
             if isinstance(call.event, Refused):
                 raise call.event
             reply = await self._execute(call, call.event)
+            self._record_change(call, call.event, reply)
         except Refused as refusal:
             kind, reason = refusal.kind, _reason(refusal)
             logger.warning("message refused", source=call.source, kind=kind, reason=reason)
@@ -127,6 +145,23 @@ class CallHandler:
         reason = f"the call met a defect of this software: {type(error).__name__}"
         await self._record_refusal(call, "internal", reason)
         return self._reply_event(_refusal("internal", reason), call)
+
+    def _record_change(self, call: IncomingCall, event: CloudEvent, reply: Reply) -> None:
+        if self._trail is None or (change := reply.change) is None:
+            return
+        record = AuditRecord(
+            at=self._trail.clock(),
+            kind="rpc.call" if call.source == "rpc" else "mes.call",
+            instance=self._trail.instance,
+            user=change.by or event.source,
+            application=event.source if change.by else "",
+            address="" if call.source == "rpc" else call.source,
+            action=change.action,
+            subject=change.subject,
+            comment=change.comment,
+            status=reply.reason or "Good",
+        )
+        self._trail.record(record)
 
     async def _record_refusal(self, call: IncomingCall, kind: str, reason: str) -> None:
         event_type, event_id = call.attributes.get("type", ""), call.attributes.get("id", "")
@@ -149,7 +184,8 @@ class CallHandler:
         if event_type == RESOLVE_TYPE:
             return await self._resolve(scope, event)
         if asked := _METHOD_OF_ALARM.get(event_type):
-            return Reply(await self._answer_alarm(asked, event))
+            notice = await self._answer_alarm(asked, event)
+            return Reply(notice, change=Change(asked, notice.alarm_id, notice.comment, notice.by))
         if event_type == _BY_ID:
             return await self._response_by_id(scope, _arguments(event, IdCall))
         if event_type == _BY_STATE:
@@ -178,7 +214,7 @@ class CallHandler:
             trace={name: event.extensions[name] for name in _TRACE_CONTEXT if name in event.extensions},
         )
         answer = await self._jobs.call(call)
-        return _method_reply(answer)
+        return _method_reply(answer, _change_of(call))
 
     async def _apply_settings(self, scope: str, kind: str, event: CloudEvent, expires_at: int | None) -> Reply:
         method, origin = _settings_method(event), EventOrigin(event.source, event.id)
@@ -189,7 +225,7 @@ class CallHandler:
             return Reply(reason="; ".join(known) or None)
         refuse_expired(expires_at, self._clock())
         warnings = await self._settings.apply(scope, kind, method, event.data, origin)
-        return Reply(reason="; ".join(warnings) or None)
+        return Reply(reason="; ".join(warnings) or None, change=Change(f"{method.value} {kind}", scope))
 
     async def _resolve(self, scope: str, event: CloudEvent) -> Reply:
         arguments = _arguments(event, ResolveCall)
@@ -205,7 +241,8 @@ class CallHandler:
             event_id=event.id,
         )
         answer = await resolve(self._jobs.runs, request, self._jobs.dedupe_ms)
-        return _method_reply(answer)
+        change = Change("Resolve", f"{arguments.job_order_id}/{arguments.action}", arguments.reason, arguments.by)
+        return _method_reply(answer, change)
 
     async def _answer_alarm(self, method: str, event: CloudEvent) -> AlarmNotice:
         # Imported only where telemetry is used.
@@ -246,9 +283,16 @@ class CallHandler:
         )
 
 
-def _method_reply(answer: CallAnswer) -> Reply:
+def _change_of(call: JobCall) -> Change:
+    arguments = call.arguments
+    job_id = arguments.job_order.job_order_id if isinstance(arguments, OrderCall) else arguments.job_order_id
+    comment = " / ".join(each.text for each in arguments.comment or () if each.text)
+    return Change(call.method.value, job_id, comment)
+
+
+def _method_reply(answer: CallAnswer, change: Change) -> Reply:
     reason = "; ".join(answer.reasons) or None
-    return Reply(MethodAnswer(return_status=answer.status, reason=reason), reason=reason)
+    return Reply(MethodAnswer(return_status=answer.status, reason=reason), reason=reason, change=change)
 
 
 def _refusal(kind: str, reason: str) -> Reply:

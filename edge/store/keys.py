@@ -265,6 +265,16 @@ class Keys:
         """Return the key of the position of the last change published by scope; of events by `{scope}/events`."""
         return f"{self.prefix}:publisher:stream-cursors"
 
+    @_key("stream", Lifetime.STREAM)
+    def audit(self) -> str:
+        """Return the key of the audit trail: who did what, from where, with which result; chained by digests."""
+        return f"{self.prefix}:audit"
+
+    @_key("string", Lifetime.OURS)
+    def audit_head(self) -> str:
+        """Return the key of number and digest of the newest audit record."""
+        return f"{self.prefix}:audit:head"
+
     @_key("hash", Lifetime.FLOW)
     def flow(self, flow: str) -> str:
         """Return the key of a flow with its document, structure and state."""

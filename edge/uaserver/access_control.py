@@ -14,6 +14,7 @@ from cryptography import x509
 
 from edge.config import OpcuaSettings
 from edge.opcua.access import Caller, Peer, Role
+from edge.ops.audit_trail import AuditTrail
 from edge.uaserver import audit, roles
 from edge.uaserver.certificates import thumbprint
 from edge.uaserver.trust import RejectedList, TrustList, rejected_directory
@@ -23,8 +24,9 @@ from edge.uaserver.users import LoginRefusal, Users
 class AccessControl:
     """The access decisions of the server by settings, trust list and users; it records every refusal."""
 
-    def __init__(self, settings: OpcuaSettings, users: Users | None = None) -> None:
-        self._refusals = audit.RefusalLog()
+    def __init__(self, settings: OpcuaSettings, users: Users | None = None, trail: AuditTrail | None = None) -> None:
+        self._trail = trail
+        self._refusals = audit.RefusalLog(trail=trail)
         self.allows_unencrypted = settings.security == "none"
         self.allows_anonymous = settings.anonymous != "nobody"
         self._anonymous = Role[settings.anonymous.upper()] if self.allows_anonymous else None
@@ -69,13 +71,13 @@ class AccessControl:
 
     def record_login(self, caller: Caller) -> None:
         """Record that a session was activated."""
-        audit.record_login(caller)
+        audit.record_login(caller, self._trail)
 
     def record_call(
         self, caller: Caller, method: str, request: ua.CallMethodRequest, result: ua.CallMethodResult
     ) -> None:
         """Record a method call."""
-        audit.record_call(caller, method, request, result)
+        audit.record_call(caller, method, request, result, self._trail)
 
     def record_refusal(self, event: str, address: str, **fields: object) -> None:
         """Record that a client was refused."""

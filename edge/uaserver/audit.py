@@ -1,7 +1,7 @@
 """The audit log of the OPC UA server: method calls, logins and refusals, each with its result.
 
-The records go to the log at every log level. Under systemd the log is the journal, which signs, rotates and forwards
-it. The field names are stable: `journalctl AUDIT=opcua.call USER=alice`.
+The records go to the log at every log level, and to the audit trail of the store. Under systemd the log is the
+journal, which signs, rotates and forwards it. The field names are stable: `journalctl AUDIT=opcua.call USER=alice`.
 """
 
 import contextlib
@@ -13,8 +13,11 @@ import structlog
 from asyncua import ua
 from structlog.stdlib import BoundLogger
 
-from edge.opcua.access import Caller
+from edge.model.audit import AuditKind, AuditRecord
+from edge.model.isa95 import ReturnStatus
+from edge.opcua.access import Caller, Role
 from edge.opcua.binary import DecodeError
+from edge.ops.audit_trail import AuditTrail
 from edge.uaserver.encoding import job_order_id_of
 
 _LONGEST_TEXT = 1000
@@ -25,23 +28,41 @@ _stdlib_logger.setLevel(logging.INFO)
 _logger: BoundLogger = structlog.wrap_logger(_stdlib_logger, wrapper_class=BoundLogger)
 
 
-def record_call(caller: Caller, method: str, request: ua.CallMethodRequest, result: ua.CallMethodResult) -> None:
+def record_call(
+    caller: Caller,
+    method: str,
+    request: ua.CallMethodRequest,
+    result: ua.CallMethodResult,
+    trail: AuditTrail | None = None,
+) -> None:
     """Record a method call."""
+    job_order_id, comment, return_status = _job_order_id(request), _comment(request), _return_status(result)
+    status = result.StatusCode.name
     _logger.info(
         "OPC UA call",
         audit="opcua.call",
         **_who(caller),
         method=method,
         object=str(request.ObjectId.Identifier),
-        **_bounded({"job_order_id": _job_order_id(request), "comment": _comment(request)}),
-        status=result.StatusCode.name,
-        return_status=_return_status(result),
+        **_bounded({"job_order_id": job_order_id, "comment": comment}),
+        status=status,
+        return_status=return_status,
     )
+    shown = status if return_status in {None, ReturnStatus.NO_ERROR} else f"{status}, ReturnStatus {return_status}"
+    _queue(trail, "opcua.call", caller, method, subject=job_order_id, status=shown, comment=comment)
 
 
-def record_login(caller: Caller) -> None:
+def record_login(caller: Caller, trail: AuditTrail | None = None) -> None:
     """Record the login of a caller."""
     _logger.info("OPC UA login", audit="opcua.login", **_who(caller))
+    _queue(trail, "opcua.login", caller, "login", status="Good")
+
+
+def _queue(trail: AuditTrail | None, kind: AuditKind, caller: Caller, action: str, **texts: str) -> None:
+    if trail is None:
+        return
+    who = _who(caller)
+    trail.queue(AuditRecord(at=trail.clock(), kind=kind, instance=trail.instance, action=action, **who, **texts))
 
 
 class RefusalLog:
@@ -50,7 +71,8 @@ class RefusalLog:
     MOST = 20
     WITHIN_S = 60.0
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, trail: AuditTrail | None = None) -> None:
+        self._trail = trail
         self._clock = clock
         self._since = clock()
         self._recorded = 0
@@ -65,9 +87,12 @@ class RefusalLog:
         self._recorded += 1
         if self._recorded <= self.MOST:
             _logger.warning(what, audit="opcua.refused", address=address, **_bounded(fields))
+            user, application = str(fields.get("user", "")), str(fields.get("application", ""))
+            caller = Caller(user, Role.OBSERVER, application, address)
+            _queue(self._trail, "opcua.refused", caller, what, status=str(fields.get("reason", "")))
 
 
-def _who(caller: Caller) -> dict[str, object]:
+def _who(caller: Caller) -> dict[str, str]:
     return {
         "user": caller.name or "anonymous",
         "role": caller.role.name.lower(),

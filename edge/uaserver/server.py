@@ -23,6 +23,7 @@ from edge.model.isa95 import JobOrderAndState, JobResponse, JobStatusEvent, Work
 from edge.opcua import limits
 from edge.opcua.server_core import ServerCore
 from edge.opcua.server_transport import ProtocolServer
+from edge.ops.audit_trail import AuditTrail
 from edge.uaserver import certificates, nodesets, security, server_object, type_cache
 from edge.uaserver.access_control import AccessControl
 from edge.uaserver.certificates import OwnCertificate
@@ -144,11 +145,12 @@ async def open_server(
     tasks: asyncio.TaskGroup,
     activation_s: float = limits.ACTIVATION_S,
     equipment: Sequence[str] = (),
+    trail: AuditTrail | None = None,
 ) -> AsyncIterator[UaServer]:
     """Serve the machines until the context exits; the server's own tasks run in `tasks`.
 
     The server shows the state of each piece of `equipment`. It closes a session that its client has not activated
-    within `activation_s` seconds after its creation.
+    within `activation_s` seconds after its creation. Calls and logins are recorded in `trail`.
 
     Raises SettingsError when node sets are missing or when endpoint or certificate are unusable; Unavailable while the
     address or the port is unavailable or the disk is full.
@@ -160,7 +162,7 @@ async def open_server(
     hosts = certificates.own_hosts(host)
     own = await asyncio.to_thread(certificates.load_or_make, Path(settings.pki), uri, hosts)
     with _prepared_types(directory) as (content, types):
-        iserver = ServerCore(types, AccessControl(settings), activation_s)
+        iserver = ServerCore(types, AccessControl(settings, trail=trail), activation_s)
         server = ProtocolServer(iserver=iserver)
         await server.init()
         if types is None:

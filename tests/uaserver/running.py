@@ -24,6 +24,7 @@ from edge.model.isa95 import (
 from edge.model.job_state import JobState, JobStatus, SubState, state_entries
 from edge.opcua import limits
 from edge.opcua.access import Role
+from edge.ops.audit_trail import AuditTrail
 from edge.station.jobs import CallAnswer, JobCall
 from edge.station.resolve import ResolveRequest
 from edge.station.response_provider import PAGE, FoundResponses, PageLimit
@@ -95,6 +96,7 @@ async def served(
     role: Role | None = None,
     activation_s: float = limits.ACTIVATION_S,
     equipment: Sequence[str] = (),
+    trail: AuditTrail | None = None,
 ) -> AsyncIterator[UaServer]:
     """Run a server in a task of its own, as pytest enters and exits a fixture in different tasks.
 
@@ -110,7 +112,7 @@ async def served(
         services = Services(behind, behind, behind.resolve)
         async with (
             asyncio.TaskGroup() as tasks,
-            open_server(settings, "edge", machines, services, tasks, activation_s, equipment) as server,
+            open_server(settings, "edge", machines, services, tasks, activation_s, equipment, trail) as server,
         ):
             opened.set_result(server)
             await enough.wait()

@@ -4,14 +4,20 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
 import pytest
 import structlog
 from asyncua import Client, ua
 
+from edge.model.audit import AuditRecord
 from edge.model.isa95 import JobOrder
 from edge.opcua.access import Caller, Role
+from edge.ops.audit_trail import open_trail
+from edge.store.audit import newest
+from edge.store.client import Store
 from edge.uaserver import audit
 from edge.uaserver.encoding import extension_object
+from tests.conftest import WaitUntil
 from tests.uaserver.clients import connected, make_application, make_settings, with_users
 from tests.uaserver.running import MACHINES, Space, Station, served
 
@@ -123,3 +129,27 @@ def test_a_flood_of_refusals_leaves_a_drop_and_a_count(records: Records) -> None
     refusals.record("OPC UA client turned away", "192.0.2.1", reason="it is not trusted")
     assert records[-2]["dropped"] == 980
     assert records[-1]["address"] == "192.0.2.1"
+
+
+async def test_calls_logins_and_refusals_reach_the_trail(
+    store: Store, tmp_path_factory: pytest.TempPathFactory, wait_until: WaitUntil
+) -> None:
+    settings = with_users(make_settings(tmp_path_factory.mktemp("audit")))
+    scada = make_application(tmp_path_factory.mktemp("scada"))
+    scada.trusted_by(settings)
+    async with open_trail(store, "gw-1", 1000, lambda: 7) as trail:
+        refusals = audit.RefusalLog(trail=trail)
+        async with (
+            served(settings, MACHINES[:1], Station(), trail=trail) as server,
+            connected(server.endpoint, scada, user="operator") as client,
+        ):
+            await ask(client, "Abort", JOB, COMMENT)
+        refusals.record("OPC UA login refused", "192.0.2.1", user="eve", reason="wrong password")
+        await wait_until(lambda: not trail.waiting)
+    found = [msgspec.json.decode(each.text, type=AuditRecord) for each in await newest(store, 9)]
+    assert [(each.kind, each.user, each.action, each.subject, each.status) for each in found] == [
+        ("opcua.login", "operator", "login", "", "Good"),
+        ("opcua.call", "operator", "Abort", "job-1", "Good"),
+        ("opcua.refused", "eve", "OPC UA login refused", "", "wrong password"),
+    ]
+    assert (found[1].comment, found[1].role, found[1].application) == ("drill is worn / sorry", "operator", scada.uri)

@@ -161,12 +161,14 @@ def _request(
     from edge.model.alarm_message import AlarmCall
 
     async def do(call: "AlarmCall") -> str:
+        from edge.cli.terminal.audit import recorded
         from edge.telemetry.alarm_requests import alarm_event_of, request_change
 
         async with open_access(settings_file) as at:
             found = await _find(at.store, alarm)
             event = alarm_event_of(method, call, now_ms())
-            notice = await request_change(at.store, found.id, event, now_ms)
+            async with recorded(at, f"alarms {method}", found.id, call.comment):
+                notice = await request_change(at.store, found.id, event, now_ms)
             return f"{found.id}: {notice.change.value}, now {notice.state}"
 
     print_text(asyncio.run(do(AlarmCall(alarm_id=alarm, by=by or getpass.getuser(), comment=comment, seconds=seconds))))

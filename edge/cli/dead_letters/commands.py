@@ -81,11 +81,12 @@ def retry(letter: str, settings_file: Path | None) -> None:
     A failed job runs again from its beginning under its id, as if the MES had cleared and stored it: check first what
     it has done already. A stop is sent again.
     """
+    from edge.cli.terminal.audit import recorded
     from edge.cli.terminal.output import printable
     from edge.station.dead_letter_retry import retry_letter
 
     async def do() -> "Letter":
-        async with open_access(settings_file) as at:
+        async with open_access(settings_file) as at, recorded(at, "dead-letters retry", letter):
             found = await _find(at.store, letter)
             await retry_letter(at.store, letter, found, now_ms)
             return found
@@ -99,6 +100,7 @@ def retry(letter: str, settings_file: Path | None) -> None:
 @settings_option
 def drop(letters: tuple[str, ...], settings_file: Path | None, *, every: bool) -> None:
     """Drop dead letters."""
+    from edge.cli.terminal.audit import recorded
     from edge.store import dead_letters as stored
     from edge.store.commit import join
 
@@ -106,7 +108,8 @@ def drop(letters: tuple[str, ...], settings_file: Path | None, *, every: bool) -
         usage_failure("name the letters to drop, or use --all")
 
     async def do() -> int:
-        async with open_access(settings_file) as at:
+        subject = "all" if every else " ".join(letters)
+        async with open_access(settings_file) as at, recorded(at, "dead-letters drop", subject):
             for letter in letters:
                 await _find(at.store, letter)
             chosen = letters or tuple(await stored.load_all(at.store))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from edge.cli.terminal.audit import recorded
 from edge.cli.terminal.operator import operator_name
 from edge.cli.terminal.store_access import open_access, usage_failure
 from edge.station.clock import store_clock
@@ -20,4 +21,5 @@ async def release_stops(
             usage_failure(f"the settings have no [southbound.{name}]")
         type_ids = at.settings.southbound[name].type_ids
         active_runs = Runs(at.store, await store_clock(at.store), at.settings.retention.ended_jobs * 1000)
-        return await release(active_runs, type_ids, command_id, operator_name(), reason)
+        async with recorded(at, "equipment release", command_id or name, reason):
+            return await release(active_runs, type_ids, command_id, operator_name(), reason)

@@ -7,6 +7,7 @@ import click
 import msgspec
 
 from edge.cli.jobs.stored_job import find
+from edge.cli.terminal.audit import record_command, recorded
 from edge.cli.terminal.operator import operator_name
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import open_access, print_json
@@ -40,12 +41,15 @@ async def resolve_action(
             event_id=str(uuid.uuid4()),
         )
         active_runs = Runs(at.store, await store_clock(at.store), retention.ended_jobs * 1000)
-        return await resolve(active_runs, request, retention.dedupe * 1000)
+        answer = await resolve(active_runs, request, retention.dedupe * 1000)
+        status = "; ".join(answer.reasons) or "Good"
+        await record_command(at, f"jobs resolve {resolution.value}", f"{job_id}/{action}", status, reason)
+        return answer
 
 
 async def resend_commands(settings_file: Path | None, job_id: str) -> int:
     """Queue the commands of a job that have no answer to be sent again."""
-    async with open_access(settings_file) as at:
+    async with open_access(settings_file) as at, recorded(at, "jobs resend", job_id):
         active_runs = Runs(at.store, await store_clock(at.store), at.settings.retention.ended_jobs * 1000)
         return await resend(active_runs, job_id)
 

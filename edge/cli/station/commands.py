@@ -85,6 +85,7 @@ def set_(
     WHAT is the maximum number of open jobs; deleted, the limit of the settings applies. A recipe with faults is
     refused, and all faults are reported.
     """
+    from edge.cli.terminal.audit import recorded
     from edge.station.settings import SettingsMethod, StationSettings
 
     operation = SettingsMethod.DELETE if delete else SettingsMethod.PUT
@@ -95,7 +96,8 @@ def set_(
     async def apply() -> str:
         async with open_access(settings_file) as at:
             chosen = at.scope(scope)
-            await StationSettings(at.store).apply(chosen, kind, operation, payload)
+            async with recorded(at, f"station {operation} {kind}", chosen, " ".join(what)):
+                await StationSettings(at.store).apply(chosen, kind, operation, payload)
             return chosen
 
     print_text(f"{asyncio.run(apply())}: {kind} {'deleted' if delete else 'set'}")

@@ -1,0 +1,150 @@
+"""`edge audit`: shows who did what, and verifies that no record is missing or changed."""
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from edge.cli.terminal.output import print_text, printable
+from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from edge.model.audit import AuditRecord, SealedRecord
+    from edge.ops.audit_chain import ChainFault
+    from edge.store.client import Store
+
+
+@click.group(invoke_without_command=True, epilog="Example: edge audit --user anna --last 20")
+@click.option("--last", type=click.IntRange(1, 100_000), default=50, metavar="N", show_default=True, help="At most N.")
+@click.option("--user", help="Records of this user or source only.")
+@click.option("--subject", help="Records about this job, equipment or alarm only.")
+@click.option("--kind", help="Records of this kind only: opcua.call, mes.call, rpc.call, cli.call, …")
+@settings_option
+@json_option
+@click.pass_context
+def audit(
+    context: click.Context,
+    last: int,
+    user: str | None,
+    subject: str | None,
+    kind: str | None,
+    settings_file: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Show the newest audit records, the oldest of them first: who did what, from where, with which result.
+
+    Recorded are the changing calls of the MES, of RPC and OPC UA clients and of this command line, and the logins of
+    OPC UA. `[retention] audit` is how many records are kept. The exit status is 0, or 1 when the store is unavailable.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    wanted = {"user": user, "subject": subject, "kind": kind}
+
+    async def read() -> "list[tuple[SealedRecord, AuditRecord | None]]":
+        async with open_access(settings_file) as at:
+            return await _newest(at.store, last, {name: text for name, text in wanted.items() if text is not None})
+
+    found = asyncio.run(read())
+    if as_json:
+        print_json([_as_data(*each) for each in found])
+    elif found:
+        open_console().print(_table(found))
+    else:
+        print_text("no audit records")
+
+
+@audit.command(epilog="Example: edge audit verify")
+@settings_option
+@json_option
+def verify(settings_file: Path | None, *, as_json: bool) -> None:
+    """Verify the chain of digests: print each missing or changed record.
+
+    The newest digest is printed too: compare it with a copy of an earlier day to see that the chain was not computed
+    anew. The exit status is 0 when the chain is complete, 1 when it has a fault or the store is unavailable.
+    """
+    faults, number, digest = asyncio.run(_verify(settings_file))
+    if as_json:
+        print_json(
+            {
+                "records": number,
+                "digest": digest,
+                "faults": [{"number": each.number, "problem": each.problem} for each in faults],
+            }
+        )
+    else:
+        for each in faults:
+            print_text(f"record {each.number}: {each.problem}")
+        print_text(f"{number} records, newest digest {digest or '-'}, {len(faults)} faults")
+    if faults:
+        raise SystemExit(1)
+
+
+async def _verify(settings_file: Path | None) -> "tuple[list[ChainFault], int, str]":
+    from edge.ops.audit_chain import find_faults
+    from edge.store.audit import load_head, read_all
+
+    async with open_access(settings_file) as at:
+        # The head is read first and records that came after it are left out: a gateway may be at work.
+        head = await load_head(at.store)
+        found = [each async for each in read_all(at.store) if each.number <= head.number]
+        return list(find_faults(found, head, at.settings.retention.audit)), head.number, head.digest
+
+
+async def _newest(store: "Store", last: int, wanted: dict[str, str]) -> "list[tuple[SealedRecord, AuditRecord | None]]":
+    from edge.store.audit import newest, read_all
+
+    if not wanted:
+        return [(each, _record(each)) for each in await newest(store, last)]
+    pairs = [(each, _record(each)) async for each in read_all(store)]
+    return [pair for pair in pairs if all(getattr(pair[1], name, None) == text for name, text in wanted.items())][
+        -last:
+    ]
+
+
+def _record(sealed: "SealedRecord") -> "AuditRecord | None":
+    """Return the content of a stored record; None when it cannot be read."""
+    import msgspec
+
+    from edge.model.audit import AuditRecord
+
+    try:
+        return msgspec.json.decode(sealed.text, type=AuditRecord)
+    except msgspec.DecodeError:
+        return None
+
+
+def _as_data(sealed: "SealedRecord", record: "AuditRecord | None") -> dict[str, object]:
+    import msgspec
+
+    from edge.cli.jobs.table import utc_time
+
+    content = msgspec.structs.asdict(record) | {"at": utc_time(record.at)} if record else {"unreadable": sealed.text}
+    return {"number": sealed.number, "digest": sealed.digest} | content
+
+
+def _table(found: "Iterable[tuple[SealedRecord, AuditRecord | None]]") -> "Table":
+    from rich.text import Text
+
+    from edge.cli.jobs.table import local_time, plain_table
+
+    table = plain_table("number", "at", "kind", "user", "action", "subject", "result", "comment")
+    for sealed, record in found:
+        cells: tuple[object, ...] = (sealed.number, "", "", "", "record cannot be read", "", "", "")
+        if record:
+            cells = (
+                sealed.number,
+                local_time(record.at),
+                record.kind,
+                record.user,
+                record.action,
+                record.subject,
+                record.status,
+                record.comment,
+            )
+        table.add_row(*(Text(printable(each)) for each in cells))
+    return table

@@ -1,0 +1,50 @@
+"""Records of the audit trail: who did what, from where, with which result; and their chain of digests."""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from msgspec import Struct
+
+AuditKind = Literal["opcua.call", "opcua.login", "opcua.refused", "mes.call", "rpc.call", "cli.call", "audit.lost"]
+"""By which interface a record came; `audit.lost`: how many records could not be written."""
+
+MAX_TEXT: Final = 1000
+"""The limit of each text in characters: some of them come from clients."""
+
+
+class AuditRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One call, login or refusal.
+
+    `at` is in milliseconds since the epoch. `user` is the user of OPC UA or of the system, or the `source` of a
+    CloudEvent; `address` the network address or topic. `action` is the method, `subject` its job, equipment, alarm or
+    other object, `status` its result.
+    """
+
+    at: int
+    kind: AuditKind
+    instance: str
+    user: str
+    action: str
+    subject: str = ""
+    status: str = ""
+    comment: str = ""
+    role: str = ""
+    application: str = ""
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SealedRecord:
+    """A stored record: its number from 1 on, its text as JSON, and the digest of it and of all before it."""
+
+    number: int
+    digest: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChainHead:
+    """Number and digest of the newest record; number 0 before the first."""
+
+    number: int
+    digest: str

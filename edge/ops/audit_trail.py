@@ -1,0 +1,187 @@
+"""Writes audit records to the store in one chain, and copies them to the log."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import TypeAlias
+
+import msgspec
+import structlog
+from structlog.stdlib import BoundLogger
+
+from edge.errors import Defect, Unavailable
+from edge.instant import Clock
+from edge.model.audit import MAX_TEXT, AuditRecord
+from edge.ops.audit_chain import head_of, seal
+from edge.store import audit
+from edge.store.client import Store
+from edge.store.commit import Committed
+from edge.store.retry import retry_while_unavailable
+
+RecordAudit: TypeAlias = Callable[[AuditRecord], None]
+
+_MOST_WAITING = 10_000
+_MOST_IN_BATCH = 500
+_STOP_WITHIN_S = 2.0
+_SEARCHED = 2000
+"""How many of the newest records are searched for those of a commit whose effect is unknown."""
+
+_stdlib_logger = logging.getLogger("edge.audit")
+_stdlib_logger.setLevel(logging.INFO)  # audit records are in the log at every log level
+_logger: BoundLogger = structlog.wrap_logger(_stdlib_logger, wrapper_class=BoundLogger)
+
+_EVENT_OF_KIND = {
+    "mes.call": "MES call",
+    "rpc.call": "RPC call",
+    "cli.call": "command",
+}
+"""The log events of records that this room copies to the log."""
+
+
+def _log_record(record: AuditRecord) -> None:
+    fields = {name: value for name, value in msgspec.to_builtins(record).items() if name not in {"at", "kind"}}
+    _logger.info(_EVENT_OF_KIND[record.kind], audit=record.kind, **fields)
+
+
+class _CopyLimit:
+    """Bounds the copies of calls from programs: a flood of calls must not fill the disk with log."""
+
+    MOST = 600
+    WITHIN_MS = 60_000
+
+    def __init__(self) -> None:
+        self._since = 0
+        self._count = 0
+
+    def log(self, record: AuditRecord) -> None:
+        """Log a record, or count it when the limit of this minute is reached."""
+        if not 0 <= record.at - self._since < self.WITHIN_MS:
+            if self._count > self.MOST:
+                _logger.warning("audit records not copied", audit="audit.limit", count=self._count - self.MOST)
+            self._since, self._count = record.at, 0
+        self._count += 1
+        if self._count <= self.MOST:
+            _log_record(record)
+
+
+async def append(store: Store, records: Sequence[AuditRecord], keep: int) -> None:
+    """Append records to the chain. Raises Unavailable; whether they are written is unknown then."""
+    await _Batch(records, keep).write(store)
+
+
+@asynccontextmanager
+async def open_trail(store: Store, instance: str, keep: int, clock: Clock) -> AsyncIterator["AuditTrail"]:
+    """Write the records of a gateway for the length of the block, and at its end what still waits."""
+    trail = AuditTrail(store, instance, keep, clock)
+    task = asyncio.create_task(trail.run(), name="audit")
+    try:
+        yield trail
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        with suppress(Unavailable, Defect, TimeoutError):
+            async with asyncio.timeout(_STOP_WITHIN_S):
+                await trail.write_waiting()
+        if trail.waiting:
+            _logger.error("audit records lost", audit="audit.lost", count=trail.waiting)
+
+
+class AuditTrail:
+    """Records that wait in memory for their commit, a few milliseconds as a rule.
+
+    While the store is unavailable the newest `most_waiting` records wait; the number of lost ones becomes a record.
+    """
+
+    def __init__(self, store: Store, instance: str, keep: int, clock: Clock, most_waiting: int = _MOST_WAITING) -> None:
+        self.instance = instance
+        self.clock = clock
+        self._store = store
+        self._keep = keep
+        self._waiting: deque[AuditRecord] = deque()
+        self._most_waiting = most_waiting
+        self._batch: _Batch | None = None
+        self._lost = 0
+        self._arrived = asyncio.Event()
+        self._copies = _CopyLimit()
+
+    @property
+    def waiting(self) -> int:
+        """The number of records that are not written yet."""
+        return len(self._waiting) + (len(self._batch) if self._batch else 0)
+
+    def record(self, record: AuditRecord) -> None:
+        """Copy a record to the log and queue it for the store."""
+        self._copies.log(record)
+        self.queue(record)
+
+    def queue(self, record: AuditRecord) -> None:
+        """Queue a record for the store; its texts are cut at MAX_TEXT characters. The caller has logged it."""
+        if len(self._waiting) >= self._most_waiting:
+            self._waiting.popleft()
+            self._lost += 1
+        self._waiting.append(_cut(record))
+        self._arrived.set()
+
+    async def run(self) -> None:
+        """Write what waits until cancelled; an outage of the store delays it."""
+        while True:
+            await self._arrived.wait()
+            try:
+                await retry_while_unavailable("audit", self.write_waiting)
+            except Defect as error:
+                # A foreign value at our key must not stop the gateway: the log has the records.
+                self._lost += len(self._batch) if self._batch else 0
+                self._batch = None
+                _logger.error("audit records not stored", reason=error.message, advice=error.advice)  # noqa: TRY400 - the reason says all
+
+    async def write_waiting(self) -> None:
+        """Write all that waits now. Raises Unavailable, and Defect where the key holds something else."""
+        while self.waiting:
+            if self._batch is None:
+                self._batch = _Batch(self._take(), self._keep)
+            await self._batch.write(self._store)
+            self._batch = None
+        self._arrived.clear()
+
+    def _take(self) -> list[AuditRecord]:
+        lost, self._lost = self._lost, 0
+        taken = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_IN_BATCH))]
+        if not lost:
+            return taken
+        report = AuditRecord(
+            at=self.clock(), kind="audit.lost", instance=self.instance, user="", action="", status=str(lost)
+        )
+        return [report, *taken]
+
+
+def _cut(record: AuditRecord) -> AuditRecord:
+    texts = {name: value for name, value in msgspec.structs.asdict(record).items() if isinstance(value, str)}
+    return msgspec.structs.replace(record, **{name: value[:MAX_TEXT] for name, value in texts.items()})
+
+
+class _Batch:
+    """Records for one commit; after an attempt whose effect is unknown it finds out first whether they are there."""
+
+    def __init__(self, records: Sequence[AuditRecord], keep: int) -> None:
+        self._texts = [msgspec.json.encode(each).decode() for each in records]
+        self._keep = keep
+        self._attempted = ""
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    async def write(self, store: Store) -> None:
+        """Append the records behind the newest. Raises Unavailable."""
+        if self._attempted and await self._is_written(store):
+            return
+        while True:
+            before = await audit.load_head(store)
+            sealed = seal(before, self._texts)
+            self._attempted = head_of(sealed).digest
+            if isinstance(await store.commit(audit.append(store.keys, before, sealed, self._keep)), Committed):
+                return
+
+    async def _is_written(self, store: Store) -> bool:
+        return any(each.digest == self._attempted for each in await audit.newest(store, _SEARCHED))

@@ -1,0 +1,74 @@
+"""`edge audit` shows the records, and finds missing and changed ones."""
+
+import json
+
+import pytest
+
+from edge.model.audit import AuditRecord
+from edge.ops.audit_trail import append
+from tests.cli.calling import Edge
+from tests.station.plant import Plant
+
+
+@pytest.fixture
+async def audited(plant: Plant) -> Plant:
+    records = [
+        AuditRecord(at=number, kind="mes.call", instance="gw-1", user=user, action="Start\x1b[2J", subject=f"J{number}")
+        for number, user in enumerate(["/mes", "anna", "/mes"])
+    ]
+    await append(plant.store, records, 1000)
+    return plant
+
+
+@pytest.mark.usefixtures("plant")
+async def test_empty_trail_is_complete(edge: Edge) -> None:
+    assert (await edge("audit")).output == "no audit records\n"
+    verified = await edge("audit", "verify")
+    assert (verified.exit_code, verified.output) == (0, "0 records, newest digest -, 0 faults\n")
+
+
+@pytest.mark.usefixtures("audited")
+async def test_newest_records_are_shown_without_control_characters(edge: Edge) -> None:
+    header, *lines = (await edge("audit", "--last", "2")).output.splitlines()
+    assert header.split() == ["number", "at", "kind", "user", "action", "subject", "result", "comment"]
+    assert [line.split()[0] for line in lines] == ["2", "3"]
+    assert "\x1b" not in "".join(lines)
+
+
+@pytest.mark.usefixtures("audited")
+@pytest.mark.parametrize(
+    ("option", "subjects"),
+    [
+        (("--user", "/mes"), ["J0", "J2"]),
+        (("--user", "/mes", "--last", "1"), ["J2"]),
+        (("--subject", "J1"), ["J1"]),
+        (("--kind", "opcua.call"), []),
+    ],
+)
+async def test_records_are_selected_by_user_subject_and_kind(
+    edge: Edge, option: tuple[str, ...], subjects: list[str]
+) -> None:
+    shown = json.loads((await edge("audit", *option, "--json")).output)
+    assert [each["subject"] for each in shown] == subjects
+
+
+async def test_verify_fails_after_a_record_was_removed(edge: Edge, audited: Plant) -> None:
+    keys = audited.store.keys
+    _, (middle, _), _ = await audited.store.execute("XRANGE", keys.audit(), "-", "+")
+    await audited.store.execute("XDEL", keys.audit(), middle)
+    verified = await edge("audit", "verify", "--json")
+    assert verified.exit_code == 1
+    assert [each["number"] for each in json.loads(verified.stdout)["faults"]] == [3]
+
+
+@pytest.mark.usefixtures("plant")
+async def test_commands_that_change_something_are_recorded_with_their_result(edge: Edge) -> None:
+    await edge("station", "set", "equipment", "wrench")
+    await edge("jobs", "start", "none", "--comment", "shift begins")
+    await edge("dead-letters", "retry", "none")
+    await edge("jobs", "list")
+    records = json.loads((await edge("audit", "--json")).output)
+    assert [each["action"] for each in records] == ["station PUT equipment", "jobs Start", "dead-letters retry"]
+    assert [each["status"] == "Good" for each in records] == [True, False, False]
+    assert records[1]["comment"] == "shift begins"
+    assert (await edge("audit", "verify")).exit_code == 0

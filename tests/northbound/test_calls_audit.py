@@ -1,0 +1,54 @@
+"""Calls that change something have an audit record; calls that only read have none."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from edge.instant import now_ms
+from edge.model.cloudevent import CloudEvent
+from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE
+from edge.northbound.calls import CallHandler, IncomingCall
+from edge.ops.audit_trail import open_trail
+from edge.station.jobs import JobService
+from edge.store import audit
+from edge.store.client import Store
+from tests.northbound.calling import SCOPE, opened_station, order
+
+TOPIC = f"app/jobs/{SCOPE}/commands"
+
+
+@pytest.fixture
+async def calls(store: Store) -> AsyncIterator[CallHandler]:
+    station = await opened_station(store)
+    service = JobService(store, station.runs, max_job_orders=1000, dedupe_ms=60_000)
+    async with open_trail(store, "gw-1", 1000, now_ms) as trail:
+        yield CallHandler("urn:edge", (SCOPE,), store, service, station.settings, now_ms, trail=trail)
+
+
+async def test_changing_calls_are_recorded_with_source_and_result(calls: CallHandler, store: Store) -> None:
+    events = (
+        CloudEvent(id="1", source="/mes", type=METHOD_TYPE.format("Store"), data=order("J1")),
+        CloudEvent(id="2", source="/mes", type=METHOD_TYPE.format("Start"), data={"JobOrderID": "none"}),
+        CloudEvent(
+            id="3", source="/mes", type=METHOD_TYPE.format("RequestJobResponseByJobOrderID"), data={"JobOrderID": "J1"}
+        ),
+        CloudEvent(id="4", source="/mes", type=CONFIG_TYPE.format("equipment"), data=[{"ID": "wrench"}]),
+    )
+    for event in events:
+        await calls.answer(IncomingCall(event, {}, SCOPE, TOPIC))
+    await calls.answer(IncomingCall(events[0], {}, SCOPE, "rpc"))
+    records: list[dict[str, str]] = []
+    async with asyncio.timeout(60):
+        while len(records) < 4:
+            records = [json.loads(each.text) for each in await audit.newest(store, 10)]
+    assert [(each["kind"], each["action"], each["subject"]) for each in records] == [
+        ("mes.call", "Store", "J1"),
+        ("mes.call", "Start", "none"),
+        ("mes.call", "PUT equipment", SCOPE),
+        ("rpc.call", "Store", "J1"),
+    ]
+    assert {(each["user"], each["instance"]) for each in records} == {("/mes", "gw-1")}
+    assert [each["status"] == "Good" for each in records] == [True, False, True, True]
+    assert [each.get("address") for each in records] == [TOPIC, TOPIC, TOPIC, None]
