@@ -18,31 +18,29 @@ if TYPE_CHECKING:
     from edge.store.client import Store
 
 
-@click.group(invoke_without_command=True, epilog="Example: edge audit --user anna --last 20")
+@click.group(invoke_without_command=True)
+@click.pass_context
+def audit(context: click.Context) -> None:
+    """Show who did what, and verify that no record is missing or changed.
+
+    Recorded are the changing calls of the MES, of RPC and OPC UA clients and of this command line, and the logins of
+    OPC UA. `[retention] audit` is how many records are kept. Without a command it lists the newest records.
+    """
+    if context.invoked_subcommand is None:
+        context.invoke(list_)
+
+
+@audit.command("list", epilog="Example: edge audit list --user anna --last 20")
 @click.option("--last", type=click.IntRange(1, 100_000), default=50, metavar="N", show_default=True, help="At most N.")
 @click.option("--user", help="Records of this user or source only.")
 @click.option("--subject", help="Records about this job, equipment or alarm only.")
 @click.option("--kind", help="Records of this kind only: opcua.call, mes.call, rpc.call, cli.call, …")
 @settings_option
 @json_option
-@click.pass_context
-def audit(
-    context: click.Context,
-    last: int,
-    user: str | None,
-    subject: str | None,
-    kind: str | None,
-    settings_file: Path | None,
-    *,
-    as_json: bool,
+def list_(
+    last: int, user: str | None, subject: str | None, kind: str | None, settings_file: Path | None, *, as_json: bool
 ) -> None:
-    """Show the newest audit records, the oldest of them first: who did what, from where, with which result.
-
-    Recorded are the changing calls of the MES, of RPC and OPC UA clients and of this command line, and the logins of
-    OPC UA. `[retention] audit` is how many records are kept. The exit status is 0, or 1 when the store is unavailable.
-    """
-    if context.invoked_subcommand is not None:
-        return
+    """List the newest audit records, the oldest of them first: who did what, from where, with which result."""
     wanted = {"user": user, "subject": subject, "kind": kind}
 
     async def read() -> "list[tuple[SealedRecord, AuditRecord | None]]":
@@ -64,8 +62,8 @@ def audit(
 def verify(settings_file: Path | None, *, as_json: bool) -> None:
     """Verify the chain of digests: print each missing or changed record.
 
-    The newest digest is printed too: compare it with a copy of an earlier day to see that the chain was not computed
-    anew. The exit status is 0 when the chain is complete, 1 when it has a fault or the store is unavailable.
+    The newest digest is printed too: look for the digest of an earlier day in the chain of today to see that nobody
+    computed the chain again. The exit status is 0 when the chain is complete, 1 when it has a fault or the store is unavailable.
     """
     faults, number, digest = asyncio.run(_verify(settings_file))
     if as_json:

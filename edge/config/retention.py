@@ -44,7 +44,9 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
     dead_letters: Annotated[
         int, Meta(ge=60, description="Seconds for which work that was given up is kept after the last that was.")
     ] = 2_592_000
-    audit: Annotated[int, Meta(ge=100, description="Most audit records that are kept; then the oldest go.")] = 20_000
+    audit: Annotated[
+        int, Meta(ge=0, description="Most audit records that the store keeps; then the oldest go. 0: the log only.")
+    ] = 20_000
 
     def conflicts(self, broker_url: str, broker_autosave: int) -> Iterator[str]:
         """Yield what would let a broker deliver a message again after its mark is gone."""

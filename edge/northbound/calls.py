@@ -77,14 +77,14 @@ class IncomingCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CallEffect:
     """What a call changed, or tried to: for the audit trail."""
 
     action: str
     subject: str
     comment: str = ""
     by: str = ""
-    """The person whom the call names; empty where it names only its source."""
+    """The person that the call names; empty where it names only its source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Reply:
     data: object = None
     error_kind: str | None = None
     reason: str | None = None
-    change: Change | None = None
+    change: CallEffect | None = None
     """None for a call that only reads."""
 
 
@@ -185,7 +185,7 @@ class CallHandler:
             return await self._resolve(scope, event)
         if asked := _METHOD_OF_ALARM.get(event_type):
             notice = await self._answer_alarm(asked, event)
-            return Reply(notice, change=Change(asked, notice.alarm_id, notice.comment, notice.by))
+            return Reply(notice, change=CallEffect(asked, notice.alarm_id, notice.comment, notice.by))
         if event_type == _BY_ID:
             return await self._response_by_id(scope, _arguments(event, IdCall))
         if event_type == _BY_STATE:
@@ -225,7 +225,7 @@ class CallHandler:
             return Reply(reason="; ".join(known) or None)
         refuse_expired(expires_at, self._clock())
         warnings = await self._settings.apply(scope, kind, method, event.data, origin)
-        return Reply(reason="; ".join(warnings) or None, change=Change(f"{method.value} {kind}", scope))
+        return Reply(reason="; ".join(warnings) or None, change=CallEffect(f"{method.value} {kind}", scope))
 
     async def _resolve(self, scope: str, event: CloudEvent) -> Reply:
         arguments = _arguments(event, ResolveCall)
@@ -241,7 +241,7 @@ class CallHandler:
             event_id=event.id,
         )
         answer = await resolve(self._jobs.runs, request, self._jobs.dedupe_ms)
-        change = Change("Resolve", f"{arguments.job_order_id}/{arguments.action}", arguments.reason, arguments.by)
+        change = CallEffect("Resolve", f"{arguments.job_order_id}/{arguments.action}", arguments.reason, arguments.by)
         return _method_reply(answer, change)
 
     async def _answer_alarm(self, method: str, event: CloudEvent) -> AlarmNotice:
@@ -283,14 +283,14 @@ class CallHandler:
         )
 
 
-def _change_of(call: JobCall) -> Change:
+def _change_of(call: JobCall) -> CallEffect:
     arguments = call.arguments
     job_id = arguments.job_order.job_order_id if isinstance(arguments, OrderCall) else arguments.job_order_id
     comment = " / ".join(each.text for each in arguments.comment or () if each.text)
-    return Change(call.method.value, job_id, comment)
+    return CallEffect(call.method.value, job_id, comment)
 
 
-def _method_reply(answer: CallAnswer, change: Change) -> Reply:
+def _method_reply(answer: CallAnswer, change: CallEffect) -> Reply:
     reason = "; ".join(answer.reasons) or None
     return Reply(MethodAnswer(return_status=answer.status, reason=reason), reason=reason, change=change)
 

@@ -68,6 +68,8 @@ class _CopyLimit:
 
 async def append(store: Store, records: Sequence[AuditRecord], keep: int) -> None:
     """Append records to the chain. Raises Unavailable; whether they are written is unknown then."""
+    if not keep:
+        return
     await _Batch(records, keep).write(store)
 
 
@@ -118,6 +120,8 @@ class AuditTrail:
 
     def queue(self, record: AuditRecord) -> None:
         """Queue a record for the store; its texts are cut at MAX_TEXT characters. The caller has logged it."""
+        if not self._keep:
+            return
         if len(self._waiting) >= self._most_waiting:
             self._waiting.popleft()
             self._lost += 1

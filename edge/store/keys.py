@@ -1,58 +1,11 @@
 """Every key in Redis, with its type and its lifetime."""
 
 import inspect
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Literal, TypeAlias, TypeVar
+from typing import TypeVar
 
-
-class Lifetime(StrEnum):
-    """How long a key lives."""
-
-    PERMANENT = "until the MES removes what it stands for"
-    OURS = "as long as the store; does not grow with the jobs that ran"
-    JOB = "as long as the job order, which is removed `[retention] ended_jobs` after its EndState"
-    DEDUPE = "`[retention] dedupe`"
-    REPUBLISH = "an hour"
-    STREAM = "bounded by length"
-    BACKLOG = "as long as it holds unacknowledged work"
-    LEASE = "seconds after its holder has last been there"
-    DEAD_LETTERS = "`[retention] dead_letters` after the last was added"
-    REPORT = "a day after it was written last"
-    FLOW = "until the flow is deleted"
-    CYCLE = "7 days, and no longer than `[flows] kept_cycles` later cycles"
-    NODE_TASK = "24 hours, and no longer than its cycle"
-    WORKER = "60 seconds after the last heartbeat"
-
-
-KeyType: TypeAlias = Literal["hash", "list", "set", "stream", "string", "zset"]
-
-
-@dataclass(frozen=True, slots=True)
-class KeySpec:
-    """One kind of key; `pattern` is what follows the prefix, `name` is the method of Keys that builds it."""
-
-    name: str
-    pattern: str
-    type: KeyType
-    lifetime: Lifetime
-    purpose: str
-
-    def expression(self) -> re.Pattern[str]:
-        """Return what fits the names of such keys, without their prefix."""
-        return re.compile(re.sub(r"\\{\w+\\}", "(?s:.+)", re.escape(self.pattern)))
-
-
-_NUMBER_INSIDE = re.compile(r"_\d+_")
-
-
-def _part(id: str) -> str:
-    """Return an id as one part of a key: no two flows, cycles and nodes share a key, whatever their ids are."""
-    quoted = id.replace("%", "%25").replace(":", "%3A")
-    return quoted.replace("_", "%5F") if _NUMBER_INSIDE.search(f"{quoted}_") else quoted
-
+from edge.store.key_spec import KeySpec, KeyType, Lifetime, key_part
 
 _Build = TypeVar("_Build", bound=Callable[..., str])
 _BUILDERS: list[tuple[Callable[..., str], KeyType, Lifetime]] = []
@@ -278,27 +231,27 @@ class Keys:
     @_key("hash", Lifetime.FLOW)
     def flow(self, flow: str) -> str:
         """Return the key of a flow with its document, structure and state."""
-        return f"{self.prefix}:flow:{_part(flow)}"
+        return f"{self.prefix}:flow:{key_part(flow)}"
 
     @_key("hash", Lifetime.CYCLE)
     def flow_cycle(self, flow: str, cycle: int) -> str:
         """Return the key of a cycle of a flow."""
-        return f"{self.prefix}:flow:{_part(flow)}:cycle:{cycle}"
+        return f"{self.prefix}:flow:{key_part(flow)}:cycle:{cycle}"
 
     @_key("string", Lifetime.NODE_TASK)
     def node_task(self, flow: str, cycle: int, node: str) -> str:
         """Return the key of a node task with its state, as JSON."""
-        return f"{self.prefix}:node_tasks:{_part(flow)}_{cycle}_{_part(node)}"
+        return f"{self.prefix}:node_tasks:{key_part(flow)}_{cycle}_{key_part(node)}"
 
     @_key("string", Lifetime.NODE_TASK)
     def node_output(self, flow: str, cycle: int, node: str) -> str:
         """Return the key of an output of more than 64 KiB, as JSON."""
-        return f"{self.prefix}:node_tasks:{_part(flow)}_{cycle}_{_part(node)}:output"
+        return f"{self.prefix}:node_tasks:{key_part(flow)}_{cycle}_{key_part(node)}:output"
 
     @_key("string", Lifetime.NODE_TASK)
     def node_worker(self, flow: str, cycle: int, node: str) -> str:
         """Return the key of the worker that runs a node task, with its progress, as JSON."""
-        return f"{self.prefix}:node_tasks:{_part(flow)}_{cycle}_{_part(node)}:worker"
+        return f"{self.prefix}:node_tasks:{key_part(flow)}_{cycle}_{key_part(node)}:worker"
 
     @_key("stream", Lifetime.BACKLOG)
     def node_work(self, kind: str) -> str:

@@ -29,7 +29,7 @@ async def test_empty_trail_is_complete(edge: Edge) -> None:
 
 @pytest.mark.usefixtures("audited")
 async def test_newest_records_are_shown_without_control_characters(edge: Edge) -> None:
-    header, *lines = (await edge("audit", "--last", "2")).output.splitlines()
+    header, *lines = (await edge("audit", "list", "--last", "2")).output.splitlines()
     assert header.split() == ["number", "at", "kind", "user", "action", "subject", "result", "comment"]
     assert [line.split()[0] for line in lines] == ["2", "3"]
     assert "\x1b" not in "".join(lines)
@@ -48,7 +48,7 @@ async def test_newest_records_are_shown_without_control_characters(edge: Edge) -
 async def test_records_are_selected_by_user_subject_and_kind(
     edge: Edge, option: tuple[str, ...], subjects: list[str]
 ) -> None:
-    shown = json.loads((await edge("audit", *option, "--json")).output)
+    shown = json.loads((await edge("audit", "list", *option, "--json")).output)
     assert [each["subject"] for each in shown] == subjects
 
 
@@ -67,7 +67,7 @@ async def test_commands_that_change_something_are_recorded_with_their_result(edg
     await edge("jobs", "start", "none", "--comment", "shift begins")
     await edge("dead-letters", "retry", "none")
     await edge("jobs", "list")
-    records = json.loads((await edge("audit", "--json")).output)
+    records = json.loads((await edge("audit", "list", "--json")).output)
     assert [each["action"] for each in records] == ["station PUT equipment", "jobs Start", "dead-letters retry"]
     assert [each["status"] == "Good" for each in records] == [True, False, False]
     assert records[1]["comment"] == "shift begins"

@@ -15,7 +15,8 @@ from edge.model.job_state import Cause
 from edge.store import changes, jobs
 from edge.store.client import Store
 from edge.store.commit import fields
-from edge.store.keys import KEYS, Lifetime
+from edge.store.key_spec import Lifetime
+from edge.store.keys import KEYS
 from edge.store.stream import entries
 from tests.station.plant import (
     KEEP_ENDED_MS,

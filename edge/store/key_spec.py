@@ -1,0 +1,52 @@
+"""Describes the keys in Redis: type, lifetime and pattern of each kind, and how an id becomes a part of a key."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal, TypeAlias
+
+
+class Lifetime(StrEnum):
+    """How long a key lives."""
+
+    PERMANENT = "until the MES removes what it stands for"
+    OURS = "as long as the store; does not grow with the jobs that ran"
+    JOB = "as long as the job order, which is removed `[retention] ended_jobs` after its EndState"
+    DEDUPE = "`[retention] dedupe`"
+    REPUBLISH = "an hour"
+    STREAM = "bounded by length"
+    BACKLOG = "as long as it holds unacknowledged work"
+    LEASE = "seconds after its holder has last been there"
+    DEAD_LETTERS = "`[retention] dead_letters` after the last was added"
+    REPORT = "a day after it was written last"
+    FLOW = "until the flow is deleted"
+    CYCLE = "7 days, and no longer than `[flows] kept_cycles` later cycles"
+    NODE_TASK = "24 hours, and no longer than its cycle"
+    WORKER = "60 seconds after the last heartbeat"
+
+
+KeyType: TypeAlias = Literal["hash", "list", "set", "stream", "string", "zset"]
+
+
+@dataclass(frozen=True, slots=True)
+class KeySpec:
+    """One kind of key; `pattern` is what follows the prefix, `name` is the method of Keys that builds it."""
+
+    name: str
+    pattern: str
+    type: KeyType
+    lifetime: Lifetime
+    purpose: str
+
+    def expression(self) -> re.Pattern[str]:
+        """Return what fits the names of such keys, without their prefix."""
+        return re.compile(re.sub(r"\\{\w+\\}", "(?s:.+)", re.escape(self.pattern)))
+
+
+_NUMBER_INSIDE = re.compile(r"_\d+_")
+
+
+def key_part(id: str) -> str:
+    """Return an id as one part of a key: no two flows, cycles and nodes share a key, whatever their ids are."""
+    quoted = id.replace("%", "%25").replace(":", "%3A")
+    return quoted.replace("_", "%5F") if _NUMBER_INSIDE.search(f"{quoted}_") else quoted

@@ -1,0 +1,32 @@
+"""A changing command is recorded when it ends, and when it is refused."""
+
+import json
+
+import pytest
+
+from edge.cli.terminal.audit import recorded
+from edge.cli.terminal.operator import operator_name
+from edge.cli.terminal.store_access import StoreAccess
+from edge.config import Settings
+from edge.errors import Refused, Unavailable
+from edge.store import audit
+from edge.store.client import Store
+
+
+async def test_refused_command_is_recorded_with_the_reason(store: Store) -> None:
+    at = StoreAccess(Settings(), store)
+    async with recorded(at, "jobs resend", "J1"):
+        pass
+    with pytest.raises(Refused):
+        async with recorded(at, "equipment release", "wrench", "checked by hand"):
+            raise Refused("nothing_open", "no stop is open")
+    with pytest.raises(Unavailable):
+        async with recorded(at, "jobs resend", "J2"):
+            raise Unavailable("the effect is unknown")
+    records = [json.loads(each.text) for each in await audit.newest(store, 9)]
+    assert [(each["action"], each["subject"], each["status"]) for each in records] == [
+        ("jobs resend", "J1", "Good"),
+        ("equipment release", "wrench", "no stop is open"),
+    ]
+    assert {each["user"] for each in records} == {operator_name()}
+    assert records[1]["comment"] == "checked by hand"

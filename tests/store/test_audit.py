@@ -1,0 +1,34 @@
+"""Sealed records are appended behind the head that was read, and the oldest go when there are too many."""
+
+from edge.model.audit import ChainHead, SealedRecord
+from edge.store import audit
+from edge.store.client import Store
+from edge.store.commit import Committed, Stale
+
+
+def sealed(number: int) -> SealedRecord:
+    return SealedRecord(number, f"digest {number}", f"text {number}")
+
+
+async def test_append_behind_another_head_is_stale(store: Store) -> None:
+    start = await audit.load_head(store)
+    assert start == ChainHead(0, "")
+    assert await store.commit(audit.append(store.keys, start, [sealed(1), sealed(2)], 100)) == Committed()
+    assert await audit.load_head(store) == ChainHead(2, "digest 2")
+    assert await store.commit(audit.append(store.keys, start, [sealed(1)], 100)) == Stale(store.keys.audit_head())
+    assert await audit.newest(store, 9) == [sealed(1), sealed(2)]
+    assert await audit.newest(store, 1) == [sealed(2)]
+
+
+async def test_oldest_records_go_when_there_are_too_many(store: Store) -> None:
+    head = await audit.load_head(store)
+    records = [sealed(number) for number in range(1, 1501)]
+    await store.commit(audit.append(store.keys, head, records, 1000))
+    found = [each async for each in audit.read_all(store)]
+    assert 1000 <= len(found) < 1500
+    assert found == records[-len(found) :]
+
+
+async def test_foreign_entry_is_read_as_number_zero(store: Store) -> None:
+    await store.execute("XADD", store.keys.audit(), "*", "number", "²", "other", "x")
+    assert await audit.newest(store, 1) == [SealedRecord(0, "", "")]
