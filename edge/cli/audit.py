@@ -62,7 +62,7 @@ def list_(
 def verify(settings_file: Path | None, *, as_json: bool) -> None:
     """Verify the chain of digests: print each missing or changed record.
 
-    The newest digest is printed too: when the digest of an earlier day is no longer in the chain, the chain was computed
+    The newest digest is printed too: when the digest of an earlier day is not in the chain, the chain was computed
     again. The exit status is 0 when the chain is complete, 1 when it has a fault or the store is unavailable.
     """
     faults, number, digest = asyncio.run(_verify(settings_file))
