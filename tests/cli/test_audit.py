@@ -22,7 +22,7 @@ async def audited(plant: Plant) -> Plant:
 
 @pytest.mark.usefixtures("plant")
 async def test_empty_trail_is_complete(edge: Edge) -> None:
-    assert (await edge("audit")).output == "no audit records\n"
+    assert (await edge("audit", "list")).output == "no audit records\n"
     verified = await edge("audit", "verify")
     assert (verified.exit_code, verified.output) == (0, "0 records, newest digest -, 0 faults\n")
 
