@@ -44,7 +44,10 @@ class ActionMark:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """A run at an instant. Actions go by their number in the recipe; `waiting` are the reasons why it waits."""
+    """A run at an instant. Actions go by their number in the recipe; `waiting` are the reasons why it does not go on.
+
+    A run that has ended waits for nothing: the title holds its outcome.
+    """
 
     title: str
     steps: dict[str, StepMark]
@@ -62,7 +65,8 @@ def marks_of(net: Net, run: Run, now: int) -> Marks:
         for key, action in net.actions.items()
         if (association := run.associations.get(key)) is not None
     }
-    return Marks(_title(run, at), steps, actions, tuple(map(str, explain_waiting(net, run, now))))
+    waiting = () if run.ended else tuple(map(str, explain_waiting(net, run, now)))
+    return Marks(_title(run, at), steps, actions, waiting)
 
 
 def _mark(run: Run, action: NetAction, association: Association, at: int) -> ActionMark:
@@ -80,7 +84,8 @@ def _title(run: Run, at: int) -> str:
     if run.started_at is None:
         return f"job {run.job_id} in {run.scope}: not started"
     word = "paused" if run.paused and not run.ended else run.outcome.value
-    return f"job {run.job_id} in {run.scope}: {word} after {duration(at - run.started_at)}"
+    reason = f": {run.error}" if run.ended and run.error else ""
+    return f"job {run.job_id} in {run.scope}: {word} after {duration(at - run.started_at)}{reason}"
 
 
 def duration(milliseconds: int) -> str:

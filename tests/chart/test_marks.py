@@ -95,7 +95,8 @@ def test_a_pause_stops_the_clocks() -> None:
 
 def test_the_end_stops_the_clocks() -> None:
     marks = marks_at(90_000, (0, Start()), (2_000, ANSWER), (5_000, Abort("enough")))
-    assert marks.title == "job J1 in line-4: aborted after 5.0 s"
+    assert marks.title == "job J1 in line-4: aborted after 5.0 s: enough"
+    assert marks.waiting == ()
     assert all(mark.elapsed_ms <= 5_000 for mark in marks.steps.values())
     assert not any(mark.stored for mark in marks.actions.values())
 
