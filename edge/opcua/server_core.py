@@ -16,7 +16,7 @@ from asyncua.server.internal_server import InternalServer
 
 from edge.opcua import limits
 from edge.opcua.access import AccessPolicy, Caller, Peer
-from edge.opcua.diagnostics import ServerCounts
+from edge.opcua.request_counts import ServerCounts
 from edge.opcua.server_session import ServerSession
 from edge.opcua.turns import Turns
 from edge.opcua.view_service import ReferenceTypes

@@ -18,7 +18,6 @@ from asyncua.server.internal_subscription import InternalSubscription
 
 from edge.opcua import limits
 from edge.opcua.access import CALLER, Caller
-from edge.opcua.diagnostics import SessionRecord
 from edge.opcua.index_range import part
 from edge.opcua.monitored_items import MonitoredItems
 from edge.opcua.publishing import modify, publish_for, revise, start_publishing
@@ -30,6 +29,7 @@ from edge.opcua.request_checks import (
     clamp_monitoring,
     unknown_subscription,
 )
+from edge.opcua.request_counts import SessionRecord
 from edge.opcua.server_channel import ServerChannel
 from edge.opcua.server_methods import method_of, perform
 from edge.opcua.session_connection import SessionConnection

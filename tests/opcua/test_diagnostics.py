@@ -3,9 +3,8 @@
 import pytest
 from asyncua import ua
 
-from edge.opcua.diagnostics import SERVICE_NAMES, ServerCounts, SessionRecord, summary
-
-READ = ua.NodeId(ua.ObjectIds.ReadRequest_Encoding_DefaultBinary)
+from edge.opcua.diagnostics import summary
+from edge.opcua.request_counts import ServerCounts
 
 
 @pytest.mark.parametrize(
@@ -27,11 +26,3 @@ def test_a_fault_is_counted_by_its_kind(code: int, *, is_session: bool, expected
         shown.RejectedSessionCount,
         shown.SecurityRejectedSessionCount,
     ) == expected
-
-
-def test_a_session_counts_its_requests_by_service() -> None:
-    record = SessionRecord()
-    record.count(READ)
-    record.count(READ, ua.StatusCodes.BadNothingToDo)
-    assert (record.total["Read"], record.errors["Read"], record.unauthorized) == (2, 1, 0)
-    assert SERVICE_NAMES[READ] == "Read"
