@@ -3,7 +3,6 @@
 import msgspec
 import structlog
 
-from edge.errors import Unavailable
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.event_types import PROGRESS_TYPE, STATUS_EVENT_TYPE
 from edge.model.isa95 import JobOrder, JobResponse, JobStatusEvent
@@ -13,6 +12,7 @@ from edge.station.runs import Progress
 from edge.store import jobs, responses
 from edge.store.changes import Change
 from edge.store.client import Store
+from edge.store.isolation import Isolated
 from edge.store.jobs import Job
 
 logger = structlog.get_logger(__name__)
@@ -23,18 +23,14 @@ async def load_changed_job(store: Store, change: Change) -> tuple[Job | None, Jo
 
     None: the job cannot be read, and the change has no event. Raises Unavailable when the store is gone.
     """
-    try:
+    event = "change not published, job unreadable"
+    with Isolated(logger, event, job=change.job_order_id, position=change.position):
         job = await jobs.load(store, change.job_order_id)
         response = await responses.load(store, job) if job else None
-    except Unavailable:
-        raise
-    except Exception:
-        # One unreadable job must not stop the events of the others.
-        logger.exception("change not published, job unreadable", job=change.job_order_id, position=change.position)
-        return None
-    if response:
-        response = msgspec.structs.replace(response, job_state=state_entries(change.status))
-    return job, response
+        if response:
+            response = msgspec.structs.replace(response, job_state=state_entries(change.status))
+        return job, response
+    return None
 
 
 def status_event(source: str, change: Change, job: Job | None, response: JobResponse | None) -> CloudEvent | None:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 import msgspec
 import structlog
 
-from edge.errors import Refused, Unavailable
+from edge.errors import Refused
 from edge.links.mqtt import Message, to_event, to_message
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.event_types import JOB_ORDER_TYPE, JOB_RESPONSE_TYPE, STATE_INDEX_TYPE
@@ -26,6 +26,7 @@ from edge.store import changes, jobs, responses
 from edge.store.changes import BEGINNING, position_key
 from edge.store.client import Store
 from edge.store.commit import Commit
+from edge.store.isolation import Isolated
 from edge.store.jobs import Job
 
 logger = structlog.get_logger(__name__)
@@ -78,20 +79,15 @@ class RetainedTopics:
 
         Raises Unavailable when the broker or the store is gone.
         """
-        try:
+        with Isolated(logger, "topics of a job not published", scope=self._topics.scope, job=job_order_id):
             job = await jobs.load(self._store, job_order_id)
             response = await responses.load(self._store, job) if job else None
             published = await self.put(job_order_id, job, response)
             await self._store.commit(published.noted)
             if job and published.is_result_read:
                 await self._deliveries.confirm(job)
-        except Unavailable:
-            raise
-        except Exception:
-            # One unreadable job must not keep the topics of the others from being published.
-            logger.exception("topics of a job not published", scope=self._topics.scope, job=job_order_id)
-            return False
-        return published.is_result_read
+            return published.is_result_read
+        return False
 
     async def publish_index(self, index: StateIndex, position: str) -> int:
         """Publish an index and the last change published before it; return its size in bytes.

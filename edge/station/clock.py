@@ -4,15 +4,14 @@ The reference is the clock of the store's host: deadlines are instants in the st
 to judge them by the same clock. A step while deadlines are awaited would make them all due at once, or never.
 """
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
 import structlog
 
-from edge.errors import Unavailable
 from edge.store import runs
 from edge.store.client import Store
+from edge.store.retry import poll_store
 
 logger = structlog.get_logger(__name__)
 
@@ -95,20 +94,20 @@ async def follow_reference_clock(
 ) -> None:
     """Follow each step of the reference clock as soon as no job runs, until cancelled."""
     reported = 0
-    while True:
-        await asyncio.sleep(every_s)
-        try:
-            await refresh()
-            step = clock.step_ms()
-            if step == 0:
-                continue
-            if abs(step) < _SMALL_MS or not await runs.active_jobs(store):
-                clock.follow()
-                if reported:
-                    logger.info("clock step followed", step_s=step / 1000)
-                reported = 0
-            elif abs(step - reported) > _SMALL_MS:
-                logger.warning("clock stepped, followed when no job runs", step_s=step / 1000)
-                reported = step
-        except Unavailable as error:
-            logger.debug("store unavailable, retrying", task="clock", reason=error.message)
+
+    async def look() -> None:
+        nonlocal reported
+        await refresh()
+        step = clock.step_ms()
+        if step == 0:
+            return
+        if abs(step) < _SMALL_MS or not await runs.active_jobs(store):
+            clock.follow()
+            if reported:
+                logger.info("clock step followed", step_s=step / 1000)
+            reported = 0
+        elif abs(step - reported) > _SMALL_MS:
+            logger.warning("clock stepped, followed when no job runs", step_s=step / 1000)
+            reported = step
+
+    await poll_store("clock", look, every_s)

@@ -13,6 +13,7 @@ from edge.station.runs import NoRun, Runs
 from edge.store import dead_letters, jobs, runs, work
 from edge.store.commit import Commit, Committed, Stale, join
 from edge.store.dead_letters import Letter, LetterKind
+from edge.store.isolation import Isolated
 from edge.store.jobs import Job
 from edge.store.runs import Outgoing
 from edge.store.work import UnreadableEntry, Work, WorkKind
@@ -120,14 +121,10 @@ class DeadLetterWriter:
         await self._store.commit(also)
 
     async def _read(self, job_id: str) -> Job | None:
-        try:
+        # Nothing more can be done for an unreadable job: the letter names it.
+        with Isolated(logger, "job cannot be read", job=job_id):
             return await jobs.load(self._store, job_id)
-        except Unavailable:
-            raise
-        except Exception:
-            # Nothing more can be done for it: the letter names it.
-            logger.exception("job cannot be read", job=job_id)
-            return None
+        return None
 
     def _end(self, job: Job, reason: str) -> Commit:
         failed = msgspec.structs.replace(job, error=reason)

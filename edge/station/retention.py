@@ -6,12 +6,12 @@ from typing import Literal
 
 import structlog
 
-from edge.errors import Unavailable
 from edge.instant import Clock
 from edge.model.job_state import Cause
 from edge.store import dedupe, jobs, runs, undelivered
 from edge.store.client import Store
 from edge.store.commit import Commit, join
+from edge.store.isolation import Isolated
 from edge.store.jobs import Job
 from edge.store.keys import Keys
 
@@ -99,14 +99,9 @@ class Expiry:
             await self._drop(scope, job_id, now)
 
     async def _drop(self, scope: str, job_id: str, now: int) -> None:
-        try:
+        job = None
+        with Isolated(logger, "undelivered job unreadable", scope=scope, job=job_id):
             job = await jobs.load(self._store, job_id)
-        except Unavailable:
-            raise
-        except Exception:
-            # An unreadable job must not keep the others from being bounded.
-            logger.exception("undelivered job unreadable", scope=scope, job=job_id)
-            job = None
         if job is None:
             await self._store.commit(undelivered.discard(self._store.keys, scope, job_id))
             return

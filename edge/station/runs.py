@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 import structlog
 
-from edge.errors import Defect, Unavailable
+from edge.errors import Defect
 from edge.instant import Clock
 from edge.listeners import notify
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
@@ -19,6 +19,7 @@ from edge.station.outbox import JobOutbox, OutboxCache
 from edge.store import jobs, runs
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, Stale, join
+from edge.store.isolation import Isolated
 from edge.store.runs import NO_CONSUMER
 
 logger = structlog.get_logger(__name__)
@@ -153,14 +154,10 @@ class Runs:
 
     async def load_readable(self, job_id: str) -> LoadedJob | None:
         """Read a job as `load` does; return None also for one that cannot be read, which must not delay others."""
-        try:
+        # A newer release, or a person, may have written it.
+        with Isolated(logger, "run cannot be read", job=job_id):
             return await self.load(job_id)
-        except Unavailable:
-            raise
-        except Exception:
-            # A newer release, or a person, may have written it.
-            logger.exception("run cannot be read", job=job_id)
-            return None
+        return None
 
     async def get(self, job_id: str) -> LoadedJob | None:
         """Return a job with its run, from the cache where it is cached."""

@@ -1,6 +1,5 @@
 """Delivers stops and resets until the equipment confirms them, whatever happens to job, broker or gateway."""
 
-import asyncio
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -16,6 +15,7 @@ from edge.store.client import Store
 from edge.store.commit import Commit, join
 from edge.store.jobs import Job
 from edge.store.keys import Keys
+from edge.store.retry import poll_store
 from edge.store.safing import SafingCommand
 
 logger = structlog.get_logger(__name__)
@@ -78,12 +78,7 @@ class SafingSender:
 
     async def run(self) -> None:
         """Poll until cancelled."""
-        while True:
-            try:
-                await self.send_due()
-            except Unavailable as error:
-                logger.debug("store unavailable, retrying", task="safing", reason=error.message)
-            await asyncio.sleep(self._poll_interval_s)
+        await poll_store("safing", self.send_due, self._poll_interval_s)
 
     async def send_due(self) -> None:
         """Send once what is due now."""

@@ -18,6 +18,7 @@ from edge.station.retry import MOST_TRIES, delay_s
 from edge.station.runs import Runs
 from edge.store import runs as run_store
 from edge.store.commit import Commit, Committed, join
+from edge.store.isolation import Isolated
 from edge.store.retry import RETRY_INTERVAL_S, retry_while_unavailable
 from edge.store.runs import NO_CONSUMER, Outgoing
 from edge.store.version import DocumentTooNew
@@ -126,15 +127,11 @@ class Sender:
 
     async def _give_up(self, job_id: str, outgoing: Outgoing, error: Exception) -> bool:
         """Write a dead letter for a command; return False when that has to be retried as well."""
-        try:
+        isolated = Isolated(logger, "dead letter cannot be written", job=job_id, command=outgoing.command_id)
+        with contextlib.suppress(Unavailable), isolated:
             await self._dead_letters.command(job_id, self._outbox.scope_of(job_id), outgoing, error)
-        except Unavailable:
-            return False
-        except Exception:
-            # A command without a dead letter must not stop the others.
-            logger.exception("dead letter cannot be written", job=job_id, command=outgoing.command_id)
-            return False
-        return True
+            return True
+        return False
 
     async def _resume(self) -> None:
         await retry_while_unavailable("resume the outboxes", self._resume_all, self._retry_interval_s)
@@ -171,13 +168,9 @@ class Sender:
 
     async def _remove_sent(self) -> None:
         for job_id in tuple(self._sent_jobs):
-            try:
+            # After a defect the commands of this job may be sent again at the next start.
+            with Isolated(logger, "sent commands cannot be removed", job=job_id):
                 await remove_sent(self._runs, job_id)
-            except Unavailable:
-                raise
-            except Exception:
-                # The other jobs go on; the commands of this one may be sent again at the next start.
-                logger.exception("sent commands cannot be removed", job=job_id)
             self._sent_jobs.discard(job_id)
 
 

@@ -14,6 +14,7 @@ from edge.station.worker import Worker
 from edge.store import leases, runs, work
 from edge.store.client import MAX_BLOCK_MS, Store
 from edge.store.commit import Commit
+from edge.store.isolation import Isolated
 
 logger = structlog.get_logger(__name__)
 
@@ -79,15 +80,10 @@ class TakeOver:
                 await leases.unregister(self._store, self._scopes, former)
 
     async def _take_outbox(self, job_id: str, former: str) -> _Outcome:
-        try:
+        with Isolated(logger, "job cannot be taken over", job=job_id, former=former):
             loaded = await self._runs.get(job_id)
             if loaded is None or loaded.job.scope not in self._scopes:
                 return _Outcome.NOT_OURS
             await take_over(self._runs, job_id, former, Commit())
-        except Unavailable:
-            raise
-        except Exception:
-            # A run that cannot be read must not keep the others from being taken over.
-            logger.exception("job cannot be taken over", job=job_id, former=former)
-            return _Outcome.LEFT
-        return _Outcome.TAKEN
+            return _Outcome.TAKEN
+        return _Outcome.LEFT

@@ -17,6 +17,7 @@ from edge.station.start import plan_start
 from edge.store import jobs, runs
 from edge.store.client import Store
 from edge.store.commit import join
+from edge.store.isolation import Isolated
 from edge.store.jobs import Job
 from edge.store.retry import restart_on_outage
 from edge.store.version import DocumentTooNew
@@ -77,13 +78,9 @@ class Timers:
                 await self._earlier.wait()
 
     async def _serve_due(self) -> None:
-        try:
+        # After a defect in one job each is started by itself.
+        with Isolated(logger, "jobs cannot take their turn together"):
             await self._start_due()
-        except Unavailable:
-            raise
-        except Exception:
-            # A defect in one job must not keep the others from their start: each is served by itself.
-            logger.exception("jobs cannot take their turn together")
         while job_ids := await runs.due(self._store, self._runs.clock(), _BATCH):
             for job_id in job_ids:
                 try:
@@ -103,19 +100,16 @@ class Timers:
     async def _put_off(self, job_id: str, error: Exception) -> None:
         """Set a later timer for a deadline that met a defect; after several attempts it becomes a dead letter."""
         self._tries[job_id] = self._tries.get(job_id, 0) + 1
-        try:
+        with Isolated(logger, "deadline cannot be set aside", job=job_id):
             later = self._runs.clock() + _LOOK_AGAIN_MS
             await self._store.commit(runs.set_timer(self._store.keys, job_id, later))
             # What a newer release has written is for that release to fail.
             if self._tries[job_id] >= MOST_TRIES and not isinstance(error, DocumentTooNew):
                 await self._dead_letters.deadline(job_id, error)
                 del self._tries[job_id]
-        except Unavailable:
-            raise
-        except Exception:
-            # What cannot even be put off or given up must not stop the others, nor be tried without a pause.
-            logger.exception("deadline cannot be set aside", job=job_id)
-            await asyncio.sleep(_RETRY_S)
+            return
+        # What can neither be put off nor given up must not be tried without a pause.
+        await asyncio.sleep(_RETRY_S)
 
     async def _start_due(self) -> None:
         """Queue all jobs whose StartTime has come together: in the queue their priority decides."""

@@ -38,10 +38,9 @@ async def retry_while_unavailable(
 
 
 async def poll_store(task: str, attempt: Callable[[], Awaitable[None]], interval_s: float) -> None:
-    """Run an attempt at each interval until cancelled; an attempt while the store is unavailable is left out."""
+    """Run an attempt at once and after each interval, until cancelled; an unavailable store leaves attempts out."""
     reported = False
     while True:
-        await asyncio.sleep(interval_s)
         try:
             await attempt()
         except Unavailable as error:
@@ -52,6 +51,7 @@ async def poll_store(task: str, attempt: Callable[[], Awaitable[None]], interval
             if reported:
                 logger.info("store available again", task=task)
             reported = False
+        await asyncio.sleep(interval_s)
 
 
 async def restart_on_outage(

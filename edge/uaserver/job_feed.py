@@ -18,6 +18,7 @@ from edge.station.response import job_response
 from edge.store import changes, jobs, resources, responses
 from edge.store.changes import Change
 from edge.store.client import Store
+from edge.store.isolation import Isolated
 from edge.store.jobs import Job
 from edge.store.retry import restart_on_outage
 from edge.uaserver.server import UaServer
@@ -89,14 +90,9 @@ async def _show(store: Store, server: UaServer, shown: set[tuple[str, str]], sco
 
     An unreadable job stays in the lists unchanged.
     """
-    try:
+    with Isolated(logger, "job not shown", scope=scope, job=job_id):
         return await _show_readable(store, server, shown, scope, job_id)
-    except Unavailable:
-        raise
-    except Exception:
-        # One unreadable job must not stop the updates of all others.
-        logger.exception("job not shown", scope=scope, job=job_id)
-        return None
+    return None
 
 
 async def _show_readable(

@@ -1,0 +1,33 @@
+"""A defect of one item is logged and passed over; an outage and a cancellation are not."""
+
+import asyncio
+
+import pytest
+import structlog
+from structlog.testing import capture_logs
+
+from edge.errors import Unavailable
+from edge.store.isolation import Isolated
+
+LOGGER = structlog.get_logger(__name__)
+
+
+def test_a_defect_is_logged_with_its_item_and_ends_the_block() -> None:
+    done: list[str] = []
+    with capture_logs() as logs:
+        for item in ("a", "b"):
+            with Isolated(LOGGER, "item unreadable", item=item):
+                if item == "a":
+                    raise KeyError(item)
+                done.append(item)
+    assert done == ["b"]
+    assert [(each["event"], each["item"], repr(each["exc_info"])) for each in logs] == [
+        ("item unreadable", "a", "KeyError('a')")
+    ]
+
+
+@pytest.mark.parametrize("error", [Unavailable("the store is gone"), asyncio.CancelledError()])
+def test_an_outage_and_a_cancellation_pass(error: BaseException) -> None:
+    with capture_logs() as logs, pytest.raises(type(error)), Isolated(LOGGER, "item unreadable"):
+        raise error
+    assert logs == []
