@@ -24,7 +24,7 @@ from edge.instant import now_ms
 from edge.links import http_page
 from edge.links.background_task import background_task
 from edge.links.mqtt import MqttSession, keep_session
-from edge.links.mqtt_broker import MAXIMUM_PACKET_SIZE
+from edge.links.mqtt_broker import MAXIMUM_PACKET_SIZE, RECEIVE_MAXIMUM
 from edge.maintenance.opcua_check import certificates_of
 from edge.northbound.calls import CallHandler
 from edge.northbound.inbox import Inbox
@@ -235,14 +235,16 @@ async def _open_telemetry_links(
     """Open the sources over MQTT, and publish alarms where there is a MES."""
     # Imported only when telemetry is on.
     from edge.app.telemetry import publish_alarms  # noqa: PLC0415
-    from edge.southbound.mqtt_source import SampleSource  # noqa: PLC0415
+    from edge.southbound.mqtt_source import IN_FLIGHT, LARGEST_PACKET, SampleSource  # noqa: PLC0415
 
     for name, section in core.settings.source.items():
         if isinstance(section, MqttSourceSettings):
             mqtt = MqttSettings(url=section.url) if section.url else core.settings.mqtt
-            session = await _open_session(stack, core, f"source-{name}", mqtt, _LARGEST_OF_EQUIPMENT)
+            session = await _open_session(
+                stack, core, f"source-{name}", mqtt, LARGEST_PACKET, receive_maximum=IN_FLIGHT
+            )
             core.health.sessions[f"source {name}"] = session
-            await SampleSource(name, section, telemetry.queue.put, now_ms).open(session)
+            await SampleSource(name, section, telemetry.queue, now_ms).open(session)
     if session_of_mes := core.health.sessions.get("MES"):
         await publish_alarms(stack, core, telemetry, session_of_mes)
 
@@ -292,12 +294,19 @@ async def _open_northbound(stack: contextlib.AsyncExitStack, core: GatewayParts,
 
 
 async def _open_session(
-    stack: contextlib.AsyncExitStack, core: GatewayParts, name: str, mqtt: MqttSettings, largest_packet: int
+    stack: contextlib.AsyncExitStack,
+    core: GatewayParts,
+    name: str,
+    mqtt: MqttSettings,
+    largest_packet: int,
+    receive_maximum: int = RECEIVE_MAXIMUM,
 ) -> MqttSession:
     """Open the MQTT session of one adapter; each has its own client id, as a broker allows one session per id."""
     base = core.settings.mqtt.client_id or core.settings.gateway.name
     client_id = f"{base}-{name}" if name else base
-    session = await stack.enter_async_context(keep_session(mqtt, client_id, largest_packet=largest_packet))
+    session = await stack.enter_async_context(
+        keep_session(mqtt, client_id, largest_packet=largest_packet, receive_maximum=receive_maximum)
+    )
     await session.wait_attempted(_CONNECT_WITHIN_S)
     return session
 

@@ -14,9 +14,9 @@ from edge.faults import FaultPoint, fault_point
 from edge.links.background_task import background_task
 from edge.links.backoff import Backoff
 from edge.links.cloudevent_mqtt import Message, to_event, to_message
-from edge.links.mqtt_broker import MAXIMUM_PACKET_SIZE, Broker, broker_of
+from edge.links.mqtt_broker import MAXIMUM_PACKET_SIZE, RECEIVE_MAXIMUM, Broker, broker_of
 from edge.links.mqtt_connection import Connection, PublishRefused, connect
-from edge.links.mqtt_subscription import Delivery, Handler, PoisonHandler, Subscription
+from edge.links.mqtt_subscription import Delivery, Handler, PoisonHandler, Settle, Subscription
 from edge.links.mqtt_topic import matches
 from edge.links.receive_queue import ReceivedMessage
 from edge.links.topic_probe import TopicProbe
@@ -28,6 +28,7 @@ __all__ = [
     "MqttSession",
     "PoisonHandler",
     "PublishRefused",
+    "Settle",
     "SubscriptionRefused",
     "keep_session",
     "open_session",
@@ -89,6 +90,7 @@ async def keep_session(
     on_change: Callable[[bool], None] | None = None,
     will: Message | None = None,
     largest_packet: int = MAXIMUM_PACKET_SIZE,
+    receive_maximum: int = RECEIVE_MAXIMUM,
     retry_refused: float = _RETRY_REFUSED_SECONDS,
 ) -> AsyncIterator["MqttSession"]:
     """Keep a session that connects and reconnects by itself; it is usable before the broker is there.
@@ -97,10 +99,16 @@ async def keep_session(
     keeps the session and its messages for `session_expiry`; messages of a kept session without a subscription are
     dropped after `unclaimed_after`. `on_change` is called with True at each connect and with False at each disconnect.
     The broker publishes `will` when the connection is lost, not when the block ends. It drops packets larger than
-    `largest_packet` bytes. Refused subscriptions are retried every `retry_refused`. Raises SettingsError when the
+    `largest_packet` bytes, and sends at most `receive_maximum` messages of QoS 1 that we have not acknowledged. Refused
+    subscriptions are retried every `retry_refused`. Raises SettingsError when the
     settings cannot work.
     """
-    broker = replace(broker_of(settings, client_id, session_expiry), will=will, largest_packet=largest_packet)
+    broker = replace(
+        broker_of(settings, client_id, session_expiry),
+        will=will,
+        largest_packet=largest_packet,
+        receive_maximum=receive_maximum,
+    )
     session = MqttSession(broker, unclaimed_after, on_change, retry_refused)
     async with background_task(session.run(), f"mqtt {client_id}"):
         yield session
@@ -212,7 +220,9 @@ class MqttSession:
         Returns when the broker has confirmed; without a connection at once, and the next connection subscribes. A
         handler that raises Unavailable is retried with growing delays. Any other error is a defect: it is logged,
         `on_poison` can keep the message, and it is acknowledged. Filters of one session must not overlap, because a
-        broker delivers once or once for each. Raises Unavailable when the broker does not confirm.
+        broker delivers once or once for each. A handler may return a function: its message is acknowledged, in the
+        order of arrival, after what the function returns was awaited, while the next messages are handled. Raises
+        Unavailable when the broker does not confirm.
         """
         await self._subscribe(Subscription(topic_filter, handler, on_poison, Connection.subscribe))
 
@@ -281,7 +291,7 @@ class MqttSession:
             tasks.create_task(self._expire_unclaimed(), name=f"mqtt unclaimed {self._broker.client_id}")
             while True:
                 subscription = await self._added.get()
-                tasks.create_task(self._run_handler(subscription), name=f"mqtt {subscription.topic_filter}")
+                tasks.create_task(self._run_handler(tasks, subscription), name=f"mqtt {subscription.topic_filter}")
 
     async def _stay_connected(self) -> None:
         backoff = Backoff(shortest=0.1, longest=5.0, stable=5.0)
@@ -360,13 +370,29 @@ class MqttSession:
         elif incoming.packet_id:
             self._unclaimed.append(delivery)
 
-    async def _run_handler(self, subscription: Subscription) -> None:
+    async def _run_handler(self, tasks: asyncio.TaskGroup, subscription: Subscription) -> None:
+        unsettled: asyncio.Queue[tuple[Delivery, Settle]] | None = None
         while True:
             delivery = await subscription.take()
-            await subscription.handle(delivery.message)
-            fault_point(FaultPoint.HANDLED)
-            delivery.handled = True
-            self._acknowledge(delivery)
+            settle = await subscription.handle(delivery.message)
+            if settle is None:
+                self._finish(delivery)
+            elif delivery.packet_id:
+                if unsettled is None:
+                    unsettled = asyncio.Queue()
+                    tasks.create_task(self._finish_settled(unsettled), name=f"mqtt acks {subscription.topic_filter}")
+                unsettled.put_nowait((delivery, settle))
+
+    async def _finish_settled(self, unsettled: "asyncio.Queue[tuple[Delivery, Settle]]") -> None:
+        while True:
+            delivery, settle = await unsettled.get()
+            await settle()
+            self._finish(delivery)
+
+    def _finish(self, delivery: Delivery) -> None:
+        fault_point(FaultPoint.HANDLED)
+        delivery.handled = True
+        self._acknowledge(delivery)
 
     def _acknowledge(self, delivery: Delivery) -> None:
         if not delivery.packet_id or delivery.connection is not self._connection:

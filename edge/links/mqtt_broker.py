@@ -11,14 +11,16 @@ from edge.links.cloudevent_mqtt import Message
 PORTS = {"mqtt": 1883, "mqtts": 8883}
 MAXIMUM_PACKET_SIZE = 8 * 1024 * 1024
 """The broker drops a larger packet before it reaches us."""
+RECEIVE_MAXIMUM = 20
+"""Messages of QoS 1 that the broker may send without our acknowledgement: the bound of all our queues."""
 
 
 @dataclass(frozen=True, slots=True)
 class Broker:
     """Where the broker is and who we are to it; it keeps our session for `session_expiry` seconds.
 
-    It drops what is larger than `largest_packet` bytes before that reaches us, and publishes `will` as soon as it loses
-    us without our word.
+    It drops what is larger than `largest_packet` bytes before that reaches us, sends at most `receive_maximum` messages
+    of QoS 1 without our acknowledgement, and publishes `will` as soon as it loses us without our word.
     """
 
     host: str
@@ -30,6 +32,7 @@ class Broker:
     tls: ssl.SSLContext | None = None
     will: Message | None = None
     largest_packet: int = MAXIMUM_PACKET_SIZE
+    receive_maximum: int = RECEIVE_MAXIMUM
 
     @property
     def address(self) -> str:

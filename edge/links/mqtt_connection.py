@@ -17,13 +17,11 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from edge.errors import Refused, Unavailable
 from edge.links.cloudevent_mqtt import Message
-from edge.links.mqtt_broker import Broker
+from edge.links.mqtt_broker import RECEIVE_MAXIMUM, Broker
 from edge.links.mqtt_publish import MalformedPublish, decode_head, decode_publish, encode_publish
 from edge.links.mqtt_stream import ControlClient, MqttStream, PahoSocket
 from edge.links.receive_queue import ReceivedMessage, ReceiveQueue
 
-RECEIVE_MAXIMUM = 20
-"""Messages of QoS 1 that the broker may send without our acknowledgement: the bound of all our queues."""
 KEEPALIVE_SECONDS = 15
 ANSWER_SECONDS = 5.0
 _CONNECT_SECONDS = 10.0
@@ -295,7 +293,7 @@ async def connect(broker: Broker) -> AsyncIterator[Connection]:
 def _connect_properties(broker: Broker) -> Properties:
     properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
     properties.SessionExpiryInterval = broker.session_expiry
-    properties.ReceiveMaximum = RECEIVE_MAXIMUM
+    properties.ReceiveMaximum = broker.receive_maximum
     properties.MaximumPacketSize = broker.largest_packet
     return properties
 

@@ -15,7 +15,9 @@ from edge.links.log_throttle import LogThrottle
 from edge.links.mqtt_connection import Connection
 from edge.links.receive_queue import QOS0_PER_TOPIC
 
-Handler = Callable[[Message], Awaitable[None]]
+Settle = Callable[[], Awaitable[None]]
+"""Waits until what a handler did with a message is durable."""
+Handler = Callable[[Message], Awaitable[Settle | None]]
 PoisonHandler = Callable[[Message, Exception], Awaitable[None]]
 
 _QOS0_MESSAGES = 200
@@ -84,13 +86,13 @@ class Subscription:
                 del self._qos0[topic]
         return delivery
 
-    async def handle(self, message: Message) -> None:
-        """Call the handler until it works; after a defect let `on_poison` keep the message."""
+    async def handle(self, message: Message) -> Settle | None:
+        """Call the handler until it works and return its answer; after a defect let `on_poison` keep the message."""
         act = self.handler
         attempt = 0
         while True:
             try:
-                await act(message)
+                return await act(message)
             except Unavailable as error:
                 if attempt == 0:
                     _log.warning("mqtt message waits for its handler", topic=message.topic, reason=error.message)
@@ -99,10 +101,8 @@ class Subscription:
             except Exception as error:  # noqa: BLE001 - one message with a defect must not stop those behind it
                 _log.exception("mqtt message could not be handled", topic=message.topic)
                 if self.on_poison is None or act is not self.handler:
-                    return
+                    return None
                 act = partial(_call_poison_handler, self.on_poison, error)
-            else:
-                return
 
 
 async def _call_poison_handler(on_poison: PoisonHandler, error: Exception, message: Message) -> None:

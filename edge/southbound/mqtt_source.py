@@ -1,7 +1,7 @@
 """Samples from MQTT topics: the payload is MessagePack, else JSON, else text."""
 
-from collections.abc import Callable
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, Protocol
 
 import msgspec
 import structlog
@@ -9,22 +9,39 @@ import structlog
 from edge.config import MqttSourceSettings
 from edge.instant import Clock
 from edge.links.log_throttle import LogThrottle
-from edge.links.mqtt import Message, MqttSession
+from edge.links.mqtt import Message, MqttSession, Settle
 from edge.rules.sample_lines import Line, Sample
 
 logger = structlog.get_logger(__name__)
 
 MAX_PAYLOAD: Final = 65_536
 MISSING: Final = object()
+IN_FLIGHT: Final = 200
+"""Messages of QoS 1 that wait for their acknowledgement: two batches, so that one is filled while one is stored."""
+LARGEST_PACKET: Final = 2 * MAX_PAYLOAD
+
+
+class SampleSink(Protocol):
+    """The queue that takes samples."""
+
+    @property
+    def received(self) -> int:
+        """Return the number of lines that came so far."""
+
+    def put(self, line: Line) -> None:
+        """Queue a line."""
+
+    async def settle(self, received: int) -> None:
+        """Wait until that many lines are stored or dropped."""
 
 
 class SampleSource:
     """Turns the messages of one source into samples."""
 
-    def __init__(self, name: str, settings: MqttSourceSettings, put: Callable[[Line], None], clock: Clock) -> None:
+    def __init__(self, name: str, settings: MqttSourceSettings, sink: SampleSink, clock: Clock) -> None:
         self._name = name
         self._settings = settings
-        self._put = put
+        self._sink = sink
         self._clock = clock
         self._faults = LogThrottle(logger)
 
@@ -32,8 +49,11 @@ class SampleSource:
         """Subscribe to the topics. Raises Unavailable when the broker does not confirm."""
         await session.subscribe(self._settings.topic, self.take)
 
-    async def take(self, message: Message) -> None:
-        """Queue the sample of a message; one without a value is logged and dropped."""
+    async def take(self, message: Message) -> Settle:
+        """Queue the sample of a message and return how to wait until it is stored, or was dropped by a full queue.
+
+        A message without a value is logged and dropped.
+        """
         value = MISSING
         if len(message.payload) <= MAX_PAYLOAD:
             value = resolve_pointer(decode_payload(message.payload), self._settings.pointer)
@@ -41,8 +61,9 @@ class SampleSource:
             reason = f"no value at {self._settings.pointer!r}, or more than {MAX_PAYLOAD} bytes"
             advice = f"Correct the pointer of [source.{self._name}], or its sender."
             self._faults.warning("sample dropped", message.topic, topic=message.topic, reason=reason, advice=advice)
-            return
-        self._put(Sample(self._clock(), tag_name(self._settings.tag, message.topic), value))
+        else:
+            self._sink.put(Sample(self._clock(), tag_name(self._settings.tag, message.topic), value))
+        return partial(self._sink.settle, self._sink.received)
 
 
 def decode_payload(payload: bytes) -> Any:

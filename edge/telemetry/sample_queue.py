@@ -1,6 +1,7 @@
 """The bounded queue between the sources of samples and the stream."""
 
 import asyncio
+import contextlib
 import functools
 import uuid
 from collections import deque
@@ -53,12 +54,17 @@ class SampleQueue:
         """Lines that cannot be taken."""
         self.appended = 0
         """Lines that are in the stream."""
+        self.received = 0
+        """Lines that were queued; those that nobody wants are not."""
         self._store = store
         self._clock = clock
         self._limits = limits or QueueLimits()
         self._wants = wants
         self._lines: deque[Line] = deque()
         self._awake = asyncio.Event()
+        self._settled = 0
+        self._progress = asyncio.Event()
+        self._full = asyncio.Event()
         self._producer = uuid.uuid4().hex[:12]
         self._number = 0
         self._faults = LogThrottle(logger)
@@ -67,6 +73,11 @@ class SampleQueue:
     def waiting(self) -> int:
         """Return the number of lines in the queue."""
         return len(self._lines)
+
+    async def settle(self, received: int) -> None:
+        """Wait until so many lines, the oldest, are in the stream or were dropped."""
+        while self._settled < received:
+            await self._progress.wait()
 
     def put(self, line: Line) -> None:
         """Queue a line that is wanted; one that cannot be taken is logged and counted."""
@@ -83,7 +94,10 @@ class SampleQueue:
             self.dropped += 1
             self._faults.warning("sample dropped", "", reason="queue full", dropped=self.dropped)
         self._lines.append(line)
+        self.received += 1
         self._awake.set()
+        if len(self._lines) >= self._limits.batch_size:
+            self._full.set()
 
     async def run(self) -> None:
         """Append the queued lines in batches until cancelled; an unavailable store is waited for."""
@@ -91,10 +105,16 @@ class SampleQueue:
         while True:
             await self._awake.wait()
             if len(self._lines) < limits.batch_size:
-                await asyncio.sleep(limits.interval_s)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(limits.interval_s):
+                        await self._full.wait()
             batch = self._take()
             await retry_while_unavailable("samples", functools.partial(self._append, batch), limits.retry_s)
             self.appended += len(batch.lines)
+            # Lines that were dropped meanwhile are younger than the batch, and older than those in the queue.
+            self._settled = self.received - len(self._lines)
+            self._progress.set()
+            self._progress.clear()
             if len(self._lines) >= limits.batch_size:
                 # Jobs come first: a flood of samples waits here, and then is dropped.
                 await asyncio.sleep(len(batch.lines) / limits.per_second)
@@ -103,6 +123,8 @@ class SampleQueue:
         lines = tuple(self._lines.popleft() for _ in range(min(len(self._lines), self._limits.batch_size)))
         if not self._lines:
             self._awake.clear()
+        if len(self._lines) < self._limits.batch_size:
+            self._full.clear()
         self._number += 1
         return Batch(self._producer, self._number, self._clock(), lines)
 

@@ -7,7 +7,7 @@ import pytest
 
 from edge.config import MqttSettings
 from edge.errors import Unavailable
-from edge.links.mqtt import Message, MqttSession, open_session
+from edge.links.mqtt import Message, MqttSession, Settle, open_session
 from edge.sim.broker import LocalBroker, open_broker
 from tests.conftest import WaitUntil
 
@@ -121,6 +121,44 @@ async def test_handled_message_does_not_come_again_after_a_restart(
         await session.subscribe(f"{unique}/a", after.handle)
         await wait_until(lambda: after.done)
     assert after.done == [b"2"]
+
+
+async def test_message_is_acknowledged_after_its_handler_settled(
+    mqtt: MqttSettings, unique: str, sender: MqttSession, wait_until: WaitUntil
+) -> None:
+    """The next messages are handled meanwhile; acknowledgements keep their order."""
+    stored, seen, again = [asyncio.Event() for _ in range(4)], [], []
+
+    async def handle(message: Message) -> Settle:
+        seen.append(message.payload)
+        return _waiting_for(stored[int(message.payload)])
+
+    async def handle_again(message: Message) -> None:
+        again.append(message.payload)
+
+    async with open_session(mqtt, unique) as session:
+        await session.subscribe(f"{unique}/a", handle)
+        await session.subscribe(f"{unique}/other", handle_again)
+        for number in range(4):
+            await sender.publish(f"{unique}/a", str(number).encode())
+        await wait_until(lambda: len(seen) == 4)
+        stored[0].set()
+        stored[2].set()
+        # Its acknowledgement, and the one of the first message before it, are on their way when it comes back.
+        await session.publish(f"{unique}/other", b"")
+        await wait_until(lambda: again)
+    again.clear()
+    async with open_session(mqtt, unique) as session:
+        await session.subscribe(f"{unique}/a", handle_again)
+        await wait_until(lambda: len(again) >= 3)
+    assert again == [b"1", b"2", b"3"]
+
+
+def _waiting_for(event: asyncio.Event) -> Settle:
+    async def settle() -> None:
+        await event.wait()
+
+    return settle
 
 
 async def test_messages_of_a_kept_session_wait_for_their_subscription(

@@ -1,5 +1,7 @@
 """Samples from MQTT: payloads in three forms, values by pointer, names from topics."""
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
@@ -7,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.config import MqttSourceSettings
-from edge.links.mqtt import Message
+from edge.config import MqttSettings, MqttSourceSettings
+from edge.links.mqtt import Message, MqttSession, open_session
 from edge.rules.sample_lines import Line, Sample
 from edge.southbound.mqtt_source import MAX_PAYLOAD, MISSING, SampleSource, decode_payload, resolve_pointer, tag_name
+from tests.conftest import WaitUntil
 
 
 @pytest.mark.parametrize(
@@ -53,10 +56,55 @@ def test_name_of_a_tag_is_made_of_the_topic() -> None:
     assert tag_name("oven.{2}{9}", "plant/oven/temp") == "oven.oven"
 
 
+class Sink:
+    """A queue whose lines are stored when the test says so."""
+
+    def __init__(self) -> None:
+        self.taken: list[Line] = []
+        self.stored = asyncio.Event()
+
+    @property
+    def received(self) -> int:
+        return len(self.taken)
+
+    def put(self, line: Line) -> None:
+        self.taken.append(line)
+
+    async def settle(self, received: int) -> None:
+        if received:
+            await self.stored.wait()
+
+
 async def test_message_becomes_a_sample_or_is_dropped() -> None:
-    taken: list[Line] = []
-    source = SampleSource("oven", MqttSourceSettings(topic="#", pointer="/v", tag="{2}"), taken.append, lambda: 7)
+    sink = Sink()
+    source = SampleSource("oven", MqttSourceSettings(topic="#", pointer="/v", tag="{2}"), sink, lambda: 7)
     await source.take(Message("plant/temp", b'{"v": 81.5}'))
     await source.take(Message("plant/temp", b'{"w": 81.5}'))
     await source.take(Message("plant/temp", b'{"v": 1, "x": "' + b"x" * MAX_PAYLOAD + b'"}'))
-    assert taken == [Sample(7, "temp", 81.5)]
+    assert sink.taken == [Sample(7, "temp", 81.5)]
+
+
+@pytest.fixture
+async def sender(mqtt: MqttSettings, unique: str) -> AsyncIterator[MqttSession]:
+    async with open_session(mqtt, f"{unique}-sender") as session:
+        yield session
+
+
+async def test_message_comes_again_when_its_sample_was_not_stored(
+    mqtt: MqttSettings, unique: str, sender: MqttSession, wait_until: WaitUntil
+) -> None:
+    """The acknowledgement came before the sample was in the stream: a kill in between lost the sample."""
+    settings = MqttSourceSettings(topic=f"{unique}/#", tag="{2}")
+    lost, kept = Sink(), Sink()
+    async with open_session(mqtt, unique) as session:
+        await SampleSource("oven", settings, lost, lambda: 7).open(session)
+        for number in range(3):
+            await sender.publish(f"{unique}/temp", str(number).encode())
+        await wait_until(lambda: len(lost.taken) == 3)
+    async with open_session(mqtt, unique) as session:
+        await SampleSource("oven", settings, kept, lambda: 7).open(session)
+        await wait_until(lambda: len(kept.taken) == 3)
+        kept.stored.set()
+        await sender.publish(f"{unique}/temp", b"3")
+        await wait_until(lambda: len(kept.taken) == 4)
+    assert kept.taken == [Sample(7, "temp", number) for number in range(4)]

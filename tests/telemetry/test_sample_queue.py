@@ -1,5 +1,7 @@
 """The queue of samples is bounded; it appends batches, each once however often it is tried."""
 
+import asyncio
+
 import pytest
 
 from edge.errors import Unavailable
@@ -44,6 +46,29 @@ async def test_full_queue_keeps_the_newest_and_counts_the_others(store: Store, w
     async with background_task(queue.run(), "queue"):
         await wait_until(lambda: queue.appended == 5, 30)
     assert [line.at - BEGIN for each in await batches(store) for line in each.lines] == [7, 8, 9, 10, 11]
+
+
+async def test_lines_settle_when_they_are_stored_or_dropped(store: Store, wait_until: WaitUntil) -> None:
+    queue = SampleQueue(store, TelemetryClock(), QueueLimits(size=5, interval_s=0))
+    for number in range(12):
+        queue.put(sample(number))
+    settled = asyncio.ensure_future(queue.settle(queue.received))
+    await asyncio.sleep(0)
+    assert (queue.received, settled.done()) == (12, False)
+    async with background_task(queue.run(), "queue"):
+        await wait_until(settled.done, 30)
+    assert (queue.appended, queue.dropped) == (5, 7)
+
+
+async def test_full_batch_does_not_wait_for_its_interval(store: Store, wait_until: WaitUntil) -> None:
+    queue = SampleQueue(store, TelemetryClock(), QueueLimits(batch_size=4, interval_s=3600))
+    async with background_task(queue.run(), "queue"):
+        queue.put(sample(0))
+        await asyncio.sleep(0)
+        for number in range(1, 5):
+            queue.put(sample(number))
+        await wait_until(lambda: queue.appended == 4, 30)
+    assert queue.waiting == 1
 
 
 @pytest.mark.parametrize("bad", [Sample(1, "", 1), Sample(1, "t", {"a": 1}), Occurrence(1, "x" * 300, None, None)])
