@@ -211,6 +211,19 @@ def test_alarm_survives_a_killed_gateway_and_is_published_once(plant: TelemetryP
     assert (after["alarm_id"], after["state"], after["count"]) == (before["alarm_id"], "returned, unacknowledged", 1)
 
 
+def test_sample_of_a_killed_gateway_comes_again(plant: TelemetryPlant) -> None:
+    """Its message was acknowledged before the sample was in the store."""
+    plant.store.freeze()
+    plant.send("kiln.temp", 85)
+    plant.sensor.publish("sensors/mark", "1", {})
+    plant.gateway.kill()
+    plant.store.thaw()
+    plant.gateway.start()
+    plant.wait_for(lambda: plant.changes("hot", "kiln.temp") == ["raised"], "the alarm is raised")
+    plant.send("kiln.temp", 60)
+    plant.wait_for(lambda: plant.changes("hot", "kiln.temp") == ["raised", "cleared"], "the alarm is cleared")
+
+
 def test_change_while_the_broker_is_away_is_published_after_its_return(plant: TelemetryPlant) -> None:
     plant.send("fan.temp", 85)
     plant.wait_for(lambda: plant.changes("hot", "fan.temp") == ["raised"], "the alarm is raised")
