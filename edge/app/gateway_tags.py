@@ -1,78 +1,48 @@
-"""The gateway itself as a source of samples: equipment, store, clock, temperature, memory; and its built-in rules."""
+"""The gateway itself as a source of samples: equipment, store, clock, certificates, results, temperature, steps."""
 
 import asyncio
+import contextlib
 import resource
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from edge.app.job_samples import JOB_ABORTED
+from edge.app.built_in_rules import STEP_OVERDUE
 from edge.app.parts import GatewayParts
+from edge.app.step_times import StepTimes
+from edge.errors import Unavailable
 from edge.maintenance.clock import Clock, read_clock
-from edge.model.rule import Rule
-from edge.rules.rule_form import parse_rules
-from edge.rules.sample_lines import Line, Sample
-from edge.store.server_check import NEARLY_FULL
+from edge.rules.sample_lines import Line, Occurrence, Sample
+from edge.store import undelivered
 
 _INTERVAL_S: Final = 2.0
-_REPEAT_MS: Final = 60_000
+_REPEAT_MS: Final = 600_000
+"""A value that stays is repeated so often: each time wears the flash."""
+_COUNT_EVERY_MS: Final = 60_000
 _TEMPERATURE: Final = Path("/sys/class/thermal/thermal_zone0/temp")
-
-_BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
-    {
-        "id": "gateway.equipment_offline",
-        "kind": "limit",
-        "tag": "equipment.*.connected",
-        "limits": {"low": {"at": 0.5, "severity": 600}},
-        "on_delay_seconds": 5,
-        "message": {"en": "{subject}: equipment is offline"},
-    },
-    {
-        "id": "gateway.job_aborted",
-        "kind": "occurs",
-        "pattern": JOB_ABORTED,
-        "severity": 500,
-        "message": {"en": "job {job} was aborted"},
-    },
-    {
-        "id": "gateway.store_nearly_full",
-        "kind": "limit",
-        "tag": "gateway.store_fullness",
-        "limits": {"high": {"at": NEARLY_FULL, "severity": 800}},
-        "hysteresis": 0.05,
-        "message": {"en": "the store is {value} full"},
-    },
-    {
-        "id": "gateway.clock_unsynchronised",
-        "kind": "limit",
-        "tag": "gateway.clock_synchronised",
-        "limits": {"low": {"at": 0.5, "severity": 300}},
-        "on_delay_seconds": 60,
-        "message": {"en": "the clock of the gateway is not synchronised"},
-    },
-)
-
-
-def with_built_in(rules: Sequence[Rule]) -> tuple[Rule, ...]:
-    """Return rules with the built-in ones; a rule of the same id replaces the built-in one."""
-    built_in, _ = parse_rules(list(_BUILT_IN))
-    ids = {rule.id for rule in rules}
-    return (*rules, *(rule for rule in built_in if rule.id not in ids))
 
 
 class GatewayTags:
-    """Samples the gateway at an interval; a value that stays is repeated once a minute."""
+    """Samples the gateway at an interval; a value that stays is repeated every ten minutes."""
 
-    def __init__(self, core: GatewayParts, put: Callable[[Line], None], clock: Callable[[], int]) -> None:
+    def __init__(self, core: GatewayParts, put: Callable[[Line], object], clock: Callable[[], int]) -> None:
         self._core = core
         self._put = put
         self._clock = clock
         self._last: dict[str, tuple[object, int]] = {}
+        self._uncollected: int | None = None
+        self._counted_at = 0
+        self._steps = StepTimes()
+        core.runs.listeners.append(self._steps.watch)
 
     async def run(self, interval_s: float = _INTERVAL_S) -> None:
         """Measure until cancelled."""
         while True:
-            self.sample(self._clock())
+            now = self._clock()
+            if now - self._counted_at >= _COUNT_EVERY_MS:
+                self._counted_at = now
+                await self._count_results()
+            self.sample(now)
             await asyncio.sleep(interval_s)
 
     def sample(self, now: int) -> None:
@@ -82,6 +52,16 @@ class GatewayTags:
             if last is None or last[0] != value or now - last[1] >= _REPEAT_MS:
                 self._last[name] = (value, now)
                 self._put(Sample(now, name, value))
+        # Instants of runs are those of the reference clock.
+        for each in self._steps.overdue(self._core.active_runs.loaded, self._core.clock()):
+            facts = {"step": each.step, "seconds": each.seconds, "usual": each.usual}
+            self._put(Occurrence(now, STEP_OVERDUE, each.job_id, facts))
+
+    async def _count_results(self) -> None:
+        """Count the jobs that stay beyond their time because the MES has not received their results."""
+        if self._core.retention.confirmation != "none":
+            with contextlib.suppress(Unavailable):
+                self._uncollected = sum([await undelivered.count(self._core.store, each) for each in self._core.scopes])
 
     def _values(self) -> Iterator[tuple[str, float]]:
         for each in self._core.watch.watched:
@@ -91,6 +71,10 @@ class GatewayTags:
         memory = self._core.health.memory
         if memory.limit:
             yield "gateway.store_fullness", round(memory.fullness, 2)
+        if self._uncollected is not None:
+            yield "gateway.results_uncollected", self._uncollected
+        if self._core.health.certificates_expiring is not None:
+            yield "gateway.certificates_expiring", self._core.health.certificates_expiring
         state = read_clock()
         if state is not Clock.UNKNOWN:
             yield "gateway.clock_synchronised", int(state is Clock.SYNCHRONISED)

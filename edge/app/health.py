@@ -44,6 +44,8 @@ class Health:
         self.sessions: dict[str, MqttSession] = {}
         self.line = "starting"
         self.memory = MemoryUsage(0, 0)
+        self.certificates_expiring: int | None = None
+        """Certificates that expire soon or cannot be used, as of the last check; None before it."""
         self.refusals: list[Callable[[], Iterable[str]]] = []
         self.problems: list[Callable[[], Iterable[str]]] = []
         self.opcua_problem = ""
@@ -128,9 +130,12 @@ class Health:
 
     def _check_certificates(self) -> list[str]:
         try:
-            unfit = frozenset(each for each in self._certificates() if each.level is Level.FAILING)
+            found = [each for each in self._certificates() if each.level is not Level.OK]
         except SettingsError as error:
+            self.certificates_expiring = 1
             return [error.message]
+        self.certificates_expiring = len(found)
+        unfit = frozenset(each for each in found if each.level is Level.FAILING)
         for each in unfit - self._reported:
             logger.warning("certificate unusable", subject=each.subject, reason=each.found, advice=each.advice)
         self._reported = unfit

@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from edge.app.alarm_actions import follow_actions
-from edge.app.gateway_tags import GatewayTags, with_built_in
+from edge.app.built_in_rules import with_built_in
+from edge.app.gateway_tags import GatewayTags
 from edge.app.job_samples import JobSamples
 from edge.app.parts import GatewayParts
 from edge.errors import Refused, SettingsError, Unavailable
@@ -43,6 +44,8 @@ class TelemetryService:
     processor: RuleProcessor
     rules: tuple[Rule, ...]
     interest: RuleInterest
+    own_rules: int = 0
+    """The number of rules without the built-in ones."""
     publisher: AlarmPublisher | None = None
 
 
@@ -51,7 +54,8 @@ async def open_telemetry(
 ) -> TelemetryService:
     """Open the queue, the processor and the job actions. Raises SettingsError with every fault of the rules."""
     settings = core.settings.telemetry
-    rules = with_built_in(read_rules(settings.rules))
+    own = read_rules(settings.rules)
+    rules = with_built_in(own)
     interest = RuleInterest(rules, record_all=settings.record == "all")
     limits = QueueLimits(stream_length=settings.stream_length)
     queue = SampleQueue(core.store, now_ms, limits, interest.wants)
@@ -75,7 +79,7 @@ async def open_telemetry(
         mirror = SetMirror(core.store, name, read, now_ms, interest, partial(_job_of, core))
         works_here = gate.run_while_open(mirror.run, f"mirror {name}")
         await stack.enter_async_context(background_task(works_here, f"mirror {name} while it is ours"))
-    return TelemetryService(queue, processor, rules, interest)
+    return TelemetryService(queue, processor, rules, interest, len(own))
 
 
 async def publish_alarms(

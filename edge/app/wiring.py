@@ -18,7 +18,6 @@ from edge.config import (
     Settings,
     broker_settings,
 )
-from edge.config.telemetry import is_on
 from edge.errors import SettingsError
 from edge.instant import now_ms
 from edge.links import http_page
@@ -220,7 +219,7 @@ async def _open_flows(
 async def _open_telemetry(
     stack: contextlib.AsyncExitStack, core: GatewayParts, jobs: JobService, dispatch: Dispatch
 ) -> "TelemetryService | None":
-    if not is_on(core.settings.telemetry, {**core.settings.source, **core.settings.mirror}):
+    if core.settings.telemetry.mode == "off":
         return None
     # Imported only when telemetry is on.
     from edge.app.telemetry import open_telemetry  # noqa: PLC0415
@@ -323,8 +322,8 @@ def _summary(
         parts.append(f"OPC UA {opcua.server.endpoint}")
     if sidecars:
         parts.append(f"MessagePack-RPC {sidecars}")
-    if telemetry:
-        parts.append(f"{len(telemetry.rules)} rules, {len(settings.source)} sources of samples")
+    if telemetry and (telemetry.own_rules or settings.source):
+        parts.append(f"{telemetry.own_rules} rules, {len(settings.source)} sources of samples")
     if measured:
         parts.append(f"metrics {measured}")
     return "; ".join(parts)

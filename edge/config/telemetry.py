@@ -13,9 +13,11 @@ class TelemetrySettings(Struct, frozen=True, kw_only=True):
     """`[telemetry]`: rules, and what is recorded for them."""
 
     mode: Annotated[
-        Literal["auto", "on", "off"],
-        Meta(description="`auto` is on when `rules`, a source or a mirror is set; on includes the built-in alarms."),
-    ] = "auto"
+        Literal["on", "off"],
+        Meta(
+            description="`on` evaluates rules, those of the gateway included; `off` ignores rules, sources and mirrors."
+        ),
+    ] = "on"
     rules: Annotated[
         str, Meta(description="File with the list of rules, as JSON; empty for none.", extra={"must_be": "file"})
     ] = ""
@@ -84,8 +86,3 @@ class MirrorSettings(Struct, frozen=True, kw_only=True):
 
 SOURCE_KINDS: Mapping[str, type[SourceSettings]] = MappingProxyType({"mqtt": MqttSourceSettings})
 """Kind -> its keys."""
-
-
-def is_on(telemetry: TelemetrySettings, sources: Mapping[str, Struct]) -> bool:
-    """Return whether telemetry is served; `sources` are sources and mirrors."""
-    return telemetry.mode == "on" or (telemetry.mode == "auto" and bool(telemetry.rules or sources))

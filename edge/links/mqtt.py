@@ -103,12 +103,8 @@ async def keep_session(
     subscriptions are retried every `retry_refused`. Raises SettingsError when the
     settings cannot work.
     """
-    broker = replace(
-        broker_of(settings, client_id, session_expiry),
-        will=will,
-        largest_packet=largest_packet,
-        receive_maximum=receive_maximum,
-    )
+    named = broker_of(settings, client_id, session_expiry)
+    broker = replace(named, will=will, largest_packet=largest_packet, receive_maximum=receive_maximum)
     session = MqttSession(broker, unclaimed_after, on_change, retry_refused)
     async with background_task(session.run(), f"mqtt {client_id}"):
         yield session
@@ -199,8 +195,8 @@ class MqttSession:
         return self._connection
 
     def _not_connected(self) -> Unavailable:
-        reason = f"not connected to the MQTT broker at {self._broker.address}"
-        return Unavailable(reason, "The session reconnects by itself; try again later.")
+        advice = "The session reconnects by itself; try again later."
+        return Unavailable(f"not connected to the MQTT broker at {self._broker.address}", advice)
 
     async def answer(self, request: Message, event: CloudEvent) -> None:
         """Publish the answer to a request on its response topic, with its correlation data; raises Unavailable.
@@ -221,8 +217,8 @@ class MqttSession:
         handler that raises Unavailable is retried with growing delays. Any other error is a defect: it is logged,
         `on_poison` can keep the message, and it is acknowledged. Filters of one session must not overlap, because a
         broker delivers once or once for each. A handler may return a function: its message is acknowledged, in the
-        order of arrival, after what the function returns was awaited, while the next messages are handled. Raises
-        Unavailable when the broker does not confirm.
+        order of arrival, after what the function returns was awaited. Raises Unavailable when the broker does not
+        confirm.
         """
         await self._subscribe(Subscription(topic_filter, handler, on_poison, Connection.subscribe))
 
@@ -291,7 +287,7 @@ class MqttSession:
             tasks.create_task(self._expire_unclaimed(), name=f"mqtt unclaimed {self._broker.client_id}")
             while True:
                 subscription = await self._added.get()
-                tasks.create_task(self._run_handler(tasks, subscription), name=f"mqtt {subscription.topic_filter}")
+                tasks.create_task(subscription.run(self._finish), name=f"mqtt {subscription.topic_filter}")
 
     async def _stay_connected(self) -> None:
         backoff = Backoff(shortest=0.1, longest=5.0, stable=5.0)
@@ -369,25 +365,6 @@ class MqttSession:
             self._drop_unclaimed(delivery)
         elif incoming.packet_id:
             self._unclaimed.append(delivery)
-
-    async def _run_handler(self, tasks: asyncio.TaskGroup, subscription: Subscription) -> None:
-        unsettled: asyncio.Queue[tuple[Delivery, Settle]] | None = None
-        while True:
-            delivery = await subscription.take()
-            settle = await subscription.handle(delivery.message)
-            if settle is None:
-                self._finish(delivery)
-            elif delivery.packet_id:
-                if unsettled is None:
-                    unsettled = asyncio.Queue()
-                    tasks.create_task(self._finish_settled(unsettled), name=f"mqtt acks {subscription.topic_filter}")
-                unsettled.put_nowait((delivery, settle))
-
-    async def _finish_settled(self, unsettled: "asyncio.Queue[tuple[Delivery, Settle]]") -> None:
-        while True:
-            delivery, settle = await unsettled.get()
-            await settle()
-            self._finish(delivery)
 
     def _finish(self, delivery: Delivery) -> None:
         fault_point(FaultPoint.HANDLED)

@@ -76,6 +76,21 @@ class Subscription:
             self._qos0[topic] += 1
         self._queue.put_nowait(delivery)
 
+    async def run(self, finish: Callable[[Delivery], None]) -> None:
+        """Handle deliveries until cancelled; call `finish` with each in its order, once it is handled and settled."""
+        async with asyncio.TaskGroup() as tasks:
+            unsettled: asyncio.Queue[tuple[Delivery, Settle]] | None = None
+            while True:
+                delivery = await self.take()
+                settle = await self.handle(delivery.message)
+                if settle is None:
+                    finish(delivery)
+                elif delivery.packet_id:
+                    if unsettled is None:
+                        unsettled = asyncio.Queue()
+                        tasks.create_task(_finish_settled(unsettled, finish), name=f"mqtt acks {self.topic_filter}")
+                    unsettled.put_nowait((delivery, settle))
+
     async def take(self) -> Delivery:
         """Wait for the next delivery."""
         delivery = await self._queue.get()
@@ -103,6 +118,15 @@ class Subscription:
                 if self.on_poison is None or act is not self.handler:
                     return None
                 act = partial(_call_poison_handler, self.on_poison, error)
+
+
+async def _finish_settled(
+    unsettled: "asyncio.Queue[tuple[Delivery, Settle]]", finish: Callable[[Delivery], None]
+) -> None:
+    while True:
+        delivery, settle = await unsettled.get()
+        await settle()
+        finish(delivery)
 
 
 async def _call_poison_handler(on_poison: PoisonHandler, error: Exception, message: Message) -> None:

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 PLACEHOLDERS: Final = ("rule", "subject", "severity", "value", "job", "at")
+DATA: Final = "data."
+"""Begins the placeholder of a member of the data of an occurrence."""
 DEFAULT_LANGUAGE: Final = "en"
 MAX_VALUE_LENGTH: Final = 200
 """Characters of a value in a message; the rest is cut off."""
@@ -17,7 +19,12 @@ def render_message(message: str | Mapping[str, str], facts: Mapping[str, Any]) -
     texts = {DEFAULT_LANGUAGE: message} if isinstance(message, str) else message
 
     def fact(found: re.Match[str]) -> str:
-        value = facts.get(found[1])
+        name = found[1]
+        data = facts.get("data")
+        if name.startswith(DATA):
+            value = data.get(name.removeprefix(DATA)) if isinstance(data, Mapping) else None
+        else:
+            value = facts.get(name)
         return "–" if value is None else _shown(value)
 
     return {language: _PLACEHOLDER.sub(fact, text) for language, text in texts.items()}
@@ -30,8 +37,9 @@ def faults_of_message(message: str | Mapping[str, str]) -> Iterator[str]:
         yield "member 'message': a text is missing"
     for language, text in texts.items():
         for name in _PLACEHOLDER.findall(text):
-            if name not in PLACEHOLDERS:
-                known = ", ".join(PLACEHOLDERS)
+            is_data = name.startswith(DATA) and name.removeprefix(DATA).isidentifier()
+            if name not in PLACEHOLDERS and not is_data:
+                known = ", ".join((*PLACEHOLDERS, f"{DATA}<member>"))
                 yield f"member 'message': unknown placeholder '{name}' in language '{language}'; write one of {known}"
 
 

@@ -29,6 +29,8 @@ class FoundAlarm:
     rule: Rule
     value: Any = None
     job: str | None = None
+    data: Any = None
+    """The data of an occurrence."""
 
 
 def decide_alarms(alarms: Mapping[str, Alarm], found: Iterable[FoundAlarm]) -> list[AlarmChange]:
@@ -112,6 +114,7 @@ def _events(found: FoundAlarm) -> tuple[AlarmEvent, ...]:
         "value": found.value,
         "job": found.job,
         "at": finding.at,
+        "data": found.data,
     }
     message = render_message(rule.message or _DEFAULT_MESSAGE, facts)
     match finding.event:

@@ -187,7 +187,8 @@ class RuleProcessor:
         for each in findings:
             job = line.job if isinstance(line, Occurrence) else memory.evaluator.jobs.current
             value: Any = line.value if isinstance(line, Sample) else self.tags.value_of(each.finding.subject)
-            yield FoundAlarm(each.finding, memory.rules[each.rule_number], value, job)
+            data = line.data if isinstance(line, Occurrence) else None
+            yield FoundAlarm(each.finding, memory.rules[each.rule_number], value, job, data)
 
     async def _pass_time(self) -> None:
         """Evaluate what time alone changes, now that no sample waits."""

@@ -55,7 +55,7 @@ class SampleQueue:
         self.appended = 0
         """Lines that are in the stream."""
         self.received = 0
-        """Lines that were queued; those that nobody wants are not."""
+        """Lines that were queued; those that no rule uses are not."""
         self._store = store
         self._clock = clock
         self._limits = limits or QueueLimits()

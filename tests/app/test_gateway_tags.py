@@ -3,7 +3,8 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
-from edge.app.gateway_tags import GatewayTags, with_built_in
+from edge.app.built_in_rules import with_built_in
+from edge.app.gateway_tags import GatewayTags
 from edge.rules.sample_lines import Line, Sample
 from edge.store.server_check import MemoryUsage
 from tests.telemetry.plant import HOT, rules_of
@@ -11,10 +12,16 @@ from tests.telemetry.plant import HOT, rules_of
 
 def core_of(connected: dict[str, bool | None], memory: MemoryUsage) -> Any:
     watched = [SimpleNamespace(equipment=SimpleNamespace(name=name, connected=on)) for name, on in connected.items()]
-    return SimpleNamespace(watch=SimpleNamespace(watched=watched), health=SimpleNamespace(memory=memory))
+    return SimpleNamespace(
+        watch=SimpleNamespace(watched=watched),
+        health=SimpleNamespace(memory=memory, certificates_expiring=1),
+        runs=SimpleNamespace(listeners=[]),
+        active_runs=SimpleNamespace(loaded={}),
+        clock=lambda: 0,
+    )
 
 
-def test_values_are_sampled_when_they_change_and_once_a_minute() -> None:
+def test_values_are_sampled_when_they_change_and_now_and_then() -> None:
     taken: list[Line] = []
     core = core_of({"wrench": True, "camera": None}, MemoryUsage(50, 100))
     tags = GatewayTags(core, taken.append, lambda: 0)
@@ -22,14 +29,15 @@ def test_values_are_sampled_when_they_change_and_once_a_minute() -> None:
     samples = {each.tag: each.value for each in taken if isinstance(each, Sample)}
     assert (samples["equipment.wrench.connected"], samples["gateway.store_fullness"]) == (1, 0.5)
     assert "equipment.camera.connected" not in samples
+    assert samples["gateway.certificates_expiring"] == 1
     taken.clear()
     core.watch.watched[0].equipment.connected = False
     tags.sample(2_000)
     found = [each for each in taken if cast("Sample", each).tag.startswith("equipment.")]
     assert found == [Sample(2_000, "equipment.wrench.connected", 0)]
     taken.clear()
-    tags.sample(62_000)
-    assert Sample(62_000, "equipment.wrench.connected", 0) in taken
+    tags.sample(602_000)
+    assert Sample(602_000, "equipment.wrench.connected", 0) in taken
 
 
 def test_rule_of_the_user_replaces_the_built_in_one() -> None:

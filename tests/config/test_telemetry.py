@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from edge.config import MqttSourceSettings, TelemetrySettings, load_settings
-from edge.config.telemetry import is_on
 from edge.errors import SettingsError
 
 
@@ -38,10 +37,5 @@ def test_faults_are_reported_with_their_key(text: str, problem: str, tmp_path: P
     assert problem in str(caught.value)
 
 
-def test_telemetry_is_off_until_something_is_configured() -> None:
-    source = {"oven": MqttSourceSettings(topic="a")}
-    assert not is_on(TelemetrySettings(), {})
-    assert is_on(TelemetrySettings(), source)
-    assert is_on(TelemetrySettings(rules="r.json"), {})
-    assert is_on(TelemetrySettings(mode="on"), {})
-    assert not is_on(TelemetrySettings(mode="off", rules="r.json"), source)
+def test_telemetry_is_on_by_default() -> None:
+    assert TelemetrySettings().mode == "on"

@@ -18,6 +18,12 @@ def test_a_plain_text_is_english() -> None:
     assert render_message("hot", {}) == {"en": "hot"}
 
 
+def test_members_of_the_data_of_an_occurrence_are_shown() -> None:
+    facts = {"data": {"step": "A", "seconds": 12.0}}
+    assert render_message("{data.step}: {data.seconds} s {data.none}", facts) == {"en": "A: 12 s –"}
+    assert render_message("{data.step}", {"data": "text"}) == {"en": "–"}
+
+
 def test_a_huge_value_is_cut() -> None:
     assert len(render_message("{value}", {"value": "x" * 10_000})["en"]) == MAX_VALUE_LENGTH + 1
 
@@ -26,10 +32,12 @@ def test_a_value_is_not_evaluated() -> None:
     assert render_message("{value}", {"value": "{subject}", "subject": "s"}) == {"en": "{subject}"}
 
 
-@pytest.mark.parametrize("message", ["{value.__class__}", "{nonsense}", {}, {"en": ""}, {"de": "{}"}])
+@pytest.mark.parametrize(
+    "message", ["{value.__class__}", "{nonsense}", "{data.}", "{data.a.b}", {}, {"en": ""}, {"de": "{}"}]
+)
 def test_faults_of_a_message_are_found(message: str | dict[str, str]) -> None:
     assert list(faults_of_message(message))
 
 
 def test_a_sound_message_has_no_faults() -> None:
-    assert list(faults_of_message({"en": "{rule} {subject} {severity} {value} {job} {at}"})) == []
+    assert list(faults_of_message({"en": "{rule} {subject} {severity} {value} {job} {at} {data.step}"})) == []

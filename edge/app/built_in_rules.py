@@ -1,0 +1,73 @@
+"""The rules that every gateway has about itself and its jobs; a rule of the same id replaces one of them."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from edge.app.job_samples import JOB_ABORTED
+from edge.model.rule import Rule
+from edge.rules.rule_form import parse_rules
+from edge.store.server_check import NEARLY_FULL
+
+STEP_OVERDUE: Final = "step.overdue"
+
+_BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
+    {
+        "id": "gateway.equipment_offline",
+        "kind": "limit",
+        "tag": "equipment.*.connected",
+        "limits": {"low": {"at": 0.5, "severity": 600}},
+        "on_delay_seconds": 5,
+        "message": {"en": "{subject}: equipment is offline"},
+    },
+    {
+        "id": "gateway.job_aborted",
+        "kind": "occurs",
+        "pattern": JOB_ABORTED,
+        "severity": 500,
+        "message": {"en": "job {job} was aborted"},
+    },
+    {
+        "id": "gateway.store_nearly_full",
+        "kind": "limit",
+        "tag": "gateway.store_fullness",
+        "limits": {"high": {"at": NEARLY_FULL, "severity": 800}},
+        "hysteresis": 0.05,
+        "message": {"en": "the store is {value} full"},
+    },
+    {
+        "id": "gateway.clock_unsynchronised",
+        "kind": "limit",
+        "tag": "gateway.clock_synchronised",
+        "limits": {"low": {"at": 0.5, "severity": 300}},
+        "on_delay_seconds": 60,
+        "message": {"en": "the clock of the gateway is not synchronised"},
+    },
+    {
+        "id": "gateway.results_uncollected",
+        "kind": "limit",
+        "tag": "gateway.results_uncollected",
+        "limits": {"high": {"at": 0, "severity": 500}},
+        "message": {"en": "the MES has not collected {value} results of ended jobs"},
+    },
+    {
+        "id": "gateway.certificate_expiring",
+        "kind": "limit",
+        "tag": "gateway.certificates_expiring",
+        "limits": {"high": {"at": 0, "severity": 600}},
+        "message": {"en": "{value} certificates expire soon or cannot be used: edge doctor names them"},
+    },
+    {
+        "id": "gateway.step_overdue",
+        "kind": "occurs",
+        "pattern": STEP_OVERDUE,
+        "severity": 300,
+        "message": {"en": "job {job}: step {data.step} takes {data.seconds} s, usually {data.usual} s"},
+    },
+)
+
+
+def with_built_in(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    """Return rules with the built-in ones; a rule of the same id replaces the built-in one."""
+    built_in, _ = parse_rules(list(_BUILT_IN))
+    ids = {rule.id for rule in rules}
+    return (*rules, *(rule for rule in built_in if rule.id not in ids))
