@@ -76,7 +76,7 @@ async def open_telemetry(
     for name, section in core.settings.mirror.items():
         foreign = await stack.enter_async_context(open_foreign(section.url))
         read = partial(foreign.read_members, section.key)
-        mirror = SetMirror(core.store, name, read, now_ms, interest, partial(_job_of, core))
+        mirror = SetMirror(core.store, name, read, now_ms, interest, partial(_job_of, core), settings.stream_length)
         works_here = gate.run_while_open(mirror.run, f"mirror {name}")
         await stack.enter_async_context(background_task(works_here, f"mirror {name} while it is ours"))
     return TelemetryService(queue, processor, rules, interest, len(own))

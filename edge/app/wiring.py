@@ -14,7 +14,6 @@ from edge.config import (
     EquipmentSettings,
     MqttEquipmentSettings,
     MqttSettings,
-    MqttSourceSettings,
     Settings,
     broker_settings,
 )
@@ -231,19 +230,12 @@ async def _open_telemetry(
 async def _open_telemetry_links(
     stack: contextlib.AsyncExitStack, core: GatewayParts, telemetry: "TelemetryService"
 ) -> None:
-    """Open the sources over MQTT, and publish alarms where there is a MES."""
+    """Open the sources, and publish alarms where there is a MES."""
     # Imported only when telemetry is on.
+    from edge.app.sources import open_sources  # noqa: PLC0415
     from edge.app.telemetry import publish_alarms  # noqa: PLC0415
-    from edge.southbound.mqtt_source import IN_FLIGHT, LARGEST_PACKET, SampleSource  # noqa: PLC0415
 
-    for name, section in core.settings.source.items():
-        if isinstance(section, MqttSourceSettings):
-            mqtt = MqttSettings(url=section.url) if section.url else core.settings.mqtt
-            session = await _open_session(
-                stack, core, f"source-{name}", mqtt, LARGEST_PACKET, receive_maximum=IN_FLIGHT
-            )
-            core.health.sessions[f"source {name}"] = session
-            await SampleSource(name, section, telemetry.queue, now_ms).open(session)
+    await open_sources(stack, core, telemetry.queue, functools.partial(_open_session, stack, core))
     if session_of_mes := core.health.sessions.get("MES"):
         await publish_alarms(stack, core, telemetry, session_of_mes)
 

@@ -30,6 +30,16 @@ class TelemetrySettings(Struct, frozen=True, kw_only=True):
     ] = 1_000
 
 
+_Pointer = Annotated[
+    str,
+    Meta(
+        description="JSON Pointer (RFC 6901) to the value in a payload; empty takes the whole payload.",
+        pattern=r"^$|^/",
+        extra={"expected": "a JSON Pointer, as in /value"},
+    ),
+]
+
+
 class SourceSettings(Struct, frozen=True, kw_only=True):
     """`[source.<name>]`: a source of samples; each kind adds its own keys."""
 
@@ -45,14 +55,7 @@ class MqttSourceSettings(SourceSettings, frozen=True, kw_only=True):
 
     kind: Annotated[Literal["mqtt"], Meta(description="Where the samples come from.")] = "mqtt"
     topic: Annotated[TopicFilter, Meta(description="Topic filter of the samples.")]
-    pointer: Annotated[
-        str,
-        Meta(
-            description="JSON Pointer (RFC 6901) to the value in a payload; empty takes the whole payload.",
-            pattern=r"^$|^/",
-            extra={"expected": "a JSON Pointer, as in /value"},
-        ),
-    ] = ""
+    pointer: _Pointer = ""
     tag: Annotated[
         str,
         Meta(
@@ -70,6 +73,37 @@ class MqttSourceSettings(SourceSettings, frozen=True, kw_only=True):
             yield "url: needed, because mqtt.url is empty"
 
 
+class RedisSourceSettings(SourceSettings, frozen=True, kw_only=True):
+    """`[source.<name>]`: samples from the Redis of another system, which is only read."""
+
+    kind: Annotated[Literal["redis"], Meta(description="Where the samples come from.")]
+    url: Annotated[
+        str,
+        Meta(
+            description="The Redis of the other system.", extra={"schemes": ("redis", "rediss", "unix"), "secret": True}
+        ),
+    ]
+    patterns: Annotated[
+        tuple[str, ...],
+        Meta(description="Patterns of channels (PSUBSCRIBE); the newest message of a channel in an interval counts."),
+    ] = ()
+    keys: Annotated[tuple[str, ...], Meta(description="Keys with texts, read once in an interval.")] = ()
+    interval: Annotated[float, Meta(ge=0.05, le=3600, description="Seconds between two samples of a tag.")] = 1.0
+    pointer: _Pointer = ""
+    tag: Annotated[
+        str,
+        Meta(
+            description="Name of the tag; `{topic}` is the channel or key with dots for colons, `{1}` its first part.",
+            min_length=1,
+        ),
+    ] = "{topic}"
+
+    def conflicts(self, _mqtt_url: str) -> Iterator[str]:
+        """Yield that nothing is read."""
+        if not (self.patterns or self.keys):
+            yield "patterns: needed, or keys: without them nothing is read"
+
+
 class MirrorSettings(Struct, frozen=True, kw_only=True):
     """`[mirror.<name>]`: a set of another system, copied every second."""
 
@@ -84,5 +118,11 @@ class MirrorSettings(Struct, frozen=True, kw_only=True):
     ]
 
 
-SOURCE_KINDS: Mapping[str, type[SourceSettings]] = MappingProxyType({"mqtt": MqttSourceSettings})
-"""Kind -> its keys."""
+SOURCE_KINDS: Mapping[str, type[SourceSettings] | str] = MappingProxyType(
+    {
+        "mqtt": MqttSourceSettings,
+        "redis": RedisSourceSettings,
+        "opcua": "edge.config.opcua_source:OpcuaSourceSettings",
+    }
+)
+"""Kind -> its keys, or their location as `module:name`."""

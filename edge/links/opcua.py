@@ -14,8 +14,10 @@ from asyncua.ua.ua_binary import nodeid_to_binary
 
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused, Unavailable
+from edge.instant import Clock
 from edge.links.opcua_security import secure
 from edge.links.opcua_trace import CallTracer, ignore_request, report_failure, traced
+from edge.links.opcua_values import ValueWatch
 from edge.model.equipment_trace import TracedCall
 from edge.opcua.browse import MOST_NODES, Browser
 from edge.opcua.client_transport import BoundedClient
@@ -279,6 +281,17 @@ class ClientSession:
                 )
             self.trace_call(asked())
             yield self._notifications(subscription, names)
+
+    @asynccontextmanager
+    async def watch_values(self, clock: Clock) -> AsyncIterator[ValueWatch]:
+        """Open a subscription to values, for the length of the block."""
+        async with self._subscription() as subscription:
+            with _translate_errors(self.url):
+                yield ValueWatch(subscription, self._resolve, self._structures.plain, clock)
+
+    async def _resolve(self, node: str) -> ua.NodeId:
+        found = await (self.find(*filter(None, node.split("/"))) if node.startswith("/") else self.node(node))
+        return ua.NodeId.from_string(found.id)
 
     @asynccontextmanager
     async def _subscription(self) -> AsyncIterator[Subscription]:

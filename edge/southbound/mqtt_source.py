@@ -1,7 +1,7 @@
 """Samples from MQTT topics: the payload is MessagePack, else JSON, else text."""
 
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 import structlog
@@ -10,7 +10,8 @@ from edge.config import MqttSourceSettings
 from edge.instant import Clock
 from edge.links.log_throttle import LogThrottle
 from edge.links.mqtt import Message, MqttSession, Settle
-from edge.rules.sample_lines import Line, Sample
+from edge.rules.sample_lines import Sample
+from edge.southbound.sample_sink import SampleSink
 
 logger = structlog.get_logger(__name__)
 
@@ -19,20 +20,6 @@ MISSING: Final = object()
 IN_FLIGHT: Final = 200
 """Messages of QoS 1 that wait for their acknowledgement: two batches, so that one is filled while one is stored."""
 LARGEST_PACKET: Final = 2 * MAX_PAYLOAD
-
-
-class SampleSink(Protocol):
-    """The queue that takes samples."""
-
-    @property
-    def received(self) -> int:
-        """Return the number of lines that came so far."""
-
-    def put(self, line: Line) -> None:
-        """Queue a line."""
-
-    async def settle(self, received: int) -> None:
-        """Wait until that many lines are stored or dropped."""
 
 
 class SampleSource:
@@ -95,9 +82,9 @@ def resolve_pointer(data: Any, pointer: str) -> Any:
     return data
 
 
-def tag_name(template: str, topic: str) -> str:
+def tag_name(template: str, topic: str, separator: str = "/") -> str:
     """Return the name of a tag: `{topic}` and `{n}` of its template are replaced; a level that is missing is empty."""
-    levels = topic.split("/")
+    levels = topic.split(separator)
     name = template.replace("{topic}", ".".join(levels))
     for number in range(1, 10):
         name = name.replace(f"{{{number}}}", levels[number - 1] if number <= len(levels) else "")

@@ -2,13 +2,15 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, Final
 
 import msgspec
 import redis.asyncio as aioredis
+from redis.asyncio.client import PubSub
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.exceptions import NoPermissionError
 
 from edge.errors import Unavailable
 from edge.store.errors import translate_errors
@@ -34,7 +36,7 @@ class ForeignRedis:
         An absent key has none. Raises Unavailable when the server is gone, and for a value that is no list, is larger
         than 1 MiB or has more than 10,000 members.
         """
-        with translate_errors():
+        with _foreign_errors():
             async with asyncio.timeout(TIMEOUT_S):
                 return self._checked(key, await self._read(key))
 
@@ -44,7 +46,7 @@ class ForeignRedis:
         A text is JSON, MessagePack or UTF-8; so are the members of a hash, list or set. Raises UnreadableValueError for
         another type and for a large value, Unavailable when the server is gone.
         """
-        with translate_errors():
+        with _foreign_errors():
             async with asyncio.timeout(TIMEOUT_S):
                 return await self._read_value(key)
 
@@ -64,6 +66,37 @@ class ForeignRedis:
                 return decode_value(await ask("GET", key) or b"null")
             case other:
                 raise UnreadableValueError(f"a {other.decode()} that is too large, or of a type that is not read")
+
+    async def read_texts(self, keys: tuple[str, ...], most: int) -> dict[str, bytes | None]:
+        """Return the texts at keys, cut to one byte more than `most`; None for no text, or for another type.
+
+        Raises Unavailable.
+        """
+        with _foreign_errors():
+            async with asyncio.timeout(TIMEOUT_S):
+                pipeline = self._client.pipeline(transaction=False)
+                for key in keys:
+                    pipeline.getrange(key, 0, most)
+                found = await pipeline.execute(raise_on_error=False)
+        refusal = next((each for each in found if isinstance(each, NoPermissionError)), None)
+        if refusal is not None:
+            raise Unavailable(
+                f"the foreign Redis refuses to read: {refusal}", "Permit its user GETRANGE of these keys."
+            )
+        return {key: each if isinstance(each, bytes) and each else None for key, each in zip(keys, found, strict=True)}
+
+    @contextlib.asynccontextmanager
+    async def listen(self, patterns: tuple[str, ...]) -> AsyncIterator[AsyncIterator[tuple[str, bytes]]]:
+        """Subscribe to patterns of channels for the length of the block; yield each message with its channel.
+
+        A message that comes by several patterns comes several times. Raises Unavailable when the server is gone.
+        """
+        async with self._client.pubsub() as subscription:
+            with _foreign_errors():
+                async with asyncio.timeout(TIMEOUT_S):
+                    await subscription.psubscribe(*patterns)
+                    await subscription.get_message(timeout=None)
+            yield _messages(subscription)
 
     async def _read(self, key: str) -> Any:
         # Each command on its own: a transaction may be more than the user is allowed.
@@ -86,11 +119,39 @@ class ForeignRedis:
         return frozenset(each.decode(errors="replace") if isinstance(each, bytes) else str(each) for each in found)
 
 
+@contextlib.contextmanager
+def _foreign_errors() -> Iterator[None]:
+    """Translate errors of the library; the advice names the other system, not the store of the gateway."""
+    try:
+        with translate_errors():
+            yield
+    except Unavailable as error:
+        if "[redis]" not in error.advice:
+            raise
+        advice = "Correct its url in the section of the source or mirror, or the rights of its user there."
+        raise Unavailable(f"the Redis of the other system: {error.message}", advice) from None
+
+
+async def _messages(subscription: PubSub) -> AsyncIterator[tuple[str, bytes]]:
+    while True:
+        with _foreign_errors():
+            message = await subscription.get_message(timeout=None)
+        if message and message["type"] == "pmessage":
+            yield message["channel"].decode(errors="replace"), message["data"]
+
+
 @contextlib.asynccontextmanager
 async def open_foreign(url: str) -> AsyncIterator[ForeignRedis]:
     """Open a foreign Redis; it is connected at the first read, and again after each failure."""
+    # A subscription only waits: keepalive finds a peer that is gone without a word.
+    keepalive = {} if url.startswith("unix:") else {"socket_keepalive": True}
     client = aioredis.Redis.from_url(
-        url, retry=Retry(NoBackoff(), 0), socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S, max_connections=2
+        url,
+        retry=Retry(NoBackoff(), 0),
+        socket_timeout=TIMEOUT_S,
+        socket_connect_timeout=TIMEOUT_S,
+        max_connections=3,
+        **keepalive,
     )
     try:
         yield ForeignRedis(client)

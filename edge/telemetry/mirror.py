@@ -31,6 +31,7 @@ class SetMirror:
         clock: Clock,
         interest: RuleInterest,
         job_of: Callable[[str], str | None],
+        stream_length: int = 1_000,
     ) -> None:
         self.is_stale = False
         """Whether the last read failed; the copy is the last good one."""
@@ -40,6 +41,7 @@ class SetMirror:
         self._clock = clock
         self._interest = interest
         self._job_of = job_of
+        self._stream_length = stream_length
 
     async def run(self, interval_s: float = INTERVAL_S) -> None:
         """Mirror until cancelled; a failed read keeps the last good copy."""
@@ -73,5 +75,7 @@ class SetMirror:
         wanted = tuple(each for each in lines if self._interest.wants(each))
         commit = [mirrors.save(self._store.keys, self._name, current)]
         if wanted:
-            commit.append(telemetry.append(self._store.keys, encode_batch(Batch("", 0, now, wanted)), 1_000))
+            commit.append(
+                telemetry.append(self._store.keys, encode_batch(Batch("", 0, now, wanted)), self._stream_length)
+            )
         await self._store.commit(join(commit))

@@ -3,11 +3,9 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
-from edge.app.built_in_rules import with_built_in
 from edge.app.gateway_tags import GatewayTags
 from edge.rules.sample_lines import Line, Sample
 from edge.store.server_check import MemoryUsage
-from tests.telemetry.plant import HOT, rules_of
 
 
 def core_of(connected: dict[str, bool | None], memory: MemoryUsage) -> Any:
@@ -38,11 +36,3 @@ def test_values_are_sampled_when_they_change_and_now_and_then() -> None:
     taken.clear()
     tags.sample(602_000)
     assert Sample(602_000, "equipment.wrench.connected", 0) in taken
-
-
-def test_rule_of_the_user_replaces_the_built_in_one() -> None:
-    built_in = with_built_in(())
-    assert {"gateway.equipment_offline", "gateway.job_aborted"} < {rule.id for rule in built_in}
-    own = rules_of(HOT | {"id": "gateway.equipment_offline"})
-    assert with_built_in(own)[0] == own[0]
-    assert len(with_built_in(own)) == len(built_in)

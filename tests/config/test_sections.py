@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from edge.config import SECTIONS, EquipmentSettings, MqttEquipmentSettings, Settings, value
+from edge.config.telemetry import SOURCE_KINDS
 from edge.southbound.kinds import KINDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
@@ -17,9 +18,14 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 EQUIPMENT: dict[str, type[EquipmentSettings]] = {
     name: pkgutil.resolve_name(kind.settings) for name, kind in KINDS.items()
 }
-TABLES: dict[str, type[msgspec.Struct]] = SECTIONS | {
-    f"southbound, kind {kind}": cls for kind, cls in EQUIPMENT.items()
+SOURCES: dict[str, type[msgspec.Struct]] = {
+    name: pkgutil.resolve_name(kind) if isinstance(kind, str) else kind for name, kind in SOURCE_KINDS.items()
 }
+TABLES: dict[str, type[msgspec.Struct]] = (
+    SECTIONS
+    | {f"southbound, kind {kind}": cls for kind, cls in EQUIPMENT.items()}
+    | {f"source, kind {kind}": cls for kind, cls in SOURCES.items()}
+)
 
 
 def expected_kinds(section: type[msgspec.Struct]) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ def test_sources_are_read_by_name_from_file_and_environment(tmp_path: Path) -> N
     ("text", "problem"),
     [
         ("[source.oven]", "source.oven.topic: missing"),
-        ("[source.oven]\nkind = 'fax'\ntopic = 'a'", "source.oven.kind: expected one of mqtt, got 'fax'"),
+        ("[source.oven]\nkind = 'fax'\ntopic = 'a'", "source.oven.kind: expected one of mqtt, redis, opcua, got 'fax'"),
         ("[source.oven]\ntopic = 'a'\npointer = 'x'", "source.oven.pointer: expected a JSON Pointer"),
         ("[source.'a/b']\ntopic = 'a'", "source.a/b: expected a name"),
         ("mqtt.url = ''\nsource.oven.topic = 'a'", "source.oven.url: needed, because mqtt.url is empty"),

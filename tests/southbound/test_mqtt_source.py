@@ -1,6 +1,5 @@
 """Samples from MQTT: payloads in three forms, values by pointer, names from topics."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,9 +10,10 @@ from hypothesis import strategies as st
 
 from edge.config import MqttSettings, MqttSourceSettings
 from edge.links.mqtt import Message, MqttSession, open_session
-from edge.rules.sample_lines import Line, Sample
+from edge.rules.sample_lines import Sample
 from edge.southbound.mqtt_source import MAX_PAYLOAD, MISSING, SampleSource, decode_payload, resolve_pointer, tag_name
 from tests.conftest import WaitUntil
+from tests.southbound.samples import Sink
 
 
 @pytest.mark.parametrize(
@@ -54,25 +54,6 @@ def test_pointer_is_resolved(pointer: str, value: Any) -> None:
 def test_name_of_a_tag_is_made_of_the_topic() -> None:
     assert tag_name("{topic}", "plant/oven/temp") == "plant.oven.temp"
     assert tag_name("oven.{2}{9}", "plant/oven/temp") == "oven.oven"
-
-
-class Sink:
-    """A queue whose lines are stored when the test says so."""
-
-    def __init__(self) -> None:
-        self.taken: list[Line] = []
-        self.stored = asyncio.Event()
-
-    @property
-    def received(self) -> int:
-        return len(self.taken)
-
-    def put(self, line: Line) -> None:
-        self.taken.append(line)
-
-    async def settle(self, received: int) -> None:
-        if received:
-            await self.stored.wait()
 
 
 async def test_message_becomes_a_sample_or_is_dropped() -> None:

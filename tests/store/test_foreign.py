@@ -19,7 +19,8 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
     """The server of another system with a user who may only read."""
     async with own_server(tmp_path) as running:
         owner = aioredis.Redis(unix_socket_path=running.url[7:])
-        reading = ("+type", "+get", "+strlen", "+smembers", "+scard", "+lrange", "+client|setinfo", "+select")
+        reading = ["+type", "+get", "+strlen", "+smembers", "+scard", "+lrange", "+client|setinfo", "+select"]
+        reading += ["+getrange", "+psubscribe", "&*"]
         await owner.execute_command("ACL", "SETUSER", "reader", "on", ">pw", "~*", "-@all", *reading)
         await owner.set("packed", msgspec.msgpack.encode(["C1", 2]))
         await owner.set("json", b'["C1"]')
@@ -53,6 +54,44 @@ async def test_frozen_server_is_unavailable_in_time_and_read_again(server: Serve
         await server.start()
         async with asyncio.timeout(30):
             assert await foreign.read_members("json") is not None
+
+
+async def test_texts_are_read_and_cut_by_a_user_who_may_only_read(server: Server) -> None:
+    async with open_foreign(f"unix://reader:pw@{server.url[7:]}") as foreign:
+        found = await foreign.read_texts(("text", "absent", "hash", "bomb"), 100)
+    assert found == {"text": b"C1", "absent": None, "hash": None, "bomb": b"\x91" * 101}
+
+
+async def test_user_without_the_right_to_read_is_named(server: Server) -> None:
+    owner = aioredis.Redis(unix_socket_path=server.url[7:])
+    await owner.execute_command("ACL", "SETUSER", "blind", "on", ">pw", "-@all", "+client|setinfo")
+    await owner.aclose()
+    async with open_foreign(f"unix://blind:pw@{server.url[7:]}") as foreign:
+        with pytest.raises(Unavailable, match="refuses to read"):
+            await foreign.read_texts(("text",), 100)
+        with pytest.raises(Unavailable):
+            async with foreign.listen(("*",)):
+                pass
+
+
+async def test_messages_of_channels_come_until_the_server_is_gone(server: Server) -> None:
+    owner = aioredis.Redis(unix_socket_path=server.url[7:])
+    async with (
+        open_foreign(f"unix://reader:pw@{server.url[7:]}") as foreign,
+        foreign.listen(("Oven:*:Temp",)) as messages,
+        asyncio.timeout(30),
+    ):
+        assert await owner.publish("Oven:1:Temp", b"\xcb" + bytes(8)) == 1
+        await owner.publish("Oven:1:Other", b"1")
+        await owner.publish("Oven:2:Temp", b"2")
+        assert [await anext(messages), await anext(messages)] == [
+            ("Oven:1:Temp", b"\xcb" + bytes(8)),
+            ("Oven:2:Temp", b"2"),
+        ]
+        await owner.aclose()
+        await server.kill()
+        with pytest.raises(Unavailable):
+            await anext(messages)
 
 
 def test_other_values_are_no_list() -> None:

@@ -30,7 +30,7 @@ async function serve(port, directory, models, build) {
   });
   await server.initialize();
   const addressSpace = server.engine.addressSpace;
-  build(addressSpace);
+  const more = build(addressSpace) || {};
   server.on("create_session", () => print({ session: "created" }));
   const orders = {
     async cut(milliseconds) {
@@ -41,6 +41,7 @@ async function serve(port, directory, models, build) {
       await server.resumeEndPoints();
       print({ cut: false });
     },
+    ...more,
   };
   await server.start();
   print({ listening: true });

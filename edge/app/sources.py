@@ -1,0 +1,46 @@
+"""Opens the sources of samples, each with the code of its kind only."""
+
+import contextlib
+import pkgutil
+from collections.abc import Awaitable, Callable
+
+from edge.app.parts import GatewayParts
+from edge.config import MqttSettings, MqttSourceSettings
+from edge.config.telemetry import RedisSourceSettings, SourceSettings
+from edge.instant import now_ms
+from edge.links.background_task import background_task
+from edge.links.mqtt import MqttSession
+from edge.southbound.mqtt_source import IN_FLIGHT, LARGEST_PACKET, SampleSource
+from edge.southbound.sample_sink import SampleSink
+
+SessionOpener = Callable[[str, MqttSettings, int, int], Awaitable[MqttSession]]
+"""Opens an MQTT session by its name, the broker, the largest packet, and the messages that may be unacknowledged."""
+
+
+async def open_sources(
+    stack: contextlib.AsyncExitStack, core: GatewayParts, sink: SampleSink, open_session: SessionOpener
+) -> None:
+    """Open every source of the settings."""
+    for name, section in core.settings.source.items():
+        if isinstance(section, MqttSourceSettings):
+            mqtt = MqttSettings(url=section.url) if section.url else core.settings.mqtt
+            session = await open_session(f"source-{name}", mqtt, LARGEST_PACKET, IN_FLIGHT)
+            core.health.sessions[f"source {name}"] = session
+            await SampleSource(name, section, sink, now_ms).open(session)
+        else:
+            await _open_polled(stack, name, section, sink)
+
+
+async def _open_polled(stack: contextlib.AsyncExitStack, name: str, section: SourceSettings, sink: SampleSink) -> None:
+    if isinstance(section, RedisSourceSettings):
+        # Imported only when such a source is there.
+        from edge.southbound.redis_source import RedisSource  # noqa: PLC0415
+        from edge.store.foreign import open_foreign  # noqa: PLC0415
+
+        foreign = await stack.enter_async_context(open_foreign(section.url))
+        run = RedisSource(name, section, foreign, sink, now_ms).run
+    else:
+        # asyncua is imported only where it is used.
+        opener = pkgutil.resolve_name("edge.southbound.opcua_source:OpcuaSource")
+        run = opener(name, section, sink, now_ms).run
+    await stack.enter_async_context(background_task(run(), f"source {name}"))

@@ -1,0 +1,19 @@
+"""The port of the sources: the queue that takes their samples."""
+
+from typing import Protocol
+
+from edge.rules.sample_lines import Line
+
+
+class SampleSink(Protocol):
+    """The queue that takes samples."""
+
+    @property
+    def received(self) -> int:
+        """Return the number of lines that came so far."""
+
+    def put(self, line: Line) -> None:
+        """Queue a line."""
+
+    async def settle(self, received: int) -> None:
+        """Wait until that many lines are stored or dropped."""

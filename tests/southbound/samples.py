@@ -1,0 +1,28 @@
+"""A queue of samples for tests of sources."""
+
+import asyncio
+
+from edge.rules.sample_lines import Line, Quality, Sample
+
+
+class Sink:
+    """A queue whose lines are stored when the test says so."""
+
+    def __init__(self) -> None:
+        self.taken: list[Line] = []
+        self.stored = asyncio.Event()
+
+    @property
+    def received(self) -> int:
+        return len(self.taken)
+
+    def put(self, line: Line) -> None:
+        self.taken.append(line)
+
+    async def settle(self, received: int) -> None:
+        if received:
+            await self.stored.wait()
+
+    def values(self, tag: str) -> list[tuple[object, Quality]]:
+        """Return the values of a tag with their quality, in order."""
+        return [(each.value, each.quality) for each in self.taken if isinstance(each, Sample) and each.tag == tag]
