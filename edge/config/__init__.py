@@ -3,6 +3,7 @@
 from edge.config.flows import FlowsSettings
 from edge.config.load import load_settings, main_file
 from edge.config.northbound import NorthboundSettings
+from edge.config.password import password_of
 from edge.config.retention import SESSION_EXPIRY_SECONDS, RetentionSettings
 from edge.config.sections import (
     SECTIONS,
@@ -49,4 +50,5 @@ __all__ = [
     "broker_settings",
     "load_settings",
     "main_file",
+    "password_of",
 ]

@@ -63,13 +63,19 @@ def main_file(path: Path | None, environ: Mapping[str, str]) -> Path:
     return path or Path(environ.get("CONFIGURATION_DIRECTORY", DEFAULT_DIRECTORY), "edge.toml")
 
 
-def _credential(name: str, directory: Path, environ: Mapping[str, str]) -> Path:
-    """Find the file of a password: the systemd credential, or outside the service the source file of the credential."""
-    if credentials := environ.get("CREDENTIALS_DIRECTORY"):
-        return Path(credentials, name)
+def _password_file(name: str, directory: Path, environ: Mapping[str, str]) -> tuple[Path, bool]:
+    """Return the file of a password, and whether root alone has to read it.
+
+    systemd passes each file of `passwords/` to the service as a credential, `mqtt` as `password_mqtt`. The settings may
+    name either; in the service both are the credential, elsewhere both are the file.
+    """
     passwords = directory / "passwords"
-    is_credential = name.startswith("password_") and os.access(passwords, os.F_OK)
-    return passwords / name.removeprefix("password_") if is_credential else Path(name)
+    source = Path(name)
+    if credentials := environ.get("CREDENTIALS_DIRECTORY"):
+        return Path(credentials, f"password_{source.name}" if source.parent == passwords else name), False
+    if name.startswith("password_") and os.access(passwords, os.F_OK):
+        source = passwords / name.removeprefix("password_")
+    return source, source.parent == passwords
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,27 +148,31 @@ class _SettingsDraft:
             self.problems.append(f"{origin}: not a setting; did you mean {meant}?")
 
     def read_password_files(self, directory: Path, environ: Mapping[str, str]) -> None:
-        """Read passwords from their files; a missing file is reported when its section is built.
-
-        `directory` is that of the settings.
-        """
+        """Read passwords from their files; `directory` is that of the settings."""
         for section, given in self._given.items():
             match given.get("password_file"):
                 case _RawValue(origin=origin, written=str(name)) if name:
-                    file = _credential(name, directory, environ)
+                    file, for_root = _password_file(name, directory, environ)
                     given["password_file"] = _RawValue(origin, str(file))
-                    self._read_password(f"{origin}: {section}", origin, given, file)
+                    self._read_password(f"{origin}: {section}.password_file", given, file, for_root=for_root)
                 case _:
                     pass
 
-    def _read_password(self, where: str, origin: str, given: dict[str, _RawValue], file: Path) -> None:
+    def _read_password(self, where: str, given: dict[str, _RawValue], file: Path, *, for_root: bool) -> None:
         if "password" in given:
-            self.problems.append(f"{where}.password_file: set this or {where.rpartition(' ')[2]}.password, not both")
-        if os.access(file, os.R_OK) and not file.is_dir():
-            try:
-                given["password"] = _RawValue(origin, file.read_text(encoding="utf-8").rstrip("\r\n"))
-            except (OSError, UnicodeDecodeError) as error:
-                self.problems.append(f"{where}.password_file: {file} cannot be read: {error}")
+            self.problems.append(f"{where}: set this or {where.rpartition(': ')[2].removesuffix('_file')}, not both")
+        try:
+            given["password"] = _RawValue(
+                given["password_file"].origin, file.read_text(encoding="utf-8").rstrip("\r\n")
+            )
+        except PermissionError:
+            # Most commands do without the passwords that root alone may read; the others ask `password_of`.
+            if not for_root:
+                self.problems.append(f"{where}: {file}: this user may not read it")
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            self.problems.append(f"{where}: there is no file {file}")
+        except (OSError, ValueError) as error:
+            self.problems.append(f"{where}: {file} cannot be read: {error}")
 
     def build(self) -> Settings:
         """Build the settings; with problems they serve only to find more problems."""

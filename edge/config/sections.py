@@ -25,7 +25,11 @@ _Name = Annotated[str, Meta(pattern=NAME, extra={"expected": NAME_EXPECTED})]
 _File = Annotated[str, Meta(extra={"must_be": "file"})]
 _Password = Annotated[str, Meta(extra={"secret": True})]
 _PasswordFile = Annotated[
-    _File, Meta(description="File that holds the password; systemd's credentials are found by their bare name.")
+    str,
+    Meta(
+        description="File that holds the password; systemd's credentials are found by their bare name.",
+        extra={"expected": "the path of a file"},
+    ),
 ]
 _MqttUrl = Annotated[str, Meta(extra={"schemes": ("mqtt", "mqtts")})]
 
@@ -154,6 +158,7 @@ def broker_settings(section: MqttEquipmentSettings, mqtt: MqttSettings) -> MqttS
         url=section.url,
         username=section.username,
         password=section.password,
+        password_file=section.password_file,
         ca_file=section.ca_file,
         cert_file=section.cert_file,
         key_file=section.key_file,

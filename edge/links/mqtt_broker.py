@@ -4,7 +4,7 @@ import ssl
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from edge.config import MqttSettings
+from edge.config import MqttSettings, password_of
 from edge.errors import SettingsError
 from edge.links.cloudevent_mqtt import Message
 
@@ -57,7 +57,7 @@ def broker_of(settings: MqttSettings, client_id: str, session_expiry: int) -> Br
         client_id=client_id,
         session_expiry=session_expiry,
         username=settings.username,
-        password=settings.password,
+        password=password_of(settings),
         tls=_tls_context(settings) if parts.scheme == "mqtts" else None,
     )
 

@@ -12,7 +12,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
-from edge.config import OpcuaEquipmentSettings
+from edge.config import OpcuaEquipmentSettings, password_of
 from edge.errors import SettingsError, Unavailable
 from edge.opcua.x509 import application_uris, certificate_fault, certificate_files, read_certificate
 
@@ -33,7 +33,7 @@ async def secure(client: Client, settings: OpcuaEquipmentSettings) -> None:
     """
     if settings.username:
         client.set_user(settings.username)
-        client.set_password(settings.password)
+        client.set_password(password_of(settings))
     if settings.security == "none":
         return
     own = _own(settings.cert_file)

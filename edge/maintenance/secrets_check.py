@@ -1,5 +1,6 @@
 """Finds passwords that others can read: in settings, in world-readable files, on the way to another host."""
 
+import os
 import stat
 import tomllib
 from collections.abc import Iterator
@@ -51,6 +52,8 @@ def examine_secrets(settings: Settings, main: Path) -> Iterator[str]:
         yield from _cleartext(name, section)
         if file := getattr(section, "password_file", ""):
             yield from _readable_by_all(Path(file))
+            if not os.access(file, os.R_OK):
+                yield f"{name}.password_file: {file}: this user may not read it; check it as root (sudo)"
     for name, path in locate_files(settings, main).existing():
         if is_secret(name) or (path.suffix == ".toml" and passwords_in(path)):
             yield from _readable_by_all(path)

@@ -14,8 +14,8 @@ USER = "microdcs-edge"
 
 _HIDDEN = ("/home/", "/root/", "/run/user/")
 """Not visible in the service: ProtectHome=yes of its unit (systemd.exec(5))."""
-_PASSWORDS = "settings/passwords/"
-"""Files for root only, which systemd passes to the service as credentials."""
+_PASSWORDS = f"{DEFAULT_DIRECTORY}/passwords"
+"""Files for root only, which systemd passes to the service as credentials; hidden files and folders it does not."""
 _PRINT_UNREADABLE = 'for file; do [ -r "$file" ] || printf "%s\\0" "$file"; done'
 
 FindUnreadable = Callable[[Sequence[Path]], Iterable[Path]]
@@ -29,17 +29,31 @@ def access_problems(main: Path, settings: Settings | None, unreadable: FindUnrea
     examine = unreadable or _unreadable_by_service
     if unreadable is None and (os.geteuid() != 0 or main.parent != Path(DEFAULT_DIRECTORY) or not _exists(USER)):
         return
-    files = sorted({main, *main.parent.glob("conf.d/*.toml"), *(_files(settings, main) if settings else ())})
+    passwords = set(_password_files(settings, main)) if settings else set[Path]()
+    named = _files(settings, main) if settings else ()
+    files = sorted({main, *main.parent.glob("conf.d/*.toml"), *named, *passwords})
     hidden = [file for file in files if str(file).startswith(_HIDDEN)]
     for file in hidden:
         yield f"{file}: the service has no access to this directory; move the file to {DEFAULT_DIRECTORY}"
     for file in examine([file for file in files if file not in hidden and file.exists()]):
-        yield f"{file}: {USER} may not read it; permit it: chgrp {USER} {file} && chmod g+r {file}"
+        permit = f"chgrp {USER} {file} && chmod g+r {file}"
+        move = (
+            f"move it to {_PASSWORDS}/{file.name.lstrip('.')}, which systemd passes to the service, and name that file"
+        )
+        yield f"{file}: {USER} may not read it; " + (move if file in passwords else f"permit it: {permit}")
 
 
 def _files(settings: Settings, main: Path) -> Iterator[Path]:
     for name, file in locate_files(settings, main).existing():
-        if not name.startswith(_PASSWORDS):
+        if not name.startswith("settings/passwords/"):
+            yield file
+
+
+def _password_files(settings: Settings, main: Path) -> Iterator[Path]:
+    """Yield the files of passwords that systemd does not pass to the service."""
+    for section in (settings.redis, settings.mqtt, *settings.southbound.values()):
+        file = Path(getattr(section, "password_file", ""))
+        if file.name and (file.parent != main.parent / "passwords" or file.name.startswith(".")):
             yield file
 
 

@@ -13,7 +13,7 @@ from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
 
-from edge.config import RedisSettings
+from edge.config import RedisSettings, password_of
 from edge.errors import SettingsError, Unavailable
 from edge.store.client import Store
 from edge.store.commit import join, operation
@@ -90,8 +90,8 @@ def _client(settings: RedisSettings, url: str) -> aioredis.Redis:
         "retry": Retry(NoBackoff(), 0),
         "socket_timeout": None,
     }
-    if settings.password:
-        options["password"] = settings.password
+    if password := password_of(settings):
+        options["password"] = password
     if url.startswith("redis+sentinel://"):
         return _sentinel_client(url, options | {"max_connections": _CONNECTIONS})
     pool = aioredis.BlockingConnectionPool.from_url(url, max_connections=_CONNECTIONS, timeout=None)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.config import load_settings
+from edge.config import load_settings, password_of
 from edge.errors import SettingsError
 from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
@@ -55,12 +55,47 @@ def deny(monkeypatch: pytest.MonkeyPatch, denied: Path) -> None:
     monkeypatch.setattr(os, "stat", stat)
 
 
-def test_a_user_who_may_not_read_a_password_is_reported(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_service_takes_the_credential_for_the_file_it_is_made_of(main: Path, tmp_path: Path) -> None:
+    source = tmp_path / "passwords/mqtt"
+    main.write_text(f'[mqtt]\npassword_file = "{source}"\n')
+    handed = tmp_path / "credentials"
+    handed.mkdir()
+    (handed / "password_mqtt").write_text("open sesame")
+    environ = {"CREDENTIALS_DIRECTORY": str(handed)}
+    assert load_settings(main, environ, EQUIPMENT_SETTINGS).mqtt.password == "open sesame"
+    assert load_settings(main, {}, EQUIPMENT_SETTINGS).mqtt.password == "sesame"
+
+
+def refuse_reading(monkeypatch: pytest.MonkeyPatch, denied: Path) -> None:
+    """Make one file unreadable, also for root."""
+    real, access = Path.read_text, os.access
+
+    def read_text(path: Path, encoding: str) -> str:
+        if path == denied:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(path, encoding=encoding)
+
+    monkeypatch.setattr(Path, "read_text", read_text)
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != denied and access(path, mode))
+
+
+def test_password_of_root_is_missed_only_where_it_is_needed(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     password = main.parent / "passwords" / "mqtt"
-    password.chmod(0)
-    deny(monkeypatch, password)
-    monkeypatch.setattr(os, "access", lambda path, _: path != password)
-    with pytest.raises(SettingsError, match=f"mqtt.password_file: {password}: this user may not read it"):
+    refuse_reading(monkeypatch, password)
+    settings = load_settings(main, {}, EQUIPMENT_SETTINGS)
+    assert password_of(settings.redis) == ""
+    with pytest.raises(SettingsError, match=f"password_file: {password}: this user may not read it"):
+        password_of(settings.mqtt)
+
+
+def test_password_elsewhere_that_this_user_may_not_read_is_a_problem(
+    main: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = main.with_name("broker.password")
+    file.write_text("sesame")
+    main.write_text(f'[mqtt]\npassword_file = "{file}"\n')
+    refuse_reading(monkeypatch, file)
+    with pytest.raises(SettingsError, match=f"mqtt.password_file: {file}: this user may not read it"):
         load_settings(main, {}, EQUIPMENT_SETTINGS)
 
 

@@ -1,5 +1,6 @@
 """Passwords that others can read."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,12 @@ def test_secret_that_every_user_can_read_is_a_finding(tmp_path: Path) -> None:
     assert found.endswith(f"chmod o-r {secret}")
     secret.chmod(0o640)
     assert _warnings(tmp_path) == []
+
+
+def test_password_that_this_user_cannot_check_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    (found,) = _warnings(tmp_path, mqtt=MqttSettings(password_file=str(tmp_path / "mqtt")))
+    assert found.endswith("this user may not read it; check it as root (sudo)")
 
 
 def test_passwords_of_a_file_are_named_by_section(tmp_path: Path) -> None:

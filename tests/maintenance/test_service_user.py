@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from edge.config import MqttSettings, OpcuaSettings, Settings
+from edge.config import MqttEquipmentSettings, MqttSettings, OpcuaSettings, RedisSettings, Settings
 from edge.maintenance.service_user import access_problems
 
 
@@ -29,6 +29,23 @@ def test_unreadable_settings_and_certificates_are_named_with_the_remedy(tmp_path
     assert problems == [
         f"{file}: microdcs-edge may not read it; permit it: chgrp microdcs-edge {file} && chmod g+r {file}"
         for file in (authority, site)
+    ]
+
+
+def test_password_that_the_service_cannot_read_belongs_into_the_folder_of_passwords(tmp_path: Path) -> None:
+    elsewhere, hidden, passed = (tmp_path / name for name in ("broker", "passwords/.store", "passwords/mqtt"))
+    for file in (tmp_path / "edge.toml", elsewhere, hidden, passed):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("")
+    settings = Settings(
+        redis=RedisSettings(password_file=str(hidden)),
+        mqtt=MqttSettings(password_file=str(elsewhere)),
+        southbound={"wrench": MqttEquipmentSettings(type_ids=("tighten",), password_file=str(passed))},
+    )
+    problems = list(access_problems(tmp_path / "edge.toml", settings, only("broker", ".store", "mqtt")))
+    assert [each.partition(",")[0] for each in problems] == [
+        f"{elsewhere}: microdcs-edge may not read it; move it to /etc/microdcs-edge/passwords/broker",
+        f"{hidden}: microdcs-edge may not read it; move it to /etc/microdcs-edge/passwords/store",
     ]
 
 
