@@ -46,10 +46,14 @@ def sync(file: BinaryIO) -> None:
 def make_directory(path: Path, mode: int) -> None:
     """Create a directory unless it exists; created by root, it gets the owner of its parent.
 
+    Its mode does not depend on the umask.
+
     Raises OSError.
     """
     if not path.is_dir():
         path.mkdir(mode=mode, parents=True, exist_ok=True)
+        if mode & ~path.stat().st_mode:  # the umask has taken some of it
+            path.chmod(mode)
         if os.geteuid() == 0:
             above = path.parent.stat()
             os.chown(path, above.st_uid, above.st_gid)

@@ -76,6 +76,12 @@ def test_file_permissions_do_not_depend_on_the_umask(tmp_path: Path, mode: int) 
     assert mode_of(tmp_path / "file") == mode
 
 
+@pytest.mark.usefixtures("narrow_umask")
+def test_a_directory_has_its_mode_whatever_the_umask(tmp_path: Path) -> None:
+    make_directory(tmp_path / "pki", 0o750)
+    assert mode_of(tmp_path / "pki") == 0o750
+
+
 def test_a_directory_is_made_once(tmp_path: Path) -> None:
     made = tmp_path / "new" / "pki"
     make_directory(made, 0o700)

@@ -72,6 +72,10 @@ class CommandTable(click.Group):
             if error.advice:
                 print_text(f"edge: {error.advice}", err=True)
             ctx.exit(2 if isinstance(error, SettingsError) else 1)
+        except PermissionError as error:
+            print_text(f"edge: {error.filename}: {error.strerror}", err=True)
+            print_text("edge: Call it as root (sudo).", err=True)
+            ctx.exit(1)
 
 
 @click.group(cls=CommandTable, context_settings={"help_option_names": ["-h", "--help"]})

@@ -35,7 +35,7 @@ _ADDRESS = "mqtt, mqtt://HOST, ijt+opc.tcp://HOST:PORT or vision+opc.tcp://HOST:
 )
 @click.option(
     "--directory",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=click.Path(path_type=Path, file_okay=False, readable=False),
     default=_DIRECTORY,
     show_default=True,
     help="Folder of the settings.",

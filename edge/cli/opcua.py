@@ -35,19 +35,20 @@ def opcua() -> None:
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List the certificate of the gateway, trusted and rejected certificates, and users."""
     from edge.opcua.x509 import application_uris, certificate_files, host_names
-    from edge.uaserver.certificates import load, thumbprint
+    from edge.uaserver.certificates import load_certificate, thumbprint
     from edge.uaserver.users import read_users
 
     settings, _ = _read(settings_file)
     trusted, rejected = _directories(settings)
-    own = load(Path(settings.pki))
+    own = load_certificate(Path(settings.pki))
+    _require_access(rejected)
     described: dict[str, Any] = {
         "own": own
         and {
-            "thumbprint": thumbprint(own.certificate),
-            "applications": application_uris(own.certificate),
-            "hosts": host_names(own.certificate),
-            "expires": own.certificate.not_valid_after_utc.date().isoformat(),
+            "thumbprint": thumbprint(own),
+            "applications": application_uris(own),
+            "hosts": host_names(own),
+            "expires": own.not_valid_after_utc.date().isoformat(),
         },
         "trusted": [_describe(entry) for entry in certificate_files(trusted)],
         "rejected": [_describe(entry) for entry in certificate_files(rejected)],
@@ -187,11 +188,18 @@ def _find_one(which: str, directory: Path) -> Sequence["CertificateFile"]:
     from edge.errors import Refused
     from edge.uaserver.trust import find_certificates
 
+    _require_access(directory)
     found = find_certificates([directory], which)
     if len({entry.certificate for entry in found}) != 1:
         what = "more than one certificate" if found else "no certificate"
         raise Refused("certificate", f"{what} in {directory} has a thumbprint that begins with {which}", _ADVICE)
     return found
+
+
+def _require_access(directory: Path) -> None:
+    """Raise Refused when this user may not list a directory, which would look as if it were empty."""
+    with _file_errors(directory), contextlib.suppress(FileNotFoundError):
+        list(directory.iterdir())
 
 
 def _describe(entry: "CertificateFile") -> dict[str, Any]:

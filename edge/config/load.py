@@ -54,7 +54,7 @@ def _files(path: Path | None, environ: Mapping[str, str], problems: list[str]) -
             problems.append(f"{path}: there is no such file")
         return [file for file in (main, *sorted(main.parent.glob("conf.d/*.toml"))) if file.exists()]
     except PermissionError:
-        problems.append(f"{main}: this user may not read it; on an installed gateway call edge as root (sudo)")
+        problems.append(f"{main}: this user may not read it; call edge as root (sudo) or as a member of microdcs-edge")
         return []
 
 

@@ -1,6 +1,6 @@
 """Returns the password of a section at the moment at which it is needed."""
 
-import os
+from pathlib import Path
 from typing import Protocol
 
 from edge.errors import SettingsError
@@ -15,7 +15,16 @@ class _Login(Protocol):
 
 def password_of(section: _Login) -> str:
     """Return the password of a section. Raises SettingsError when this user may not read its file."""
-    file = section.password_file
-    if file and not section.password and not os.access(file, os.R_OK):
-        raise SettingsError([f"password_file: {file}: this user may not read it"], "Call edge as root (sudo).")
+    if section.password_file and not section.password:
+        _require_access(Path(section.password_file))
     return section.password
+
+
+def _require_access(file: Path) -> None:
+    try:
+        file.open("rb").close()
+    except PermissionError as error:
+        problem = f"password_file: {file}: this user may not read it"
+        raise SettingsError([problem], "Call edge as root (sudo).") from error
+    except OSError:  # an empty password was read, and its file is gone
+        pass

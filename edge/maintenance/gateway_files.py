@@ -29,14 +29,22 @@ class GatewayFiles:
     def existing(self) -> Iterator[tuple[str, Path]]:
         """Yield every existing file with its name in a backup."""
         for name, path in self.files.items():
-            if path.is_file():
+            if _is_file(path):
                 yield name, path
         for name, folder in self.folders.items():
             for path in sorted(folder.glob("*.toml" if name.endswith("conf.d") else "*")):
-                if not path.is_file() or path.name.startswith(".") or path.name.endswith(REPLACED_SUFFIX):
+                if not _is_file(path) or path.name.startswith(".") or path.name.endswith(REPLACED_SUFFIX):
                     continue
                 if not name.endswith("trusted") or _is_public(path):
                     yield f"{name}/{path.name}", path
+
+
+def _is_file(path: Path) -> bool:
+    """Return whether there is a file; what this user may not look at is one, and reading it raises the error."""
+    try:
+        return path.is_file()
+    except PermissionError:
+        return True
 
 
 def _is_public(path: Path) -> bool:

@@ -103,13 +103,13 @@ def certificates_of(settings: Settings) -> Iterator[HealthFinding]:
 
 def _own(settings: Settings, now: datetime) -> HealthFinding:
     subject = "OPC UA certificate"
-    own = certificates.load(Path(settings.opcua.pki))
+    own = certificates.load_certificate(Path(settings.opcua.pki))
     if own is None:
         return warning(subject, "none yet", "Start the gateway: it generates one.")
-    faults = "; ".join(certificates.warnings(own.certificate, application_uri(settings.gateway.name), now))
-    until = f"{certificates.thumbprint(own.certificate)[:8]}… is valid until {_day(own.certificate)}"
+    faults = "; ".join(certificates.warnings(own, application_uri(settings.gateway.name), now))
+    until = f"{certificates.thumbprint(own)[:8]}… is valid until {_day(own)}"
     advice = "Renew it with `edge opcua renew`, restart the gateway, and trust the certificate in its clients."
-    if own.certificate.not_valid_after_utc < now:
+    if own.not_valid_after_utc < now:
         return failing(subject, faults, advice)
     return warning(subject, faults, advice) if faults else ok(subject, until)
 

@@ -1,5 +1,6 @@
 """Writes the settings of a site: the file that `edge init` makes of the answers of a person."""
 
+import asyncio
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -12,7 +13,8 @@ from edge.errors import SettingsError
 from edge.files import make_directory, write_atomically
 from edge.maintenance.broker_check import brokers, examine_broker
 from edge.maintenance.doctor import findings_of
-from edge.maintenance.finding import HealthFinding
+from edge.maintenance.finding import HealthFinding, ok
+from edge.maintenance.installation import starts_with_gateway
 from edge.maintenance.opcua_check import examine_server
 from edge.maintenance.store_check import examine_store
 from edge.southbound.kinds import EQUIPMENT_SETTINGS
@@ -144,7 +146,10 @@ def _prepare_client(site: Site, directory: Path) -> None:
 
 async def examine_site(settings: Settings) -> list[HealthFinding]:
     """Try the store, the brokers and the equipment that are OPC UA servers; return how each is."""
-    found = await findings_of("store", examine_store(settings.redis))
+    if await asyncio.to_thread(starts_with_gateway, settings.redis.url):
+        found = [ok("store", "starts with the gateway")]
+    else:
+        found = await findings_of("store", examine_store(settings.redis))
     for mqtt, listeners in brokers(settings):
         found += await findings_of(f"broker {urlsplit(mqtt.url).hostname}", examine_broker(mqtt, listeners))
     for name, section in settings.southbound.items():

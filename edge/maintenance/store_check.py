@@ -1,16 +1,19 @@
 """Examines the store: connection, durability, memory, latency."""
 
+import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from edge.config import RedisSettings
 from edge.errors import EdgeError
+from edge.maintenance.debian_fixes import DOCUMENTS, fixes_of
 from edge.maintenance.finding import HealthFinding, failing, ok, warning
-from edge.maintenance.installation import gateway_advice
+from edge.maintenance.installation import gateway_advice, is_this_machine
 from edge.model.equipment_health import EquipmentHealth
 from edge.store import health_reports
-from edge.store.advisories import find_advisories
+from edge.store.advisories import find_advisories, product_of
 from edge.store.client import Store
 from edge.store.opening import open_store
 from edge.store.runs import active_jobs
@@ -20,10 +23,14 @@ from edge.store.snapshot import active_gateways
 _PINGS = 20
 _SLOW_MS = 50.0
 _FULL = 0.98
+_UPDATE = "Install its security update when there is one: apt update && apt list --upgradable"
 
 
-async def examine_store(settings: RedisSettings) -> AsyncIterator[HealthFinding]:
-    """Examine the store of the settings. Raises SettingsError and Unavailable when it cannot serve a gateway."""
+async def examine_store(settings: RedisSettings, documents: Path = DOCUMENTS) -> AsyncIterator[HealthFinding]:
+    """Examine the store of the settings; `documents` has the changelogs of Debian's packages.
+
+    Raises SettingsError and Unavailable when it cannot serve a gateway.
+    """
     if settings.url == "embedded:":
         yield warning(
             "store",
@@ -35,12 +42,8 @@ async def examine_store(settings: RedisSettings) -> AsyncIterator[HealthFinding]
         info: Mapping[str, Any] = await store.execute("INFO")
         at_work = len(await active_jobs(store))
         yield ok("store", f"{_server(info)}, {at_work} {'job' if at_work == 1 else 'jobs'} at work")
-        for advisory in find_advisories(info):
-            yield warning(
-                "store version",
-                f"{_server(info)} has {advisory.id}: {advisory.summary}",
-                "Install its security update. Debian fixes older version numbers too: apt list --upgradable",
-            )
+        for finding in await asyncio.to_thread(list, _advisories(settings, info, documents)):
+            yield finding
         there = await active_gateways(store)
         yield _gateways(there)
         for gateway, report in (await health_reports.load(store, there)).items():
@@ -49,6 +52,17 @@ async def examine_store(settings: RedisSettings) -> AsyncIterator[HealthFinding]
         yield await _durability(store, info)
         yield _room(MemoryUsage(int(info["used_memory"]), int(info["maxmemory"])))
         yield await _speed(store)
+
+
+def _advisories(settings: RedisSettings, info: Mapping[str, Any], documents: Path) -> Iterator[HealthFinding]:
+    """Yield the vulnerabilities of the server that Debian has not fixed in the package of this machine."""
+    product, version = product_of(info)
+    is_here = is_this_machine(settings.url)
+    fixes = fixes_of(product, version, documents) if is_here else ""
+    for each in find_advisories(info):
+        if each.id not in fixes:
+            found = f"{_server(info)} has {each.id}: {each.summary}"
+            yield warning("store version", found, _UPDATE if is_here else "Update the server.")
 
 
 def _gateways(there: Sequence[str]) -> HealthFinding:

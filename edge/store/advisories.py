@@ -60,9 +60,14 @@ ADVISORIES = (
 
 def find_advisories(info: Mapping[str, Any]) -> list[Advisory]:
     """Return the advisories that concern the server of an INFO reply."""
+    product, version = product_of(info)
+    return [each for each in ADVISORIES if each.concerns(product, _parse(version))]
+
+
+def product_of(info: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the product of an INFO reply, `redis` or `valkey`, and its version."""
     product = "valkey" if info.get("server_name") == "valkey" else "redis"
-    version = _parse(str(info[f"{product}_version"]))
-    return [each for each in ADVISORIES if each.concerns(product, version)]
+    return product, str(info[f"{product}_version"])
 
 
 def _parse(text: str) -> Version:

@@ -6,6 +6,7 @@ names and addresses under which clients reach the server.
 
 import errno
 import ipaddress
+import os
 import re
 import socket
 from collections.abc import Iterable, Iterator
@@ -65,10 +66,19 @@ def load(directory: Path) -> OwnCertificate | None:
         raise _no_access(error, path) from error
 
 
+def load_certificate(directory: Path) -> x509.Certificate | None:
+    """Return the stored certificate, also for a user who may not read its key. Raises SettingsError."""
+    public = _public_path(directory)
+    if os.access(public, os.R_OK) and not os.access(_path(directory), os.R_OK):
+        return x509.load_der_x509_certificate(public.read_bytes())
+    own = load(directory)
+    return own.certificate if own else None
+
+
 def renew(directory: Path, application_uri: str, hosts: Iterable[str]) -> OwnCertificate:
     """Generate a new key and certificate; replace the stored ones. Raises OSError."""
     own = _make(application_uri, hosts, datetime.now(UTC))
-    make_directory(directory, 0o700)
+    make_directory(directory, 0o750)
     content = own.key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     ) + own.certificate.public_bytes(serialization.Encoding.PEM)
@@ -114,10 +124,14 @@ def _path(directory: Path) -> Path:
     return directory / "own.pem"
 
 
+def _public_path(directory: Path) -> Path:
+    return directory / "own.der"
+
+
 def _publish(directory: Path, own: OwnCertificate) -> None:
     """Write the certificate without its key to `own.der`; an administrator copies that file to the clients."""
     der = own.certificate.public_bytes(serialization.Encoding.DER)
-    path = directory / "own.der"
+    path = _public_path(directory)
     if not path.exists() or path.read_bytes() != der:
         write_atomically(path, der, 0o644)
 
@@ -202,4 +216,6 @@ def _no_access(error: OSError, path: Path) -> SettingsError | Unavailable:
     problem = f"opcua.pki: {error.filename or path}: {error.strerror}"
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         return Unavailable(problem, f"Free space on the disk of {path.parent}; the gateway retries.")
+    if error.errno == errno.EACCES:
+        return SettingsError([problem], f"The gateway has to own {path.parent}. Call other commands as root (sudo).")
     return SettingsError([problem], "Name a directory that the gateway may write to.")

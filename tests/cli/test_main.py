@@ -1,5 +1,6 @@
 """The command `edge` answers at once, loads only the called command, and reports errors to people."""
 
+import errno
 import re
 import subprocess
 import sys
@@ -76,6 +77,16 @@ def test_an_expected_error_becomes_its_message_its_advice_and_a_status(error: Ed
     assert error.message in answer.stderr
     assert error.advice in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+def test_access_that_is_denied_is_for_root() -> None:
+    @click.group(cls=CommandTable, invoke_without_command=True)
+    def failing() -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "/etc/microdcs-edge/edge.toml")
+
+    answer = CliRunner().invoke(failing, [])
+    assert answer.exit_code == 1
+    assert answer.stderr == "edge: /etc/microdcs-edge/edge.toml: Permission denied\nedge: Call it as root (sudo).\n"
 
 
 @pytest.mark.parametrize("context", EVERY_COMMAND, ids=lambda context: context.command_path)

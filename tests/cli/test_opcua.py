@@ -1,6 +1,8 @@
 """`edge opcua` shows and changes who is trusted and who may log in."""
 
+import errno
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -129,6 +131,31 @@ def test_a_place_that_cannot_be_written_is_reported(file: Path, tmp_path: Path, 
     answer = opcua(file, "trust", thumbprint(stranger))
     assert answer.exit_code == 1
     assert "trusted" in answer.output
+
+
+def test_member_of_the_group_lists_without_reading_the_key(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opcua(file, "renew")
+    before, access = listed(file), os.access
+    key = tmp_path / "pki" / "own.pem"
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != key and access(path, mode))
+    key.write_text("not for you")
+    assert listed(file) == before
+
+
+@pytest.mark.parametrize("arguments", [("list",), ("trust", "3F86A0")], ids=" ".join)
+def test_directory_that_this_user_may_not_list_does_not_look_empty(
+    file: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    def deny(path: Path) -> list[str]:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "iterdir", deny)
+    answer = opcua(file, *arguments)
+    assert answer.exit_code == 1
+    assert "Permission denied" in answer.output
+    assert "as root (sudo)" in answer.output
 
 
 def test_a_password_is_asked_for_twice_and_not_shown(file: Path, tmp_path: Path) -> None:

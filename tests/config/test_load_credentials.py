@@ -1,8 +1,10 @@
 """Passwords are found by the service and by root who looks after it, from the same settings."""
 
 import errno
+import io
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,15 +70,14 @@ def test_service_takes_the_credential_for_the_file_it_is_made_of(main: Path, tmp
 
 def refuse_reading(monkeypatch: pytest.MonkeyPatch, denied: Path) -> None:
     """Make one file unreadable, also for root."""
-    real, access = Path.read_text, os.access
+    real = io.open
 
-    def read_text(path: Path, encoding: str) -> str:
-        if path == denied:
-            raise PermissionError(errno.EACCES, "Permission denied", str(path))
-        return real(path, encoding=encoding)
+    def refuse(file: Any, *arguments: Any, **options: Any) -> Any:
+        if file == denied:
+            raise PermissionError(errno.EACCES, "Permission denied", str(file))
+        return real(file, *arguments, **options)
 
-    monkeypatch.setattr(Path, "read_text", read_text)
-    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != denied and access(path, mode))
+    monkeypatch.setattr(io, "open", refuse)
 
 
 def test_password_of_root_is_missed_only_where_it_is_needed(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,13 @@ import pytest
 
 from edge.errors import Unavailable
 from edge.maintenance.finding import HealthFinding, ok
-from edge.maintenance.installation import advise, find_program, gateway_advice, install_advice
+from edge.maintenance.installation import (
+    advise,
+    find_program,
+    gateway_advice,
+    install_advice,
+    starts_with_gateway,
+)
 
 STORES = ("redis-check-rdb", "valkey-server")
 
@@ -37,6 +43,15 @@ def test_the_gateway_is_started_where_its_unit_is_and_installed_elsewhere(tmp_pa
     assert "apt install microdcs-edge" in gateway_advice([tmp_path])
     (tmp_path / "microdcs-edge.service").touch()
     assert gateway_advice([tmp_path]) == "Start the gateway: systemctl start microdcs-edge"
+
+
+def test_store_of_the_package_starts_with_the_gateway_once_it_is_installed(tmp_path: Path) -> None:
+    url, redis = "unix:///run/redis-microdcs/redis.sock", {"redis-check-rdb": "/usr/bin/redis-check-rdb"}
+    assert not starts_with_gateway(url, [tmp_path], redis.get)
+    (tmp_path / "redis-server@microdcs.service").touch()
+    assert starts_with_gateway(url, [tmp_path], redis.get)
+    assert not starts_with_gateway(url, [tmp_path], lambda _: None)
+    assert not starts_with_gateway("redis://localhost", [tmp_path], redis.get)
 
 
 async def _findings(failure: Unavailable) -> AsyncIterator[HealthFinding]:

@@ -115,7 +115,7 @@ async def test_a_server_with_a_known_vulnerability_is_a_warning(tmp_path: Path) 
         settings = RedisSettings(url=server.url)
         async with open_store(settings, "edge") as store:
             expected = find_advisories(await store.execute("INFO"))
-        found = (await examined(settings)).get("store version")
+        found = {each.subject: each async for each in examine_store(settings, tmp_path)}.get("store version")
     assert (found is not None) == bool(expected)
     if found is not None:
         assert found.level is Level.WARNING
