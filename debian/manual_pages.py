@@ -59,7 +59,7 @@ FILES = {
     "/etc/microdcs-edge/opcua-users": "Users of the OPC UA server; `edge opcua password` writes them.",
     "/etc/microdcs-edge/opcua-trusted/": "Certificates of OPC UA clients we trust; `edge opcua trust` adds one.",
     "/var/lib/microdcs-edge/pki/": "Our own certificate and its key, made at the first start.",
-    "/etc/redis/redis-microdcs.conf": "The gateway's own Redis instance, redis-server@microdcs.service.",
+    "/etc/microdcs-edge/store.conf": "The gateway's own Redis instance, redis-server@microdcs.service.",
     "/var/lib/redis-microdcs/": "Its data: every decision.",
 }
 

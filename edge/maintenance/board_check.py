@@ -13,7 +13,7 @@ _GOOD_MB = 900
 STORE = "/var/lib/redis-microdcs"
 """Data directory of the Redis instance of the package."""
 
-_REDIS = "/etc/redis/redis-microdcs.conf"
+_REDIS = "/etc/microdcs-edge/store.conf"
 _APPLY = "edge hw apply"
 
 

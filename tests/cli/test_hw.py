@@ -32,7 +32,7 @@ def test_a_check_reports_every_point_and_ends_with_the_worst(tmp_path: Path) -> 
     suspicious = hw(tmp_path, "check")
     assert suspicious.exit_code == 1
     assert "there is no /dev/serial0" in suspicious.output
-    computer(tmp_path, {"/etc/redis/redis-microdcs.conf": "appendonly no\n"})
+    computer(tmp_path, {"/etc/microdcs-edge/store.conf": "appendonly no\n"})
     failing = hw(tmp_path, "check", "--board", "sim", "--json")
     assert failing.exit_code == 2
     assert json.loads(failing.output)["level"] == "failing"

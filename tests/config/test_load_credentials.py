@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from edge.config import load_settings, password_of
+from edge.config import load_settings
 from edge.errors import SettingsError
 from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
@@ -80,13 +80,11 @@ def refuse_reading(monkeypatch: pytest.MonkeyPatch, denied: Path) -> None:
     monkeypatch.setattr(io, "open", refuse)
 
 
-def test_password_of_root_is_missed_only_where_it_is_needed(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_load_without_the_passwords_of_root(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     password = main.parent / "passwords" / "mqtt"
     refuse_reading(monkeypatch, password)
-    settings = load_settings(main, {}, EQUIPMENT_SETTINGS)
-    assert password_of(settings.redis) == ""
-    with pytest.raises(SettingsError, match=f"password_file: {password}: this user may not read it"):
-        password_of(settings.mqtt)
+    mqtt = load_settings(main, {}, EQUIPMENT_SETTINGS).mqtt
+    assert (mqtt.password, mqtt.password_file) == ("", str(password))
 
 
 def test_password_elsewhere_that_this_user_may_not_read_is_a_problem(

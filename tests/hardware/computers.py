@@ -17,7 +17,7 @@ HEALTHY = {
     "/dev/watchdog0": "",
     "/dev/serial0": "",
     "/dev/gpiochip0": "pinctrl-bcm2711",
-    "/etc/redis/redis-microdcs.conf": "appendonly yes\nappendfsync everysec\n",
+    "/etc/microdcs-edge/store.conf": "appendonly yes\nappendfsync everysec\n",
     "/boot/firmware/config.txt": "dtparam=audio=on\n\n[cm4]\notg_mode=1\n",
 }
 """A Raspberry Pi 4 on which nothing is wrong. A GPIO chip's file holds the label that the kernel would tell."""

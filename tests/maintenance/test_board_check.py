@@ -12,7 +12,7 @@ from tests.hardware.computers import HEALTHY, computer
 
 BOARDS = read_boards(profile_directory() / "boards")
 MOUNTS = "/proc/mounts"
-REDIS = "/etc/redis/redis-microdcs.conf"
+REDIS = "/etc/microdcs-edge/store.conf"
 
 
 def point(computer: Computer, board: str, subject: str) -> HealthFinding:

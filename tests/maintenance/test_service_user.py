@@ -32,7 +32,7 @@ def test_unreadable_settings_and_certificates_are_named_with_the_remedy(tmp_path
     ]
 
 
-def test_password_that_the_service_cannot_read_belongs_into_the_folder_of_passwords(tmp_path: Path) -> None:
+def test_password_that_the_service_cannot_read_belongs_in_passwords(tmp_path: Path) -> None:
     elsewhere, hidden, passed = (tmp_path / name for name in ("broker", "passwords/.store", "passwords/mqtt"))
     for file in (tmp_path / "edge.toml", elsewhere, hidden, passed):
         file.parent.mkdir(exist_ok=True)

@@ -35,7 +35,7 @@ def test_its_key_is_for_us_alone_and_the_certificate_lies_beside_it(tmp_path: Pa
     directory = tmp_path / "new" / "pki"
     own = certificates.load_or_make(directory, URI, HOSTS)
     assert (directory / "own.pem").stat().st_mode & 0o777 == 0o600
-    # Members of the group look at our certificate and the rejected ones; nobody else does.
+    # Members of the group read our certificate and the rejected ones, no other user does.
     assert directory.stat().st_mode & 0o777 == 0o750
     assert x509.load_der_x509_certificate((directory / "own.der").read_bytes()) == own.certificate
     assert b"PRIVATE" not in (directory / "own.der").read_bytes()

@@ -1,0 +1,30 @@
+"""A password that this user may not read is missed only where it is needed."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge.config import MqttSettings, password_of
+from edge.errors import SettingsError
+
+
+def test_password_is_that_of_the_settings(tmp_path: Path) -> None:
+    assert password_of(MqttSettings()) == ""
+    assert password_of(MqttSettings(password="sesame", password_file=str(tmp_path / "gone"))) == "sesame"
+
+
+def test_empty_password_whose_file_is_gone_is_empty(tmp_path: Path) -> None:
+    assert password_of(MqttSettings(password_file=str(tmp_path / "gone"))) == ""
+
+
+def test_password_that_this_user_may_not_read_is_for_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_arguments: Any, **_options: Any) -> Any:
+        raise PermissionError
+
+    file = tmp_path / "mqtt"
+    monkeypatch.setattr(io, "open", refuse)
+    with pytest.raises(SettingsError, match=f"password_file: {file}: this user may not read it") as raised:
+        password_of(MqttSettings(password_file=str(file)))
+    assert raised.value.advice == "Call edge as root (sudo)."
