@@ -1,1 +1,1 @@
-"""Open sessions with the world outside: each over one protocol, without knowledge of what is said over them."""
+"""Sessions with other systems: each over one protocol, without knowledge of the content."""

@@ -10,8 +10,8 @@ from typing import Any
 async def background_task(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[None]:
     """Run `work` in a task of that name; cancel it at the end of the block.
 
-    What the block raises comes out as it is. When `work` fails, the block is cancelled and the failure comes
-    out in an exception group.
+    An exception of the block is raised unchanged. When `work` fails, the block is cancelled and the failure is raised
+    in an exception group.
     """
     failure: Exception | None = None
     async with asyncio.TaskGroup() as tasks:

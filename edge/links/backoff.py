@@ -1,11 +1,11 @@
-"""How long to wait before the next attempt."""
+"""Computes the delays between attempts."""
 
 import asyncio
 import random
 
 
 def delay(attempt: int, shortest: float, longest: float) -> float:
-    """Return the delay before an attempt, in seconds: doubling, and jittered lest all clients march in step."""
+    """Return the delay before an attempt, in seconds: it doubles, with jitter against simultaneous clients."""
     longest_now = min(longest, shortest * 2.0 ** min(attempt, 16))
     return longest_now * random.uniform(0.5, 1.0)  # noqa: S311 - chance, not a secret
 
@@ -13,8 +13,7 @@ def delay(attempt: int, shortest: float, longest: float) -> float:
 class Backoff:
     """The pauses between attempts to connect, the first of which begins now.
 
-    Times are in seconds. A connection that lasted longer than `stable` was a good one: the next attempt comes as soon
-    as after the first failure.
+    Times are in seconds. After a connection that lasted longer than `stable` the delays begin again with the shortest.
     """
 
     def __init__(self, shortest: float, longest: float, stable: float) -> None:

@@ -32,9 +32,9 @@ class Message:
     user_properties: Mapping[str, str] = field(default_factory=dict)
     response_topic: str | None = None
     correlation_data: bytes | None = None
-    # The broker counts the expiry down, so the same message comes back with another one.
+    # The broker counts the expiry down: the repetition of a message has another expiry.
     expiry: int | None = field(default=None, compare=False)
-    # When it reached us, in milliseconds since the epoch: that is when its expiry was counted to.
+    # The instant of arrival, in milliseconds since the epoch: the broker counted the expiry down to it.
     received_at: int | None = field(default=None, compare=False)
     retain: bool = False
 
@@ -71,8 +71,8 @@ def to_message(
 def to_event(message: Message) -> CloudEvent:
     """Read the event of a message, in binary or in structured mode.
 
-    Where the event itself does not say it, `correlationid` comes from MQTT's Correlation Data and
-    `expiryinterval` from its Message Expiry Interval. Raises Refused(`unreadable`) for what is no CloudEvent.
+    When the event lacks them, `correlationid` is taken from MQTT's Correlation Data and `expiryinterval` from its
+    Message Expiry Interval. Raises Refused(`unreadable`) when the message is not a CloudEvent.
     """
     content_type = message.content_type or ""
     if content_type.partition(";")[0].strip().lower() == STRUCTURED_JSON:

@@ -35,9 +35,10 @@ def form_of(event: Mapping[Any, Any]) -> DataForm:
 
 
 def from_map(event: Mapping[Any, Any]) -> CloudEvent:
-    """Read an event. Attributes may be numbers; what is nil, or no attribute, is passed over.
+    """Read an event.
 
-    Raises Refused(`unreadable`) for what is no CloudEvent.
+    Attributes may be numbers; nil values and unknown types are ignored. Raises Refused(`unreadable`) when the map is
+    not a CloudEvent.
     """
     attributes = {
         name: text
@@ -50,7 +51,7 @@ def from_map(event: Mapping[Any, Any]) -> CloudEvent:
         case DataForm.BASE64:
             return from_attributes(attributes, "", _payload(event["data"]))
         case DataForm.STRUCTURE:
-            # On this way round data is held to the same bounds as data in bytes.
+            # Encoding the data applies the same limits as to data in bytes.
             data = decode_data(MSGPACK, msgspec.msgpack.encode(event.get("data")))
             return msgspec.structs.replace(from_attributes(attributes, "", b""), data=data)
         case form:
@@ -58,7 +59,7 @@ def from_map(event: Mapping[Any, Any]) -> CloudEvent:
 
 
 def to_map(event: CloudEvent, form: DataForm = DataForm.STRUCTURE) -> dict[str, Any]:
-    """Return the map of an event, without what it does not say."""
+    """Return the map of an event, without absent attributes."""
     parts: dict[str, Any] = binary_attributes(event) | {"datacontenttype": event.datacontenttype}
     if event.expiryinterval is not None:
         parts["expiryinterval"] = event.expiryinterval

@@ -19,7 +19,7 @@ _CONSUMER = "microdcs-edge"
 # A line that flutters while the store is unavailable must not fill the memory.
 _PRESSES_WAITING = 100
 FAKE = "fake"
-"""The label of a chip that is not there: its lamps are logged, its buttons are never pressed."""
+"""The label of a simulated chip: its lamps are logged, its buttons are never pressed."""
 
 _log = structlog.get_logger(__name__)
 
@@ -35,7 +35,7 @@ class Lines(Protocol):
 
 
 class GpioLines:
-    """Lines that the kernel has given to us."""
+    """Lines that were requested from the kernel."""
 
     def __init__(self, lamps: "LineRequest | None", outputs: Mapping[str, int], names: Mapping[int, str]) -> None:
         self._lamps = lamps
@@ -65,11 +65,11 @@ class GpioLines:
         return pressed
 
     def take_edges(self, buttons: "LineRequest") -> None:
-        """Take what the kernel has noted of the buttons; it is called when there is something."""
+        """Read the edges that the kernel recorded; the event loop calls it when there are any."""
         try:
             edges = buttons.read_edge_events()
         except OSError as error:
-            # The kernel would call us again at once, for ever.
+            # Otherwise the event loop would call this again at once, without end.
             asyncio.get_running_loop().remove_reader(buttons.fd)
             self._pressed.put_nowait(Unavailable(f"GPIO lines cannot be read: {error.strerror}"))
             return
@@ -85,12 +85,12 @@ class FakeLines:
         self.lit = dict.fromkeys(lamps, False)
 
     async def switch(self, lamps: Mapping[str, bool]) -> None:
-        """Log what the lamps would show."""
+        """Log the state of the lamps."""
         self.lit |= lamps
         _log.info("fake lamps", **self.lit)
 
     async def pressed(self) -> str:
-        """Wait for ever."""
+        """Wait without end."""
         never: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         return await never
 
@@ -99,10 +99,10 @@ class FakeLines:
 def open_lines(
     chip: str, lamps: Mapping[str, int], buttons: Mapping[str, int], devices: Path = Path("/dev")
 ) -> Iterator[Lines]:
-    """Take lines of the chip of that label, by their offsets; lamps are off then. Each button connects to ground.
+    """Request lines of the chip with that label, by their offsets; lamps are off then.
 
-    The chip FAKE needs nothing. Raises SettingsError when there is no libgpiod, Unavailable when there is no such chip
-    or a line is taken.
+    Each button connects to ground. The chip FAKE needs no hardware. Raises SettingsError without libgpiod, Unavailable
+    when there is no such chip or a line is in use.
     """
     if chip == FAKE:
         yield FakeLines(lamps)

@@ -1,4 +1,4 @@
-"""Logs repeated faults once in a while, with their number, so that a flood of faults does not fill the disk."""
+"""Logs repeated faults at intervals, with their number, so that a flood of faults does not fill the disk."""
 
 import time
 from collections import OrderedDict
@@ -12,8 +12,8 @@ _MOST_KEYS = 200
 class LogThrottle:
     """Logs the first fault of each key at once, then at most one line per key and interval.
 
-    Times are in seconds. Of more than 200 keys the oldest are forgotten; all of them share one further limit, so that
-    keys that a stranger can choose fill no disk either.
+    Times are in seconds. Of more than 200 keys the oldest are forgotten; all of them share one further limit, because a
+    remote peer may choose the keys.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class LogThrottle:
         self._suppressed = 0
 
     def warning(self, event: str, key: str, **fields: object) -> None:
-        """Log a fault as a warning; `repeated` is how many of its key were not logged since the last line."""
+        """Log a fault as a warning; `repeated` is the number of faults of this key since the last line."""
         now = self._clock()
         at, repeated = self._seen.pop(key, (None, 0))
         if (at is not None and now - at < self._interval) or not self._is_line_left(now):

@@ -46,7 +46,7 @@ _log = structlog.get_logger(__name__)
 
 
 class SubscriptionRefused(Unavailable):
-    """The broker does not grant a subscription now; the session retries it."""
+    """The broker refuses a subscription now; the session retries it."""
 
 
 @asynccontextmanager

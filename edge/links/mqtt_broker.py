@@ -1,4 +1,4 @@
-"""The MQTT broker of the settings: its address, our name and rights there, certificates and keys."""
+"""The MQTT broker of the settings: its address, our user, certificates and keys."""
 
 import ssl
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ RECEIVE_MAXIMUM = 20
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """Where the broker is and who we are to it; it keeps our session for `session_expiry` seconds.
+    """Address of the broker and our identity; the broker keeps our session for `session_expiry` seconds.
 
-    It drops what is larger than `largest_packet` bytes before that reaches us, sends at most `receive_maximum` messages
-    of QoS 1 without our acknowledgement, and publishes `will` as soon as it loses us without our word.
+    It drops packets larger than `largest_packet` bytes, sends at most `receive_maximum` messages of QoS 1 without our
+    acknowledgement, and publishes `will` when the connection ends without DISCONNECT.
     """
 
     host: str
@@ -41,11 +41,11 @@ class Broker:
 
 
 def broker_of(settings: MqttSettings, client_id: str, session_expiry: int) -> Broker:
-    """Read the broker's address, certificates and keys. Raises SettingsError naming what cannot be read."""
+    """Read the broker's address, certificates and keys. Raises SettingsError with the name of an unreadable file."""
     parts = urlsplit(settings.url)
     try:
         default_port = PORTS[parts.scheme]
-        # A host name that no resolver could take fails here.
+        # An invalid host name fails here.
         host = (parts.hostname or ".").encode("idna").decode()
         port = parts.port or default_port
     except (KeyError, ValueError):

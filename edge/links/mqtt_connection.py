@@ -41,15 +41,15 @@ _log = structlog.get_logger(__name__)
 
 
 class PublishRefused(Unavailable):
-    """The broker does not take this message, however often it is sent, unless somebody changes its access rules."""
+    """The broker refuses this message at every attempt, until its access rules change."""
 
 
 class ReadRefused(Unavailable):
-    """The broker keeps from us what is on a topic, unless somebody changes its access rules."""
+    """The broker does not allow reading a topic, until its access rules change."""
 
 
 class Connection:
-    """A live connection; once it is lost every call raises Unavailable, and its packet ids mean nothing."""
+    """A live connection; after its loss every call raises Unavailable, and its packet ids are invalid."""
 
     def __init__(self, broker: Broker) -> None:
         self._address = broker.address
@@ -93,9 +93,9 @@ class Connection:
     async def publish(self, message: Message, qos: int) -> bool:
         """Publish; of QoS 1 return after the PUBACK whether the broker knows a subscriber, of QoS 0 True.
 
-        Text in the properties loses its control characters. Raises Unavailable when no PUBACK comes or the broker
-        cannot take it now, PublishRefused when it never will, Refused(`topic`) for a topic that MQTT does not allow,
-        Refused(`too_large`) for a packet larger than the broker takes: it would end the connection, again and again.
+        Text in the properties loses its control characters. Raises Unavailable without PUBACK or when the broker
+        refuses it now, PublishRefused when the broker always refuses it, Refused(`topic`) for a topic that MQTT does
+        not allow, Refused(`too_large`) for a packet above the broker's limit, which would end each connection.
         """
         if qos == 0:
             self._send(encode_publish(message, 0), message.topic)
@@ -135,19 +135,19 @@ class Connection:
         return await self._subscribe(topic_filter, SubscribeOptions(1, retainHandling=_RETAINED_WHEN_NEW))
 
     async def follow(self, topic_filter: str) -> str | None:
-        """Subscribe as `subscribe` does; what the broker retains comes each time."""
+        """Subscribe as `subscribe` does; retained messages come each time."""
         return await self._subscribe(topic_filter, SubscribeOptions(1, retainHandling=_RETAINED_ALWAYS))
 
     async def ask(self, topic: str) -> None:
-        """Subscribe to read what the broker retains, even where an earlier subscription was left behind.
+        """Subscribe to read retained messages, also when an earlier subscription still exists.
 
-        It comes at QoS 0, so that unacknowledged messages do not hold it up. Raises ReadRefused.
+        They come at QoS 0, so that unacknowledged messages do not delay them. Raises ReadRefused.
         """
         if refusal := await self._subscribe(topic, SubscribeOptions(0, retainHandling=_RETAINED_ALWAYS)):
             raise self.read_refused(topic, refusal)
 
     def read_refused(self, topic: str, reason: str) -> ReadRefused:
-        """Return the error of a topic that the broker does not let us read."""
+        """Return the error of a topic that the broker does not allow to read."""
         text = f"the MQTT broker at {self._address} does not let us read {topic!r}: {reason}"
         return ReadRefused(text, "Check the broker's access rules for this client.")
 
@@ -176,7 +176,7 @@ class Connection:
         return reasons
 
     async def messages(self) -> AsyncIterator[ReceivedMessage]:
-        """Yield what arrives until the connection is lost; then raise Unavailable with the reason."""
+        """Yield received messages until the connection is lost; then raise Unavailable with the reason."""
         while True:
             while self._received.waiting:
                 yield self._received.take()
@@ -185,9 +185,9 @@ class Connection:
             await self._received.wait()
 
     def acknowledge(self, packet_id: int) -> bool:
-        """Send the PUBACK of a packet that came on this connection; return False when it cannot leave any more.
+        """Send the PUBACK of a packet of this connection; return False when the connection is closed.
 
-        All acknowledgements of one turn of the loop leave in one write.
+        All acknowledgements of one turn of the loop are sent in one write.
         """
         if self._lost is not None:
             return False
@@ -195,14 +195,14 @@ class Connection:
         return True
 
     async def close(self) -> None:
-        """Send DISCONNECT and close, without waiting; whoever waits for a confirmation gets Unavailable."""
+        """Send DISCONNECT and close, without waiting; pending calls raise Unavailable."""
         if self._keepalive is not None:
             self._keepalive.cancel()
         if self._lost is None:
             self._paho.disconnect()
         self.stream.close()
         self._on_lost("we have closed the connection")
-        # One turn of the loop: DISCONNECT leaves before the socket is closed.
+        # One turn of the loop: DISCONNECT is sent before the socket is closed.
         await asyncio.sleep(0)
 
     def _next_packet_id(self) -> int:
@@ -237,7 +237,7 @@ class Connection:
             if error.packet_id is None:
                 self._on_lost(f"it sent a malformed message: {error.message}")
             elif error.packet_id:
-                # A reason code that is a failure: the broker does not send the message again.
+                # A PUBACK with a failure code: the broker does not send the message again.
                 self.stream.write(b"\x40\x03" + error.packet_id.to_bytes(2, "big") + _PAYLOAD_INVALID)
 
     def _on_puback(self, _flags: int, body: bytes) -> None:

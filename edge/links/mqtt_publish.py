@@ -42,7 +42,7 @@ class MalformedPublish(EdgeError):
 
 @dataclass(frozen=True, slots=True)
 class PublishHead:
-    """The first part of a PUBLISH packet: enough to route the message, or to drop it unread."""
+    """The first part of a PUBLISH packet: enough to route the message, or to drop it without decoding."""
 
     topic: str
     packet_id: int
@@ -113,7 +113,7 @@ def decode_head(flags: int, body: bytes) -> PublishHead:
     """
     qos = flags >> _QOS_SHIFT & _QOS_MASK
     if qos > 1:
-        # We subscribe at QoS 1 at the most.
+        # Our subscriptions have QoS 1 at most.
         raise MalformedPublish(f"a message of QoS {qos}", None)
     end = 2 + int.from_bytes(body[:2], "big")
     packet_id = 0
@@ -161,7 +161,7 @@ def decode_publish(head: PublishHead, body: bytes) -> Message:
                 number, at = _decode_length(body, at)
                 _checked(number > 0, "subscription identifier")
             case _:
-                # A topic alias as well: we allow the broker none.
+                # A topic alias as well: CONNECT allows the broker none.
                 raise MalformedPublish(f"property {kind:#04x} is not allowed here", None)
     if at != end:
         raise MalformedPublish("a property that is longer than all properties", None)

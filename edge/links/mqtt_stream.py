@@ -18,7 +18,7 @@ OnPacket = Callable[[int, bytes], None]
 
 
 class MqttStream(asyncio.Protocol):
-    """Cuts what is received into packets, each handed to one of three callbacks in the order of arrival.
+    """Splits the received bytes into packets; each goes to one of three callbacks in the order of arrival.
 
     `on_control` gets whole packets, for paho. `on_lost` is called once, with the reason.
     """
@@ -45,7 +45,7 @@ class MqttStream(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Cut off every packet that is complete."""
+        """Split off every complete packet."""
         buffer = self._buffer
         buffer += data
         start = 0
@@ -81,7 +81,7 @@ class MqttStream(asyncio.Protocol):
         await self._writable.wait()
 
     def write(self, packet: bytes) -> None:
-        """Send a packet; all packets of one turn of the loop leave in one write."""
+        """Send a packet; all packets of one turn of the loop are sent in one write."""
         if not self._outgoing:
             asyncio.get_running_loop().call_soon(self._flush)
         self._outgoing.append(packet)
@@ -92,7 +92,7 @@ class MqttStream(asyncio.Protocol):
         self._outgoing.clear()
 
     def close(self) -> None:
-        """Close after what was written has left; abort a second later if it has not."""
+        """Close after everything was sent; abort after a second otherwise."""
         self._flush()
         if self._transport is not None:
             self._transport.close()
@@ -119,7 +119,7 @@ def _find_length(buffer: bytearray, start: int) -> tuple[int, int] | None:
 
 
 class PahoSocket:
-    """What paho takes for its socket: it reads the packets that were fed to it and writes to the stream."""
+    """The socket for paho: it reads the packets that were fed to it and writes to the stream."""
 
     def __init__(self, write: Callable[[bytes], None]) -> None:
         self._write = write
@@ -151,7 +151,7 @@ class PahoSocket:
         return -1
 
     def close(self) -> None:
-        """Drop what paho has not read."""
+        """Drop the bytes that paho has not read."""
         self._fed.clear()
 
 

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 @lru_cache(maxsize=4096)
 def matches(topic_filter: str, topic: str) -> bool:
-    """Return whether a subscription to `topic_filter`, shared or not, receives what is published to `topic`."""
+    """Return whether a subscription to `topic_filter`, shared or not, receives the messages of `topic`."""
     if topic_filter.startswith("$share/"):
         topic_filter = topic_filter.split("/", 2)[2]
     wanted, levels = topic_filter.split("/"), topic.split("/")

@@ -29,7 +29,7 @@ _SESSION_SECONDS = 60
 # Many servers handle the requests of a connection one by one: a slow method must not look like a lost connection.
 # A closed connection is detected at once; this interval detects a silent network.
 _KEEP_ALIVE_SECONDS = 10.0
-# Time limit for the end of a session: a server that is gone, or busy with a method, does not answer.
+# Time limit for the end of a session: an ended or busy server does not answer.
 _GOODBYE_SECONDS = 1.0
 # Time limit of a search through a server.
 _SEARCH_SECONDS = 300.0

@@ -28,8 +28,8 @@ _RENEW = "Compare the clocks of both; else have it make a new one, with RSA of 2
 async def secure(client: Client, settings: OpcuaEquipmentSettings) -> None:
     """Set the user and the encryption of a client that is not connected yet; accept only a trusted server.
 
-    Raises Unavailable when the server offers no accepted policy or is not trusted, SettingsError when a file of ours
-    cannot be used.
+    Raises Unavailable when the server offers no accepted policy or is not trusted, SettingsError when our certificate
+    or key cannot be used.
     """
     if settings.username:
         client.set_user(settings.username)

@@ -14,7 +14,7 @@ class RateLimit:
         self._spent: deque[float] = deque(maxlen=most)
 
     def try_acquire(self) -> bool:
-        """Return whether it may be done once more just now; if so, that counts."""
+        """Return whether an action is admitted now; if so, count it."""
         now = self._clock()
         if len(self._spent) == self._spent.maxlen and now - self._spent[0] < self._seconds:
             return False

@@ -77,7 +77,7 @@ class Client:
 
     @property
     def connected(self) -> bool:
-        """Whether the gateway is there now."""
+        """Whether the client is connected."""
         return self._connected.done()
 
     async def publish(self, event: CloudEvent, transportmetadata: Mapping[str, str] | None = None) -> CloudEvent:
@@ -92,8 +92,8 @@ class Client:
     async def call(self, method: str, *params: object, within: float = ANSWER_SECONDS) -> Any:
         """Call a method and return its result; waits while disconnected.
 
-        Raises Refused with the gateway's reason, Unavailable when it cannot do it now or no answer comes `within`
-        so many seconds.
+        Raises Refused with the gateway's reason, Unavailable when the gateway cannot execute it now or does not answer
+        `within` so many seconds.
         """
         id = next(self._ids) & _LARGEST_ID
         frame = encode(Request(id, method, params))

@@ -14,9 +14,9 @@ import msgspec
 from edge.errors import Refused
 
 MESSAGE_BYTES = 1 << 20
-"""A larger message would threaten the memory of a gateway: what is read takes up to seventy times its bytes."""
+"""Larger messages would endanger the memory of a gateway: a decoded message takes up to seventy times its bytes."""
 MAX_NESTING = 40
-"""A message, its parameters, an event and its data are levels too: the data itself may have what MQTT allows it."""
+"""Message, parameters, event and data are levels too: the data may have as many levels as over MQTT."""
 
 _LARGEST_ID = 0xFFFF_FFFF
 _LONGEST_METHOD = 100
@@ -25,7 +25,7 @@ _LONGEST_METHOD = 100
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`[0, id, method, params]`: wants a response of the same id, which its sender chose."""
+    """`[0, id, method, params]`: requests a response with the same id, which the sender chose."""
 
     id: int
     method: str
@@ -43,7 +43,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """`[2, method, params]`: wants no response."""
+    """`[2, method, params]`: requests no response."""
 
     method: str
     params: Sequence[Any]
@@ -51,7 +51,7 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class InvalidRequest:
-    """A request of which no more than its id is sound."""
+    """A request of which only the id is valid."""
 
     id: int
     fault: str
@@ -68,16 +68,16 @@ def encode(message: Request | Response | Notification) -> bytes:
             parts = (2, method, params)
         case _:
             assert_never(message)
-    # JSON knows whole numbers of more than 64 bits and MessagePack does not: the nearest double is sent instead.
+    # JSON has whole numbers of more than 64 bits, MessagePack has not: the nearest double is sent instead.
     packed: bytes = msgpack.packb(msgspec.to_builtins(parts, builtin_types=(bytes,)), default=float)
     return packed
 
 
 class Frames:
-    """Splits a stream of bytes into messages; holds at most one message and what was fed last.
+    """Splits a stream of bytes into messages; holds at most one message and the bytes fed last.
 
-    It scans headers only and builds nothing: a header that promises a million entries costs nothing until they have
-    come, and each byte is looked at once. An Unpacker of msgpack would have to be used again after it ran out of data.
+    It scans headers only and builds no objects: a header that announces a million entries costs nothing until they
+    arrive, and each byte is scanned once. An Unpacker of msgpack would have to be used again after it ran out of data.
     """
 
     def __init__(self, most_bytes: int = MESSAGE_BYTES) -> None:
@@ -88,11 +88,11 @@ class Frames:
         """Objects that begin at or after `_at` until the message is complete."""
 
     def feed(self, data: bytes) -> None:
-        """Take what was received."""
+        """Add received bytes."""
         self._buffer += data
 
     def __iter__(self) -> Iterator[Request | Response | Notification | InvalidRequest]:
-        """Yield the messages that are complete. Raises Refused(`malformed`): what follows cannot be read."""
+        """Yield the complete messages. Raises Refused(`malformed`): the bytes after it cannot be read."""
         return map(read, self.split_frames())
 
     def split_frames(self) -> Iterator[bytes]:
@@ -104,7 +104,7 @@ class Frames:
             yield frame
 
     def _find_end(self) -> bool:
-        """Move on to the end of the message; return whether all of it is there."""
+        """Scan to the end of the message; return whether the message is complete."""
         buffer, at, objects = self._buffer, self._at, self._objects
         end = len(buffer)
         while objects and at < end:

@@ -16,7 +16,7 @@ from edge.links.rpc_frame import MESSAGE_BYTES, Frames, InvalidRequest, Notifica
 from edge.links.rpc_socket import READ_BYTES, listen
 
 Method = Callable[[Sequence[Any]], Awaitable[object]]
-"""Takes the parameters of a call and returns its result; raises Refused, or Unavailable when a retry can help."""
+"""Takes the parameters of a call and returns its result; raises Refused, or Unavailable when a retry may succeed."""
 
 _GOODBYE_SECONDS = 1.0
 
@@ -25,18 +25,18 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RpcLimits:
-    """What one client may take of us; beyond it, it has to wait or to go. Times are in seconds."""
+    """The limits of one client; beyond them it waits or is disconnected. Times are in seconds."""
 
     message_bytes: int = MESSAGE_BYTES
     calls: int = 16
-    """Calls of a client at a time: the next is not read before one is answered."""
+    """The most calls of a client in progress: the next is read after one is answered."""
     in_hand_bytes: int = MESSAGE_BYTES
-    """Calls of all clients together, as they came, that are read and acted on at a time."""
+    """The most bytes of calls in progress, of all clients together."""
     clients: int = 32
     unsent_bytes: int = 4 * 1024 * 1024
-    """Bytes that may wait for a client to read them before a notification."""
+    """The most unread bytes of a client before a notification."""
     unread: float = 30.0
-    """How long an answer may wait for the client to read."""
+    """The longest time for which an answer may remain unread."""
     silent: float = 300.0
 
 
@@ -44,7 +44,7 @@ class RpcLimits:
 async def open_server(
     settings: RpcSettings, methods: Mapping[str, Method], limits: RpcLimits | None = None
 ) -> AsyncIterator["RpcServer"]:
-    """Take calls at `settings.listen` until the end of the block; calls still in hand then are cancelled.
+    """Serve calls at `settings.listen` until the end of the block; calls in progress are cancelled then.
 
     Raises as `listen` does.
     """
@@ -67,7 +67,7 @@ class RpcServer:
 
     @property
     def clients(self) -> int:
-        """How many clients are connected."""
+        """The number of connected clients."""
         return len(self._clients)
 
     def notify(self, method: str, *params: object) -> None:
@@ -78,7 +78,7 @@ class RpcServer:
                 client.notify(frame)
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Take a client that has connected; one too many is sent away."""
+        """Accept a client; disconnect it when there are too many."""
         client = _Client(_name(writer, next(self._numbers)), reader, writer, self._methods, self._limits, self._room)
         if len(self._clients) >= self._limits.clients:
             _log.warning("rpc client sent away: there are too many", client=client.name)
@@ -89,7 +89,7 @@ class RpcServer:
         self._accepted.put_nowait(client)
 
     async def run(self) -> None:
-        """Serve who is accepted until cancelled."""
+        """Serve accepted clients until cancelled."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 while True:
@@ -127,7 +127,7 @@ class _Client:
         self._room = room
 
     async def serve(self) -> None:
-        """Take calls until the client goes or has to; those in hand are done first, for they have an effect."""
+        """Serve calls until the end of the connection; calls in progress end first: they have an effect."""
         _log.info("rpc client connected", client=self.name)
         try:
             async with asyncio.TaskGroup() as calls:
@@ -147,7 +147,7 @@ class _Client:
             self._writer.write(frame)
 
     def abort(self) -> None:
-        """End the connection at once, with what it has not read."""
+        """End the connection at once and drop unread bytes."""
         self._writer.transport.abort()
 
     async def _take_calls(self, calls: asyncio.TaskGroup) -> str | None:
@@ -172,7 +172,7 @@ class _Client:
             return await self._reader.read(READ_BYTES)
 
     async def _begin(self, frame: bytes, calls: asyncio.TaskGroup) -> None:
-        """Read a message when there is room for it, and have it acted on; raises Refused."""
+        """Read a message when the limits allow it, and start its handler; raises Refused."""
         await self._room.take(len(frame))
         try:
             message = _call_in(frame)
@@ -195,7 +195,7 @@ class _Client:
             self._free.release()
 
     async def _do(self, message: Request | Notification | InvalidRequest) -> bytes | None:
-        """Handle a message; return the answer if the client wants one."""
+        """Handle a message; return the answer to a request."""
         match message:
             case Request(id, method, params):
                 return await self._answer(id, method, params)
@@ -225,7 +225,7 @@ class _Client:
         raise Refused("unknown_method", f"there is no method {method!r}.", f"There are {known}.")
 
     async def _send(self, frame: bytes) -> None:
-        """Send an answer and wait until most of what was sent is read: a call that waits here makes no room."""
+        """Send an answer and wait until most of it is read: a call that waits here still counts."""
         if self._writer.is_closing():
             return
         self._writer.write(frame)
@@ -261,7 +261,7 @@ def _call_in(frame: bytes) -> Request | Notification | InvalidRequest:
 
 
 class _ByteBudget:
-    """Bytes that may be taken at a time, in the order of asking; more than there are, when none is taken."""
+    """A byte budget that serves requests in order; a larger request waits until the budget is unused."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -75,7 +75,7 @@ def _files(settings: Settings, main: Path, parts: Collection[Part]) -> tuple[dic
 
 
 def _described_files(members: Mapping[str, Member], parts: Collection[Part]) -> str:
-    """Return what the backup holds of secrets; settings may hold passwords themselves."""
+    """Return a description of the secrets in the backup; settings may also hold passwords."""
     paths = [Path(each.path) for each in members.values()]
     found = [f"{path.name}: {name}" for path in paths if path.suffix == ".toml" for name in passwords_in(path)]
     left_out = "" if Part.KEYS in parts else ", without private keys and password files"

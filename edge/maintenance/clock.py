@@ -1,4 +1,4 @@
-"""Reads whether the clock of this machine is synchronized, which instants of several machines depend on."""
+"""Reads whether the clock of this machine is synchronized: instants of several machines depend on it."""
 
 import ctypes
 import os

@@ -20,7 +20,7 @@ _REQUIRED = ("specversion", "id", "source", "type")
 
 
 class Grade(StrEnum):
-    """The grade of a finding; a `note` is what the gateway tolerates, and a strict check does not."""
+    """The grade of a finding; the gateway tolerates a `note`, a strict check does not."""
 
     OK = "ok"
     NOTE = "note"
@@ -28,7 +28,7 @@ class Grade(StrEnum):
 
 
 class CheckFinding(msgspec.Struct, frozen=True):
-    """What a check has found."""
+    """A finding of a check."""
 
     check: str
     grade: Grade
@@ -50,7 +50,7 @@ class DeviceCheck:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> list[CheckFinding]:
-        """Run all checks, in order. Raises Unavailable when the broker is away."""
+        """Run all checks, in order. Raises Unavailable when the broker is unavailable."""
         await self.session.subscribe(f"{self.topic}/answers", self._take_answer)
         await self.session.follow(f"{self.topic}/presence", self._take_presence)
         await self._wait(lambda: self._presence is not None, 1.0)
@@ -153,7 +153,7 @@ class DeviceCheck:
 
 
 def _judge_answer(message: Message) -> Iterator[CheckFinding]:
-    """Yield what the gateway finds of an answer."""
+    """Yield the findings about an answer."""
     check = "start"
     try:
         event = to_event(complete_answer(message))

@@ -1,4 +1,4 @@
-"""Returns advice for what is not there: to start it when it is installed, to install it when it is not."""
+"""Returns advice for a missing service: start it when it is installed, else install it."""
 
 import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -49,7 +49,7 @@ def install_advice(url: str, package: str, programs: Sequence[str], find: FindPr
 
 
 def gateway_advice(directories: Sequence[Path] = UNIT_DIRECTORIES) -> str:
-    """Return how the gateway is started on this machine."""
+    """Return the command that starts the gateway on this machine."""
     if any((each / UNIT).exists() for each in directories):
         return "Start the gateway: systemctl start microdcs-edge"
     return "Install the gateway as a service: apt install microdcs-edge. Or start it from a checkout: edge run"

@@ -78,7 +78,7 @@ def redactor(secrets: Iterable[str], names: Iterable[str] = ()) -> Redact:
 def redact_data(data: Any, redact: Redact) -> Any:
     """Return JSON data without secrets, serial numbers, persons and hosts.
 
-    They are known by the names of members, and in texts by what `redact` knows and by how addresses look.
+    They are found by the names of members, and in texts by `redact` and by the form of addresses.
     """
     match data:
         case {"Name": str(name), "EntityId": str() | int()} if _SENSITIVE_NAMES.search(name):

@@ -1,1 +1,1 @@
-"""The words of the plant: data as it travels and is stored, and nothing that does anything."""
+"""The data of the plant as it travels and is stored; no behaviour."""

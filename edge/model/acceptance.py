@@ -100,7 +100,7 @@ def _children(value: object) -> Iterator[object]:
 
 
 def refusal_reasons(order: JobOrder, allowed: Allowed) -> list[str]:
-    """Return why the station must refuse an order: the MES must have allowed everything that it names."""
+    """Return the reasons to refuse an order: the MES must have allowed every resource that it names."""
     named: list[tuple[str, frozenset[str], Iterable[str]]] = [
         ("Work Master", allowed.work_masters, (master.id for master in order.work_master_id or ()))
     ]

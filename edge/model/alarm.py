@@ -19,7 +19,7 @@ class ActiveState(StrEnum):
 
 
 class AckState(StrEnum):
-    """What a person has answered (OPC 10000-9, AckedState and ConfirmedState)."""
+    """The acknowledgement by a person (OPC 10000-9, AckedState and ConfirmedState)."""
 
     UNACKNOWLEDGED = "unacknowledged"
     ACKNOWLEDGED = "acknowledged"
@@ -95,7 +95,7 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_normal(self) -> bool:
-        """Return whether the condition is over and nothing is left to answer."""
+        """Return whether the condition has ended and no acknowledgement is pending."""
         return self.active is ActiveState.INACTIVE and self.acknowledgement is AckState.CONFIRMED
 
     @property

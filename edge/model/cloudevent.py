@@ -18,8 +18,7 @@ MSGPACK_TYPES = frozenset({MSGPACK, "application/x-msgpack", "application/vnd.ms
 MAX_NESTING = 36
 """Levels that the deepest order needs (16 levels of parameters, each in a list); no recipe needs more.
 
-What is read here is stored, and read again deeper in the stack.
-"""
+The data are stored, and read again within more levels."""
 
 _BEYOND_DOUBLE = 1 << 1023
 """Integers from here on fit neither a score of Redis nor a number of OPC UA."""
@@ -62,8 +61,8 @@ _NAMED = frozenset(CloudEvent.__struct_fields__) - {"extensions", "data", "expir
 def decode_data(content_type: str, payload: bytes) -> Any:
     """Decode a payload by its media type; an empty payload is None.
 
-    Raises Refused(`unreadable`) for bytes that are not what the media type says, for what JSON cannot say again,
-    and for what is nested deeper than MAX_NESTING.
+    Raises Refused(`unreadable`) for bytes that do not fit the media type, for values that JSON cannot express, and for
+    data nested deeper than MAX_NESTING.
     """
     if not payload:
         return None
@@ -89,7 +88,7 @@ def _media_type(content_type: str) -> str:
 
 
 def _fault_of(data: object) -> str | None:
-    """Return why decoded data cannot be stored; None when it can. The data is checked level by level."""
+    """Return the reason why decoded data cannot be stored; None when they can. The data is checked level by level."""
     level = [data]
     for _ in range(MAX_NESTING + 1):
         inner: list[object] = []

@@ -8,7 +8,7 @@ from edge.model.isa95 import EUInformation, LocalizedText
 CEFACT = "http://www.opcfoundation.org/UA/units/un/cefact"
 """The namespace of the codes (OPC 10000-8, 5.6.4.3)."""
 
-# Symbol, common code, name; then other ways to write the symbol.
+# Symbol, common code, name; then other spellings of the symbol.
 _UNITS: tuple[tuple[str, ...], ...] = (
     ("N·m", "NU", "newton metre", "Nm"),
     ("cN·m", "J72", "centinewton metre", "cNm"),

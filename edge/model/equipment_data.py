@@ -59,7 +59,7 @@ class AnswerAttributes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventAttributes(msgspec.Struct, frozen=True, kw_only=True):
-    """The attributes of an event, each an MQTT user property; `source` and `id` together name it for ever."""
+    """The attributes of an event, each an MQTT user property; `source` and `id` together identify it permanently."""
 
     specversion: Literal["1.0"]
     id: str

@@ -1,8 +1,8 @@
 """Values with a type that JSON does not have, in the JSON form of OPC UA (OPC 10000-6, 5.4.2.17).
 
-The value of a parameter is plain JSON wherever that says its type. An Int32, a Float or a DateTime of an OPC UA
-client travels and is stored as `{"UaType": 6, "Value": 7}`, so that it comes back as it went in; a recipe and its
-equipment see the 7 only.
+The value of a parameter is plain JSON when JSON expresses its type. An Int32, a Float or a DateTime of an OPC UA client
+travels and is stored as `{"UaType": 6, "Value": 7}`, so that it keeps its type; a recipe and its equipment see the 7
+only.
 """
 
 import re

@@ -69,7 +69,7 @@ class Property(Payload, frozen=True, kw_only=True):
 
 
 class WorkMaster(Payload, frozen=True, kw_only=True):
-    """ISA95WorkMasterDataType, extended by `data` (a recipe) and `dataschema` (the URI that says what `data` is)."""
+    """ISA95WorkMasterDataType, extended by `data` (a recipe) and `dataschema` (the URI of its schema)."""
 
     id: str
     description: LocalizedText | None = None
@@ -112,7 +112,7 @@ class PhysicalAsset(Payload, frozen=True, kw_only=True):
 
 
 class Material(Payload, frozen=True, kw_only=True):
-    """ISA95MaterialDataType: has no mandatory field, yet the text demands at least one of the four ids."""
+    """ISA95MaterialDataType: has no mandatory field, but the specification requires at least one of the four ids."""
 
     material_class_id: str | None = None
     material_definition_id: str | None = None
@@ -126,7 +126,7 @@ class Material(Payload, frozen=True, kw_only=True):
 
 
 class JobOrder(Payload, frozen=True, kw_only=True):
-    """ISA95JobOrderDataType: what the MES wants done."""
+    """ISA95JobOrderDataType: the work that the MES requests."""
 
     job_order_id: str
     description: tuple[LocalizedText, ...] | None = None
@@ -172,7 +172,7 @@ class JobOrderAndState(Payload, frozen=True, kw_only=True):
 
 
 class JobResponse(Payload, frozen=True, kw_only=True):
-    """ISA95JobResponseDataType: what became of a job order."""
+    """ISA95JobResponseDataType: the result of a job order."""
 
     job_response_id: str
     description: LocalizedText | None = None

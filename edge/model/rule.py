@@ -25,8 +25,8 @@ class _RuleBase(
 ):
     """The members that every rule has. `severity` is required, except where each limit has its own.
 
-    `message`, `action`, `latch` and `confirm` say what becomes of a finding: the text of its alarm, the action at the
-    job, whether the alarm stays active until its reset, and whether it has to be confirmed.
+    `message`, `action`, `latch` and `confirm` describe the alarm of a finding: its text, the action at the job, whether
+    it stays active until its reset, and whether it must be confirmed.
     """
 
     id: RuleText
@@ -100,7 +100,7 @@ class RateRule(_TagRule, frozen=True, kw_only=True, tag="rate"):
 
 
 class StaleRule(_TagRule, frozen=True, kw_only=True, tag="stale"):
-    """Detects that good samples stay away."""
+    """Detects missing good samples."""
 
     seconds: NotNegative
 

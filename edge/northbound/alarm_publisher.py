@@ -42,7 +42,7 @@ class AlarmPublisher:
         self._clock = clock
 
     async def run(self) -> None:
-        """Publish until cancelled; broker and store are waited for."""
+        """Publish until cancelled; retry while broker or store are unavailable."""
         await restart_on_outage("alarms", self._follow)
 
     async def _follow(self) -> None:
@@ -61,7 +61,7 @@ class AlarmPublisher:
             )
 
     async def _publish(self, change: AlarmChange) -> str | None:
-        """Publish a change; return why the broker refuses it, None when it has it."""
+        """Publish a change; return the reason of a refusal by the broker, None after its confirmation."""
         event = alarm_event(self._source, self._topics.scope, change, self._clock())
         retained = retained_alarm(self._topics, event, change.alarm)
         send = functools.partial(self._send, to_message(event, self._topics.alarms), retained)

@@ -61,7 +61,7 @@ class IncomingCall:
     """A call as its adapter parsed it."""
 
     event: CloudEvent | Refused
-    """The event of the call, or why it is not one."""
+    """The event of the call, or the reason why it cannot be read."""
     attributes: Mapping[str, str] = field(default_factory=dict)
     """The attributes as received: they address the answer when the event cannot be read."""
     scope: str = ""
@@ -126,7 +126,7 @@ class CallHandler:
     async def answer(self, call: IncomingCall) -> CloudEvent:
         """Execute a call and return its answer; the effect is in the store then.
 
-        Raises Unavailable when the store is gone.
+        Raises Unavailable when the store is unavailable.
         """
         try:
             if isinstance(call.event, Refused):
@@ -141,7 +141,7 @@ class CallHandler:
         return self._reply_event(reply, call)
 
     async def answer_defect(self, call: IncomingCall, error: Exception) -> CloudEvent:
-        """Return the answer to a call that met a defect. Raises Unavailable when the store is gone."""
+        """Return the answer to a call that met a defect. Raises Unavailable when the store is unavailable."""
         reason = f"the call met a defect of this software: {type(error).__name__}"
         await self._record_refusal(call, "internal", reason)
         return self._reply_event(_refusal("internal", reason), call)

@@ -1,4 +1,4 @@
-"""Compose the events of the northbound side: transitions of a job's state, and the progress of running recipes."""
+"""Compose the events for the MES: transitions of a job's state, and the progress of running recipes."""
 
 import msgspec
 import structlog
@@ -21,7 +21,7 @@ logger = structlog.get_logger(__name__)
 async def load_changed_job(store: Store, change: Change) -> tuple[Job | None, JobResponse | None] | None:
     """Return the job of a change as it is now, and its response with the state right after the change.
 
-    None: the job cannot be read, and the change has no event. Raises Unavailable when the store is gone.
+    None: the job cannot be read, and the change has no event. Raises Unavailable when the store is unavailable.
     """
     event = "change not published, job unreadable"
     with Isolated(logger, event, job=change.job_order_id, position=change.position):

@@ -17,7 +17,10 @@ logger = structlog.get_logger(__name__)
 
 
 class Inbox:
-    """Subscribes to the calls of the MES. A message is acknowledged once its effect is stored and its answer is out."""
+    """Subscribes to the calls of the MES.
+
+    A message is acknowledged when its effect is stored and its answer is published.
+    """
 
     def __init__(
         self, session: MqttSession, calls: CallHandler, topic_prefix: str, response_topics: Sequence[str] = ()

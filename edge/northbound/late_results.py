@@ -76,5 +76,5 @@ def _data(text: str) -> object:
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
-        # It was cut at the length that is kept.
+        # The data were cut at the limit.
         return text

@@ -1,4 +1,4 @@
-"""Publish the progress of running recipes while somebody reads it."""
+"""Publish the progress of running recipes while it has a reader."""
 
 import asyncio
 import time
@@ -33,10 +33,10 @@ class ProgressLimits:
 
 
 class ProgressPublisher:
-    """Publishes the progress of the runs of this instance; it may be missed, the store misses nothing.
+    """Publishes the progress of the runs of this instance; events may be lost, the store holds everything.
 
-    What a job does within an interval is one event. One event per `probe_s` goes out with QoS 1: its PUBACK says
-    whether anybody subscribed to the topic. Without a reader nothing else is published.
+    The progress of a job within an interval is one event. One event per `probe_s` has QoS 1: its PUBACK shows whether
+    the topic has a subscriber. Without a reader nothing else is published.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class ProgressPublisher:
             self._awake.clear()
             for _ in range(len(self._order)):
                 await self._publish(self._waiting.pop(self._order.popleft()))
-            # What the same jobs do meanwhile is added to their next event.
+            # Progress of the same jobs meanwhile is added to their next event.
             await asyncio.sleep(self._limits.interval_s)
 
     async def _publish(self, progress: Progress) -> None:

@@ -1,7 +1,7 @@
-"""Publish what becomes of the jobs of a scope: follow their changes to status events and retained topics.
+"""Publish the changes of the jobs of a scope as status events and retained topics.
 
-A broker that returns with an older index than ours has lost what was published since, and gets it again; one without an
-index gets everything. No broker gets more than it lost: it drops what a MES cannot take as fast as it arrives.
+A broker that returns with an older index has lost the messages since then and gets them again; one without an index
+gets everything. No broker gets more than it lost: it drops messages that a MES cannot take as fast as they arrive.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class PublisherTiming:
     index: float = 0.05
     """Shortest time between two indexes: changes within it share one."""
     index_bytes_per_s: int = 2_000_000
-    """An index of very many jobs is published less often, or it would fill the line."""
+    """An index of very many jobs is published less often, to save bandwidth."""
     retry: float = 1.0
     """Pause after the store or the broker was unavailable."""
     retry_refused: float = 60.0
@@ -55,7 +55,7 @@ class PublisherTiming:
     read: float = 2.0
     """Time for a retained message to arrive; one that arrives later counts as lost."""
     echo: float = 5.0
-    """Time for our own message to come back; without it we may not read the topic, and know nothing about losses."""
+    """Time limit for our own message to come back; without it the topic cannot be read, and losses are unknown."""
 
 
 def publish_task_name(scope: str) -> str:
@@ -111,7 +111,7 @@ class _DueWork:
 
 
 class Publisher:
-    """Follows the changes of a scope. Its cursor is in the store: after a restart it goes on from there."""
+    """Follows the changes of a scope. Its cursor is in the store: after a restart it continues from there."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class Publisher:
         return sorted(self._writer.refused)
 
     async def run(self) -> None:
-        """Publish changes until cancelled; wait for a store or broker that is gone.
+        """Publish changes until cancelled; retry while store or broker are unavailable.
 
         No other instance may run at the same time. It may be called again after another instance has published.
         """
@@ -182,7 +182,7 @@ class Publisher:
                 await asyncio.sleep(self._timing.retry)
 
     async def load(self) -> None:
-        """Read the state of all jobs. Raises Unavailable when the store is gone."""
+        """Read the state of all jobs. Raises Unavailable when the store is unavailable."""
         position = (await changes.latest(self._store, [self._scope]))[self._scope]
         self._states = JobStates(self._scope, await jobs.load_statuses(self._store, self._scope), position)
         self._due.wake(index=True)
@@ -193,7 +193,7 @@ class Publisher:
     async def _publish(self, change: Change) -> None:
         async with self.exclusive():
             found = await load_changed_job(self._store, change)
-            # A broker that returned without what it had must get that before this change.
+            # A broker that lost messages must get them before this change.
             await self._check()
             noted = await self._publish_job(change, *found) if found else self._skip(change)
             # Before the cursor is saved: if the reply to that is lost, the change is not followed again.
@@ -217,9 +217,9 @@ class Publisher:
         return changes.save_event_cursor(self._store.keys, self._scope, change.position)
 
     async def _check(self) -> None:
-        """Find out, once per connection and before anything else is published there, what the broker has lost.
+        """Determine what the broker has lost, once per connection and before any other publication.
 
-        The caller holds the lock. Raises Unavailable when the broker or the store is gone.
+        The caller holds the lock. Raises Unavailable when the broker or the store is unavailable.
         """
         connection = self._session.connection_count
         if connection == self._checked_connection:
@@ -280,7 +280,7 @@ class Publisher:
             await asyncio.sleep(pause)
 
     async def _renew(self) -> None:
-        # Reset first: a broker may lose some of them meanwhile, and they are due again.
+        # Reset first: topics that the broker loses meanwhile are due again.
         self._due.all_topics = False
         try:
             known = await changes.retained_jobs(self._store, self._scope)
@@ -288,7 +288,7 @@ class Publisher:
                 async with self.exclusive():
                     await self._retained.republish(job_id)
             async with self.exclusive():
-                # Under the lock: a change published meanwhile would go into the states that are replaced.
+                # Under the lock: a change published meanwhile would be applied to the replaced states.
                 await self.load()
         except (Unavailable, asyncio.CancelledError):
             self._due.all_topics = True

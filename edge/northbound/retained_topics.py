@@ -1,7 +1,7 @@
 """Publish the retained topics of a scope: each job order, each result, and the index of all states.
 
-A MES that was away reads everything from them. The index names the last change published before it, in topics and
-status events: a broker that returns with an older index has lost what was published since.
+A MES that was disconnected reads everything from them. The index names the last change published before it, in topics
+and status events: a broker that returns with an older index has lost what was published since.
 """
 
 from collections.abc import Iterator, Mapping
@@ -39,7 +39,7 @@ NO_INDEX = IndexState(0, BEGINNING)
 
 @dataclass(frozen=True, slots=True)
 class PublishedTopics:
-    """The result of publishing the topics of a job: what to note in the store, and whether its result was read."""
+    """The result of publishing the topics of a job: a commit, and whether its result has a subscriber."""
 
     noted: Commit
     is_result_read: bool = False
@@ -63,7 +63,7 @@ class RetainedTopics:
         self.refused: str | None = None
 
     async def put(self, job_order_id: str, job: Job | None, response: JobResponse | None) -> PublishedTopics:
-        """Publish the topics of a job, or empty them. Raises Unavailable when the broker is gone."""
+        """Publish the topics of a job, or empty them. Raises Unavailable when the broker is unavailable."""
         result_topic, is_result_read = self._topics.result(job_order_id), False
         for message in self._messages(job_order_id, job, response):
             outcome = await self._writer.send(message)
@@ -75,9 +75,9 @@ class RetainedTopics:
         return PublishedTopics(noted(self._store.keys, self._topics.scope, job_order_id), is_result_read)
 
     async def republish(self, job_order_id: str) -> bool:
-        """Publish the topics of a job as it is stored now; return whether somebody read its result.
+        """Publish the topics of a job as stored now; return whether its result had a subscriber.
 
-        Raises Unavailable when the broker or the store is gone.
+        Raises Unavailable when the broker or the store is unavailable.
         """
         with Isolated(logger, "topics of a job not published", scope=self._topics.scope, job=job_order_id):
             job = await jobs.load(self._store, job_order_id)
@@ -92,7 +92,7 @@ class RetainedTopics:
     async def publish_index(self, index: StateIndex, position: str) -> int:
         """Publish an index and the last change published before it; return its size in bytes.
 
-        Raises Unavailable when the broker is gone.
+        Raises Unavailable when the broker is unavailable.
         """
         message = self._retaining(self._topics.state_index, STATE_INDEX_TYPE, index, None, {_POSITION: position})
         await self._writer.send(message)
@@ -141,5 +141,5 @@ def read_index(message: Message) -> IndexState:
         position_key(position)
         return IndexState(msgspec.convert(event.data, StateIndex).seq, position)
     except (Refused, msgspec.ValidationError, ValueError):
-        # It is not ours.
+        # The message is not an index of ours.
         return NO_INDEX

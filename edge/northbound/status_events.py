@@ -1,4 +1,4 @@
-"""Publish the status events of a scope in order, and again what a broker has lost."""
+"""Publish the status events of a scope in order, and again those that a broker has lost."""
 
 from dataclasses import dataclass
 
@@ -22,14 +22,14 @@ REPUBLISH_WINDOW_S = 3600
 
 @dataclass(frozen=True, slots=True)
 class PublishedEvent:
-    """The result of publishing an event: what to note in the store, and whether somebody subscribed to it."""
+    """The result of publishing an event: the commit for the store, and whether the event had a subscriber."""
 
     noted: Commit
     is_read: bool = False
 
 
 class StatusEventPublisher:
-    """Publishes status events; while the broker refuses one, those behind it wait."""
+    """Publishes status events; while the broker refuses one, the later ones wait."""
 
     def __init__(self, store: Store, session: MqttSession, writer: TopicWriter, source: str, topics: Topics) -> None:
         self._store = store
@@ -38,12 +38,12 @@ class StatusEventPublisher:
         self._source = source
         self._topics = topics
         self.position = BEGINNING
-        """The last change whose event is out, and those of all before it."""
+        """The last change whose event, with those of all before it, was published."""
         self.is_blocked = False
         """Whether the broker refuses events."""
 
     async def publish(self, change: Change, job: Job | None, response: JobResponse | None) -> PublishedEvent:
-        """Publish the event of a change, if it has one. Raises Unavailable when broker or store are gone."""
+        """Publish the event of a change, if it has one. Raises Unavailable when broker or store are unavailable."""
         if self.is_blocked:
             return PublishedEvent(Commit())
         outcome = await self._send(change, job, response)
@@ -55,9 +55,9 @@ class StatusEventPublisher:
         return PublishedEvent(noted, outcome is WriteOutcome.READ)
 
     async def republish(self, after: str, last: str, connection: int) -> None:
-        """Publish the events of the changes after a position, up to another one, again and under the same ids.
+        """Publish the events of the changes between two positions again, under the same ids.
 
-        On that connection only: on another one, more may be lost. Where the broker refuses one, those behind it wait.
+        On that connection only: on another one, more may be lost. While the broker refuses one, the later ones wait.
         """
         is_blocked, position = False, after
         async for change in changes.read_between(self._store, self._topics.scope, after, last):

@@ -50,7 +50,7 @@ class TopicWriter:
         return self._refused
 
     async def send(self, message: Message) -> WriteOutcome:
-        """Publish a message. Raises Unavailable when the broker is gone."""
+        """Publish a message. Raises Unavailable when the broker is unavailable."""
         kind = self._topics.kind(message.topic)
         try:
             is_read = await self._session.send(message)
@@ -58,16 +58,16 @@ class TopicWriter:
             self._refuse(kind, refused)
             return WriteOutcome.REFUSED
         except Refused as refused:
-            # To retry it for ever would block all others.
+            # Retrying it without end would block all others.
             logger.error("message not publishable", topic=message.topic, reason=refused.message)  # noqa: TRY400 - the reason says all
             return WriteOutcome.IMPOSSIBLE
         self._allow(kind)
         return WriteOutcome.READ if is_read else WriteOutcome.UNREAD
 
     async def read_retained(self, topic: str) -> Message | None:
-        """Return what the broker retains on a topic; None when that is nothing.
+        """Return the retained message of a topic; None when there is none.
 
-        Raises ReadRefused when access rules forbid to read it, Unavailable when the broker is gone.
+        Raises ReadRefused when access rules forbid reading it, Unavailable when the broker is unavailable.
         """
         try:
             message = await self._session.read_retained(topic, self._read_timeout_s)
@@ -80,7 +80,7 @@ class TopicWriter:
         return message
 
     async def is_readable_again(self, topic: str) -> bool:
-        """Return whether the broker sends what it retains on a topic that we could not read before."""
+        """Return whether a topic that could not be read before is readable now."""
         if _read_access(topic) not in self._refused:
             return False
         with contextlib.suppress(ReadRefused):

@@ -1,4 +1,4 @@
-"""Build the topics of the northbound side, and check the topics that answers may go to."""
+"""Build the topics for the MES, and check the topics of answers."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

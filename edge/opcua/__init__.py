@@ -1,1 +1,1 @@
-"""What the product changes of asyncua's protocol layer, for server and client: codec, limits, sessions."""
+"""The product's changes to asyncua's protocol layer, for server and client: codec, limits, sessions."""

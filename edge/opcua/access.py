@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from cryptography import x509
 
 if TYPE_CHECKING:
-    # Roles are read by commands and checks that must not wait half a second for asyncua.
+    # Commands and checks that read roles must not import asyncua, which takes half a second.
     from asyncua import ua
 
 
@@ -37,7 +37,7 @@ CALLER: ContextVar[Caller] = ContextVar("CALLER")
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The other end of a channel: its address, whether the channel is encrypted, the application it proved to be."""
+    """The other end of a channel: its address, its proved application, and whether the channel is encrypted."""
 
     address: str
     is_encrypted: bool

@@ -1,4 +1,4 @@
-"""Encodes answers as lists of parts: what is large is shared, counted before it is copied, and never joined whole."""
+"""Encodes answers as lists of parts: large values are shared, counted before copying, and never joined."""
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ _DATA_CHANGE = nodeid_to_binary(ua.FourByteNodeId(ua.ObjectIds.DataChangeNotific
 
 
 class AnswerTooLargeError(Exception):
-    """The answer is larger than its client takes."""
+    """The answer is larger than the limit of its client."""
 
 
 class AnswerBody:

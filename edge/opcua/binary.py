@@ -20,7 +20,7 @@ from asyncua.ua.ua_binary import Primitives, nodeid_from_binary, pack_uatype, un
 from edge.model.isa95 import LocalizedText
 
 MAX_DEPTH = 100
-"""Nesting that every decoder has to support (OPC 10000-6, 5.1.9), and the limit of this one."""
+"""The nesting that every decoder must support (OPC 10000-6, 5.1.9), and the limit of this decoder."""
 
 _LENGTH = struct.Struct("<i")
 _ARRAY = 0x80
@@ -170,7 +170,7 @@ def builtin(kind: ua.VariantType) -> Codec:
 
 
 def decode_with_asyncua(decode: Callable[[Buffer], Any], what: str, data: Buffer) -> Any:
-    """Return what a decoder of asyncua returns. Raises DecodeError for malformed bytes, whatever it raises."""
+    """Decode with asyncua. Raises DecodeError for malformed bytes, whatever asyncua raises."""
     try:
         return decode(data)
     except (ua.UaError, NotEnoughData, struct.error, RecursionError) as error:

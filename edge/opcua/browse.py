@@ -1,4 +1,4 @@
-"""Looks around in the address space of a server: it may be large, lead in circles, and have no end."""
+"""Browses the address space of a server, which may be very large and contain cycles."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -8,38 +8,38 @@ from asyncua import Client, Node, ua
 from edge.errors import Refused
 
 MOST_NODES = 20_000
-"""So many nodes are looked at to find some, or kept of those below one."""
+"""The most nodes that one search reads, or that are kept below one node."""
 _NODES_AT_ONCE = 20
-# Those of so many nodes still fit into one message.
+# The references of so many nodes fit into one message.
 _REFERENCES_AT_ONCE = 500
 _MOST_BASES = 100
-# Longer names there are not (OPC 10000-3, 8.3).
+# The maximum length of a name (OPC 10000-3, 8.3).
 _LONGEST_NAME = 512
 
 
 async def references(
     node: Node, kind: int, direction: ua.BrowseDirection = ua.BrowseDirection.Forward
 ) -> list[ua.ReferenceDescription]:
-    """Return the references of a kind that a node has. Raises Refused(`unknown_node`) when there is no end of them."""
+    """Return the references of a kind of a node. Raises Refused(`unknown_node`) above the limit of nodes."""
     results = await node.session.browse(_parameters([_question(node.nodeid, kind, direction)]))
     return await _whole(node.session, results[0]) if results else []
 
 
 class Browser:
-    """Browses a server; what it learns of types is kept."""
+    """Browses a server; the types that it reads are cached."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._bases: dict[ua.NodeId, tuple[ua.NodeId, ...]] = {}
 
     async def below(self, node: ua.NodeId) -> list[ua.ReferenceDescription]:
-        """Return what is below a node. Raises Refused(`unknown_node`) when there is no end of it."""
+        """Return the nodes below a node. Raises Refused(`unknown_node`) above the limit of nodes."""
         return await references(self._client.get_node(node), ua.ObjectIds.HierarchicalReferences)
 
     async def objects_below(
         self, nodes: Sequence[ua.NodeId]
     ) -> AsyncIterator[tuple[ua.NodeId, ua.ReferenceDescription]]:
-        """Yield the objects below each of many nodes, each with the node that it is below of; raises as `below`."""
+        """Yield the objects below each of many nodes, each with its parent; raises as `below`."""
         for first in range(0, len(nodes), _NODES_AT_ONCE):
             asked = nodes[first : first + _NODES_AT_ONCE]
             for node, found in zip(asked, await self._objects_below(asked), strict=True):
@@ -47,7 +47,7 @@ class Browser:
                     yield node, each
 
     async def bases(self, type_id: ua.NodeId) -> tuple[ua.NodeId, ...]:
-        """Return a type and those it is derived from, itself first; where they lead in a circle, each once."""
+        """Return a type and its base types, itself first; in a cycle each once."""
         type_id = ua.NodeId(type_id.Identifier, type_id.NamespaceIndex)
         if type_id not in self._bases:
             chain = {type_id: None}
@@ -67,7 +67,7 @@ class Browser:
         return found[0].NodeId if found else None
 
     async def _objects_below(self, nodes: Sequence[ua.NodeId]) -> list[list[ua.ReferenceDescription]]:
-        """Browse some nodes at once; a server that cannot is asked for one after the other."""
+        """Browse several nodes in one request; when the server declines it, one after the other."""
         session = self._client.uaclient.session
         kind, downwards = ua.ObjectIds.HierarchicalReferences, ua.BrowseDirection.Forward
         questions = [_question(node, kind, downwards, ua.NodeClass.Object) for node in nodes]
@@ -104,7 +104,7 @@ def _had_no_room(result: ua.BrowseResult) -> bool:
 
 
 async def _whole(session: Any, result: ua.BrowseResult) -> list[ua.ReferenceDescription]:
-    """Return all references of a node, also where the server returns them in pages."""
+    """Return all references of a node, also when the server returns them in pages."""
     found = list(result.References or ())
     while result.ContinuationPoint and len(found) <= MOST_NODES:
         more = ua.BrowseNextParameters(ReleaseContinuationPoints=False, ContinuationPoints=[result.ContinuationPoint])

@@ -1,4 +1,4 @@
-"""The bounded transport of OPC UA clients: asyncua would buffer gigabytes, and decode a few bytes to gigabytes."""
+"""The bounded transport of OPC UA clients: asyncua would buffer gigabytes, or decode a few bytes to gigabytes."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ from asyncua.common.utils import Buffer, NotEnoughData
 from asyncua.ua import ua_binary
 
 MESSAGE_BYTES = 4 << 20
-"""What one message of a server may be: what we make of it takes many times as much."""
+"""The largest message of a server: decoded, it takes many times as much memory."""
 WAITING_BYTES = 64 << 20
 """Bytes that may be received after the oldest waiting notification."""
 _HEADER = struct.Struct("<3sci")
@@ -36,8 +36,9 @@ _asyncua_read = Buffer.read
 def patch_decoder_limits() -> None:
     """Patch the decoders of asyncua to refuse input that would take gigabytes or never end.
 
-    An array of nulls takes no bytes, however long it says it is. A text of negative length goes back, to be read again.
-    This is the only place where we reach into its modules; its readers have no other way in.
+    An array of nulls takes no bytes, however long it says it is. A text of negative length would move back in the
+    buffer and be read again. This is the only place that changes modules of asyncua; its readers have no other
+    interface.
     """
     ua_binary.unpack_uatype_array = _unpack_array
     Buffer.read = _read
@@ -58,7 +59,7 @@ def _read(data: Buffer, size: int) -> bytes:
 
 
 class NotificationQueue(asyncio.Queue[Any]):
-    """The notifications that wait, at most so many; `received_bytes` returns the number of bytes so far."""
+    """A bounded queue of notifications; `received_bytes` returns the number of bytes received so far."""
 
     def __init__(self, most: int, received_bytes: Callable[[], int]) -> None:
         super().__init__(most)
@@ -66,7 +67,7 @@ class NotificationQueue(asyncio.Queue[Any]):
         self._came_before: deque[int] = deque()
 
     def waiting_bytes(self) -> int:
-        """Return how many bytes have come since the oldest of those that wait."""
+        """Return the number of bytes received since the oldest waiting notification."""
         return self._came() - self._came_before[0] if self._came_before else 0
 
     def _put(self, item: Any) -> None:
@@ -79,7 +80,7 @@ class NotificationQueue(asyncio.Queue[Any]):
 
 
 class _BoundedProtocol(UASocketProtocol):
-    """A protocol that passes on whole chunks of messages that are not too large."""
+    """A protocol that accepts complete chunks of messages within the size limit."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -87,12 +88,12 @@ class _BoundedProtocol(UASocketProtocol):
         self._message_bytes = 0
         self._fault: ConnectionError | None = None
         self.received_bytes = 0
-        """How many bytes have come so far."""
+        """The number of bytes received so far."""
         self.waiting_bytes: Callable[[], int] = int
-        """Returns how many of them wait in the queue."""
+        """Returns the number of bytes that wait in the queue."""
 
     def data_received(self, data: bytes) -> None:
-        """Take every whole chunk; look at the header of the next before any more of it is kept."""
+        """Process every complete chunk; check the header of the next before buffering more of it."""
         self.received_bytes += len(data)
         if self.waiting_bytes() > WAITING_BYTES:
             self._end(f"an OPC UA server sends faster than its notifications are taken: {WAITING_BYTES} bytes wait")
@@ -117,7 +118,7 @@ class _BoundedProtocol(UASocketProtocol):
         self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Raise the reason in every pending request."""
+        """Fail every pending request with the reason."""
         super().connection_lost(self._fault or exc)
 
 
@@ -131,7 +132,7 @@ class _UaClient(UaClient):
 
 
 class BoundedClient(Client):
-    """asyncua's client, which takes no message of more than MESSAGE_BYTES; `timeout` is that of a request."""
+    """asyncua's client with a limit of MESSAGE_BYTES for messages; `timeout` is that of a request."""
 
     def __init__(self, url: str, timeout: float, watchdog_intervall: float) -> None:
         patch_decoder_limits()
@@ -145,14 +146,14 @@ class BoundedClient(Client):
     def bound(self, subscription: Subscription) -> None:
         """Close the connection when the waiting notifications of a subscription become too many bytes."""
         protocol = self.uaclient.protocol
-        # It takes no queue from outside; nothing is monitored yet, so nothing is lost.
+        # asyncua accepts no queue from outside; no item is monitored yet, so no notification is lost.
         most = subscription._queue_maxsize  # noqa: SLF001
         queue = subscription._event_queue = NotificationQueue(most, lambda: protocol.received_bytes)  # noqa: SLF001
         protocol.waiting_bytes = queue.waiting_bytes
 
 
 class RepeatedLogFilter(logging.Filter):
-    """A log filter that passes each message once in a while, in one short line: a device may repeat it without end.
+    """A log filter that passes each message at intervals, in one short line: a device may repeat it without end.
 
     Lost connections are logged by the equipment that uses them.
     """
@@ -170,7 +171,7 @@ class RepeatedLogFilter(logging.Filter):
         if error is not None:
             text = f"{text}: {type(error).__name__}: {error}"[:_MAX_MESSAGE_LENGTH]
         record.msg, record.args, record.exc_info = text, (), None
-        # Messages that differ in numbers only count as the same.
+        # Messages that differ only in numbers count as the same.
         return record.levelno < logging.WARNING or self._is_new(_NUMBER.sub("#", text)[:_COMPARED])
 
     def _is_new(self, text: str) -> bool:

@@ -36,7 +36,7 @@ def summary(
 
 
 def session_diagnostics(session: ServerSession) -> ua.SessionDiagnosticsDataType:
-    """Return what one session does."""
+    """Return the diagnostics of a session."""
     record = session.record
     owned = session.owned_subscriptions()
     found = ua.SessionDiagnosticsDataType(
@@ -61,7 +61,7 @@ def session_diagnostics(session: ServerSession) -> ua.SessionDiagnosticsDataType
 
 
 def session_security(session: ServerSession) -> ua.ExtensionObject:
-    """Return how one session is secured, encoded by us: asyncua takes the field Encoding for a mask of fields."""
+    """Return the security diagnostics of a session, encoded here: asyncua would read Encoding as a field mask."""
     caller, connection = session.caller, session.connection
     policy: Any = None if connection is None else connection.channel.security_policy
     name = caller.name if caller else ""
@@ -80,7 +80,7 @@ def session_security(session: ServerSession) -> ua.ExtensionObject:
 
 
 def subscription_diagnostics(subscription: InternalSubscription) -> ua.SubscriptionDiagnosticsDataType:
-    """Return what one subscription does: what the server counts; the other counters stay 0."""
+    """Return the diagnostics of a subscription: counters of the server; the other counters stay 0."""
     data, items = subscription.data, subscription.monitored_item_srv
     return ua.SubscriptionDiagnosticsDataType(
         SessionId=subscription.session_id,

@@ -12,7 +12,7 @@ _INVALID = ua.StatusCode(ua.StatusCodes.BadIndexRangeInvalid)
 
 
 def is_valid(text: str) -> bool:
-    """Return whether this is how a range is written: `2` or `2:5`, for each dimension."""
+    """Return whether a text is a valid range: `2` or `2:5`, for each dimension."""
     if not _RANGES.fullmatch(text):
         return False
     limits = [[int(limit) for limit in each.split(":")] for each in text.split(",")]
@@ -20,9 +20,9 @@ def is_valid(text: str) -> bool:
 
 
 def part(value: ua.DataValue, text: str) -> ua.DataValue:
-    """Return the entries of an array, or the characters of a text, from the first index to the last.
+    """Return the entries of an array, or the characters of a text, of a range, as far as they exist.
 
-    Where there are fewer, those there are. A range behind the end, or of several dimensions, is Bad_IndexRangeNoData.
+    A range after the end, or of several dimensions, is Bad_IndexRangeNoData.
     """
     if not value.StatusCode.is_good():
         return value

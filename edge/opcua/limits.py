@@ -57,7 +57,7 @@ SESSIONS = 50
 """More than connections: a session with subscriptions waits for its client to come back."""
 
 ACTIVATION_S = 30.0
-"""After this a session ends that was made and never activated, whatever else its client asks meanwhile."""
+"""The time limit, in seconds, for the activation of a new session."""
 
 SUBSCRIPTIONS = 200
 SUBSCRIPTIONS_OF_SESSION = 20
@@ -70,7 +70,7 @@ MAX_LIFETIME_MS = 3_600_000.0
 
 QUEUED_EVENTS = 1000
 QUEUED_VALUES = 10
-"""What is monitored here is state: the last value counts, and lists are long."""
+"""The queue size of monitored values: the last value counts, and lists are long."""
 SELECT_CLAUSES = 100
 FILTER_ELEMENTS = 64
 UNACKNOWLEDGED = 100
@@ -87,4 +87,4 @@ OPERATIONS: Mapping[str, int] = MappingProxyType(
         "MaxMonitoredItemsPerCall": 1000,
     }
 )
-"""What one request may ask for, by the name of the property of OperationLimits (OPC 10000-5, 6.3.11)."""
+"""The most operations of one request, by the property of OperationLimits (OPC 10000-5, 6.3.11)."""

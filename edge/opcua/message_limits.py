@@ -1,4 +1,4 @@
-"""Limit the message of a subscription to what its client wants and accepts at once.
+"""Limits the messages of a subscription to the number and size that the client accepts.
 
 The rest goes with the next message (OPC 10000-4, 5.14.5: MoreNotifications). A value that fits into no message is sent
 with the status Bad_ResponseTooLarge instead of its content, so that its client can read it by IndexRange; a field of an
@@ -23,9 +23,9 @@ Notification: TypeAlias = ua.MonitoredItemNotification | ua.EventFieldList
 
 
 def limit_message(result: ua.PublishResult, subscription: InternalSubscription, largest: int) -> None:
-    """Reduce a message to what its client wants at once and fits into so many bytes, at least one notification.
+    """Reduce a message to the client's maximum number of notifications and to so many bytes; at least one remains.
 
-    The others are put back.
+    The others go back to the queue.
     """
     max_notifications = subscription.monitored_item_srv.max_notifications
     message = result.NotificationMessage
@@ -48,7 +48,7 @@ def limit_message(result: ua.PublishResult, subscription: InternalSubscription, 
 
 
 def is_within_count(result: ua.PublishResult, subscription: InternalSubscription) -> bool:
-    """Return whether a message has no more notifications than its client wants at once."""
+    """Return whether a message has at most the number of notifications that its client accepts."""
     max_notifications = subscription.monitored_item_srv.max_notifications
     return (
         not max_notifications or sum(1 for _ in _each(result.NotificationMessage.NotificationData)) <= max_notifications
@@ -92,7 +92,7 @@ def _reduced(sent: Notification, room: int) -> Notification:
 
 
 def _requeue(subscription: InternalSubscription, waiting: Iterable[Notification]) -> None:
-    # asyncua has no way to take less out of its queues, and what is sent says only what the client calls the item.
+    # asyncua cannot take fewer notifications from its queues, and a message names items only by client handle.
     items = subscription.monitored_item_srv._monitored_items.items()  # noqa: SLF001
     item_of = {item.client_handle: item_id for item_id, item in items}
     for sent in waiting:

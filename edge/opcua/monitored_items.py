@@ -1,7 +1,7 @@
 """Monitored items of values and events; items that could never report are refused (OPC 10000-4, 5.13.2).
 
-asyncua takes any filter: it fails on one at the first notification, or answers with a fault for all items of a
-request when one of them is odd.
+asyncua accepts any filter: it fails at the first notification, or answers a whole request with a fault when one item is
+invalid.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ def _bad(code: int) -> ua.StatusCode:
 
 
 class MonitoredItems(MonitoredItemService):
-    """The monitored items of one subscription, and the most notifications its client wants at once (0: all)."""
+    """The monitored items of one subscription, and the maximum of notifications per message (0: all)."""
 
     def __init__(self, subscription: InternalSubscription, aspace: AddressSpace, max_notifications: int) -> None:
         super().__init__(subscription, aspace)
@@ -67,7 +67,7 @@ class MonitoredItems(MonitoredItemService):
         self._triggers = TriggerLinks()
 
     def limit_notifications(self, asked: int) -> None:
-        """Set how many notifications the client wants at once (0: all)."""
+        """Set the maximum of notifications per message (0: all)."""
         self.max_notifications = min(asked or NOTIFICATIONS_PER_MESSAGE, NOTIFICATIONS_PER_MESSAGE)
 
     def handles(self) -> tuple[list[int], list[int]]:
@@ -76,7 +76,7 @@ class MonitoredItems(MonitoredItemService):
 
     @property
     def disabled(self) -> int:
-        """How many items are disabled."""
+        """The number of disabled items."""
         return sum(item.mode is ua.MonitoringMode.Disabled for item in self._monitored_items.values())
 
     async def create_monitored_items(
@@ -98,7 +98,7 @@ class MonitoredItems(MonitoredItemService):
         return results
 
     async def set_monitoring_mode(self, mode: ua.MonitoringMode, ids: list[int]) -> list[ua.StatusCode]:
-        """Set the mode of items: a disabled item forgets its value, a reporting one sends what it has sampled."""
+        """Set the mode of items: a disabled item drops its value, a reporting one sends its sample."""
         for item_id in ids:
             if mode is ua.MonitoringMode.Disabled:
                 self._last.pop(item_id, None)
@@ -110,7 +110,7 @@ class MonitoredItems(MonitoredItemService):
         return results
 
     def set_triggering(self, trigger: int, to_add: Sequence[int], to_remove: Sequence[int]) -> ua.SetTriggeringResult:
-        """Link items to the one that triggers them. Raises ServiceError for an unknown one."""
+        """Link items to the item that triggers them. Raises ServiceError for an unknown one."""
         if trigger not in self._monitored_items:
             raise ServiceError(ua.StatusCodes.BadMonitoredItemIdInvalid)
         removed = [_bad_item(not self._triggers.remove(trigger, each)) for each in to_remove]
@@ -185,14 +185,14 @@ class MonitoredItems(MonitoredItemService):
         text = item.read_value_id and item.read_value_id.IndexRange
         current = part(value, text) if text else value
         last = self._last.get(item_id)
-        # Values are never changed in place: asyncua would copy each one deeply to compare it with the next.
+        # Values are never changed in place: asyncua would copy each value to compare it with the next.
         if last is None or _is_reported(last, current, item.filter):
             self._last[item_id] = current
             stamped = stamp_change(current, self._timestamps.get(item_id, self._timestamps_asked))
             await self.notify(item, ua.MonitoredItemNotification(item.client_handle, stamped))
 
     def _delete_monitored_items(self, mid: int) -> ua.StatusCode:
-        # By the handles of the item: asyncua looks through all items for each one it deletes.
+        # By the handles of the item: asyncua searches all items for each one that it deletes.
         item = self._monitored_items.pop(mid, None)
         if item is None:
             return _bad(ua.StatusCodes.BadMonitoredItemIdInvalid)
@@ -208,7 +208,7 @@ class MonitoredItems(MonitoredItemService):
         return _GOOD
 
     def _check_value_filter(self, monitored: ua.ReadValueId, asked: Any) -> ua.StatusCode:
-        """Return whether values can be monitored so. A dead band is one of numbers (OPC 10000-8, 7.2)."""
+        """Return whether values can be monitored with a filter. A deadband applies to numbers (OPC 10000-8, 7.2)."""
         if monitored.DataEncoding is not None and monitored.DataEncoding.Name:
             current = self.aspace.read_attribute_value(monitored.NodeId, monitored.AttributeId)
             encoding = current.StatusCode if current.StatusCode.is_bad() else check_encoding(monitored, current)
@@ -232,7 +232,7 @@ class MonitoredItems(MonitoredItemService):
 
 
 def _is_reported(last: ua.DataValue, current: ua.DataValue, asked: Any) -> bool:
-    """Return whether a change is one to report (OPC 10000-4, 7.22.2)."""
+    """Return whether a change must be reported (OPC 10000-4, 7.22.2)."""
     trigger = asked.Trigger if isinstance(asked, DataChangeFilter) else ua.DataChangeTrigger.StatusValue
     if last.StatusCode != current.StatusCode:
         return True
@@ -252,7 +252,7 @@ def _is_within_deadband(last: ua.Variant, current: ua.Variant, asked: DataChange
 
 
 def _check_event_filter(asked: Any) -> ua.StatusCode:
-    """Return whether events can be filtered so."""
+    """Return whether an event filter is valid."""
     match asked:
         case ua.EventFilter():
             elements = _elements(asked)
@@ -269,7 +269,7 @@ def _elements(asked: ua.EventFilter) -> list[ua.ContentFilterElement]:
 
 
 def _fault(element: ua.ContentFilterElement) -> int:
-    """Return what is wrong with an element of a where clause; 0 when nothing is."""
+    """Return the fault of an element of a where clause; 0 for none."""
     takes = _OPERANDS.get(element.FilterOperator)
     if takes is None:
         return int(ua.StatusCodes.BadFilterOperatorUnsupported)

@@ -1,4 +1,4 @@
-"""What the two ends of a connection can take from each other (OPC 10000-6, 7.1.2.3 and 7.1.2.4)."""
+"""The message limits that both ends of a connection negotiate (OPC 10000-6, 7.1.2.3 and 7.1.2.4)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +13,8 @@ from edge.opcua.limits import CHUNK_BYTES, CHUNKS, MESSAGE_BYTES
 class NegotiatedLimits(TransportLimits):
     """The limits of one connection: ours at first, after the Hello also those of the client.
 
-    asyncua takes what a client can receive for what it will send, sends it the sizes of buffers the wrong way round,
-    and sends it answers of any size.
+    asyncua confuses the limits of the two directions, returns the buffer sizes in the wrong order, and sends answers of
+    any size.
     """
 
     max_recv_buffer: int = CHUNK_BYTES
@@ -27,7 +27,7 @@ class NegotiatedLimits(TransportLimits):
     def create_acknowledge_and_set_limits(self, msg: ua.Hello) -> ua.Acknowledge:
         """Set the limits both sides accept.
 
-        Our own limits hold for answers too: asyncua and node-opcua receive no more than the server says it does.
+        Our own limits apply to answers too: asyncua and node-opcua receive no more than the limit of the server.
         """
         self.max_recv_buffer = min(msg.SendBufferSize, self.max_recv_buffer)
         self.max_send_buffer = min(msg.ReceiveBufferSize, self.max_send_buffer)
@@ -41,9 +41,9 @@ class NegotiatedLimits(TransportLimits):
         )
 
     def largest_answer(self, cryptography: Any) -> int:
-        """Return how many bytes of a message the client takes, which are encrypted in this way.
+        """Return the largest message that the client accepts with this encryption, in bytes.
 
-        By the specification its limit is one of the message alone; node-opcua counts the chunks around it too.
+        In the specification the limit applies to the message alone; node-opcua also counts the chunk headers.
         """
         in_chunk: int = MessageChunk.max_body_size(cryptography, self.max_send_buffer)
         around = self.max_send_buffer - in_chunk

@@ -1,4 +1,4 @@
-"""Publishes subscriptions at an interval that their client may change; asyncua keeps the first interval for ever."""
+"""Publishes subscriptions at an interval that the client may change; asyncua keeps the first interval."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ class SubscriptionOwner(Protocol):
 
 
 def revise(asked: ua.CreateSubscriptionParameters | ua.ModifySubscriptionParameters) -> None:
-    """Bound the publishing interval and the lifetime that a client asks for."""
+    """Limit the publishing interval and the lifetime that a client requests."""
     interval = clamp(
         asked.RequestedPublishingInterval, limits.MIN_PUBLISHING_INTERVAL_MS, limits.MAX_PUBLISHING_INTERVAL_MS
     )
@@ -38,7 +38,7 @@ def start_publishing(subscription: InternalSubscription, session: SubscriptionOw
     publish_for(subscription, session, turns)
     if subscription._task is not None:  # noqa: SLF001
         subscription._task.cancel()  # noqa: SLF001
-    # asyncua cancels it by this attribute when the subscription ends: no group of ours could.
+    # asyncua cancels the task by this attribute when the subscription ends.
     subscription._task = asyncio.create_task(_publish_regularly(subscription), name="opcua subscription")  # noqa: SLF001
 
 
@@ -79,7 +79,7 @@ async def _publish_regularly(subscription: InternalSubscription) -> None:
 async def _publish_in_turn(
     subscription: InternalSubscription, session: SubscriptionOwner, turns: Turns, request: Any = None
 ) -> bool:
-    """Publish what a subscription has as work of its session, in as many messages as it takes."""
+    """Publish the notifications of a subscription as work of its session, in as many messages as needed."""
     first = await _publish_once(subscription, session, turns, request)
     sent = first
     while sent and subscription.monitored_item_srv.has_more:

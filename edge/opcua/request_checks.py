@@ -1,4 +1,4 @@
-"""Checks and bounds what a request asks for, before any work is done."""
+"""Checks and limits requests before any work is done."""
 
 import math
 from collections.abc import Sized
@@ -37,14 +37,14 @@ def check_count(limit: str, operations: Sized | None) -> None:
 
 
 def check_subscriptions(ids: Sized) -> None:
-    """Check the number of subscriptions in a request. Raises ServiceError for more than there can be."""
+    """Check the number of subscriptions in a request. Raises ServiceError above the limit."""
     if len(ids) > limits.SUBSCRIPTIONS:
         raise ServiceError(ua.StatusCodes.BadTooManyOperations)
 
 
 def clamp(asked: float, least: float, most: float) -> float:
     """Return the nearest number within the bounds."""
-    # A client may ask for NaN, of which no comparison is true.
+    # A client may send NaN, for which no comparison is true.
     return least if math.isnan(asked) else min(max(asked, least), most)
 
 

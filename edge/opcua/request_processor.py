@@ -1,8 +1,8 @@
-"""Answers the requests of one connection, once it is clear who asks.
+"""Answers the requests of one connection after it has identified the session.
 
-asyncua ties a session to the connection that made it and believes every request that comes over it; anybody who knows
-a session's token, a small number, may take it over. Here a request belongs to a session by its token and its channel
-(OPC 10000-4, 5.6), sessions are activated by us, and malformed requests are answered and logged in one line.
+asyncua binds a session to the connection that created it and trusts every request on it; a client that knows the token
+of a session, a small number, may take it over. Here a request belongs to a session by its token and its channel (OPC
+10000-4, 5.6), sessions are activated by us, and malformed requests are answered and logged in one line.
 """
 
 import asyncio
@@ -91,7 +91,7 @@ class RequestProcessor(UaProcessor):
         try:
             self._check_length(header)
             if header.MessageType == ua.MessageType.SecureOpen:
-                # New keys hold for the next message; those that wait were announced under the old ones.
+                # New keys apply to the next message; waiting messages use the old ones.
                 await self._sender.flush()
             goes_on: bool = await super().process(header, body)
             await self._sender.flush()
@@ -109,7 +109,7 @@ class RequestProcessor(UaProcessor):
         return goes_on
 
     async def process_message(self, seqhdr: ua.SequenceHeader, body: Buffer) -> bool:
-        """Answer a request, be it with a fault."""
+        """Answer a request, if necessary with a fault."""
         typeid = nodeid_from_binary(body)
         header = struct_from_binary(ua.RequestHeader, body)
         try:
@@ -148,7 +148,7 @@ class RequestProcessor(UaProcessor):
         return goes_on
 
     def _cancel(self, header: Any, seqhdr: Any, handle: int) -> None:
-        """Answer the Publish requests of this handle; only they wait (OPC 10000-4, 5.7.5)."""
+        """Cancel the Publish requests of this handle; no other request waits (OPC 10000-4, 5.7.5)."""
         waiting = tuple(self._publish_requests)
         cancelled = [each for each in waiting if each.requesthdr.RequestHandle == handle]
         for each in cancelled:
@@ -181,7 +181,7 @@ class RequestProcessor(UaProcessor):
         return session
 
     async def _decode(self, decode: Callable[[Buffer], Any], body: Buffer) -> Any:
-        """Decode a body; a long one in the decoder's thread, where it does not hold the event loop."""
+        """Decode a body; a long one in the decoder's thread, so that it does not block the event loop."""
         if len(body) <= limits.DECODED_AT_ONCE:
             return decode(body)
         session = self._session
@@ -194,9 +194,10 @@ class RequestProcessor(UaProcessor):
     def send_response(
         self, requesthandle: int, seqhdr: Any, response: Any, msgtype: ua.MessageType = ua.MessageType.SecureMessage
     ) -> None:
-        """Send an answer. Raises ServiceError with BadResponseTooLarge when the client cannot take it.
+        """Send an answer.
 
-        asyncua would send it, whereupon the client ends the connection.
+        Raises ServiceError with BadResponseTooLarge above the limit of the client. asyncua would send it, and the
+        client would end the connection.
         """
         response.ResponseHeader.RequestHandle = requesthandle
         if msgtype != ua.MessageType.SecureMessage:
@@ -211,7 +212,7 @@ class RequestProcessor(UaProcessor):
             raise ServiceError(ua.StatusCodes.BadResponseTooLarge) from error
 
     async def forward_publish_response(self, result: ua.PublishResult, requestdata: PublishRequestData) -> None:
-        """Send the notifications of a subscription: as many as the client takes at once, the rest next."""
+        """Send the notifications of a subscription, as many as the client accepts; the rest follows."""
         subscription = self.iserver.subscription_service.subscriptions[result.SubscriptionId]
         try:
             if is_within_count(result, subscription):
@@ -225,17 +226,17 @@ class RequestProcessor(UaProcessor):
         try:
             await super().forward_publish_response(result, requestdata)
         except ServiceError as error:
-            # What it acknowledges at once, by the thousand, has answers that fill a message alone.
+            # The results of thousands of acknowledgements fill a message alone.
             self._send_fault(requestdata.requesthdr, requestdata.seqhdr, error.code)
         subscription.monitored_item_srv.has_more = bool(result.MoreNotifications)
 
     @property
     def waiting_publish_requests(self) -> int:
-        """How many publish requests wait for notifications."""
+        """The number of publish requests that wait for notifications."""
         return len(self._publish_requests)
 
     async def flush(self) -> None:
-        """Send the answers that wait."""
+        """Send the waiting answers."""
         await self._sender.flush()
 
     async def close(self) -> None:
@@ -258,7 +259,7 @@ class RequestProcessor(UaProcessor):
         session = self._session
         is_known = session is not None and session.is_activated() and session.connection is self
         if header.ChunkType == ua.ChunkType.Intermediate and not is_known:
-            # Nothing a stranger has to say takes more than one chunk.
+            # Without a session no request needs more than one chunk.
             raise ua.UaStatusCodeError(ua.StatusCodes.BadTcpMessageTooLarge)
 
     def _check_session(self, token: ua.NodeId) -> None:
@@ -273,13 +274,13 @@ class RequestProcessor(UaProcessor):
             self._access.record_refusal("OPC UA session refused", self._address, reason="the channel is not encrypted")
             raise ServiceError(ua.StatusCodes.BadSecurityPolicyRejected)
         if self._session is not None and not self._session.is_closed():
-            # asyncua knows one session a connection, and would forget the one before without ending it.
+            # asyncua has one session per connection, and would drop the previous one without closing it.
             raise ServiceError(ua.StatusCodes.BadTooManySessions)
         self._session = None
         try:
             goes_on: bool = await self._process_message(typeid, header, seqhdr, body)
         except BaseException:
-            # Otherwise the unknown session would live until its time-out.
+            # Otherwise the unknown session would remain until its timeout.
             if self._session is not None:
                 await self._session.close_session()
                 self._session = None
@@ -335,12 +336,12 @@ class RequestProcessor(UaProcessor):
         return caller
 
     async def _take_over(self, session: ServerSession) -> None:
-        """Take over a session of the same client from a connection it has lost."""
+        """Take over a session of the same client from a lost connection."""
         if self._session is not None:
             await self._session.close_session()
         self.session = session
         self._closing = False
-        # asyncua cancels it by this attribute when the connection ends, and waits for it: no group of ours could.
+        # asyncua cancels the task by this attribute when the connection ends, and waits for it.
         self._session_watchdog_task = asyncio.create_task(self._session_watchdog_loop(), name="opcua session watchdog")
         for subscription in session.owned_subscriptions():
             subscription.pub_result_callback = self.forward_publish_response

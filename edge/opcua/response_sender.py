@@ -1,4 +1,4 @@
-"""Sends the answers of one connection chunk by chunk, as fast as the client takes them and never two at once."""
+"""Sends the answers of one connection chunk by chunk, one after the other, as fast as the client reads them."""
 
 import asyncio
 from collections import deque

@@ -1,4 +1,4 @@
-"""A secure channel that is one of those we offer, to an application we trust, for as long as it was granted."""
+"""A secure channel with an offered policy, to a trusted application, for its granted lifetime."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ from edge.opcua.access import AccessPolicy, Peer
 from edge.opcua.answer_encoding import AnswerBody
 from edge.opcua.x509 import application_uris
 
-# How long a key is used at most, and at least; a client renews it after three quarters of that.
+# The longest and the shortest lifetime of a key; a client renews it after three quarters of it.
 _LONGEST_MS = 3_600_000
 _SHORTEST_MS = 10_000
 _GRACE = 1.25  # for what was sent before the new key arrived (OPC 10000-4, 5.5.2)
@@ -29,7 +29,7 @@ _DISCOVERY = SecurityPolicyFactory(SecurityPolicyNone, ua.MessageSecurityMode.No
 
 
 class ServerChannel(SecureConnection):
-    """asyncua's channel, which would be opened without security whatever was offered, and never ends."""
+    """asyncua's channel, which would open without security regardless of the offer, and would never expire."""
 
     _sequence_number: int
 
@@ -43,7 +43,7 @@ class ServerChannel(SecureConnection):
         self._address = address
         self._has_greeted = False
         self.rejected_certificate: x509.Certificate | None = None
-        """The certificate that the other end has proved to hold, and may not come in with."""
+        """The proved certificate of an application that is not trusted."""
 
     @property
     def is_encrypted(self) -> bool:
@@ -65,9 +65,10 @@ class ServerChannel(SecureConnection):
     def select_policy(
         self, uri: str, peer_certificate: bytes | None, mode: ua.MessageSecurityMode | None = None
     ) -> None:
-        """Take the policy the client asks for. Raises BadSecurityPolicyRejected unless we offer it.
+        """Select the policy that the client requests.
 
-        One without security is always there: by it clients learn what else there is.
+        Raises BadSecurityPolicyRejected for one that is not offered. The policy None is always available: with it
+        clients read the endpoints.
         """
         for policy in (*self._policies, _DISCOVERY):
             if policy.matches(uri, mode):
@@ -76,7 +77,7 @@ class ServerChannel(SecureConnection):
         raise ua.UaStatusCodeError(ua.StatusCodes.BadSecurityPolicyRejected)
 
     def open(self, params: ua.OpenSecureChannelParameters, server: Any) -> ua.OpenSecureChannelResult:
-        """Open the channel, or renew its key, once its signature has been verified.
+        """Open the channel, or renew its key, after its signature was verified.
 
         Raises BadSecurityChecksFailed without saying why; the audit record does.
         """
@@ -93,7 +94,7 @@ class ServerChannel(SecureConnection):
         return super().open(params, server)
 
     def receive_from_header_and_body(self, header: ua.Header, body: Buffer) -> Any:
-        """Take a chunk when its turn has come: one Hello, then the channel, then messages."""
+        """Accept a chunk in its order: one Hello, then the channel, then messages."""
         match header.MessageType:
             case ua.MessageType.Hello if not self._has_greeted:
                 self._has_greeted = True
@@ -107,7 +108,7 @@ class ServerChannel(SecureConnection):
 
     @property
     def chunk_body_size(self) -> int:
-        """The bytes of a message that one chunk carries."""
+        """The number of bytes of a message in one chunk."""
         return int(
             MessageChunk.max_body_size(self.security_policy.symmetric_cryptography, self._limits.max_send_buffer)
         )
@@ -127,7 +128,7 @@ class ServerChannel(SecureConnection):
             yield chunk.to_binary()
 
     def _check_sym_header(self, security_hdr: ua.SymmetricAlgorithmHeader) -> None:
-        # asyncua compares the previous token with the wall clock, whose steps must not end the channel.
+        # asyncua compares the previous token with the wall clock; a step of the clock must not end the channel.
         self.prev_security_token.CreatedAt = datetime.now(UTC)
         super()._check_sym_header(security_hdr)
         # Monotonic: a step of the wall clock ends no channel.

@@ -1,6 +1,6 @@
-"""Holds the core of asyncua 2.1.0 to what we promise: its limits, its services, its sessions.
+"""Changes the core of asyncua 2.1.0: its limits, its services, its sessions.
 
-What has to be different about one connection stands in `framing`, `channel`, `processor` and `session`, all as
+The changes for one connection are in `server_framing`, `server_channel`, `request_processor` and `server_session`, as
 subclasses of asyncua's parts. `tests/opcua/test_server_core.py` fails when asyncua fixes one of them itself.
 """
 
@@ -23,9 +23,10 @@ from edge.opcua.view_service import ReferenceTypes
 
 
 class AllowedServices(PermissionRuleset):
-    """Which services clients may ask for: those that add and delete no nodes; Write and Call have their own rules.
+    """The services that clients may use: those that do not add or delete nodes.
 
-    asyncua's SimpleRoleRuleset opens AddNodes and its like to whoever is called "admin".
+    Write and Call have their own rules. asyncua's SimpleRoleRuleset allows AddNodes and similar services to a user with
+    the name "admin".
     """
 
     _allowed = frozenset(
@@ -45,10 +46,10 @@ class AllowedServices(PermissionRuleset):
 
 
 class ReadOnlyAttributes(AttributeService):
-    """Refuses writes from outside: official nodes, JobOrderResponseList for one, say they are writable."""
+    """Refuses writes of clients: some official nodes, such as JobOrderResponseList, are declared writable."""
 
     async def write(self, params: ua.WriteParameters, user: User) -> list[ua.StatusCode]:
-        """Write for this program itself, which is asyncua's administrator; refuse everybody else."""
+        """Write for this program, which is asyncua's administrator; refuse every other caller."""
         if user.role is UserRole.Admin:
             written: list[ua.StatusCode] = await super().write(params, user)
             return written
@@ -56,13 +57,13 @@ class ReadOnlyAttributes(AttributeService):
 
 
 class ServerCore(InternalServer):
-    """asyncua's server core under the rules of this module; without `types` it makes namespace 0 itself."""
+    """asyncua's server core with the rules of this module; without `types` it creates namespace 0 itself."""
 
     def __init__(
         self, types: MutableMapping[ua.NodeId, NodeData] | None, access: AccessPolicy, activation_s: float
     ) -> None:
         super().__init__()
-        # Sessions are activated by `processor`, which knows the channel: asyncua's managers do not.
+        # `request_processor` activates sessions because it knows the channel: asyncua's managers do not.
         self.user_manager = None
         self.access = access
         self.activation_s = activation_s
@@ -71,7 +72,7 @@ class ServerCore(InternalServer):
         self.restricted: dict[ua.NodeId, Callable[[Caller, Peer], bool]] = {}
         """Variables that not every caller may read, each with the check."""
         self.reference_types = ReferenceTypes(self.aspace)
-        # One thread: it never takes more than its share of the interpreter from the event loop.
+        # One thread: it never takes more than its share of the interpreter.
         self.decoder = ThreadPoolExecutor(1, thread_name_prefix="opcua-decoder")
         self._types = types
         self.attribute_service = ReadOnlyAttributes(self.aspace)
@@ -81,12 +82,12 @@ class ServerCore(InternalServer):
         self.max_subscriptions = limits.SUBSCRIPTIONS
         self.max_monitored_item_queue_size = limits.QUEUED_EVENTS
         self.max_unacked_messages_per_subscription = limits.UNACKNOWLEDGED
-        # asyncua's clock only looks every second whether it should stop, which stopping would wait for. We
-        # run our own.
+        # asyncua's clock checks only every second whether it should stop, and stopping would wait for it. The server
+        # has its own.
         self.disabled_clock = True
 
     async def setup_nodes(self) -> None:
-        """Write the operation limits of the services that there are."""
+        """Write the operation limits of the available services."""
         await super().setup_nodes()
         for name, most in limits.OPERATIONS.items():
             node = ua.NodeId(getattr(ua.ObjectIds, f"Server_ServerCapabilities_OperationLimits_{name}"))
@@ -107,7 +108,7 @@ class ServerCore(InternalServer):
 
     @property
     def sessions(self) -> int:
-        """How many sessions clients have."""
+        """The number of client sessions."""
         return len(self._external_sessions)
 
     def session_of(self, session_id: ua.NodeId) -> ServerSession | None:
@@ -116,19 +117,19 @@ class ServerCore(InternalServer):
         return next((session for session in sessions if session.session_id == session_id), None)
 
     async def load_standard_address_space(self, shelf_file: object = None) -> None:
-        """Take the prepared types whole; asyncua's own cache has namespace 0 only, and is never found."""
+        """Use the prepared types; asyncua's own cache has namespace 0 only, and is never found."""
         if self._types is None:
             await super().load_standard_address_space()
         else:
             self.aspace._nodes = self._types  # noqa: SLF001 - as asyncua's load_aspace_shelf does
 
     async def stop(self) -> None:
-        """Stop with every session: asyncua leaves those running whose subscriptions outlive their connection."""
+        """Stop and close every session: asyncua leaves those whose subscriptions outlive their connection."""
         for session in tuple(self._external_sessions.values()):
             await session.close_session()
         await super().stop()
         self.decoder.shutdown(wait=False, cancel_futures=True)
 
     def register_server(self, *_: object) -> Never:
-        """Refuse: asyncua lets anybody, without a session, add to what we answer about other servers."""
+        """Refuse: asyncua lets every client, without a session, add servers to the answers of FindServers."""
         raise ServiceError(ua.StatusCodes.BadServiceUnsupported)

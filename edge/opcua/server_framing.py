@@ -1,7 +1,7 @@
 """Cut the bytes of a socket into chunks, and close a connection that sends anything else.
 
-asyncua buffers as much as a chunk header announces, reads on while the client takes no answers, and refuses every
-new connection once connections without a session have taken all places.
+asyncua buffers as much as a chunk header announces, reads on while the client reads no answers, and refuses every new
+connection when connections without a session use all places.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ _PAUSE_AT = 16  # messages that wait while one is being answered
 
 
 REFUSAL_S = 5.0
-"""How long a connection without a place may take to send its Hello."""
+"""The time limit, in seconds, for the Hello of a connection above the limit."""
 
 _NO_PLACE = ua.ErrorMessage(ua.StatusCode(ua.StatusCodes.BadTcpNotEnoughResources), "too many connections")
 
 
 class InvalidChunk(Exception):
-    """What the client sent is no chunk of OPC UA, or larger than we agreed on."""
+    """The client sent an invalid chunk, or one larger than negotiated."""
 
 
 class ChunkProtocol(OPCUAProtocol):
@@ -38,7 +38,7 @@ class ChunkProtocol(OPCUAProtocol):
         super().__init__(*args, **kwargs)
         self._received = bytearray()
         self._refused: asyncio.Transport | None = None
-        """The connection that has no place; it waits for a Hello to answer."""
+        """The connection above the limit; it waits for a Hello to answer."""
         self._refusal: asyncio.TimerHandle | None = None
         self._writable = asyncio.Event()
         self._writable.set()
@@ -59,7 +59,7 @@ class ChunkProtocol(OPCUAProtocol):
     def data_received(self, data: bytes) -> None:
         """Take every whole chunk; look at the header of the next before any more of it is kept."""
         if self._refused is not None:
-            # The client waits for the answer to its Hello; one before that could be lost (OPC 10000-6, 7.1.3).
+            # The client waits for the answer to its Hello; an earlier error message could be lost (OPC 10000-6, 7.1.3).
             self._refused.write(uatcp_to_binary(ua.MessageType.Error, _NO_PLACE))
             self._refused.close()
             return
@@ -79,14 +79,14 @@ class ChunkProtocol(OPCUAProtocol):
             self.transport.pause_reading()
 
     def connection_lost(self, ex: BaseException | None) -> None:
-        """End what waits for the client to take its answers."""
+        """Cancel the waits for the client to read its answers."""
         if self._refusal is not None:
             self._refusal.cancel()
         self._writable.set()
         super().connection_lost(ex)
 
     def pause_writing(self) -> None:
-        """Answer nothing more while the client does not take what is there."""
+        """Pause answers while the client does not read."""
         self._writable.clear()
 
     def resume_writing(self) -> None:

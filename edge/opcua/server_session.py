@@ -1,6 +1,6 @@
 """Sessions with random tokens, owned subscriptions and bounded requests.
 
-asyncua counts tokens and subscriptions up from a small number, and does not check their owner.
+asyncua numbers tokens and subscriptions from a small number on, and does not check their owner.
 """
 
 import asyncio
@@ -42,10 +42,10 @@ _R = TypeVar("_R")
 
 
 class ServerSession(InternalSession):
-    """A session made over one channel, used over that or another of the same client."""
+    """A session created over one channel, used over that channel or another one of the same client."""
 
     def __init__(self, internal_server: Any, name: Any) -> None:
-        # It enters itself into the server's table under its token, so it has to have its real one first.
+        # The constructor enters the session into the server's table under its token: set the real token first.
         super().__init__(
             internal_server, internal_server.aspace, internal_server.subscription_service, str(name), external=False
         )
@@ -67,33 +67,33 @@ class ServerSession(InternalSession):
         return bool(self.state is SessionState.Closed)
 
     def is_usable_on(self, channel: ServerChannel, *, has_moved: bool) -> bool:
-        """Return whether it may be activated there: over its own channel, later over an encrypted one of its client."""
+        """Return whether it may be activated on a channel: its own, or later an encrypted one of the same client."""
         if self.is_closed() or not has_moved:
             return not self.is_closed()
         return self.is_activated() and channel.is_encrypted and channel.certificate == self.certificate
 
     def has_same_client(self, other: "ServerSession") -> bool:
-        """Return whether both belong to the same person at the same application, as far as that is proven."""
+        """Return whether both belong to the same user of the same application, as far as proved."""
         return bool(self.certificate) and (self.certificate, self.caller) == (other.certificate, other.caller)
 
     async def create_session(
         self, params: ua.CreateSessionParameters, sockname: tuple[str, int] | None = None
     ) -> ua.CreateSessionResult:
-        """Answer CreateSession, if the client is the one whose channel it is."""
+        """Answer CreateSession if the client is the application of the channel."""
         channel = self._channel()
         self.record.asked = params
         if channel.is_encrypted:
             self.certificate = channel.certificate
             check_application(channel.certificate, params)
-        # NaN would go on as the delay of a timer, and a loop that sorts its timers by NaN finds none in time.
+        # NaN would become the delay of a timer, and an event loop that sorts timers by NaN finds none in time.
         params.RequestedSessionTimeout = clamp(
             params.RequestedSessionTimeout or 0.0,
             self.iserver.min_session_timeout_ms,
             self.iserver.max_session_timeout_ms,
         )
         result = await super().create_session(params, sockname)
-        # asyncua ends it by the time-out its client wished for, which each GetEndpoints restarts. The task is
-        # cancelled by this attribute, which is asyncua's, when the session ends: no group of ours could.
+        # asyncua ends a session by the timeout that its client requested, which each GetEndpoints restarts. asyncua
+        # cancels the task by this attribute when the session ends.
         self._timeout_task = asyncio.create_task(self._end_unless_activated(), name="opcua session activation")
         result.MaxRequestMessageSize = limits.REQUEST_BYTES
         return result
@@ -110,7 +110,7 @@ class ServerSession(InternalSession):
         return result
 
     async def close_session(self, delete_subs: bool = True) -> None:  # noqa: FBT001, FBT002 - asyncua's signature
-        """Close the session with its subscriptions: no other session could take them over."""
+        """Close the session with its subscriptions: no other session can take them over."""
         if not self.is_closed() and asyncio.current_task() is self._timeout_task:
             self.iserver.counts.timeouts += 1
         await super().close_session(delete_subs=True)
@@ -120,7 +120,7 @@ class ServerSession(InternalSession):
         await self.close_session()
 
     async def read(self, params: ua.ReadParameters) -> list[ua.DataValue]:
-        """Read attributes; whether a method may be called depends on who asks."""
+        """Read attributes; the value of UserExecutable depends on the caller."""
         check_count("MaxNodesPerRead", params.NodesToRead)
         if params.MaxAge < 0:
             raise ServiceError(ua.StatusCodes.BadMaxAgeInvalid)
@@ -162,7 +162,7 @@ class ServerSession(InternalSession):
         return await super().write(params)
 
     async def history_read(self, params: ua.HistoryReadParameters) -> list[ua.HistoryReadResult]:
-        """Refuse, as there is no history: asyncua would answer that it is empty."""
+        """Refuse: there is no history, and asyncua would return an empty one."""
         check_count("MaxNodesPerRead", params.NodesToRead)
         unsupported = ua.StatusCode(ua.StatusCodes.BadHistoryOperationUnsupported)
         return [ua.HistoryReadResult(StatusCode=unsupported) for _ in params.NodesToRead]
@@ -183,16 +183,16 @@ class ServerSession(InternalSession):
         return self.turn
 
     async def register_nodes(self, nodes: list[ua.NodeId]) -> list[ua.NodeId]:
-        """Return the same NodeIds: every node is found as fast without registration."""
+        """Return the same NodeIds: registration would not make access faster."""
         check_count("MaxNodesPerRegisterNodes", nodes)
         return nodes
 
     async def unregister_nodes(self, nodes: list[ua.NodeId]) -> None:
-        """Check the request; nothing was registered."""
+        """Check the request; no node was registered."""
         check_count("MaxNodesPerRegisterNodes", nodes)
 
     async def translate_browsepaths_to_nodeids(self, params: list[ua.BrowsePath]) -> list[ua.BrowsePathResult]:
-        """Follow browse paths; one that leads nowhere breaks none of the others."""
+        """Follow browse paths; an invalid one does not affect the others."""
         check_count("MaxNodesPerTranslateBrowsePathsToNodeIds", params)
         return [await self._view.translate(path, self._current_turn()) for path in params]
 
@@ -279,7 +279,7 @@ class ServerSession(InternalSession):
     async def transfer_subscriptions(
         self, params: ua.TransferSubscriptionsParameters, callback: Callable[..., Any]
     ) -> list[ua.TransferResult]:
-        """Take over subscriptions of another session of the same person at the same application."""
+        """Take over subscriptions of another session of the same user of the same application."""
         check_subscriptions(params.SubscriptionIds)
         return [await self._transfer(each, callback) for each in params.SubscriptionIds]
 
@@ -349,7 +349,7 @@ class ServerSession(InternalSession):
         return await self._one_by_one(params.ItemsToModify, one)
 
     async def delete_monitored_items(self, params: ua.DeleteMonitoredItemsParameters) -> list[ua.StatusCode]:
-        """Monitor values and events no longer."""
+        """Delete monitored items."""
         self._check_own(params.SubscriptionId)
         check_count("MaxMonitoredItemsPerCall", params.MonitoredItemIds)
         items = self.subscription_service.subscriptions[params.SubscriptionId].monitored_item_srv

@@ -1,7 +1,7 @@
-"""Takes the messages of a connection, and reads those that call methods itself.
+"""Receives the messages of a connection, and decodes Call requests itself.
 
-asyncua reads arguments with classes that it keeps for the whole process under their namespace *index*: a
-client to a camera, in the same process, would have it read our orders by the camera's types
+asyncua decodes arguments with classes that it keeps for the whole process under their namespace *index*: with a client
+to a camera in the same process, it would decode our orders by the camera's types
 (github.com/FreeOpcUa/opcua-asyncio/issues/781, 1678, 1700, 1800). Our own codec has no shared state.
 """
 
@@ -59,10 +59,10 @@ class TcpListener(BinaryServer):
 
 
 class ProtocolServer(asyncua.Server):
-    """asyncua's server, which accepts connections of ours."""
+    """asyncua's server with our connections."""
 
     async def start(self) -> None:
-        """Listen. Raises OSError when that cannot be."""
+        """Listen. Raises OSError when the address cannot be used."""
         patch_decoder_limits()
         await self._setup_server_nodes()
         await self.iserver.start()

@@ -1,4 +1,4 @@
-"""The services that take many operations at once: what each decodes, does and answers."""
+"""The services with many operations in one request: decoding, execution and answer of each."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass

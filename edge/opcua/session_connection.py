@@ -7,19 +7,19 @@ from edge.opcua.server_channel import ServerChannel
 
 
 class SessionConnection(Protocol):
-    """What a session needs of the connection over which it is used."""
+    """The functions of a connection that its session uses."""
 
     @property
     def channel(self) -> ServerChannel:
-        """The channel that is open there."""
+        """The open channel."""
 
     async def flush(self) -> None:
-        """Send the answers that wait."""
+        """Send the waiting answers."""
 
     @property
     def waiting_publish_requests(self) -> int:
-        """How many publish requests wait there."""
+        """The number of waiting publish requests."""
 
     @property
     def get_publish_request(self) -> Callable[..., Any]:
-        """Where its subscriptions find the client's publish requests."""
+        """The source of publish requests for the subscriptions."""

@@ -38,7 +38,7 @@ class SharedArray(ua.Variant):
         return self
 
     def __eq__(self, other: object) -> bool:
-        # A change makes a new array; comparing thousands of structures would take longer than sending them.
+        # A change creates a new array; comparing thousands of structures would take longer than sending them.
         return self is other
 
     __hash__ = None  # type: ignore[assignment]

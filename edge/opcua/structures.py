@@ -2,7 +2,7 @@
 
 asyncua can decode structures too, with classes it makes of the definitions, but it keeps those for the whole process
 under their namespace *index*: two servers with different indexes would read each other's structures
-(github.com/FreeOpcUa/opcua-asyncio/issues/781, 1678, 1800). What is learned here belongs to one session.
+(github.com/FreeOpcUa/opcua-asyncio/issues/781, 1678, 1800). The codecs here belong to one session.
 """
 
 import asyncio
@@ -36,9 +36,9 @@ _HIGHEST_BUILTIN = 25
 _STRUCTURE = ua.NodeId(ua.ObjectIds.Structure)
 # A joining system has a hundred types of structures.
 _MOST_TYPES = 2000
-# What of a value is as it is: most of a large array.
+# Values that need no conversion: most of a large array.
 _PLAIN = frozenset({bool, int, float, bytes, type(None)})
-# Abstract types, and what a value of them is on the wire (OPC 10000-6, 5.1.2 and 5.2.4).
+# Abstract types, with the encoding of their values (OPC 10000-6, 5.1.2 and 5.2.4).
 _ON_THE_WIRE = {
     ua.ObjectIds.Number: ua.VariantType.Variant,
     ua.ObjectIds.Integer: ua.VariantType.Variant,
@@ -55,7 +55,7 @@ _BASE_STRUCTURES = {
 }
 
 
-# asyncua's own classes of base structures by their encoding: no server has to describe those.
+# asyncua's own classes of base structures by their encoding: servers need not describe these.
 _BASE_ENCODINGS = {
     encoding: each for encoding, each in ua.extension_objects_by_typeid.items() if encoding.NamespaceIndex == 0
 }
@@ -64,7 +64,7 @@ _BASE_ENCODINGS = {
 class Structures:
     """The codecs of the structures of one server, read from it when each is first needed.
 
-    `nodes` is where its nodes are found: a client that is connected, or the server itself.
+    `nodes` provides its nodes: a connected client, or the server itself.
     """
 
     def __init__(self, nodes: Client | Server) -> None:
@@ -78,8 +78,8 @@ class Structures:
         """Return a value without the types of OPC UA.
 
         A structure is a dict without its absent fields, a LocalizedText or QualifiedName its text, a NodeId, Guid or
-        StatusCode text, an enumeration its number, an instant has the time zone UTC. Raises Refused(`unreadable`) for
-        a structure that we cannot decode, and for what is nested too deep.
+        StatusCode text, an enumeration its number, an instant has the time zone UTC. Raises Refused(`unreadable`) for a
+        structure that cannot be decoded, and for values that are nested too deep.
         """
         if depth > MAX_DEPTH:
             raise Refused("unreadable", "a value is nested too deep")
@@ -152,7 +152,7 @@ class Structures:
         return await self.plain(decoded, depth)
 
     async def _encoding(self, encoding: ua.NodeId) -> Codec:
-        """Return the codec of a structure of that encoding, learning its type from the server when it is new."""
+        """Return the codec of a structure by its encoding; read its type from the server when it is new."""
         async with self._learning:
             if encoding not in self._encodings and (cls := _BASE_ENCODINGS.get(encoding)) is not None:
                 self._encodings[encoding] = _base_structure(cls)
@@ -171,12 +171,12 @@ class Structures:
         try:
             return await self._type(type_id, 0)
         except BaseException:
-            # What was learned by half must not be taken for the whole next time.
+            # An incomplete codec must not be used the next time.
             self._types = known
             raise
 
     async def _type(self, type_id: ua.NodeId, depth: int) -> Codec:
-        """Return the codec of a data type, learning it from the server when it is new."""
+        """Return the codec of a data type; read it from the server when it is new."""
         if type_id not in self._types:
             if depth > MAX_DEPTH or len(self._types) > _MOST_TYPES:
                 raise Refused("unreadable", f"there is no end of the types that {type_id.to_string()} is made of")
@@ -189,7 +189,7 @@ class Structures:
     async def _learn(self, type_id: ua.NodeId, depth: int) -> None:
         definition = await self._definition(type_id)
         if definition is None:
-            # An enumeration, or another name for what it is derived from: on the wire it is that.
+            # An enumeration, or a subtype without own encoding: it is encoded as its base type.
             self._types[type_id] = await self._type(await self._parent(type_id), depth + 1)
             return
         structure = StructureCodec(dict.get, dict, [], has_mask=False)
@@ -227,7 +227,7 @@ class Structures:
         return [each for each in inherited if each[1].Name not in own] + [(kind, each) for each in definition.Fields]
 
     async def _definition(self, type_id: ua.NodeId) -> ua.StructureDefinition | None:
-        """Return the definition of a structure; None for what is none. Raises Refused when there should be one."""
+        """Return the definition of a structure; None for another type. Raises Refused when a structure has none."""
         node = self._nodes.get_node(type_id)
         attribute = await node.read_attribute(ua.AttributeIds.DataTypeDefinition, raise_on_bad_status=False)
         definition = attribute.Value.Value if attribute.Value else None
@@ -252,7 +252,7 @@ class Structures:
         raise Refused("unreadable", f"there is no end of what {type_id.to_string()} is derived from")
 
     async def _encoding_id(self, type_id: ua.NodeId) -> ua.NodeId | None:
-        """Return the binary encoding of a structure; None for what is none."""
+        """Return the binary encoding of a structure; None for another type."""
         if type_id not in self._encoding_ids:
             found = await references(self._nodes.get_node(type_id), ua.ObjectIds.HasEncoding)
             binary = [each.NodeId for each in found if each.BrowseName.Name == "Default Binary"]
@@ -261,10 +261,10 @@ class Structures:
 
 
 def _fields_of(structure: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the fields that are there of a structure that asyncua has decoded.
+    """Yield the present fields of a structure that asyncua has decoded.
 
-    Those of the base namespace have the same index everywhere. Others are here where somebody in this process had
-    asyncua load their types; their mask of fields is no field.
+    Structures of the base namespace have the same index everywhere. Others come here when another part of this process
+    made asyncua load their types; their field mask is not a field.
     """
     for each in dataclasses.fields(structure):
         value = getattr(structure, each.name)
@@ -278,7 +278,7 @@ def _utf8(text: str) -> str:
 
 
 def _builtin_kind(type_id: ua.NodeId) -> ua.VariantType | None:
-    """Return what a value of a type is on the wire, when the specification says it; else the server has to."""
+    """Return the encoding of a type when the specification defines it; else the server must."""
     kind = _ON_THE_WIRE.get(type_id.Identifier, type_id.Identifier)
     # The types of the base namespace have numbers; a server may say that one has a name.
     if type_id.NamespaceIndex != 0 or not isinstance(kind, int) or kind > _HIGHEST_BUILTIN:
@@ -316,7 +316,7 @@ def _write_builtin(kind: ua.VariantType, value: Any) -> bytes:
 
 
 def _builtin_value(kind: ua.VariantType, value: Any) -> Any:
-    """Return plain Python as asyncua wants it."""
+    """Convert plain Python to the types of asyncua."""
     match kind, value:
         case ua.VariantType.Variant, ua.Variant():
             return value
@@ -345,7 +345,7 @@ def _variant_of(value: Any, kind: ua.VariantType) -> ua.Variant:
 
 
 def _subtyped(codec: Codec, encoding: ua.NodeId | None) -> Codec:
-    """Return the codec of a field that allows subtypes: it says itself what it holds (OPC 10000-6, 5.2.7.5)."""
+    """Return the codec of a field that allows subtypes: its value names its type (OPC 10000-6, 5.2.7.5)."""
     if encoding is None:
         return _builtin(ua.VariantType.Variant)
 

@@ -1,4 +1,4 @@
-"""Shares the event loop: the work of clients runs in short slices, one request at a time, on a budget per session."""
+"""Shares the event loop: client work runs in short slices, one request at a time, with a budget per session."""
 
 import asyncio
 import time
@@ -83,7 +83,7 @@ class Turns:
 
     @asynccontextmanager
     async def work(self, budget: WorkBudget) -> AsyncIterator[Turn]:
-        """Run the block as work of a session. It must not wait for anything but `step`."""
+        """Run the block as work of a session. It must wait for `step` only."""
         turn = Turn(self._lock, budget, self._clock, self._slice_s)
         await turn.begin()
         try:

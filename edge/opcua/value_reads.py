@@ -11,13 +11,13 @@ _WITH_SERVER = frozenset({ua.TimestampsToReturn.Server, ua.TimestampsToReturn.Bo
 
 
 def check_timestamps(asked: ua.TimestampsToReturn) -> None:
-    """Check the choice of timestamps. Raises ServiceError with BadTimestampsToReturnInvalid."""
+    """Check the requested timestamps. Raises ServiceError with BadTimestampsToReturnInvalid."""
     if asked not in _WITH_SOURCE | _WITH_SERVER | {ua.TimestampsToReturn.Neither}:
         raise ServiceError(ua.StatusCodes.BadTimestampsToReturnInvalid)
 
 
 def check_encoding(item: ua.ReadValueId, value: ua.DataValue) -> ua.StatusCode:
-    """Return whether a value can be sent in the encoding that the client asks for."""
+    """Return whether a value can be sent in the encoding that the client requests."""
     asked = item.DataEncoding
     if asked is None or not asked.Name:
         return ua.StatusCode()
@@ -32,7 +32,7 @@ def check_encoding(item: ua.ReadValueId, value: ua.DataValue) -> ua.StatusCode:
 
 
 def refused_value(attribute: ua.AttributeIds) -> ua.DataValue | None:
-    """Return the answer for a variable that the caller may not read; None for attributes that all may read."""
+    """Return the answer for a variable that the caller may not read; None for readable attributes."""
     match attribute:
         case ua.AttributeIds.Value:
             return ua.DataValue(StatusCode=ua.StatusCode(ua.StatusCodes.BadUserAccessDenied))
@@ -51,7 +51,7 @@ class Stamps:
         self._known: dict[tuple[int, bool], tuple[ua.DataValue, ua.DataValue]] = {}
 
     def apply(self, value: ua.DataValue, attribute: ua.AttributeIds) -> ua.DataValue:
-        """Return the value with the timestamps that the client asks for."""
+        """Return the value with the requested timestamps."""
         is_value = attribute == ua.AttributeIds.Value
         found = self._known.get((id(value), is_value))
         if found is None:
@@ -63,7 +63,7 @@ class Stamps:
 
 
 def stamp_change(value: ua.DataValue, asked: ua.TimestampsToReturn) -> ua.DataValue:
-    """Return a changed value with the timestamps that the client asks for."""
+    """Return a changed value with the requested timestamps."""
     if asked is ua.TimestampsToReturn.Both:
         return value
     source = value.SourceTimestamp if asked in _WITH_SOURCE else None

@@ -1,8 +1,8 @@
 """Convert JSON values to variants and back without loss of their types.
 
-A JSON value has one type in OPC UA (`variant`). A variant of just that type is kept as the plain value; any
-other as the JSON object that OPC 10000-6, 5.4.2.17 writes for a variant, `{"UaType": 6, "Value": 7}` for an
-Int32 (`to_json`), which `variant` reads again. Whoever only wants the value takes `plain_value` of the model.
+A JSON value has one type in OPC UA (`variant`). A variant of just that type is kept as the plain value; any other as
+the JSON object that OPC 10000-6, 5.4.2.17 writes for a variant, `{"UaType": 6, "Value": 7}` for an Int32 (`to_json`),
+which `variant` reads again. For the value alone use `plain_value` of the model.
 """
 
 import base64
@@ -28,11 +28,11 @@ T = ua.VariantType
 def variant(value: object) -> ua.Variant:
     """Return a JSON value as a variant, always of the same type.
 
-    true/false is Boolean, an integer Int64 (beyond that UInt64, then Double), a number with a fraction
-    Double, text String, an instant DateTime, bytes ByteString, null the empty variant. A list of values of
-    one such type is an array of it (integers among fractions become fractions), an empty or mixed one an
-    array of variants. An object in the form of `to_json` is what it says; any other object, or a list that
-    holds objects or lists, is a String with its JSON text: OPC UA has no type for it without a structure.
+    true/false is Boolean, an integer Int64 (beyond that UInt64, then Double), a number with a fraction Double, text
+    String, an instant DateTime, bytes ByteString, null the empty variant. A list of values of one such type is an array
+    of it (integers among fractions become fractions), an empty or mixed one an array of variants. An object in the form
+    of `to_json` has the type that it names; any other object, or a list that holds objects or lists, is a String with
+    its JSON text: OPC UA has no type for it without a structure.
     """
     if (exact := exact_value(value)) and (made := _from_exact(exact)) is not None:
         return made
@@ -107,7 +107,7 @@ def _as_json(value: object) -> str:
 
 
 def _from_exact(exact: ExactValue) -> ua.Variant | None:
-    """Return the variant of an object in the form of `to_json`; None where it contradicts itself."""
+    """Return the variant of an object in the form of `to_json`; None when it contradicts itself."""
     try:
         kind = T(exact.ua_type)
         read = _JSON_FORMS[kind].read
@@ -156,7 +156,7 @@ def _read_bytes(text: str) -> bytes:
 
 def _read_node_id(text: str) -> ua.NodeId:
     found = ua.NodeId.from_string(text)
-    # asyncua takes every number for a long one; written the shortest way it is what it was.
+    # asyncua expects long numbers; the shortest notation restores the number.
     return found if isinstance(found, ua.ExpandedNodeId) else ua.NodeId(found.Identifier, found.NamespaceIndex)
 
 

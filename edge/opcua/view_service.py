@@ -25,7 +25,7 @@ _ANY_TYPE = ua.NodeId(ua.ObjectIds.References)
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """The references that a continuation point stands for, and the page size that its client asked for."""
+    """The remaining references of a continuation point, and the page size that its client requested."""
 
     references: Sequence[ua.ReferenceDescription]
     page: int
@@ -39,7 +39,7 @@ class ReferenceTypes:
         self._subtypes: dict[ua.NodeId, frozenset[ua.NodeId]] = {}
 
     def included(self, reference_type: ua.NodeId, *, with_subtypes: bool) -> frozenset[ua.NodeId] | None:
-        """Return the types that a request for this type includes; None for all. Raises KeyError for no such type."""
+        """Return the types that a request for this type includes; None for all. Raises KeyError for an unknown type."""
         if reference_type in {_NULL, _ANY_TYPE}:
             return None
         if not with_subtypes:
@@ -65,7 +65,7 @@ class ReferenceTypes:
 
 
 class View:
-    """What one session sees of the address space, with its continuation points."""
+    """The view of one session on the address space, with its continuation points."""
 
     def __init__(self, aspace: AddressSpace, types: ReferenceTypes) -> None:
         self._aspace = aspace
@@ -73,7 +73,7 @@ class View:
         self._rests: dict[bytes, _Rest] = {}
 
     async def browse(self, params: ua.BrowseParameters, turn: Turn) -> list[ua.BrowseResult]:
-        """Return the references of nodes, REFERENCES_PER_ANSWER at most; the rest waits at continuation points."""
+        """Return the references of nodes, REFERENCES_PER_ANSWER at most; continuation points hold the rest."""
         if params.View.ViewId != _NULL:
             raise ServiceError(ua.StatusCodes.BadViewIdUnknown)
         page = min(params.RequestedMaxReferencesPerNode or REFERENCES_PER_NODE, REFERENCES_PER_NODE)

@@ -1,6 +1,6 @@
 """Certificates of OPC UA applications: reading them, their names, and the faults for which they are refused.
 
-What is said here holds both ways: for the clients of our server, and for the servers whose client we are.
+It applies to the clients of our server and to the servers of our client.
 """
 
 from collections.abc import Iterator
@@ -25,14 +25,14 @@ _Extension = TypeVar("_Extension", bound=x509.ExtensionType)
 
 @dataclass(frozen=True, slots=True)
 class CertificateFile:
-    """A certificate and the file it stands in."""
+    """A certificate and its file."""
 
     path: Path
     certificate: x509.Certificate
 
 
 def certificate_files(directory: Path) -> Iterator[CertificateFile]:
-    """Yield every certificate of a directory; a file that holds none is logged and skipped."""
+    """Yield every certificate of a directory; a file without one is logged and skipped."""
     for path in sorted(directory.glob("*")):
         if path.suffix.lower() in SUFFIXES:
             try:
@@ -49,13 +49,13 @@ def read_certificate(path: Path) -> x509.Certificate:
 
 
 def application_uris(certificate: x509.Certificate) -> list[str]:
-    """Return the application URIs a certificate was made for; one, if it is as it should be."""
+    """Return the application URIs of a certificate; a valid certificate has one."""
     names = extension(certificate, x509.SubjectAlternativeName)
     return names.get_values_for_type(x509.UniformResourceIdentifier) if names else []
 
 
 def host_names(certificate: x509.Certificate) -> list[str]:
-    """Return the host names and addresses a certificate was made for."""
+    """Return the host names and addresses of a certificate."""
     names = extension(certificate, x509.SubjectAlternativeName)
     if names is None:
         return []
@@ -64,7 +64,7 @@ def host_names(certificate: x509.Certificate) -> list[str]:
 
 
 def extension(certificate: x509.Certificate, kind: type[_Extension]) -> _Extension | None:
-    """Return the extension of a kind; None where there is none, or where the extensions cannot be read."""
+    """Return the extension of a kind; None when it is absent or the extensions cannot be read."""
     try:
         return certificate.extensions.get_extension_for_class(kind).value
     except (x509.ExtensionNotFound, x509.DuplicateExtension, x509.UnsupportedGeneralNameType, ValueError):
@@ -72,7 +72,7 @@ def extension(certificate: x509.Certificate, kind: type[_Extension]) -> _Extensi
 
 
 def certificate_fault(certificate: x509.Certificate, now: datetime) -> str:
-    """Return why this certificate is refused, trusted or not; empty when it is valid."""
+    """Return the reason to refuse this certificate, trusted or not; empty when it is valid."""
     try:
         key, signed_with = certificate.public_key(), certificate.signature_hash_algorithm
     except (ValueError, UnsupportedAlgorithm):
@@ -89,17 +89,17 @@ def certificate_fault(certificate: x509.Certificate, now: datetime) -> str:
 
 
 def is_valid(certificate: x509.Certificate, now: datetime) -> bool:
-    """Return whether this is an instant for which the certificate was made."""
+    """Return whether an instant is within the validity of the certificate."""
     return certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc
 
 
 def _has_double_extension(certificate: x509.Certificate) -> bool:
-    """Return whether one may read this, another that in a certificate (RFC 5280, 4.2)."""
+    """Return whether a certificate has an extension twice and is ambiguous (RFC 5280, 4.2)."""
     try:
         list(certificate.extensions)
     except x509.DuplicateExtension:
         return True
     except (x509.UnsupportedGeneralNameType, ValueError):
-        # Names of unknown kinds are no fault: devices have all sorts.
+        # Names of unknown kinds are not a fault: devices use various kinds.
         return False
     return False

@@ -1,1 +1,1 @@
-"""How a recipe moves: pure functions from a net, a run and a signal to the next run and its requests."""
+"""The SFC engine: pure functions from a net, a run and a signal to the next run and its requests."""

@@ -66,7 +66,7 @@ def advance(net: Net, run: Run, signal: Signal, now: int) -> Advanced | Ignored:
     try:
         ignored = _dispatch(draft, signal)
     except LivelockError as error:
-        # Nothing of such a decision may be sent: decide again, and only that the run fails.
+        # No request of such a decision may be sent: decide again, and only fail the run.
         draft, ignored = Draft(net, run, now), None
         draft.started_at = draft.started_at if draft.started_at is not None else now
         end(draft, Outcome.FAILED, str(error))
@@ -184,7 +184,7 @@ def _resolve(draft: Draft, resolve: Resolve) -> Ignored | None:
 
 
 def _open_command(draft: Draft, command_id: str) -> AssociationKey | Ignored:
-    """Return the association whose command awaits an outcome, or why there is none."""
+    """Return the association whose command awaits an outcome, or the reason why there is none."""
     key = parse_command_id(command_id)
     if key is None or (key.job_id, key.run_id) != (draft.run.job_id, draft.run.run_id):
         return Ignored(IgnoredKind.FOREIGN, f"command {command_id!r} is not of this run")
@@ -304,7 +304,7 @@ def _timers(draft: Draft) -> Iterator[int]:
 
 
 def _process_timers(draft: Draft, instant: int) -> None:
-    """Process what is due; a duration that ends together with a deadline comes first: reaching T is no failure."""
+    """Process due timers; a duration that ends together with a deadline comes first: reaching T is not a failure."""
     for key in draft.in_recipe_order(draft.open):
         due = draft.associations[key].due
         if due is not None and due <= instant:

@@ -1,7 +1,7 @@
 """Finds every structural fault of a recipe.
 
-`shape_faults` looks at names and nesting; only when there are none can the branches be unfolded, and then
-`safety_faults` and `evolution_faults` look at how the chart can move. Each fault is one sentence that names its place.
+`shape_faults` checks names and nesting; only without these faults can the branches be unfolded, and then
+`safety_faults` and `evolution_faults` check how the chart can evolve. Each fault is one sentence that names its place.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def shape_faults(recipe: Recipe) -> list[str]:
-    """Return the faults of names, nesting and the ends of transitions: with one of these the meaning is open."""
+    """Return the faults of names, nesting and the ends of transitions: these faults make the meaning ambiguous."""
     return [*_name_faults(recipe), *_path_faults(recipe), *_end_faults(recipe)]
 
 
@@ -64,7 +64,7 @@ def _path_faults(recipe: Recipe) -> Iterator[str]:
 
 
 def _nesting_faults(recipe: Recipe) -> Iterator[str]:
-    """Yield cycles and excessive depth; walks outwards from each branch, so that no nesting is too deep to look at."""
+    """Yield cycles and excessive depth; walks outwards from each branch, so that any depth can be checked."""
     parent = {name: branch.name for branch in recipe.branches for path in branch.branches for name in path}
     reported: set[str] = set()
     for branch in recipe.branches:
@@ -142,7 +142,7 @@ def _where(chain: Sequence[tuple[str, int]]) -> str:
 
 
 def evolution_faults(structure: Structure, transitions: Sequence[NetTransition]) -> list[str]:
-    """Return the faults in how the chart can move: unreachable steps, paths without end, loops without time."""
+    """Return the faults of evolution: unreachable steps, paths without end, loops without time."""
     recipe = structure.recipe
     initial = [step.name for step in recipe.steps if step.initial]
     reached = _reachable(set(initial), transitions)
@@ -179,7 +179,7 @@ def _reachable(start: AbstractSet[str], transitions: Sequence[NetTransition]) ->
 def _path_end_faults(structure: Structure, transitions: Sequence[NetTransition]) -> Iterator[str]:
     """Yield steps of a simultaneous path from which its end cannot be reached: the branch would never converge.
 
-    What is never true, or hidden behind an `always`, leads nowhere.
+    A transition that is never true, or comes after an `always`, leads nowhere.
     """
     before: dict[str, set[str]] = {}
     for transition in transitions:
@@ -206,7 +206,7 @@ def _backwards(start: set[str], before: Mapping[str, AbstractSet[str]], inside: 
 
 
 def _livelock_faults(recipe: Recipe, transitions: Sequence[NetTransition]) -> Iterator[str]:
-    """Yield loops that would turn for ever in no time.
+    """Yield loops that would run without end and without time.
 
     Only transitions that clear at once whenever they are enabled can make one.
     """
@@ -217,7 +217,7 @@ def _livelock_faults(recipe: Recipe, transitions: Sequence[NetTransition]) -> It
 
 
 def _feeding_itself(transitions: Sequence[NetTransition]) -> list[NetTransition]:
-    """Remove the transitions with a source that none of the others feeds, until nothing changes."""
+    """Remove the transitions with a source that no other transition activates, until nothing changes."""
     feeds = Counter(target for transition in transitions for target in transition.targets)
     leaving: dict[str, list[int]] = {}
     for index, transition in enumerate(transitions):
@@ -235,7 +235,7 @@ def _feeding_itself(transitions: Sequence[NetTransition]) -> list[NetTransition]
 
 
 def _loops(transitions: Sequence[NetTransition]) -> Iterator[list[str]]:
-    """Yield one loop for each group of steps that feed each other."""
+    """Yield one loop for each group of steps that activate each other."""
     following: dict[str, str] = {}
     for transition in transitions:
         for source in transition.sources:
@@ -253,7 +253,7 @@ def _loops(transitions: Sequence[NetTransition]) -> Iterator[list[str]]:
 
 
 def shadows(transitions: Iterable[NetTransition]) -> Iterator[tuple[NetTransition, NetTransition]]:
-    """Yield pairs of transitions of which the first is always true and always tried before the second."""
+    """Yield pairs of transitions whose first is always true and always tested before the second."""
     constant: dict[str, list[NetTransition]] = {}
     for transition in transitions:
         sources, needs = set(transition.sources), set(transition.needs_done)
@@ -267,7 +267,7 @@ def shadows(transitions: Iterable[NetTransition]) -> Iterator[tuple[NetTransitio
 
 
 def warnings_of(structure: Structure, transitions: Sequence[NetTransition]) -> list[str]:
-    """Return what is allowed and probably not intended."""
+    """Return the warnings: constructs that are allowed but probably not intended."""
     recipe = structure.recipe
     found = [
         f"{_place_of(recipe, number)} never counts: what leads to this path names its first element, not the branch"

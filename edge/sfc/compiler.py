@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RejectedRecipe:
-    """A recipe that is not sound, and all its faults."""
+    """An invalid recipe with all its faults."""
 
     faults: tuple[str, ...]
 
@@ -194,7 +194,7 @@ def _step(name: str, actions: tuple[NetAction, ...], outgoing: tuple[NetTransiti
     return NetStep(
         name=name,
         actions=actions,
-        # A reset dominates: it has the last word over a set in the same step (IEC 61131-3, 6.7.4.5).
+        # A reset dominates a set in the same step (IEC 61131-3, 6.7.4.5).
         entering=tuple(sorted(actions, key=lambda action: action.rule.resets)),
         holding=tuple(action.key for action in actions if action.rule.holds),
         outgoing=outgoing,

@@ -1,4 +1,4 @@
-"""Compiles the conditions of recipes: what their names mean, and when time alone may change them.
+"""Compiles the conditions of recipes: the meaning of their names, and the instants at which time alone changes them.
 
 The language is that of `edge.expression`, described in `docs/reference/sfc.md`.
 """
@@ -106,7 +106,7 @@ def compile_condition(text: str, names: Names) -> Condition:
 
 
 def _check_times(expression: Expression) -> None:
-    """Refuse to calculate with a step's T: nothing could say when the result reaches a bound."""
+    """Refuse calculations with a step's T: the instant at which the result reaches a bound would be unknown."""
     for node in nodes_of(expression.node):
         if not isinstance(node, Arithmetic | Negative | Call):
             continue
@@ -129,7 +129,7 @@ def _timer_bounds(expression: Expression) -> Iterator[TimerBound]:
 
 
 class _Resolver:
-    """Finds what the names of one condition refer to, and notes which of them make it live."""
+    """Resolves the names of one condition, and records which of them can change its value."""
 
     def __init__(self, text: str, names: Names) -> None:
         self._text = text

@@ -21,7 +21,7 @@ MAX_PAST: Final = 200
 class Draft(RunView):
     """A run that is being changed, the requests and step changes collected so far, and what was touched.
 
-    `now` stamps what is done; `at` is the instant conditions see: a late Tick catches up instant by instant.
+    `now` is the instant of changes; `at` is the instant that conditions see: a late Tick catches up instant by instant.
     """
 
     __slots__ = (
@@ -138,7 +138,7 @@ class Draft(RunView):
         return key
 
     def merge_variables(self, result: Any) -> None:
-        """Take the top-level keys of a result as job variables."""
+        """Merge the top-level keys of a result into the job variables."""
         if isinstance(result, dict) and result:
             self.variables = self.variables | result
             self.touched.update(f"var:{name}" for name in result)

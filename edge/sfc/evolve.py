@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from edge.sfc.draft import Draft
     from edge.sfc.net import NetAction, NetTransition
 
-# Beyond this many clearings at one instant a chart turns for ever; the checker finds such loops only where conditions
-# are constant.
+# With more clearings at one instant a chart runs without end; the checker finds such loops only when conditions are
+# constant.
 MAX_SWEEPS: Final = 10_000
 
 
 def settle(draft: Draft) -> None:
-    """Advance the run until it rests: clear transitions, judge failures, check whether it is completed.
+    """Advance the run until it is stable: clear transitions, judge failures, check completion.
 
-    Raises LivelockError when the run does not come to rest.
+    Raises LivelockError when the run does not become stable.
     """
     error = _unsupervised_failure(draft)
     if error is None:
@@ -44,11 +44,11 @@ def settle(draft: Draft) -> None:
 
 
 class LivelockError(Exception):
-    """A chart whose conditions let it turn for ever at one instant: between which steps."""
+    """The conditions of a chart let it run without end at one instant; the message names the steps."""
 
 
 class _EvaluationError(Exception):
-    """A condition that cannot be evaluated: which, where and why."""
+    """A condition that cannot be evaluated, with its place and the reason."""
 
 
 def _run_to_completion(draft: Draft) -> None:
@@ -139,7 +139,7 @@ def _unsupervised_failure(draft: Draft) -> str | None:
 
 
 def _unhandled_failure(draft: Draft) -> str | None:
-    """Return the error of a failure whose step no transition has left: a live transition had its chance."""
+    """Return the error of a failure whose step no transition has left."""
     for key in draft.faults:
         each = draft.associations.get(key)
         left_behind = key.is_left_behind
@@ -199,7 +199,7 @@ def end(draft: Draft, outcome: Outcome, error: str | None) -> None:
 
 
 def _is_in_effect(draft: Draft, key: AssociationKey) -> bool:
-    """Return whether a stored action was started and is not over; a passed delay or limit has nothing to reset."""
+    """Return whether a stored action was started and has not ended: only then is there something to reset."""
     each, action = draft.associations[key], draft.net.actions[key]
     if each.state is ActionState.PENDING or each.state is ActionState.STOPPED:
         return False

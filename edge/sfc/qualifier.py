@@ -27,7 +27,7 @@ class Leave(Enum):
     CANCEL_DELAY = auto()
     """A delay is dropped; a command stays."""
     KEEP = auto()
-    """Nothing happens to it."""
+    """The action is kept."""
 
 
 @dataclass(frozen=True, slots=True)

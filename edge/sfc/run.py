@@ -1,4 +1,4 @@
-"""The state of one run: its steps, associations, variables and timers, and how each is stored.
+"""The state of one run: its steps, associations, variables and timers, with their stored form.
 
 A run is a value: the next run shares with it whatever a decision did not change. It is stored as small fields, one per
 step and per association, so that a decision writes only what it changed.
@@ -162,7 +162,7 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class _Head(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The field `run`: what never changes."""
+    """The field `run`: the constant part."""
 
     job_id: str
     scope: str
@@ -171,7 +171,7 @@ class _Head(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class _State(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The field `state`: what concerns the run as a whole."""
+    """The field `state`: the part about the run as a whole."""
 
     outcome: Outcome = Outcome.RUNNING
     error: str | None = None
@@ -286,7 +286,7 @@ def encode(run: Run) -> dict[str, str]:
 
 def changed_fields(old: Run, new: Run) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the fields to write and the names of those to remove to make the stored `old` the stored `new`."""
-    # One decision knows what it touched; over several we have to look.
+    # A single decision knows what it touched; otherwise compare.
     names = new.touched if new.revision == old.revision + 1 else {*_names(old), *_names(new)}
     written: dict[str, str] = {}
     removed = []

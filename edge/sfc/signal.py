@@ -36,7 +36,7 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A start is about to leave us, and must not be sent by software again; `by` names the process that sends it."""
+    """A start is about to be sent and must not be sent again by software; `by` names the sending process."""
 
     command_id: str
     by: str
@@ -63,7 +63,7 @@ class Resolve:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """A result arrived for a command that no longer waits; it is kept and decides nothing."""
+    """A result arrived for a command that no longer waits; it is kept without effect."""
 
     command_id: str
     data: Any = None

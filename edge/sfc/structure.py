@@ -22,7 +22,7 @@ MAX_NESTING: Final = 32
 
 
 class TooManyWaysError(Exception):
-    """A branch or transition where selections multiply beyond reason; carries its place."""
+    """Too many combinations of selections in a branch or transition; the error holds its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Structure:
         first = branch.branches[number][0]
         written = sorted(n for head in self.heads(first) for n in self._entries.get((branch.name, head), ()))
         if not written:
-            # What is not written comes after all that is, with the priority every transition has unless it says so.
+            # An implied transition comes after all written ones, with the default priority.
             rank = (0, len(self.recipe.transitions) + number)
             return [Way(way.steps, way.conditions, rank + way.rank) for way in self.ways_in(first)]
         ways = []

@@ -1,4 +1,4 @@
-"""A view of a run with its net: what conditions read at an instant, its next deadline, its results."""
+"""A view of a run with its net: the values for conditions at an instant, the next deadline, the results."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RunView:
                 return state is not None and self.done(name)
 
     def done(self, step: str) -> bool:
-        """Return whether everything a step waits for is over."""
+        """Return whether all actions that a step waits for have ended."""
         associations = self.associations
         return all(associations[key].state in _OVER for key in self.net.steps[step].holding)
 

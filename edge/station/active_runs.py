@@ -1,7 +1,7 @@
-"""Follows the active runs of our scopes as they move on, whichever instance moves them.
+"""Follows the active runs of our scopes, whichever instance decides about them.
 
-What we decide ourselves is known as we decide it. For what others decide we ask the store now and then for the
-revisions of all runs, which takes two round trips, and read the runs that have another one than we know.
+Own decisions are known at once. For the decisions of others the store is polled for the revisions of all runs, which
+takes two round trips, and the runs with a new revision are read.
 """
 
 import asyncio
@@ -18,20 +18,20 @@ from edge.store.runs import revisions
 logger = structlog.get_logger(__name__)
 
 RunListener = Callable[[LoadedJob | None, LoadedJob | None], None]
-"""Takes a run as it was known, and as it is now: None before it was known, and once it is gone."""
+"""Takes a run as it was known and as it is now: None before it was known, and after it was removed."""
 
 POLL_INTERVAL_S = 5.0
-"""How late we know of what others do, as long as it is only counted."""
+"""The poll interval while runs are only counted, in seconds."""
 LISTENED_POLL_INTERVAL_S = 1.0
-"""How late a move by another instance is known when a listener follows the moves."""
+"""The poll interval while a listener follows the runs, in seconds."""
 _PAUSE_S = 0.02  # a thousand runs that others move cost us fifty readings a second, and are late
 
 
 class ActiveRuns:
     """The active runs of our scopes by job, as decided or read last; `listeners` are called for each move.
 
-    A run is active until it has ended and its commands are sent. An unreadable run is left out, or as it
-    was when it could be read.
+    A run is active until it has ended and its commands are sent. An unreadable run is left out, or remains as it was
+    read last.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class ActiveRuns:
 
     @property
     def count(self) -> int:
-        """How many runs are active in the store, also in the scopes of others."""
+        """The number of active runs in the store, including those of other scopes."""
         return len(self._revisions)
 
     async def follow(self) -> None:
@@ -66,7 +66,7 @@ class ActiveRuns:
             await self.look(_PAUSE_S)
 
     async def look(self, pause_s: float = 0.0) -> None:
-        """Read the runs that others have started, moved or ended; pause after each reading."""
+        """Read the runs that other instances have started, changed or ended; pause after each reading."""
         before = tuple(self._revisions)  # what starts here from now on may not be among those read below
         there = await revisions(self._runs.store)
         for job_id in before:

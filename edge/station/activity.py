@@ -1,4 +1,4 @@
-"""Counts what runs do as they move on; a decision pays a microsecond for it."""
+"""Counts the effects of decisions on runs; counting takes a microsecond for each decision."""
 
 from collections import Counter
 
@@ -8,10 +8,10 @@ from edge.station.runs import Progress
 
 
 class Activity:
-    """What this process has decided since it started.
+    """Counts of the decisions of this process since it started.
 
-    `steps` are activations of steps by scope, `commands` those asked for by their type and phase, `ended` runs by scope
-    and how they ended.
+    `steps` counts step activations by scope, `commands` requested commands by type and phase, `ended` ended runs by
+    scope and outcome.
     """
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class Activity:
         self.ended: Counter[tuple[str, Outcome]] = Counter()
 
     def watch(self, progress: Progress) -> None:
-        """Count what a decision did."""
+        """Count the effects of a decision."""
         run = progress.loaded.stored.run
         for change in progress.steps:
             if change.active:

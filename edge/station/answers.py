@@ -35,7 +35,7 @@ from edge.store.refused import RefusedMessage, record_refusal
 logger = structlog.get_logger(__name__)
 
 _LETTER_DATA = 16_384
-"""The longest data of a late result in its dead letter; the run of the job keeps all of it."""
+"""The longest data of a late result in its dead letter; the run of the job holds all of it."""
 _YET_TO_START = frozenset({JobState.NOT_ALLOWED_TO_START, JobState.ALLOWED_TO_START})
 
 
@@ -64,12 +64,12 @@ class Answers:
         self._direct = direct or DirectCommands(runs)
         self._process = new_id()
         self._released: set[str] = set()
-        """The commands whose start this process was allowed to send."""
+        """The commands whose begun mark this process committed."""
 
     async def begin(self, command_id: str) -> Begin:
-        """Commit the begun mark of a command before its start leaves us.
+        """Commit the begun mark of a command before its start is sent.
 
-        A mark of this process whose commit was not confirmed released no start: the start may be sent then.
+        If the commit of an earlier mark of this process was not confirmed, the start was not sent: it may be sent then.
         """
         if self._direct.is_waiting(command_id):
             # The node task that sends it was committed as begun.
@@ -94,7 +94,7 @@ class Answers:
                 return Begin.GONE
 
     async def answer(self, answer: EquipmentAnswer | OutcomeUnknown) -> None:
-        """Apply the answer to a command; its id names the job, at whichever instance the answer arrives."""
+        """Apply the answer to a command; the command id names the job, whichever instance receives the answer."""
         if self._direct.take(answer):
             self.stats.record_contact(self._runs.clock())
             return
@@ -150,7 +150,7 @@ class Answers:
             await self._runs.signal(each.job_id, Late(command_id, error=f"not stopped: {reason}"))
 
     async def late(self, result: LateResult) -> None:
-        """Keep a result that no command waits for; one that names a command which does is its answer."""
+        """Keep a result that no command waits for; a result that names a waiting command is its answer."""
         self.stats.record_contact(self._runs.clock())
         if result.command_id and await self.is_outstanding(result.command_id):
             await self.answer(EquipmentAnswer(result.command_id, result.data))
@@ -187,7 +187,7 @@ class Answers:
         return LateResult("late answer", f"{answer.command_id} {digest}", scope, answer.data, answer.command_id)
 
     def _is_for_other_equipment(self, loaded: LoadedJob, command_id: str) -> bool:
-        """Return whether a command was sent to other equipment: somebody may have learnt or guessed its id."""
+        """Return whether a command was sent to other equipment: its id may have been guessed."""
         run, actions = loaded.stored.run, loaded.net.actions
         return self._type_ids is not None and any(
             run.associations[key].command_id == command_id and actions[key.latest].type_id not in self._type_ids
@@ -195,9 +195,9 @@ class Answers:
         )
 
     async def event(self, event: EquipmentEvent) -> EventReply:
-        """Apply an event to the job it names, else to the one that has waited longest; else discard it.
+        """Apply an event to the job it names, else to the job that has waited longest; else discard it.
 
-        Raises Refused(`too_large`) for one that holds more than is kept.
+        Raises Refused(`too_large`) when its data exceed the limit.
         """
         self.stats.record_contact(self._runs.clock())
         event = dataclasses.replace(event, data=_kept(event.data))
@@ -208,7 +208,7 @@ class Answers:
                 return decode_reply(given)
             job_id = await self._addressee(event, declined)
             if job_id is None or job_id in declined:
-                # The event is of an earlier part: repeated, it must not pass the next part either.
+                # The event belongs to an earlier part: its repetition must not pass the next part either.
                 mark = Commit() if _names_its_job(event) else self._mark(event, None)
                 if isinstance(await self._store.commit(mark), Stale):
                     continue
@@ -238,7 +238,7 @@ class Answers:
         await self._store.commit(record_refusal(self._store.keys, message))
 
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:
-        """Return the commands of these types that wait for an answer, as the store has them."""
+        """Return the commands of these types that wait for an answer in the store."""
         found: list[Command] = []
         for job_id in await runs.active_jobs(self._store):
             loaded = await self._runs.load_readable(job_id)
@@ -255,7 +255,7 @@ class Answers:
         return found
 
     async def is_outstanding(self, command_id: str) -> bool:
-        """Return whether a command still waits for an answer, as the store has it."""
+        """Return whether a command still waits for an answer in the store."""
         if self._direct.is_waiting(command_id):
             return True
         key = parse_command_id(command_id)
@@ -271,7 +271,7 @@ class Answers:
         notify(self.listeners, what, data)
 
     async def _addressee(self, event: EquipmentEvent, declined: set[str]) -> str | None:
-        """Return the job that an event is for, without those that declined it; None when there is none."""
+        """Return the job for an event, without the jobs that declined it; None when there is none."""
         if event.job_id:
             return event.job_id
         if event.correlation_id:
@@ -279,13 +279,13 @@ class Answers:
         while job_id := await runs.longest_waiting(self._store, event.scope, event.type_id, declined):
             if self._runs.cached(job_id) or await self._runs.load_readable(job_id):
                 break
-            # An unreadable run would wait for ever: the next one has its turn.
+            # An unreadable run would wait without end: use the next one.
             declined.add(job_id)
         return job_id
 
     async def _keep(self, job_id: str, event: EquipmentEvent) -> bool:
         """Keep an event for the job it names, which has not started; return False when the job cannot use it."""
-        # What cannot be the id of a job may be the name of another of our keys.
+        # A text that is not a valid job id could form the name of another key.
         job = None if job_id.startswith(RESERVED_ID_STARTS) else await jobs.load(self._store, job_id)
         if job is None or job.status.state not in _YET_TO_START or len(job.early) >= MAX_EARLY_EVENTS:
             return False
@@ -294,7 +294,7 @@ class Answers:
         now = self._runs.clock()
         parts = [jobs.save(self._store.keys, job, after, (), now), self._mark(event, Kept(job_id))]
         if job.status.state is JobState.ALLOWED_TO_START:
-            # Writing the job takes it out of the queue of starts.
+            # Writing the job removes it from the queue of starts.
             parts.append(plan_start(self._store.keys, after, now))
         # Kept, or decided elsewhere: either way the committed reply is read next.
         await self._store.commit(join(parts))
@@ -309,12 +309,12 @@ class Answers:
 
 
 def _is_result(signal: Answer | Unknown) -> TypeGuard[Answer]:
-    """Return whether an answer bears a result: without one it confirms the stop of its command."""
+    """Return whether an answer contains a result: without one it confirms the stop of its command."""
     return isinstance(signal, Answer) and signal.error is None and signal.data is not None
 
 
 def _signal_of(answer: EquipmentAnswer | OutcomeUnknown) -> Answer | Unknown:
-    """Return the signal of an answer; a result that is too large to be kept is a failure."""
+    """Return the signal of an answer; a result that exceeds the limit is a failure."""
     if isinstance(answer, OutcomeUnknown):
         return Unknown(answer.command_id, answer.reason[:MAX_TEXT_LENGTH])
     try:
@@ -330,7 +330,7 @@ def _identity(event: EquipmentEvent) -> str:
 
 
 def _sent_at(loaded: LoadedJob | None, command_id: str) -> int | None:
-    """Return since when a command waits for its answer; None when we do not hold its run."""
+    """Return since when a command waits for its answer; None when its run is not cached."""
     if loaded is None:
         return None
     run = loaded.stored.run
@@ -342,7 +342,7 @@ def _sent_at(loaded: LoadedJob | None, command_id: str) -> int | None:
 
 
 def _kept(data: object) -> Any:
-    """Return data as it will be read back, so that an instance with a cached run and one that loads it decide alike.
+    """Return data as the store returns them: with a cached run and a loaded one the decision is the same.
 
     Raises Refused(`too_large`): with each change of the job, its results go to Redis, to the MES and to OPC UA clients.
     """

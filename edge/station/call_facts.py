@@ -1,4 +1,4 @@
-"""Reads what a job method call depends on, all in one round trip; the guards of its commit notice later changes."""
+"""Reads the facts for a job method call in one round trip; the guards of its commit detect later changes."""
 
 import asyncio
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class CallIdentity:
-    """The names under which a call was answered, if it was: source and id of its event, its transaction."""
+    """The identity of a call, under which its answer is stored: source and id of its event, and its transaction."""
 
     source: str
     event_id: str
@@ -42,7 +42,7 @@ class OrderFacts:
 
 
 async def read_given(store: Store, identity: CallIdentity) -> str | None:
-    """Return the answer that was given to a call; None when it is new."""
+    """Return the stored answer to a call; None when it is new."""
     if identity.transaction is None:
         return await dedupe.load_answer(store, identity.source, identity.event_id)
     event, transaction = (identity.source, identity.event_id), (identity.scope, identity.transaction)
@@ -52,7 +52,7 @@ async def read_given(store: Store, identity: CallIdentity) -> str | None:
 async def read_order_facts(
     store: Store, identity: CallIdentity, order: JobOrder, recipes: RecipeLookup | None
 ) -> str | OrderFacts:
-    """Return the answer that was given to a call about an order, else what its plan depends on."""
+    """Return the stored answer to a call with an order, else the facts for its plan."""
     scope, job_id = identity.scope, order.job_order_id
     given, before, removed_at, allowed, open_jobs, recipe = await asyncio.gather(
         read_given(store, identity),
@@ -73,13 +73,13 @@ async def _find_recipe(recipes: RecipeLookup | None, scope: str, order: JobOrder
 
 
 async def read_job(store: Store, identity: CallIdentity, job_id: str) -> str | Job | None:
-    """Return the answer that was given to a call about a stored job, else the job."""
+    """Return the stored answer to a call about a stored job, else the job."""
     given, job = await asyncio.gather(read_given(store, identity), jobs.load(store, job_id), return_exceptions=True)
     return answer if (answer := _valid(given)) is not None else _valid(job)
 
 
 def _valid(result: _Value | BaseException) -> _Value:
-    """Return a result; raise the exception that it is: one that is not needed is dropped."""
+    """Return a result, or raise it if it is an exception; the exception of an unused result is dropped."""
     if isinstance(result, BaseException):
         raise result
     return result

@@ -20,7 +20,7 @@ async def retry_letter(store: Store, letter_id: str, letter: Letter, clock: Cloc
     """Retry the work of a letter, and remove the letter.
 
     A job that failed runs again from its beginning, under its id, as if the MES had cleared and stored it. A stop is
-    sent again. Raises Refused when there is nothing to be done any more, or a person has to do something before.
+    sent again. Raises Refused when there is nothing left to do, or when a person must act first.
     """
     while True:
         match letter.kind:
@@ -57,7 +57,7 @@ async def _run(store: Store, job_id: str, now: int) -> Commit:
     )
     saved = jobs.save(store.keys, None, new, ((Cause.STORE_AND_START, status),), now)
     removed = jobs.remove(store.keys, job, Cause.CLEAR, now)
-    # The guards of the removal are enough: what is saved takes the place of what is removed, in the same commit.
+    # The guards of the removal are enough: the saved job replaces the removed one in the same commit.
     return join((removed, Commit(operations=saved.operations), plan_start(store.keys, new, now)))
 
 

@@ -1,4 +1,4 @@
-"""Writes a dead letter for work that met a defect again and again, and fails its job."""
+"""Writes a dead letter for work that met a defect repeatedly, and fails its job."""
 
 from typing import assert_never
 
@@ -22,7 +22,7 @@ logger = structlog.get_logger(__name__)
 
 
 class DeadLetterWriter:
-    """Writes dead letters. Every call raises Unavailable when the store is gone, and can be made again then."""
+    """Writes dead letters. Every call raises Unavailable when the store is unavailable, and can be repeated then."""
 
     def __init__(self, runs: Runs) -> None:
         self._store = runs.store
@@ -55,7 +55,7 @@ class DeadLetterWriter:
         return isinstance(await self._store.commit(join((ended, done, self._add(letter)))), Committed)
 
     async def turn(self, scope: str, job_id: str, error: Exception) -> None:
-        """Write the letter of an unreadable job in the queue of starts; the jobs behind it continue."""
+        """Write the letter of an unreadable job in the queue of starts; the jobs after it continue."""
         letter = self._start_letter(scope, job_id, error)
         left = await jobs.plan_dequeue(self._store, scope, job_id)
         await self._store.commit(join((left, self._add(letter))))
@@ -105,12 +105,12 @@ class DeadLetterWriter:
                 case NoRun():
                     job = await jobs.load(self._store, job_id)
                 case Ignored() | NotAllowed() | Stale():
-                    # It needs the command no more, or has ended.
+                    # The job has ended or does not need the command.
                     pass
         except Unavailable:
             raise
         except Exception:
-            # What keeps the work from being done may keep its job from being read, too.
+            # The defect may also prevent reading the job.
             logger.exception("job cannot be ended in order", job=job_id)
             job = await self._read(job_id)
         while job is not None and not has_ended(job.status):

@@ -1,4 +1,4 @@
-"""What one signal changes: the job, its run, the commit that writes both, and the requests that follow."""
+"""Decides what one signal changes: the job, its run, the commit that writes both, and the requests that follow."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -46,7 +46,7 @@ class LoadedJob:
     stored: StoredRun
     net: Net
     timer: int | None = None
-    """The instant that stands in the index of timers, where we know it; it may be earlier than what is due."""
+    """The instant in the index of timers, where it is known; it may be earlier than the next deadline."""
 
     def due(self, keep_ended_ms: int) -> int | None:
         """Return the instant of its next timer: the next deadline of its run, after its end its removal."""
@@ -71,7 +71,7 @@ class LoadedJob:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to write, and what is held once it is written; `taken` is the association whose wait an event has ended.
+    """The commit of a decision, and the state after it; `taken` is the association whose wait an event has ended.
 
     `at` is the instant of the decision.
     """
@@ -87,12 +87,12 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class NotAllowed:
-    """The state of the job does not allow what was asked."""
+    """The state of the job does not allow the requested method."""
 
 
 @dataclass(frozen=True, slots=True)
 class MethodRequest:
-    """The job method behind a signal, with what its caller remarked."""
+    """The job method behind a signal, with the comment of its caller."""
 
     cause: Cause
     comment: tuple[LocalizedText, ...] = ()
@@ -103,7 +103,7 @@ Moves = Sequence[tuple[Cause, JobStatus]]
 
 @dataclass(frozen=True, slots=True)
 class InstanceContext:
-    """What holds for every decision of an instance: how keys are named, who it is, how long things are kept."""
+    """The facts behind every decision of an instance: its keys, its name and its retention times."""
 
     keys: Keys
     consumer: str
@@ -133,7 +133,7 @@ def decide(
 ) -> Decision | Ignored | NotAllowed:
     """Decide what a signal changes; `request` is the job method behind it, if there is one.
 
-    `unsent` is what this instance has yet to send of earlier decisions about the job.
+    `unsent` holds the commands of earlier decisions about the job that this instance has yet to send.
     """
     if request and next_status(loaded.job.status.state, request.cause) is None:
         return NotAllowed()
@@ -155,8 +155,8 @@ def decide(
         runs.update(context.keys, loaded.stored, stored, context.consumer),
         *_job_parts(context.keys, loaded.job, after, moves, now),
     ]
-    # A timer that is too early costs one look at the job when it comes; to set it again at each step would cost more.
-    # A Tick comes because of the timer in the store: that timer is set again, whatever the cache says.
+    # A timer that is too early costs one reading of the job; setting it again at each step would cost more. A Tick
+    # comes from the timer in the store: set it again, whatever the cache holds.
     if isinstance(signal, Tick) or has_ended(after.job.status) or _is_late(loaded.timer, due):
         parts.append(runs.set_timer(context.keys, job.job_id, due))
         after = replace(after, timer=due)
@@ -164,7 +164,7 @@ def decide(
 
 
 def end_job_without_run(context: InstanceContext, before: Job, job: Job, cause: Cause, now: int) -> Commit:
-    """Write the end of a job that never ran: aborted, with its response, removed when its time is over."""
+    """Return the commit that ends a job which never ran: aborted, with its response, and the timer of its removal."""
     status = JobStatus(JobState.ABORTED)
     ended = msgspec.structs.replace(job, status=status, ended_at=now, revision=before.revision + 1)
     return join(
@@ -177,7 +177,7 @@ def end_job_without_run(context: InstanceContext, before: Job, job: Job, cause: 
 
 
 def _is_late(timer: int | None, due: int | None) -> bool:
-    """Return whether a timer would miss what is due."""
+    """Return whether a timer is later than the next deadline."""
     return due is not None and (timer is None or timer > due)
 
 
@@ -233,7 +233,7 @@ def _ending(run: Run) -> tuple[Cause, ...]:
 
 
 def _moves(status: JobStatus, causes: Sequence[Cause]) -> Moves | None:
-    """Follow the causes through the job state machine; None when one is not allowed where it comes."""
+    """Follow the causes through the job state machine; return None when one is not allowed in its state."""
     moves = []
     for cause in causes:
         target = next_status(status.state, cause)

@@ -30,13 +30,13 @@ class Dispatch:
         return sorted(net.command_types - self.routes.keys())
 
     async def perform(self, loaded: LoadedJob, outgoing: Outgoing) -> None:
-        """Send one command of a committed decision, under the same id when this is not the first time.
+        """Send one command of a committed decision; a repetition has the same id.
 
-        One that was answered meanwhile is left out. Raises Unavailable when the equipment cannot be reached now.
+        Skip it when it was answered meanwhile. Raises Unavailable when the equipment cannot be reached now.
         """
         command_id = outgoing.command_id
         if not is_outstanding(loaded.stored.run, command_id):
-            # What we hold may be older than the work, which another process can have added.
+            # The cached run may be older than the work, which another process may have added.
             newest = await self._runs.load(loaded.job.job_id)
             if newest is None or not is_outstanding(newest.stored.run, command_id):
                 return
@@ -61,7 +61,7 @@ class Dispatch:
                 await equipment.send(command)
 
     async def stop(self, scope: str, command_id: str, type_id: str) -> None:
-        """Stop a command, even if its job was removed meanwhile: its id and type say all that it takes.
+        """Stop a command, even if its job was removed meanwhile: its id and type are sufficient.
 
         Raises Unavailable when the equipment cannot be reached now.
         """
@@ -76,7 +76,7 @@ class Dispatch:
             type_id=type_id,
             scope=scope,
             job_id=key.job_id,
-            # The run bears the correlation id of its job.
+            # The run holds the correlation id of its job.
             correlation_id=key.run_id,
             action=key.action,
             attempt=key.attempt,
@@ -96,7 +96,7 @@ class Dispatch:
 
 
 def command_of(loaded: LoadedJob, phase: Phase, command_id: str, step: str, *, offered_again: bool = False) -> Command:
-    """Return a command that a committed decision asks for; all but its flags is the same each time."""
+    """Return a command that a committed decision asks for; only its flags differ between repetitions."""
     request = request_of(loaded.net, loaded.stored.run, phase, command_id, step)
     found = find_command(loaded.stored.run, command_id)
     begun = found is not None and found.begun != ""
@@ -119,5 +119,5 @@ def command_of(loaded: LoadedJob, phase: Phase, command_id: str, step: str, *, o
 
 
 def routes_of(equipment: Iterable[tuple[EquipmentPort, Iterable[str]]]) -> dict[str, EquipmentPort]:
-    """Map each command type to the equipment that takes it; the settings allow no type at two."""
+    """Map each command type to its equipment; the settings allow one piece of equipment for each type."""
     return {type_id: device for device, type_ids in equipment for type_id in type_ids}

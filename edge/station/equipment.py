@@ -15,7 +15,7 @@ _MARK_LENGTH = 20
 
 
 class Repetition(StrEnum):
-    """What a start that is sent a second time may do.
+    """The effect of a start that is sent a second time.
 
     `repeatable`: the work may be done again (a picture, a lamp). `recognisable`: the device drops a command id that it
     has seen, also after it was restarted. `once`: the start is sent once; a lost outcome is for a person or the recipe.
@@ -42,8 +42,8 @@ class Command:
     """A command to equipment. The same `command_id` and `phase` again is the same command.
 
     `begun`: its begun mark is committed, so the start may have been sent. `offered_again`: it was, or may have been,
-    handed to the equipment before. `queued`: this gateway has yet to send it. `expires_at` is the deadline of the
-    action, in milliseconds since the epoch.
+    sent to the equipment before. `queued`: this gateway has yet to send it. `expires_at` is the deadline of the action,
+    in milliseconds since the epoch.
     """
 
     command_id: str
@@ -90,7 +90,10 @@ class OutcomeUnknown:
 
 @dataclass(frozen=True, slots=True)
 class LateResult:
-    """A result that no command waits for. `source` and `key` together name it for ever; `command_id` where known."""
+    """A result that no command waits for.
+
+    `source` and `key` together identify it permanently; `command_id` where known.
+    """
 
     source: str
     key: str
@@ -102,7 +105,7 @@ class LateResult:
 
 @dataclass(frozen=True, slots=True)
 class EquipmentEvent:
-    """An event of the equipment. `source` and `event_id` together name it for ever (CloudEvents 3.1).
+    """An event of the equipment. `source` and `event_id` together identify it permanently (CloudEvents 3.1).
 
     It may name its job by `job_id` or by the job's `correlation_id`; with neither, the longest-waiting job takes it.
     """
@@ -133,22 +136,23 @@ class Kept:
 
 
 class StationPort(Protocol):
-    """The station as equipment sees it. All calls raise Unavailable when the store is gone.
+    """The station as equipment sees it.
 
-    Each call returns once its effect is durable; only then may the sender be acknowledged.
+    All calls raise Unavailable when the store is unavailable. Each call returns when its effect is durable; only then
+    may the sender be acknowledged.
     """
 
     async def begin(self, command_id: str) -> Begin:
-        """Commit the begun mark of a command with repetition `once`, before its start leaves us."""
+        """Commit the begun mark of a command with repetition `once` before its start is sent."""
 
     async def answer(self, answer: EquipmentAnswer | OutcomeUnknown) -> None:
-        """Apply the answer to a command. A repeated answer changes nothing; a late result is kept.
+        """Apply the answer to a command.
 
-        A result that is too large to be kept fails its action.
+        A repeated answer changes nothing; a late result is kept. A result that exceeds the limit fails its action.
         """
 
     async def stopped(self, command_id: str, error: str | None) -> None:
-        """Record that the equipment carried out a stop, or why it did not."""
+        """Record that the equipment carried out a stop, or the reason why it did not."""
 
     async def late(self, result: LateResult) -> None:
         """Keep a result that no command waits for."""
@@ -156,7 +160,7 @@ class StationPort(Protocol):
     async def event(self, event: EquipmentEvent) -> Task | Kept | None:
         """Apply an event; return the work it was used for, Kept, or None when it was discarded.
 
-        Raises Refused(`too_large`) for one that holds more than is kept.
+        Raises Refused(`too_large`) when its data exceed the limit.
         """
 
     async def record_refusal(self, message: RefusedMessage) -> None:
@@ -172,7 +176,7 @@ class StationPort(Protocol):
         """Count a start that the equipment may have received before."""
 
     def trace(self, what: TraceKind, data: Any) -> None:
-        """Pass on the traffic with the equipment to its tracer."""
+        """Report the traffic with the equipment to its tracer."""
 
 
 class EquipmentPort(Protocol):
@@ -186,16 +190,16 @@ class EquipmentPort(Protocol):
 
     @property
     def problem(self) -> str:
-        """Why it cannot work although it is connected; empty when it can."""
+        """The reason why it cannot work although it is connected; empty when it can."""
 
     def repetition_of(self, type_id: str) -> Repetition:
-        """Return what a start of this type that is sent a second time may do."""
+        """Return the effect of a start of this type that is sent a second time."""
 
     async def send(self, command: Command) -> None:
-        """Send a start; return when it has left us or waits for the device in our memory."""
+        """Send a start; return when it was sent, or when it waits in memory for the device."""
 
     async def reset(self, command: Command) -> None:
-        """Send a reset: disable, deselect and stop what the action has set; a reset never starts work."""
+        """Send a reset: disable and deselect the tool and stop its work; a reset never starts work."""
 
     async def stop(self, command: Command) -> None:
         """Stop the work of a command."""

@@ -3,7 +3,7 @@
 from edge.latency import Latency
 
 ROUND_TRIP_S = (0.005, 0.02, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
-"""Bounds of command round trips: from a lamp that is switched to a batch that is tightened."""
+"""Bounds of command round trips in seconds, from a lamp to a batch of joinings."""
 
 
 class EquipmentStats:
@@ -67,7 +67,7 @@ class EquipmentStats:
         self.last_error = f"not stopped: {reason}"
 
     def record_ignored(self) -> None:
-        """Record an answer that is repeated or to no command of ours, or an event that no job waits for."""
+        """Record a repeated answer, an answer to an unknown command, or an event that no job waits for."""
         self.ignored += 1
 
     def record_refused(self, reason: str) -> None:

@@ -25,7 +25,7 @@ _MOST_WAITING, _MOST_BYTES = 200, 8 << 20
 
 
 class EquipmentTracer:
-    """Publishes trace records to the recorders of each piece of equipment; without a recorder it costs nothing."""
+    """Publishes trace records to the recorders of each piece of equipment; without a recorder it does nothing."""
 
     def __init__(self, store: Store, names: Collection[str]) -> None:
         self._store = store
@@ -82,7 +82,7 @@ class EquipmentTracer:
                 if not await trace_channel.publish(self._store, name, passed):
                     del self._listening[name]
             except Unavailable:
-                # Who listened has lost the store as well.
+                # The recorders have lost the store as well.
                 self._listening.clear()
             if missed := self._missed.pop(name, 0):
                 self._put(name, TraceKind.MISSED, missed)

@@ -22,9 +22,9 @@ logger = structlog.get_logger(__name__)
 
 POLL_INTERVAL_S = 5.0
 CONFIRMED_WITHIN_MS = 10_000
-"""How long equipment may take to confirm a stop or a reset."""
+"""The time within which equipment must confirm a stop or a reset, in milliseconds."""
 _COUNTS_EVERY_MS = 30_000
-"""How often at most mere counts are written: each writing wears the flash."""
+"""The shortest interval between two reports with changed counts only: each write wears the flash."""
 _AFRESH_EVERY_MS = health_reports.LIFETIME_MS // 4
 
 
@@ -90,7 +90,7 @@ class EquipmentWatch:
 
 
 def is_due(written: EquipmentReport | None, report: EquipmentReport) -> bool:
-    """Return whether a report is to be written: trouble at once, mere counts now and then, the same in a few hours."""
+    """Return whether to write a report: faults at once, counts at intervals, the same after a few hours."""
     if written is None or _troubles(written.equipment) != _troubles(report.equipment):
         return True
     age = report.at - written.at

@@ -26,11 +26,11 @@ _ASK_AGAIN_S = 0.2
 
 
 TaskFactory = Callable[[], Coroutine[Any, Any, None]]
-"""Something that is done until it is cancelled."""
+"""Creates a task that runs until it is cancelled."""
 
 
 class Gate:
-    """A condition that comes and goes, and work that is done only while it holds."""
+    """A condition, and work that runs only while the condition holds."""
 
     def __init__(self) -> None:
         self._on = asyncio.Event()
@@ -56,17 +56,17 @@ class Gate:
 
 
 class Instance:
-    """The lease of this instance's name. Who holds none does nothing, and others take over what it left."""
+    """The lease on the name of this instance. Without it the instance does no work, and others take over its work."""
 
     def __init__(self, store: Store, scopes: Sequence[str]) -> None:
         self.lease_held = Gate()
-        """Whether this instance may work: no other bears its name."""
+        """Whether this instance may work: no other instance has its name."""
         self.publisher_gates = {scope: Gate() for scope in scopes}
         """Per scope, whether this instance publishes the changes of its jobs."""
         self.gone: asyncio.Queue[str] = asyncio.Queue(1)
-        """The name of an instance that is on the register of our scopes and holds no lease."""
+        """The name of an instance that is registered for our scopes and holds no lease."""
         self.lease_regained: list[Callable[[], None]] = []
-        """Called when the lease had run out: others may have taken over what was ours."""
+        """Called when an expired lease is held again: others may have taken over our work."""
         self.token = process_token()
         self._store = store
         self._scopes = tuple(scopes)
@@ -76,9 +76,9 @@ class Instance:
         self._last_gone = ""
 
     async def enter(self) -> None:
-        """Take the lease; wait for that of a predecessor that died to run out.
+        """Take the lease; wait until the lease of a killed predecessor expires.
 
-        Raises Unavailable when another instance of that name is at work.
+        Raises Unavailable when another instance of that name works.
         """
         name = self._store.consumer
         until = time.monotonic() + _WAIT_FOR_NAME_S
@@ -96,7 +96,7 @@ class Instance:
         await self._begin()
 
     async def run(self) -> None:
-        """Keep the lease and look who is there, until cancelled; a store that is gone is waited for."""
+        """Renew the lease and read the membership until cancelled; retry while the store is unavailable."""
         await poll_store("lease", self._keep_and_look, LOOK_EVERY_S)
 
     async def _keep_and_look(self) -> None:
@@ -136,7 +136,8 @@ class Instance:
         seen = await leases.read_membership(self._store, self._scopes, self.token)
         now = time.monotonic()
         if now - self._looked > 2 * LOOK_EVERY_S:
-            # We, or the store, were away: so may the others have been, and have to renew their leases first.
+            # This process or the store was stopped: the others may have been stopped too and must renew their leases
+            # first.
             self._sure_from = now + _LIFETIME_S
         self._looked = now
         if not seen.mine:
@@ -151,7 +152,7 @@ class Instance:
                 self.publisher_gates[scope].set_open(is_open=ours)
         missing = gone & set().union(*seen.members.values())
         if missing and self.gone.empty():
-            # Each in its turn: one of which something cannot be taken over keeps no other waiting.
+            # Each in turn: an instance whose work cannot be taken over does not delay the others.
             self._last_gone = min(missing, key=lambda name: (name <= self._last_gone, name))
             self.gone.put_nowait(self._last_gone)
 
@@ -160,7 +161,7 @@ class Instance:
 async def open_instance(store: Store, scopes: Sequence[str]) -> AsyncIterator[Instance]:
     """Open an instance on scopes under the consumer name of the store, for the length of the block.
 
-    Raises Unavailable when another instance of that name is at work.
+    Raises Unavailable when another instance of that name works.
     """
     instance = Instance(store, scopes)
     await instance.enter()

@@ -1,4 +1,4 @@
-"""Takes one job method call and answers it: the eleven methods of ISA95JobOrderReceiverObjectType."""
+"""Executes job method calls: the eleven methods of ISA95JobOrderReceiverObjectType."""
 
 import uuid
 from collections.abc import Callable, Mapping
@@ -58,7 +58,7 @@ class JobCall(msgspec.Struct, frozen=True):
 
 
 class CallAnswer(msgspec.Struct, frozen=True):
-    """The ReturnStatus (OPC 10031-4 table 95) and, where the call was refused, why."""
+    """The ReturnStatus (OPC 10031-4 table 95), with the reasons of a refusal."""
 
     status: ReturnStatus
     reasons: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class CallAnswer(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """The call changes the stored job; `due` is the instant at which the job wants attention because of it."""
+    """The call changes the stored job; `due` is the instant at which the job is due because of it."""
 
     commit: Commit
     due: int | None = None
@@ -87,7 +87,7 @@ _UNKNOWN = CallAnswer(ReturnStatus.UNKNOWN_JOB_ORDER_ID, ("no such job order in 
 
 
 class JobService:
-    """Changes jobs as the MES asks, by whichever way it asks."""
+    """Executes job methods for every interface."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class JobService:
         wall: Clock | None = None,
         recipes: RecipeLookup | None = None,
     ) -> None:
-        """Create the service; `wall` is the clock of expiry times; that of the runs may lag behind it.
+        """Create the service; `wall` is the clock of expiry times; the clock of the runs may lag behind it.
 
         With `recipes`, an order that cannot run is refused when it is stored, not only at its start.
         """
@@ -122,9 +122,9 @@ class JobService:
         return self._dedupe_ms
 
     async def call(self, call: JobCall) -> CallAnswer:
-        """Take a call; when this returns, its effect is in the store.
+        """Execute a call; its effect is in the store when this returns.
 
-        Raises Unavailable when the store is gone, Refused(`expired`) for a call that comes too late.
+        Raises Unavailable when the store is unavailable, Refused(`expired`) for an expired call.
         """
         while True:
             facts = await self._read(call)
@@ -138,7 +138,7 @@ class JobService:
                 return answer
 
     async def _read(self, call: JobCall) -> str | OrderFacts | Job | None:
-        """Return the answer that was given to a call before, else what its plan depends on."""
+        """Return the stored answer to a call, else the facts for its plan."""
         transaction = _transaction_of(call) if _has_transaction(call) else None
         identity = CallIdentity(call.source, call.event_id, call.scope, transaction)
         match call.arguments:
@@ -209,7 +209,7 @@ class JobService:
         elif before is not None:
             return CallAnswer(ReturnStatus.INVALID_JOB_ORDER_STATUS, ("a job order of this id is stored already",))
         elif facts.removed_at is not None and call.sent_at is not None and call.sent_at <= facts.removed_at:
-            # It was sent before its job was stored, and removed: a broker delivered it again.
+            # The order was sent before its job was stored and removed: a broker delivered it again.
             return CallAnswer(ReturnStatus.INVALID_JOB_ORDER_STATUS, (_REMOVED,))
         if reasons := refusal_reasons(arguments.job_order, allowed):
             return CallAnswer(ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, tuple(reasons))
@@ -260,7 +260,7 @@ class JobService:
             return _not_in_this_state(call.method, job.status)
         now = self._runs.clock()
         if isinstance(target, Removed):
-            # By the clock of the caller, which stamps its orders too.
+            # By the clock of the caller, which also sets the time of its orders.
             tombstone = dedupe.bury(self._store.keys, job.job_id, call.sent_at or self._wall(), self._dedupe_ms)
             return _Change(join((jobs.remove(self._store.keys, job, call.method, now), tombstone)))
         if job.status.state in _RUN_STATES:
@@ -273,7 +273,7 @@ class JobService:
         return self._with_start(saved, moved, now)
 
     def _with_start(self, saved: Commit, job: Job, now: int) -> _Change:
-        """Add to the writing of a job what makes it start, where it is allowed to."""
+        """Add the start of a job to its commit when the job is allowed to start."""
         if job.status.state is not JobState.ALLOWED_TO_START:
             return _Change(saved)
         started = join((saved, plan_start(self._store.keys, job, now)))
@@ -288,12 +288,12 @@ class JobService:
         transaction = _transaction_of(call)
         if answer.status is ReturnStatus.NO_ERROR:
             return join((marked, dedupe.mark_transaction(keys, call.scope, transaction, text, self._dedupe_ms)))
-        # Declined, it may be tried again, unless it is another call of the same transaction that stands in its way.
+        # A declined call may be tried again, unless another call of the same transaction has succeeded.
         return join((marked, dedupe.transaction_is_new(keys, call.scope, transaction)))
 
 
 def _timed(job: Job, status: JobStatus, now: int) -> Job:
-    """Return a job that has yet to start with its status: Waiting while its StartTime is to come."""
+    """Return a job that has yet to start with its status: Waiting while its StartTime lies ahead."""
     return msgspec.structs.replace(job, status=timed_status(status, is_early=job.earliest_start > now))
 
 
@@ -315,7 +315,7 @@ def _declined(call: JobCall, answer: CallAnswer) -> RefusedMessage:
 
 
 def _may_be_stored(job_id: str) -> bool:
-    """Return whether a text can be the id of a job: another one may be the name of another of our keys."""
+    """Return whether a text can be the id of a job: other texts could form the name of another key."""
     return not any(validate_id("JobOrderID", job_id))
 
 

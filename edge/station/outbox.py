@@ -22,12 +22,12 @@ class JobOutbox:
         return {each: sent for each, sent in self.commands.items() if each.phase is Phase.STOP and not sent}
 
     def is_newer(self, stored: StoredRun) -> bool:
-        """Return whether this copy is of a later state of the run: replies may overtake each other."""
+        """Return whether this copy is of a later state of the run: replies may arrive out of order."""
         return self.run_id == stored.run.run_id and self.revision > stored.revision
 
 
 class OutboxCache:
-    """Which commands are to be sent, and which were sent since; `queue` names the jobs with new commands.
+    """The commands to be sent and those already sent; `queue` names the jobs with new commands.
 
     A command is queued when the decision that asks for it is committed, and removed when it was sent: by the next
     commit of its job, or by `remove_sent` of the sender.
@@ -77,7 +77,7 @@ class OutboxCache:
         self._evict()
 
     def drop_run(self, job_id: str) -> None:
-        """Remove the commands of a run that is gone, except for its stops: the equipment still works."""
+        """Remove the commands of a removed run, except for its stops: the equipment may still work."""
         known = self._jobs.pop(job_id, None)
         if known and (stops := known.unsent_stops()):
             self._jobs[job_id] = replace(known, commands=stops)

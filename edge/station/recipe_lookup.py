@@ -29,7 +29,7 @@ class FoundRecipe:
 
 @dataclass(frozen=True, slots=True)
 class _KnownMaster:
-    """The recipe of a Work Master as it was read last."""
+    """The recipe of a Work Master as read last."""
 
     net: Net
     parameters: tuple[Parameter, ...] | None
@@ -38,7 +38,7 @@ class _KnownMaster:
 
 @dataclass(frozen=True, slots=True)
 class NoRecipe:
-    """Why a job order cannot run."""
+    """The reason why a job order cannot run."""
 
     reason: str
 
@@ -47,9 +47,9 @@ _MAX_KNOWN = 64
 
 
 class RecipeLookup:
-    """Finds recipes in the Work Masters of a scope, and keeps them.
+    """Finds recipes in the Work Masters of a scope and caches them.
 
-    What is kept may be old: the commit that rests on a recipe takes its guard. When that fails, `forget` it.
+    A cached recipe may be old: a commit that uses it takes its guard. When the guard fails, call `forget`.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class RecipeLookup:
         self._known: dict[tuple[str, str], _KnownMaster] = {}
 
     def forget(self, stale: str) -> None:
-        """Remove the recipes that rest on the Work Master at a key."""
+        """Remove the recipes of the Work Master at a key from the cache."""
         for name, known in tuple(self._known.items()):
             if any(guard.key == stale for guard in known.guard.guards):
                 del self._known[name]

@@ -1,4 +1,4 @@
-"""Applies what an operator decides: the result of an action of unknown outcome, and sending commands again by hand."""
+"""Applies decisions of an operator: the result of an action of unknown outcome, and commands that are sent again."""
 
 import functools
 
@@ -23,7 +23,7 @@ logger = structlog.get_logger(__name__)
 class ResolveRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The decision about one action. `by` names the operator; `source` and `event_id` together name the request.
 
-    `data` is the result of an action that was done, `reason` what the operator has seen.
+    `data` is the result of an action that was done, `reason` the operator's observation.
     """
 
     scope: str

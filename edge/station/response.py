@@ -48,15 +48,15 @@ _KINDS = (
 _ACTUALS: Mapping[str, _Actuals] = MappingProxyType(
     {name: kind for kind in _KINDS for name in (kind.field, opcua_name(kind.field))}
 )
-"""By the member of a result, or of an action's parameters, that names what was used."""
+"""By the member of a result or of action parameters that names used resources."""
 
 
 def job_response(job: Job, ran: tuple[Net, Run] | None) -> JobResponse:
-    """Return the response as it stands: times, state, the result of each action, what was used, the error of a failure.
+    """Return the present response: times, state, the result of each action, used resources, the error of a failure.
 
     A result `{"value": 85.2, "unit": "Nm"}`, or a member of one, becomes a value with its engineering unit. The members
-    `equipment_actuals` and their like, of results and of the parameters of actions that were carried out, name what
-    was used. The attempts stand apart.
+    `equipment_actuals` and their like, of results and of the parameters of actions that were carried out, name what was
+    used. The attempts are returned by `attempts`.
     """
     found = results(*ran) if ran else {}
     data = [result_parameter(action, _without_actuals(result)) for action, result in found.items()]
@@ -85,7 +85,7 @@ def _unknown_outcomes(run: Run) -> Parameter | None:
 
 
 def attempts(run: Run) -> tuple[ActionAttempt, ...]:
-    """Return every attempt of every action with its times, and the late results; the latest results stand apart."""
+    """Return every attempt of every action with its times, and the late results; not the latest results."""
     latest = [each for each in run.associations.values() if each.armed_at is not None]
     latest.sort(key=lambda each: (each.armed_at or 0, each.action))
     return (
@@ -109,7 +109,7 @@ def _carried_out(net: Net, run: Run) -> Iterator[object]:
 
 
 def _used(sources: Sequence[object]) -> dict[str, Any]:
-    """Collect what was used from results and parameters: each item once, however often it is named."""
+    """Collect the used resources from results and parameters, each item once."""
     used: dict[str, dict[bytes, Payload]] = {}
     for source in sources:
         if not isinstance(source, dict):
@@ -121,7 +121,7 @@ def _used(sources: Sequence[object]) -> dict[str, Any]:
 
 
 def _without_actuals(result: object) -> object:
-    """Return a result without its actuals; a member that is none, whatever its name, stays data."""
+    """Return a result without its actuals; a member that is not one remains data."""
     if not isinstance(result, dict):
         return result
     return {name: each for name, each in result.items() if not ((kind := _ACTUALS.get(name)) and _items(kind, each))}

@@ -45,7 +45,7 @@ class ResponseProvider:
         self._store = store
 
     async def of_job(self, scope: str, job_order_id: str) -> FoundResponses:
-        """Find the response of a job order; one that has not started has none yet."""
+        """Find the response of a job order; a job that has not started has none."""
         possible = not any(validate_id("JobOrderID", job_order_id))
         job = await jobs.load(self._store, job_order_id) if possible else None
         if job is None or job.scope != scope:

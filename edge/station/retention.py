@@ -1,4 +1,4 @@
-"""Remove ended jobs when their time is over, but not before the MES has received their results."""
+"""Removes ended jobs after their retention time, but not before the MES has received their results."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from edge.store.keys import Keys
 logger = structlog.get_logger(__name__)
 
 Confirmation = Literal["delivery", "clear", "none"]
-"""What confirms that the MES has a result: its delivery to a subscriber, only Clear, or nothing but its age."""
+"""What confirms that the MES has a result: its delivery to a subscriber, Clear only, or its age."""
 
 _ALARM_PART = 0.5
 """The part of the limit from which undelivered results are reported."""
@@ -26,7 +26,7 @@ _ALARM_PART = 0.5
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """How long ended jobs stay, and how many whose result was not delivered may stay longer."""
+    """The retention time of ended jobs, and the most jobs with undelivered results that are kept longer."""
 
     keep_ended_ms: int
     confirmation: Confirmation = "none"
@@ -50,16 +50,16 @@ class Deliveries:
         parts = [jobs.confirm_delivery(keys, job, now), undelivered.discard(keys, job.scope, job.job_id)]
         if job.ended_at + self._policy.keep_ended_ms <= now:
             parts.append(runs.set_timer(keys, job.job_id, now))
-        # Stale: the job has changed, and its change is published by itself.
+        # Stale: the job has changed, and the change is published separately.
         await self._store.commit(join(parts))
 
     async def waiting(self, scope: str, count: int) -> list[str]:
-        """Return the first jobs of a scope that stay beyond their time because their result was not delivered."""
+        """Return the oldest jobs of a scope that are kept longer because their result was not delivered."""
         return await undelivered.oldest(self._store, scope, count)
 
 
 class Expiry:
-    """Decides what happens to an ended job whose time is over, and keeps the number of undelivered results bounded."""
+    """Removes ended jobs after their retention time, and bounds the number of undelivered results."""
 
     def __init__(self, store: Store, policy: RetentionPolicy) -> None:
         self._store = store
@@ -77,7 +77,7 @@ class Expiry:
         return None if job.ended_at is None else job.ended_at + self._policy.keep_ended_ms
 
     async def expire(self, job: Job, now: int) -> None:
-        """Remove a job whose time is over, or keep it until its result is delivered."""
+        """Remove a job after its retention time, or keep it until its result is delivered."""
         keys = self._store.keys
         if job.delivered_at is not None or self._policy.confirmation == "none":
             await self._store.commit(self._removal(keys, job, now))

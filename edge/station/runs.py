@@ -1,4 +1,4 @@
-"""Loads the run of a job, decides about a signal and commits the decision; a stale decision is made again."""
+"""Loads the run of a job, decides about a signal and commits the decision; decides again when the commit is stale."""
 
 import asyncio
 import functools
@@ -37,7 +37,7 @@ class NoRun:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The effect of one committed decision, for listeners; a listener may miss some, the store has all of them.
+    """The effect of one committed decision, for listeners; a listener may miss some, the store holds all of them.
 
     `loaded` is the job with its run after the decision; `due` is the instant of its next timer, in milliseconds since
     the epoch.
@@ -78,7 +78,7 @@ class Runs:
         """The jobs whose last commit may or may not have been carried out."""
         self.listeners: list[Callable[[Progress], None]] = []
         self.additions: list[Callable[[Decision], Commit]] = []
-        """Each adds to the commit of every decision: what must be there exactly when the decision is."""
+        """Each returns an addition to the commit of every decision."""
         self.clock = clock
         self.compiled = compiler
         self.context = InstanceContext(store.keys, store.consumer, keep_ended_ms, keep_letters_ms)
@@ -93,7 +93,7 @@ class Runs:
         request: MethodRequest | None = None,
         also: Callable[[Decision], Commit] = _nothing,
     ) -> Decision | Ignored | NotAllowed | NoRun | Stale:
-        """Decide about a signal and commit the decision, together with what `also` adds to it.
+        """Decide about a signal and commit the decision together with the addition `also`.
 
         Returns Stale only when a guard of that addition fails; a run that was changed meanwhile is decided again.
         Raises Unavailable when the store is gone; the signal can then be repeated.
@@ -107,7 +107,7 @@ class Runs:
             if not isinstance(decision, Decision):
                 if known is None:
                     return decision
-                # The cache may be old, another instance may have moved the run: a refusal must rest on the store.
+                # The cache may be old because another instance decided: a refusal must be based on the store.
                 self.invalidate(job_id)
                 continue
             result = await self.commit(decision, also(decision))
@@ -136,7 +136,7 @@ class Runs:
         return result
 
     async def load(self, job_id: str) -> LoadedJob | None:
-        """Read a job with its run, and queue its commands that were not known; None when it has no run."""
+        """Read a job with its run, and queue its new commands; None when it has no run."""
         while True:
             known = self.outbox.get(job_id)
             stored = await runs.load(self.store, job_id)
@@ -147,8 +147,8 @@ class Runs:
             loaded = LoadedJob(job, stored, net_of(stored.recipe, self.compiled))
             if self.cache(loaded):
                 return loaded
-            # A state that became known meanwhile overtook this reply: the next one has it. A state that was known
-            # before the request cannot have overtaken it: the store has lost it.
+            # A state that became known meanwhile is newer than this reply: the next reply has it. A state that was
+            # known before the request cannot have overtaken it: the store has lost it.
             if known and self.outbox.get(job_id) is known:
                 await self._resume_after_loss(loaded, known)
 
@@ -187,7 +187,7 @@ class Runs:
         self._loaded.pop(job_id, None)
 
     def invalidate_all(self) -> None:
-        """Invalidate the cache: others may have taken over the commands. Those that are left to us are queued."""
+        """Invalidate the cache: others may have taken over the commands. Queue those that are still ours."""
         self._loaded.clear()
         self.outbox.queue_all()
 
@@ -210,7 +210,7 @@ class Runs:
 
 
 def net_of(recipe: str, compiler: Compiler = compiled) -> Net:
-    """Return the net of the recipe that a run has pinned; it was sound when the run started."""
+    """Return the compiled recipe that is pinned to the run; it was valid when the run started."""
     net = compiler(recipe)
     if not isinstance(net, Net):
         raise Defect(f"a stored run has an unsound recipe: {'; '.join(net.faults)}", "Report this with the recipe.")

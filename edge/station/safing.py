@@ -81,7 +81,7 @@ class SafingSender:
         await poll_store("safing", self.send_due, self._poll_interval_s)
 
     async def send_due(self) -> None:
-        """Send once what is due now."""
+        """Send each command that is due once."""
         served = [each for each in await safing.load_all(self._store) if each.scope in self._scopes]
         found = [each for each in served if not each.released_by]
         for each in served:

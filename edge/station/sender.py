@@ -1,4 +1,4 @@
-"""Sends the commands of committed decisions: in order per job, jobs in parallel, repeated until they are sent."""
+"""Sends the commands of committed decisions: in order per job, jobs in parallel, with retries."""
 
 import asyncio
 import contextlib
@@ -87,7 +87,7 @@ class Sender:
                         async with asyncio.timeout(delay_s(tries)):
                             await queue.more.wait()
                     tries += 1
-                    # Another instance may have ended the job meanwhile: a command that it stopped must not be sent.
+                    # Another instance may have ended the job meanwhile: a stopped command must not be sent.
                     self._runs.invalidate(job_id)
         finally:
             del self._queues[job_id]
@@ -98,7 +98,7 @@ class Sender:
         """Try once to send all commands of a job; its queue keeps the failures."""
         queue = queue or SendQueue()
         for outgoing in self._outbox.unsent(job_id):
-            # A reading meanwhile may show it as sent: the last commit of an instance may arrive after its end.
+            # The command may count as sent now: the last commit of an ended instance may arrive late.
             if outgoing in self._outbox.unsent(job_id):
                 await self._send(job_id, outgoing, queue)
 
@@ -126,7 +126,7 @@ class Sender:
         self._resumed.discard(outgoing)
 
     async def _give_up(self, job_id: str, outgoing: Outgoing, error: Exception) -> bool:
-        """Write a dead letter for a command; return False when that has to be retried as well."""
+        """Write a dead letter for a command; return False when writing must be retried."""
         isolated = Isolated(logger, "dead letter cannot be written", job=job_id, command=outgoing.command_id)
         with contextlib.suppress(Unavailable), isolated:
             await self._dead_letters.command(job_id, self._outbox.scope_of(job_id), outgoing, error)
@@ -159,7 +159,7 @@ class Sender:
             job_ids.discard(job_id)
 
     async def _remove_sent_forever(self) -> None:
-        """Remove the commands that no later commit removed; after a delay, so that a busy job needs no extra trip."""
+        """Remove the sent commands that no later commit has removed; a delay saves busy jobs a round trip."""
         while True:
             await self._sent_some.wait()
             await asyncio.sleep(_REMOVE_DELAY_S)
@@ -175,7 +175,7 @@ class Sender:
 
 
 async def remove_sent(active_runs: Runs, job_id: str) -> None:
-    """Remove the sent commands of a job from its outbox in the store, where no commit of the job has done so.
+    """Remove the sent commands of a job from its outbox in the store, unless a commit of the job has done so.
 
     Raises Unavailable when the store is gone.
     """

@@ -1,4 +1,4 @@
-"""Apply and read station settings that the MES pushes: what a scope may use, and its work masters."""
+"""Apply and read the station settings of the MES: the resources and Work Masters of a scope."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ _P = TypeVar("_P", bound=Payload | msgspec.Struct)
 
 
 class SettingsMethod(StrEnum):
-    """What a configuration event asks for (its extension `method`)."""
+    """The operation of a configuration event (its extension `method`)."""
 
     PUT = "PUT"
     DELETE = "DELETE"
@@ -46,7 +46,7 @@ class EventOrigin:
 
 
 class StationSettings:
-    """Stores what the MES lets each scope use."""
+    """Stores the resources that the MES allows for each scope."""
 
     def __init__(self, store: Store, dedupe_ms: int = DEDUPE_MS) -> None:
         self._store = store
@@ -61,7 +61,7 @@ class StationSettings:
     async def apply(
         self, scope: str, kind: str, what: SettingsMethod, payload: object, origin: EventOrigin | None = None
     ) -> tuple[str, ...]:
-        """Apply one configuration event and return warnings; it is stored when this returns.
+        """Apply one configuration event and return warnings; its effect is in the store when this returns.
 
         An event of an `origin` is applied once. Raises Refused(`invalid_payload` or `recipe`) with every fault found,
         Unavailable when the store is gone.
@@ -181,7 +181,7 @@ def _item(kind: ResourceKind, resource_id: str) -> Equipment | Personnel | Physi
 
 def _faults_of(master: WorkMaster) -> Sequence[str]:
     faults = list(validate_id("the Work Master's ID", master.id))
-    # Its recipe has limits of its own, and is not shown in OPC UA.
+    # The recipe has its own limits, and OPC UA does not show it.
     faults += validate_size(f"{master.id[:MAX_ID_LENGTH]}: the Work Master", msgspec.structs.replace(master, data=None))
     if is_recipe_schema(master.dataschema):
         compiled = compile_recipe(master.data)
@@ -193,7 +193,7 @@ def _faults_of(master: WorkMaster) -> Sequence[str]:
 
 
 def _many(payload: object, kind: type[_P]) -> tuple[_P, ...]:
-    """Read one item or a list of them."""
+    """Read one item or a list of items."""
     listed: Any = payload if isinstance(payload, list) else [payload]
     try:
         return read_payload(listed, tuple[kind, ...])  # type: ignore[valid-type]

@@ -1,4 +1,4 @@
-"""Starts jobs that are allowed to start, each in its turn: finds its recipe and begins its run, or fails it."""
+"""Starts jobs in the order of the queue of starts: finds the recipe and begins the run, or fails the job."""
 
 import asyncio
 
@@ -41,9 +41,9 @@ class Starter:
     async def start(self, entry: Work) -> None:
         """Begin the run of the job whose turn it is, and acknowledge the work, in one commit.
 
-        There is at least as much of this work as there are jobs in the queue of starts. The job that caused it may
-        have to let others go first; its turn comes with theirs. Raises Unavailable when the store is gone, TooNew
-        when all that is left to be started is for a newer release.
+        There is at least one such work entry for each job in the queue of starts. An entry may start another job than
+        the one that caused it: the queue decides. Raises Unavailable when the store is unavailable, TooNew when only
+        jobs of a newer release are left.
         """
         done = work.acknowledge(self._store.keys, entry.scope, (entry.entry_id,))
         seen: set[str] = set()
@@ -54,7 +54,7 @@ class Starter:
             if chosen is None and left:
                 raise left
             if chosen is None:
-                # Revoked, cancelled, postponed, or started by an earlier entry: nothing is left to do.
+                # The job was revoked, cancelled, postponed, or started by an earlier entry.
                 await self._store.commit(done)
                 return
             job_id, queued = chosen
@@ -67,9 +67,9 @@ class Starter:
                 self._in_hand.discard(job_id)
 
     async def _choose(self, entry: Work, seen: set[str]) -> tuple[tuple[str, bool] | None, Job | None]:
-        """Return the first job that no other entry has in hand here, and whether it is in the queue of starts.
+        """Return the first job that no other entry is starting here, and whether it is in the queue of starts.
 
-        The job that caused the entry comes with it, read in the same round trip: most often it is the one.
+        The job that caused the entry is read in the same round trip, because it is usually the first.
         """
         async with self._choosing:
             passed = self._in_hand | seen
@@ -77,9 +77,9 @@ class Starter:
             first, read = await asyncio.gather(queue, jobs.load(self._store, entry.job_id), return_exceptions=True)
             if isinstance(first, BaseException):
                 raise first
-            # An unreadable one is met again when its turn comes.
+            # An unreadable job is handled when its turn comes.
             expected = read if isinstance(read, Job) else None
-            # The job that was asked for comes last: it is in the queue, or its entry is older than the queue.
+            # The requested job comes last: it is in the queue, or its entry is older than the queue.
             for job_id in (*first, entry.job_id):
                 if job_id not in passed:
                     self._in_hand.add(job_id)
@@ -87,9 +87,9 @@ class Starter:
         return None, expected
 
     async def _start(self, scope: str, job_id: str, done: Commit, expected: Job | None, *, queued: bool) -> bool:
-        """Start a job, or fail it; return False when it is not to be started now, or cannot be read.
+        """Start a job, or fail it; return False when it must not start now or cannot be read.
 
-        `expected` is the job that was read before its turn came, perhaps another one.
+        `expected` is the job that was read before the queue was known; it may be another one.
         """
         tries = 0
         while True:
@@ -107,7 +107,7 @@ class Starter:
             except (Unavailable, DocumentTooNew):
                 raise
             except Exception as error:
-                # It must not delay the jobs behind it; the entry may be of another job, which must not fail for this.
+                # It must not delay the jobs after it, nor fail the job of the entry, which may be another one.
                 logger.exception("start met a defect", job=job_id)
                 tries += 1
                 if tries < MOST_TRIES:
@@ -124,7 +124,7 @@ class Starter:
         await self._store.commit(join((jobs.unchanged(self._store.keys, job.job_id, job), planned)))
 
     async def _begin(self, job: Job, done: Commit) -> bool:
-        """Begin the run of a job, or fail the job at once; False when somebody has written it meanwhile."""
+        """Begin the run of a job, or fail the job at once; return False when the job was changed meanwhile."""
         found = await self._recipes.find(job.scope, job.order)
         if isinstance(found, NoRecipe):
             return await self._fail(job, found.reason, done)

@@ -1,4 +1,4 @@
-"""Returns jobs to the queue of starts that are allowed to start and have neither a queue entry nor a timer."""
+"""Repairs the queue of starts: finds jobs that are allowed to start and have neither a queue entry nor a timer."""
 
 import asyncio
 from collections.abc import Callable, Collection
@@ -22,8 +22,8 @@ SWEEP_INTERVAL_S = 60.0
 class StartSweep:
     """Repairs the queue of starts of some scopes once a minute.
 
-    A job without a timer returns to the queue; a queue that is longer than its work stream gets work entries; work that
-    a consumer on no register has taken is claimed, and `on_claimed` is called.
+    A job without a timer returns to the queue; a queue that is longer than its work stream gets work entries; work of
+    an unregistered consumer is claimed, and `on_claimed` is called.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Takes over what an instance left that lives no more: the work it had taken, and the commands it had to send."""
+"""Takes over the unfinished work and the unsent commands of ended instances."""
 
 import time
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ from edge.store.isolation import Isolated
 logger = structlog.get_logger(__name__)
 
 _LATE_S = 2 * MAX_BLOCK_MS / 1000
-"""How long a frozen process may yet be given work: what it asked the server for before still stands there."""
+"""How long the server may still deliver work to a frozen process, whose last request is pending there."""
 
 
 class _Outcome(Enum):
-    """What became of the outbox of a job: it is ours now, concerns no scope of ours, or cannot be read yet."""
+    """The outcome for the outbox of a job: taken over, of another scope, or not readable yet."""
 
     TAKEN = auto()
     NOT_OURS = auto()
@@ -31,7 +31,7 @@ class _Outcome(Enum):
 
 
 class TakeOver:
-    """Serves the instances that are gone, one after the other."""
+    """Takes over from ended instances, one after the other."""
 
     def __init__(
         self,
@@ -51,11 +51,11 @@ class TakeOver:
         self._since: dict[str, float] = {}
 
     async def run(self) -> None:
-        """Take over until cancelled; what cannot be now comes again with the next look."""
+        """Take over until cancelled; what fails now is retried at the next look."""
         while True:
             former = await self._instance.gone.get()
             try:
-                # Who holds its lease meanwhile keeps others off, and the instance itself from its start.
+                # Holding its lease meanwhile excludes other instances and the start of the instance itself.
                 if await leases.acquire(self._store, former, self._instance.token) is None:
                     await self._take_over(former)
                     await leases.release(self._store, former, self._instance.token)
@@ -71,11 +71,11 @@ class TakeOver:
             taken = found.count(_Outcome.TAKEN)
             logger.info("took over from an instance that is gone", former=former, work=claimed, jobs=taken)
         elif _Outcome.LEFT in found:
-            # The wait begins again: an unregistered instance would not be looked for.
+            # The wait begins again: an unregistered instance would not be found.
             self._since.pop(former, None)
         elif time.monotonic() - self._since.setdefault(former, time.monotonic()) > self._late_s:
             del self._since[former]
-            # It may have been given some since, which would go with it.
+            # It may have received work since, which would be lost with it.
             if not await work.has_pending(self._store, former, self._scopes):
                 await leases.unregister(self._store, self._scopes, former)
 

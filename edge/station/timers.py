@@ -1,4 +1,4 @@
-"""Due timers to signals: one task that sleeps until the earliest deadline of any job."""
+"""Turns due timers into signals: one task sleeps until the earliest deadline of any job."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ logger = structlog.get_logger(__name__)
 
 _BATCH = 100
 _LOOK_AGAIN_MS = 10_000
-"""How long a deadline may stay unknown that another instance set and did not live to keep; also bounds a clock jump."""
+"""The longest time until a deadline of an ended instance is found; it also bounds a clock jump."""
 _RETRY_S = 1.0
 _FAR = 1 << 62
 _ALL = 10_000
@@ -35,7 +35,7 @@ _ALL = 10_000
 class Timers:
     """Signals due deadlines to runs, starts jobs at their StartTime, removes expired jobs.
 
-    All these instants live in the store, none in memory. `speed` is how many seconds of the clock pass in a real one.
+    All these instants are in the store, none in memory. `speed` is the number of clock seconds in a real second.
     """
 
     def __init__(self, store: Store, runs: Runs, speed: float = 1.0, expiry: Expiry | None = None) -> None:
@@ -56,7 +56,7 @@ class Timers:
     async def _serve(self) -> None:
         while True:
             await self._serve_due()
-            # From here on any deadline that is committed wakes this task: the reading below may miss it.
+            # From here on each committed deadline wakes this task: the reading below may miss it.
             self._until = _FAR
             self._earlier.clear()
             await self._sleep(await runs.next_due(self._store))
@@ -66,7 +66,7 @@ class Timers:
             self.expect(progress.due)
 
     def expect(self, due: int) -> None:
-        """Serve a deadline in time that somebody has written to the store."""
+        """Wake the task for a deadline that was written to the store."""
         if due < self._until:
             self._earlier.set()
 
@@ -91,7 +91,7 @@ class Timers:
                     logger.warning("deadline waits for a newer release", job=job_id, reason=error.message)
                     await self._put_off(job_id, error)
                 except Exception as error:
-                    # A defect in one job must not keep the others from their deadlines.
+                    # A defect in one job must not delay the deadlines of the others.
                     logger.exception("deadline failed", job=job_id)
                     await self._put_off(job_id, error)
                 else:
@@ -103,7 +103,7 @@ class Timers:
         with Isolated(logger, "deadline cannot be set aside", job=job_id):
             later = self._runs.clock() + _LOOK_AGAIN_MS
             await self._store.commit(runs.set_timer(self._store.keys, job_id, later))
-            # What a newer release has written is for that release to fail.
+            # Only the newer release that wrote the job may fail it.
             if self._tries[job_id] >= MOST_TRIES and not isinstance(error, DocumentTooNew):
                 await self._dead_letters.deadline(job_id, error)
                 del self._tries[job_id]
@@ -120,20 +120,20 @@ class Timers:
         keys, now = self._store.keys, self._runs.clock()
         for together in starting.values():
             parts = [join((jobs.unchanged(keys, job.job_id, job), plan_start(keys, job, now))) for job in together]
-            # If one of them was changed meanwhile, each is served by itself.
+            # If one of them was changed meanwhile, serve each separately.
             await self._store.commit(join(parts))
 
     async def _serve_job(self, job_id: str) -> None:
         if isinstance(await self._runs.signal(job_id, Tick()), Decision):
             return
-        # Nothing was due after all: the job has ended, or another instance was faster.
+        # Nothing is due: the job has ended, or another instance was faster.
         job = await jobs.load(self._store, job_id)
         loaded = await self._runs.load(job_id)
         now = self._runs.clock()
         keys, keep_ended_ms = self._runs.context.keys, self._runs.context.keep_ended_ms
         due = loaded.due(keep_ended_ms) if loaded else None
         if job and job.status.state is JobState.ALLOWED_TO_START:
-            # Its StartTime has come, or has been put off.
+            # Its StartTime has come, or was postponed.
             await self._store.commit(join((jobs.unchanged(keys, job_id, job), plan_start(keys, job, now))))
             return
         if job and job.ended_at is not None:
@@ -143,7 +143,7 @@ class Timers:
                 return
         parts = [jobs.unchanged(keys, job_id, job), runs.set_timer(keys, job_id, due)]
         if loaded:
-            # Whoever holds the run believes to know its timer.
+            # The cached run may hold another timer.
             parts.append(runs.bump_revision(keys, loaded.stored))
             self._runs.invalidate(job_id)
         await self._store.commit(join(parts))

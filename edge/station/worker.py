@@ -1,4 +1,4 @@
-"""Takes work off the streams and performs it, many jobs side by side; what is done is acknowledged by its commit."""
+"""Takes work from the streams and performs it, many jobs in parallel; the commit of the work acknowledges it."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,7 @@ _BEAT_S = 5.0
 
 
 class Worker:
-    """Drives the work streams of the scopes for this instance."""
+    """Performs the work of the streams of some scopes for this instance."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Worker:
             tasks.create_task(self._do(asked), name=f"work {asked.entry_id} of {asked.scope}")
             while len(self._in_hand) >= self._max_parallel:
                 self._room.clear()
-                # While the store is away nothing in hand gets done: who waits for that does not hang.
+                # While the store is unavailable no work gets done: waiting for it is not a hang.
                 self._store.heartbeat.beat()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._beat_s):
@@ -102,7 +102,7 @@ class Worker:
             self._room.set()
 
     async def _is_done(self, asked: Work | UnreadableEntry) -> bool:
-        """Try work once; False when it is to be tried again."""
+        """Try work once; return False when it must be tried again."""
         try:
             if isinstance(asked, UnreadableEntry):
                 await self._dead_letters.unreadable(asked)
@@ -114,7 +114,7 @@ class Worker:
             logger.warning("work is tried again", scope=asked.scope, entry=asked.entry_id, reason=error.message)
             return False
         except Exception:
-            # What cannot even be given up must not stop the others.
+            # Work that cannot be given up must not stop the others.
             logger.exception("work cannot be set aside", scope=asked.scope, entry=asked.entry_id)
             return False
         return True

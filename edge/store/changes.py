@@ -28,7 +28,7 @@ _NUMBER = re.compile(r"[0-9]{1,18}")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of a job at an instant, in milliseconds since the epoch; `status` is where it stood right after it.
+    """One change of a job at an instant, in milliseconds since the epoch; `status` is the state right after it.
 
     `position` orders the changes of a scope.
     """
@@ -42,7 +42,7 @@ class Change:
 
     @property
     def is_removal(self) -> bool:
-        """Whether the job is gone since."""
+        """Whether the change removed the job."""
         return self.cause in {Cause.CANCEL, Cause.CLEAR, Cause.EXPIRE}
 
 
@@ -92,7 +92,7 @@ def _append(stream: str, entry: Iterable[str]) -> Commit:
 
 
 def _append_for_host(keys: Keys, stream: str, entry: Iterable[str]) -> Commit:
-    """Append an entry that only other programs on this host read, where they are to have it."""
+    """Append an entry for other programs on this host, if the settings ask for these streams."""
     return _append(stream, entry) if keys.host_streams else Commit()
 
 
@@ -111,7 +111,7 @@ async def cursors(store: Store, scopes: Iterable[str]) -> dict[str, str]:
 
 
 def _valid_cursor(scope: str, cursor: str) -> str:
-    """Return a cursor, or the beginning for an invalid one: all events are published again then, under the same ids."""
+    """Return a cursor, or the beginning for an invalid one: then all events are published again under the same ids."""
     try:
         position_key(cursor)
     except ValueError:
@@ -121,7 +121,7 @@ def _valid_cursor(scope: str, cursor: str) -> str:
 
 
 async def save_cursor(store: Store, change: Change, noted: Commit) -> None:
-    """Remember that a change, and all before it in its scope, has been published, with what else is to be noted."""
+    """Record in one commit that a change and all before it in its scope were published."""
     cursor = operation("HSET", store.keys.publisher_cursors(), change.scope, change.position)
     await store.commit(join((cursor, noted)))
 
@@ -138,12 +138,12 @@ def save_event_cursor(keys: Keys, scope: str, position: str) -> Commit:
 
 
 def _event_cursor_field(scope: str) -> str:
-    # No scope bears a slash.
+    # A scope contains no slash.
     return f"{scope}/events"
 
 
 async def scopes_with_gaps(store: Store, positions: Mapping[str, str]) -> list[str]:
-    """Return the scopes of which changes after the given position are no longer in the stream, or may not be."""
+    """Return the scopes whose stream may have lost changes after the given position."""
     replies = await store.read(
         [("XRANGE", store.keys.joborder_changes(scope), "-", "+", "COUNT", 1) for scope in positions]
     )
@@ -158,8 +158,11 @@ async def _is_trimmed(store: Store, scope: str) -> bool:
 
 
 def position_key(position: str) -> tuple[int, int]:
-    """Return what orders positions of one stream. Raises ValueError for what Redis takes for none."""
-    # More than Redis takes, `int` would read: blanks, signs, digits of other scripts, numbers of any size.
+    """Return the sort key of a stream position.
+
+    Raises ValueError for a text that Redis does not accept as a position.
+    """
+    # `int` accepts more than Redis: blanks, signs, digits of other scripts, numbers of any size.
     found = _POSITION.fullmatch(position)
     order = (int(found[1]), int(found[2])) if found else None
     if order is None or max(order) > _LARGEST:
@@ -178,7 +181,7 @@ def remove_retained_job(keys: Keys, scope: str, job_id: str) -> Commit:
 
 
 async def retained_jobs(store: Store, scope: str) -> set[str]:
-    """Return the jobs whose topics are retained, be they stored or not."""
+    """Return the jobs whose topics are retained, also those that are not stored any more."""
     members: set[str] = await store.execute("SMEMBERS", store.keys.publisher_topics(scope))
     return members
 
@@ -189,7 +192,7 @@ async def next_index(store: Store, scope: str) -> int:
 
 
 async def last_index(store: Store, scope: str) -> int:
-    """Return the number of the state index that was published last; 0: none was.
+    """Return the number of the last published state index; 0 for none.
 
     An invalid number is deleted.
     """
@@ -212,7 +215,7 @@ async def latest(store: Store, scopes: Iterable[str]) -> dict[str, str]:
 
 
 async def read_between(store: Store, scope: str, after: str, last: str) -> AsyncIterator[Change]:
-    """Yield the changes of a scope after a position, up to another one, as far as the stream still has them."""
+    """Yield the changes of a scope between two positions that the stream still holds."""
     stream = store.keys.joborder_changes(scope)
     while position_key(after) < position_key(last):
         raw = await store.execute("XRANGE", stream, f"({after}", last, "COUNT", _BATCH)
@@ -225,14 +228,14 @@ async def read_between(store: Store, scope: str, after: str, last: str) -> Async
 
 
 async def changed_jobs(store: Store, scope: str, after: str, last: str) -> list[str]:
-    """Return the jobs of a scope that changed after a position, up to another one, each once."""
+    """Return the jobs of a scope that changed between two positions, each once."""
     return list(dict.fromkeys([each.job_order_id async for each in read_between(store, scope, after, last)]))
 
 
 async def follow(store: Store, positions: Mapping[str, str]) -> AsyncIterator[Change]:
-    """Yield every change after the given position of each scope, for ever, as it happens.
+    """Yield every change after the given position of each scope as it happens, without end.
 
-    Raises Unavailable when the store is gone: follow again from the last position seen.
+    Raises Unavailable when the store is unavailable: follow again from the last position seen.
     """
     cursors = dict(positions)
     scope_of = {store.keys.joborder_changes(scope): scope for scope in cursors}

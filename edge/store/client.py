@@ -44,18 +44,19 @@ class Store:
         self.keys = keys
         self.heartbeat = Heartbeat()
         self.consumer = consumer or ""
-        """The name under which this instance takes work and keeps its outbox; a visitor of the store has none."""
+        """The name under which this instance takes work and keeps its outbox; empty for a command that only uses the
+        store."""
         self.commits = Latency(COMMIT_BUCKETS_S)
         """Duration of the commits, those that were stale included."""
 
     async def execute(self, command: str, *arguments: Argument) -> Any:
-        """Run one command that reads, or writes nothing a decision depends on."""
+        """Run one command that reads, or that writes nothing on which a decision depends."""
         self.heartbeat.beat()
         (reply,) = await self._connection.call((*command.split(), *arguments))
         return self._shape(command, reply)
 
     async def read(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
-        """Run several reading commands in one round trip, in none where there are no commands."""
+        """Run several reading commands in one round trip; none when there are no commands."""
         self.heartbeat.beat()
         if not commands:
             return []
@@ -63,7 +64,7 @@ class Store:
         return [self._shape(str(command[0]), reply) for command, reply in zip(commands, replies, strict=True)]
 
     def _shape(self, command: str, reply: Any) -> Any:
-        """Return a reply as redis-py does; raise the error that it is."""
+        """Return a reply in the shape of redis-py; raise the error if it is one."""
         if isinstance(reply, ReplyError):
             raise error_of_reply(str(reply))
         shape = self._callbacks.get(command)

@@ -70,7 +70,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """Nothing was written: somebody else was faster at `key`. Load and decide again."""
+    """Nothing was written: another process changed `key`. Load and decide again."""
 
     key: str
 

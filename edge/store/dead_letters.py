@@ -27,9 +27,9 @@ class LetterKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """One thing that was given up, at an instant in milliseconds since the epoch.
+    """Work that was given up, at an instant in milliseconds since the epoch.
 
-    `details` are, of a command, its `phase`, `command_id`, `step` and `type_id`, of an unreadable entry its fields.
+    `details` holds `phase`, `command_id`, `step` and `type_id` of a command, or the fields of an unreadable entry.
     """
 
     kind: LetterKind
@@ -41,7 +41,7 @@ class Letter:
 
 
 def add(keys: Keys, letter: Letter, keep_ms: int) -> Commit:
-    """Set a letter aside among the newest; all are gone when so long none was added."""
+    """Add a letter; the oldest go beyond the limit, and all go when none was added for the retention time."""
     entry = (
         *("kind", letter.kind.value, "scope", letter.scope, "job_id", letter.job_id, "at", str(letter.at)),
         *("reason", letter.reason, "details", msgspec.json.encode(letter.details).decode()),

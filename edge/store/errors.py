@@ -11,7 +11,7 @@ ADVICE_START = "Start the Redis server, or correct [redis] url."
 
 
 class AccessDenied(Unavailable):
-    """The server refuses our user or a command: at the start a fault of the settings, later one that may pass."""
+    """The server refuses our user or a command: at the start a fault of the settings, later possibly temporary."""
 
 
 def error_of_reply(reply: str) -> EdgeError:
@@ -63,7 +63,7 @@ _CODES: tuple[tuple[type[Exception], str], ...] = (
 
 
 def _translate(error: Exception) -> EdgeError:
-    # What the server replies to the greeting comes wrapped in an error of the connection.
+    # The reply of the server to the greeting is wrapped in a connection error.
     reply = error.__cause__ if isinstance(error.__cause__, exceptions.AuthenticationError) else error
     for kind, code in _CODES:
         if isinstance(reply, kind):

@@ -33,8 +33,8 @@ class ForeignRedis:
     async def read_members(self, key: str) -> frozenset[str]:
         """Return the members at a key: a set, a list, or a text with a list in MessagePack or JSON.
 
-        An absent key has none. Raises Unavailable when the server is gone, and for a value that is no list, is larger
-        than 1 MiB or has more than 10,000 members.
+        An absent key has none. Raises Unavailable when the server is unavailable, and for a value that is not a list,
+        is larger than 1 MiB or has more than 10,000 members.
         """
         with _foreign_errors():
             async with asyncio.timeout(TIMEOUT_S):
@@ -99,7 +99,7 @@ class ForeignRedis:
             yield _messages(subscription)
 
     async def _read(self, key: str) -> Any:
-        # Each command on its own: a transaction may be more than the user is allowed.
+        # Send single commands: the user may not be allowed to use transactions.
         match await self._client.execute_command("TYPE", key):
             case b"none":
                 return ()

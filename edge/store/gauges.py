@@ -16,10 +16,10 @@ _AT_A_TIME = 500
 
 @dataclass(frozen=True, slots=True)
 class ScopeGauges:
-    """What there is of a scope. Instants are milliseconds since the epoch, None when nothing waits.
+    """The figures of a scope. Instants are milliseconds since the epoch, None when nothing waits.
 
-    `open_jobs` are those that have not ended, by their state; `ended_jobs` those that have and are still kept. `work`
-    is what no instance has acknowledged, the oldest since `work_since`; `unpublished_since` is the time of the oldest
+    `open_jobs` counts the jobs that have not ended, by state; `ended_jobs` those that have ended and are still kept.
+    `work` counts unacknowledged entries, the oldest since `work_since`; `unpublished_since` is the time of the oldest
     change that was not published to the MES.
     """
 
@@ -32,7 +32,7 @@ class ScopeGauges:
 
 @dataclass(frozen=True, slots=True)
 class Gauges:
-    """What there is at one look; `refused` counts messages since the store began."""
+    """All figures of one reading; `refused` counts messages since the store was created."""
 
     memory: MemoryUsage
     scopes: Mapping[str, ScopeGauges]
@@ -41,7 +41,7 @@ class Gauges:
 
 
 async def read_gauges(store: Store, scopes: Sequence[str]) -> Gauges:
-    """Read it all, in two round trips and one for each 500 open jobs. Raises Unavailable."""
+    """Read all figures in two round trips and one for each 500 open jobs. Raises Unavailable."""
     keys = store.keys
     memory, letters, count, cursors, *rest = await store.read(
         [
@@ -84,11 +84,11 @@ def _of_scope(store: Store, scope: str) -> tuple[tuple[str | int, ...], ...]:
 async def _states(store: Store, job_ids: Sequence[str]) -> Mapping[JobState, int]:
     found: Counter[JobState] = Counter()
     for at in range(0, len(job_ids), _AT_A_TIME):
-        # In parts: whoever measures must not keep decisions waiting.
+        # In parts: measuring must not delay decisions.
         states = await store.read(
             [("HGET", store.keys.joborder(job_id), "state") for job_id in job_ids[at : at + _AT_A_TIME]]
         )
-        # One that was removed in between has none.
+        # A job that was removed in between has no state.
         found.update(JobState[state] for state in states if state in JobState.__members__)
     return found
 

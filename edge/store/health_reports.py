@@ -11,30 +11,30 @@ from edge.store.commit import Commit, operation
 from edge.store.keys import Keys
 
 LIFETIME_MS = 86_400_000
-"""How long a report outlives the last look that was written."""
+"""How long a report is kept after it was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayReport:
-    """The last report of a gateway, None where there is none, and whether that gateway is at work now."""
+    """The last report of a gateway, None where there is none, and whether that gateway works now."""
 
     report: EquipmentReport | None
     at_work: bool
 
 
 def save(keys: Keys, consumer: str, report: EquipmentReport) -> Commit:
-    """Write the report of a gateway in the place of its last one."""
+    """Write the report of a gateway and replace its last one."""
     return operation("SET", keys.health(consumer), msgspec.json.encode(report).decode(), "PX", LIFETIME_MS)
 
 
 async def load(store: Store, consumers: Sequence[str]) -> Mapping[str, EquipmentReport | None]:
-    """Return the last reports of these gateways, None for one that has left no word."""
+    """Return the last reports of these gateways; None for a gateway without a report."""
     texts = await store.read([("GET", store.keys.health(each)) for each in consumers])
     return {name: _report(text) for name, text in zip(consumers, texts, strict=True)}
 
 
 async def load_all(store: Store, scopes: Sequence[str]) -> Mapping[str, GatewayReport]:
-    """Return the reports of the gateways on the register of these scopes, by name."""
+    """Return the reports of the gateways that are registered for these scopes, by name."""
     members = await store.read([("SMEMBERS", store.keys.instances(scope)) for scope in scopes])
     reports = await load(store, sorted(set().union(*members)))
     held = await store.read([("EXISTS", store.keys.lease_instance(name)) for name in reports])
@@ -47,5 +47,5 @@ def _report(text: str | None) -> EquipmentReport | None:
     try:
         return msgspec.json.decode(text, type=EquipmentReport) if text else None
     except msgspec.DecodeError:
-        # Another version may have written it; the next report replaces it soon.
+        # Another version may have written it; the next report replaces it.
         return None

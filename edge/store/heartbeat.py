@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 
 _PATIENCE_S = 25.0
-"""Longer than the longest wait of such a task plus the time limit of a call to the store."""
+"""Longer than the longest wait of such a task plus the timeout of a call to the store."""
 
 
 class Heartbeat:

@@ -37,7 +37,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: int | None = None
     error: str | None = None
     early: tuple[KeptEvent, ...] = ()
-    """Events that named the job before it started, for its run to begin with."""
+    """Events that named the job before it started; its run begins with them."""
     causation_id: str = ""
     """The id of the event that stored the order."""
     trace: Mapping[str, str] = {}
@@ -54,12 +54,12 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def earliest_start(self) -> int:
-        """The StartTime of the order; 0 without one: then no clock decides whether the job may start."""
+        """The StartTime of the order; 0 without one: the job may start at any time."""
         return 0 if self.order.start_time is None else _milliseconds(self.order.start_time)
 
 
 def _milliseconds(instant: datetime) -> int:
-    """Return an instant in milliseconds since the epoch; what names no time zone is meant in UTC."""
+    """Return an instant in milliseconds since the epoch; a time without a time zone is UTC."""
     zoned = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
     return max(0, round(zoned.timestamp() * 1000))
 
@@ -97,7 +97,7 @@ def _job(stored: Mapping[str, str]) -> Job:
         started_at=int(fields["started_at"]) if fields["started_at"] else None,
         ended_at=int(fields["ended_at"]) if fields["ended_at"] else None,
         error=fields["error"] or None,
-        # What an earlier version has written lacks the field.
+        # Documents of an earlier version lack the field.
         early=msgspec.json.decode(early, type=tuple[KeptEvent, ...]) if (early := fields.get("early")) else (),
         causation_id=fields.get("causation_id", ""),
         trace=msgspec.json.decode(trace, type=dict[str, str]) if (trace := fields.get("trace")) else {},
@@ -108,7 +108,7 @@ def _job(stored: Mapping[str, str]) -> Job:
 
 
 def save(keys: Keys, before: Job | None, job: Job, moves: Iterable[tuple[Cause, JobStatus]], now: int) -> Commit:
-    """Write what changed of a job, keep the indexes, note each move; guarded by the revision of `before`."""
+    """Write the changes of a job, its indexes and each transition; guarded by the revision of `before`."""
     known = _fields(before) if before and not before.outdated else {}
     written = {name: text for name, text in _fields(job).items() if known.get(name) != text}
     parts = [
@@ -117,7 +117,7 @@ def save(keys: Keys, before: Job | None, job: Job, moves: Iterable[tuple[Cause, 
     ]
     moves = tuple(moves)
     if has_response(job.status) and any(cause is not Cause.RESULT_UPDATE for cause, _ in moves):
-        # Before the moves: the last entry of a commit is one that has an event of its own.
+        # Before the transitions: the last entry of a commit must be one with an event of its own.
         parts.append(changes.append_result_update(keys, job.scope, job.job_id, job.status, now))
     for cause, status in moves:
         parts.append(changes.append_change(keys, job.scope, job.job_id, cause, status, now))
@@ -161,7 +161,7 @@ def enqueue_start(keys: Keys, job: Job) -> Commit:
 
 
 def _dequeue_start(keys: Keys, job: Job) -> Commit:
-    """Take a job out of the queue of starts: whoever writes a job that is to stay there lets it enter again."""
+    """Remove a job from the queue of starts; a writer that keeps the job there adds it again."""
     if job.status.state is not JobState.ALLOWED_TO_START:
         return Commit()
     return operation("ZREM", keys.joborder_startable(job.scope), _queue_entry(job)[1])
@@ -174,7 +174,7 @@ async def queued_starts(store: Store, scope: str, many: int) -> list[str]:
 
 
 async def plan_dequeue(store: Store, scope: str, job_id: str) -> Commit:
-    """Take a job that cannot be read out of the queue of starts."""
+    """Remove an unreadable job from the queue of starts."""
     key = store.keys.joborder_startable(scope)
     members = await store.execute("ZRANGE", key, 0, -1)
     return join(operation("ZREM", key, member) for member in members if member[_ID_AT:] == job_id)
@@ -187,12 +187,12 @@ def _notify_responder(keys: Keys, job: Job, change: ResponseChange, now: int) ->
 
 
 def unchanged(keys: Keys, job_id: str, read: Job | None) -> Commit:
-    """Return the guard that the job is unchanged since it was read; None: that it does not exist."""
+    """Return the guard that the job is unchanged since it was read, or, for None, that it does not exist."""
     return Commit(guards=(Revision(keys.joborder(job_id), read.revision if read else 0),))
 
 
 def require_capacity(keys: Keys, job: Job, limit: int) -> Commit:
-    """Demand that the scope holds fewer than `limit` jobs that have not ended."""
+    """Require that the scope holds fewer than `limit` jobs that have not ended."""
     return Commit(guards=(Fewer(keys.joborder_open(job.scope), job.job_id, limit),))
 
 
@@ -246,7 +246,7 @@ async def list_open(store: Store, scope: str) -> list[str]:
 
 
 async def load_allowed(store: Store, job_ids: Sequence[str]) -> list[Job]:
-    """Read those of some jobs that are allowed to start; one that cannot be read is logged and left out."""
+    """Read the jobs among these that are allowed to start; an unreadable one is logged and left out."""
     states = await store.read([("HGET", store.keys.joborder(each), "state") for each in job_ids])
     allowed = JobState.ALLOWED_TO_START
     ids = [each for each, state in zip(job_ids, states, strict=True) if state == allowed.name]
@@ -254,7 +254,7 @@ async def load_allowed(store: Store, job_ids: Sequence[str]) -> list[Job]:
 
 
 async def load_statuses(store: Store, scope: str) -> dict[str, JobStatus]:
-    """Read where each job of a scope stands, the highest priority first."""
+    """Read the state of each job of a scope, the highest priority first."""
     return {job.job_id: job.status for job in await load_all(store, scope)}
 
 

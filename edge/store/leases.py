@@ -1,4 +1,4 @@
-"""Leases of instances: each holds one under its name; the register names those that lost theirs."""
+"""Leases of instances: each holds one under its name; the register also lists those without one."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from edge.store.commit import Absent, Commit, Committed, Holds, RedisCommand, jo
 from edge.store.keys import GROUP
 
 LIFETIME_MS = 4000
-"""How long a lease outlives its last renewal."""
+"""How long a lease lasts after its last renewal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """What one look showed: whether we hold our lease, who is on the register, who publishes, who of them is gone."""
+    """One reading: whether we hold our lease, registered instances, publishers, instances without a lease."""
 
     mine: bool
     members: Mapping[str, set[str]]
@@ -33,21 +33,21 @@ async def acquire(store: Store, consumer: str, token: str) -> str | None:
 
 
 async def take_over(store: Store, consumer: str, token: str, former: str) -> bool:
-    """Take the lease of a process that is surely dead; False when somebody else was faster."""
+    """Take the lease of a process that is surely dead; return False when another instance was faster."""
     key = store.keys.lease_instance(consumer)
     commit = Commit((Holds(key, former),), (RedisCommand("SET", (key, token, "PX", LIFETIME_MS)),))
     return isinstance(await store.commit(commit), Committed)
 
 
 async def renew(store: Store, consumer: str, token: str) -> bool:
-    """Prolong a lease; False when it is no longer ours."""
+    """Renew a lease; return False when it is no longer ours."""
     key = store.keys.lease_instance(consumer)
     commit = Commit((Holds(key, token),), (RedisCommand("PEXPIRE", (key, LIFETIME_MS)),))
     return isinstance(await store.commit(commit), Committed)
 
 
 async def release(store: Store, consumer: str, token: str) -> None:
-    """Return a lease up, if it is still ours."""
+    """Release a lease if it is still ours."""
     key = store.keys.lease_instance(consumer)
     await store.commit(Commit((Holds(key, token),), (RedisCommand("DEL", (key,)),)))
 
@@ -58,8 +58,8 @@ async def register(store: Store, scopes: Iterable[str], consumer: str) -> None:
 
 
 async def unregister(store: Store, scopes: Sequence[str], consumer: str) -> None:
-    """Take an instance that left nothing off the register. The caller holds its lease."""
-    # Where a group is missing its consumer cannot be deleted: then the name stays on the register, to be found again.
+    """Remove an instance that left no work from the register. The caller holds its lease."""
+    # Without a consumer group the consumer cannot be deleted: then the name stays on the register and is found again.
     deleted = [operation("XGROUP", "DELCONSUMER", store.keys.sfc_work(scope), GROUP, consumer) for scope in scopes]
     forgotten = [operation("SREM", store.keys.instances(scope), consumer) for scope in scopes]
     await store.commit(join((*deleted, *forgotten)))
@@ -84,7 +84,7 @@ async def read_membership(store: Store, scopes: Sequence[str], token: str) -> Me
 
 
 async def unregistered(store: Store, scope: str, consumers: Sequence[str]) -> list[str]:
-    """Return those of some consumers that are neither on the register of a scope nor hold a lease."""
+    """Return the consumers among these that are not registered for the scope and hold no lease."""
     registered = await store.execute("SMEMBERS", store.keys.instances(scope))
     unknown = [each for each in consumers if each not in registered and each != store.consumer]
     held = await store.read([("EXISTS", store.keys.lease_instance(each)) for each in unknown])
@@ -100,7 +100,7 @@ async def become_publisher(store: Store, scope: str) -> bool:
 
 
 async def release_publisher(store: Store, scopes: Iterable[str]) -> None:
-    """Publish no more where we do: another may at once."""
+    """Release the publisher role of each scope: another instance may take it at once."""
     for scope in scopes:
         key = store.keys.lease_publisher(scope)
         await store.commit(Commit((Holds(key, store.consumer),), (RedisCommand("DEL", (key,)),)))

@@ -27,17 +27,18 @@ from edge.store.server_check import check_server
 logger = structlog.get_logger(__name__)
 
 _CONNECTIONS = 1000
-"""Each reads a stream of its own for as long as we run."""
+"""Each connection reads one stream as long as the process runs."""
 
 
 @contextlib.asynccontextmanager
 async def open_store(settings: RedisSettings, consumer: str | None) -> AsyncIterator[Store]:
     """Connect and check the server; `consumer` names this instance in the work streams' consumer group.
 
-    Who has no consumer visits: it takes no work, what it decides is sent by an instance that does, and it shares the
-    embedded server of another process, which has to be in a directory for that.
+    Without a consumer the caller is a visitor: it takes no work, an instance sends the commands of its decisions, and
+    it shares the embedded server of another process, which needs a directory for that.
 
-    Raises Unavailable when the server cannot be reached, SettingsError when it cannot serve us as it is set up.
+    Raises Unavailable when the server cannot be reached, SettingsError when its configuration does not suit the
+    gateway.
     """
     if consumer is None and settings.url == "embedded:":
         raise SettingsError(
@@ -58,7 +59,7 @@ async def open_store(settings: RedisSettings, consumer: str | None) -> AsyncIter
         stack.callback(connection.close)
         store = Store(connection, blocking, Keys(settings.prefix, host_streams=settings.streams == "all"), consumer)
         try:
-            # A server that answers may yet refuse to write: a replica, a full disk, a user without the right.
+            # A server that answers may still refuse to write: a replica, a full disk, a user without permission.
             probe = store.keys.cededupe("probe")
             await store.commit(join((operation("SET", probe, "", "PX", 1), operation("DEL", probe))))
             await check_prefix(store)
@@ -71,7 +72,7 @@ async def open_store(settings: RedisSettings, consumer: str | None) -> AsyncIter
 
 
 async def has_running_server(settings: RedisSettings) -> bool:
-    """Return whether the server runs without us; an embedded one lives and ends with the process that opened it."""
+    """Return whether the server runs without this process; an embedded one ends with the process that opened it."""
     directory = settings.url.removeprefix("embedded:")
     return directory in {settings.url, ""} or await running_server(directory) is not None
 
@@ -84,7 +85,7 @@ def _client(settings: RedisSettings, url: str) -> aioredis.Redis:
     # No `socket_timeout`: the client's own waits lose a cancellation that meets their end (Python 3.11). We time calls.
     options: dict[str, Any] = {
         "decode_responses": True,
-        # Bytes of another application that are not text must not stop readers of other values.
+        # Binary values of another application must not stop the readers of other values.
         "encoding_errors": "backslashreplace",
         "protocol": 3,
         "retry": Retry(NoBackoff(), 0),
@@ -95,13 +96,13 @@ def _client(settings: RedisSettings, url: str) -> aioredis.Redis:
     if url.startswith("redis+sentinel://"):
         return _sentinel_client(url, options | {"max_connections": _CONNECTIONS})
     pool = aioredis.BlockingConnectionPool.from_url(url, max_connections=_CONNECTIONS, timeout=None)
-    # What we rely on stands over what the address says of it (`?protocol=2`).
+    # Options that we rely on override those of the address (`?protocol=2`).
     pool.connection_kwargs.update(options)
     return aioredis.Redis.from_pool(pool)
 
 
 async def _locate(client: aioredis.Redis) -> Endpoint:
-    """Return where the server is now, by what redis-py made of the settings; Sentinel names the primary."""
+    """Return the present address of the server from the pool of redis-py; Sentinel names the primary."""
     pool = client.connection_pool
     connection = pool.make_connection()
     host, port = getattr(connection, "host", ""), getattr(connection, "port", 0)

@@ -47,8 +47,8 @@ class Pipeline(asyncio.Protocol):
     """Sends commands in order and hands each call its replies; after any fault every call in flight fails.
 
     A call whose caller was cancelled keeps its place, and its replies are dropped. When the oldest call has waited for
-    `timeout` seconds, the connection ends: the calls behind it cannot be answered before it. What the commands in
-    flight have done is unknown then.
+    `timeout` seconds, the connection ends: the calls behind it cannot be answered before it. The effect of the commands
+    in flight is unknown then.
     """
 
     def __init__(self, timeout: float, most_in_flight: int) -> None:
@@ -57,7 +57,7 @@ class Pipeline(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._reader = hiredis.Reader(
             encoding="utf-8",
-            # Bytes of another application that are not text must not hide other values.
+            # Binary values of another application must not hide other values.
             errors="backslashreplace",
             replyError=ReplyError,
             notEnoughData=_INCOMPLETE,
@@ -70,14 +70,14 @@ class Pipeline(asyncio.Protocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._overdue: _Call | None = None
         self.failure: str | None = None
-        """Why the connection has ended; None while it serves."""
+        """Why the connection ended; None while it is open."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
         self._transport = cast("asyncio.Transport", transport)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Fail what is in flight."""
+        """Fail every call in flight."""
         self.fail(str(error) if error else "the server has closed the connection")
 
     def pause_writing(self) -> None:

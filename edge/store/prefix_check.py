@@ -1,4 +1,4 @@
-"""Looks whether what stands below our prefix is ours, before anything of ours is written there."""
+"""Checks that the keys below our prefix are ours before the first write."""
 
 from edge.errors import SettingsError
 from edge.store.client import Store
@@ -6,17 +6,17 @@ from edge.store.keys import KEYS
 from edge.store.scan import scan_keys
 
 _SAMPLE = 200
-"""How many keys are looked at where there are as many; a store of ours that has no mark yet is nearly empty."""
+"""The most keys that are examined; a store of ours without a mark is nearly empty."""
 
 
 async def check_prefix(store: Store) -> None:
-    """Raise SettingsError where another application keeps its data below our prefix."""
+    """Raise SettingsError when another application keeps its data below our prefix."""
     if await store.execute("TYPE", store.keys.form()) == "string":
         return
     prefix = store.keys.prefix
     found = await _sample_keys(store, prefix)
     types = await store.read([("TYPE", key) for key in found])
-    # One that is gone since has no type.
+    # A key that was removed meanwhile has no type.
     foreign = [
         f"{key} ({kind})"
         for key, kind in sorted(zip(found, types, strict=True))
@@ -29,7 +29,7 @@ async def check_prefix(store: Store) -> None:
 
 
 async def _sample_keys(store: Store, prefix: str) -> list[str]:
-    """Find some keys below a prefix, among however many that are below others."""
+    """Return some keys below a prefix, however many keys other prefixes have."""
     found: list[str] = []
     async for batch in scan_keys(store, f"{prefix}:*"):
         found += batch

@@ -22,7 +22,7 @@ Another scope may hold other content under the same id. `work_master` is the con
 """
 
 REVISION_SPAN = 1_000_000
-"""A revision counts the changes below this number; what is above is random."""
+"""A revision counts the changes below this number; the part above it is random."""
 DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95WorkMasterDataType/v2.0.0"
 
 
@@ -36,7 +36,7 @@ def save_work_master(keys: Keys, scope: str, work_master: WorkMaster) -> Commit:
     }
     return join(
         (
-            # A random beginning: one that was removed and stored again must not be taken for the former.
+            # A random beginning: a Work Master that was removed and stored again must not be taken for the earlier one.
             operation("HSETNX", key, "rev", secrets.randbits(32) * REVISION_SPAN),
             operation("HSETNX", key, "work_master", content),
             operation("HSET", key, *fields(written)),
@@ -49,7 +49,7 @@ def save_work_master(keys: Keys, scope: str, work_master: WorkMaster) -> Commit:
 async def plan_removal(store: Store, scope: str, work_master_ids: Iterable[str]) -> Commit:
     """Remove work masters from the list of a scope, and delete those that no other scope lists.
 
-    Running jobs keep the recipe they started with. Stale when one was written since it was read here.
+    Running jobs keep the recipe they started with. Stale when one of them was written meanwhile.
     """
     keys, ids = store.keys, tuple(dict.fromkeys(work_master_ids))
     found = await store.read([("HGETALL", keys.workmaster(each)) for each in ids])
@@ -62,7 +62,7 @@ def _remove(keys: Keys, scope: str, work_master_id: str, known: Mapping[str, str
     return join(
         (
             Commit(guards=(Revision(key, int(known.get("rev", 0))),)),
-            # A new revision: a removal from another scope, decided at the same time, must not find others here.
+            # A new revision: a removal from another scope that is decided at the same time must be stale.
             join((operation("HDEL", key, field), operation("HINCRBY", key, "rev", 1)))
             if others
             else operation("DEL", key),

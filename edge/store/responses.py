@@ -48,7 +48,7 @@ def save(keys: Keys, job: Job, response: JobResponse, attempts: Sequence[ActionA
 
 
 def _rows(attempts: Sequence[ActionAttempt]) -> str:
-    """Return the attempts as an array of arrays; those that went as planned have only their first members."""
+    """Return the attempts as an array of arrays; an attempt without error has its first members only."""
     return msgspec.json.encode(
         [msgspec.structs.astuple(each)[: _PLAIN if each == _plain(each) else None] for each in attempts]
     ).decode()

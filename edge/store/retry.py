@@ -13,7 +13,7 @@ logger = structlog.get_logger(__name__)
 
 RETRY_INTERVAL_S = 1.0
 _STABLE_INTERVALS = 5
-"""A service that ran for so many intervals had the store: its end is a new outage."""
+"""The end of a service that ran for so many intervals is a new outage."""
 
 _T = TypeVar("_T")
 
@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 async def retry_while_unavailable(
     task: str, attempt: Callable[[], Awaitable[_T]], interval_s: float = RETRY_INTERVAL_S
 ) -> _T:
-    """Repeat an attempt until it raises Unavailable no more; return its result."""
+    """Repeat an attempt until it does not raise Unavailable; return its result."""
     reported = False
     while True:
         try:

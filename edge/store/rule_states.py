@@ -20,7 +20,7 @@ RuleSubject: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class StoredStates:
-    """What a processor continues from: facts about the stream, and the state of each subject, all as text."""
+    """The state from which a processor continues: facts about the stream and the state of each subject, all as text."""
 
     revision: int = 0
     facts: str = ""

@@ -1,7 +1,7 @@
 """The runs: each a hash of small fields, of which a step rewrites only what it changed.
 
-The hash also holds an outbox for each instance that decided about it: the commands that it has not yet
-surely sent. They are written by the decision that asks for them, and taken off by the next one or by `remove_sent`.
+The hash also holds an outbox for each instance that decided about the run: the commands that may not have been sent
+yet. The decision that asks for a command adds it; the next decision or `remove_sent` removes it.
 """
 
 import base64
@@ -26,13 +26,13 @@ _OWN_FIELDS = ("rev", "_dataschema", version.FIELD, "recipe")
 _OUTBOX = "outbox:"
 _VERSION = {version.FIELD: str(version.current_version(Document.RUN))}
 NO_CONSUMER = ""
-"""The consumer of who only visits the store: any instance takes its outbox over."""
+"""The consumer of a visitor of the store: any instance takes over its outbox."""
 
 
 class Outgoing(msgspec.Struct, frozen=True, array_like=True):
-    """A command that a decision asks for; all else of it follows from run and recipe, of a stop from the id.
+    """A command that a decision asks for; run and recipe hold the rest of it, the id that of a stop.
 
-    Stored as an array, with the part of the id that all commands of its run share left out.
+    Stored as an array without the part of the id that all commands of the run share.
     """
 
     phase: Phase
@@ -49,9 +49,9 @@ Outbox = tuple[Outgoing, ...]
 class StoredRun(msgspec.Struct, frozen=True):
     """A run as it is stored; `recipe` is the JSON text it started with and keeps, compressed in the store.
 
-    The first `revision` of a run is the instant of its start, and each decision adds one: no two runs of a job that
-    was removed and stored again ever have the same, so that what is held of one is never taken for the other.
-    `outbox` holds the commands of this instance; `outdated` says that it was read in the form of an older version.
+    The first `revision` of a run is the instant of its start, and each decision adds one: a job that was removed and
+    stored again has other revisions, so that a cached copy of the earlier run is never used for the later one. `outbox`
+    holds the commands of this instance; `outdated` says that it was read in the form of an older version.
     """
 
     run: Run
@@ -103,14 +103,14 @@ def bump_revision(keys: Keys, stored: StoredRun) -> Commit:
 
 
 def remove_sent(keys: Keys, stored: StoredRun, left: Outbox, consumer: str) -> Commit:
-    """Take what was sent off an outbox, in which only `left` stays; a decision made meanwhile has done so itself."""
+    """Remove sent commands from an outbox: only `left` remains. A later decision has removed them itself."""
     key = keys.sfc_execution(stored.run.job_id)
     outbox, emptied = _changed_outbox(stored, left, consumer)
     return join((unchanged(keys, stored), spread("HSET", (key,), fields(outbox)), spread("HDEL", (key,), emptied)))
 
 
 def take_over(keys: Keys, stored: StoredRun, outbox: Outbox, consumer: str, former: str) -> Commit:
-    """Move the outbox of another instance into that of `consumer`, where it makes `outbox`."""
+    """Move the outbox of another instance into that of `consumer`, which holds `outbox` then."""
     key = keys.sfc_execution(stored.run.job_id)
     return join(
         (
@@ -134,7 +134,7 @@ def queue_commands(keys: Keys, stored: StoredRun, outbox: Outbox, consumer: str)
 
 
 def resume_after_loss(keys: Keys, revision: int, stored: StoredRun, outbox: Outbox, consumer: str) -> Commit:
-    """Resume a run of which the store has lost a later revision, beyond every cached copy of it."""
+    """Resume a run whose later revision the store has lost, with a revision beyond every cached copy."""
     key = keys.sfc_execution(stored.run.job_id)
     written = {_OUTBOX + consumer: _text(stored.run, outbox)} if outbox else {}
     active = operation("SADD", keys.sfc_active_jobs(), stored.run.job_id) if outbox else Commit()
@@ -158,7 +158,7 @@ def _text(run: Run, outbox: Outbox) -> str:
 
 
 _PLAIN = "{"
-"""How a recipe begins that an earlier version stored."""
+"""The beginning of a recipe that an earlier version stored."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -177,12 +177,12 @@ def unchanged(keys: Keys, stored: StoredRun) -> Commit:
 
 
 def finish(keys: Keys, job_id: str) -> Commit:
-    """Take a job off the active ones: its run has ended, and nothing is left to send."""
+    """Remove a job from the active jobs: its run has ended, and no command is left to send."""
     return operation("SREM", keys.sfc_active_jobs(), job_id)
 
 
 def set_timer(keys: Keys, job_id: str, due: int | None) -> Commit:
-    """Set the instant at which a job wants attention; None for never."""
+    """Set the instant at which a job is due; None for never."""
     if due is None:
         return operation("ZREM", keys.sfc_timers(), job_id)
     return operation("ZADD", keys.sfc_timers(), due, job_id)
@@ -229,13 +229,13 @@ _SLASHES = 3
 
 
 async def load_outbox(store: Store, job_id: str, consumer: str) -> Outbox:
-    """Read what an instance has not surely sent of a job."""
+    """Read the commands of a job that an instance may not have sent."""
     head, text = await store.execute("HMGET", store.keys.sfc_execution(job_id), "run", _OUTBOX + consumer)
     return _read(command_prefix(job_id, msgspec.json.decode(head)["run_id"]), text) if text else ()
 
 
 async def jobs_with_outbox(store: Store, consumer: str) -> list[str]:
-    """Return the jobs of which an instance has something to send."""
+    """Return the jobs with commands in the outbox of an instance."""
     job_ids = await active_jobs(store)
     replies = await store.read(
         [("HEXISTS", store.keys.sfc_execution(job_id), _OUTBOX + consumer) for job_id in job_ids]
@@ -244,13 +244,13 @@ async def jobs_with_outbox(store: Store, consumer: str) -> list[str]:
 
 
 async def active_jobs(store: Store) -> list[str]:
-    """Return the jobs whose run has not ended, or that have something to send yet."""
+    """Return the jobs whose run has not ended or that have commands to send."""
     jobs = await store.execute("SMEMBERS", store.keys.sfc_active_jobs())
     return sorted(jobs)
 
 
 async def revisions(store: Store) -> dict[str, int]:
-    """Return the revision of the run of each active job: another one means that somebody has moved it.
+    """Return the revision of the run of each active job; another revision shows a new decision.
 
     An unreadable one is -1.
     """
@@ -264,31 +264,31 @@ async def revisions(store: Store) -> dict[str, int]:
 
 
 async def longest_waiting(store: Store, scope: str, type_id: str, exclude: Collection[str] = ()) -> str | None:
-    """Return the job that has waited longest for an event of a type, without the excluded; None when no other waits."""
+    """Return the job, not excluded, that has waited longest for an event of a type; None when none waits."""
     jobs = await store.execute("ZRANGE", store.keys.sfc_waits(scope, type_id), 0, len(exclude))
     return next((job_id for job_id in jobs if job_id not in exclude), None)
 
 
 async def plan_remove_waits(store: Store, scope: str, job_id: str) -> Commit:
-    """Take a job off all indexes of those that wait for an event, whatever its run says, which may be unreadable."""
+    """Remove a job from all indexes of waiting jobs, without reading its run, which may be unreadable."""
     pattern = store.keys.sfc_waits(escape_pattern(scope), "*")
     found = {key async for batch in scan_keys(store, pattern) for key in batch}
     return join(operation("ZREM", key, job_id) for key in sorted(found))
 
 
 async def jobs_with_timer(store: Store, job_ids: Sequence[str]) -> set[str]:
-    """Return those of some jobs that have a timer."""
+    """Return the jobs among these that have a timer."""
     replies = await store.read([("ZSCORE", store.keys.sfc_timers(), job_id) for job_id in job_ids])
     return {job_id for job_id, score in zip(job_ids, replies, strict=True) if score is not None}
 
 
 async def due(store: Store, now: int, limit: int) -> list[str]:
-    """Return the jobs whose instant has come, the longest overdue first."""
+    """Return the jobs that are due, the longest overdue first."""
     jobs: list[str] = await store.execute("ZRANGE", store.keys.sfc_timers(), "-inf", now, "BYSCORE", "LIMIT", 0, limit)
     return jobs
 
 
 async def next_due(store: Store) -> int | None:
-    """Return the earliest instant at which some job wants attention."""
+    """Return the earliest instant at which a job is due."""
     reply = await store.execute("ZRANGE", store.keys.sfc_timers(), 0, 0, "WITHSCORES")
     return int(float(reply[0][1])) if reply else None

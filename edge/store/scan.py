@@ -1,4 +1,4 @@
-"""Walks over keys by a pattern, however many there are, without keeping the server from its work."""
+"""Scans keys by a pattern in batches, so that the server can serve other clients meanwhile."""
 
 import re
 from collections.abc import AsyncIterator
@@ -9,9 +9,9 @@ _AT_A_TIME = 1000
 
 
 async def scan_keys(store: Store, pattern: str) -> AsyncIterator[list[str]]:
-    """Yield the keys that fit a pattern of Redis, batch by batch; one that is there all the while is surely among them.
+    """Yield the keys that match a pattern of Redis, batch by batch.
 
-    A key may come twice. Raises Unavailable when the store is gone.
+    A key that exists throughout is among them and may come twice. Raises Unavailable when the store is unavailable.
     """
     cursor = "0"
     while True:

@@ -1,4 +1,4 @@
-"""Which scopes there are in a store, those of every gateway that works on it."""
+"""The scopes in a store, of every gateway that works on it."""
 
 from edge.store.client import Store
 from edge.store.scan import scan_keys

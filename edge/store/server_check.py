@@ -1,4 +1,4 @@
-"""Looks whether a Redis server keeps what is entrusted to it, and whether we understand what it keeps."""
+"""Checks that a Redis server keeps its data, and that this version can read them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -8,27 +8,27 @@ from edge.errors import SettingsError
 from edge.store.client import Store
 
 FORM = 1
-"""The form of what we keep. Raised by a change that an older version would misread; converting is then its business."""
+"""The version of the stored form. A change that an older version would misread raises it and must convert the data."""
 
 NEARLY_FULL = 0.85
-"""The part of its memory from which on a server is nearly full: there is still time to do something."""
+"""The used part of the memory limit from which a server counts as nearly full."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryUsage:
-    """How much memory the data take and may take, in bytes; a limit of 0 is none."""
+    """The memory that the data use and may use, in bytes; 0 for no limit."""
 
     used: int
     limit: int
 
     @property
     def fullness(self) -> float:
-        """The part of the limit that is taken, 0.0 where there is none."""
+        """The used part of the limit; 0.0 without a limit."""
         return self.used / self.limit if self.limit else 0.0
 
     @property
     def is_nearly_full(self) -> bool:
-        """Whether it is time to do something."""
+        """Whether the server is nearly full."""
         return self.fullness >= NEARLY_FULL
 
 
@@ -39,13 +39,13 @@ async def memory(store: Store) -> MemoryUsage:
 
 
 async def writes(store: Store) -> bool:
-    """Return whether the server could write the last change to disk; while it cannot, it refuses all others."""
+    """Return whether the server could write the last change to disk; while it cannot, it refuses further changes."""
     info: Mapping[str, Any] = await store.execute("INFO", "persistence")
     return not int(info["aof_enabled"]) or info["aof_last_write_status"] == "ok"
 
 
 async def check_server(store: Store, durability: Literal["required", "any"]) -> None:
-    """Raise SettingsError where the store would forget decisions, or a newer version has written it in its own form."""
+    """Raise SettingsError when the server may lose decisions, or a newer version has written the store."""
     if durability == "required":
         info: list[Mapping[str, Any]] = await store.read((("INFO", "memory"), ("INFO", "persistence")))
         if problems := list(_durability_problems({**info[0], **info[1]})):

@@ -1,4 +1,4 @@
-"""Everything the store holds, as it was at one instant: read from one server, written to another of any version."""
+"""A snapshot of the whole store at one instant: read from one server, written to another of any version."""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,14 +15,14 @@ from edge.store.scan import scan_keys
 _SNAPSHOT_LUA = resources.files("edge.store").joinpath("lua/snapshot.lua").read_bytes()
 _BATCH = 200
 _STAGING = "restore"
-"""What follows the prefix of keys that are not in their place yet."""
+"""The second part of the keys of a restore before they are renamed."""
 
 OnProgress = Callable[[int], None]
 """Called with the number of keys written so far."""
 
 
 class _KeyDump(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", forbid_unknown_fields=True):
-    """A key without its prefix, and when it is to go, in milliseconds since the epoch."""
+    """A key without its prefix, and its expiry in milliseconds since the epoch."""
 
     key: str
     expires_at: int | None = None
@@ -109,12 +109,12 @@ def _pairs(flat: Sequence[str]) -> dict[str, str]:
 
 
 def _is_transient(kept: KeyDump) -> bool:
-    """Return the keys that are no state: leases and health of instances, and the rest of an interrupted restore."""
+    """Return whether a key is not state: leases and health of instances, and the rest of an interrupted restore."""
     return kept.key.startswith(("lease:", "health:", f"{_STAGING}:"))
 
 
 async def restore_dump(store: Store, snapshot: Iterable[KeyDump], now: int, on_progress: OnProgress) -> None:
-    """Put a snapshot in the place of everything there is, at one instant.
+    """Replace the whole store by a snapshot at one instant.
 
     It is written to staging keys first: an interruption leaves everything unchanged.
     """
@@ -135,12 +135,12 @@ async def restore_dump(store: Store, snapshot: Iterable[KeyDump], now: int, on_p
 def _move_key(staging: Keys, keys: Keys, kept: KeyDump) -> Commit:
     key = f"{keys.prefix}:{kept.key}"
     moved = operation("RENAME", f"{staging.prefix}:{kept.key}", key)
-    # Only here: what went before would be missing.
+    # Only here: earlier keys would be missing.
     return join((moved, operation("PEXPIREAT", key, kept.expires_at))) if kept.expires_at is not None else moved
 
 
 async def active_gateways(store: Store) -> list[str]:
-    """Return the gateways that work on a store just now."""
+    """Return the gateways that work on a store now."""
     leases = Keys(f"{store.keys.prefix}:lease:instance")
     return sorted(key.removeprefix(f"{leases.prefix}:") for key in await _keys_below(store, leases))
 
@@ -155,7 +155,7 @@ async def _keys_below(store: Store, keys: Keys) -> set[str]:
 
 
 def _is_empty(kept: KeyDump) -> bool:
-    """Return what leaves no key: Redis knows no empty ones but streams with a group."""
+    """Return whether a value leaves no key: Redis keeps empty values of streams with a group only."""
     return not kept.value and not (isinstance(kept, StreamKey) and kept.groups) and not isinstance(kept, StringKey)
 
 

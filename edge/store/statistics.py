@@ -1,4 +1,4 @@
-"""How much of what the store holds: numbers only, nothing of what is written there."""
+"""Numbers about the store, without its content."""
 
 import re
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class KeyStatistics(msgspec.Struct):
 
 
 async def read_server_info(store: Store) -> Mapping[str, Any]:
-    """Return how the server is: versions, memory, disk, clients."""
+    """Return versions, memory, disk and clients of the server."""
     info: Mapping[str, Any] = await store.execute("INFO")
     return {name: value for name, value in info.items() if _REPORTED.match(name)}
 

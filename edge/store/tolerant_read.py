@@ -13,12 +13,12 @@ _Read = TypeVar("_Read")
 
 
 async def load_readable(store: Store, keys: Sequence[str], read: Callable[[Mapping[str, str]], _Read]) -> list[_Read]:
-    """Read what stands at some keys; what is there no longer is left out, what cannot be read is logged as well."""
+    """Read the documents at some keys; a missing one is left out, an unreadable one is logged and left out."""
     found = await store.read([("HGETALL", key) for key in keys])
     documents = []
     for key, stored in zip(keys, found, strict=True):
         try:
-            # One that was removed in between has gone.
+            # A document that was removed in between is left out.
             documents += [read(stored)] if stored else []
         except Exception:
             # One unreadable document must not hide the others.

@@ -1,4 +1,4 @@
-"""What passes at equipment, from the gateway to who listens just now: it is kept nowhere, and wears no flash."""
+"""The traffic of equipment from the gateway to its present recorders: it is not stored and wears no flash."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -11,13 +11,13 @@ from edge.store.client import Store
 
 
 async def listeners(store: Store, names: Sequence[str]) -> dict[str, int]:
-    """Count who listens to each of these pieces of equipment."""
+    """Return the number of recorders of each of these pieces of equipment."""
     found = await store.execute("PUBSUB", "NUMSUB", *(channel(store, name) for name in names))
     return dict(zip(names, found[1::2], strict=True))
 
 
 def encode_record(passed: TraceRecord) -> bytes:
-    """Write what passed as it is now; of what is no JSON, what it is."""
+    """Encode the record now; replace values that are not JSON by their type name."""
     try:
         return msgspec.json.encode(passed, enc_hook=str)
     except (TypeError, ValueError, RecursionError) as error:
@@ -25,13 +25,13 @@ def encode_record(passed: TraceRecord) -> bytes:
 
 
 async def publish(store: Store, name: str, passed: bytes) -> bool:
-    """Publish an encoded record; return False when there is no subscriber any more."""
+    """Publish an encoded record; return False when there is no subscriber."""
     return bool(await store.execute("PUBLISH", channel(store, name), passed))
 
 
 @asynccontextmanager
 async def subscribe(store: Store, name: str) -> AsyncIterator[AsyncIterator[TraceRecord]]:
-    """Listen to what passes at a piece of equipment, for the length of the block; what is given raises Unavailable."""
+    """Subscribe to the traffic of a piece of equipment for the length of the block; its iterator raises Unavailable."""
     async with store.subscribe(channel(store, name)) as messages:
         yield (_decode_record(each) async for each in messages)
 
@@ -45,5 +45,5 @@ def _decode_record(message: str) -> TraceRecord:
 
 
 def channel(store: Store, name: str) -> str:
-    """Return the channel of a piece of equipment; it is no key, and keeps nothing."""
+    """Return the channel of a piece of equipment; a channel is not a key and stores nothing."""
     return f"{store.keys.prefix}:overheard:{name}"

@@ -1,4 +1,4 @@
-"""The version of each kind of stored document: written with it, and brought up to date when an older one is read."""
+"""The version of each kind of stored document: written with it; an older document is upgraded when it is read."""
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -9,11 +9,11 @@ import msgspec
 from edge.errors import EdgeError
 
 FIELD = "_version"
-"""The field of a document that says its version; a document without it is of the first."""
+"""The field that holds the version of a document; a document without it has version 1."""
 
 
 class DocumentTooNew(EdgeError):
-    """A document that only a newer release of this software can read: go on with the others."""
+    """A document that only a newer release of this software can read; the others are not affected."""
 
 
 class Document(StrEnum):
@@ -93,18 +93,18 @@ UPGRADES: Mapping[Document, tuple[Upgrade, ...]] = MappingProxyType(
         Document.RUN: (_arrays,),
     }
 )
-"""The first leads from version 1 to 2, the next from 2 to 3, and so on. None is ever removed or changed."""
+"""The first upgrade leads from version 1 to 2, the next from 2 to 3. An upgrade is never removed or changed."""
 
 
 def current_version(document: Document, upgrades: Mapping[Document, tuple[Upgrade, ...]] = UPGRADES) -> int:
-    """Return the version that we write."""
+    """Return the version that this release writes."""
     return len(upgrades[document]) + 1
 
 
 def upgrade_fields(
     document: Document, fields: Fields, upgrades: Mapping[Document, tuple[Upgrade, ...]] = UPGRADES
 ) -> Fields:
-    """Return the fields of a document as we write them, of whatever version it was read.
+    """Return the fields of a document in the version that this release writes.
 
     Raises TooNew for a version that only a newer release of this software knows.
     """
@@ -117,7 +117,7 @@ def upgrade_fields(
 
 
 def is_outdated(document: Document, fields: Fields) -> bool:
-    """Return whether a document, as it was read, has to be written whole when it changes."""
+    """Return whether a document that was read must be written as a whole when it changes."""
     return int(fields.get(FIELD, 1)) < current_version(document)
 
 

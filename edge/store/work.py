@@ -1,4 +1,4 @@
-"""The work streams: what some instance must do next, until one has acknowledged it."""
+"""The work streams: the next work of the instances, until one of them has acknowledged it."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _PENDING_ENTRIES = "XPENDING "
 
 
 class WorkKind(StrEnum):
-    """What an entry asks for: to begin the run of a job, or to send what a visitor of the store decided."""
+    """The work of an entry: begin the run of a job, or send the commands of a visitor of the store."""
 
     START_RECIPE = "start_recipe"
     SEND = "send"
@@ -34,7 +34,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableEntry:
-    """An entry of a work stream that says nothing we know."""
+    """An entry of a work stream that cannot be read."""
 
     entry_id: str
     scope: str
@@ -69,7 +69,7 @@ async def create_groups(store: Store, scopes: Iterable[str]) -> None:
 
 
 async def read_pending(store: Store, scopes: Sequence[str]) -> list[Work | UnreadableEntry]:
-    """Return the work that was taken under our name and never acknowledged: what we were at when we died."""
+    """Return unacknowledged work that was taken under our name: it was in progress at the last end."""
     streams = tuple(store.keys.sfc_work(scope) for scope in scopes)
     reply = await store.execute(
         "XREADGROUP", "GROUP", GROUP, store.consumer, "STREAMS", *streams, *("0" for _ in streams)
@@ -78,7 +78,7 @@ async def read_pending(store: Store, scopes: Sequence[str]) -> list[Work | Unrea
 
 
 async def count_attempt(store: Store, work: Work) -> int:
-    """Count one more attempt at work we have taken; return the number of attempts by all consumers."""
+    """Count an attempt at work of this instance; return the number of attempts by all consumers."""
     key = store.keys.sfc_work(work.scope)
     _, pending = await store.read(
         [
@@ -90,7 +90,7 @@ async def count_attempt(store: Store, work: Work) -> int:
 
 
 async def claim_from(store: Store, former: str, scopes: Sequence[str]) -> int:
-    """Claim the unacknowledged work of an instance that is gone; return the number of entries."""
+    """Claim the unacknowledged work of an instance without a lease; return the number of entries."""
     claimed = 0
     for scope in scopes:
         key = store.keys.sfc_work(scope)
@@ -108,7 +108,7 @@ async def has_pending(store: Store, consumer: str, scopes: Sequence[str]) -> boo
 
 
 async def length(store: Store, scope: str) -> int:
-    """Return how many entries the work stream of a scope has, those that are taken included."""
+    """Return the number of entries in the work stream of a scope, including those in progress."""
     return int(await store.execute("XLEN", store.keys.sfc_work(scope)))
 
 
@@ -119,9 +119,9 @@ async def pending_consumers(store: Store, scope: str) -> list[str]:
 
 
 async def follow(store: Store, scopes: Sequence[str]) -> AsyncIterator[list[Work | UnreadableEntry]]:
-    """Take new work of the scopes, batch by batch, for ever.
+    """Yield new work of the scopes, batch by batch, without end.
 
-    Raises Unavailable when the store is gone: take again.
+    Raises Unavailable when the store is unavailable: follow again.
     """
     streams = tuple(store.keys.sfc_work(scope) for scope in scopes)
     command = ("XREADGROUP", "GROUP", GROUP, store.consumer, "COUNT", _BATCH, "BLOCK", MAX_BLOCK_MS, "STREAMS")
