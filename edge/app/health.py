@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 import structlog
 
@@ -40,7 +40,9 @@ class Health:
         certificates: Callable[[], Iterable[HealthFinding]] = tuple,
         clock: Callable[[], Clock] = read_clock,
         check_interval_s: float = _CHECK_INTERVAL_S,
+        can_write: Callable[[Store], Awaitable[bool]] = writes,
     ) -> None:
+        self._can_write = can_write
         self.sessions: dict[str, MqttSession] = {}
         self.line = "starting"
         self.memory = MemoryUsage(0, 0)
@@ -100,7 +102,7 @@ class Health:
         try:
             async with asyncio.timeout(_STORE_WITHIN_S):
                 taken = self.memory = await memory(self._store)
-                if not await writes(self._store):
+                if not await self._can_write(self._store):
                     troubles.insert(0, "Redis cannot write to its disk: is it full?")
         except Unavailable as error:
             return "; ".join((error.message, *troubles))

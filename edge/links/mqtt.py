@@ -14,7 +14,7 @@ from edge.faults import FaultPoint, fault_point
 from edge.links.background_task import background_task
 from edge.links.backoff import Backoff
 from edge.links.cloudevent_mqtt import Message, to_event, to_message
-from edge.links.mqtt_broker import MAXIMUM_PACKET_SIZE, RECEIVE_MAXIMUM, Broker, broker_of
+from edge.links.mqtt_broker import ANSWER_SECONDS, MAXIMUM_PACKET_SIZE, RECEIVE_MAXIMUM, Broker, broker_of
 from edge.links.mqtt_connection import Connection, PublishRefused, connect
 from edge.links.mqtt_subscription import Delivery, Handler, PoisonHandler, Settle, Subscription
 from edge.links.mqtt_topic import matches
@@ -60,6 +60,7 @@ async def open_session(
     on_change: Callable[[bool], None] | None = None,
     will: Message | None = None,
     largest_packet: int = MAXIMUM_PACKET_SIZE,
+    answer_s: float = ANSWER_SECONDS,
 ) -> AsyncIterator["MqttSession"]:
     """Open a session that reconnects by itself, as `keep_session`, and wait for its first connection.
 
@@ -74,6 +75,7 @@ async def open_session(
         on_change=on_change,
         will=will,
         largest_packet=largest_packet,
+        answer_s=answer_s,
     )
     async with keeping as session:
         await session.wait_connected(connect_timeout)
@@ -91,6 +93,7 @@ async def keep_session(
     will: Message | None = None,
     largest_packet: int = MAXIMUM_PACKET_SIZE,
     receive_maximum: int = RECEIVE_MAXIMUM,
+    answer_s: float = ANSWER_SECONDS,
     retry_refused: float = _RETRY_REFUSED_SECONDS,
 ) -> AsyncIterator["MqttSession"]:
     """Keep a session that connects and reconnects by itself; it is usable before the broker is there.
@@ -99,12 +102,17 @@ async def keep_session(
     keeps the session and its messages for `session_expiry`; messages of a kept session without a subscription are
     dropped after `unclaimed_after`. `on_change` is called with True at each connect and with False at each disconnect.
     The broker publishes `will` when the connection is lost, not when the block ends. It drops packets larger than
-    `largest_packet` bytes, and sends at most `receive_maximum` messages of QoS 1 that we have not acknowledged. Refused
-    subscriptions are retried every `retry_refused`. Raises SettingsError when the
+    `largest_packet` bytes, sends at most `receive_maximum` messages of QoS 1 that we have not acknowledged, and has to
+    confirm within `answer_s`. Refused subscriptions are retried every `retry_refused`. Raises SettingsError when the
     settings cannot work.
     """
-    named = broker_of(settings, client_id, session_expiry)
-    broker = replace(named, will=will, largest_packet=largest_packet, receive_maximum=receive_maximum)
+    broker = replace(
+        broker_of(settings, client_id, session_expiry),
+        will=will,
+        largest_packet=largest_packet,
+        receive_maximum=receive_maximum,
+        answer_s=answer_s,
+    )
     session = MqttSession(broker, unclaimed_after, on_change, retry_refused)
     async with background_task(session.run(), f"mqtt {client_id}"):
         yield session

@@ -13,6 +13,7 @@ MAXIMUM_PACKET_SIZE = 8 * 1024 * 1024
 """The broker drops a larger packet before it reaches us."""
 RECEIVE_MAXIMUM = 20
 """Messages of QoS 1 that the broker may send without our acknowledgement: the bound of all our queues."""
+ANSWER_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,8 @@ class Broker:
     """Address of the broker and our identity; the broker keeps our session for `session_expiry` seconds.
 
     It drops packets larger than `largest_packet` bytes, sends at most `receive_maximum` messages of QoS 1 without our
-    acknowledgement, and publishes `will` when the connection ends without DISCONNECT.
+    acknowledgement, and publishes `will` when the connection ends without DISCONNECT. It has to confirm what we
+    send within `answer_s` seconds.
     """
 
     host: str
@@ -33,6 +35,7 @@ class Broker:
     will: Message | None = None
     largest_packet: int = MAXIMUM_PACKET_SIZE
     receive_maximum: int = RECEIVE_MAXIMUM
+    answer_s: float = ANSWER_SECONDS
 
     @property
     def address(self) -> str:

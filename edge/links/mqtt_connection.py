@@ -23,7 +23,6 @@ from edge.links.mqtt_stream import ControlClient, MqttStream, PahoSocket
 from edge.links.receive_queue import ReceivedMessage, ReceiveQueue
 
 KEEPALIVE_SECONDS = 15
-ANSWER_SECONDS = 5.0
 _CONNECT_SECONDS = 10.0
 
 _MOST_PACKET_IDS = 65_535
@@ -53,6 +52,7 @@ class Connection:
 
     def __init__(self, broker: Broker) -> None:
         self._address = broker.address
+        self._answer_s = broker.answer_s
         self.stream = MqttStream(self._on_publish, self._on_puback, self._on_control, self._on_lost)
         self._socket = PahoSocket(self.stream.write)
         self._paho = ControlClient(broker.client_id, self._socket, self._next_packet_id)
@@ -101,7 +101,7 @@ class Connection:
             self._send(encode_publish(message, 0), message.topic)
             return True
         try:
-            async with asyncio.timeout(ANSWER_SECONDS), self._in_flight:
+            async with asyncio.timeout(self._answer_s), self._in_flight:
                 await self.stream.drain()
                 packet_id = self._next_packet_id()
                 packet = encode_publish(message, packet_id)
@@ -167,7 +167,7 @@ class Connection:
             raise self._unavailable(f"did not confirm {what}: {self._lost or error_string(code)}")
         answer = self._expect(packet_id)
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
+            async with asyncio.timeout(self._answer_s):
                 reasons: list[ReasonCode] = await answer
         except TimeoutError:
             raise self._unavailable(f"did not confirm {what}") from None

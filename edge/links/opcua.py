@@ -20,7 +20,7 @@ from edge.links.opcua_trace import CallTracer, ignore_request, report_failure, t
 from edge.links.opcua_values import ValueWatch
 from edge.model.equipment_trace import TracedCall
 from edge.opcua.browse import MOST_NODES, Browser
-from edge.opcua.client_transport import BoundedClient
+from edge.opcua.client_transport import DEFAULT_LIMITS, BoundedClient, ClientLimits
 from edge.opcua.structures import Structures
 
 _REQUEST_SECONDS = 4.0
@@ -76,13 +76,14 @@ async def open_client(
     settings: OpcuaEquipmentSettings | None = None,
     request_timeout: float = _REQUEST_SECONDS,
     trace_call: CallTracer = ignore_request,
+    limits: ClientLimits = DEFAULT_LIMITS,
 ) -> AsyncIterator["ClientSession"]:
     """Open a session for the length of the block; without `settings` it is anonymous and has no security.
 
     Each request has a timeout of `request_timeout` seconds. Raises Unavailable when the server cannot be reached,
     declines the session or is not trusted, SettingsError when a certificate of ours cannot be read.
     """
-    client = BoundedClient(url, timeout=request_timeout, watchdog_intervall=_KEEP_ALIVE_SECONDS)
+    client = BoundedClient(url, request_timeout, _KEEP_ALIVE_SECONDS, limits)
     client.session_timeout = _SESSION_SECONDS * 1000
     with _translate_errors(url):
         try:
@@ -188,10 +189,10 @@ class ClientSession:
             }
 
     @traced
-    async def instances(self, of: TypeName, depth: int = 4) -> list[Node]:
+    async def instances(self, of: TypeName, depth: int = 4, most: int = MOST_NODES) -> list[Node]:
         """Return the objects below Objects of a type, or of one derived from it, at most `depth` levels down.
 
-        Raises Refused(`unknown_node`) when there are too many objects to search.
+        Raises Refused(`unknown_node`) when there are more than `most` objects to search.
         """
         with _translate_errors(self.url):
             async with asyncio.timeout(_SEARCH_SECONDS):
@@ -206,8 +207,8 @@ class ClientSession:
                         if child.NodeId in seen:
                             continue
                         seen.add(child.NodeId)
-                        if len(seen) > MOST_NODES:
-                            raise Refused("unknown_node", f"{self.url} has more than {MOST_NODES} objects to look at")
+                        if len(seen) > most:
+                            raise Refused("unknown_node", f"{self.url} has more than {most} objects to look at")
                         there = f"{level[above]}/{child.BrowseName.to_string()}"
                         if wanted in await self._browser.bases(child.TypeDefinition):
                             found.append(Node(child.NodeId.to_string(), there))

@@ -35,6 +35,16 @@ BEGIN_SECONDS = 5.0
 """Maximum time until a running gateway notices the recording."""
 
 
+def create_file(file: Path) -> FileIO:
+    """Create the file of a recording. Raises Unavailable when it exists or cannot be written."""
+    try:
+        return file.open("xb", buffering=0)
+    except FileExistsError:
+        raise Unavailable(f"{file} exists already", "Name a new file, or remove that one.") from None
+    except OSError as error:
+        raise Unavailable(f"{file} cannot be written: {error.strerror}", "Name a file in a writable folder.") from error
+
+
 class RecordingHeader(Struct, frozen=True, kw_only=True):
     """The first line of a recording: equipment, its settings, and the start (RFC 3339, UTC)."""
 
@@ -76,25 +86,31 @@ Line = MessageRecord | ExchangeRecord
 
 @asynccontextmanager
 async def recording(
-    name: str, settings: Settings, secrets: set[str], file: Path, on_line: Callable[[Line], None]
+    name: str,
+    settings: Settings,
+    secrets: set[str],
+    file: Path,
+    on_line: Callable[[Line], None],
+    begin_s: float = BEGIN_SECONDS,
+    create: Callable[[Path], FileIO] = create_file,
 ) -> AsyncIterator[str]:
     """Record the messages of the equipment `name` to a new file for the length of the block.
 
-    Yields the recorded source. Raises SettingsError when there is no such equipment, Unavailable when the broker or the
-    store is unavailable, no gateway has sent a trace by the end of the block, or the file cannot be written. An empty
-    file is removed then.
+    Yields the recorded source, after at most `begin_s` seconds for the gateway to notice the recording. Raises
+    SettingsError when there is no such equipment, Unavailable when the broker or the store is unavailable, no gateway
+    has sent a trace by the end of the block, or the file cannot be written. An empty file is removed then.
     """
     section = settings.southbound.get(name)
     if section is None:
         known = ", ".join(settings.southbound) or "none"
         raise SettingsError([f"the settings have no equipment {name}"], f"Known equipment: {known}.")
-    with _recorder(file, _redact(secrets, section, settings), on_line) as recorder:
+    with _recorder(file, create, _redact(secrets, section, settings), on_line) as recorder:
         recorder.begin(name, section)
         match section:
             case MqttEquipmentSettings():
                 listening_there = _record_broker(name, section, settings, recorder)
             case _:
-                listening_there = _record_gateways(name, settings, recorder)
+                listening_there = _record_gateways(name, settings, recorder, begin_s)
         async with listening_there as place:
             yield place
 
@@ -140,8 +156,10 @@ class _Recorder:
 
 
 @contextmanager
-def _recorder(file: Path, redact: Redact, on_line: Callable[[Line], None]) -> Iterator[_Recorder]:
-    with _new(file) as output:
+def _recorder(
+    file: Path, create: Callable[[Path], FileIO], redact: Redact, on_line: Callable[[Line], None]
+) -> Iterator[_Recorder]:
+    with create(file) as output:
         recorder = _Recorder(output, redact, on_line)
         try:
             yield recorder
@@ -182,7 +200,7 @@ async def _wait_for(ended: asyncio.Future[None]) -> None:
 
 
 @asynccontextmanager
-async def _record_gateways(name: str, settings: Settings, recorder: _Recorder) -> AsyncIterator[str]:
+async def _record_gateways(name: str, settings: Settings, recorder: _Recorder, begin_s: float) -> AsyncIterator[str]:
     if not await has_running_server(settings.redis):
         # A server of the recording would block the gateway: a directory has one server.
         advice = "Start the gateway first: its embedded store exists only while it runs."
@@ -205,7 +223,7 @@ async def _record_gateways(name: str, settings: Settings, recorder: _Recorder) -
         with unwrap_group():
             async with background_task(take_all(records), f"record {name}"):
                 try:
-                    async with asyncio.timeout(BEGIN_SECONDS):
+                    async with asyncio.timeout(begin_s):
                         await is_begun.wait()
                     place = f"the trace of {name} by {', '.join(begun)}"
                 except TimeoutError:
@@ -260,12 +278,3 @@ def _redact(secrets: set[str], section: EquipmentSettings, settings: Settings) -
         # The controller receives it as an argument without a name.
         names.add(section.product_instance_uri)
     return redactor(secrets, names - {"", "localhost"})
-
-
-def _new(file: Path) -> FileIO:
-    try:
-        return file.open("xb", buffering=0)
-    except FileExistsError:
-        raise Unavailable(f"{file} exists already", "Name a new file, or remove that one.") from None
-    except OSError as error:
-        raise Unavailable(f"{file} cannot be written: {error.strerror}", "Name a file in a writable folder.") from error

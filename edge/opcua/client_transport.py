@@ -7,6 +7,7 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from asyncua import Client, ua
@@ -16,10 +17,19 @@ from asyncua.common.subscription import Subscription
 from asyncua.common.utils import Buffer, NotEnoughData
 from asyncua.ua import ua_binary
 
-MESSAGE_BYTES = 4 << 20
-"""The largest message of a server: decoded, it takes many times as much memory."""
-WAITING_BYTES = 64 << 20
-"""Bytes that may be received after the oldest waiting notification."""
+
+@dataclass(frozen=True, slots=True)
+class ClientLimits:
+    """The largest message of a server, and the bytes that may be received after the oldest waiting notification.
+
+    A decoded message takes many times as much memory.
+    """
+
+    message_bytes: int = 4 << 20
+    waiting_bytes: int = 64 << 20
+
+
+DEFAULT_LIMITS = ClientLimits()
 _HEADER = struct.Struct("<3sci")
 _MORE = b"C"
 
@@ -82,8 +92,9 @@ class NotificationQueue(asyncio.Queue[Any]):
 class _BoundedProtocol(UASocketProtocol):
     """A protocol that accepts complete chunks of messages within the size limit."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, limits: ClientLimits, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._limits = limits
         self._received = bytearray()
         self._message_bytes = 0
         self._fault: ConnectionError | None = None
@@ -95,14 +106,17 @@ class _BoundedProtocol(UASocketProtocol):
     def data_received(self, data: bytes) -> None:
         """Process every complete chunk; check the header of the next before buffering more of it."""
         self.received_bytes += len(data)
-        if self.waiting_bytes() > WAITING_BYTES:
-            self._end(f"an OPC UA server sends faster than its notifications are taken: {WAITING_BYTES} bytes wait")
+        limits = self._limits
+        if self.waiting_bytes() > limits.waiting_bytes:
+            self._end(
+                f"an OPC UA server sends faster than its notifications are taken: {limits.waiting_bytes} bytes wait"
+            )
             return
         self._received += data
         while self.transport and not self.transport.is_closing() and len(self._received) >= _HEADER.size:
             _kind, final, size = _HEADER.unpack_from(self._received)
-            if size < _HEADER.size or self._message_bytes + size > MESSAGE_BYTES:
-                self._end(f"an OPC UA server sends a message of more than {MESSAGE_BYTES} bytes")
+            if size < _HEADER.size or self._message_bytes + size > limits.message_bytes:
+                self._end(f"an OPC UA server sends a message of more than {limits.message_bytes} bytes")
                 return
             if len(self._received) < size:
                 return
@@ -123,8 +137,12 @@ class _BoundedProtocol(UASocketProtocol):
 
 
 class _UaClient(UaClient):
+    def __init__(self, limits: ClientLimits, timeout: float) -> None:
+        super().__init__(timeout)
+        self._limits = limits
+
     def _make_protocol(self) -> UASocketProtocol:
-        self.protocol = _BoundedProtocol(self._timeout, security_policy=self.security_policy)
+        self.protocol = _BoundedProtocol(self._limits, self._timeout, security_policy=self.security_policy)
         self.protocol.pre_request_hook = self._pre_request_hook
         self.protocol.on_connection_lost = self._on_transport_lost
         self.protocol.is_session_closing = self._is_session_closing
@@ -132,16 +150,19 @@ class _UaClient(UaClient):
 
 
 class BoundedClient(Client):
-    """asyncua's client with a limit of MESSAGE_BYTES for messages; `timeout` is that of a request."""
+    """asyncua's client with limits for what it receives; `timeout` is that of a request."""
 
-    def __init__(self, url: str, timeout: float, watchdog_intervall: float) -> None:
+    def __init__(
+        self, url: str, timeout: float, watchdog_intervall: float, limits: ClientLimits = DEFAULT_LIMITS
+    ) -> None:
         patch_decoder_limits()
         shorten_library_logs()
         super().__init__(url, timeout=timeout, watchdog_intervall=watchdog_intervall)
-        self.uaclient = _UaClient(timeout)
+        self.limits = limits
+        self.uaclient = _UaClient(limits, timeout)
         self.uaclient.pre_request_hook = self._wait_until_ready
         self.nodes = Shortcuts(self.uaclient.session)
-        self.max_messagesize = MESSAGE_BYTES
+        self.max_messagesize = limits.message_bytes
 
     def bound(self, subscription: Subscription) -> None:
         """Close the connection when the waiting notifications of a subscription become too many bytes."""

@@ -23,11 +23,14 @@ READY = "ready: "
 class Process:
     """A running process; `log` contains its standard output and standard error."""
 
-    def __init__(self, name: str, child: asyncio.subprocess.Process, log: Path, ready: bytes) -> None:
+    def __init__(
+        self, name: str, child: asyncio.subprocess.Process, log: Path, ready: bytes, stop_s: float = _STOP_SECONDS
+    ) -> None:
         self.name = name
         self.log = log
         self._child = child
         self._ready = ready
+        self._stop_s = stop_s
         self._is_stopping = False
 
     async def follow(self, on_end: Callable[[Unavailable], None]) -> None:
@@ -48,12 +51,12 @@ class Process:
         return "\n".join(f"  {line}" for line in lines[-_LAST_LINES:])
 
     async def stop(self) -> None:
-        """Stop the process with SIGTERM; after its end or _STOP_SECONDS, kill its whole process group."""
+        """Stop the process with SIGTERM; after its end or `stop_s` seconds, kill its whole process group."""
         self._is_stopping = True
         with suppress(ProcessLookupError):
             self._child.terminate()
         with suppress(TimeoutError):
-            async with asyncio.timeout(_STOP_SECONDS):
+            async with asyncio.timeout(self._stop_s):
                 await self._child.wait()
         # The process leads its own process group, which also contains its remaining descendants.
         with suppress(ProcessLookupError):
@@ -63,7 +66,12 @@ class Process:
 
 @asynccontextmanager
 async def open_process(
-    name: str, arguments: Sequence[str], log: Path, ready: str, on_end: Callable[[Unavailable], None]
+    name: str,
+    arguments: Sequence[str],
+    log: Path,
+    ready: str,
+    on_end: Callable[[Unavailable], None],
+    stop_s: float = _STOP_SECONDS,
 ) -> AsyncIterator[Process]:
     """Start a process and stop it at the exit. It is ready once it prints `ready`; `on_end` is that of `follow`.
 
@@ -80,7 +88,7 @@ async def open_process(
             # Ctrl-C in a terminal reaches this process only, which stops the parts in order.
             process_group=0,
         )
-    process = Process(name, child, log, ready.encode())
+    process = Process(name, child, log, ready.encode(), stop_s)
     async with background_task(process.follow(on_end), f"follow {name}"):
         try:
             yield process

@@ -83,19 +83,20 @@ async def open_connected(
     scopes: Collection[str],
     connect: Connector,
     repetition: Repetition = Repetition.REPEATABLE,
+    retry_s: tuple[float, float] = RETRY_SECONDS,
 ) -> AsyncIterator["ConnectedEquipment"]:
     """Connect to the equipment for the length of the block, and reconnect while it is unavailable.
 
-    `place` is the address shown to people. A SettingsError of `connect` ends the block, unless an earlier connection
-    succeeded.
+    `place` is the address shown to people; `retry_s` are the shortest and the longest delay of a retry. A SettingsError
+    of `connect` ends the block, unless an earlier connection succeeded.
     """
-    equipment = ConnectedEquipment(name, place, type_ids, station, scopes, repetition)
+    equipment = ConnectedEquipment(name, place, type_ids, station, scopes, repetition, retry_s)
     async with background_task(_keep_connected(equipment, connect, station), f"equipment {name}"):
         yield equipment
 
 
 async def _keep_connected(equipment: "ConnectedEquipment", connect: Connector, station: StationPort) -> None:
-    backoff = Backoff(*RETRY_SECONDS, stable=5.0)
+    backoff = Backoff(*equipment.retry_s, stable=5.0)
     defects = RateLimit(_LOGS_PER_WINDOW, _LOG_WINDOW_SECONDS)
     last, has_worked = "", False
     while True:
@@ -135,8 +136,10 @@ class ConnectedEquipment:
         station: StationPort,
         scopes: Collection[str],
         repetition: Repetition = Repetition.REPEATABLE,
+        retry_s: tuple[float, float] = RETRY_SECONDS,
     ) -> None:
         self.name = name
+        self.retry_s = retry_s
         self._repetition = repetition
         self._place = place
         self._station = station
@@ -328,7 +331,7 @@ class ConnectedEquipment:
             except Unavailable as error:
                 _log.warning("answer not recorded, retrying", equipment=self.name, reason=error.message)
                 attempt += 1
-                await asyncio.sleep(delay(attempt, *RETRY_SECONDS))
+                await asyncio.sleep(delay(attempt, *self.retry_s))
             except Exception as error:
                 # A retry on a new connection would repeat the work of the device, with the same error.
                 if isinstance(answer, OutcomeUnknown) or answer.error is not None:

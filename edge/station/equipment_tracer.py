@@ -19,7 +19,7 @@ from edge.store.client import Store
 
 logger = structlog.get_logger(__name__)
 
-LOOK_EVERY_S = 2.0
+POLL_INTERVAL_S = 2.0
 _MOST_WAITING, _MOST_BYTES = 200, 8 << 20
 """Records beyond these limits are counted and published as missed."""
 
@@ -27,7 +27,8 @@ _MOST_WAITING, _MOST_BYTES = 200, 8 << 20
 class EquipmentTracer:
     """Publishes trace records to the recorders of each piece of equipment; without a recorder it does nothing."""
 
-    def __init__(self, store: Store, names: Collection[str]) -> None:
+    def __init__(self, store: Store, names: Collection[str], poll_interval_s: float = POLL_INTERVAL_S) -> None:
+        self._poll_interval_s = poll_interval_s
         self._store = store
         self._names = tuple(names)
         self._process = new_id()
@@ -60,21 +61,21 @@ class EquipmentTracer:
             yield
             return
         await self.look()
-        async with background_task(self.run(), "overhearing"):
+        async with background_task(self.run(), "trace of equipment"):
             yield
 
     async def run(self) -> None:
         """Publish until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._keep_looking(), name="poll recorders")
-            tasks.create_task(self._keep_telling(), name="publish trace records")
+            tasks.create_task(self._keep_publishing(), name="publish trace records")
 
     async def _keep_looking(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(self._poll_interval_s)
             await self.look()
 
-    async def _keep_telling(self) -> None:
+    async def _keep_publishing(self) -> None:
         while True:
             name, passed = await self._waiting.get()
             self._bytes -= len(passed)

@@ -11,7 +11,7 @@ from edge.store.client import Store
 from edge.store.server_check import MemoryUsage
 from edge.store.stream import entries
 
-_AT_A_TIME = 500
+_BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class Gauges:
     refused: int
 
 
-async def read_gauges(store: Store, scopes: Sequence[str]) -> Gauges:
-    """Read all figures in two round trips and one for each 500 open jobs. Raises Unavailable."""
+async def read_gauges(store: Store, scopes: Sequence[str], batch: int = _BATCH) -> Gauges:
+    """Read all figures in two round trips and one for each `batch` open jobs. Raises Unavailable."""
     keys = store.keys
     memory, letters, count, cursors, *rest = await store.read(
         [
@@ -58,7 +58,7 @@ async def read_gauges(store: Store, scopes: Sequence[str]) -> Gauges:
         memory=MemoryUsage(int(memory["used_memory"]), int(memory["maxmemory"])),
         scopes={
             scope: ScopeGauges(
-                open_jobs=await _states(store, open_ids),
+                open_jobs=await _states(store, open_ids, batch),
                 ended_jobs=max(0, stored - len(open_ids)),
                 work=work,
                 work_since=_instant(oldest),
@@ -81,12 +81,12 @@ def _of_scope(store: Store, scope: str) -> tuple[tuple[str | int, ...], ...]:
     )
 
 
-async def _states(store: Store, job_ids: Sequence[str]) -> Mapping[JobState, int]:
+async def _states(store: Store, job_ids: Sequence[str], batch: int) -> Mapping[JobState, int]:
     found: Counter[JobState] = Counter()
-    for at in range(0, len(job_ids), _AT_A_TIME):
+    for at in range(0, len(job_ids), batch):
         # In parts: measuring must not delay decisions.
         states = await store.read(
-            [("HGET", store.keys.joborder(job_id), "state") for job_id in job_ids[at : at + _AT_A_TIME]]
+            [("HGET", store.keys.joborder(job_id), "state") for job_id in job_ids[at : at + batch]]
         )
         # A job that was removed in between has no state.
         found.update(JobState[state] for state in states if state in JobState.__members__)

@@ -75,9 +75,11 @@ def load_certificate(directory: Path) -> x509.Certificate | None:
     return own.certificate if own else None
 
 
-def renew(directory: Path, application_uri: str, hosts: Iterable[str]) -> OwnCertificate:
+def renew(
+    directory: Path, application_uri: str, hosts: Iterable[str], valid_for: timedelta = VALID_FOR
+) -> OwnCertificate:
     """Generate a new key and certificate; replace the stored ones. Raises OSError."""
-    own = _make(application_uri, hosts, datetime.now(UTC))
+    own = _make(application_uri, hosts, datetime.now(UTC), valid_for)
     make_directory(directory, 0o750)
     content = own.key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -151,7 +153,7 @@ def _load(path: Path) -> OwnCertificate:
     return OwnCertificate(certificate, key)
 
 
-def _make(application_uri: str, hosts: Iterable[str], now: datetime) -> OwnCertificate:
+def _make(application_uri: str, hosts: Iterable[str], now: datetime, valid_for: timedelta) -> OwnCertificate:
     key = rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
     name = x509.Name(
         [
@@ -182,7 +184,7 @@ def _make(application_uri: str, hosts: Iterable[str], now: datetime) -> OwnCerti
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))  # the clock of a client may be late
-        .not_valid_after(now + VALID_FOR)
+        .not_valid_after(now + valid_for)
         .add_extension(alternatives, critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(usage, critical=True)

@@ -2,13 +2,12 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 import pytest
 import structlog
 
-from edge.app import health
 from edge.app.health import Health
 from edge.config import MqttSettings, RedisSettings
 from edge.errors import SettingsError
@@ -23,6 +22,7 @@ from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment
 from edge.store.client import Store
 from edge.store.heartbeat import Heartbeat
 from edge.store.opening import open_store
+from edge.store.server_check import writes
 from tests.conftest import WaitUntil
 from tests.station.plant import LINEAR, SCOPE, TIGHTEN, FakeEquipment, Plant, order
 from tests.store.servers import own_server
@@ -33,12 +33,13 @@ def health_of(
     *equipment: FakeEquipment,
     certificates: Callable[[], Iterable[HealthFinding]] = tuple,
     clock: Clock = Clock.SYNCHRONISED,
+    can_write: Callable[[Store], Awaitable[bool]] = writes,
 ) -> Health:
     plant = Plant(store, {}, now_ms)
     active_runs = ActiveRuns(plant.runs, (SCOPE,))
     watch = EquipmentWatch(store, active_runs, now_ms)
     watch.watched += [WatchedEquipment(each, "fake", (), plant.answers.stats) for each in equipment]
-    return Health(store, active_runs, watch, certificates, lambda: clock, check_interval_s=0.01)
+    return Health(store, active_runs, watch, certificates, lambda: clock, 0.01, can_write)
 
 
 async def test_a_gateway_that_is_well_states_what_it_does(store: Store) -> None:
@@ -132,12 +133,13 @@ async def test_a_store_that_is_away_or_fills_up_is_reported(tmp_path: Path) -> N
         assert (await looking.check()).startswith("Redis does not answer: ")
 
 
-async def test_a_store_that_cannot_write_to_its_disk_is_reported(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_store_that_cannot_write_to_its_disk_is_reported(store: Store) -> None:
     async def refuses(_: Store) -> bool:
         return False
 
-    monkeypatch.setattr(health, "writes", refuses)
-    assert (await health_of(store).check()).startswith("Redis cannot write to its disk: is it full?; 0 jobs")
+    assert (await health_of(store, can_write=refuses).check()).startswith(
+        "Redis cannot write to its disk: is it full?; 0 jobs"
+    )
 
 
 async def test_an_expired_certificate_is_reported_each_time_and_logged_once(store: Store) -> None:

@@ -40,7 +40,9 @@ WORDS = {
 """Words to avoid -> what to write instead."""
 
 _FORBIDDEN = {re.compile(rf"\b(?:{word})\b", re.IGNORECASE): instead for word, instead in WORDS.items()}
-_FORBIDDEN_NAMES = frozenset({"tell", "tells", "told", "say", "says", "said", "heed", "mend", "anew", "whom", "news"})
+_FORBIDDEN_NAMES = frozenset(
+    {"tell", "tells", "told", "telling", "say", "says", "said", "heed", "mend", "anew", "whom", "news"}
+)
 LONGEST_TEST_NAME = 70
 
 CLEAN = Path(__file__).with_name("plain_language.txt")

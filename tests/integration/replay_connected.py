@@ -125,7 +125,7 @@ class RecalledSession(ClientSession):
     async def children(self, node: Node) -> dict[str, Node]:
         return {name: Node(**each) for name, each in (await self._recalled.ask("children", node)).items()}
 
-    async def instances(self, of: TypeName, depth: int = 4) -> list[Node]:
+    async def instances(self, of: TypeName, depth: int = 4, most: int = 0) -> list[Node]:
         return [Node(**each) for each in await self._recalled.ask("instances", of)]
 
     async def call(self, owner: Node, name: str, *arguments: Any) -> list[Any]:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -51,20 +51,6 @@ def opcua(tmp_path: Path) -> OpcuaSettings:
     )
 
 
-@pytest.fixture
-def valid_for(monkeypatch: pytest.MonkeyPatch) -> list[timedelta]:
-    """For how long certificates are made, the first entry."""
-    wanted = [timedelta(days=365)]
-    make = certificates._make
-
-    def made(uri: str, hosts: list[str], now: datetime) -> certificates.OwnCertificate:
-        monkeypatch.setattr(certificates, "VALID_FOR", wanted[0])
-        return make(uri, hosts, now)
-
-    monkeypatch.setattr(certificates, "_make", made)
-    return wanted
-
-
 @pytest.mark.parametrize(
     ("words", "level"),
     [(b"ACKF", Level.OK), (b"ERRF", Level.OK), (b"HTTP/1.1 400", Level.FAILING), (b"", Level.FAILING)],
@@ -106,11 +92,10 @@ async def test_before_the_first_start_there_is_no_certificate(opcua: OpcuaSettin
     ],
 )
 async def test_a_certificate_is_as_well_as_it_is_long_to_its_end(
-    opcua: OpcuaSettings, tmp_path: Path, valid_for: list[timedelta], left: timedelta, level: Level, reported: str
+    opcua: OpcuaSettings, tmp_path: Path, left: timedelta, level: Level, reported: str
 ) -> None:
-    valid_for[0] = left
     settings = Settings(gateway=GatewaySettings(name="edge"), opcua=opcua)
-    own = certificates.renew(tmp_path / "pki", application_uri("edge"), ["localhost"])
+    own = certificates.renew(tmp_path / "pki", application_uri("edge"), ["localhost"], left)
     pem = tmp_path / "broker.pem"
     pem.write_bytes(own.certificate.public_bytes(serialization.Encoding.PEM))
     mqtt = MqttSettings(url="mqtts://localhost", ca_file=str(pem))
@@ -145,14 +130,10 @@ async def test_a_server_without_trusted_clients_serves_none_unless_open(opcua: O
     assert (await only(examine_trust(open_to_all))).level is Level.OK
 
 
-async def test_clients_whose_trust_ends_are_named(
-    opcua: OpcuaSettings, tmp_path: Path, valid_for: list[timedelta]
-) -> None:
+async def test_clients_whose_trust_ends_are_named(opcua: OpcuaSettings, tmp_path: Path) -> None:
     for name, left in (("good", timedelta(days=365)), ("ending", timedelta(days=3))):
-        valid_for[0] = left
-        add_certificate(
-            certificates.renew(tmp_path / name, f"urn:{name}", ["localhost"]).certificate, Path(opcua.trusted)
-        )
+        made = certificates.renew(tmp_path / name, f"urn:{name}", ["localhost"], left)
+        add_certificate(made.certificate, Path(opcua.trusted))
     finding = await only(examine_trust(opcua))
     assert finding.level is Level.WARNING
     assert finding.found.startswith("2 trusted")

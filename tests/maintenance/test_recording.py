@@ -134,17 +134,14 @@ def drill(redis: RedisSettings) -> Settings:
     return Settings(redis=redis, mqtt=MqttSettings(url=""), southbound={"drill": section})
 
 
-@pytest.fixture
-def watchful(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten the interval at which a gateway looks for recorders."""
-    monkeypatch.setattr("edge.station.equipment_tracer.LOOK_EVERY_S", 0.01)
-
-
-@pytest.mark.usefixtures("watchful")
 async def test_trace_of_a_gateway_is_recorded_without_secrets(
     store: Store, drill: Settings, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
-    file, reported, gateway = tmp_path / "drill.jsonl", list[Line](), EquipmentTracer(store, ("drill",))
+    file, reported, gateway = (
+        tmp_path / "drill.jsonl",
+        list[Line](),
+        EquipmentTracer(store, ("drill",), poll_interval_s=0.01),
+    )
     asked = TracedCall("call", (Node("i=7", "/0:Objects/0:Tool"), "EnableAsset", "urn:maker:D-4711", True))
     identifiers = [{"Name": "VIN", "EntityId": "WDB1"}, {"Name": "CommandID", "EntityId": "J1/r/drill/1"}]
     async with (
@@ -172,11 +169,10 @@ async def test_trace_of_a_gateway_is_recorded_without_secrets(
     assert [line["after"] for line in lines] == sorted(line["after"] for line in lines)
 
 
-@pytest.mark.usefixtures("watchful")
 async def test_another_who_records_adds_no_line(
     store: Store, drill: Settings, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
-    gateway, reported = EquipmentTracer(store, ("drill",)), list[Line]()
+    gateway, reported = EquipmentTracer(store, ("drill",), poll_interval_s=0.01), list[Line]()
     async with (
         background_task(gateway.run(), "gateway"),
         recording("drill", drill, set(), tmp_path / "one.jsonl", reported.append),
@@ -187,18 +183,15 @@ async def test_another_who_records_adds_no_line(
     assert [each.what for each in reported if isinstance(each, ExchangeRecord)] == [TraceKind.BEGUN, TraceKind.STOP]
 
 
-async def test_where_no_gateway_reports_anything_no_file_is_left_behind(
-    drill: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("edge.maintenance.recording.BEGIN_SECONDS", 0.05)
+async def test_where_no_gateway_reports_anything_no_file_is_left_behind(drill: Settings, tmp_path: Path) -> None:
+    file = tmp_path / "drill.jsonl"
     with pytest.raises(Unavailable, match="no gateway has sent a trace of drill") as refused:
-        async with recording("drill", drill, set(), tmp_path / "drill.jsonl", print) as source:
+        async with recording("drill", drill, set(), file, print, begin_s=0.05) as source:
             assert source == "the trace of drill; no gateway is running yet"
     assert "systemctl status microdcs-edge" in refused.value.advice
-    assert not (tmp_path / "drill.jsonl").exists()
+    assert not file.exists()
 
 
-@pytest.mark.usefixtures("watchful")
 async def test_recording_starts_no_embedded_store(drill: Settings, tmp_path: Path) -> None:
     settings = msgspec.structs.replace(drill, redis=RedisSettings(url=f"embedded:{tmp_path}/store"))
     with pytest.raises(Unavailable, match="no gateway runs the store") as refused:
@@ -208,13 +201,12 @@ async def test_recording_starts_no_embedded_store(drill: Settings, tmp_path: Pat
     assert not (tmp_path / "store").exists()
     async with (
         open_store(settings.redis, "edge") as store,
-        background_task(EquipmentTracer(store, ("drill",)).run(), "gateway"),
+        background_task(EquipmentTracer(store, ("drill",), poll_interval_s=0.01).run(), "gateway"),
         recording("drill", settings, set(), tmp_path / "drill.jsonl", print) as source,
     ):
         assert source == "the trace of drill by edge"
 
 
-@pytest.mark.usefixtures("watchful")
 async def test_what_was_recorded_before_the_store_went_is_kept(drill: Settings, tmp_path: Path) -> None:
     file = tmp_path / "drill.jsonl"
     async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
@@ -225,7 +217,7 @@ async def test_what_was_recorded_before_the_store_went_is_kept(drill: Settings, 
                 await server.kill()
                 await asyncio.Event().wait()
 
-        async with background_task(EquipmentTracer(store, ("drill",)).run(), "gateway"):
+        async with background_task(EquipmentTracer(store, ("drill",), poll_interval_s=0.01).run(), "gateway"):
             with pytest.raises(Unavailable, match="Redis does not answer"):
                 await lose_the_store()
     assert [line.get("what") for line in lines_of(file)] == [None, "begun"]
@@ -241,7 +233,6 @@ class Disk(FileIO):
 
 
 @pytest.mark.parametrize("name", ["wrench", "drill"])
-@pytest.mark.usefixtures("watchful")
 async def test_a_disk_that_is_full_ends_the_recording_with_the_reason(
     name: str,
     mqtt: MqttSettings,
@@ -249,20 +240,20 @@ async def test_a_disk_that_is_full_ends_the_recording_with_the_reason(
     drill: Settings,
     unique: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("edge.maintenance.recording._new", lambda file: Disk(file, "x"))
     both = {**settings_of(mqtt, unique).southbound, **drill.southbound}
     settings = msgspec.structs.replace(settings_of(mqtt, unique), redis=drill.redis, southbound=both)
 
     async def record() -> None:
-        async with recording(name, settings, set(), tmp_path / "full.jsonl", print), asyncio.timeout(60):
+        full = tmp_path / "full.jsonl"
+        opened = recording(name, settings, set(), full, print, create=lambda file: Disk(file, "x"))
+        async with opened, asyncio.timeout(60):
             await session.publish(f"{unique}/wrench/presence", b"online")
             await asyncio.Event().wait()
 
     async with (
         open_session(mqtt, unique) as session,
-        background_task(EquipmentTracer(store, ("drill",)).run(), "gateway"),
+        background_task(EquipmentTracer(store, ("drill",), poll_interval_s=0.01).run(), "gateway"),
     ):
         with pytest.raises(Unavailable, match="the recording ends: No space left on device") as refused:
             await record()
@@ -285,7 +276,6 @@ async def test_who_interrupts_before_anything_has_passed_finds_no_file(drill: Se
     assert not file.exists()
 
 
-@pytest.mark.usefixtures("watchful")
 @pytest.mark.parametrize("garbage", ["hello", "[" * 100_000, '{"at":1,"gateway":"e","what":"lost","data":%s1%s}'])
 async def test_a_gateway_that_reports_garbage_is_reported_in_one_line(
     garbage: str, store: Store, drill: Settings, tmp_path: Path
@@ -297,16 +287,15 @@ async def test_a_gateway_that_reports_garbage_is_reported_in_one_line(
             await store.execute("PUBLISH", trace_channel.channel(store, "drill"), reported)
             await asyncio.Event().wait()
 
-    async with background_task(EquipmentTracer(store, ("drill",)).run(), "gateway"):
+    async with background_task(EquipmentTracer(store, ("drill",), poll_interval_s=0.01).run(), "gateway"):
         with pytest.raises(Unavailable, match=r"publishes unreadable records|nested too deep"):
             await record()
 
 
-@pytest.mark.usefixtures("watchful")
 async def test_who_takes_the_place_of_another_who_records_hears_the_gateway_too(
     store: Store, drill: Settings, tmp_path: Path
 ) -> None:
-    gateway = EquipmentTracer(store, ("drill",))
+    gateway = EquipmentTracer(store, ("drill",), poll_interval_s=0.01)
     async with background_task(gateway.run(), "gateway"):
         for number in range(3):
             async with recording("drill", drill, set(), tmp_path / f"{number}.jsonl", print) as source:

@@ -17,6 +17,7 @@ from edge.errors import Unavailable
 from edge.instant import now_ms
 from edge.links.background_task import background_task
 from edge.links.mqtt import Message, MqttSession, open_session, to_event
+from edge.links.mqtt_broker import ANSWER_SECONDS
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import JOB_ORDER_TYPE, JOB_RESPONSE_TYPE, PROGRESS_TYPE, STATUS_EVENT_TYPE
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, WorkMaster
@@ -128,10 +129,13 @@ def order(job_order_id: str) -> OrderCall:
 
 
 @asynccontextmanager
-async def opened_bench(store: Store, mqtt: MqttSettings, prefix: str) -> AsyncIterator[Bench]:
+async def opened_bench(
+    store: Store, mqtt: MqttSettings, prefix: str, answer_s: float = ANSWER_SECONDS
+) -> AsyncIterator[Bench]:
     topics, heard = Topics(prefix, SCOPE), Listener()
     station = await opened_station(store)
-    async with open_session(mqtt, f"{prefix}-edge") as ours, open_session(mqtt, f"{prefix}-mes") as theirs:
+    opened = open_session(mqtt, f"{prefix}-edge", answer_s=answer_s)
+    async with opened as ours, open_session(mqtt, f"{prefix}-mes") as theirs:
         await theirs.subscribe(f"{prefix}/{SCOPE}/#", heard.take)
         yield Bench(station, ours, topics, heard)
 

@@ -9,7 +9,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.config import MqttSettings, RedisSettings
-from edge.links import mqtt_connection
 from edge.links.background_task import background_task
 from edge.northbound.publisher import PublisherTiming
 from edge.sim.broker import open_broker
@@ -89,14 +88,13 @@ async def test_next_publisher_publishes_events_refused_to_another(
 
 
 async def test_refused_events_survive_a_silent_broker(
-    store: Store, tmp_path: Path, unique: str, wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
+    store: Store, tmp_path: Path, unique: str, wait_until: WaitUntil
 ) -> None:
     """Its connection stays, so its index is not checked again: waiting events must go on waiting."""
-    monkeypatch.setattr(mqtt_connection, "ANSWER_SECONDS", 0.2)
     rules = allowing(tmp_path, "readwrite #", f"deny {unique}/+/events")
     async with (
         open_broker(rules) as broker,
-        opened_bench(store, MqttSettings(url=broker.url), unique) as bench,
+        opened_bench(store, MqttSettings(url=broker.url), unique, answer_s=0.2) as bench,
         bench.publishing() as publisher,
     ):
         await bench.store_and_abort("J1")

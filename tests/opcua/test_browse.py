@@ -9,7 +9,6 @@ import pytest_asyncio
 from asyncua import Node, Server, ua
 
 from edge.errors import Refused
-from edge.links import opcua
 from edge.links.opcua import ClientSession, TypeName, open_client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -90,15 +89,12 @@ async def test_types_that_are_derived_from_each_other_end_no_search(vendor: Vend
     assert not await session.is_a(two.nodeid.to_string(), TOOL)
 
 
-async def test_more_objects_than_the_limit_are_refused(
-    vendor: Vendor, session: ClientSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(opcua, "MOST_NODES", 50)
+async def test_more_objects_than_the_limit_are_refused(vendor: Vendor, session: ClientSession) -> None:
     async with vendor.folder() as folder:
         for number in range(60):
             await folder.add_object(vendor.index, f"Part{number}")
         with pytest.raises(Refused, match="has more than 50 objects to look at"):
-            await session.instances(TOOL)
+            await session.instances(TOOL, most=50)
 
 
 async def test_a_server_that_takes_one_operation_at_a_time_is_asked_so(

@@ -15,8 +15,7 @@ from asyncua.ua.ua_binary import variant_from_binary
 
 from edge.errors import Refused, Unavailable
 from edge.links.opcua import EventField, TypeName, open_client
-from edge.opcua import client_transport
-from edge.opcua.client_transport import NotificationQueue, patch_decoder_limits
+from edge.opcua.client_transport import ClientLimits, NotificationQueue, RepeatedLogFilter, patch_decoder_limits
 
 
 @pytest.mark.parametrize(
@@ -53,16 +52,24 @@ async def server(unused_tcp_port: int) -> AsyncIterator[Server]:
         yield server
 
 
+@pytest.fixture
+def new_filters() -> None:
+    """Remove the filters of earlier clients: they pass a repeated message once in ten minutes."""
+    logger = logging.getLogger("asyncua.client.ua_client.UASocketProtocol")
+    for each in [each for each in logger.filters if isinstance(each, RepeatedLogFilter)]:
+        logger.removeFilter(each)
+
+
+@pytest.mark.usefixtures("new_filters")
 async def test_of_a_message_in_many_chunks_no_more_is_taken_than_one_may_be(
     server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(client_transport, "_REPEAT_SECONDS", 0.0)
-    monkeypatch.setattr(client_transport, "MESSAGE_BYTES", 300_000)
     # A server that ignores the negotiated limits.
     monkeypatch.setattr(TransportLimits, "is_msg_size_within_limit", lambda *_: True)
     for name, size in (("Small", 200_000), ("Large", 400_000)):
         await server.nodes.objects.add_variable(1, name, bytes(size))
-    async with open_client(f"opc.tcp://127.0.0.1:{server.bserver.port}") as session:
+    limits = ClientLimits(message_bytes=300_000)
+    async with open_client(f"opc.tcp://127.0.0.1:{server.bserver.port}", limits=limits) as session:
         assert len(await session.read(await session.find("Small"))) == 200_000
         large = await session.find("Large")
         with pytest.raises(Unavailable):
@@ -80,11 +87,8 @@ async def test_only_waiting_notifications_count() -> None:
     assert [queue.get_nowait(), queue.get_nowait(), queue.waiting_bytes()] == [500, 900, 0]
 
 
-async def test_unread_notifications_fill_no_memory(
-    server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(client_transport, "_REPEAT_SECONDS", 0.0)
-    monkeypatch.setattr(client_transport, "WAITING_BYTES", 100_000)
+@pytest.mark.usefixtures("new_filters")
+async def test_unread_notifications_fill_no_memory(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     fields = [EventField(TypeName("http://opcfoundation.org/UA/", 2041), "Message")]
     events = await server.get_event_generator()
     too_much = "an OPC UA server sends faster than its notifications are taken: 100000 bytes wait"
@@ -95,7 +99,7 @@ async def test_unread_notifications_fill_no_memory(
 
     url = f"opc.tcp://127.0.0.1:{server.bserver.port}"
     async with (
-        open_client(url) as session,
+        open_client(url, limits=ClientLimits(waiting_bytes=100_000)) as session,
         session.watch(None, fields, {}) as events_seen,
         open_client(url) as taker,
         taker.watch(None, fields, {}) as taken,

@@ -64,10 +64,10 @@ async def test_what_a_process_leaves_behind_ends_with_it(tmp_path: Path, wait_un
     await wait_until(lambda: not is_alive(child))
 
 
-async def test_a_process_that_does_not_listen_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edge.sim.process._STOP_SECONDS", 0.1)
+async def test_a_process_that_does_not_listen_is_killed(tmp_path: Path) -> None:
     deaf = f"import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n{FOR_EVER}"
-    async with asyncio.timeout(60), open_process("p", python(deaf), tmp_path / "log", "at work", nobody) as process:
+    log = tmp_path / "log"
+    async with asyncio.timeout(60), open_process("p", python(deaf), log, "at work", nobody, stop_s=0.1) as process:
         await process.wait_until_ready()
 
 

@@ -12,7 +12,6 @@ from structlog.testing import capture_logs
 from edge.errors import Refused, SettingsError, Unavailable
 from edge.model.equipment_trace import TraceKind
 from edge.sfc.signal import Phase
-from edge.southbound import connected_equipment
 from edge.southbound.connected_equipment import Device, DeviceEvent, DeviceEvents, open_connected
 from edge.station.equipment import Command, EquipmentAnswer, OutcomeUnknown
 from edge.station.retry import MOST_TRIES
@@ -149,9 +148,7 @@ async def test_a_defect_in_a_kind_does_not_end_the_gateway(wait_until: WaitUntil
     assert plug.begun == [WORK.command_id] * 2
 
 
-async def test_command_that_meets_a_defect_each_time_fails_and_blocks_no_other(
-    wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_command_that_meets_a_defect_each_time_fails_and_blocks_no_other(wait_until: WaitUntil) -> None:
     class Defective(Plug):
         async def perform(self, command: Command) -> Any:
             self.begun.append(command.command_id)
@@ -159,10 +156,9 @@ async def test_command_that_meets_a_defect_each_time_fails_and_blocks_no_other(
                 raise KeyError("JobId")
             return {"done": True}
 
-    monkeypatch.setattr(connected_equipment, "RETRY_SECONDS", (0.01, 0.01))
     station, plug = RecordingStation(), Defective()
     station.unanswered = [WORK, NEXT]
-    async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting):
+    async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting, retry_s=(0.01, 0.01)):
         await wait_until(lambda: len(station.answers) == 2)
     assert plug.begun == [*[WORK.command_id] * MOST_TRIES, NEXT.command_id]
     error = "the command met a defect of this software: KeyError"
@@ -306,9 +302,7 @@ async def test_repeated_discarded_events_are_all_recorded_and_logged_a_few_times
     assert len([each for each in logs if each["event"] == "equipment event discarded"]) == 10
 
 
-async def test_each_defect_of_a_command_is_reported_by_its_cause(
-    wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_each_defect_of_a_command_is_reported_by_its_cause(wait_until: WaitUntil) -> None:
     defects: list[Exception] = [KeyError("JobId"), ZeroDivisionError()]
 
     class Defective(Plug):
@@ -317,11 +311,12 @@ async def test_each_defect_of_a_command_is_reported_by_its_cause(
                 raise defects.pop()
             return {"done": True}
 
-    monkeypatch.setattr(connected_equipment, "RETRY_SECONDS", (0.01, 0.01))
     station, plug = RecordingStation(), Defective()
     station.unanswered = [WORK]
     with capture_logs() as logs:
-        async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting):
+        async with open_connected(
+            "plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting, retry_s=(0.01, 0.01)
+        ):
             await wait_until(lambda: station.answers)
     causes = [repr(each["exc_info"]) for each in logs if each["event"] == "equipment failed, retrying"]
     assert causes == ["ZeroDivisionError()", "KeyError('JobId')"]
@@ -329,19 +324,18 @@ async def test_each_defect_of_a_command_is_reported_by_its_cause(
     assert lost == ["not plugged in", "ZeroDivisionError", "KeyError"]
 
 
-async def test_defect_on_each_connection_is_logged_a_few_times_with_traceback(
-    wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_defect_on_each_connection_is_logged_a_few_times_with_traceback(wait_until: WaitUntil) -> None:
     class Defective(Plug):
         async def _happen(self) -> DeviceEvents:
             if self.attempts > 0:
                 raise ZeroDivisionError
             yield {}
 
-    monkeypatch.setattr(connected_equipment, "RETRY_SECONDS", (0.001, 0.001))
     plug = Defective()
     with capture_logs() as logs:
-        async with open_connected("plug", "the wall", (TYPE_ID,), RecordingStation(), SCOPES, plug.connecting):
+        async with open_connected(
+            "plug", "the wall", (TYPE_ID,), RecordingStation(), SCOPES, plug.connecting, retry_s=(0.001, 0.001)
+        ):
             await wait_until(lambda: plug.attempts > 15)
     assert len([each for each in logs if each["event"] == "equipment failed, retrying"]) == 10
 
