@@ -35,13 +35,15 @@ demo: ## Run a whole job on real parts; SCENE=telemetry: an alarm, DEVICES=opcua
 	@$(BIN)/edge demo --chart build/demo.svg $(if $(SCENE),--scene $(SCENE)) $(if $(KEEP),--keep) $(if $(DEVICES),--devices $(DEVICES)) \
 		$(if $(LISTEN),--listen $(LISTEN)) $(if $(PORT),--port $(PORT))
 
-test: setup ## Run every test on real servers; ARGS="..." goes to pytest
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(ARGS)
+test: setup ## Run every test on real servers; ARGS="..." goes to pytest; COVERAGE=1: measure as make coverage
+	@mkdir -p build && rm -f build/coverage*
+	@$(if $(COVERAGE),PYTEST_PLUGINS=tests.branch_coverage) \
+		$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(if $(COVERAGE),$(BIN)/coverage combine --quiet && for room in $(COVERED); do \
+		echo "edge/$$room"; $(BIN)/coverage report --include "edge/$$room/*" --fail-under 90 || exit 1; done)
 
-coverage: setup ## Measure branch coverage by the tests of sfc, station and store; fail below 90 % in one of them
-	@mkdir -p build
-	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile --cov --cov-report= $(COVERED:%=tests/%) $(ARGS)
-	@for room in $(COVERED); do echo "edge/$$room"; $(BIN)/coverage report --include "edge/$$room/*" --fail-under 90; done
+coverage: ## Measure branch coverage by the tests of sfc, station and store; fail below 90 % in one of them
+	@$(MAKE) test COVERAGE=1 ARGS="--quiet $(COVERED:%=tests/%) $(ARGS)"
 
 outside: setup ## Test the product from outside, with programs of other vendors: every fault and promise, also the long ones
 	@$(BIN)/python -m pytest --numprocesses 2 -m "not system" tests/outside $(ARGS)

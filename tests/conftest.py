@@ -7,6 +7,7 @@ import signal
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,6 +33,15 @@ WaitUntil = Callable[..., Awaitable[None]]
 def pytest_configure() -> None:
     """Handle Ctrl-C here and in the processes of tests: a CI job in the background inherits that it is ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+_WAITING = frozenset({"app", "cli", "integration", "maintenance", "outside"})
+"""The folders whose tests start processes and wait for them."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the long files first: a worker that begins the longest file at the end leaves the others idle."""
+    items.sort(key=lambda item: item.path.relative_to(Path(__file__).parent).parts[0] not in _WAITING)
 
 
 def pytest_collection_finish() -> None:

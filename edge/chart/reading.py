@@ -122,7 +122,7 @@ def _transition_bar(edge: Edge, order: int) -> TransitionBar:
 def _text(conditions: tuple[str, ...]) -> str:
     """Return conditions as one text, constant ones as the literals of the standard, TRUE and FALSE."""
     texts = [_CONSTANTS.get(text.strip(), text.strip()) for text in conditions]
-    telling = [text for text in texts if text != "TRUE"]
-    if len(telling) == 1:
-        return telling[0]
-    return " and ".join(text if text.isidentifier() else f"({text})" for text in telling) or "TRUE"
+    meaningful = [text for text in texts if text != "TRUE"]
+    if len(meaningful) == 1:
+        return meaningful[0]
+    return " and ".join(text if text.isidentifier() else f"({text})" for text in meaningful) or "TRUE"

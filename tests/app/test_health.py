@@ -180,11 +180,11 @@ async def test_an_unsynchronised_clock_is_reported(store: Store) -> None:
 async def test_systemd_is_notified_of_each_change_of_the_status(store: Store) -> None:
     reported: asyncio.Queue[str] = asyncio.Queue()
     looking = health_of(store)
-    telling = asyncio.create_task(looking.publish_status(reported.put_nowait, "scopes station-1"))
+    publishing = asyncio.create_task(looking.publish_status(reported.put_nowait, "scopes station-1"))
     printed = await asyncio.wait_for(reported.get(), 30)
     assert printed.startswith("STATUS=0 jobs at work; ")
     assert printed.endswith("; scopes station-1")
     looking.opcua_problem = "OPC UA cannot listen"
     printed = await asyncio.wait_for(reported.get(), 30)
     assert printed.startswith("STATUS=serving, degraded: OPC UA cannot listen; 0 jobs at work; ")
-    telling.cancel()
+    publishing.cancel()

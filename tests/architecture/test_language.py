@@ -107,7 +107,8 @@ def test_glossary_names_the_standard_of_each_word() -> None:
     assert [row for row in _glossary() if len(row) != 4 or not all(row)] == []
 
 
-def test_architecture_page_names_files_that_exist() -> None:
-    named = re.findall(r"`(edge/[\w/.*]+)`", text(Path("docs/explanation/architecture.md")))
+@pytest.mark.parametrize("page", ["docs/explanation/architecture.md", "docs/how-to/develop.md"])
+def test_pages_name_files_that_exist(page: str) -> None:
+    named = re.findall(r"`(edge/[\w/.*]+)`", text(Path(page)))
     assert len(named) > 8
     assert [name for name in named if not list(ROOT.glob(name))] == []

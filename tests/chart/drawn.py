@@ -9,7 +9,7 @@ from edge.model.recipe import BranchType, Recipe
 
 Names = frozenset[str]
 DrawnTransition = tuple[Names, Names, tuple[str, ...]]
-"""Sources, targets and the telling conditions of a transition."""
+"""Sources, targets and the written conditions of a transition."""
 
 
 def items_of(sequences: Iterable[Sequence]) -> Iterator[Item]:
@@ -21,7 +21,7 @@ def items_of(sequences: Iterable[Sequence]) -> Iterator[Item]:
                 yield from items_of(leg.items for leg in item.legs)
 
 
-def telling(conditions: Iterable[str]) -> tuple[str, ...]:
+def written(conditions: Iterable[str]) -> tuple[str, ...]:
     """Return conditions without those that change nothing, in an order of no meaning."""
     return tuple(sorted(text for text in conditions if text != "always"))
 
@@ -104,7 +104,7 @@ class _Reader:
         if isinstance(item, TransitionBar):
             for targets, numbers in self.arrive(place, at + 1):
                 texts = (self.recipe.transitions[number].condition for number in (*item.numbers, *numbers))
-                self.found.add((sources, targets, telling(texts)))
+                self.found.add((sources, targets, written(texts)))
             return
         assert isinstance(item, Fork)
         assert item.type is BranchType.SELECTION

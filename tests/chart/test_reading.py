@@ -9,13 +9,13 @@ from edge.chart.elements import Fork, Jump, StepBlock, TransitionBar
 from edge.chart.reading import read_chart
 from edge.model.recipe import BranchType, Recipe
 from edge.sfc.structure import Structure
-from tests.chart.drawn import DrawnTransition, drawn_transitions, items_of, telling
+from tests.chart.drawn import DrawnTransition, drawn_transitions, items_of, written
 from tests.chart.sketches import Json, any_recipe, recipe_of, selection, simultaneous, sound
 
 
 def arcs(recipe: Recipe) -> set[DrawnTransition]:
     """Return the transitions of the net, from the same unfolding that it is compiled from."""
-    return {(frozenset(arc.sources), frozenset(arc.targets), telling(arc.conditions)) for arc in Structure(recipe).arcs}
+    return {(frozenset(arc.sources), frozenset(arc.targets), written(arc.conditions)) for arc in Structure(recipe).arcs}
 
 
 def entered_by_a_door(recipe: Recipe) -> set[str]:

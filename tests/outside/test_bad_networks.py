@@ -1,10 +1,13 @@
 """A slow and lossy network, and a full store, delay work and lose none."""
 
+import pytest
+
 from tests.outside.conftest import Plant
 from tests.outside.plant import METHOD, order
 from tests.outside.slow_network import SlowNetwork
 
 
+@pytest.mark.long
 def test_jobs_end_over_a_slow_and_lossy_network(plant: Plant) -> None:
     """100 ms each way, stalls as TCP shows lost packets, and connections that break."""
     with SlowNetwork(plant.broker.port) as network:

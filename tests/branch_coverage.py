@@ -1,0 +1,45 @@
+"""Measures branch coverage of the rooms that have a floor, while their tests run; a trace of every test is too slow.
+
+A plugin of pytest: with PYTEST_PLUGINS=tests.branch_coverage each process of pytest-xdist loads it before any
+conftest.py, and leaves a file `build/coverage.*` for `coverage combine`.
+"""
+
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from coverage import Coverage
+
+ROOMS = ("sfc", "station", "store")
+
+_TESTS = Path(__file__).parent
+_FOLDERS = tuple(_TESTS / room for room in ROOMS)
+
+_coverage = Coverage(source_pkgs=[f"edge.{room}" for room in ROOMS], data_suffix=True)
+# Where few tests run, a room may not be imported.
+_coverage.set_option("run:disable_warnings", ["module-not-imported"])
+# Before conftest.py imports the modules of the rooms.
+_coverage.start()
+
+
+def pytest_collection_finish() -> None:
+    """Stop until the first test of a room."""
+    _coverage.stop()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Trace a test of a room, with its fixtures."""
+    if not any(folder in item.path.parents for folder in _FOLDERS):
+        return (yield)
+    _coverage.start()
+    try:
+        return (yield)
+    finally:
+        _coverage.stop()
+
+
+def pytest_unconfigure() -> None:
+    """Write what was measured."""
+    _coverage.stop()
+    _coverage.save()
