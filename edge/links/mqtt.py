@@ -60,12 +60,10 @@ async def open_session(
     on_change: Callable[[bool], None] | None = None,
     will: Message | None = None,
     largest_packet: int = MAXIMUM_PACKET_SIZE,
-    answer_s: float = ANSWER_SECONDS,
 ) -> AsyncIterator["MqttSession"]:
     """Open a session that reconnects by itself, as `keep_session`, and wait for its first connection.
 
-    Raises Unavailable when the broker is not reached within `connect_timeout`, SettingsError when the settings cannot
-    work.
+    Raises Unavailable after `connect_timeout` without the broker, SettingsError when the settings cannot work.
     """
     keeping = keep_session(
         settings,
@@ -75,7 +73,6 @@ async def open_session(
         on_change=on_change,
         will=will,
         largest_packet=largest_packet,
-        answer_s=answer_s,
     )
     async with keeping as session:
         await session.wait_connected(connect_timeout)
@@ -102,16 +99,12 @@ async def keep_session(
     keeps the session and its messages for `session_expiry`; messages of a kept session without a subscription are
     dropped after `unclaimed_after`. `on_change` is called with True at each connect and with False at each disconnect.
     The broker publishes `will` when the connection is lost, not when the block ends. It drops packets larger than
-    `largest_packet` bytes, sends at most `receive_maximum` messages of QoS 1 that we have not acknowledged, and has to
-    confirm within `answer_s`. Refused subscriptions are retried every `retry_refused`. Raises SettingsError when the
-    settings cannot work.
+    `largest_packet` bytes, sends at most `receive_maximum` unacknowledged messages of QoS 1, and has to confirm within
+    `answer_s`. Refused subscriptions are retried every `retry_refused`. Raises SettingsError for unusable settings.
     """
+    named = broker_of(settings, client_id, session_expiry)
     broker = replace(
-        broker_of(settings, client_id, session_expiry),
-        will=will,
-        largest_packet=largest_packet,
-        receive_maximum=receive_maximum,
-        answer_s=answer_s,
+        named, will=will, largest_packet=largest_packet, receive_maximum=receive_maximum, answer_s=answer_s
     )
     session = MqttSession(broker, unclaimed_after, on_change, retry_refused)
     async with background_task(session.run(), f"mqtt {client_id}"):

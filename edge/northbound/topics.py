@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from edge.links.mqtt_topic import matches
+
 _RESERVED_LEVELS = frozenset({"commands", "metadata", "events", "data", "state-index", "alarms"})
 """The last level of the topics that gateways and equipment read or write."""
 _JOB_LEVELS = frozenset({"order", "result", "alarm"})
@@ -75,25 +77,12 @@ def may_answer_to(topic: str, prefix: str, allowed: Iterable[str]) -> bool:
 
     Topics that gateways and equipment use are excluded below `prefix`: an answer there would act as another message.
     """
-    if any(matches_filter(topic, each) for each in allowed):
+    if any(matches(each, topic) for each in allowed):
         return True
     if not topic.startswith(f"{prefix}/"):
         return False
     levels = topic.split("/")
     return levels[-1] not in _RESERVED_LEVELS and levels[-2] not in _JOB_LEVELS
-
-
-def matches_filter(topic: str, topic_filter: str) -> bool:
-    """Return whether a topic matches an MQTT topic filter (MQTT 5, 4.7)."""
-    levels, wanted = topic.split("/"), topic_filter.split("/")
-    if topic.startswith("$") and wanted[0] in {"#", "+"}:
-        return False
-    for position, level in enumerate(wanted):
-        if level == "#":
-            return True
-        if position >= len(levels) or level not in {"+", levels[position]}:
-            return False
-    return len(levels) == len(wanted)
 
 
 def _level(job_order_id: str) -> str:

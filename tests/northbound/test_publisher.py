@@ -16,7 +16,7 @@ from edge.config import MqttSettings, RedisSettings
 from edge.errors import Unavailable
 from edge.instant import now_ms
 from edge.links.background_task import background_task
-from edge.links.mqtt import Message, MqttSession, open_session, to_event
+from edge.links.mqtt import Message, MqttSession, keep_session, open_session, to_event
 from edge.links.mqtt_broker import ANSWER_SECONDS
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import JOB_ORDER_TYPE, JOB_RESPONSE_TYPE, PROGRESS_TYPE, STATUS_EVENT_TYPE
@@ -134,8 +134,9 @@ async def opened_bench(
 ) -> AsyncIterator[Bench]:
     topics, heard = Topics(prefix, SCOPE), Listener()
     station = await opened_station(store)
-    opened = open_session(mqtt, f"{prefix}-edge", answer_s=answer_s)
-    async with opened as ours, open_session(mqtt, f"{prefix}-mes") as theirs:
+    kept = keep_session(mqtt, f"{prefix}-edge", answer_s=answer_s)
+    async with kept as ours, open_session(mqtt, f"{prefix}-mes") as theirs:
+        await ours.wait_connected(10.0)
         await theirs.subscribe(f"{prefix}/{SCOPE}/#", heard.take)
         yield Bench(station, ours, topics, heard)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.northbound.topics import Topics, matches_filter, may_answer_to
+from edge.northbound.topics import Topics, may_answer_to
 
 TOPICS = Topics("app/jobs", "station-1")
 
@@ -50,20 +50,3 @@ def test_every_id_is_one_level_of_its_own(ids: list[str]) -> None:
 )
 def test_answers_stay_below_the_prefix_or_in_the_allow_list(topic: str, *, allowed: bool) -> None:
     assert may_answer_to(topic, "app/jobs", ["mes/+/answers"]) == allowed
-
-
-@pytest.mark.parametrize(
-    ("topic", "topic_filter", "matches"),
-    [
-        ("a/b", "a/b", True),
-        ("a/b", "a/+", True),
-        ("a/b", "#", True),
-        ("a", "a/#", True),
-        ("a/b/c", "a/#", True),
-        ("a/b/c", "a/+", False),
-        ("a", "a/+", False),
-        ("$SYS/x", "#", False),
-    ],
-)
-def test_filters_match_as_in_mqtt(topic: str, topic_filter: str, *, matches: bool) -> None:
-    assert matches_filter(topic, topic_filter) == matches
