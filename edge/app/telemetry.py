@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from edge.app.built_in_rules import with_built_in
 from edge.app.gateway_tags import GatewayTags
 from edge.app.job_samples import JobSamples
 from edge.app.parts import GatewayParts
+from edge.app.rule_updates import RuleUpdates
 from edge.errors import Refused, SettingsError, Unavailable
 from edge.instant import now_ms
 from edge.links.background_task import background_task
@@ -42,7 +43,7 @@ class TelemetryService:
 
     queue: SampleQueue
     processor: RuleProcessor
-    rules: tuple[Rule, ...]
+    updates: RuleUpdates
     interest: RuleInterest
     own_rules: int = 0
     """The number of rules without the built-in ones."""
@@ -55,11 +56,11 @@ async def open_telemetry(
     """Open the queue, the processor and the job actions. Raises SettingsError with every fault of the rules."""
     settings = core.settings.telemetry
     own = read_rules(settings.rules)
-    rules = with_built_in(own)
-    interest = RuleInterest(rules, record_all=settings.record == "all")
+    interest = RuleInterest(with_built_in(own), record_all=settings.record == "all")
     limits = QueueLimits(stream_length=settings.stream_length)
     queue = SampleQueue(core.store, now_ms, limits, interest.wants)
-    processor = RuleProcessor(core.store, rules, now_ms, redactor(()))
+    processor = RuleProcessor(core.store, with_built_in(own), now_ms, redactor(()))
+    updates = await _load_rules(core, own, interest, processor)
     samples = JobSamples(core.store.keys, interest, equipment_of, settings.stream_length)
     core.runs.additions.append(samples.add)
     # One instance of the store evaluates: the one that publishes the changes of the first scope.
@@ -71,6 +72,7 @@ async def open_telemetry(
     )
     for name, work in works:
         await stack.enter_async_context(background_task(gate.run_while_open(work, name), f"{name} while it is ours"))
+    await stack.enter_async_context(background_task(updates.run(), "rules of the MES"))
     await stack.enter_async_context(background_task(queue.run(), "samples"))
     await stack.enter_async_context(background_task(GatewayTags(core, queue.put, now_ms).run(), "gateway tags"))
     for name, section in core.settings.mirror.items():
@@ -79,7 +81,21 @@ async def open_telemetry(
         mirror = SetMirror(core.store, name, read, now_ms, interest, partial(_job_of, core), settings.stream_length)
         works_here = gate.run_while_open(mirror.run, f"mirror {name}")
         await stack.enter_async_context(background_task(works_here, f"mirror {name} while it is ours"))
-    return TelemetryService(queue, processor, rules, interest, len(own))
+    return TelemetryService(queue, processor, updates, interest, len(own))
+
+
+async def _load_rules(
+    core: GatewayParts, own: Sequence[Rule], interest: RuleInterest, processor: RuleProcessor
+) -> RuleUpdates:
+    def use_rules(rules: tuple[Rule, ...]) -> None:
+        interest.use_rules(rules)
+        processor.use_rules(rules)
+
+    updates = RuleUpdates(core.store, own, use_rules)
+    # Without the store they are loaded later.
+    with contextlib.suppress(Unavailable):
+        await updates.refresh()
+    return updates
 
 
 async def publish_alarms(

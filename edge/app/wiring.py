@@ -92,6 +92,8 @@ async def open_gateway(settings: Settings, notify: Notify = discard_status) -> A
         telemetry = await _open_telemetry(stack, core, jobs, dispatch)
         await _open_background_work(stack, core, jobs, dispatch)
         station_settings = StationSettings(core.store, dedupe_ms)
+        if telemetry:
+            station_settings.listeners.append(telemetry.updates.refresh)
         max_age_s = settings.northbound.max_age
         calls = CallHandler(core.source, core.scopes, core.store, jobs, station_settings, now_ms, max_age_s, core.trail)
         opcua = await _open_opcua(stack, core, jobs, station_settings)

@@ -22,9 +22,10 @@ logger = structlog.get_logger(__name__)
 
 WORK_MASTER = "workmaster"
 JOB_ACCEPTANCE = "jobacceptance"
+RULE = "rule"
 DEDUPE_MS = 90_000_000
 MAX_WARNINGS = 100
-KINDS = (*(kind.value for kind in ResourceKind), WORK_MASTER, JOB_ACCEPTANCE)
+KINDS = (*(kind.value for kind in ResourceKind), WORK_MASTER, JOB_ACCEPTANCE, RULE)
 
 _P = TypeVar("_P", bound=Payload | msgspec.Struct)
 
@@ -88,6 +89,11 @@ class StationSettings:
     async def read(self, scope: str, kind: str, payload: object) -> object:
         """Return the stored settings of a kind, in the form in which they are sent; of Work Masters those named."""
         match kind:
+            case "rule":
+                # Imported only where rules are used.
+                from edge.station.rule_settings import read_rules  # noqa: PLC0415
+
+                return await read_rules(self._store, payload)
             case "workmaster":
                 named = [master.id for master in _many(payload, WorkMaster)] if payload else []
                 masters = await resources.load_work_masters(self._store, scope)
@@ -107,6 +113,12 @@ class StationSettings:
                 return await self._work_masters(scope, what, _many(payload, WorkMaster))
             case "jobacceptance":
                 return self._job_acceptance(scope, what, payload), ()
+            case "rule":
+                # Imported only where rules are used.
+                from edge.station.rule_settings import plan_delete, plan_put  # noqa: PLC0415
+
+                plan = plan_delete if what is SettingsMethod.DELETE else plan_put
+                return await plan(self._store, payload), ()
             case _:
                 return self._resources(scope, ResourceKind(kind), what, payload), ()
 

@@ -298,6 +298,11 @@ class Keys:
         """Return the key of each attempt to send an alarm, with its result."""
         return f"{self.prefix}:telemetry:attempts"
 
+    @_key("hash", Lifetime.PERMANENT)
+    def telemetry_rules(self) -> str:
+        """Return the key of the rules that the MES has sent, by their ids."""
+        return f"{self.prefix}:telemetry:rules"
+
     @_key("hash", Lifetime.OURS)
     def telemetry_state(self) -> str:
         """Return the key of the states of rules, by rule and subject, and of the jobs that run."""

@@ -20,10 +20,14 @@ class RuleInterest:
     """Answers by name whether a rule uses a line; `record_all` takes every line."""
 
     def __init__(self, rules: Iterable[Rule], *, record_all: bool = False) -> None:
-        self._ready = [ready_rule(rule) for rule in rules]
         self.tags_of_flows: frozenset[str] = frozenset()
         """Tags that flows read or write; their samples are recorded too."""
         self._record_all = record_all
+        self.use_rules(rules)
+
+    def use_rules(self, rules: Iterable[Rule]) -> None:
+        """Answer for other rules from now on."""
+        self._ready = [ready_rule(rule) for rule in rules]
         self._patterns = [each.rule.pattern for each in self._ready if isinstance(each.rule, OccursRule)]
         if any(_needs_jobs(each.rule) for each in self._ready):
             self._patterns += [JOB_STARTED, JOB_ENDED]

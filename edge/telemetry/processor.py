@@ -57,6 +57,11 @@ class RuleProcessor:
         self._alarms = StoredAlarms(0, {})
         self._faults = LogThrottle(logger)
 
+    def use_rules(self, rules: Sequence[Rule]) -> None:
+        """Evaluate other rules from the next entry on; states of rules that are the same continue."""
+        self._rules = rules
+        self._memory = None
+
     @property
     def standing(self) -> int:
         """Return the number of alarms that are kept."""
@@ -93,7 +98,10 @@ class RuleProcessor:
             await self.tags.save_if_due(self._clock())
 
     async def _load(self) -> RuleMemory:
-        self._memory = await load_memory(self._store, self._rules, self._clock())
+        rules = self._rules
+        self._memory = await load_memory(self._store, rules, self._clock())
+        if rules is not self._rules:
+            return await self._load()
         self._alarms = await alarms.load(self._store)
         orphans = clear_orphans(self._alarms.alarms, self._memory.active_alarms(), self._clock())
         if orphans and isinstance(

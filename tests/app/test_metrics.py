@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from edge.app.health import Health
 from edge.app.metrics import MetricSources, page
+from edge.app.rule_updates import RuleUpdates
 from edge.app.telemetry import TelemetryService
 from edge.config import MqttSettings, RedisSettings
 from edge.flows.engine import FlowStats
@@ -187,7 +188,10 @@ async def test_the_page_reports_every_metric_with_its_labels(
     await plant.ask(Cause.ABORT, "J1")
     clock, rules = TelemetryClock(), rules_of(HOT)
     telemetry = TelemetryService(
-        SampleQueue(store, clock), RuleProcessor(store, rules, clock, str), rules, RuleInterest(rules)
+        SampleQueue(store, clock),
+        RuleProcessor(store, rules, clock, str),
+        RuleUpdates(store, rules, print),
+        RuleInterest(rules),
     )
     await append(store, temp(0, 1))
     await store.execute("HSET", store.keys.telemetry_counters(), "rule:triggered:hot", "3")

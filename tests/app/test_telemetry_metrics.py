@@ -1,5 +1,6 @@
 """The figures of telemetry are those of the store and of the process."""
 
+from edge.app.rule_updates import RuleUpdates
 from edge.app.telemetry import TelemetryService
 from edge.app.telemetry_metrics import read_figures
 from edge.store.client import Store
@@ -13,7 +14,10 @@ from tests.telemetry.test_processor import temp
 async def test_figures_are_read_from_store_and_process(store: Store) -> None:
     clock, rules = TelemetryClock(), rules_of(HOT)
     service = TelemetryService(
-        SampleQueue(store, clock), RuleProcessor(store, rules, clock, str), rules, RuleInterest(rules)
+        SampleQueue(store, clock),
+        RuleProcessor(store, rules, clock, str),
+        RuleUpdates(store, rules, print),
+        RuleInterest(rules),
     )
     await append(store, temp(0, 1))
     await store.execute("HSET", store.keys.telemetry_counters(), "rule:triggered:hot", "3", "sent", "2")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.outside.mqtt_client import MqttClient
-from tests.outside.plant import Mes, Wrench
+from tests.outside.plant import SETTING, Mes, Wrench
 from tests.outside.servers import PREFIX, SCOPE, Broker, Gateway, Store, ended, wait_for
 
 CHANGES = "microdcs-edge:alarms:changes"
@@ -154,6 +154,24 @@ def test_hot_tool_is_one_alarm_that_the_mes_acknowledges(plant: TelemetryPlant) 
     plant.wait_for(lambda: plant.changes("hot", "oven.temp") == expected, "the alarm is cleared")
     plant.wait_for(lambda: plant.retained("hot", "oven.temp") is None, "the retained alarm is removed")
     assert plant.store.cli("XLEN", "microdcs-edge:telemetry:dlq") == "0"
+
+
+def test_rule_of_the_mes_is_evaluated_at_once_until_it_is_deleted(plant: TelemetryPlant) -> None:
+    def ask(data: object, method: str) -> Any:
+        return plant.mes._ask(SETTING.format("rule"), data, 60, {"method": method})  # noqa: SLF001
+
+    wet = {"id": "wet", "kind": "limit", "tag": "cellar", "limits": {"high": {"at": 70, "severity": 300}}}
+    refused = ask([wet, {"id": "x", "kind": "fax"}, wet | {"id": "y", "limits": {}}], "PUT")
+    assert refused.attributes["mdcserrorkind"] == "rule"
+    assert all(part in refused.attributes["mdcserrormessage"] for part in ("rule 'x'", "rule 'y'"))
+    assert ask(None, "GET").data == []
+    assert "mdcserrorkind" not in ask([wet], "PUT").attributes
+    assert ask(None, "GET").data == [wet]
+    plant.send("cellar", 75)
+    plant.wait_for(lambda: plant.changes("wet", "cellar") == ["raised"], "the alarm is raised")
+    ask({"id": "wet"}, "DELETE")
+    plant.wait_for(lambda: plant.changes("wet", "cellar") == ["raised", "cleared"], "the alarm is cleared")
+    assert ask(None, "GET").data == []
 
 
 def test_torque_drift_is_reported_before_a_result_is_not_ok(plant: TelemetryPlant) -> None:

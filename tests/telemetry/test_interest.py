@@ -32,3 +32,5 @@ def test_only_lines_that_a_rule_uses_are_recorded(rule: dict[str, object], line:
     assert interest.wants(line) is wanted
     assert interest.wants(line) is wanted
     assert RuleInterest(rules_of(rule), record_all=True).wants(line)
+    interest.use_rules(())
+    assert not interest.wants(line)

@@ -236,3 +236,14 @@ async def test_lost_commits_lose_no_alarm_and_double_none(store: Store, seed: in
         (each.rule, each.event.value, each.at) for each in expected
     ]
     assert failing.losses > 3
+
+
+async def test_other_rules_are_used_from_the_next_entry_on(store: Store) -> None:
+    """Their alarms are cleared with them; states of rules that stay continue."""
+    clock = TelemetryClock()
+    async with at_work(store, rules_of(HOT, HOT | {"id": "other"}), clock) as processor:
+        await append(store, temp(0, 90))
+        await until_kinds(store, ["raised", "raised"])
+        processor.use_rules(rules_of(HOT))
+        await append(store, temp(1, 96))
+        await until_kinds(store, ["raised", "raised", "cleared", "escalated"])

@@ -1,0 +1,73 @@
+"""Rules that the MES sends are stored whole, or refused with every fault, and can be read back."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from edge.errors import Refused
+from edge.station import rule_settings
+from edge.station.settings import EventOrigin, SettingsMethod, StationSettings
+from edge.store.client import Store
+from tests.station.plant import SCOPE
+
+HOT = {"id": "hot", "kind": "limit", "tag": "t", "limits": {"high": {"at": 80, "severity": 500}}}
+
+
+def occurs(rule_id: str) -> dict[str, Any]:
+    return {"id": rule_id, "kind": "occurs", "pattern": "x", "severity": 1}
+
+
+@pytest.fixture
+def settings(store: Store) -> StationSettings:
+    return StationSettings(store)
+
+
+async def put(settings: StationSettings, payload: object) -> None:
+    await settings.apply(SCOPE, "rule", SettingsMethod.PUT, payload)
+
+
+async def test_rules_are_put_read_and_deleted(settings: StationSettings) -> None:
+    await put(settings, [HOT, occurs("b")])
+    await put(settings, HOT | {"hysteresis": 5})
+    assert await settings.read(SCOPE, "rule", None) == [occurs("b"), HOT | {"hysteresis": 5}]
+    assert await settings.read(SCOPE, "rule", {"id": "b"}) == [occurs("b")]
+    await settings.apply(SCOPE, "rule", SettingsMethod.DELETE, [{"id": "hot"}, "none"])
+    assert await settings.read(SCOPE, "rule", []) == [occurs("b")]
+
+
+async def test_all_faults_are_reported_and_nothing_is_stored(settings: StationSettings) -> None:
+    wrong = [HOT, {"id": "a", "kind": "fax"}, HOT | {"id": "c", "x": 1, "hysteresis": -1}, 7, HOT]
+    with pytest.raises(Refused) as caught:
+        await put(settings, wrong)
+    assert caught.value.kind == "rule"
+    for part in ("unknown kind 'fax'", "unknown member 'x'", "'hysteresis'", "rules[3]", "2 rules have this id"):
+        assert part in caught.value.message
+    assert await settings.read(SCOPE, "rule", None) == []
+
+
+@pytest.mark.parametrize("payload", [None, [], {}, {"id": ""}, {"id": 5}, [{"id": "a"}, {}]])
+async def test_deletion_that_names_no_rule_is_refused(settings: StationSettings, payload: object) -> None:
+    with pytest.raises(Refused) as caught:
+        await settings.apply(SCOPE, "rule", SettingsMethod.DELETE, payload)
+    assert caught.value.kind == "invalid_payload"
+
+
+async def test_number_and_size_of_rules_are_bounded(settings: StationSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rule_settings, "MAX_RULES", 2)
+    await put(settings, [occurs("a"), occurs("b")])
+    await put(settings, occurs("b"))
+    with pytest.raises(Refused, match="more than 2 rules"):
+        await put(settings, occurs("c"))
+    with pytest.raises(Refused, match="more than 16384 bytes"):
+        await put(settings, occurs("a") | {"message": "x" * 20_000})
+
+
+async def test_rules_sent_at_the_same_time_are_all_kept_and_once(settings: StationSettings) -> None:
+    origin = EventOrigin("mes", "1")
+    await asyncio.gather(*(put(settings, occurs(f"r{number}")) for number in range(10)))
+    for _ in range(2):
+        await settings.apply(SCOPE, "rule", SettingsMethod.DELETE, {"id": "r0"}, origin)
+    found = await settings.read(SCOPE, "rule", None)
+    assert isinstance(found, list)
+    assert len(found) == 9
