@@ -8,19 +8,23 @@ from edge.instant import Clock
 from edge.model.job_state import Cause, JobState, JobStatus, has_ended
 from edge.sfc.signal import Phase
 from edge.station.start import plan_start
-from edge.store import dead_letters, jobs, runs, work
+from edge.store import dead_letters, jobs, runs, telemetry, work
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
 from edge.store.dead_letters import Letter, LetterKind
 from edge.store.runs import NO_CONSUMER, Outgoing
 from edge.store.work import WorkKind
 
+_STREAM_LENGTH = 100_000
+"""The largest length that the settings allow: a retry trims nothing."""
+
 
 async def retry_letter(store: Store, letter_id: str, letter: Letter, clock: Clock) -> None:
     """Retry the work of a letter, and remove the letter.
 
     A job that failed runs again from its beginning, under its id, as if the MES had cleared and stored it. A stop is
-    sent again. Raises Refused when there is nothing left to do, or when a person must act first.
+    sent again; a batch of telemetry is evaluated again. Raises Refused when there is nothing left to do, or when a person
+    must act first.
     """
     while True:
         match letter.kind:
@@ -31,6 +35,9 @@ async def retry_letter(store: Store, letter_id: str, letter: Letter, clock: Cloc
             case LetterKind.LATE:
                 advice = "Use its data where it belongs, then drop the letter."
                 raise Refused("late_result", "a late result cannot be repeated", advice)
+            case LetterKind.TELEMETRY:
+                # Without a producer it is evaluated although its number has passed.
+                again = telemetry.append(store.keys, {**letter.details, "producer": ""}, _STREAM_LENGTH)
             case LetterKind.UNREADABLE:
                 again = _enter(store, letter)
             case _:

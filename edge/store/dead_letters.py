@@ -12,10 +12,12 @@ from edge.store.keys import Keys
 from edge.store.stream import Entry, entries
 
 STREAM_LENGTH = 1000
+_TELEMETRY = "telemetry/"
+"""Begins the id of a letter of telemetry: the streams number their entries independently."""
 
 
 class LetterKind(StrEnum):
-    """The kind of a dead letter: what was given up, or a `late` result that no command waits for."""
+    """The kind of a dead letter: what was given up, a `late` result without a command, or a batch of `telemetry`."""
 
     START = "start"
     DECISION = "decision"
@@ -23,6 +25,7 @@ class LetterKind(StrEnum):
     COMMAND = "command"
     UNREADABLE = "unreadable"
     LATE = "late"
+    TELEMETRY = "telemetry"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +59,18 @@ def add(keys: Keys, letter: Letter, keep_ms: int) -> Commit:
 
 def delete(keys: Keys, letter_id: str) -> Commit:
     """Delete a letter."""
+    if letter_id.startswith(_TELEMETRY):
+        return operation("XDEL", keys.telemetry_dlq(), letter_id.removeprefix(_TELEMETRY))
     return operation("XDEL", keys.sfc_dead_letters(), letter_id)
 
 
 async def load_all(store: Store) -> dict[str, Letter]:
-    """Return every letter by its id, the oldest first."""
-    reply = await store.execute("XRANGE", store.keys.sfc_dead_letters(), "-", "+")
-    return {entry.entry_id: _letter(entry) for entry in entries(reply)}
+    """Return every letter by its id: those of jobs, then the batches of telemetry; of each the oldest first."""
+    of_jobs, batches = await store.read(
+        [("XRANGE", store.keys.sfc_dead_letters(), "-", "+"), ("XRANGE", store.keys.telemetry_dlq(), "-", "+")]
+    )
+    letters = {entry.entry_id: _letter(entry) for entry in entries(of_jobs)}
+    return letters | {f"{_TELEMETRY}{entry.entry_id}": _batch_letter(entry) for entry in entries(batches)}
 
 
 async def load_unpublished(store: Store, scope: str) -> dict[str, Letter]:
@@ -80,6 +88,13 @@ def save_published(keys: Keys, scope: str, letter_id: str) -> Commit:
 
 def _cursor_field(scope: str) -> str:
     return f"{scope}/late"
+
+
+def _batch_letter(entry: Entry) -> Letter:
+    """Return a batch that was set aside; its details are the fields of the batch."""
+    found = entry.fields
+    fields = msgspec.json.decode(found["fields"], type=dict[str, str])
+    return Letter(LetterKind.TELEMETRY, "", "", found["reason"], int(found["at"]), fields)
 
 
 def _letter(entry: Entry) -> Letter:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 def dead_letters() -> None:
     """Show work that failed too often; retry or drop it.
 
-    Work that meets a defect is retried with growing delay. Then it becomes a dead letter, and its job fails. The exit
+    Work that meets a defect is retried with growing delay. Then it becomes a dead letter, and its job fails. A batch of
+    samples that cannot be evaluated is a dead letter, too; its name begins with telemetry/. The exit
     status is 0 on success, 1 when the request is refused or the store is unavailable, and 2 when settings or arguments
     are invalid.
     """
@@ -79,7 +80,7 @@ def retry(letter: str, settings_file: Path | None) -> None:
     """Retry the work of a dead letter and drop the letter.
 
     A failed job runs again from its beginning under its id, as if the MES had cleared and stored it: check first what
-    it has done already. A stop is sent again.
+    it has done already. A stop is sent again. A batch of samples is evaluated again.
     """
     from edge.cli.terminal.audit import recorded
     from edge.cli.terminal.output import printable
@@ -91,7 +92,8 @@ def retry(letter: str, settings_file: Path | None) -> None:
             await retry_letter(at.store, letter, found, now_ms)
             return found
 
-    print_text(f"{letter}: retried for job {printable(asyncio.run(do()).job_id)}")
+    job_id = asyncio.run(do()).job_id
+    print_text(f"{letter}: retried" + (f" for job {printable(job_id)}" if job_id else ""))
 
 
 @dead_letters.command(epilog="Example: edge dead-letters drop 1763624400000-0")

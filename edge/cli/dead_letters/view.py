@@ -70,11 +70,15 @@ def _what(letter: Letter) -> str:
             return "unreadable entry"
         case LetterKind.LATE:
             return "late result"
+        case LetterKind.TELEMETRY:
+            return "batch of samples"
 
 
 def _retry_effect(letter: Letter) -> str:
     if letter.kind is LetterKind.UNREADABLE:
         return "the entry returns to the work stream"
+    if letter.kind is LetterKind.TELEMETRY:
+        return "the batch is evaluated again, with the instants at which its samples arrived"
     if letter.kind is LetterKind.LATE:
         return "nothing: a late result is kept for a person"
     return "the stop is sent again" if _is_stop(letter) else "the job runs again from its beginning"

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from edge.model.job_state import Cause, JobState
-from edge.store import dead_letters
+from edge.store import dead_letters, telemetry
 from edge.store.dead_letters import Letter, LetterKind
+from edge.store.stream import Entry, entries
 from tests.cli.calling import Edge
 from tests.station.plant import SCOPE, FakeEquipment, Plant, obliging, order
 
@@ -70,3 +71,20 @@ async def test_an_unknown_letter_drops_no_other(edge: Edge, plant: Plant, letter
     answer = await edge("dead-letters", "drop", letter_id, "1-0")
     assert answer.exit_code == 1
     assert len(await dead_letters.load_all(plant.store)) == 1
+
+
+async def test_batch_of_samples_is_listed_evaluated_again_and_dropped(edge: Edge, plant: Plant) -> None:
+    store = plant.store
+    fields = {"producer": "p", "number": "7", "at": str(AT), "0": '{"at":1,"tag":"t","value":1}'}
+    for number in (1, 2):
+        entry = Entry(f"{number}-0", fields)
+        await store.commit(telemetry.set_aside(store.keys, entry, "it met a defect", AT))
+    first, second = await dead_letters.load_all(store)
+    listed = await edge("dead-letters", "list")
+    assert all(word in listed.output for word in (first, second, "batch of samples", "it met a defect"))
+    assert '"tag":"t"' in (await edge("dead-letters", "show", first)).output
+    assert (await edge("dead-letters", "retry", first)).output == f"{first}: retried\n"
+    (again,) = [each.fields for each in entries(await store.execute("XRANGE", store.keys.telemetry(), "-", "+"))]
+    assert again == fields | {"producer": ""}
+    assert (await edge("dead-letters", "drop", second)).output == "dropped: 1\n"
+    assert await dead_letters.load_all(store) == {}
