@@ -84,13 +84,28 @@ class BaselineRule(_TagRule, frozen=True, kw_only=True, tag="baseline"):
     min_samples: Count = 20
 
 
+class Capability(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Bounds of the machine capability Cm and Cmk of each `of` samples in a row, for a tolerance."""
+
+    lower: float
+    upper: float
+    cm: NotNegative | None = None
+    cmk: NotNegative | None = None
+    of: Annotated[int, Meta(ge=2, le=10_000)] = 50
+
+
 class ControlChartRule(_TagRule, frozen=True, kw_only=True, tag="control_chart"):
-    """Detects the patterns of Nelson (1984) in individual values; mean and sigma are given or learned."""
+    """Detects the patterns of Nelson (1984) in individual values, or in means and ranges of subgroups.
+
+    Mean and sigma are those of individual values; they are given or learned. `capability` bounds Cm and Cmk.
+    """
 
     nelson: tuple[NelsonRule, ...] = ALL_NELSON_RULES
     mean: float | None = None
     sigma: NotNegative | None = None
     learn: Annotated[int, Meta(ge=2)] | None = None
+    subgroup: Annotated[int, Meta(ge=2, le=10)] | None = None
+    capability: Capability | None = None
 
 
 class RateRule(_TagRule, frozen=True, kw_only=True, tag="rate"):

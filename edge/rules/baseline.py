@@ -59,7 +59,7 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
     moments: Moments
 
 
-class BaselineState(msgspec.Struct, frozen=True, tag="baseline"):
+class BaselineState(msgspec.Struct, frozen=True, tag="baseline", omit_defaults=True):
     """The window of a subject; `recent` are samples of the instant `recent_at`, which do not count at that instant.
 
     `taken` counts the samples that ever entered the window: a copy of it knows by this number what it lacks.

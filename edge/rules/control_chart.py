@@ -1,4 +1,4 @@
-"""The rule kind `control_chart`: the eight tests of Nelson (1984) on individual values.
+"""The rule kind `control_chart`: the eight tests of Nelson (1984) on individual values or on means of subgroups.
 
 L. S. Nelson, The Shewhart Control Chart: Tests for Special Causes, Journal of Quality Technology 16 (1984). A point on
 a limit counts as inside.
@@ -12,47 +12,91 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from edge.model.rule import ControlChartRule
+from edge.model.rule import Capability, ControlChartRule
+from edge.rules.baseline import Moments
+from edge.rules.capability import is_capable
 
 LONGEST_PATTERN: Final = 15
 MOVING_RANGE_FACTOR: Final = 1.128
 """d2 for a moving range of two values: sigma is the mean moving range divided by it."""
 
 
-class ControlChartState(msgspec.Struct, frozen=True, tag="control_chart"):
-    """The values that are learned from, then mean and sigma, and the last points of a subject."""
+RANGE_MEAN: Final = {2: 1.128, 3: 1.693, 4: 2.059, 5: 2.326, 6: 2.534, 7: 2.704, 8: 2.847, 9: 2.970, 10: 3.078}
+"""d2 by the size of a subgroup: its mean range is so many sigma (ASTM E2587)."""
+RANGE_DEVIATION: Final = {2: 0.853, 3: 0.888, 4: 0.880, 5: 0.864, 6: 0.848, 7: 0.833, 8: 0.820, 9: 0.808, 10: 0.797}
+"""d3 by the size of a subgroup: the standard deviation of its range in sigma."""
+
+
+class ControlChartState(msgspec.Struct, frozen=True, tag="control_chart", omit_defaults=True):
+    """What is learned from, then mean and sigma, and the last points of a subject.
+
+    `group` are the values of the subgroup that is not complete, `learned_ranges` the ranges of complete ones; `tested`
+    are the samples since the last test of the capability.
+    """
 
     learned: tuple[float, ...] = ()
     mean: float | None = None
     sigma: float | None = None
     points: tuple[float, ...] = ()
     holds: bool = False
+    group: tuple[float, ...] = ()
+    learned_ranges: tuple[float, ...] = ()
+    is_out: bool = False
+    tested: Moments = Moments()
+    is_incapable: bool = False
 
 
 def observe(rule: ControlChartRule, state: ControlChartState, value: float) -> ControlChartState:
-    """Return the state after a sample; `holds` says whether one of the listed tests finds its pattern."""
+    """Return the state after a sample; it holds when a test finds its pattern, or the capability is too small."""
+    if rule.capability is not None:
+        state = _test_capability(rule.capability, state, value)
+    if rule.subgroup is None:
+        state = _chart(rule, state, value, None)
+    else:
+        group = (*state.group, value)
+        state = replace(state, group=group)
+        if len(group) == rule.subgroup:
+            state = _chart(rule, replace(state, group=()), math.fsum(group) / len(group), max(group) - min(group))
+    return replace(state, holds=state.is_out or state.is_incapable)
+
+
+def _test_capability(limits: Capability, state: ControlChartState, value: float) -> ControlChartState:
+    tested = state.tested.add(value)
+    if tested.count < limits.of:
+        return replace(state, tested=tested)
+    return replace(state, tested=Moments(), is_incapable=not is_capable(limits, tested))
+
+
+def _chart(rule: ControlChartRule, state: ControlChartState, point: float, spread: float | None) -> ControlChartState:
+    """Return the state after a point: a value, or the mean of a subgroup with its range as `spread`."""
     mean, sigma = (rule.mean, rule.sigma) if _is_given(rule) else (state.mean, state.sigma)
     if mean is None or sigma is None:
-        return _learn(rule, state, value)
+        return _learn(rule, state, point, spread) if rule.learn else state
     if sigma == 0:
         return state
-    points = (*state.points, value)[-LONGEST_PATTERN:]
-    deviations = tuple(point - mean for point in points)
-    holds = any(NELSON_TESTS[number](points, deviations, sigma) for number in rule.nelson)
-    return replace(state, points=points, holds=holds)
+    size = rule.subgroup or 1
+    points = (*state.points, point)[-LONGEST_PATTERN:]
+    deviations = tuple(each - mean for each in points)
+    is_out = any(NELSON_TESTS[number](points, deviations, sigma / math.sqrt(size)) for number in rule.nelson)
+    if spread is not None and 1 in rule.nelson:
+        is_out = is_out or abs(spread - RANGE_MEAN[size] * sigma) > 3 * RANGE_DEVIATION[size] * sigma
+    return replace(state, points=points, is_out=is_out)
 
 
 def _is_given(rule: ControlChartRule) -> bool:
     return rule.mean is not None and rule.sigma is not None
 
 
-def _learn(rule: ControlChartRule, state: ControlChartState, value: float) -> ControlChartState:
-    learned = (*state.learned, value)
+def _learn(rule: ControlChartRule, state: ControlChartState, point: float, spread: float | None) -> ControlChartState:
+    learned = (*state.learned, point)
+    ranges = state.learned_ranges if spread is None else (*state.learned_ranges, spread)
     if len(learned) < (rule.learn or 0):
-        return replace(state, learned=learned)
-    ranges = [abs(after - before) for before, after in pairwise(learned)]
-    sigma = math.fsum(ranges) / len(ranges) / MOVING_RANGE_FACTOR
-    return replace(state, learned=(), mean=math.fsum(learned) / len(learned), sigma=sigma)
+        return replace(state, learned=learned, learned_ranges=ranges)
+    factor = MOVING_RANGE_FACTOR if rule.subgroup is None else RANGE_MEAN[rule.subgroup]
+    if rule.subgroup is None:
+        ranges = tuple(abs(after - before) for before, after in pairwise(learned))
+    sigma = math.fsum(ranges) / len(ranges) / factor
+    return replace(state, learned=(), learned_ranges=(), mean=math.fsum(learned) / len(learned), sigma=sigma)
 
 
 Points: TypeAlias = tuple[float, ...]

@@ -51,7 +51,7 @@ Detector: TypeAlias = (
 )
 
 
-class SubjectState(msgspec.Struct, frozen=True):
+class SubjectState(msgspec.Struct, frozen=True, omit_defaults=True):
     """The state of a rule for a subject: what its kind remembers, and the finding that is active.
 
     `active` is the severity of the finding, 0 without one. `raised_in` are the running jobs in which it was raised.

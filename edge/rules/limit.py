@@ -11,7 +11,7 @@ _HIGH: Final = ("high_high", "high")
 _LOW: Final = ("low", "low_low")
 
 
-class LevelState(msgspec.Struct, frozen=True):
+class LevelState(msgspec.Struct, frozen=True, omit_defaults=True):
     """One limit: the side of the last sample that decides, since when, and whether the level is active."""
 
     inside: bool = False
@@ -19,7 +19,7 @@ class LevelState(msgspec.Struct, frozen=True):
     active: bool = False
 
 
-class LimitState(msgspec.Struct, frozen=True, tag="limit"):
+class LimitState(msgspec.Struct, frozen=True, tag="limit", omit_defaults=True):
     """The levels of a subject by the names of their limits."""
 
     levels: dict[str, LevelState] = {}

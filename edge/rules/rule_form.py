@@ -8,7 +8,7 @@ from typing import Any, Final, get_args
 import msgspec
 
 from edge.expression.syntax import ExpressionSyntaxError
-from edge.model.rule import RULE_KINDS, AlarmLimits, LimitLevel, Rule
+from edge.model.rule import RULE_KINDS, AlarmLimits, Capability, LimitLevel, Rule
 from edge.rules.alarm_message import faults_of_message
 from edge.rules.tag_condition import compile_tag_condition
 
@@ -80,7 +80,9 @@ def _read_members(
 
 
 def _struct_in(annotation: Any) -> type[msgspec.Struct] | None:
-    return next((each for each in (annotation, *get_args(annotation)) if each in {AlarmLimits, LimitLevel}), None)
+    return next(
+        (each for each in (annotation, *get_args(annotation)) if each in {AlarmLimits, Capability, LimitLevel}), None
+    )
 
 
 def _shown(value: object) -> str:
@@ -110,9 +112,16 @@ def _check_share(values: Mapping[str, Any], _data: Mapping[str, Any]) -> Iterato
         yield f"member 'bad': {values['bad']} is more than 'of', {values['of']}"
 
 
-def _check_chart(_values: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[str]:
+def _check_chart(values: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[str]:
+    limits = values.get("capability")
+    if limits:
+        if limits.get("cm") is None and limits.get("cmk") is None:
+            yield "missing member 'capability.cm', and 'capability.cmk'; write one of them"
+        if "lower" in limits and "upper" in limits and limits["lower"] >= limits["upper"]:
+            yield f"member 'capability': lower ({limits['lower']:g}) and upper ({limits['upper']:g}) must be in order"
     given = [data.get(name) is not None for name in ("mean", "sigma")]
-    if not all(given) and data.get("learn") is None:
+    is_only_capability = limits is not None and data.get("nelson") == []
+    if not all(given) and data.get("learn") is None and not is_only_capability:
         yield "missing member 'learn'; write it, or 'mean' and 'sigma'"
 
 

@@ -7,7 +7,7 @@ from edge.model.rule import StaleRule
 from edge.rules.running_jobs import RunningJobs
 
 
-class StaleState(msgspec.Struct, frozen=True, tag="stale"):
+class StaleState(msgspec.Struct, frozen=True, tag="stale", omit_defaults=True):
     """The instant of the last sample, or since when the subject is watched."""
 
     since: int = 0

@@ -12,7 +12,7 @@ MAX_VALUES = 1_000
 """Different values of a subject in a job that are remembered; the oldest are forgotten first."""
 
 
-class RateState(msgspec.Struct, frozen=True, tag="rate"):
+class RateState(msgspec.Struct, frozen=True, tag="rate", omit_defaults=True):
     """The sample before."""
 
     at: int = 0
@@ -29,7 +29,7 @@ def observe_rate(rule: RateRule, state: RateState, value: float, at: int) -> Rat
     return RateState(at, value, abs(value - state.value) / ((at - state.at) / 1000) > rule.per_second)
 
 
-class ShareState(msgspec.Struct, frozen=True, tag="share"):
+class ShareState(msgspec.Struct, frozen=True, tag="share", omit_defaults=True):
     """The last results: whether each was bad."""
 
     recent: tuple[bool, ...] = ()
@@ -42,7 +42,7 @@ def observe_share(rule: ShareRule, state: ShareState, value: Any) -> ShareState:
     return ShareState(recent, sum(recent) >= rule.bad)
 
 
-class EntersState(msgspec.Struct, frozen=True, tag="enters"):
+class EntersState(msgspec.Struct, frozen=True, tag="enters", omit_defaults=True):
     """The values that a subject had in each running job, and its last value."""
 
     seen: dict[str, tuple[str, ...]] = {}

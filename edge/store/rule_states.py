@@ -33,6 +33,8 @@ class WindowChange:
 
     added: tuple[str, ...]
     length: int
+    trims: bool = True
+    """Whether samples that left the window are removed now; more of them in the store do no harm."""
 
 
 async def load(store: Store) -> StoredStates:
@@ -68,8 +70,8 @@ def save_window(keys: Keys, subject: RuleSubject, change: WindowChange) -> Commi
     key = keys.telemetry_window(_digest(subject))
     if not change.length:
         return Commit(operations=(RedisCommand("DEL", (key,)),))
-    trim = RedisCommand("LTRIM", (key, -change.length, -1))
-    return join((spread("RPUSH", (key,), change.added), Commit(operations=(trim,))))
+    trim = (RedisCommand("LTRIM", (key, -change.length, -1)),) if change.trims else ()
+    return join((spread("RPUSH", (key,), change.added), Commit(operations=trim)))
 
 
 def _name(subject: RuleSubject) -> str:

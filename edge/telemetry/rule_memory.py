@@ -1,7 +1,7 @@
 """The states of all rules in memory, loaded from the store, and the commit of what changed since the last one."""
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 import structlog
@@ -27,6 +27,9 @@ from edge.telemetry.state_text import (
 )
 
 logger = structlog.get_logger(__name__)
+
+_TRIM_EVERY: Final = 32
+"""Samples of a window after which old ones are removed from the store: each removal wears the flash."""
 
 _States: TypeAlias = dict[Key, SubjectState]
 
@@ -70,8 +73,10 @@ class RuleMemory:
 
     def _window_change(self, key: Key, state: BaselineState) -> WindowChange:
         length = window_length(state)
-        added = latest_of(state, min(state.taken - self._taken.get(key, 0), length))
-        return WindowChange(tuple(map(encode_window_sample, added)), length)
+        before = self._taken.get(key, 0)
+        added = latest_of(state, min(state.taken - before, length))
+        trims = state.taken // _TRIM_EVERY != before // _TRIM_EVERY
+        return WindowChange(tuple(map(encode_window_sample, added)), length, trims)
 
 
 async def load_memory(store: Store, rules: Sequence[Rule], now: int) -> RuleMemory:

@@ -115,3 +115,56 @@ def test_published_series_of_the_nist_handbook() -> None:
 def test_text_and_truth_values_are_no_points() -> None:
     mixed: list[Any] = [0.1] * 4 + ["x", True] + [0.1] * 5
     assert events(chart(2), samples(mixed)) == [(10, "raised")]
+
+
+# Factors for control limits, Montgomery, Introduction to Statistical Quality Control, appendix VI: A2, D3, D4.
+PUBLISHED = {
+    2: (1.880, 0, 3.267),
+    3: (1.023, 0, 2.575),
+    4: (0.729, 0, 2.282),
+    5: (0.577, 0, 2.115),
+    6: (0.483, 0, 2.004),
+    7: (0.419, 0.076, 1.924),
+    8: (0.373, 0.136, 1.864),
+    9: (0.337, 0.184, 1.816),
+    10: (0.308, 0.223, 1.777),
+}
+
+
+@pytest.mark.parametrize("size", PUBLISHED)
+def test_limits_of_subgroups_are_those_of_the_published_factors(size: int) -> None:
+    mean_factor, low_factor, high_factor = PUBLISHED[size]
+    rule, state = ControlChartRule(id="r", tag="t", learn=3, nelson=(1,), subgroup=size), ControlChartState()
+    # Every subgroup has the mean 50 and the range 2.
+    for _ in range(3):
+        for value in (49.0, 51.0, *[50.0] * (size - 2)):
+            state = observe(rule, state, value)
+    assert state.mean == 50
+    assert state.sigma is not None
+    assert 3 * state.sigma / size**0.5 == pytest.approx(2 * mean_factor, abs=2e-3)
+
+    def is_out(center: float, spread: float) -> bool:
+        at = state
+        for value in (center - spread / 2, center + spread / 2, *[center] * (size - 2)):
+            at = observe(rule, at, value)
+        return at.holds
+
+    assert [is_out(50 + 2 * mean_factor + d, 2) for d in (-0.01, 0.01)] == [False, True]
+    assert [is_out(50 - 2 * mean_factor + d, 2) for d in (-0.01, 0.01)] == [True, False]
+    assert [is_out(50, 2 * high_factor + d) for d in (-0.01, 0.01)] == [False, True]
+    if low_factor:
+        assert [is_out(50, 2 * low_factor + d) for d in (-0.01, 0.01)] == [True, False]
+
+
+def test_subgroup_is_a_point_when_it_is_complete() -> None:
+    rule = chart(1, subgroup=4)
+    # The mean of the last four is 1.75, more than 3 sigma / 2.
+    assert events(rule, samples([0, 0, 0, 0, 1.75, 1.75, 1.75, 1.75, 0, 0, 0, 0])) == [(7, "raised"), (11, "cleared")]
+
+
+def test_capability_is_tested_after_so_many_samples_in_a_row() -> None:
+    capability = {"lower": 8, "upper": 20, "cmk": 1.0, "of": 3}
+    rule = chart(capability=capability, nelson=[])
+    del rule["mean"], rule["sigma"]
+    values = [14.0, 16.0, 18.0, 13.0, 14.0, 15.0, 1.0]
+    assert events(rule, samples(values)) == [(2, "raised"), (5, "cleared")]
