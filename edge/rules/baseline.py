@@ -113,20 +113,22 @@ def window_length(state: BaselineState) -> int:
 
 
 def without_window(state: BaselineState) -> BaselineState:
-    """Return the state without the samples of its window."""
-    return replace(state, chunks=(), recent=())
+    """Return the state without its window and what follows from it."""
+    return replace(state, chunks=(), recent=(), recent_at=0, taken=0)
 
 
 def with_window(state: BaselineState, samples: Iterable[WindowSample]) -> BaselineState:
-    """Return the state with these samples as its window; those of its last instant are the recent ones."""
+    """Return the state with these samples as its window; those of the last instant are the recent ones."""
+    window = list(samples)
+    recent_at = window[-1][0] if window else 0
     chunks: tuple[Chunk, ...] = ()
     recent: tuple[float, ...] = ()
-    for at, value in samples:
-        if at == state.recent_at:
+    for at, value in window:
+        if at == recent_at:
             recent = (*recent, value)
         else:
             chunks = _append(chunks, at, value)
-    return replace(state, chunks=chunks, recent=recent)
+    return replace(state, chunks=chunks, recent=recent, recent_at=recent_at, taken=len(window))
 
 
 def _append(chunks: tuple[Chunk, ...], at: int, value: float) -> tuple[Chunk, ...]:

@@ -44,6 +44,8 @@ class RuleMemory:
         self._revision = revision
         self._taken = {key: _taken(state) for key, state in evaluator.states.items()}
         self._gone: dict[RuleSubject, None] = {}
+        self._written: dict[Key, str] = {}
+        """The texts of the baselines, which rarely change."""
 
     def forget(self, subjects: Sequence[RuleSubject]) -> None:
         """Remove states of rules that no longer exist, or that detect something else now, with the next commit."""
@@ -61,8 +63,12 @@ class RuleMemory:
         windows = [rule_states.save_window(keys, each, WindowChange((), 0)) for each in self._gone]
         for key, state in changed.items():
             subject = (self.rules[key[0]].id, key[1])
-            texts[subject] = None if state is None else encode_state(state)
-            if state is not None and isinstance(state.detector, BaselineState):
+            text = None if state is None else encode_state(state)
+            # Of a baseline mostly the window alone changes.
+            if text is None or self._written.get(key) != text:
+                texts[subject] = text
+            if text is not None and state is not None and isinstance(state.detector, BaselineState):
+                self._written[key] = text
                 windows.append(rule_states.save_window(keys, subject, self._window_change(key, state.detector)))
                 self._taken[key] = state.detector.taken
         self._gone = {}
