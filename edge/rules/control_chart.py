@@ -17,6 +17,8 @@ from edge.rules.baseline import Moments
 from edge.rules.capability import is_capable
 
 LONGEST_PATTERN: Final = 15
+PATTERN_LENGTH: Final = {1: 1, 2: 9, 3: 6, 4: 14, 5: 3, 6: 5, 7: LONGEST_PATTERN, 8: 8}
+"""The last points that each test needs."""
 MOVING_RANGE_FACTOR: Final = 1.128
 """d2 for a moving range of two values: sigma is the mean moving range divided by it."""
 
@@ -75,7 +77,7 @@ def _chart(rule: ControlChartRule, state: ControlChartState, point: float, sprea
     if sigma == 0:
         return state
     size = rule.subgroup or 1
-    points = (*state.points, point)[-LONGEST_PATTERN:]
+    points = (*state.points, point)[-max((PATTERN_LENGTH[each] for each in rule.nelson), default=1) :]
     deviations = tuple(each - mean for each in points)
     is_out = any(NELSON_TESTS[number](points, deviations, sigma / math.sqrt(size)) for number in rule.nelson)
     if spread is not None and 1 in rule.nelson:

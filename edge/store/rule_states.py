@@ -13,6 +13,7 @@ from edge.store.keys import Keys
 
 _REVISION: Final = "rev"
 _FACTS: Final = "facts"
+_RULES: Final = "rules"
 
 RuleSubject: TypeAlias = tuple[str, str]
 """The id of a rule and one of its subjects."""
@@ -25,6 +26,8 @@ class StoredStates:
     revision: int = 0
     facts: str = ""
     states: Mapping[RuleSubject, str] = field(default_factory=dict)
+    rules: str = ""
+    """The rules to which the states belong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +43,23 @@ class WindowChange:
 async def load(store: Store) -> StoredStates:
     """Read the facts and all states."""
     stored = await store.execute("HGETALL", store.keys.telemetry_state())
-    states = {_subject(name): text for name, text in stored.items() if name not in {_REVISION, _FACTS}}
-    return StoredStates(int(stored.get(_REVISION, 0)), stored.get(_FACTS, ""), states)
+    states = {_subject(name): text for name, text in stored.items() if name not in {_REVISION, _FACTS, _RULES}}
+    return StoredStates(int(stored.get(_REVISION, 0)), stored.get(_FACTS, ""), states, stored.get(_RULES, ""))
 
 
-def save(keys: Keys, revision: int, facts: str, states: Mapping[RuleSubject, str | None]) -> Commit:
-    """Write the facts and changed states, None for one that is removed; `revision` is the one that was read."""
+def save(
+    keys: Keys, revision: int, facts: str, states: Mapping[RuleSubject, str | None], rules: str | None = None
+) -> Commit:
+    """Write the facts and changed states, None for one that is removed, and the rules unless they are the same (None).
+
+    `revision` is the one that was read.
+    """
     key = keys.telemetry_state()
     written = {_name(subject): text for subject, text in states.items() if text is not None}
     gone = [_name(subject) for subject, text in states.items() if text is None]
     head: list[Any] = [_REVISION, str(revision + 1), _FACTS, facts]
+    if rules is not None:
+        head += [_RULES, rules]
     return join(
         (
             Commit((Revision(key, revision),), (RedisCommand("HSET", (key, *head)),)),

@@ -18,9 +18,11 @@ from edge.store.keys import Keys
 from edge.store.rule_states import RuleSubject, WindowChange
 from edge.telemetry.state_text import (
     StreamFacts,
+    decode_digests,
     decode_facts,
     decode_state,
     digest_of,
+    encode_digests,
     encode_facts,
     encode_state,
     encode_window_sample,
@@ -44,8 +46,13 @@ class RuleMemory:
         self._revision = revision
         self._taken = {key: _taken(state) for key, state in evaluator.states.items()}
         self._gone: dict[RuleSubject, None] = {}
+        self._unsaved_rules: str | None = None
         self._written: dict[Key, str] = {}
         """The texts of the baselines, which rarely change."""
+
+    def save_rules(self, text: str) -> None:
+        """Write the rules with the next commit."""
+        self._unsaved_rules = text
 
     def forget(self, subjects: Sequence[RuleSubject]) -> None:
         """Remove states of rules that no longer exist, or that detect something else now, with the next commit."""
@@ -72,7 +79,8 @@ class RuleMemory:
                 windows.append(rule_states.save_window(keys, subject, self._window_change(key, state.detector)))
                 self._taken[key] = state.detector.taken
         self._gone = {}
-        saved = rule_states.save(keys, self._revision, encode_facts(facts), texts)
+        saved = rule_states.save(keys, self._revision, encode_facts(facts), texts, self._unsaved_rules)
+        self._unsaved_rules = None
         self._revision += 1
         self.facts = facts
         return join((saved, *windows))
@@ -94,7 +102,8 @@ async def load_memory(store: Store, rules: Sequence[Rule], now: int) -> RuleMemo
         logger.error("facts of telemetry cannot be read, starting again", reason=str(error))  # noqa: TRY400 - the reason says all
         facts = StreamFacts()
     digests = {rule.id: digest_of(rule) for rule in rules}
-    numbers = {rule.id: number for number, rule in enumerate(rules) if facts.rules.get(rule.id) == digests[rule.id]}
+    known = decode_digests(stored.rules)
+    numbers = {rule.id: number for number, rule in enumerate(rules) if known.get(rule.id) == digests[rule.id]}
     states: _States = {}
     gone: list[RuleSubject] = []
     for subject, text in stored.states.items():
@@ -106,8 +115,9 @@ async def load_memory(store: Store, rules: Sequence[Rule], now: int) -> RuleMemo
             states[number, subject[1]] = state
     evaluator = RuleEvaluator(rules, max(now, facts.at))
     evaluator.restore(states, facts.jobs)
-    facts = msgspec.structs.replace(facts, rules=digests)
     memory = RuleMemory(rules, evaluator, facts, stored.revision)
+    if known != digests:
+        memory.save_rules(encode_digests(digests))
     memory.forget(gone)
     return memory
 

@@ -18,12 +18,11 @@ MAX_PRODUCERS: Final = 32
 
 
 class StreamFacts(msgspec.Struct, frozen=True):
-    """The instant of the last evaluation, the running jobs, the last batch of each producer, digests of rules."""
+    """The instant of the last evaluation, the running jobs, the last batch of each producer."""
 
     at: int = 0
     jobs: RunningJobs = RunningJobs()
     producers: dict[str, int] = {}
-    rules: dict[str, str] = {}
 
     def with_batch(self, producer: str, number: int) -> "StreamFacts":
         """Return the facts after a batch of a producer."""
@@ -47,6 +46,19 @@ def decode_facts(text: str) -> StreamFacts:
 def digest_of(rule: Rule) -> str:
     """Return a digest of what a rule detects: with another one its states begin again."""
     return hashlib.sha256(msgspec.json.encode(rule, order="deterministic")).hexdigest()[:16]
+
+
+def encode_digests(digests: dict[str, str]) -> str:
+    """Return the digests of rules, by their ids, as text."""
+    return msgspec.json.encode(digests).decode()
+
+
+def decode_digests(text: str) -> dict[str, str]:
+    """Return the digests of a text; none for one that cannot be read: then all states begin again."""
+    try:
+        return msgspec.json.decode(text, type=dict[str, str]) if text else {}
+    except msgspec.DecodeError:
+        return {}
 
 
 def encode_state(state: SubjectState) -> str:

@@ -15,6 +15,9 @@ async def test_states_come_back_and_can_be_removed(store: Store) -> None:
     assert isinstance(await store.commit(first), Stale)
     await store.commit(rule_states.save(store.keys, 1, "later", {OTHER: None}))
     assert await rule_states.load(store) == StoredStates(2, "later", {ONE: "1"})
+    await store.commit(rule_states.save(store.keys, 2, "later", {}, "rules"))
+    await store.commit(rule_states.save(store.keys, 3, "later", {}))
+    assert (await rule_states.load(store)).rules == "rules"
 
 
 async def test_window_grows_and_is_trimmed(store: Store) -> None:
