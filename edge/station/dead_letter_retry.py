@@ -23,8 +23,8 @@ async def retry_letter(store: Store, letter_id: str, letter: Letter, clock: Cloc
     """Retry the work of a letter, and remove the letter.
 
     A job that failed runs again from its beginning, under its id, as if the MES had cleared and stored it. A stop is
-    sent again; a batch of telemetry is evaluated again. Raises Refused when there is nothing left to do, or when a person
-    must act first.
+    sent again; a batch of telemetry is evaluated again. Raises Refused when there is nothing left to do, or when a
+    person must act first.
     """
     while True:
         match letter.kind:
