@@ -30,7 +30,8 @@ def pytest_collection_finish() -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Trace a test of a room, with its fixtures."""
-    if not any(folder in item.path.parents for folder in _FOLDERS):
+    is_traced = any(folder in item.path.parents for folder in _FOLDERS) and not item.get_closest_marker("untraced")
+    if not is_traced:
         return (yield)
     _coverage.start()
     try:

@@ -157,6 +157,7 @@ async def test_a_run_whose_command_was_taken_off_need_not_be_read_again(plant: P
     assert loaded.stored.outbox == ()
 
 
+@pytest.mark.untraced
 async def test_replies_that_overtake_each_other_lose_no_command(plant: Plant, tool: FakeEquipment) -> None:
     """The outbox loses what was sent while a decision adds to it: the later listener call has the older state."""
     await plant.teach("long", linear(*(action(f"a{number}", f"s{number}") for number in range(60))))

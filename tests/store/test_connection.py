@@ -71,6 +71,7 @@ async def sabotaged(directory: Path, server_path: str, seed: int, tls: TlsFiles 
         saboteur.close()
 
 
+@pytest.mark.untraced
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 2**32))
 def test_no_reply_reaches_the_wrong_caller(tmp_path: Path, seed: int) -> None:
@@ -79,6 +80,7 @@ def test_no_reply_reaches_the_wrong_caller(tmp_path: Path, seed: int) -> None:
     assert answered > 0
 
 
+@pytest.mark.untraced
 @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 2**32))
 def test_no_reply_reaches_the_wrong_caller_over_tls(tmp_path: Path, seed: int) -> None:
