@@ -8,7 +8,7 @@ from sphinx.application import Sphinx
 _ROOT = Path(__file__).parents[2]
 _SECTIONS = {
     "Start": ("/docs/why", "/docs/start"),
-    "How to": ("/docs/how-to/*",),
+    "How to": ("/docs/how-to/first-job", "/docs/how-to/install", "/docs/how-to/*"),
     "Reference": ("/docs/reference/*",),
     "Explanation": ("/docs/explanation/*", "/docs/decisions/*"),
     "Project": ("/docs/support", "/README", "/CONTRIBUTING", "/SECURITY", "/CHANGELOG", "/ansible/README"),
@@ -33,6 +33,7 @@ html_css_files = ["site.css"]
 html_extra_path = ["index.html"]
 html_copy_source = False
 html_show_sphinx = False
+html_show_copyright = False
 
 
 def _add_navigation(_: Sphinx, page: str, source: list[str]) -> None:

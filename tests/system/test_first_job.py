@@ -94,6 +94,57 @@ async def test_opcua_client_sees_the_job_once_it_is_trusted(machine: Machine, ap
             assert "BOLT-2" in text
 
 
+MEMBERS = (
+    "jobs list",
+    "jobs show BOLT-1",
+    "jobs why BOLT-1",
+    "jobs watch BOLT-1",
+    "jobs export /tmp/jobs.json",
+    "station show",
+    "equipment list",
+    "refused",
+    "dead-letters list",
+    "alarms list",
+    "tags list",
+    "flows list",
+    "check settings /etc/microdcs-edge/edge.toml",
+    "opcua list",
+    "record --help",
+)
+"""What a member of the group does without root."""
+
+
+@in_session
+async def test_member_of_the_group_needs_no_root(machine: Machine) -> None:
+    await machine.run("useradd --groups microdcs-edge erik")
+    for each in MEMBERS:
+        status, printed = await machine.call(f"runuser --user erik -- edge {each}")
+        assert (each, status) == (each, 0), printed
+    _, examined = await machine.call("runuser --user erik -- edge doctor --json")
+    failing = [each for each in json.loads(examined)["findings"] if each["level"] == "failing"]
+    assert failing == []
+    _, denied = await machine.call("runuser --user erik -- edge opcua trust 3F86A0")
+    assert "no certificate" in denied
+
+
+@in_session
+async def test_password_for_root_alone_stops_no_member_and_no_service(machine: Machine) -> None:
+    settings = machine.root / "etc/microdcs-edge/conf.d/55-login.toml"
+    await machine.run("echo sesame > /etc/microdcs-edge/passwords/mqtt && chmod 600 /etc/microdcs-edge/passwords/mqtt")
+    for name in ("password_mqtt", "/etc/microdcs-edge/passwords/mqtt"):
+        settings.write_text(f'[mqtt]\nusername = "edge"\npassword_file = "{name}"\n')
+        await machine.run("edge check settings /etc/microdcs-edge/edge.toml && systemctl restart microdcs-edge")
+        assert "BOLT-1" in await machine.run("runuser --user erik -- edge jobs list")
+    await machine.run("mv /etc/microdcs-edge/passwords/mqtt /etc/microdcs-edge/broker.password")
+    settings.write_text('[mqtt]\nusername = "edge"\npassword_file = "/etc/microdcs-edge/broker.password"\n')
+    problem = "/etc/microdcs-edge/broker.password: microdcs-edge may not read it; move it to"
+    status, checked = await machine.call("edge check settings /etc/microdcs-edge/edge.toml")
+    assert (status, problem in checked) == (2, True), checked
+    assert problem in (await machine.call("edge doctor"))[1]
+    settings.unlink()
+    await machine.run("systemctl restart microdcs-edge")
+
+
 @in_session
 async def test_an_ordinary_user_runs_demo_and_simulation_from_the_package(machine: Machine) -> None:
     await machine.run("useradd --create-home anna")

@@ -21,7 +21,7 @@ exec -a redis-server /usr/bin/redis-check-rdb "$@" --ignore-warnings ARM64-COW-B
 
 pytestmark = [
     pytest.mark.system,
-    pytest.mark.timeout(2400),
+    pytest.mark.timeout(3600),
     pytest.mark.skipif(os.environ.get("ARCH") != "arm64", reason="takes minutes: make system-test ARCH=arm64"),
     pytest.mark.skipif(not HANDLER.exists(), reason="qemu-user is not set up here: apt install qemu-user-static"),
 ]

@@ -1,0 +1,50 @@
+"""Redis or Valkey: the store stays with the server that wrote its data, also when the other is installed."""
+
+import pytest
+
+from tests.system.conftest import SUITE
+from tests.system.machine import Machine
+
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.timeout(360),
+    pytest.mark.skipif(SUITE == "bookworm", reason="Debian 12 has no Valkey"),
+]
+
+REDIS, VALKEY = "redis-server@microdcs", "valkey-server@microdcs"
+RESTART = "systemctl restart microdcs-edge"  # it ends once the gateway is ready
+ORDER = '{"JobOrderID": "J1", "WorkMasterID": [{"ID": "bolt"}]}'
+RECIPE = '{"steps": [{"name": "Wait", "initial": true}], "transitions": [], "actions": []}'
+
+
+async def states(machine: Machine) -> list[str]:
+    _, printed = await machine.call(f"systemctl is-active {REDIS} {VALKEY}")
+    return printed.split()
+
+
+async def test_installing_valkey_takes_no_redis_store_away(machine: Machine) -> None:
+    only_ours = "-o Dir::Etc::sourcelist=sources.list.d/microdcs-edge.sources -o Dir::Etc::sourceparts=-"
+    await machine.run(f"apt-get update {only_ours} -o APT::Get::List-Cleanup=0")
+    await machine.run(f"apt-get install --yes microdcs-edge && {RESTART}")
+    await machine.run(f"echo '{RECIPE}' | edge station set workmaster - --id bolt")
+    await machine.run(f"echo '{ORDER}' | edge jobs store -")
+    store = f"systemctl show --value --property MainPID {REDIS}"
+    before = await machine.run(store)
+    await machine.run(f"apt-get install --yes valkey-server && {RESTART}")
+    assert (await machine.run(store), await states(machine)) == (before, ["active", "inactive"])
+
+
+async def test_store_changes_to_valkey_by_backup_and_restore(machine: Machine) -> None:
+    # Purged, redis-tools takes the directory of its settings along: those of the store are elsewhere.
+    await machine.run("edge backup /opt/before.tar.gz && apt-get purge --yes redis-tools")
+    await machine.run(f"systemctl stop microdcs-edge {REDIS} && rm -r /var/lib/redis-microdcs")
+    await machine.run(f"systemctl start {VALKEY} && edge restore /opt/before.tar.gz && systemctl start microdcs-edge")
+    assert await states(machine) == ["inactive", "active"]
+    assert "J1" in await machine.run("edge jobs list")
+
+
+async def test_installing_redis_tools_takes_no_valkey_store_away(machine: Machine) -> None:
+    await machine.run(f"apt-get install --yes redis-tools && systemctl restart {VALKEY} && {RESTART}")
+    assert await states(machine) == ["inactive", "active"]
+    assert "J1" in await machine.run("edge jobs list")
