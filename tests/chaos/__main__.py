@@ -11,7 +11,7 @@ from pathlib import Path
 
 import structlog
 
-from tests.chaos import devices, flows
+from tests.chaos import device_campaign, flows
 from tests.chaos.campaign import Parts, Seen, carry_out
 from tests.chaos.check import faults
 from tests.chaos.kills import EVERYTHING, Kills
@@ -47,12 +47,14 @@ def main() -> None:
 def _disturb_device(kind: str, number: int, seed: int) -> bool:
     """Carry out the campaign of one kind of device; return whether there was a fault."""
     with tempfile.TemporaryDirectory(prefix="chaos-") as directory:
-        figures = asyncio.run(devices.carry_out(kind, number, Path(directory), seed, _print))
+        figures = asyncio.run(device_campaign.carry_out(kind, number, Path(directory), seed, _print))
     for fault in figures.faults():
         _print(f"FAULT {fault}")
     _print(f"{kind}: {number} jobs in {figures.seconds:.0f} s, {len(figures.faults())} faults")
     _print(f"  disturbed: {dict(figures.disturbances)}")
-    _print(f"  outcomes: {dict(figures.outcomes)}; allowed repetitions: {figures.allowed}")
+    begun = f"begun by the device: {figures.started}, again as allowed: {figures.allowed}"
+    _print(f"  outcomes: {dict(figures.outcomes)}; {begun}")
+    _print(f"  slowest start of the gateway: {figures.slowest_start:.1f} s")
     return bool(figures.faults())
 
 

@@ -1,0 +1,233 @@
+"""Kill gateway, broker and device, or disconnect them, at random instants; the device's log shows each work once.
+
+A picture may be taken again, but only after the camera has lost the job in a power cut.
+"""
+
+import asyncio
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from edge.config import GatewaySettings, MqttSettings, NorthboundSettings, RedisSettings, Settings
+from edge.errors import Refused, Unavailable
+from edge.links.background_task import background_task
+from edge.model.isa95 import JobOrder, OrderCall, Parameter, WorkMaster
+from edge.model.recipe import RECIPE_DATASCHEMA
+from edge.sfc.run import ActionState
+from edge.sim.broker import LocalBroker, open_broker
+from edge.sim.mes import Mes, open_mes
+from edge.store import dead_letters, runs
+from edge.store.client import Store
+from edge.store.opening import open_store
+from edge.store.retry import retry_while_unavailable
+from tests.app.running import NO_OPCUA, Gateway, edge_run, written
+from tests.chaos.devices import PREFIX, TYPE_ID, WORK_S, Device, open_device
+from tests.store.servers import own_server
+
+SCOPE = "station-1"
+JOB_ENDS_WITHIN_S = 60.0
+READY_WITHIN_S = 60.0
+
+Disturbance = Callable[[float], Awaitable[None]]
+"""Disturbs a part of the plant for so many seconds."""
+
+
+@dataclass
+class Figures:
+    """What a campaign has counted.
+
+    `allowed` are the repetitions of work that the device may do again, because it had lost the work. `invented` jobs
+    have a result of work that the device has not begun. `slowest_start` is the longest time until a gateway was ready.
+    """
+
+    disturbances: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    allowed: int = 0
+    started: int = 0
+    slowest_start: float = 0.0
+    power_cuts: set[str] = field(default_factory=set)
+    repeated: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    invented: list[str] = field(default_factory=list)
+    stuck: list[str] = field(default_factory=list)
+    not_ready: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def faults(self) -> list[str]:
+        """Return what must not be."""
+        return [f"{what}: {', '.join(jobs)}" for what, jobs in vars(self).items() if isinstance(jobs, list) and jobs]
+
+
+class RestartedGateway:
+    """`edge run`, started again whenever it was killed."""
+
+    def __init__(self, file: Path, figures: Figures) -> None:
+        self._file = file
+        self._figures = figures
+        self._gateway: Gateway | None = None
+        self.ready = asyncio.Event()
+
+    async def run(self) -> None:
+        """Keep it running until cancelled."""
+        while True:
+            async with edge_run("--settings", self._file) as gateway:
+                self._gateway = gateway
+                began = time.monotonic()
+                try:
+                    await gateway.until("ready", READY_WITHIN_S)
+                except TimeoutError:
+                    self._figures.not_ready.append(" | ".join([*gateway.log][-5:]))
+                except AssertionError:
+                    # It was killed before it was ready.
+                    continue
+                else:
+                    self._figures.slowest_start = max(self._figures.slowest_start, time.monotonic() - began)
+                    self.ready.set()
+                    await gateway.ended(deadline=3600.0)
+                    self.ready.clear()
+
+    async def kill(self, _seconds: float) -> None:
+        """Kill it without warning."""
+        if self._gateway:
+            with suppress(ProcessLookupError):
+                self._gateway.send(signal.SIGKILL)
+        self.ready.clear()
+
+
+def disturbances_of(gateway: RestartedGateway, device: Device, broker: LocalBroker) -> Mapping[str, Disturbance]:
+    """Return what may happen to the parts, by name."""
+
+    async def kill_broker(seconds: float) -> None:
+        await broker.kill()
+        await asyncio.sleep(seconds)
+        await broker.start()
+
+    async def gateway_and_device(seconds: float) -> None:
+        await asyncio.gather(gateway.kill(seconds), device.power_cut(seconds))
+
+    return {
+        "gateway killed": gateway.kill,
+        "device cut off": device.disconnect,
+        "device power cut": device.power_cut,
+        "broker killed": kill_broker,
+        "gateway killed, device power cut": gateway_and_device,
+    }
+
+
+async def carry_out(kind: str, number: int, directory: Path, seed: int, publish_text: Callable[[str], None]) -> Figures:
+    """Run jobs one by one, each disturbed at a random instant, and compare the device's log with the store."""
+    figures, chance, began = Figures(), random.Random(seed), time.monotonic()
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        redis = RedisSettings(url=(await enter(own_server(directory))).url)
+        broker = await enter(open_broker("autosave_interval 1"))
+        device = await enter(open_device(kind, broker.url))
+        settings = Settings(
+            gateway=GatewaySettings(name="edge"),
+            redis=redis,
+            mqtt=MqttSettings(url=broker.url, client_id="edge"),
+            northbound=NorthboundSettings(topic_prefix=PREFIX),
+            southbound={"device": device.settings},
+            opcua=NO_OPCUA,
+        )
+        gateway = RestartedGateway(written(settings, directory), figures)
+        await enter(background_task(gateway.run(), "gateway"))
+        store = await enter(open_store(redis, None))
+        mes = await enter(open_mes(MqttSettings(url=broker.url), "chaos-mes", topic_prefix=PREFIX))
+        await gateway.ready.wait()
+        await mes.configure(SCOPE, "workmaster", WorkMaster(id="WM", data=RECIPE, dataschema=RECIPE_DATASCHEMA))
+        acts = disturbances_of(gateway, device, broker)
+        for n in range(number):
+            what, act = chance.choice(list(acts.items()))
+            figures.disturbances[what] += 1
+            if "power cut" in what:
+                figures.power_cuts.add(f"J{n}")
+            await _run_job(f"J{n}", mes, store, gateway, figures, partial(act, chance.uniform(0.05, 1.0)), chance)
+            if n % 10 == 9:
+                publish_text(f"  {n + 1} jobs: {dict(figures.outcomes)}")
+        await asyncio.sleep(2.0)
+        await _compare(number, device, store, figures)
+    figures.seconds = time.monotonic() - began
+    return figures
+
+
+async def _run_job(
+    job_id: str,
+    mes: Mes,
+    store: Store,
+    gateway: RestartedGateway,
+    figures: Figures,
+    act: Callable[[], Awaitable[None]],
+    chance: random.Random,
+) -> None:
+    parameters = (
+        Parameter(id="joining_process_id", value=f"{job_id} 85Nm"),
+        Parameter(id="recipe_id", value="P1"),
+    )
+    order = JobOrder(job_order_id=job_id, work_master_id=(WorkMaster(id="WM"),), job_order_parameters=parameters)
+    await gateway.ready.wait()
+    with suppress(Refused):
+        # A repeated call for a stored order is declined.
+        await retry_while_unavailable("order", partial(mes.call, SCOPE, "StoreAndStart", OrderCall(job_order=order)))
+    await asyncio.sleep(chance.uniform(0.0, 2.5 * WORK_S))
+    await act()
+    end = time.monotonic() + JOB_ENDS_WITHIN_S
+    while time.monotonic() < end:
+        with suppress(Unavailable):
+            stored = await runs.load(store, job_id)
+            if stored is not None and stored.run.ended:
+                (work,) = [each for key, each in stored.run.associations.items() if each.action == "work"]
+                figures.outcomes[work.state.value] += 1
+                return
+        await asyncio.sleep(0.05)
+    figures.stuck.append(job_id)
+
+
+async def _compare(number: int, device: Device, store: Store, figures: Figures) -> None:
+    """Compare the log of the device with what reached the store."""
+    letters = {each.job_id for each in (await dead_letters.load_all(store)).values()}
+    for n in range(number):
+        job_id = f"J{n}"
+        stored = await runs.load(store, job_id)
+        associations = stored.run.associations.values() if stored else ()
+        attempts = max([each.attempt for each in associations] or [1])
+        figures.started += device.started(job_id)
+        if device.started(job_id) == 0 and any(each.state is ActionState.COMPLETED for each in associations):
+            figures.invented.append(job_id)
+        if device.started(job_id) > attempts:
+            if device.repeatable and job_id in figures.power_cuts:
+                figures.allowed += 1
+            else:
+                figures.repeated.append(job_id)
+        reached = any(each.result is not None for each in associations)
+        if job_id in device.results() and not reached and job_id not in letters:
+            figures.lost.append(job_id)
+
+
+RECIPE = {
+    "steps": [{"name": "Work", "initial": True}, {"name": "Done"}],
+    "transitions": [
+        {
+            "source": "Work",
+            "target": "Done",
+            "condition": "actions.work.done or actions.work.failed or actions.work.timed_out or actions.work.unknown",
+        }
+    ],
+    "actions": [
+        {
+            "name": "work",
+            "step": "Work",
+            "qualifier": "N",
+            "interaction": "push_command",
+            "type_id": TYPE_ID,
+            "timeout_seconds": 30,
+        }
+    ],
+}
+"""Work that may come to any end; its joining process comes with the order."""
