@@ -1,6 +1,7 @@
 """Equipment that speaks CloudEvents over MQTT 5; open commands are sent once on each connection."""
 
 import asyncio
+import dataclasses
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
@@ -149,6 +150,8 @@ class MqttEquipment:
         if not await self._may_start(command):
             _log.info("start not repeated", equipment=self.name, command=command.command_id)
             return
+        if self._sent.may_be_delivered(command.command_id, Phase.START):
+            command = dataclasses.replace(command, offered_again=True)
         count_repeated_start(self._station, command)
         await self._publish(command, Phase.START)
 

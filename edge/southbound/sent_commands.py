@@ -1,4 +1,4 @@
-"""Remembers which open commands the equipment can have: sent on this connection, and since it last came online."""
+"""Remembers which open commands the equipment can have: sent on this connection, since it came online, or at all."""
 
 from collections.abc import Callable
 
@@ -16,6 +16,11 @@ class SentCommands:
         self._connection = connection
         self._sent_on: dict[tuple[str, Phase], int] = {}
         self._undelivered: set[str] = set()
+        self._maybe_delivered: set[tuple[str, Phase]] = set()
+
+    def may_be_delivered(self, command_id: str, phase: Phase) -> bool:
+        """Return whether a command was sent before, and some subscriber may have it."""
+        return (command_id, phase) in self._maybe_delivered
 
     def is_sent(self, command: Command) -> bool:
         """Return whether the broker has a command on this connection, or is about to have it."""
@@ -33,6 +38,8 @@ class SentCommands:
 
     def end(self, command_id: str, phase: Phase, *, delivered: bool | None) -> None:
         """Record whether a subscriber had the command; None when the broker did not confirm it."""
+        if delivered is not False and phase in _AWAITED:
+            self._maybe_delivered.add((command_id, phase))
         if delivered:
             return
         self._sent_on.pop((command_id, phase), None)
@@ -44,6 +51,7 @@ class SentCommands:
         self._undelivered.discard(command_id)
         for phase in _AWAITED:
             self._sent_on.pop((command_id, phase), None)
+            self._maybe_delivered.discard((command_id, phase))
 
     def forget_all(self) -> None:
         """Forget what was sent: the equipment came back and may have lost it."""

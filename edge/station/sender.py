@@ -56,9 +56,10 @@ class Sender:
         """Send until cancelled; first the commands that this instance left when it ended."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._resume(), name="resume the outboxes")
                 tasks.create_task(self._check_uncertain(), name="check uncertain commits")
                 tasks.create_task(self._remove_sent_forever(), name="remove sent commands")
+                # Another reader of the runs may have queued these commands already: know them before any is sent.
+                await self._resume()
                 while True:
                     self._enqueue(tasks, await self._outbox.queue.get())
         finally:

@@ -55,3 +55,13 @@ def test_equipment_that_comes_back_may_have_lost_everything() -> None:
     sent.begin(COMMAND.command_id, Phase.START)
     sent.forget_all()
     assert not sent.is_sent(COMMAND)
+
+
+def test_start_without_subscriber_after_an_unconfirmed_one_may_be_delivered() -> None:
+    sent = SentCommands(lambda: 1)
+    for delivered, expected in ((False, False), (None, True), (False, True)):
+        sent.begin(COMMAND.command_id, Phase.START)
+        sent.end(COMMAND.command_id, Phase.START, delivered=delivered)
+        assert sent.may_be_delivered(COMMAND.command_id, Phase.START) is expected
+    sent.forget(COMMAND.command_id)
+    assert not sent.may_be_delivered(COMMAND.command_id, Phase.START)

@@ -151,6 +151,20 @@ async def test_all_commits_in_doubt_are_looked_at_after_one_wait(
             await until_true(lambda: tool.received().count("b") == 5)
 
 
+async def test_command_that_another_reader_queued_first_is_offered_again(plant: Plant, tool: FakeEquipment) -> None:
+    """The start of a gateway reads all runs before the sender: its commands are still those of an earlier process."""
+    tool.reachable = False
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: plant.runs.outbox.unsent("J1"))
+    tool.reachable = True
+    again = Plant(plant.store, {"tighten.v1": tool}, plant.runs.clock)
+    await again.runs.load("J1")
+    async with again.at_work():
+        await until_true(lambda: tool.received() == ["a"])
+    assert [each.offered_again for each in tool.commands] == [True]
+
+
 async def test_command_of_a_killed_process_is_offered_again(plant: Plant, tool: FakeEquipment) -> None:
     """The process that was killed may have sent it: equipment without a memory must not begin it."""
     tool.reachable = False
