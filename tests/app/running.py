@@ -81,6 +81,11 @@ class Gateway:
         """Return what it has logged in JSON."""
         return [json.loads(line) for line in self.log if line.startswith("{")]
 
+    def cpu_seconds(self) -> float:
+        """Return the processor time that it has taken so far."""
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def send(self, number: signal.Signals) -> None:
         """Send it a signal."""
         self._process.send_signal(number)

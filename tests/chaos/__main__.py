@@ -53,8 +53,10 @@ def _disturb_device(kind: str, number: int, seed: int) -> bool:
     _print(f"{kind}: {number} jobs in {figures.seconds:.0f} s, {len(figures.faults())} faults")
     _print(f"  disturbed: {dict(figures.disturbances)}")
     begun = f"begun by the device: {figures.started}, again as allowed: {figures.allowed}"
-    _print(f"  outcomes: {dict(figures.outcomes)}; {begun}")
-    _print(f"  slowest start of the gateway: {figures.slowest_start:.1f} s")
+    _print(f"  outcomes: {figures.outcomes_by_name()}; {begun}")
+    wall, processor = figures.slowest_start
+    _print(f"  slowest start of the gateway: {wall:.1f} s, of the processor {processor:.1f} s")
+    _print(f"  timed out: {figures.timeouts}")
     return bool(figures.faults())
 
 

@@ -43,14 +43,17 @@ class Figures:
     """What a campaign has counted.
 
     `allowed` are the repetitions of work that the device may do again, because it had lost the work. `invented` jobs
-    have a result of work that the device has not begun. `slowest_start` is the longest time until a gateway was ready.
+    have a result of work that the device has not begun. `slowest_start` is the longest time until a gateway was ready,
+    with the processor time that it took. `timeouts` are the jobs that ended by their time limit, each with what
+    happened and how long the gateway was not ready.
     """
 
     disturbances: Counter[str] = field(default_factory=Counter)
-    outcomes: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[ActionState] = field(default_factory=Counter)
     allowed: int = 0
     started: int = 0
-    slowest_start: float = 0.0
+    slowest_start: tuple[float, float] = (0.0, 0.0)
+    timeouts: dict[str, str] = field(default_factory=dict)
     power_cuts: set[str] = field(default_factory=set)
     repeated: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
@@ -58,6 +61,10 @@ class Figures:
     stuck: list[str] = field(default_factory=list)
     not_ready: list[str] = field(default_factory=list)
     seconds: float = 0.0
+
+    def outcomes_by_name(self) -> dict[str, int]:
+        """Return the outcomes in words."""
+        return {outcome.value: count for outcome, count in self.outcomes.items()}
 
     def faults(self) -> list[str]:
         """Return what must not be."""
@@ -72,6 +79,7 @@ class RestartedGateway:
         self._figures = figures
         self._gateway: Gateway | None = None
         self.ready = asyncio.Event()
+        self.ready_at = 0.0
 
     async def run(self) -> None:
         """Keep it running until cancelled."""
@@ -87,7 +95,9 @@ class RestartedGateway:
                     # It was killed before it was ready.
                     continue
                 else:
-                    self._figures.slowest_start = max(self._figures.slowest_start, time.monotonic() - began)
+                    took = time.monotonic() - began, gateway.cpu_seconds()
+                    self._figures.slowest_start = max(self._figures.slowest_start, took)
+                    self.ready_at = time.monotonic()
                     self.ready.set()
                     await gateway.ended(deadline=3600.0)
                     self.ready.clear()
@@ -122,7 +132,7 @@ def disturbances_of(gateway: RestartedGateway, device: Device, broker: LocalBrok
 
 async def carry_out(kind: str, number: int, directory: Path, seed: int, publish_text: Callable[[str], None]) -> Figures:
     """Run jobs one by one, each disturbed at a random instant, and compare the device's log with the store."""
-    figures, chance, began = Figures(), random.Random(seed), time.monotonic()
+    figures, chance, opened_at = Figures(), random.Random(seed), time.monotonic()
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         redis = RedisSettings(url=(await enter(own_server(directory))).url)
@@ -148,12 +158,19 @@ async def carry_out(kind: str, number: int, directory: Path, seed: int, publish_
             figures.disturbances[what] += 1
             if "power cut" in what:
                 figures.power_cuts.add(f"J{n}")
-            await _run_job(f"J{n}", mes, store, gateway, figures, partial(act, chance.uniform(0.05, 1.0)), chance)
+            began = time.monotonic()
+            outcome = await _run_job(f"J{n}", mes, store, gateway, partial(act, chance.uniform(0.05, 1.0)), chance)
+            if outcome is None:
+                figures.stuck.append(f"J{n}")
+                continue
+            figures.outcomes[outcome] += 1
+            if outcome is ActionState.TIMED_OUT:
+                figures.timeouts[f"J{n}"] = f"{what}, gateway ready after {gateway.ready_at - began:.0f} s"
             if n % 10 == 9:
-                publish_text(f"  {n + 1} jobs: {dict(figures.outcomes)}")
+                publish_text(f"  {n + 1} jobs: {figures.outcomes_by_name()}")
         await asyncio.sleep(2.0)
         await _compare(number, device, store, figures)
-    figures.seconds = time.monotonic() - began
+    figures.seconds = time.monotonic() - opened_at
     return figures
 
 
@@ -162,10 +179,10 @@ async def _run_job(
     mes: Mes,
     store: Store,
     gateway: RestartedGateway,
-    figures: Figures,
     act: Callable[[], Awaitable[None]],
     chance: random.Random,
-) -> None:
+) -> ActionState | None:
+    """Run a job and disturb it; return the outcome of its action, None when it did not end."""
     parameters = (
         Parameter(id="joining_process_id", value=f"{job_id} 85Nm"),
         Parameter(id="recipe_id", value="P1"),
@@ -183,10 +200,9 @@ async def _run_job(
             stored = await runs.load(store, job_id)
             if stored is not None and stored.run.ended:
                 (work,) = [each for key, each in stored.run.associations.items() if each.action == "work"]
-                figures.outcomes[work.state.value] += 1
-                return
+                return work.state
         await asyncio.sleep(0.05)
-    figures.stuck.append(job_id)
+    return None
 
 
 async def _compare(number: int, device: Device, store: Store, figures: Figures) -> None:

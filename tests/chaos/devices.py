@@ -107,6 +107,7 @@ class Wrench:
         self._up = asyncio.Event()
         self._up.set()
         self._down = asyncio.Event()
+        self._is_new_connection = asyncio.Event()
         self._to_do: asyncio.Queue[str] = asyncio.Queue()
 
     async def run(self) -> None:
@@ -146,11 +147,25 @@ class Wrench:
                 async with open_session(self._mqtt, "chaos-device", session_expiry=0) as session:
                     await session.subscribe(f"{self._topic}/commands", self._take)
                     self._session = session
-                    for command_id in tuple(self._answers):
-                        await self._answer(command_id)
-                    await session.publish(f"{self._topic}/presence", b"online", retain=True)
-                    await self._down.wait()
+                    session.listeners.append(self._on_change)
+                    self._on_change(True)
+                    async with background_task(self._greet(session), "birth"):
+                        await self._down.wait()
             self._session = None
+
+    def _on_change(self, connected: bool) -> None:  # noqa: FBT001 - the argument of a listener
+        if connected:
+            self._is_new_connection.set()
+
+    async def _greet(self, session: MqttSession) -> None:
+        """Repeat the answers and publish the presence on each connection: the broker may have lost both."""
+        while True:
+            await self._is_new_connection.wait()
+            self._is_new_connection.clear()
+            with suppress(Unavailable):
+                for command_id in tuple(self._answers):
+                    await self._answer(command_id)
+                await session.publish(f"{self._topic}/presence", b"online", retain=True)
 
     async def _take(self, message: Message) -> None:
         command = to_event(message)
