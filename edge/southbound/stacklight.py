@@ -15,6 +15,7 @@ from edge.links.gpio import Lines, open_lines
 from edge.model.cloudevent import new_id
 from edge.sfc.signal import Phase
 from edge.southbound.connected_equipment import ConnectedEquipment, Device, DeviceEvent, open_connected
+from edge.southbound.repetition import count_repeated_start
 from edge.station.equipment import Command, EquipmentEvent, StationPort
 
 _log = structlog.get_logger(__name__)
@@ -125,6 +126,8 @@ class StackLight:
             raise Refused("device", f"no parameter names a lamp: {', '.join(sorted(self._lamps))}")
         if wrong := [name for name, wish in wanted.items() if not isinstance(wish, bool)]:
             raise Refused("device", f"expected true or false: {', '.join(sorted(wrong))}")
+        if command.phase is Phase.START:
+            count_repeated_start(self._station, command)
         await self._lines.switch(wanted)
         return wanted
 

@@ -19,6 +19,7 @@ from edge.station.equipment import (
     EquipmentPort,
     LateResult,
     OutcomeUnknown,
+    Repetition,
     Task,
 )
 from edge.store.refused import RefusedMessage
@@ -159,11 +160,18 @@ Opener = Callable[[], AbstractAsyncContextManager[Bench]]
 class Contract:
     """The suite. A kind derives from it and provides the fixture `opener`; its tests share the loop of their module.
 
-    `failure` is the reason that its device reports for failed work. `once` marks work that a device must not repeat.
+    `failure` is the reason that its device reports for failed work. `repetition` is what a second start may do. A kind
+    that `reports_loss` finds out that its device has lost the work of a command.
     """
 
     failure = "the spindle is jammed"
-    once = False
+    repetition = Repetition.REPEATABLE
+    reports_loss = True
+
+    @property
+    def once(self) -> bool:
+        """Whether a start must not be sent twice."""
+        return self.repetition is Repetition.ONCE
 
     @pytest_asyncio.fixture(loop_scope="module")
     async def bench(self, opener: Opener) -> AsyncIterator[Bench]:
@@ -219,9 +227,9 @@ class Contract:
         assert {each.command_id for each in bench.station.answers} == {WORK.command_id, NEXT.command_id}
 
     async def test_an_answer_waits_until_the_station_can_take_it(self, bench: Bench, wait_until: WaitUntil) -> None:
-        bench.station.failures = [Unavailable("the store is away")]
         await bench.equipment.send(WORK)
         await wait_until(lambda: bench.device.begun)
+        bench.station.failures = [Unavailable("the store is away")]
         await bench.device.finish()
         await wait_until(lambda: bench.station.answers)
         assert bench.station.failures == []
@@ -269,6 +277,11 @@ class Contract:
         await wait_until(lambda: bench.device.begun)
         async with bench.device.away():
             pass
+        if self.once and not self.reports_loss:
+            await bench.equipment.send(NEXT)
+            await wait_until(lambda: NEXT.command_id in bench.station.begun)
+            assert bench.device.begun.count(WORK.command_id) == 1
+            return
         if self.once:
             await wait_until(lambda: bench.station.unknown)
             assert [each.command_id for each in bench.station.unknown] == [WORK.command_id]
@@ -291,6 +304,69 @@ class Contract:
         await bench.equipment.reset(RESET)
         await wait_until(lambda: RESET.command_id in bench.station.outcomes())
         assert len(bench.device.begun) == len(bench.device.stopped) == 1
+
+    async def test_begun_mark_is_committed_for_a_start_that_is_sent_once(
+        self, bench: Bench, wait_until: WaitUntil
+    ) -> None:
+        assert bench.equipment.repetition_of(TYPE_ID) is self.repetition
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+        assert bench.station.begun == ([WORK.command_id] if self.once else [])
+
+    async def test_begun_mark_waits_for_the_store(self, bench: Bench, wait_until: WaitUntil) -> None:
+        """A start without a committed mark never leaves: the sender of the gateway, or the kind, tries again."""
+        if not self.once:
+            return
+        bench.station.failures = [Unavailable("the store is away")]
+        try:
+            await bench.equipment.send(WORK)
+        except Unavailable:
+            # The sender of the gateway tries again.
+            await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+        assert bench.station.begun == [WORK.command_id]
+        assert len(bench.device.begun) == 1
+
+    async def test_begun_command_that_is_offered_again_is_not_started(
+        self, bench: Bench, wait_until: WaitUntil
+    ) -> None:
+        if not self.once:
+            return
+        bench.station.begun = [WORK.command_id]
+        await bench.equipment.send(replace(WORK, begun=True, offered_again=True))
+        if self.reports_loss:
+            await wait_until(lambda: bench.station.unknown)
+            assert bench.station.unknown[0].reason
+        await bench.equipment.send(NEXT)
+        await wait_until(lambda: NEXT.command_id in bench.station.begun and bench.device.begun)
+        assert len(bench.device.begun) == 1
+
+    async def test_command_that_was_stopped_before_its_start_is_not_begun(
+        self, bench: Bench, wait_until: WaitUntil
+    ) -> None:
+        if not self.once:
+            return
+        bench.station.stopped_meanwhile.add(WORK.command_id)
+        await bench.equipment.send(WORK)
+        await bench.equipment.send(NEXT)
+        await wait_until(lambda: bench.device.begun)
+        assert bench.station.begun == [NEXT.command_id]
+        assert len(bench.device.begun) == 1
+
+    async def test_start_that_is_offered_again_is_counted(self, bench: Bench, wait_until: WaitUntil) -> None:
+        if self.once:
+            return
+        await bench.equipment.send(replace(WORK, offered_again=True))
+        await wait_until(lambda: bench.device.begun)
+        assert bench.station.repeated_starts == 1
+
+    async def test_equipment_that_works_is_connected_and_has_no_problem(
+        self, bench: Bench, wait_until: WaitUntil
+    ) -> None:
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+        assert bench.equipment.connected
+        assert bench.equipment.problem == ""
 
     async def test_it_can_be_shut_down_in_mid_command(self, opener: Opener, wait_until: WaitUntil) -> None:
         async with asyncio.timeout(60):

@@ -12,7 +12,7 @@ import pytest_asyncio
 from edge.sim.ijt import JoiningController
 from edge.sim.ijt import open_ijt as open_controller
 from edge.sim.ijt_result import INTERVENTION, NOT_OK
-from edge.station.equipment import EquipmentAnswer
+from edge.station.equipment import EquipmentAnswer, Repetition
 from tests.conftest import WaitUntil
 from tests.southbound.contract import WORK, Contract, Opener
 from tests.southbound.tightening import answered, begun, equipped
@@ -32,7 +32,15 @@ def opener(controller: JoiningController, wait_until: WaitUntil) -> Opener:
 
 
 class TestIjtContract(Contract):
-    once = True
+    repetition = Repetition.ONCE
+
+
+class TestIjtRepeatableContract(Contract):
+    """The setting of those who want a joining with an unknown outcome to be started again."""
+
+    @pytest.fixture
+    def opener(self, controller: JoiningController, wait_until: WaitUntil) -> Opener:
+        return partial(equipped, controller, wait_until, repetition="repeatable")
 
 
 async def test_a_result_brings_torque_and_angle_with_their_units(opener: Opener, wait_until: WaitUntil) -> None:

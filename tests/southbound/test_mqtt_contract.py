@@ -11,7 +11,7 @@ from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.links.mqtt import Message, MqttSession, open_session, to_event, to_message
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.southbound.mqtt import open_equipment
-from edge.station.equipment import LateResult
+from edge.station.equipment import LateResult, Repetition
 from tests.conftest import WaitUntil
 from tests.southbound.contract import SCOPES, TYPE_ID, WORK, Bench, Contract, Opener, RecordingStation
 
@@ -99,11 +99,14 @@ class MqttDevice:
 
 
 class TestMqttContract(Contract):
+    repetition = Repetition.RECOGNISABLE
+
     @pytest.fixture
     def opener(self, mqtt: MqttSettings, unique: str) -> Opener:
         @asynccontextmanager
         async def opened() -> AsyncIterator[Bench]:
             settings = MqttEquipmentSettings(type_ids=(TYPE_ID,), topic_prefix=unique)
+            settings = msgspec.structs.replace(settings, repetition=self.repetition.value)
             station = RecordingStation()
             device = MqttDevice(mqtt, f"{unique}-device", f"{unique}/wrench")
             async with open_session(mqtt, f"{unique}-edge") as edge:
@@ -115,6 +118,13 @@ class TestMqttContract(Contract):
                     await device.disconnect()
 
         return opened
+
+
+class TestMqttOnceContract(TestMqttContract):
+    """Equipment without a memory: a start that it may have received is never sent again."""
+
+    repetition = Repetition.ONCE
+    reports_loss = False
 
 
 async def test_command_without_subscriber_is_a_problem(mqtt: MqttSettings, unique: str) -> None:

@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import msgspec
 import pytest
 import pytest_asyncio
 
-from edge.config import OpcuaEquipmentSettings
+from edge.config import VisionSettings
 from edge.errors import Refused, Unavailable
 from edge.links.opcua import ClientSession, Node
 from edge.sim.vision import VisionCamera, VisionFault
@@ -19,7 +20,7 @@ from edge.southbound.late import LateResults
 from edge.southbound.vision import Camera, open_vision
 from edge.southbound.vision_results import VisionResults
 from edge.southbound.vision_state import StateReader
-from edge.station.equipment import EquipmentAnswer
+from edge.station.equipment import EquipmentAnswer, Repetition
 from tests.conftest import WaitUntil
 from tests.southbound.contract import NEXT, SCOPES, TYPE_ID, WORK, Bench, Contract, Opener, RecordingStation
 
@@ -67,28 +68,38 @@ async def camera() -> AsyncIterator[VisionCamera]:
         yield running
 
 
+@asynccontextmanager
+async def equipped(camera: VisionCamera, wait_until: WaitUntil, **keys: Any) -> AsyncIterator[Bench]:
+    """Connect equipment to a camera that has forgotten its earlier work; `keys` are settings of the equipment."""
+    await camera.forget()
+    camera.begun.clear()
+    camera.recipes.clear()
+    camera.jobs.clear()
+    camera.state_texts = {}
+    camera.stopped.clear()
+    camera.fault = VisionFault.NONE
+    settings = VisionSettings(kind="vision", type_ids=(TYPE_ID,), url=camera.device.url, security="none", **keys)
+    station = RecordingStation()
+    async with open_vision("camera", settings, station, SCOPES) as equipment:
+        await wait_until(lambda: equipment.connected)
+        yield Bench(equipment, station, ByHand(camera))
+
+
 @pytest.fixture
 def opener(camera: VisionCamera, wait_until: WaitUntil) -> Opener:
-    @asynccontextmanager
-    async def opened() -> AsyncIterator[Bench]:
-        await camera.forget()
-        camera.begun.clear()
-        camera.recipes.clear()
-        camera.jobs.clear()
-        camera.state_texts = {}
-        camera.stopped.clear()
-        camera.fault = VisionFault.NONE
-        settings = OpcuaEquipmentSettings(kind="vision", type_ids=(TYPE_ID,), url=camera.device.url, security="none")
-        station = RecordingStation()
-        async with open_vision("camera", settings, station, SCOPES) as equipment:
-            await wait_until(lambda: equipment.connected)
-            yield Bench(equipment, station, ByHand(camera))
-
-    return opened
+    return partial(equipped, camera, wait_until)
 
 
 class TestVisionContract(Contract):
     failure = "the camera went into the state Error"
+
+
+class TestVisionOnceContract(TestVisionContract):
+    repetition = Repetition.ONCE
+
+    @pytest.fixture
+    def opener(self, camera: VisionCamera, wait_until: WaitUntil) -> Opener:
+        return partial(equipped, camera, wait_until, repetition="once")
 
 
 async def test_late_result_of_a_stopped_job_is_reported(opener: Opener, wait_until: WaitUntil) -> None:
@@ -134,7 +145,7 @@ async def test_picture_that_must_not_be_repeated_is_unknown_after_a_power_cut(
 ) -> None:
     async with opener():
         pass
-    settings = OpcuaEquipmentSettings(
+    settings = VisionSettings(
         kind="vision", type_ids=(TYPE_ID,), url=camera.device.url, security="none", repetition="once"
     )
     station = RecordingStation()
@@ -247,7 +258,7 @@ async def test_a_gateway_that_was_started_again_finds_the_result(
         await bench.equipment.send(WORK)
         await wait_until(lambda: bench.device.begun)
     await camera.end_job()
-    settings = OpcuaEquipmentSettings(kind="vision", type_ids=(TYPE_ID,), url=camera.device.url, security="none")
+    settings = VisionSettings(kind="vision", type_ids=(TYPE_ID,), url=camera.device.url, security="none")
     station = RecordingStation()
     station.unanswered = [WORK]
     async with open_vision("camera", settings, station, SCOPES):
@@ -262,7 +273,7 @@ async def test_camera_still_at_the_job_of_a_killed_gateway_does_it_once(
     async with opener() as bench:
         await bench.equipment.send(WORK)
         await wait_until(lambda: bench.device.begun)
-    settings = OpcuaEquipmentSettings(kind="vision", type_ids=(TYPE_ID,), url=camera.device.url, security="none")
+    settings = VisionSettings(kind="vision", type_ids=(TYPE_ID,), url=camera.device.url, security="none")
     station = RecordingStation()
     station.unanswered = [WORK]
     async with open_vision("camera", settings, station, SCOPES) as equipment:
