@@ -12,6 +12,7 @@ from edge.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.links.backoff import Backoff
 from edge.station.jobs import JobService
+from edge.station.release import release
 from edge.station.resolve import resolve
 from edge.station.response_provider import ResponseProvider
 from edge.station.settings import StationSettings
@@ -95,10 +96,16 @@ async def _open_server(
 
     machines = [MachineDescription(scope, settings.northbound.max_downloadable_job_orders) for scope in scopes]
     tasks = await stack.enter_async_context(asyncio.TaskGroup())
-    services = Services(jobs, ResponseProvider(store), partial(resolve, jobs.runs, dedupe_ms=jobs.dedupe_ms))
-    equipment = tuple(settings.southbound)
+    equipment = {name: section.type_ids for name, section in settings.southbound.items()}
+    services = Services(
+        jobs,
+        ResponseProvider(store),
+        partial(resolve, jobs.runs, dedupe_ms=jobs.dedupe_ms),
+        partial(release, jobs.runs, equipment, dedupe_ms=jobs.dedupe_ms),
+        scopes,
+    )
     name, trail = settings.gateway.name, parts.trail
-    opened = open_server(settings.opcua, name, machines, services, tasks, equipment=equipment, trail=trail)
+    opened = open_server(settings.opcua, name, machines, services, tasks, equipment=tuple(equipment), trail=trail)
     server = await stack.enter_async_context(opened)
 
     async def refresh(scope: str) -> None:

@@ -95,7 +95,10 @@ async def open_gateway(settings: Settings, notify: Notify = discard_status) -> A
         if telemetry:
             station_settings.listeners.append(telemetry.updates.refresh)
         max_age_s = settings.northbound.max_age
-        calls = CallHandler(core.source, core.scopes, core.store, jobs, station_settings, now_ms, max_age_s, core.trail)
+        equipment = {name: section.type_ids for name, section in settings.southbound.items()}
+        calls = CallHandler(
+            core.source, core.scopes, core.store, jobs, station_settings, now_ms, max_age_s, core.trail, equipment
+        )
         opcua = await _open_opcua(stack, core, jobs, station_settings)
         if settings.mqtt.url:
             await _open_northbound(stack, core, calls)

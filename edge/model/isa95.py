@@ -226,15 +226,44 @@ class RefusalAnswer(Payload, frozen=True, kw_only=True):
 class ResolveCall(Payload, frozen=True, kw_only=True):
     """The decision about an action of unknown outcome (not part of the standard).
 
-    `resolution` is `done` (with its result in `data`), `failed` or `repeat`; `by` names who decided.
+    `resolution` is `done` (with its result in `data`), `failed` or `repeat`; `by` names who decided, `reason` says what
+    was seen.
     """
 
     job_order_id: str
     action: str
     resolution: Literal["done", "failed", "repeat"]
     by: str
-    reason: str = ""
+    reason: str
     data: Any = None
+
+
+class ReleaseCall(Payload, frozen=True, kw_only=True):
+    """The release of stops that the equipment has not confirmed (not part of the standard).
+
+    `equipment` is its name in the settings; without `command`, all of its open stops and resets are released. `by`
+    names the operator who has made the tool safe, `reason` says how.
+    """
+
+    equipment: str
+    by: str
+    reason: str
+    command: str | None = None
+
+
+class ReleasedStop(Payload, frozen=True, kw_only=True):
+    """A stop or a reset that is not sent any more."""
+
+    command: str
+    phase: str
+    job_order_id: str
+
+
+class ReleaseAnswer(Payload, frozen=True, kw_only=True):
+    """The answer to a release: what was released."""
+
+    return_status: int
+    released: tuple[ReleasedStop, ...]
 
 
 class StateQuery(Payload, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """Execute a call of the MES, from whichever adapter it came, and return the event that answers it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeVar
@@ -18,6 +18,7 @@ from edge.model.event_types import (
     CONFIG_TYPE,
     METHOD_TYPE,
     REFUSED_TYPE,
+    RELEASE_TYPE,
     RESOLVE_TYPE,
     answer_type,
     canonical_type,
@@ -28,9 +29,12 @@ from edge.model.isa95 import (
     OrderCall,
     Payload,
     RefusalAnswer,
+    ReleaseAnswer,
+    ReleaseCall,
     ResolveCall,
     ResponseAnswer,
     ResponsesAnswer,
+    ReturnStatus,
     StateCall,
     read_payload,
 )
@@ -39,6 +43,7 @@ from edge.northbound.message_age import expiry_of, sent_at_of
 from edge.ops.audit_trail import AuditTrail
 from edge.sfc.signal import Resolution
 from edge.station.jobs import CallAnswer, JobCall, JobService, refuse_expired
+from edge.station.release import ReleaseRequest, release
 from edge.station.resolve import ResolveRequest, resolve
 from edge.station.response_provider import ResponseProvider
 from edge.station.settings import KINDS, EventOrigin, SettingsMethod, StationSettings
@@ -111,8 +116,12 @@ class CallHandler:
         clock: Clock,
         max_age_s: int = 0,
         trail: AuditTrail | None = None,
+        equipment: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> None:
-        """Refuse calls older than `max_age_s` as expired; 0 accepts any age. `trail` gets a record of each change."""
+        """Refuse calls older than `max_age_s` as expired; 0 accepts any age. `trail` gets a record of each change.
+
+        `equipment` maps the names of the settings to the command types.
+        """
         self._source = source
         self._scopes = frozenset(scopes)
         self._store = store
@@ -122,6 +131,7 @@ class CallHandler:
         self._clock = clock
         self._max_age_s = max_age_s
         self._trail = trail
+        self._equipment = equipment
 
     async def answer(self, call: IncomingCall) -> CloudEvent:
         """Execute a call and return its answer; the effect is in the store then.
@@ -183,6 +193,8 @@ class CallHandler:
         refuse_expired(expires_at, self._clock())
         if event_type == RESOLVE_TYPE:
             return await self._resolve(scope, event)
+        if event_type == RELEASE_TYPE:
+            return await self._release(scope, event)
         if asked := _METHOD_OF_ALARM.get(event_type):
             notice = await self._answer_alarm(asked, event)
             return Reply(notice, change=CallEffect(asked, notice.alarm_id, notice.comment, notice.by))
@@ -243,6 +255,22 @@ class CallHandler:
         answer = await resolve(self._jobs.runs, request, self._jobs.dedupe_ms)
         change = CallEffect("Resolve", f"{arguments.job_order_id}/{arguments.action}", arguments.reason, arguments.by)
         return _method_reply(answer, change)
+
+    async def _release(self, scope: str, event: CloudEvent) -> Reply:
+        arguments = _arguments(event, ReleaseCall)
+        request = ReleaseRequest(
+            equipment=arguments.equipment,
+            scopes=(scope,),
+            command_id=arguments.command,
+            by=arguments.by,
+            reason=arguments.reason,
+            source=event.source,
+            event_id=event.id,
+        )
+        released = await release(self._jobs.runs, self._equipment, request, self._jobs.dedupe_ms)
+        subject = arguments.command or arguments.equipment
+        change = CallEffect("Release", subject, arguments.reason, arguments.by)
+        return Reply(ReleaseAnswer(return_status=ReturnStatus.NO_ERROR, released=tuple(released)), change=change)
 
     async def _answer_alarm(self, method: str, event: CloudEvent) -> AlarmNotice:
         # Imported only where telemetry is used.

@@ -1,40 +1,89 @@
 """Releases stops and resets that equipment has not confirmed, when an operator has made the tool safe by hand."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
 from edge.errors import Refused
 from edge.model.acceptance import MAX_TEXT_LENGTH
+from edge.model.isa95 import ReleasedStop
 from edge.sfc.signal import Late
 from edge.station.runs import Runs
-from edge.store import safing
+from edge.store import dedupe, safing
+from edge.store.commit import Commit, Committed, join
+from edge.store.keys import Keys
 from edge.store.safing import SafingCommand
 
 
-async def release(
-    active_runs: Runs, type_ids: Collection[str], command_id: str | None, by: str, reason: str
-) -> Sequence[SafingCommand]:
-    """Release the open stops and resets of equipment, all or those of one command; return them.
+class ReleaseRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The release of the open stops of a piece of equipment: all of these scopes, or those of one command.
 
-    They are not sent any more. The gateway writes the audit record; job and log name the operator `by` and the reason.
-    Raises Refused(`nothing_open`) when there is none.
+    `by` names the operator, `reason` says how the tool was made safe; `source` and `event_id` together name the
+    request.
     """
-    if not by or not reason:
-        raise Refused("invalid_payload", "a release needs an operator and a reason", "Say how the tool was made safe.")
-    if len(by) + len(reason) > MAX_TEXT_LENGTH:
-        raise Refused("invalid_payload", f"operator and reason are longer than {MAX_TEXT_LENGTH} characters")
+
+    equipment: str
+    scopes: Collection[str]
+    command_id: str | None = None
+    by: str
+    reason: str
+    source: str
+    event_id: str
+
+
+async def release(
+    active_runs: Runs, equipment: Mapping[str, Collection[str]], request: ReleaseRequest, dedupe_ms: int
+) -> Sequence[ReleasedStop]:
+    """Release open stops and resets and return them; they are not sent any more. The same request gets the same answer.
+
+    `equipment` maps each name to its command types. The job and the log of the gateway name operator and reason. Raises
+    Refused(`nothing_open`) when there is none, Refused(`unknown_equipment`) for a name that is not in the settings,
+    Refused(`invalid_payload`) without operator or reason, Unavailable when the store is gone.
+    """
+    type_ids = _validated(equipment, request)
     store = active_runs.store
-    found = [
-        each
-        for each in await safing.load_all(store)
-        if each.type_id in type_ids and command_id in {None, each.command_id} and not each.released_by
-    ]
-    if not found:
-        what = f"command {command_id!r}" if command_id else "this equipment"
-        raise Refused("nothing_open", f"no stop or reset of {what} is open", "List the equipment: edge equipment list")
+    while True:
+        given = await dedupe.load_answer(store, request.source, request.event_id)
+        if given is not None:
+            return msgspec.json.decode(given, type=tuple[ReleasedStop, ...])
+        found = [each for each in await safing.load_all(store) if _is_asked_for(each, type_ids, request)]
+        if not found:
+            what = f"command {request.command_id!r}" if request.command_id else request.equipment
+            raise Refused("nothing_open", f"no stop or reset of {what} is open", "List them: edge equipment list")
+        answer = tuple(
+            ReleasedStop(command=each.command_id, phase=each.phase.value, job_order_id=each.job_id) for each in found
+        )
+        text = msgspec.json.encode(answer).decode()
+        marked = dedupe.mark(store.keys, request.source, request.event_id, text, dedupe_ms)
+        parts = [_release(store.keys, each, request) for each in found]
+        if isinstance(await store.commit(join((marked, *parts))), Committed):
+            break
     for each in found:
-        released = msgspec.structs.replace(each, released_by=by, release_reason=reason)
-        await store.commit(safing.save(store.keys, released))
-        await active_runs.signal(each.job_id, Late(each.command_id, error=f"stop released by {by}: {reason}"))
-    return found
+        error = f"stop released by {request.by}: {request.reason}"
+        await active_runs.signal(each.job_id, Late(each.command_id, error=error))
+    return answer
+
+
+def _is_asked_for(command: SafingCommand, type_ids: Collection[str], request: ReleaseRequest) -> bool:
+    if command.released_by or command.type_id not in type_ids or command.scope not in request.scopes:
+        return False
+    return request.command_id in {None, command.command_id}
+
+
+def _release(keys: Keys, command: SafingCommand, request: ReleaseRequest) -> Commit:
+    released = msgspec.structs.replace(command, released_by=request.by, release_reason=request.reason)
+    return safing.save(keys, released)
+
+
+def _validated(equipment: Mapping[str, Collection[str]], request: ReleaseRequest) -> Collection[str]:
+    """Return the command types of the equipment."""
+    if not request.by or not request.reason.strip():
+        raise Refused("invalid_payload", "a release needs an operator and a reason", "Say how the tool was made safe.")
+    if len(request.by) + len(request.reason) > MAX_TEXT_LENGTH:
+        raise Refused("invalid_payload", f"operator and reason are longer than {MAX_TEXT_LENGTH} characters")
+    if request.equipment not in equipment:
+        known = ", ".join(sorted(equipment)) or "none"
+        raise Refused(
+            "unknown_equipment", f"the settings have no equipment {request.equipment!r}", f"They have {known}."
+        )
+    return equipment[request.equipment]

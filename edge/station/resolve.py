@@ -31,7 +31,7 @@ class ResolveRequest(msgspec.Struct, frozen=True, kw_only=True):
     action: str
     resolution: Resolution
     by: str
-    reason: str = ""
+    reason: str
     data: object = None
     source: str
     event_id: str
@@ -40,8 +40,8 @@ class ResolveRequest(msgspec.Struct, frozen=True, kw_only=True):
 async def resolve(active_runs: Runs, request: ResolveRequest, dedupe_ms: int) -> CallAnswer:
     """Apply a decision; its effect is in the store when this returns. The same request again gets the same answer.
 
-    Raises Unavailable when the store is gone, Refused(`invalid_payload`) for a request without operator or with data
-    that are too large.
+    Raises Unavailable when the store is gone, Refused(`invalid_payload`) for a
+    request without operator or reason, or with data that are too large.
     """
     _validate(request)
     store = active_runs.store
@@ -83,6 +83,8 @@ def _with_mark(marked: Commit, _: Decision) -> Commit:
 def _validate(request: ResolveRequest) -> None:
     if not request.by:
         raise Refused("invalid_payload", "the request names no operator", "Name the operator in `by`.")
+    if not request.reason.strip():
+        raise Refused("invalid_payload", "the request has no reason", "Say in `reason` what you have seen.")
     if len(request.by) + len(request.reason) > MAX_TEXT_LENGTH:
         raise Refused("invalid_payload", f"operator and reason are longer than {MAX_TEXT_LENGTH} characters")
     if len(msgspec.json.encode(request.data)) > MAX_BYTES:

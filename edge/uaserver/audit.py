@@ -19,6 +19,7 @@ from edge.opcua.access import Caller, Role
 from edge.opcua.binary import DecodeError
 from edge.ops.audit_trail import AuditTrail
 from edge.uaserver.encoding import job_order_id_of
+from edge.uaserver.roles import RELEASE_METHOD
 
 _LONGEST_TEXT = 1000
 _MOST_TEXTS = 20
@@ -36,7 +37,7 @@ def record_call(
     trail: AuditTrail | None = None,
 ) -> None:
     """Record a method call."""
-    job_order_id, comment, return_status = _job_order_id(request), _comment(request), _return_status(result)
+    job_order_id, comment, return_status = _job_order_id(method, request), _comment(request), _return_status(result)
     status = result.StatusCode.name
     _logger.info(
         "OPC UA call",
@@ -101,8 +102,11 @@ def _who(caller: Caller) -> dict[str, str]:
     }
 
 
-def _job_order_id(request: ua.CallMethodRequest) -> str:
+def _job_order_id(method: str, request: ua.CallMethodRequest) -> str:
     """Return the JobOrderID of a call: its first argument is the job order or the JobOrderID."""
+    if method == RELEASE_METHOD:
+        # The method of equipment: its object names it.
+        return str(request.ObjectId.Identifier)
     match request.InputArguments:
         case [ua.Variant(Value=str(job_order_id)), *_]:
             return job_order_id

@@ -2,7 +2,8 @@
 
     Objects / Gateway / Status, StoreMemoryUsed, StoreMemoryLimit, StoreNearlyFull
                       / Equipment / <name> / Kind, Connected, LastSeen, CommandsOutstanding, CommandsAnswered,
-                                             CommandsFailed, MessagesIgnored, MessagesRefused, LastError
+                                             CommandsFailed, MessagesIgnored, MessagesRefused, LastError, Problem,
+                                             OutcomesUnknown, ResultsLate, StopsDeclined, StopsOpen, ReleaseStops()
 
 The nodes exist from the start, in the namespace of the server itself. Their NodeIds are paths of browse names.
 """
@@ -15,6 +16,8 @@ from asyncua import ua
 from asyncua.server.internal_server import InternalServer
 
 from edge.store.server_check import NEARLY_FULL
+from edge.uaserver.chart_types import RETURN_STATUS
+from edge.uaserver.methods import Target
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.own_types import (
     HAS_COMPONENT,
@@ -24,18 +27,22 @@ from edge.uaserver.own_types import (
     VariableSpec,
     add_modelling_rules,
     add_nodes,
+    argument,
     base,
     instant,
+    method_items,
     object_item,
     object_type,
     text,
     type_node,
     variable_item,
 )
+from edge.uaserver.roles import RELEASE_METHOD
 from edge.uaserver.view import GatewayView
 
 GATEWAY_TYPE = type_node("GatewayType")
 EQUIPMENT_TYPE = type_node("EquipmentType")
+_RELEASE_OF_TYPE = type_node("EquipmentType", RELEASE_METHOD)
 
 _OBJECTS = ua.NodeId(ua.ObjectIds.ObjectsFolder)
 _ORGANIZES = ua.NodeId(ua.ObjectIds.Organizes)
@@ -92,7 +99,29 @@ EQUIPMENT = (
     ),
     VariableSpec("MessagesRefused", base(T.UInt32), "Messages that could not be taken.", lambda p: _count(p.refused)),
     VariableSpec("LastError", base(T.String), "The latest of these failures, in words.", lambda p: text(p.last_error)),
+    VariableSpec("Problem", base(T.String), "Why it cannot work although it is connected.", lambda p: text(p.problem)),
+    VariableSpec(
+        "OutcomesUnknown", base(T.UInt32), "Commands whose outcome could not be found.", lambda p: _count(p.unknown)
+    ),
+    VariableSpec("ResultsLate", base(T.UInt32), "Results that no command waited for.", lambda p: _count(p.late)),
+    VariableSpec(
+        "StopsDeclined",
+        base(T.UInt32),
+        "Stops and resets that it declined.",
+        lambda p: _count(p.declined_stops),
+    ),
+    VariableSpec(
+        "StopsOpen",
+        base(T.UInt32),
+        "Stops and resets that it has not confirmed: the tool may still be active.",
+        lambda p: _count(p.safing),
+    ),
 )
+_RELEASE_ARGUMENTS = (
+    argument("Command", base(T.String), "The id of one command; empty for all of the equipment."),
+    argument("Reason", base(T.String), "How the tool was made safe; it is kept with the job."),
+)
+_RELEASE = "Release the stops that the equipment has not confirmed, when its tool was made safe by hand."
 
 
 class GatewayObject:
@@ -108,6 +137,8 @@ class GatewayObject:
                 held = self._aspace[asked.RequestedNewNodeId].attributes[ua.AttributeIds.Value]
                 held.value = ua.DataValue(ua.Variant(), StatusCode=_NOTHING_YET)
         self._shown: dict[ua.NodeId, ua.Variant] = {}
+        self.targets = {_node("Gateway", "Equipment", name): _target(name) for name in equipment}
+        """The objects with methods: the equipment."""
 
     async def show(self, view: GatewayView) -> None:
         """Write the changed values of the gateway and its equipment."""
@@ -122,6 +153,7 @@ class GatewayObject:
 
 def _types() -> Iterator[ua.AddNodesItem]:
     yield from object_type(EQUIPMENT_TYPE, EQUIPMENT)
+    yield from method_items(_RELEASE_OF_TYPE, EQUIPMENT_TYPE, _RELEASE, _RELEASE_ARGUMENTS, RETURN_STATUS)
     yield from object_type(GATEWAY_TYPE, GATEWAY)
     folder = type_node("GatewayType", "Equipment")
     yield object_item(folder, GATEWAY_TYPE, HAS_COMPONENT, _FOLDER_TYPE)
@@ -131,6 +163,7 @@ def _types() -> Iterator[ua.AddNodesItem]:
 def _rules() -> Iterator[tuple[ua.NodeId, ua.NodeId]]:
     for type_id, members in ((EQUIPMENT_TYPE, EQUIPMENT), (GATEWAY_TYPE, GATEWAY)):
         yield from ((type_node(type_id.Identifier, shown.name), MANDATORY) for shown in members)
+    yield _RELEASE_OF_TYPE, MANDATORY
     yield type_node("GatewayType", "Equipment"), MANDATORY
     yield type_node("GatewayType", "Equipment", "<Name>"), PLACEHOLDER
 
@@ -146,6 +179,8 @@ def _instances(equipment: Sequence[str]) -> Iterator[ua.AddNodesItem]:
         found.BrowseName = ua.QualifiedName(name, Namespace.APPLICATION)
         yield found
         yield from _variables(place, EQUIPMENT)
+        method = _node(place.Identifier, RELEASE_METHOD)
+        yield from method_items(method, place, _RELEASE, _RELEASE_ARGUMENTS, RETURN_STATUS)
 
 
 def _variables(owner: ua.NodeId, members: Sequence[VariableSpec]) -> Iterator[ua.AddNodesItem]:
@@ -162,6 +197,11 @@ def _values(view: GatewayView) -> Iterator[tuple[ua.NodeId, ua.Variant]]:
     }
     for path, (members, part) in shown.items():
         yield from ((_node("Gateway", *path, each.name), each.value(part)) for each in members)
+
+
+def _target(name: str) -> Target:
+    own = _node("Gateway", "Equipment", name, RELEASE_METHOD)
+    return Target("", {own: RELEASE_METHOD, _RELEASE_OF_TYPE: RELEASE_METHOD}, equipment=name)
 
 
 def _node(*path: str) -> ua.NodeId:

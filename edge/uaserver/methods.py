@@ -7,7 +7,7 @@ a Bad status carries no output arguments.
 import asyncio
 import contextlib
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +29,7 @@ from edge.opcua.turns import Pacer
 from edge.opcua.variant_json import to_json
 from edge.sfc.signal import Resolution
 from edge.station.jobs import CallAnswer, JobCall
+from edge.station.release import ReleaseRequest
 from edge.station.resolve import ResolveRequest
 from edge.station.response_provider import PAGE, FoundResponses, PageLimit
 from edge.uaserver import roles
@@ -66,11 +67,15 @@ class ResponseService(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An object with methods: their names by NodeId, own and of the type. A chart has one job order."""
+    """An object with methods: their names by NodeId, own and of the type. A chart has one job order.
+
+    A machine and a chart have a scope, a piece of equipment its name in the settings.
+    """
 
     scope: str
     methods: Mapping[ua.NodeId, str]
     job_order_id: str | None = None
+    equipment: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,10 @@ class Services:
     responses: ResponseService
     resolve: Callable[[ResolveRequest], Awaitable[CallAnswer]]
     """Applies the decision on an action of unknown outcome (edge.station.resolve)."""
+    release: Callable[[ReleaseRequest], Awaitable[object]]
+    """Releases unconfirmed stops; raises Refused where none is open (edge.station.release)."""
+    scopes: Collection[str] = ()
+    """The scopes of this gateway."""
 
 
 class JobMethodService(MethodService):
@@ -144,6 +153,8 @@ class JobMethodService(MethodService):
                 return await self._responses_in_state(scope, arguments[0])
             case roles.RESOLVE_METHOD:
                 return await self._resolve(scope, *arguments)
+            case roles.RELEASE_METHOD:
+                return await self._release(target.equipment, *arguments)
             case "Store" | "StoreAndStart" | "Update":
                 order, comment = arguments
                 return await self._ask(scope, name, OrderCall(job_order=order, comment=comment))
@@ -182,6 +193,22 @@ class JobMethodService(MethodService):
         if self.refresh is not None and status is ReturnStatus.NO_ERROR:
             await self.refresh(scope, job_order_id)
         return _answer(status)
+
+    async def _release(self, equipment: str, command_id: str, reason: str) -> ua.CallMethodResult:
+        request = ReleaseRequest(
+            equipment=equipment,
+            scopes=self._services.scopes,
+            command_id=command_id or None,
+            by=CALLER.get().name or "anonymous",
+            reason=reason,
+            source=_SOURCE,
+            event_id=str(uuid.uuid4()),
+        )
+        try:
+            await self._services.release(request)
+        except Refused:
+            return _answer(ReturnStatus.INVALID_REQUEST)
+        return _answer(ReturnStatus.NO_ERROR)
 
     async def _change(
         self, scope: str, name: str, job_order_id: str, comment: tuple[LocalizedText, ...] | None
@@ -299,5 +326,6 @@ _ARGUMENTS: Mapping[str, Sequence[ReadArgument]] = MappingProxyType(
         "RequestJobResponseByJobOrderID": (_text,),
         "RequestJobResponseByJobOrderState": (_states,),
         roles.RESOLVE_METHOD: (_text, _text, _resolution, _reason, _data),
+        roles.RELEASE_METHOD: (_text, _reason),
     }
 )

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from edge.opcua.access import Role
 
 RESOLVE_METHOD = "ResolveAction"
+RELEASE_METHOD = "ReleaseStops"
 
 METHOD_ROLES: Mapping[str, Role] = MappingProxyType(
     {
@@ -26,6 +27,7 @@ METHOD_ROLES: Mapping[str, Role] = MappingProxyType(
         "Cancel": Role.OPERATOR,
         "Clear": Role.OPERATOR,
         RESOLVE_METHOD: Role.OPERATOR,
+        RELEASE_METHOD: Role.OPERATOR,
         # Only an engineer plans: adds a job order or changes it.
         "Store": Role.ENGINEER,
         "StoreAndStart": Role.ENGINEER,

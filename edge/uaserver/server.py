@@ -171,7 +171,7 @@ async def open_server(
         nodes = await _add_machines(server, settings, gateway, machines)
         charts = _add_charts(server, nodes)
         gateway_object = GatewayObject(iserver, equipment)
-        targets = _targets(nodes)
+        targets = _targets(nodes) | gateway_object.targets
         iserver.method_service = JobMethodService(
             iserver.aspace, lambda node_id: targets.get(node_id) or charts.target_of(node_id), services, iserver.decoder
         )

@@ -5,6 +5,7 @@
 //   node opcua_client.js ENDPOINT watch SECONDS            subscribe to JobOrderList; print how many changes came
 //   node opcua_client.js ENDPOINT delays SECONDS           read small values all the time; print percentiles of the delay
 //   node opcua_client.js ENDPOINT flood COUNT SECONDS      read JobOrderList COUNT times in one request, again and again
+//   node opcua_client.js ENDPOINT call OBJECT METHOD JSON  call a method with texts; print the status and the outputs
 "use strict";
 
 const print = (line) => process.stdout.write(JSON.stringify(line) + "\n");
@@ -42,6 +43,12 @@ async function findList(session) {
 const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
 const deeds = {
+  async call(session, objectId, methodId, texts) {
+    const inputArguments = JSON.parse(texts).map((value) => ({ dataType: value === null ? "Null" : "String", value }));
+    const result = await session.call({ objectId, methodId, inputArguments });
+    print({ status: result.statusCode.name, outputs: (result.outputArguments || []).map((each) => Number(each.value[1])) });
+  },
+
   async list(session) {
     const value = await session.read(await findList(session));
     print({ jobs: (value.value.value || []).map((each) => each.jobOrder.jobOrderID) });

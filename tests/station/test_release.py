@@ -3,23 +3,30 @@
 import pytest
 
 from edge.errors import Refused
+from edge.model.isa95 import ReleasedStop
 from edge.sfc.signal import Phase
-from edge.station.release import release
+from edge.station.release import ReleaseRequest, release
 from edge.store import safing
 from edge.store.safing import SafingCommand
-from tests.station.plant import TIGHTEN, FakeEquipment, Plant
+from tests.station.plant import DEDUPE_MS, SCOPE, TIGHTEN, FakeEquipment, Plant
 
 STOP = SafingCommand(
     phase=Phase.STOP,
     command_id="J1/R/tighten/1",
     type_id=TIGHTEN,
-    scope="station-1",
+    scope=SCOPE,
     job_id="J1",
     correlation_id="c",
     action="tighten",
     attempt=1,
     since=0,
 )
+EQUIPMENT = {"wrench": (TIGHTEN,), "lamp": ("light.v1",)}
+
+
+def request(**fields: object) -> ReleaseRequest:
+    values = {"equipment": "wrench", "scopes": (SCOPE,), "by": "kim", "reason": "air cut off"}
+    return ReleaseRequest(**values | {"source": "/mes", "event_id": "1"} | fields)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -29,20 +36,35 @@ def equipment() -> dict[str, FakeEquipment]:
 
 async def test_release_names_operator_and_reason(plant: Plant) -> None:
     await plant.store.commit(safing.save(plant.store.keys, STOP))
-    (released,) = await release(plant.runs, (TIGHTEN,), None, "kim", "air cut off")
-    assert released == STOP
+    (released,) = await release(plant.runs, EQUIPMENT, request(), DEDUPE_MS)
+    assert released == ReleasedStop(command="J1/R/tighten/1", phase="stop", job_order_id="J1")
     (kept,) = await safing.load_all(plant.store)
     assert (kept.released_by, kept.release_reason) == ("kim", "air cut off")
 
 
-@pytest.mark.parametrize(("type_id", "command_id"), [("other.v1", None), (TIGHTEN, "J2/R/tighten/1")])
-async def test_nothing_open_is_refused(plant: Plant, type_id: str, command_id: str | None) -> None:
+async def test_repeated_release_gets_the_same_answer(plant: Plant) -> None:
+    await plant.store.commit(safing.save(plant.store.keys, STOP))
+    first = await release(plant.runs, EQUIPMENT, request(), DEDUPE_MS)
+    assert await release(plant.runs, EQUIPMENT, request(), DEDUPE_MS) == first
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"equipment": "lamp"}, {"command_id": "J2/R/tighten/1"}, {"scopes": ("elsewhere",)}],
+    ids=["equipment", "command", "scope"],
+)
+async def test_nothing_open_is_refused(plant: Plant, fields: dict[str, object]) -> None:
     await plant.store.commit(safing.save(plant.store.keys, STOP))
     with pytest.raises(Refused, match="is open"):
-        await release(plant.runs, (type_id,), command_id, "kim", "air cut off")
+        await release(plant.runs, EQUIPMENT, request(**fields), DEDUPE_MS)
 
 
-@pytest.mark.parametrize(("by", "reason"), [("", "air cut off"), ("kim", ""), ("kim", "x" * 100_000)])
-async def test_release_without_operator_or_reason_is_refused(plant: Plant, by: str, reason: str) -> None:
+@pytest.mark.parametrize("fields", [{"by": ""}, {"reason": " "}, {"reason": "x" * 100_000}])
+async def test_release_without_operator_or_reason_is_refused(plant: Plant, fields: dict[str, object]) -> None:
     with pytest.raises(Refused, match="operator"):
-        await release(plant.runs, (TIGHTEN,), None, by, reason)
+        await release(plant.runs, EQUIPMENT, request(**fields), DEDUPE_MS)
+
+
+async def test_release_of_unknown_equipment_is_refused(plant: Plant) -> None:
+    with pytest.raises(Refused, match="no equipment 'wretch'"):
+        await release(plant.runs, EQUIPMENT, request(equipment="wretch"), DEDUPE_MS)

@@ -55,8 +55,9 @@ async def test_resolve_is_refused_where_nothing_is_unknown(plant: Plant) -> None
     assert answer.status is ReturnStatus.INVALID_JOB_ORDER_STATUS
     other = await resolve(plant.runs, request(Resolution.DONE, job_id="J9", event_id="e2"), DEDUPE_MS)
     assert other.status is ReturnStatus.UNKNOWN_JOB_ORDER_ID
-    with pytest.raises(Refused):
-        await resolve(plant.runs, request(Resolution.DONE, by=""), DEDUPE_MS)
+    for missing in ({"by": ""}, {"reason": " "}):
+        with pytest.raises(Refused):
+            await resolve(plant.runs, request(Resolution.DONE, **missing), DEDUPE_MS)
 
 
 async def test_lost_command_is_sent_again_under_its_id(

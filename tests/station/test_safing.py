@@ -6,10 +6,11 @@ from structlog.testing import capture_logs
 from edge.config import RedisSettings
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
-from edge.station.release import release
+from edge.station.release import ReleaseRequest, release
 from edge.station.safing import SafingSender
 from edge.store import safing
 from tests.station.plant import (
+    DEDUPE_MS,
     SCOPE,
     TIGHTEN,
     Clock,
@@ -138,11 +139,20 @@ async def _until_sent(tool: FakeEquipment, number: int) -> None:
     await until_true(lambda: len(tool.commands) == number)
 
 
-async def test_released_stop_is_recorded_and_sent_no_more(plant: Plant, tool: FakeEquipment) -> None:
+async def test_released_stop_is_sent_no_more(plant: Plant, tool: FakeEquipment) -> None:
     await abort_while_away(plant, tool)
     sender = sender_of(plant, tool)
     (open_reset,) = await safing.load_all(plant.store)
-    await release(plant.runs, (open_reset.type_id,), open_reset.command_id, "kim", "air cut off")
+    request = ReleaseRequest(
+        equipment="tool",
+        scopes=(open_reset.scope,),
+        command_id=open_reset.command_id,
+        by="kim",
+        reason="air cut off",
+        source="/mes",
+        event_id="1",
+    )
+    await release(plant.runs, {"tool": (open_reset.type_id,)}, request, DEDUPE_MS)
     tool.reachable = True
     with capture_logs() as logs:
         await sender.send_due()

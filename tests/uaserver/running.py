@@ -26,6 +26,7 @@ from edge.opcua import limits
 from edge.opcua.access import Role
 from edge.ops.audit_trail import AuditTrail
 from edge.station.jobs import CallAnswer, JobCall
+from edge.station.release import ReleaseRequest
 from edge.station.resolve import ResolveRequest
 from edge.station.response_provider import PAGE, FoundResponses, PageLimit
 from edge.uaserver.methods import Services
@@ -64,6 +65,7 @@ class Station:
         self.responses: tuple[JobResponse, ...] = ()
         self.next = ""
         self.resolved: list[ResolveRequest] = []
+        self.released: list[ReleaseRequest] = []
         self.failure: Exception | None = None
 
     async def call(self, call: JobCall) -> CallAnswer:
@@ -82,6 +84,11 @@ class Station:
         assert (after, limit) == ("", PAGE)
         self.asked.append((scope, tuple(each for each in query if isinstance(each, State))))
         return FoundResponses(self.status, self.responses, next=self.next)
+
+    async def release(self, request: ReleaseRequest) -> None:
+        if self.failure:
+            raise self.failure
+        self.released.append(request)
 
     async def resolve(self, request: ResolveRequest) -> CallAnswer:
         self.resolved.append(request)
@@ -109,7 +116,7 @@ async def served(
     enough = asyncio.Event()
 
     async def hold() -> None:
-        services = Services(behind, behind, behind.resolve)
+        services = Services(behind, behind, behind.resolve, behind.release, [each.scope for each in machines])
         async with (
             asyncio.TaskGroup() as tasks,
             open_server(settings, "edge", machines, services, tasks, activation_s, equipment, trail) as server,

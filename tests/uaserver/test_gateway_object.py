@@ -28,6 +28,8 @@ WRENCH = EquipmentHealth(
     outstanding=2,
     answered=7,
     failed=1,
+    unknown=1,
+    safing=2,
     last_error="the spindle is jammed",
 )
 PICTURE = GatewayView(
@@ -82,6 +84,11 @@ async def test_the_gateway_and_its_equipment_can_be_read(server: UaServer, space
         "MessagesIgnored": 0,
         "MessagesRefused": 0,
         "LastError": "the spindle is jammed",
+        "Problem": "",
+        "OutcomesUnknown": 1,
+        "ResultsLate": 0,
+        "StopsDeclined": 0,
+        "StopsOpen": 2,
     }
     eye = await member(space, "Equipment", "eye/1")
     assert eye.nodeid == ua.NodeId("Gateway/Equipment/eye/1", 1)

@@ -20,7 +20,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def open_and_leave(settings: OpcuaSettings, tasks: asyncio.TaskGroup) -> None:
-    async with open_server(settings, "edge", MACHINES, Services(Station(), Station(), Station().resolve), tasks):
+    station = Station()
+    services = Services(station, station, station.resolve, station.release)
+    async with open_server(settings, "edge", MACHINES, services, tasks):
         pass
 
 

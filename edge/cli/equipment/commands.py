@@ -101,10 +101,10 @@ def release(name: str, command: str | None, reason: str, settings_file: Path | N
 
     released = asyncio.run(release_stops(settings_file, name, command, reason))
     if as_json:
-        print_json([{"command": each.command_id, "phase": each.phase.value, "job": each.job_id} for each in released])
+        print_json([{"command": each.command, "phase": each.phase, "job": each.job_order_id} for each in released])
     else:
         for each in released:
-            print_text(f"released: {each.phase.value} of {printable(each.command_id)}, job {printable(each.job_id)}")
+            print_text(f"released: {each.phase} of {printable(each.command)}, job {printable(each.job_order_id)}")
 
 
 async def _read_views(settings_file: Path | None) -> "list[EquipmentView]":

@@ -141,7 +141,7 @@ def why(job: str, settings_file: Path | None, *, as_json: bool) -> None:
 @click.option("--failed", "resolution", flag_value="failed", help="The action failed, for the --reason.")
 @click.option("--repeat", "resolution", flag_value="repeat", help="Start the action again, as a new attempt.")
 @click.option("--data", help="The result of an action that was done, as JSON.")
-@click.option("--reason", default="", help="What was seen; it stays with the job.")
+@click.option("--reason", required=True, help="What was seen; it stays with the job.")
 @settings_option
 @json_option
 def resolve_(
@@ -157,7 +157,7 @@ def resolve_(
     """Decide about an action of unknown outcome.
 
     The equipment could not find out whether it carried out the command. Look at the work, then decide. The name of the
-    user who runs this command, and the reason, stay with the job.
+    user who runs this command, and the reason, stay with the job and in the audit trail.
     """
     from edge.cli.jobs.outcome import parse_data, print_answer, resolve_action
     from edge.sfc.signal import Resolution

@@ -10,7 +10,7 @@ from edge.cli.jobs.stored_job import find
 from edge.cli.jobs.table import state_text
 from edge.cli.terminal.audit import record_command
 from edge.cli.terminal.output import print_text, printable
-from edge.cli.terminal.store_access import StoreAccess, open_access, print_json, read_json, usage_failure
+from edge.cli.terminal.store_access import SOURCE, StoreAccess, open_access, print_json, read_json, usage_failure
 from edge.instant import now_ms
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnStatus
 from edge.model.job_state import METHODS, Cause, JobState, next_status
@@ -33,7 +33,6 @@ COMMANDS = {
 """Command -> job method it calls on a stored job order."""
 
 _T = TypeVar("_T")
-_SOURCE = "urn:microdcs-edge:cli"
 
 
 async def call_by_id(settings_file: Path | None, method: Cause, job_id: str, comment: str | None) -> "MethodResult":
@@ -74,7 +73,7 @@ async def _call(at: StoreAccess, scope: str, method: Cause, arguments: OrderCall
         retention.dedupe * 1000,
         wall=now_ms,
     )
-    answer = await service.call(JobCall(scope, method, arguments, _SOURCE, str(uuid.uuid4())))
+    answer = await service.call(JobCall(scope, method, arguments, SOURCE, str(uuid.uuid4())))
     job_id = arguments.job_order.job_order_id if isinstance(arguments, OrderCall) else arguments.job_order_id
     comment = " / ".join(each.text or "" for each in arguments.comment or ())
     await record_command(at, f"jobs {method}", job_id, "; ".join(answer.reasons) or "Good", comment)

@@ -10,7 +10,7 @@ from edge.cli.jobs.stored_job import find
 from edge.cli.terminal.audit import record_command, recorded
 from edge.cli.terminal.operator import operator_name
 from edge.cli.terminal.output import print_text, printable
-from edge.cli.terminal.store_access import open_access, print_json
+from edge.cli.terminal.store_access import SOURCE, open_access, print_json
 from edge.errors import Refused
 from edge.model.isa95 import ReturnStatus
 from edge.sfc.signal import Resolution
@@ -18,8 +18,6 @@ from edge.station.clock import store_clock
 from edge.station.jobs import CallAnswer
 from edge.station.resolve import ResolveRequest, resend, resolve
 from edge.station.runs import Runs
-
-_SOURCE = "urn:microdcs-edge:cli"
 
 
 async def resolve_action(
@@ -37,7 +35,7 @@ async def resolve_action(
             by=operator_name(),
             reason=reason,
             data=data,
-            source=_SOURCE,
+            source=SOURCE,
             event_id=str(uuid.uuid4()),
         )
         active_runs = Runs(at.store, await store_clock(at.store), retention.ended_jobs * 1000)

@@ -30,6 +30,9 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 scope_option = click.option("--scope", help="Scope of the request. [default: the one of the settings]")
 one_scope_option = click.option("--scope", help="This scope only, of any gateway. [default: all of the settings]")
 
+SOURCE = "urn:microdcs-edge:cli"
+"""The CloudEvents source of the requests of commands."""
+
 _NEVER_CUT = 100_000
 
 

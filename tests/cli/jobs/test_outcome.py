@@ -21,15 +21,17 @@ async def test_operator_resolves_an_unknown_outcome_with_data(edge: Edge, plant:
 async def test_resolve_is_refused_where_nothing_is_unknown(edge: Edge, plant: Plant) -> None:
     await plant.order(Cause.STORE_AND_START, order("J1"))
     await plant.drive()
-    answer = await edge("jobs", "resolve", "J1", "a", "--failed", "--json")
+    answer = await edge("jobs", "resolve", "J1", "a", "--failed", "--reason", "seen", "--json")
     assert answer.exit_code == 1
     assert "is not unknown" in answer.output
 
 
 async def test_resolve_needs_a_decision_and_readable_data(edge: Edge) -> None:
-    assert (await edge("jobs", "resolve", "J1", "a")).exit_code == 2
-    assert (await edge("jobs", "resolve", "J1", "a", "--done", "--data", "{")).exit_code == 2
-    assert (await edge("jobs", "resolve", "J1", "a", "--failed", "--data", "{}")).exit_code == 2
+    for options in (("--reason", "x"), ("--done",), ("--done", "--data", "{"), ("--failed", "--data", "{}")):
+        reason = () if options[0] == "--reason" or len(options) == 1 else ("--reason", "seen")
+        assert (await edge("jobs", "resolve", "J1", "a", *options, *reason)).exit_code == 2
+    answer = await edge("jobs", "resolve", "J1", "a", "--done", "--reason", " ")
+    assert (answer.exit_code, "no reason" in answer.output) == (1, True)
 
 
 async def test_lost_commands_are_sent_again(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
