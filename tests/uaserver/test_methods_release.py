@@ -25,7 +25,7 @@ def behind() -> Station:
 
 @pytest.fixture
 def station(behind: Station) -> Station:
-    behind.begin_anew()
+    behind.reset()
     return behind
 
 
@@ -73,7 +73,7 @@ async def test_a_release_without_a_reason_is_invalid(operator: OtherStack, stati
 
 
 async def test_an_observer_releases_nothing(behind: Station) -> None:
-    behind.begin_anew()
+    behind.reset()
     async with (
         served(machines=MACHINES[:1], station=behind, role=Role.OBSERVER, equipment=("wrench",)) as server,
         other_stack(server.endpoint) as observer,
