@@ -231,18 +231,19 @@ class Controller:
 
         Raises DeviceOutcomeUnknownError when the controller has neither the result nor the identifier.
         """
-        try:
-            async with asyncio.timeout(self._times.search):
-                while not self._results.find(command):
-                    pending = await self._tool.pending_command()
-                    if pending is None or pending == command.command_id:
-                        return
-                    # The joining may have ended after the last check for results.
-                    await self._results.search(command)
-                    await self._results.wait_until(lambda: self._results.find(command) is not None, self._times.poll)
-        except TimeoutError:
-            message = "the joining was started, and the controller has neither its result nor its identifier"
-            raise DeviceOutcomeUnknownError(message) from None
+        end = asyncio.get_running_loop().time() + self._times.search
+        while not self._results.find(command):
+            pending = await self._tool.pending_command()
+            if pending is None or pending == command.command_id:
+                return
+            # The joining may have ended after the last check for results. A slow controller is searched to the end.
+            await self._results.search(command)
+            left = end - asyncio.get_running_loop().time()
+            wait = max(0.0, min(left, self._times.poll))
+            found = await self._results.wait_until(lambda: self._results.find(command) is not None, wait)
+            if not found and left <= 0:
+                message = "the joining was started, and the controller has neither its result nor its identifier"
+                raise DeviceOutcomeUnknownError(message)
 
     async def _result(self, command: Command) -> Result:
         """Return the result of a command; poll for it while no event reports it.

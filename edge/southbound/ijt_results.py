@@ -105,6 +105,7 @@ class ResultCollector:
         self._limits = limits
         self._kept = state.kept
         self._came = 0
+        self._requests_earlier = False
 
     async def handle_live(self, data: Any) -> None:
         """Keep a live result; request the results that are missing before its SequenceNumber."""
@@ -121,7 +122,7 @@ class ResultCollector:
         """Keep a requested result and advance `last`: the next connection requests only later results."""
         self._came += 1
         result = parse_result(data)
-        await self._keep(result)
+        await self._keep(result, is_new=not self._requests_earlier)
         number, last = result["ResultMetaData"].get("SequenceNumber"), self._known.last
         if number is not None and last is not None:
             self._known.last = max(last, number)
@@ -155,7 +156,10 @@ class ResultCollector:
     async def poll(self, command: Command) -> None:
         """Check for a result whose event was lost; a refusal of the controller is logged."""
         try:
-            await self._poll_latest(command)
+            if "GetLatestResult" in self._methods:
+                await self._poll_latest(command)
+            else:
+                await self._read_listed(command)
         except Refused as refusal:
             _log.info("results not polled", reason=refusal.message)
 
@@ -164,6 +168,8 @@ class ResultCollector:
         await self.catch_up(command)
         if not self.find(command):
             await self._read_listed(command)
+        if not self.find(command):
+            await self._request_earlier(command)
 
     async def _poll_latest(self, command: Command | None) -> None:
         last = self._known.last
@@ -176,6 +182,17 @@ class ResultCollector:
             await self._wait_for_results(command, await self._request_range(last + 1, number - 1))
         if number is not None:
             self._known.last = number
+
+    async def _request_earlier(self, command: Command) -> None:
+        """Request the results before the latest one: after a restart the last number that was seen is unknown."""
+        if (last := self._known.last) is None:
+            return
+        # Other results among them were reported before the restart, or belong to other clients.
+        self._requests_earlier = True
+        try:
+            await self._wait_for_results(command, await self._request_range(0, last))
+        finally:
+            self._requests_earlier = False
 
     async def _read_listed(self, command: Command) -> None:
         """Read the results that the controller lists, one by one, until the result of a command is found."""

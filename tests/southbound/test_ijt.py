@@ -1,16 +1,13 @@
 """A tightening controller keeps the contract of all equipment, whichever optional methods it has."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import msgspec
 import pytest
-import pytest_asyncio
 
 from edge.sim.ijt import JoiningController
-from edge.sim.ijt import open_ijt as open_controller
 from edge.sim.ijt_result import INTERVENTION, NOT_OK
 from edge.station.equipment import EquipmentAnswer, Repetition
 from tests.conftest import WaitUntil
@@ -18,17 +15,6 @@ from tests.southbound.contract import WORK, Contract, Opener
 from tests.southbound.tightening import answered, begun, equipped
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def controller() -> AsyncIterator[JoiningController]:
-    async with open_controller(delay=None) as running:
-        yield running
-
-
-@pytest.fixture
-def opener(controller: JoiningController, wait_until: WaitUntil) -> Opener:
-    return partial(equipped, controller, wait_until)
 
 
 class TestIjtContract(Contract):

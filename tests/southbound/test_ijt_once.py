@@ -1,16 +1,12 @@
 """A joining is started once: the tests compare the work of the spindle with the results at the station."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from functools import partial
 
 import pytest
-import pytest_asyncio
 from structlog.testing import capture_logs
 
 from edge.errors import Unavailable
 from edge.sim.ijt import JoiningController
-from edge.sim.ijt import open_ijt as open_controller
 from edge.sim.ijt_fault import IjtFault
 from edge.southbound.ijt import open_ijt
 from edge.station.equipment import Repetition
@@ -23,17 +19,6 @@ BY_TRIGGER = replace(WORK, parameters={"joining_process_id": SPINDLE, "start": F
 NUMBERS = ("RequestResults", "RequestUnacknowledgedResults")
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def controller() -> AsyncIterator[JoiningController]:
-    async with open_controller(delay=None) as running:
-        yield running
-
-
-@pytest.fixture
-def opener(controller: JoiningController, wait_until: WaitUntil) -> Opener:
-    return partial(equipped, controller, wait_until)
 
 
 def is_safe(controller: JoiningController) -> bool:

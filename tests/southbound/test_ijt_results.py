@@ -1,18 +1,14 @@
 """Results are found again, missing results are requested, and stored results are acknowledged."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any, cast
 
 import pytest
-import pytest_asyncio
 
 from edge.errors import Refused, Unavailable
 from edge.sim.ijt import JoiningController
-from edge.sim.ijt import open_ijt as open_controller
 from edge.sim.ijt_fault import IjtFault
 from edge.southbound.ijt import open_ijt
 from edge.southbound.ijt_methods import IjtMethods
@@ -25,17 +21,6 @@ from tests.southbound.tightening import TIMES, answered, begun, equipped, settin
 BATCH = 3
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def controller() -> AsyncIterator[JoiningController]:
-    async with open_controller(delay=None) as running:
-        yield running
-
-
-@pytest.fixture
-def opener(controller: JoiningController, wait_until: WaitUntil) -> Opener:
-    return partial(equipped, controller, wait_until)
 
 
 async def test_a_result_is_acknowledged_once_its_answer_is_stored(
