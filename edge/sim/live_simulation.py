@@ -262,6 +262,11 @@ class LiveSimulation:
         """Return an empty reason: simulated equipment can always work."""
         return ""
 
+    @property
+    def connection_count(self) -> int:
+        """Return 1: it is connected from the start."""
+        return 1
+
     def repetition_of(self, type_id: str) -> Repetition:
         """Return RECOGNISABLE: this equipment drops a repeated command id."""
         return Repetition.RECOGNISABLE

@@ -144,6 +144,8 @@ class ConnectedEquipment:
         self._place = place
         self._station = station
         self._outstanding = partial(station.outstanding, scopes, type_ids)
+        self.connection_count = 0
+        """Number of connections since the start."""
         self._device: Device | None = None
         self._pending: dict[str, Command] = {}
         self._wake = asyncio.Event()
@@ -227,6 +229,7 @@ class ConnectedEquipment:
                 self._pending[command.command_id] = command
         self._wake.set()
         self._device = device
+        self.connection_count += 1
         _log.info("equipment connected", equipment=self.name, at=self._place, outstanding=len(self._pending))
         try:
             with unwrap_group():

@@ -87,7 +87,8 @@ async def open_equipment(
 class MqttEquipment:
     """One piece of equipment on `{topic prefix}/{name}/commands`, `answers`, `events`, `data` and `presence`.
 
-    `present` is the presence that the equipment published; None before its first message.
+    `present` is the presence that the equipment published, None before its first message; `connection_count` counts
+    how often it came online.
     """
 
     def __init__(
@@ -124,6 +125,7 @@ class MqttEquipment:
         self.event_topics = (f"{topic}/events", f"{topic}/data")
         self.presence_topic = f"{topic}/presence"
         self.present: bool | None = None
+        self.connection_count = 0
         self._session = session
         self._station = station
         self._outstanding = outstanding
@@ -245,6 +247,7 @@ class MqttEquipment:
                     self._sent.forget_all()
                 await self._offer_outstanding()
                 self.present = True
+                self.connection_count += 1
             case b"offline":
                 _log.warning("equipment offline", equipment=self.name)
                 self.present = False

@@ -192,6 +192,10 @@ class EquipmentPort(Protocol):
     def problem(self) -> str:
         """The reason why it cannot work although it is connected; empty when it can."""
 
+    @property
+    def connection_count(self) -> int:
+        """How often it has connected, or reported that it is online."""
+
     def repetition_of(self, type_id: str) -> Repetition:
         """Return the effect of a start of this type that is sent a second time."""
 

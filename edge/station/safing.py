@@ -73,7 +73,7 @@ class SafingSender:
         self._repeat_intervals_s = repeat_intervals_s
         self._sent_at: dict[tuple[Phase, str], float] = {}
         self._repeated: Counter[tuple[Phase, str]] = Counter()
-        self._disconnected: set[str] = set()
+        self._connection_counts: dict[str, int] = {}
         self._started_at = clock()
 
     async def run(self) -> None:
@@ -111,15 +111,17 @@ class SafingSender:
         )
 
     def _note_connections(self) -> None:
-        for equipment in self._routes.values():
-            if equipment.connected is False:
-                self._disconnected.add(equipment.name)
-            elif equipment.name in self._disconnected:
-                self._disconnected.discard(equipment.name)
-                for each in self.open_commands:
-                    if self._routes.get(each.type_id) is equipment:
-                        self._sent_at[each.phase, each.command_id] = float("-inf")
-                        del self._repeated[each.phase, each.command_id]
+        """Make all commands due whose equipment has connected since the last poll, however short it was away."""
+        for equipment in {each.name: each for each in self._routes.values()}.values():
+            count = equipment.connection_count
+            known = self._connection_counts.setdefault(equipment.name, count)
+            if count == known:
+                continue
+            self._connection_counts[equipment.name] = count
+            for each in self.open_commands:
+                if self._routes.get(each.type_id) is equipment:
+                    self._sent_at[each.phase, each.command_id] = float("-inf")
+                    del self._repeated[each.phase, each.command_id]
 
     def _interval_s(self, key: tuple[Phase, str]) -> float:
         shortest, longest = self._repeat_intervals_s
@@ -145,7 +147,9 @@ class SafingSender:
             # A defect in one kind of equipment must not keep the others from being stopped.
             logger.exception("safing command failed", command=command.command_id)
         else:
-            self._repeated[key] += 1
+            if not equipment.problem:
+                # Without a problem it has the command and does not confirm it: the intervals grow.
+                self._repeated[key] += 1
             logger.warning(
                 "safing command sent again",
                 equipment=equipment.name,

@@ -81,6 +81,11 @@ class PromptEquipment:
         """Return no problem."""
         return ""
 
+    @property
+    def connection_count(self) -> int:
+        """Return 1: it is connected from the start."""
+        return 1
+
     def repetition_of(self, type_id: str) -> Repetition:
         """Return that a repeated command id is dropped."""
         return Repetition.RECOGNISABLE

@@ -58,19 +58,25 @@ class FakeEquipment:
     def __init__(self, name: str = "tool") -> None:
         self.name = name
         self.commands: list[Command] = []
-        self.reachable = True
+        self.connection_count = 1
+        self.problem = ""
+        self._reachable = True
         self.refused = 0
         self.replies: Callable[[Command], EquipmentAnswer | None] = lambda _: None
         self.station: StationPort | None = None
 
     @property
-    def connected(self) -> bool:
-        return self.reachable
+    def reachable(self) -> bool:
+        return self._reachable
+
+    @reachable.setter
+    def reachable(self, reachable: bool) -> None:
+        self.connection_count += reachable and not self._reachable
+        self._reachable = reachable
 
     @property
-    def problem(self) -> str:
-        """Return no problem."""
-        return ""
+    def connected(self) -> bool:
+        return self.reachable
 
     def repetition_of(self, type_id: str) -> Repetition:
         """Return what a start that is sent a second time may do."""

@@ -1,5 +1,7 @@
 """Tests of stops and resets that are sent until the equipment confirms them."""
 
+import asyncio
+
 import pytest
 from structlog.testing import capture_logs
 
@@ -137,6 +139,29 @@ async def test_normal_run_leaves_no_safing_command(plant: Plant, tool: FakeEquip
 
 async def _until_sent(tool: FakeEquipment, number: int) -> None:
     await until_true(lambda: len(tool.commands) == number)
+
+
+async def test_reset_is_sent_at_once_after_an_absence_between_two_polls(plant: Plant, tool: FakeEquipment) -> None:
+    """A tool that restarts within seconds has forgotten the reset: its connections count, not what a poll sees."""
+    await abort_while_away(plant, tool)
+    sender = sender_of(plant, tool)
+    await sender.send_due()
+    for times in (1, 2):
+        tool.reachable = False
+        tool.reachable = True
+        await sender.send_due()
+        assert len(tool.received(Phase.RESET)) == times
+
+
+async def test_intervals_do_not_grow_while_nothing_receives_the_reset(plant: Plant, tool: FakeEquipment) -> None:
+    await abort_while_away(plant, tool)
+    tool.reachable, tool.problem = True, "nothing subscribes to its commands"
+    routes = {TIGHTEN: tool, "open.v1": tool}
+    sender = SafingSender(plant.store, (SCOPE,), routes, plant.runs.clock, repeat_intervals_s=(0.001, 3600.0))
+    async with asyncio.timeout(60):
+        # Intervals that double would be longer than a minute after sixteen of them.
+        while len(tool.received(Phase.RESET)) < 20:
+            await sender.send_due()
 
 
 async def test_released_stop_is_sent_no_more(plant: Plant, tool: FakeEquipment) -> None:
