@@ -111,7 +111,7 @@ class SafingSender:
         )
 
     def _note_connections(self) -> None:
-        """Make all commands due whose equipment has connected since the last poll, however short it was away."""
+        """Mark all commands as due whose equipment has connected since the last poll, however short it was away."""
         for equipment in {each.name: each for each in self._routes.values()}.values():
             count = equipment.connection_count
             known = self._connection_counts.setdefault(equipment.name, count)

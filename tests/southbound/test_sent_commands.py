@@ -57,7 +57,7 @@ def test_equipment_that_comes_back_may_have_lost_everything() -> None:
     assert not sent.is_sent(COMMAND)
 
 
-def test_start_without_subscriber_after_an_unconfirmed_one_may_be_delivered() -> None:
+def test_start_without_subscriber_after_unconfirmed_may_be_delivered() -> None:
     sent = SentCommands(lambda: 1)
     for delivered, expected in ((False, False), (None, True), (False, True)):
         sent.begin(COMMAND.command_id, Phase.START)
