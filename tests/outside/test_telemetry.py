@@ -255,12 +255,57 @@ def test_change_while_the_broker_is_away_is_published_after_its_return(plant: Te
     plant.wait_for(lambda: plant.changes("hot", "fan.temp") == ["raised", "cleared"], "the change is published")
 
 
-@pytest.mark.parametrize(
-    "payload", ["garbage", "", '{"v": {"deep": [1]}}', '{"v": "NaN"}', '{"v": 1e999}', "\x00\xff" * 99]
-)
-def test_bad_input_disturbs_nothing(plant: TelemetryPlant, payload: str) -> None:
-    plant.sensor.publish("sensors/bad.temp", payload, {})
+BAD_PAYLOADS = {
+    "garbage": "garbage",
+    "nothing": "",
+    "object": '{"v": {"deep": [1]}}',
+    "text of NaN": '{"v": "NaN"}',
+    "JSON beyond the range": '{"v": 1e999}',
+    "binary": "\x00\xff" * 99,
+    "MessagePack NaN": b"\x81\xa1v\xcb\x7f\xf8\x00\x00\x00\x00\x00\x00",
+    "MessagePack infinity": b"\x81\xa1v\xcb\x7f\xf0\x00\x00\x00\x00\x00\x00",
+    "MessagePack bomb": b"\x91" * 60_000,
+    "MessagePack array that is not there": b"\x81\xa1v\xdd\xff\xff\xff\xff",
+    "huge text": json.dumps({"v": "x" * 60_000}),
+    "huge number": '{"v": ' + "9" * 5_000 + "}",
+    "another type": '{"v": true}',
+    "too large": "x" * 500_000,
+}
+
+
+@pytest.mark.parametrize("payload", BAD_PAYLOADS.values(), ids=BAD_PAYLOADS)
+def test_bad_input_disturbs_nothing(plant: TelemetryPlant, payload: str | bytes) -> None:
+    plant.sensor._client.publish("sensors/bad.temp", payload, 1).wait_for_publish(10)  # noqa: SLF001
     plant.send("bad.temp", 20)
     plant.send("mark", time.monotonic())
     assert plant.mes.call("Clear", {"JobOrderID": "none"}).status == 2
     assert plant.changes("hot", "bad.temp") == []
+
+
+def test_implausible_times_and_repeated_tags_disturb_nothing(plant: TelemetryPlant) -> None:
+    now = int(time.time() * 1000)
+    lines = [
+        {"at": at, "tag": "clockless.temp", "value": value}
+        for at, value in ((0, 85), (now + 10**9, 86), (now, 87), (now, 88), (-(10**15), 89), (10**18, 90))
+    ]
+    fields = [each for number, line in enumerate(lines) for each in (str(number), json.dumps(line))]
+    batch = ("producer", "times", "number", "1", "at", str(now), *fields)
+    plant.store.cli("XADD", "microdcs-edge:telemetry", "*", *batch)
+    plant.wait_for(lambda: plant.changes("hot", "clockless.temp") == ["raised"], "the alarm is raised")
+    plant.send("clockless.temp", 20)
+    plant.wait_for(lambda: plant.changes("hot", "clockless.temp") == ["raised", "cleared"], "the alarm is cleared")
+    assert plant.store.cli("XLEN", "microdcs-edge:telemetry:dlq") == "0"
+
+
+def test_entries_that_are_no_batches_are_dead_letters(plant: TelemetryPlant) -> None:
+    before = int(plant.store.cli("XLEN", "microdcs-edge:telemetry:dlq"))
+    plant.store.cli("XADD", "microdcs-edge:telemetry", "*", "a", "b")
+    plant.store.cli("XADD", "microdcs-edge:telemetry", "*", "producer", "", "number", "x", "at", "y")
+    wait_for(lambda: int(plant.store.cli("XLEN", "microdcs-edge:telemetry:dlq")) == before + 2, "both are set aside")
+    listed = json.loads(plant.gateway.cli("dead-letters", "list", "--json"))
+    letters = [each for each in listed if each["kind"] == "telemetry"]
+    assert len(letters) == before + 2
+    plant.gateway.cli("dead-letters", "drop", *(each["id"] for each in letters))
+    assert plant.store.cli("XLEN", "microdcs-edge:telemetry:dlq") == "0"
+    plant.send("mark", time.monotonic())
+    assert plant.mes.call("Clear", {"JobOrderID": "none"}).status == 2
