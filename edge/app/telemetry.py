@@ -6,14 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from edge.app.alarm_actions import follow_actions
 from edge.app.built_in_rules import with_built_in
 from edge.app.gateway_tags import GatewayTags
+from edge.app.history import open_history
 from edge.app.job_samples import JobSamples
 from edge.app.parts import GatewayParts
 from edge.app.rule_updates import RuleUpdates
 from edge.errors import Refused, SettingsError, Unavailable
+from edge.hardware.sample_store import open_volatile
 from edge.instant import now_ms
 from edge.links.background_task import background_task
 from edge.links.mqtt import MqttSession
@@ -28,11 +31,15 @@ from edge.rules.sample_lines import Occurrence
 from edge.rules.sample_value import JOB_ENDED
 from edge.station.jobs import JobService
 from edge.store import jobs
+from edge.store.client import Store
 from edge.store.foreign import open_foreign
 from edge.telemetry.interest import RuleInterest
 from edge.telemetry.mirror import SetMirror
 from edge.telemetry.processor import RuleProcessor
 from edge.telemetry.sample_queue import QueueLimits, SampleQueue
+
+if TYPE_CHECKING:
+    from edge.telemetry.history.writer import HistoryWriter
 
 _RECONCILE_S = 10.0
 
@@ -48,6 +55,8 @@ class TelemetryService:
     own_rules: int = 0
     """The number of rules without the built-in ones."""
     publisher: AlarmPublisher | None = None
+    history: "HistoryWriter | None" = None
+    volatile: Store | None = None
 
 
 async def open_telemetry(
@@ -58,8 +67,10 @@ async def open_telemetry(
     own = read_rules(settings.rules)
     interest = RuleInterest(with_built_in(own), record_all=settings.record == "all")
     limits = QueueLimits(stream_length=settings.stream_length)
-    queue = SampleQueue(core.store, now_ms, limits, interest.wants)
-    processor = RuleProcessor(core.store, with_built_in(own), now_ms, redactor(()))
+    volatile = await stack.enter_async_context(open_volatile(core.settings, core.store.consumer))
+    queue = SampleQueue(volatile or core.store, now_ms, limits, interest.wants)
+    processor = RuleProcessor(core.store, with_built_in(own), now_ms, redactor(()), volatile=volatile)
+    history = await open_history(stack, settings, processor)
     updates = await _load_rules(core, own, interest, processor)
     samples = JobSamples(core.store.keys, interest, equipment_of, settings.stream_length)
     core.runs.additions.append(samples.add)
@@ -81,7 +92,9 @@ async def open_telemetry(
         mirror = SetMirror(core.store, name, read, now_ms, interest, partial(_job_of, core), settings.stream_length)
         works_here = gate.run_while_open(mirror.run, f"mirror {name}")
         await stack.enter_async_context(background_task(works_here, f"mirror {name} while it is ours"))
-    return TelemetryService(queue, processor, updates, interest, len(own))
+    return TelemetryService(
+        queue, processor, updates, interest, own_rules=len(own), history=history, volatile=volatile
+    )
 
 
 async def _load_rules(

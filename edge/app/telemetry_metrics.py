@@ -1,9 +1,11 @@
 """The metrics of telemetry, read at each scrape."""
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from edge.app.telemetry import TelemetryService
+from edge.errors import Unavailable
 from edge.latency import Latency
 from edge.store import telemetry
 from edge.store.client import Store
@@ -33,6 +35,13 @@ class TelemetryFigures:
 async def read_figures(service: TelemetryService, store: Store) -> TelemetryFigures:
     """Read the figures of telemetry. Raises Unavailable."""
     counts, stream = await telemetry.read_counters(store), await telemetry.read_lengths(store)
+    if service.volatile:
+        # Without it nothing waits there: what it had is gone.
+        with contextlib.suppress(Unavailable):
+            other = await telemetry.read_lengths(service.volatile)
+            stream = telemetry.StreamLengths(
+                stream.entries + other.entries, stream.lag + other.lag, stream.dead_letters
+            )
     return TelemetryFigures(tuple(_metrics(service, counts, stream)), service.processor.alarm_latency)
 
 
@@ -54,6 +63,18 @@ def _metrics(
     dropped = service.queue.dropped
     meaning = "Samples dropped because the queue was full."
     yield TelemetryMetric("telemetry_dropped", meaning, is_counter=True, samples=(("", dropped),))
+    if history := service.history:
+        for name, meaning, count in (
+            ("telemetry_history_written", "Samples in the files of history.", history.written),
+            (
+                "telemetry_history_dropped",
+                "Samples dropped because the disk refused them.",
+                history.dropped,
+            ),
+        ):
+            yield TelemetryMetric(name, meaning, is_counter=True, samples=(("", count),))
+        meaning = "Bytes of the files of history after the last write."
+        yield TelemetryMetric("telemetry_history_bytes", meaning, is_counter=False, samples=(("", history.bytes),))
     for name, meaning, value in (
         ("telemetry_stream_length", "Entries of the stream; near its limit in normal operation.", stream.entries),
         ("telemetry_dlq_length", "Batches that are set aside.", stream.dead_letters),

@@ -24,7 +24,7 @@ COMMANDS = {
     "worker": "Run a worker: it runs the nodes whose kinds are files of `[flows] nodes` or packages.",
     "simulate": "Run a recipe with simulated equipment, in virtual time or live.",
     "alarms": "Show alarms; acknowledge, confirm, reset or shelve them.",
-    "tags": "Show tags with their last samples, or watch samples as they come.",
+    "tags": "Show tags with their last samples, watch samples, or export history.",
     "rules": "Check rules, and run them over recorded samples in virtual time.",
     "schemas": "Write the JSON Schemas of all payloads, and of recipes.",
     "opcua": "Manage certificates and users of the OPC UA server.",

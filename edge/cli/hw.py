@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from edge.cli.terminal.store_access import json_option, print_json
+from edge.cli.terminal.store_access import json_option, print_json, settings_option
 
 if TYPE_CHECKING:
     from edge.hardware.board import Board
@@ -44,6 +44,26 @@ def detect(root: Path, *, as_json: bool) -> None:
         print_json({"board": name, "name": board.name, "model": computer.model()})
     else:
         click.echo(f"{name}  {board.name}  ({computer.model() or 'does not print_text what it is'})")
+
+
+@hw.command(epilog="Example: edge hw volatile && echo in memory")
+@settings_option
+def volatile(settings_file: Path | None) -> None:
+    """Report whether samples are kept in the second Redis, which writes no files.
+
+    The exit status is 0 when they are, else 1: the unit of that Redis starts only then.
+    """
+    import os
+
+    from edge.config import load_settings
+    from edge.hardware.computer import Computer
+    from edge.hardware.sample_store import is_volatile
+    from edge.southbound.kinds import EQUIPMENT_SETTINGS
+
+    settings = load_settings(settings_file, os.environ, EQUIPMENT_SETTINGS)
+    found = is_volatile(settings.telemetry, settings.redis, Computer())
+    click.echo("samples are kept in memory" if found else "samples are kept in the store")
+    raise SystemExit(0 if found else 1)
 
 
 @hw.command(epilog="Example: edge hw check")

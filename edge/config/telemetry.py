@@ -28,6 +28,37 @@ class TelemetrySettings(Struct, frozen=True, kw_only=True):
     stream_length: Annotated[
         int, Meta(ge=10, le=100_000, description="Batches of up to 100 samples that the stream keeps.")
     ] = 1_000
+    keep: Annotated[
+        Literal["auto", "volatile", "durable"],
+        Meta(
+            description="`volatile` keeps the samples of sources in a second Redis without files; `auto` does so where "
+            "the store of the Debian package is on an SD card. Alarms, states of rules and job results are durable."
+        ),
+    ] = "auto"
+    volatile_url: Annotated[
+        str,
+        Meta(
+            description="The Redis without files for `volatile`.",
+            extra={"schemes": ("redis", "rediss", "unix")},
+        ),
+    ] = "unix:///run/redis-microdcs-telemetry/redis.sock"
+    history_days: Annotated[
+        int, Meta(ge=0, le=3_650, description="Days for which recorded samples are kept in files; 0 writes none.")
+    ] = 0
+    history_bytes: Annotated[
+        int, Meta(ge=1 << 20, description="Bytes of all these files; beyond them the oldest go before their days.")
+    ] = 1 << 30
+    history_interval: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=3_600,
+            description="Seconds between two writes, earlier with 10,000 samples: what a power cut loses at most.",
+        ),
+    ] = 300
+    history_directory: Annotated[
+        str, Meta(description="Directory of these files.", extra={"expected": "the path of a directory"})
+    ] = "/var/lib/microdcs-edge/history"
 
 
 _Pointer = Annotated[

@@ -20,7 +20,13 @@ from edge.store import statistics
 from edge.store.opening import open_store
 from edge.store.snapshot import dump
 
-UNITS = ("microdcs-edge", "redis-server@microdcs", "valkey-server@microdcs", "mosquitto")
+UNITS = (
+    "microdcs-edge",
+    "redis-server@microdcs",
+    "valkey-server@microdcs",
+    "microdcs-edge-telemetry-store",
+    "mosquitto",
+)
 
 PROGRAM_WITHIN_S = 20.0
 """Time limit of a program of this machine."""

@@ -53,11 +53,7 @@ async def open_store(settings: RedisSettings, consumer: str | None) -> AsyncIter
             url = f"unix://{path}"
         else:
             url = settings.url
-        blocking = _client(settings, url)
-        stack.push_async_callback(blocking.aclose)
-        connection = CommandConnection(functools.partial(_locate, blocking))
-        stack.callback(connection.close)
-        store = Store(connection, blocking, Keys(settings.prefix, host_streams=settings.streams == "all"), consumer)
+        store = _connect(stack, settings, url, consumer)
         try:
             # A server that answers may still refuse to write: a replica, a full disk, a user without permission.
             probe = store.keys.cededupe("probe")
@@ -69,6 +65,21 @@ async def open_store(settings: RedisSettings, consumer: str | None) -> AsyncIter
         except Unavailable as error:
             raise Unavailable(f"{error.message} (at {_shown(settings.url)})", error.advice) from error
         yield store
+
+
+@contextlib.asynccontextmanager
+async def open_unchecked(settings: RedisSettings, consumer: str) -> AsyncIterator[Store]:
+    """Yield a store that connects at its first use, also after its server restarted; nothing of it is checked."""
+    async with contextlib.AsyncExitStack() as stack:
+        yield _connect(stack, settings, settings.url, consumer)
+
+
+def _connect(stack: contextlib.AsyncExitStack, settings: RedisSettings, url: str, consumer: str | None) -> Store:
+    blocking = _client(settings, url)
+    stack.push_async_callback(blocking.aclose)
+    connection = CommandConnection(functools.partial(_locate, blocking))
+    stack.callback(connection.close)
+    return Store(connection, blocking, Keys(settings.prefix, host_streams=settings.streams == "all"), consumer)
 
 
 async def has_running_server(settings: RedisSettings) -> bool:

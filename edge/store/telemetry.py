@@ -32,15 +32,10 @@ def acknowledge(keys: Keys, entry_ids: Iterable[str]) -> Commit:
 
 
 def set_aside(keys: Keys, entry: Entry, reason: str, now: int) -> Commit:
-    """Move an entry to the dead letters; its fields must be free of secrets."""
+    """Add an entry to the dead letters; its fields must be free of secrets."""
     letter = {"id": entry.entry_id, "at": str(now), "reason": reason}
     letter["fields"] = msgspec.json.encode(entry.fields).decode()
-    return join(
-        (
-            operation("XADD", keys.telemetry_dlq(), "MAXLEN", "~", DLQ_LENGTH, "*", *fields(letter)),
-            acknowledge(keys, (entry.entry_id,)),
-        )
-    )
+    return operation("XADD", keys.telemetry_dlq(), "MAXLEN", "~", DLQ_LENGTH, "*", *fields(letter))
 
 
 def record_attempt(keys: Keys, alarm_id: str, channel: str, error: str, now: int) -> Commit:

@@ -1,8 +1,10 @@
 """Evaluates the batches of the stream: decides with the rules, commits once, acknowledges in that commit."""
 
 import asyncio
+import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 import structlog
@@ -12,6 +14,7 @@ from edge.errors import Unavailable
 from edge.faults import FaultPoint, fault_point
 from edge.instant import Clock
 from edge.latency import Latency
+from edge.links.background_task import background_task
 from edge.links.log_throttle import LogThrottle
 from edge.model.rule import Rule
 from edge.rules.evaluator import OrderedFinding
@@ -27,10 +30,13 @@ from edge.telemetry.alarm_decision import FoundAlarm, clear_orphans, decide_alar
 from edge.telemetry.batch import Batch, BatchError, decode_batch, event_time
 from edge.telemetry.latest_tags import LatestTags
 from edge.telemetry.rule_memory import RuleMemory, load_memory
+from edge.telemetry.volatile_intake import TakenEntry, VolatileIntake, take_either
 
 logger = structlog.get_logger(__name__)
 
 ALARM_BUCKETS_S: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0, 60.0)
+STATE_INTERVAL_MS: Final = 5_000
+"""Longest time until a decision about volatile samples is committed; one that changes an alarm is committed at once."""
 _LINES_PER_TURN: Final = 20
 """Lines after which other tasks of the event loop get a turn."""
 
@@ -38,15 +44,34 @@ Redact: TypeAlias = Callable[[str], str]
 _Stats: TypeAlias = Counter[str]
 
 
+@dataclass(frozen=True, slots=True)
+class _OpenBatch:
+    """A batch whose decision is not committed, with its samples as they were evaluated."""
+
+    taken: TakenEntry
+    batch: Batch
+    faults: int
+    samples: list[Sample] = field(default_factory=list)
+
+
 class RuleProcessor:
     """The only consumer at work: evaluates entries in order, and timers when the stream is drained."""
 
     def __init__(
-        self, store: Store, rules: Sequence[Rule], clock: Clock, redact: Redact, retry_s: float = RETRY_INTERVAL_S
+        self,
+        store: Store,
+        rules: Sequence[Rule],
+        clock: Clock,
+        redact: Redact,
+        retry_s: float = RETRY_INTERVAL_S,
+        volatile: Store | None = None,
     ) -> None:
+        """Evaluate the stream of a store, and that of a volatile store where samples have one of their own."""
         self.tags = LatestTags(store)
         self.alarm_latency = Latency(ALARM_BUCKETS_S)
         """Time from the arrival of a batch to the commit of the alarms that it changed."""
+        self.sample_listeners: list[Callable[[Sequence[Sample]], None]] = []
+        """Called with the samples of each batch after its commit."""
         self._store = store
         self._rules = rules
         self._clock = clock
@@ -56,6 +81,13 @@ class RuleProcessor:
         self._memory: RuleMemory | None = None
         self._alarms = StoredAlarms(0, {})
         self._faults = LogThrottle(logger)
+        self._intake = VolatileIntake(volatile) if volatile else None
+        self._open: list[_OpenBatch] = []
+        """Batches that were evaluated and are not committed: those of the volatile store wait for a common commit."""
+        self._found_open: list[FoundAlarm] = []
+        self._decided = 0
+        """Number of open batches that the states in memory contain."""
+        self._committed_at = 0
 
     def use_rules(self, rules: Sequence[Rule]) -> None:
         """Evaluate other rules from the next entry on; states of rules that are the same continue."""
@@ -79,26 +111,44 @@ class RuleProcessor:
 
     async def run(self) -> None:
         """Evaluate until cancelled; an unavailable store is waited for."""
-        await restart_on_outage("telemetry", self._follow, self._retry_s)
+        intake = self._intake.run(self._retry_s) if self._intake else None
+        async with background_task(intake, "volatile samples") if intake else contextlib.nullcontext():
+            await restart_on_outage("telemetry", self._follow, self._retry_s)
 
     async def _follow(self) -> None:
         # After an outage the commit may or may not have been carried out: the store knows.
         self._memory = None
+        self._open = [each for each in self._open if each.taken.source is not self._store]
         await telemetry.create_group(self._store)
         await telemetry.claim_from_others(self._store)
         await self._load()
         await self._take_pending(suspects=not self._has_begun)
         self._has_begun = True
-        while True:
-            entries = await telemetry.take_new(self._store, self._block_ms())
-            for entry in entries:
-                await self._process(entry)
-            if not entries:
-                await self._pass_time()
-            await self.tags.save_if_due(self._clock())
+        async with contextlib.aclosing(self._entries()) as taken:
+            async for entries in taken:
+                for each in entries:
+                    await self._process(each)
+                if not entries:
+                    await self._pass_time()
+                await self._commit_if_due()
+                await self.tags.save_if_due(self._clock())
+
+    async def _entries(self) -> AsyncGenerator[list[TakenEntry], None]:
+        """Yield new entries, none after the time until the next timer. Raises Unavailable."""
+        while self._intake is None:
+            yield [TakenEntry(each, self._store) for each in await telemetry.take_new(self._store, self._block_ms())]
+        reading = asyncio.ensure_future(telemetry.take_new(self._store, MAX_BLOCK_MS))
+        try:
+            while True:
+                yield await take_either(self._intake, self._store, reading, self._block_ms())
+                if reading.done():
+                    reading = asyncio.ensure_future(telemetry.take_new(self._store, MAX_BLOCK_MS))
+        finally:
+            reading.cancel()
 
     async def _load(self) -> RuleMemory:
         rules = self._rules
+        self._found_open, self._decided = [], 0
         self._memory = await load_memory(self._store, rules, self._clock())
         if rules is not self._rules:
             return await self._load()
@@ -120,61 +170,99 @@ class RuleProcessor:
             for entry in pending:
                 after = entry.entry_id
                 deliveries = await telemetry.count_delivery(self._store, entry.entry_id) if suspects else 0
-                if deliveries > telemetry.MAX_DELIVERIES:
-                    await self._set_aside(entry, f"it was delivered {deliveries} times")
-                else:
-                    await self._process(entry)
+                await self._process(TakenEntry(entry, self._store, deliveries))
 
-    async def _process(self, entry: Entry) -> None:
+    async def _process(self, taken: TakenEntry) -> None:
         """Evaluate an entry; set it aside when it cannot be evaluated."""
+        entry = taken.entry
+        if taken.deliveries > telemetry.MAX_DELIVERIES:
+            await self._set_aside(taken, f"it was delivered {taken.deliveries} times")
+            return
         while True:
             try:
                 if not entry.fields:
                     # It was trimmed from the stream before it was evaluated.
-                    await self._store.commit(
-                        join((self._count({"trimmed": 1}), telemetry.acknowledge(self._store.keys, (entry.entry_id,))))
-                    )
+                    await self._store.commit(join((self._count({"trimmed": 1}), self._acknowledge([taken]))))
+                    await self._release([taken])
                     return
                 batch, faults = decode_batch(entry.fields)
                 for fault in faults:
                     self._faults.warning("sample set aside", batch.producer, reason=fault, entry=entry.entry_id)
-                await self._evaluate(entry, batch, len(faults))
+                await self._evaluate(_OpenBatch(taken, batch, len(faults)))
             except Unavailable:
                 raise
             except BatchError as error:
-                await self._set_aside(entry, str(error))
+                await self._set_aside(taken, str(error))
             except Exception as error:
                 # A defect in one batch must not stop the others; its states are half done, the store has whole ones.
                 logger.exception("batch cannot be evaluated", entry=entry.entry_id)
                 self._memory = None
-                deliveries = await telemetry.count_delivery(self._store, entry.entry_id)
+                self._open = [each for each in self._open if each.taken is not taken]
+                deliveries = await telemetry.count_delivery(taken.source, entry.entry_id)
                 if deliveries <= telemetry.MAX_DELIVERIES:
                     continue
-                await self._set_aside(entry, f"it met a defect of this software: {error!r}")
+                await self._set_aside(taken, f"it met a defect of this software: {error!r}")
             return
 
-    async def _evaluate(self, entry: Entry, batch: Batch, faults: int) -> None:
-        """Decide about a batch and commit; when another processor was faster, decide again."""
-        done = telemetry.acknowledge(self._store.keys, (entry.entry_id,))
-        while True:
-            memory = self._memory or await self._load()
-            facts = memory.facts
-            stats: _Stats = Counter({"processed": len(batch.lines)})
-            if faults:
-                stats["refused"] = faults
-            found: list[FoundAlarm] = []
-            if not batch.producer or facts.producers.get(batch.producer, 0) < batch.number:
-                found = await self._feed(memory, batch)
-            facts = replace(memory.facts, jobs=memory.evaluator.jobs).with_batch(batch.producer, batch.number)
-            written = join((memory.plan_commit(self._store.keys, facts), done))
-            if await self._commit(written, found, stats):
-                if found:
-                    self.alarm_latency.record(max(0, self._clock() - batch.arrived_at) / 1000)
-                return
-            self._memory = None
+    async def _evaluate(self, batch: _OpenBatch) -> None:
+        """Decide about a batch and commit, unless it may wait for a common commit."""
+        self._open.append(batch)
+        await self._decide()
+        is_urgent = batch.taken.source is self._store or self._found_open
+        if is_urgent or self._clock() - self._committed_at >= STATE_INTERVAL_MS:
+            await self._commit_open()
 
-    async def _feed(self, memory: RuleMemory, batch: Batch) -> list[FoundAlarm]:
-        evaluator, at = memory.evaluator, memory.facts.at
+    async def _decide(self) -> RuleMemory:
+        """Evaluate the open batches that the states do not contain; return the states."""
+        memory = self._memory or await self._load()
+        for each in self._open[self._decided :]:
+            batch, facts = each.batch, memory.facts
+            if not batch.producer or facts.producers.get(batch.producer, 0) < batch.number:
+                self._found_open += await self._feed(memory, each)
+            memory.facts = memory.facts.with_batch(batch.producer, batch.number)
+            self._decided += 1
+        return memory
+
+    async def _commit_open(self) -> None:
+        """Commit the open batches; when another processor was faster, decide about all of them again."""
+        while True:
+            memory = await self._decide()
+            found, taken = self._found_open, [each.taken for each in self._open]
+            stats: _Stats = Counter({"processed": sum(len(each.batch.lines) for each in self._open)})
+            if faults := sum(each.faults for each in self._open):
+                stats["refused"] = faults
+            facts = replace(memory.facts, jobs=memory.evaluator.jobs)
+            written = join((memory.plan_commit(self._store.keys, facts), self._acknowledge(taken)))
+            if await self._commit(written, found, stats):
+                break
+            self._memory = None
+        if found:
+            self.alarm_latency.record(max(0, self._clock() - self._open[-1].batch.arrived_at) / 1000)
+        samples = [sample for each in self._open for sample in each.samples]
+        self._open, self._found_open, self._decided = [], [], 0
+        self._committed_at = self._clock()
+        for listener in self.sample_listeners if samples else ():
+            listener(samples)
+        await self._release(taken)
+
+    async def _commit_if_due(self) -> None:
+        if self._open and self._clock() - self._committed_at >= STATE_INTERVAL_MS:
+            await self._commit_open()
+
+    def _acknowledge(self, taken: Iterable[TakenEntry]) -> Commit:
+        """Return the acknowledgement of the entries of the durable store, for the commit of their decision."""
+        ids = [each.entry.entry_id for each in taken if each.source is self._store]
+        return telemetry.acknowledge(self._store.keys, ids) if ids else Commit()
+
+    async def _release(self, taken: Iterable[TakenEntry]) -> None:
+        """Acknowledge the entries of the volatile store, after the commit of their decision."""
+        ids = [each.entry.entry_id for each in taken if each.source is not self._store]
+        if self._intake and ids:
+            await self._intake.release(ids)
+
+    async def _feed(self, memory: RuleMemory, open_batch: _OpenBatch) -> list[FoundAlarm]:
+        evaluator, at, batch = memory.evaluator, memory.facts.at, open_batch.batch
+        open_batch.samples.clear()
         found: list[FoundAlarm] = []
         for number, line in enumerate(batch.lines, 1):
             at = event_time(line.at, batch.arrived_at, at)
@@ -185,6 +273,8 @@ class RuleProcessor:
             )
             found += self._found(memory, evaluator.run_until(at), None)
             self.tags.note(line)
+            if isinstance(moved, Sample) and self.sample_listeners:
+                open_batch.samples.append(moved)
             found += self._found(memory, evaluator.feed(moved), moved)
             if not number % _LINES_PER_TURN:
                 await asyncio.sleep(0)
@@ -200,7 +290,10 @@ class RuleProcessor:
 
     async def _pass_time(self) -> None:
         """Evaluate what time alone changes, now that no sample waits."""
-        memory, now = self._memory or await self._load(), self._clock()
+        memory, now = await self._decide(), self._clock()
+        if self._found_open:
+            await self._commit_open()
+            memory = await self._decide()
         due = memory.evaluator.next_timer
         if due is not None and due <= now:
             at = max(now, memory.facts.at)
@@ -238,14 +331,17 @@ class RuleProcessor:
         key = self._store.keys.telemetry_counters()
         return join(operation("HINCRBY", key, name, count) for name, count in stats.items())
 
-    async def _set_aside(self, entry: Entry, reason: str) -> None:
+    async def _set_aside(self, taken: TakenEntry, reason: str) -> None:
+        entry = taken.entry
         clean = Entry(entry.entry_id, {name: self._redact(text) for name, text in entry.fields.items()})
         logger.error("batch is set aside", entry=entry.entry_id, reason=reason)
         letter = telemetry.set_aside(self._store.keys, clean, self._redact(reason), self._clock())
-        await self._store.commit(join((letter, self._count({"dlq": 1}))))
+        await self._store.commit(join((letter, self._acknowledge([taken]), self._count({"dlq": 1}))))
+        await self._release([taken])
 
     def _block_ms(self) -> int:
         """Return how long to wait for samples: until the next timer or end of a shelving."""
         timers = (self._memory.evaluator.next_timer if self._memory else None, next_expiry(self._alarms.alarms))
-        due = min((each for each in timers if each is not None), default=None)
+        state = self._committed_at + STATE_INTERVAL_MS if self._open else None
+        due = min((each for each in (*timers, state) if each is not None), default=None)
         return MAX_BLOCK_MS if due is None else min(MAX_BLOCK_MS, max(1, due - self._clock()))

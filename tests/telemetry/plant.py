@@ -55,9 +55,13 @@ async def append(store: Store, *lines: Line, producer: str = "test", number: int
 
 
 @contextlib.asynccontextmanager
-async def at_work(store: Store, rules: Sequence[Rule], clock: Callable[[], int]) -> AsyncIterator[RuleProcessor]:
+async def at_work(
+    store: Store, rules: Sequence[Rule], clock: Callable[[], int], volatile: Store | None = None
+) -> AsyncIterator[RuleProcessor]:
     """Run a processor for the length of the block."""
-    processor = RuleProcessor(store, rules, clock, lambda text: text.replace("secret", "***"))
+    processor = RuleProcessor(
+        store, rules, clock, lambda text: text.replace("secret", "***"), retry_s=0.05, volatile=volatile
+    )
     async with background_task(processor.run(), "telemetry"):
         yield processor
 

@@ -10,7 +10,7 @@ from tests.telemetry.plant import append
 
 async def test_samples_are_followed_and_other_entries_skipped(store: Store) -> None:
     await append(store, Sample(1, "old", 1))
-    feed = follow_samples(store)
+    feed = follow_samples([store])
     first = asyncio.ensure_future(anext(feed))
     while not first.done():
         await store.execute("XADD", store.keys.telemetry(), "*", "garbage", "1")

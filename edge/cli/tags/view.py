@@ -1,6 +1,7 @@
 """Formats samples of tags: as a table, as a report, as a line and as data."""
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
@@ -8,6 +9,9 @@ from rich.text import Text
 from edge.cli.jobs.table import local_time, plain_table, utc_time
 from edge.cli.terminal.output import printable
 from edge.rules.sample_lines import Sample
+
+if TYPE_CHECKING:
+    from edge.cli.tags.history import Trend
 
 
 def as_data(sample: Sample) -> dict[str, object]:
@@ -37,6 +41,20 @@ def report(sample: Sample) -> Iterator[str]:
     for name, fact in facts.items():
         if fact is not None:
             yield f"{name:<7}  {printable(fact)}"
+
+
+def trend_data(trend: "Trend | None") -> dict[str, object]:
+    """Return the trend of a tag as data; nothing without one."""
+    if trend is None:
+        return {}
+    return {"trend": {"hours": 24, "count": trend.count, "min": trend.least, "mean": trend.mean, "max": trend.largest}}
+
+
+def trend_report(trend: "Trend | None") -> Iterator[str]:
+    """Yield the trend of a tag, line by line."""
+    if trend is not None:
+        yield f"24 h     {trend.bars}"
+        yield f"         min {trend.least:g}, mean {trend.mean:g}, max {trend.largest:g}, {trend.count} samples"
 
 
 def line(sample: Sample) -> str:

@@ -1,0 +1,32 @@
+"""Opens the history of samples where it is configured; nothing of it is imported elsewhere."""
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edge.config.telemetry import TelemetrySettings
+from edge.errors import SettingsError
+from edge.links.background_task import background_task
+from edge.telemetry.processor import RuleProcessor
+
+if TYPE_CHECKING:
+    from edge.telemetry.history.writer import HistoryWriter
+
+
+async def open_history(
+    stack: contextlib.AsyncExitStack, settings: TelemetrySettings, processor: RuleProcessor
+) -> "HistoryWriter | None":
+    """Write the evaluated samples to files; None when no history is configured. Raises SettingsError."""
+    if not settings.history_days:
+        return None
+    try:
+        # The library is an extra of the package.
+        from edge.telemetry.history.writer import HistoryLimits, HistoryWriter  # noqa: PLC0415
+    except ImportError as error:
+        problem = f"telemetry.history_days: needs a library that is not installed: {error}"
+        raise SettingsError([problem], "Install it: pip install 'microdcs-edge[history]'") from None
+    limits = HistoryLimits(settings.history_days, settings.history_bytes, settings.history_interval)
+    writer = HistoryWriter(Path(settings.history_directory), limits)
+    processor.sample_listeners.append(writer.append)
+    await stack.enter_async_context(background_task(writer.run(), "history"))
+    return writer

@@ -1,0 +1,208 @@
+"""Samples as a record batch of the Arrow IPC stream format, in the order of their tags and instants."""
+
+import io
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, Final
+
+import nanoarrow as na
+from nanoarrow.ipc import StreamWriter
+
+from edge.rules.sample_lines import Quality, Sample
+
+_QUALITIES: Final = (Quality.GOOD, Quality.UNCERTAIN, Quality.BAD)
+"""The code of a quality is its place here."""
+_NULL: Final = 0
+_BOOL: Final = 1
+_INTEGER: Final = 2
+_FLOAT: Final = 3
+_TEXT: Final = 4
+_EXACT: Final = 1 << 53
+"""Integers up to here are exact as float64; the text of a larger one is stored too."""
+_SCHEMA: Final = na.struct(
+    {
+        "at": na.timestamp("ms", "UTC", nullable=False),
+        "tag": na.string(nullable=False),
+        "value": na.float64(),
+        "text": na.string(),
+        "type": na.uint8(nullable=False),
+        "quality": na.uint8(nullable=False),
+        "process": na.string(),
+    },
+    nullable=False,
+)
+
+
+def encode_schema() -> bytes:
+    """Return the schema, which stands once at the beginning of a stream."""
+    return _serialize((), with_schema=True).removesuffix(_serialize((), with_schema=False))
+
+
+def encode_chunk(samples: Iterable[Sample]) -> bytes:
+    """Return samples as a record batch; it follows the schema or another batch."""
+    return _serialize(sorted(samples, key=lambda each: (each.tag, each.at)), with_schema=False)
+
+
+def _serialize(ordered: Sequence[Sample], *, with_schema: bool) -> bytes:
+    typed = [_typed(each.value) for each in ordered]
+    instants = array("q", [each.at for each in ordered])
+    columns = (
+        na.c_array_from_buffers(na.timestamp("ms", "UTC", nullable=False), len(ordered), [None, instants]),
+        _texts([each.tag for each in ordered], nullable=False),
+        _numbers([each.number for each in typed]),
+        _texts([each.text for each in typed], nullable=True),
+        _codes([each.code for each in typed]),
+        _codes([_QUALITIES.index(each.quality) for each in ordered]),
+        _texts([each.process for each in ordered], nullable=True),
+    )
+    batch = na.c_array_from_buffers(_SCHEMA, len(ordered), [None], children=columns)
+    out = io.BytesIO()
+    writer = StreamWriter.from_writable(out)
+    writer.write_stream(batch, write_schema=with_schema)
+    # Without the marker of an end: further batches follow.
+    writer.release()
+    return out.getvalue()
+
+
+@dataclass(frozen=True, slots=True)
+class _Typed:
+    """A value by its type: as a number, as a text, or neither."""
+
+    code: int
+    number: float | None = None
+    text: str | None = None
+
+
+def _typed(value: Any) -> _Typed:
+    match value:
+        case bool():
+            return _Typed(_BOOL, float(value))
+        case int():
+            return _Typed(_INTEGER, float(value), None if -_EXACT <= value <= _EXACT else str(value))
+        case float():
+            return _Typed(_FLOAT, value)
+        case str():
+            return _Typed(_TEXT, text=value)
+        case _:
+            return _Typed(_NULL)
+
+
+def _value(code: int, number: float, text: str | None) -> Any:
+    match code:
+        case 1:
+            return number != 0
+        case 2:
+            return int(text) if text is not None else int(number)
+        case 3:
+            return number
+        case 4:
+            return text or ""
+        case _:
+            return None
+
+
+def _validity(present: Sequence[bool]) -> bytes | None:
+    """Return the bitmap of the values that are present; None when all are."""
+    if all(present):
+        return None
+    bits = bytearray(-(-len(present) // 8))
+    for number, each in enumerate(present):
+        bits[number >> 3] |= each << (number & 7)
+    return bytes(bits)
+
+
+def _numbers(values: Sequence[float | None]) -> Any:
+    present = _validity([each is not None for each in values])
+    data = array("d", [0.0 if each is None else each for each in values])
+    return na.c_array_from_buffers(na.float64(), len(values), [present, data], null_count=0 if present is None else -1)
+
+
+def _texts(values: Sequence[str | None], *, nullable: bool) -> Any:
+    present = _validity([each is not None for each in values])
+    parts = [b"" if each is None else each.encode(errors="replace") for each in values]
+    offsets = array("i", accumulate(map(len, parts), initial=0))
+    kind = na.string(nullable=nullable)
+    buffers = [present, offsets, b"".join(parts)]
+    return na.c_array_from_buffers(kind, len(values), buffers, null_count=0 if present is None else -1)
+
+
+def _codes(values: Sequence[int]) -> Any:
+    return na.c_array_from_buffers(na.uint8(nullable=False), len(values), [None, array("B", values)])
+
+
+class SampleChunk:
+    """A decoded record batch; samples are made for the rows that are asked for only."""
+
+    def __init__(self, batch: Any) -> None:
+        self._length = len(batch)
+        at, tag, value, text, code, quality, process = (na.Array(child) for child in batch.iter_children())
+        self._at = _view(at, 1)
+        self._tags = _Texts(tag)
+        self._values = _view(value, 1)
+        self._texts = _Texts(text)
+        self._codes = _view(code, 1)
+        self._qualities = _view(quality, 1)
+        self._processes = _Texts(process)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def tags(self) -> Iterator[str]:
+        """Yield the tags, each once."""
+        row = 0
+        while row < self._length:
+            tag = self._tags[row]
+            yield tag
+            row = self._rows_of(tag).stop
+
+    def samples(self, tag: str, start: int, end: int) -> Iterator[Sample]:
+        """Yield the samples of a tag from `start` to before `end`, in order of time."""
+        rows = self._rows_of(tag)
+        first = bisect_left(self._at, start, rows.start, rows.stop)
+        last = bisect_left(self._at, end, first, rows.stop)
+        for row in range(first, last):
+            value = _value(self._codes[row], self._values[row], self._texts.get(row))
+            yield Sample(self._at[row], tag, value, _QUALITIES[self._qualities[row]], self._processes.get(row))
+
+    def _rows_of(self, tag: str) -> range:
+        rows = range(self._length)
+        return range(
+            bisect_left(rows, tag, key=self._tags.__getitem__), bisect_right(rows, tag, key=self._tags.__getitem__)
+        )
+
+
+class _Texts:
+    """A column of texts; a text is decoded when it is read."""
+
+    def __init__(self, column: Any) -> None:
+        validity, offsets, data = (memoryview(each) for each in column.buffers)
+        self._validity = bytes(validity) if column.buffers[0].size_bytes else b""
+        self._offsets = offsets
+        self._data = data.cast("B") if data.nbytes else memoryview(b"")
+
+    def __getitem__(self, row: int) -> str:
+        return str(self._data[self._offsets[row] : self._offsets[row + 1]], "utf-8", "replace")
+
+    def get(self, row: int) -> str | None:
+        """Return a text; None where there is none."""
+        if self._validity and not self._validity[row >> 3] >> (row & 7) & 1:
+            return None
+        return self[row]
+
+
+def _view(column: Any, buffer: int) -> Any:
+    return memoryview(column.buffers[buffer])
+
+
+def decode_chunk(data: bytes) -> SampleChunk:
+    """Return the record batch of `encode_chunk`. Raises ValueError for anything else."""
+    try:
+        batches = list(na.ArrayStream.from_readable(io.BytesIO(encode_schema() + data)))
+    except (RuntimeError, ValueError) as error:
+        raise ValueError(f"no record batch: {error}") from None
+    if len(batches) != 1:
+        raise ValueError(f"{len(batches)} record batches instead of one")
+    return SampleChunk(batches[0])

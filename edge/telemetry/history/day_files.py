@@ -1,0 +1,150 @@
+"""The files of history: one or more for each day, appended whole chunks, the oldest removed first."""
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import structlog
+
+from edge.files import make_directory, sync
+from edge.rules.sample_lines import Sample
+from edge.telemetry.history.arrow_chunk import encode_chunk, encode_schema
+from edge.telemetry.history.gzip_member import encode_member, members, read_content
+
+logger = structlog.get_logger(__name__)
+
+SUFFIX: Final = ".arrows.gz"
+PARTS: Final = 8
+"""A file has at most this part of the bytes that history may have, so that removing one frees a part of it only."""
+_NAME: Final = re.compile(r"(\d{4}-\d\d-\d\d)(?:\.(\d{1,4}))?" + re.escape(SUFFIX))
+_DAY_MS: Final = 86_400_000
+_MODE: Final = 0o640
+_LONGEST_TAIL: Final = 4 << 20
+"""A torn chunk is shorter; more than this behind the last whole chunk is damage, not a power cut."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class DayFile:
+    """A file of history; files are in the order of their time."""
+
+    day: str
+    part: int
+    path: Path
+
+
+def day_of(at: int) -> str:
+    """Return the day of an instant, in UTC."""
+    return datetime.fromtimestamp(at / 1000, UTC).date().isoformat()
+
+
+def list_files(directory: Path) -> list[DayFile]:
+    """Return the files of history in the order of their time."""
+    paths = directory.iterdir() if directory.is_dir() else ()
+    named = ((path, _NAME.fullmatch(path.name)) for path in paths)
+    return sorted(DayFile(match[1], int(match[2] or 1), path) for path, match in named if match)
+
+
+def append_samples(directory: Path, samples: Sequence[Sample], max_bytes: int) -> int:
+    """Append samples, one chunk for each day; return the bytes that were written. Raises OSError."""
+    written = 0
+    days: dict[str, list[Sample]] = {}
+    for each in samples:
+        days.setdefault(day_of(each.at), []).append(each)
+    for day, of_day in days.items():
+        instants = [each.at for each in of_day]
+        chunk = encode_member(encode_chunk(of_day), min(instants), max(instants), len(of_day))
+        written += _append(directory, day, chunk, max_bytes // PARTS)
+    return written
+
+
+def recover(directory: Path) -> None:
+    """Repair the newest file after a power cut: remove what is behind its last whole chunk. Raises OSError."""
+    files = list_files(directory)
+    if not files:
+        return
+    path = files[-1].path
+    with path.open("r+b") as file:
+        end = _end_of_whole_chunks(file)
+        torn = file.seek(0, os.SEEK_END) - end
+        if 0 < torn <= _LONGEST_TAIL:
+            file.truncate(end)
+            sync(file)
+    if torn > _LONGEST_TAIL:
+        path.rename(path.with_name(f"{path.name}.damaged"))
+    if torn:
+        logger.warning("history file repaired", file=str(path), bytes=torn, set_aside=torn > _LONGEST_TAIL)
+
+
+def remove_oldest(directory: Path, newest_at: int, days: int, max_bytes: int) -> int:
+    """Remove the oldest files beyond the days and the bytes to keep; return the bytes that stay. Raises OSError."""
+    files = list_files(directory)
+    sizes = {each.path: each.path.stat().st_size for each in files}
+    total = sum(sizes.values())
+    oldest_day = day_of(newest_at - (days - 1) * _DAY_MS)
+    for each in files[:-1]:
+        if each.day >= oldest_day and total <= max_bytes:
+            break
+        each.path.unlink()
+        total -= sizes[each.path]
+        logger.info("history file removed", file=each.path.name, bytes=sizes[each.path])
+    return total
+
+
+def _append(directory: Path, day: str, chunk: bytes, most: int) -> int:
+    """Append a chunk to the last file of its day, or to a new one when that would be too large."""
+    make_directory(directory, 0o750)
+    of_day = [each for each in list_files(directory) if each.day == day]
+    part = of_day[-1].part if of_day else 1
+    if of_day and of_day[-1].path.stat().st_size + len(chunk) > most:
+        part += 1
+    path = directory / f"{day}{f'.{part}' if part > 1 else ''}{SUFFIX}"
+    is_new = not path.exists()
+    content = encode_member(encode_schema(), 0, 0, 0) + chunk if is_new else chunk
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, _MODE)
+    try:
+        before = os.fstat(descriptor).st_size
+        try:
+            _write_all(descriptor, content)
+            os.fsync(descriptor)
+        except OSError:
+            # The disk may be full: half a chunk would hide those that follow.
+            os.ftruncate(descriptor, before)
+            raise
+    finally:
+        os.close(descriptor)
+    if is_new:
+        _sync_directory(directory)
+    return len(content)
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _end_of_whole_chunks(file: BinaryIO) -> int:
+    """Return the end of the last chunk that is whole; the chunks before it are not read."""
+    last = None
+    for last in members(file):  # noqa: B007 - only the last one is used
+        pass
+    if last is None:
+        return 0
+    try:
+        read_content(file, last)
+    except ValueError:
+        return last.offset
+    return last.offset + last.length
+
+
+def _sync_directory(directory: Path) -> None:
+    """Flush the entry of a new file to the disk."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,72 @@
+"""Takes entries of the stream of a store without files; such a store may lose them with every restart."""
+
+import asyncio
+import contextlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from edge.errors import Unavailable
+from edge.store import telemetry
+from edge.store.client import MAX_BLOCK_MS, Store
+from edge.store.retry import restart_on_outage
+from edge.store.stream import Entry
+
+_WAITING: Final = 20
+"""Entries that wait for the processor; further ones stay in the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakenEntry:
+    """An entry, the store that has it, and how often it was delivered if that is of interest."""
+
+    entry: Entry
+    source: Store
+    deliveries: int = 0
+
+
+class VolatileIntake:
+    """Queues the entries of a store in their order; what was not released is delivered again after an outage."""
+
+    def __init__(self, store: Store) -> None:
+        self.entries: asyncio.Queue[TakenEntry] = asyncio.Queue(_WAITING)
+        self._store = store
+        self._has_begun = False
+
+    async def run(self, retry_s: float) -> None:
+        """Take entries until cancelled; an unavailable store is waited for."""
+        await restart_on_outage("volatile samples", self._follow, retry_s)
+
+    async def release(self, entry_ids: Iterable[str]) -> None:
+        """Acknowledge entries; without the store they are gone, or are delivered again and recognised."""
+        with contextlib.suppress(Unavailable):
+            await self._store.commit(telemetry.acknowledge(self._store.keys, entry_ids))
+
+    async def _follow(self) -> None:
+        store = self._store
+        await telemetry.create_group(store)
+        await telemetry.claim_from_others(store)
+        after = "0"
+        while pending := await telemetry.read_pending(store, after):
+            for entry in pending:
+                after = entry.entry_id
+                # After a restart an entry may have ended the process before.
+                deliveries = 0 if self._has_begun else await telemetry.count_delivery(store, entry.entry_id)
+                await self.entries.put(TakenEntry(entry, store, deliveries))
+        self._has_begun = True
+        while True:
+            for entry in await telemetry.take_new(store, MAX_BLOCK_MS):
+                await self.entries.put(TakenEntry(entry, store))
+
+
+async def take_either(
+    intake: VolatileIntake, store: Store, reading: "asyncio.Task[list[Entry]]", within_ms: int
+) -> list[TakenEntry]:
+    """Return what the durable or the volatile stream has first, within a time. Raises the error of `reading`."""
+    getting = asyncio.ensure_future(intake.entries.get())
+    try:
+        await asyncio.wait({reading, getting}, timeout=within_ms / 1000, return_when=asyncio.FIRST_COMPLETED)
+        found = [TakenEntry(each, store) for each in reading.result()] if reading.done() else []
+        return [*found, getting.result()] if getting.done() else found
+    finally:
+        getting.cancel()

@@ -1,0 +1,47 @@
+"""The history of a gateway: samples of its store are in files at its end; without it nothing is imported."""
+
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+from subprocess import check_output
+
+import pytest
+
+from edge.app.history import open_history
+from edge.config import TelemetrySettings
+from edge.errors import SettingsError
+from edge.store.client import Store
+from edge.telemetry.history.reader import read_samples
+from tests.telemetry.plant import HOT, TelemetryClock, append, at_work, rules_of, until_drained
+from tests.telemetry.test_processor import temp
+
+
+async def test_evaluated_samples_are_in_files_at_the_end(store: Store, tmp_path: Path) -> None:
+    settings = TelemetrySettings(history_days=7, history_directory=str(tmp_path))
+    async with at_work(store, rules_of(HOT), TelemetryClock()) as processor, AsyncExitStack() as stack:
+        writer = await open_history(stack, settings, processor)
+        assert writer
+        await append(store, temp(0, 70), temp(1, 71), number=1)
+        await append(store, temp(0, 70), temp(1, 71), number=1)
+        await append(store, temp(2, 72))
+        await until_drained(store)
+    assert [each.value for each in read_samples(tmp_path, ["*"])] == [70, 71, 72]
+    assert writer.written == 3
+
+
+async def test_no_history_is_written_unless_it_is_configured(store: Store) -> None:
+    async with at_work(store, (), TelemetryClock()) as processor, AsyncExitStack() as stack:
+        assert await open_history(stack, TelemetrySettings(), processor) is None
+        assert processor.sample_listeners == []
+
+
+async def test_missing_library_is_a_fault_of_the_settings(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "edge.telemetry.history.writer", None)
+    async with at_work(store, (), TelemetryClock()) as processor, AsyncExitStack() as stack:
+        with pytest.raises(SettingsError, match="history_days"):
+            await open_history(stack, TelemetrySettings(history_days=1), processor)
+
+
+def test_telemetry_without_history_does_not_import_its_library() -> None:
+    code = "import sys, edge.app.telemetry; print('nanoarrow' in sys.modules)"
+    assert check_output([sys.executable, "-c", code], text=True).strip() == "False"

@@ -1,0 +1,26 @@
+"""The doctor examines the second Redis where samples are kept in it."""
+
+from edge.config import RedisSettings, Settings, TelemetrySettings
+from edge.maintenance.doctor import findings_of
+from edge.maintenance.finding import HealthFinding
+from edge.maintenance.volatile_check import examine_volatile_store
+
+
+async def found(settings: Settings) -> list[HealthFinding]:
+    return await findings_of("volatile store", examine_volatile_store(settings))
+
+
+async def test_store_that_writes_files_is_a_warning(redis: RedisSettings) -> None:
+    (finding,) = await found(Settings(telemetry=TelemetrySettings(keep="volatile", volatile_url=redis.url)))
+    assert "it writes files" in finding.found
+    assert "microdcs-edge-telemetry-store" in finding.advice
+
+
+async def test_store_that_is_absent_is_a_failure() -> None:
+    telemetry = TelemetrySettings(keep="volatile", volatile_url="unix:///nowhere/redis.sock")
+    (finding,) = await found(Settings(telemetry=telemetry))
+    assert "Redis does not answer" in finding.found
+
+
+async def test_durable_samples_need_no_second_store() -> None:
+    assert await found(Settings(telemetry=TelemetrySettings(keep="durable"))) == []

@@ -1,0 +1,100 @@
+"""Tests of reading history: ranges, patterns, pages, damage, and little memory."""
+
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from edge.errors import Refused
+from edge.rules.sample_lines import Sample
+from edge.telemetry.history.day_files import append_samples, list_files
+from edge.telemetry.history.reader import read_page, read_samples
+
+DAY = 86_400_000
+START = 20_000 * DAY
+MUCH = 1 << 30
+
+
+def fill(directory: Path, days: int = 3, chunks: int = 4, count: int = 25) -> list[Sample]:
+    """Write samples of two tags, one a minute each; return those of the tag `a`."""
+    found = []
+    at = START
+    for day in range(days):
+        at = START + day * DAY
+        for _ in range(chunks):
+            samples = [Sample(at + number * 60_000, tag, number) for number in range(count) for tag in ("a", "b")]
+            append_samples(directory, samples, MUCH)
+            found += [each for each in samples if each.tag == "a"]
+            at += count * 60_000
+    return found
+
+
+def test_pages_have_every_sample_once_in_order(tmp_path: Path) -> None:
+    expected = fill(tmp_path)
+    found: list[Sample] = []
+    cursor, pages = "", 0
+    while True:
+        page = read_page(tmp_path, "a", 0, START + 100 * DAY, 7, cursor)
+        found += page.samples
+        pages += 1
+        if not (cursor := page.cursor):
+            break
+    assert found == expected
+    assert pages == -(-len(expected) // 7)
+
+
+def test_page_of_a_range_starts_and_ends_with_it(tmp_path: Path) -> None:
+    expected = fill(tmp_path)
+    start, end = expected[10].at, expected[250].at
+    page = read_page(tmp_path, "a", start, end)
+    assert list(page.samples) == expected[10:250]
+    assert page.cursor == ""
+
+
+def test_pages_continue_when_the_oldest_file_was_removed(tmp_path: Path) -> None:
+    expected = fill(tmp_path)
+    page = read_page(tmp_path, "a", 0, START + 100 * DAY, 30)
+    list_files(tmp_path)[0].path.unlink()
+    page = read_page(tmp_path, "a", 0, START + 100 * DAY, 10_000, page.cursor)
+    assert list(page.samples) == expected[100:]
+
+
+@pytest.mark.parametrize("cursor", ["x", "a:b:c", "../x:1:1", "f:1", "f:-1:0"])
+def test_wrong_cursor_is_refused(tmp_path: Path, cursor: str) -> None:
+    with pytest.raises(Refused):
+        read_page(tmp_path, "a", 0, 1, 1, cursor)
+
+
+def test_pattern_reads_several_tags_in_order_of_time(tmp_path: Path) -> None:
+    fill(tmp_path, days=1, chunks=1, count=3)
+    assert [(each.tag, each.value) for each in read_samples(tmp_path, ["*"])] == [
+        (tag, number) for number in range(3) for tag in ("a", "b")
+    ]
+    assert list(read_samples(tmp_path, ["c*"])) == []
+
+
+def test_damaged_chunk_is_logged_and_the_others_are_read(tmp_path: Path) -> None:
+    expected = fill(tmp_path, days=1, chunks=3)
+    (file,) = list_files(tmp_path)
+    data = bytearray(file.path.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    file.path.write_bytes(bytes(data))
+    with capture_logs() as logs:
+        page = read_page(tmp_path, "a", 0, START + DAY)
+    assert [each["event"] for each in logs] == ["history chunk cannot be read"]
+    assert list(page.samples) == expected[:25] + expected[50:]
+
+
+def test_reading_a_tag_needs_the_memory_of_one_chunk(tmp_path: Path) -> None:
+    for number in range(8):
+        at = START + number * 100_000
+        append_samples(tmp_path, [Sample(at + each, f"t{each % 50}", each * 0.1) for each in range(5_000)], MUCH)
+    tracemalloc.start()
+    try:
+        count = sum(1 for _ in read_samples(tmp_path, ["t7"]))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert count == 800
+    assert peak < 4 << 20
