@@ -1,6 +1,7 @@
 """Publish each change of an alarm in order, and keep alarms that are not normal as retained messages."""
 
 import asyncio
+import contextlib
 import functools
 
 import msgspec
@@ -8,8 +9,9 @@ import structlog
 
 from edge.errors import Refused, Unavailable
 from edge.instant import Clock
+from edge.links.background_task import background_task
 from edge.links.mqtt import Message, MqttSession, PublishRefused, to_message
-from edge.model.alarm import Alarm
+from edge.model.alarm import Alarm, AlarmChangeKind
 from edge.model.alarm_message import AlarmNotice
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import ALARM_TYPE
@@ -27,6 +29,8 @@ READER = "mes"
 LATE_MS = 5_000
 """Age from which a change is marked as late."""
 _RETRY_S = 0.5
+_RESTORED = 1_000
+"""Newest changes whose alarms are published again on a new connection, removed ones included."""
 
 
 class AlarmPublisher:
@@ -40,10 +44,47 @@ class AlarmPublisher:
         self._source = source
         self._topics = topics
         self._clock = clock
+        self._sending = asyncio.Lock()
+        self._connected = asyncio.Event()
 
     async def run(self) -> None:
         """Publish until cancelled; retry while broker or store are unavailable."""
-        await restart_on_outage("alarms", self._follow)
+        self._connected.set()
+        self._session.listeners.append(self._note_connection)
+        try:
+            async with background_task(restart_on_outage("retained alarms", self._keep_retained), "retained alarms"):
+                await restart_on_outage("alarms", self._follow)
+        finally:
+            self._session.listeners.remove(self._note_connection)
+
+    def _note_connection(self, is_connected: bool) -> None:  # noqa: FBT001 - as the session calls it
+        if is_connected:
+            self._connected.set()
+
+    async def _keep_retained(self) -> None:
+        """Publish on each connection what the broker has to retain: it may have lost it, or restored an older state."""
+        while True:
+            await self._connected.wait()
+            self._connected.clear()
+            try:
+                await self._publish_retained()
+            except Unavailable:
+                self._connected.set()
+                raise
+
+    async def _publish_retained(self) -> None:
+        """Publish the retained message of each alarm, and remove those of alarms that are over. Raises Unavailable."""
+        async with self._sending:
+            changes = {each.alarm.id: each for each in await alarms.newest(self._store, _RESTORED)}
+            current = (await alarms.load(self._store)).alarms
+            for alarm in current.values():
+                position = f"{alarm.id}/{alarm.changed_at}"
+                changes.setdefault(alarm.id, AlarmChange(alarm, AlarmChangeKind.RAISED, position=position))
+            # A connection that ends meanwhile is followed by another one.
+            with contextlib.suppress(Unavailable, PublishRefused, Refused):
+                for change in changes.values():
+                    event = alarm_event(self._source, self._topics.scope, change, self._clock())
+                    await self._session.send(retained_alarm(self._topics, event, change.alarm))
 
     async def _follow(self) -> None:
         cursor = await alarms.cursor(self._store, READER)
@@ -77,8 +118,9 @@ class AlarmPublisher:
                 return None
 
     async def _send(self, event: Message, retained: Message) -> None:
-        await self._session.send(retained)
-        await self._session.send(event)
+        async with self._sending:
+            await self._session.send(retained)
+            await self._session.send(event)
 
 
 def alarm_event(source: str, scope: str, change: AlarmChange, now: int) -> CloudEvent:
