@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -81,7 +81,8 @@ class RuleProcessor:
         self._memory: RuleMemory | None = None
         self._alarms = StoredAlarms(0, {})
         self._faults = LogThrottle(logger)
-        self._intake = VolatileIntake(volatile) if volatile else None
+        self._volatile = volatile
+        self._intake: VolatileIntake | None = None
         self._open: list[_OpenBatch] = []
         """Batches that were evaluated and are not committed: those of the volatile store wait for a common commit."""
         self._found_open: list[FoundAlarm] = []
@@ -111,20 +112,18 @@ class RuleProcessor:
 
     async def run(self) -> None:
         """Evaluate until cancelled; an unavailable store is waited for."""
-        intake = self._intake.run(self._retry_s) if self._intake else None
-        async with background_task(intake, "volatile samples") if intake else contextlib.nullcontext():
-            await restart_on_outage("telemetry", self._follow, self._retry_s)
+        await restart_on_outage("telemetry", self._follow, self._retry_s)
 
     async def _follow(self) -> None:
-        # After an outage the commit may or may not have been carried out: the store knows.
+        # After an outage the commit may or may not have been carried out: the stores know, and deliver again.
         self._memory = None
-        self._open = [each for each in self._open if each.taken.source is not self._store]
+        self._open = []
         await telemetry.create_group(self._store)
         await telemetry.claim_from_others(self._store)
         await self._load()
         await self._take_pending(suspects=not self._has_begun)
-        self._has_begun = True
-        async with contextlib.aclosing(self._entries()) as taken:
+        suspects, self._has_begun = not self._has_begun, True
+        async with self._entries(suspects=suspects) as taken:
             async for entries in taken:
                 for each in entries:
                     await self._process(each)
@@ -133,18 +132,22 @@ class RuleProcessor:
                 await self._commit_if_due()
                 await self.tags.save_if_due(self._clock())
 
-    async def _entries(self) -> AsyncGenerator[list[TakenEntry], None]:
-        """Yield new entries, none after the time until the next timer. Raises Unavailable."""
-        while self._intake is None:
+    @contextlib.asynccontextmanager
+    async def _entries(self, *, suspects: bool) -> AsyncIterator[AsyncIterator[list[TakenEntry]]]:
+        """Provide new entries, none after the time until the next timer. They raise Unavailable."""
+        if self._volatile is None:
+            yield self._durable_entries()
+            return
+        intake = self._intake = VolatileIntake(self._volatile, suspects=suspects)
+        async with (
+            background_task(intake.run(self._retry_s), "volatile samples"),
+            contextlib.aclosing(take_either(intake, self._store, self._block_ms)) as taken,
+        ):
+            yield taken
+
+    async def _durable_entries(self) -> AsyncIterator[list[TakenEntry]]:
+        while True:
             yield [TakenEntry(each, self._store) for each in await telemetry.take_new(self._store, self._block_ms())]
-        reading = asyncio.ensure_future(telemetry.take_new(self._store, MAX_BLOCK_MS))
-        try:
-            while True:
-                yield await take_either(self._intake, self._store, reading, self._block_ms())
-                if reading.done():
-                    reading = asyncio.ensure_future(telemetry.take_new(self._store, MAX_BLOCK_MS))
-        finally:
-            reading.cancel()
 
     async def _load(self) -> RuleMemory:
         rules = self._rules

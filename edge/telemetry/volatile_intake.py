@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,10 +28,11 @@ class TakenEntry:
 class VolatileIntake:
     """Queues the entries of a store in their order; what was not released is delivered again after an outage."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, suspects: bool) -> None:
+        """Take entries; with `suspects` their deliveries are counted, because one may have ended the process before."""
         self.entries: asyncio.Queue[TakenEntry] = asyncio.Queue(_WAITING)
         self._store = store
-        self._has_begun = False
+        self._suspects = suspects
 
     async def run(self, retry_s: float) -> None:
         """Take entries until cancelled; an unavailable store is waited for."""
@@ -50,23 +51,35 @@ class VolatileIntake:
         while pending := await telemetry.read_pending(store, after):
             for entry in pending:
                 after = entry.entry_id
-                # After a restart an entry may have ended the process before.
-                deliveries = 0 if self._has_begun else await telemetry.count_delivery(store, entry.entry_id)
+                deliveries = await telemetry.count_delivery(store, entry.entry_id) if self._suspects else 0
                 await self.entries.put(TakenEntry(entry, store, deliveries))
-        self._has_begun = True
+        self._suspects = False
         while True:
             for entry in await telemetry.take_new(store, MAX_BLOCK_MS):
                 await self.entries.put(TakenEntry(entry, store))
 
 
 async def take_either(
-    intake: VolatileIntake, store: Store, reading: "asyncio.Task[list[Entry]]", within_ms: int
-) -> list[TakenEntry]:
-    """Return what the durable or the volatile stream has first, within a time. Raises the error of `reading`."""
+    intake: VolatileIntake, store: Store, within_ms: Callable[[], int]
+) -> AsyncGenerator[list[TakenEntry], None]:
+    """Yield what the durable or the volatile stream has first, for ever; nothing after a time.
+
+    Raises Unavailable for the durable store only.
+    """
+    reading = asyncio.ensure_future(telemetry.take_new(store, MAX_BLOCK_MS))
     getting = asyncio.ensure_future(intake.entries.get())
     try:
-        await asyncio.wait({reading, getting}, timeout=within_ms / 1000, return_when=asyncio.FIRST_COMPLETED)
-        found = [TakenEntry(each, store) for each in reading.result()] if reading.done() else []
-        return [*found, getting.result()] if getting.done() else found
+        while True:
+            await asyncio.wait({reading, getting}, timeout=within_ms() / 1000, return_when=asyncio.FIRST_COMPLETED)
+            taken: list[TakenEntry] = []
+            # What ends while the caller works on these is taken in the next turn.
+            if reading.done():
+                taken += [TakenEntry(each, store) for each in reading.result()]
+                reading = asyncio.ensure_future(telemetry.take_new(store, MAX_BLOCK_MS))
+            if getting.done():
+                taken.append(getting.result())
+                getting = asyncio.ensure_future(intake.entries.get())
+            yield taken
     finally:
+        reading.cancel()
         getting.cancel()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import structlog
 
-from tests.chaos import device_campaign, flows
+from tests.chaos import device_campaign, flows, telemetry
 from tests.chaos.campaign import Parts, Seen, carry_out
 from tests.chaos.check import faults
 from tests.chaos.kills import EVERYTHING, Kills
@@ -29,10 +29,13 @@ def main() -> None:
     parser.add_argument("--devices", choices=("mqtt", "opcua", "vision"), help="kill and disconnect one device")
     parser.add_argument("--jobs", type=int, default=200, help="with --devices: one disturbance each [default: 200]")
     parser.add_argument("--flows", action="store_true", help="kill the gateway under twenty flows")
+    parser.add_argument("--telemetry", action="store_true", help="kill under 200 samples a second with rules")
     arguments = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     if arguments.flows:
         sys.exit(_kill_under_flows(arguments.kills, arguments.seed))
+    if arguments.telemetry:
+        sys.exit(_kill_under_samples(arguments.kills, arguments.seed))
     if arguments.devices:
         sys.exit(_disturb_device(arguments.devices, arguments.jobs, arguments.seed))
     name = f"kills, AOF {arguments.aof}, seed {arguments.seed}"
@@ -70,6 +73,20 @@ def _kill_under_flows(kills: int, seed: int) -> bool:
     _print(f"flows: {figures.kills} kills in {figures.seconds:.0f} s, {len(found)} faults")
     _print(f"  cycles: {dict(Counter(figures.cycles.values()))}")
     _print(f"  actions: {dict(Counter(each.get('status') for each in figures.actions.values()))}")
+    return bool(found)
+
+
+def _kill_under_samples(kills: int, seed: int) -> bool:
+    """Carry out the campaign of telemetry; return whether there was a fault."""
+    with tempfile.TemporaryDirectory(prefix="chaos-") as directory:
+        figures = telemetry.carry_out(kills, Path(directory), seed, _print)
+    found = list(figures.faults())
+    for fault in found:
+        _print(f"FAULT {fault}")
+    _print(f"telemetry: {figures.kills.total()} kills in {figures.seconds:.0f} s, {len(found)} faults")
+    _print(f"  kills: {dict(figures.kills)}; {figures.sent} samples sent, {figures.samples} in the stream")
+    findings = Counter(kind for kinds in figures.found.values() for kind in kinds)
+    _print(f"  findings: {dict(findings)}; {figures.published} events at the MES, {len(figures.unpublished)} missing")
     return bool(found)
 
 
