@@ -13,7 +13,7 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import engine, flows, gateway, opcua
+from tests.bench import engine, flows, gateway, opcua, telemetry
 from tests.bench.measure import Row, summarise, verdict, with_ratios
 from tests.bench.memory import memory_over_jobs
 
@@ -37,6 +37,10 @@ COLUMNS: tuple[tuple[str, Callable[[Row], object]], ...] = (
     ("aof B/step", lambda row: row.aof_bytes_per_step),
     ("idle %", lambda row: row.idle_cpu_percent),
     ("ready s", lambda row: row.ready_s),
+    ("x alone", lambda row: row.times_alone),
+    ("alarms in 100 ms", lambda row: row.alarms_in_time),
+    ("dropped", lambda row: row.dropped),
+    ("lost", lambda row: row.lost),
     ("rss MB", lambda row: row.rss_kb and row.rss_kb // 1024),
 )
 
@@ -80,9 +84,21 @@ async def full() -> AsyncIterator[Row]:
         yield row
 
 
+async def samples() -> AsyncIterator[Row]:
+    """Measure telemetry: a thousand samples a second, ten thousand, in memory, and next to jobs."""
+    yield await telemetry.load(1_000, 10)
+    yield await telemetry.load(1_000, 10, volatile=True)
+    yield await telemetry.load(10_000, 5)
+    for rate in (1_000, 10_000):
+        async for row in telemetry.beside_jobs(rate):
+            yield row
+
+
 def _scenarios(arguments: argparse.Namespace) -> AsyncIterator[Row]:
     if arguments.memory:
         return memory_over_jobs(arguments.memory)
+    if arguments.telemetry:
+        return samples()
     return quick() if arguments.quick else full()
 
 
@@ -134,6 +150,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="make bench ARGS=", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="the most telling scenarios only")
     parser.add_argument("--memory", type=int, metavar="JOBS", help="the memory over so many jobs, and nothing else")
+    parser.add_argument("--telemetry", action="store_true", help="samples and rules only")
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N", help="rounds whose median counts")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write one JSON object a scenario to FILE")
     parser.add_argument("--compare", type=Path, metavar="FILE", help="compare with the JSON of an earlier run")

@@ -31,6 +31,13 @@ class Row:
     idle_cpu_percent: float | None = None
     ready_s: float | None = None
     rss_kb: int | None = None
+    lost: int | None = None
+    """Samples that were neither evaluated nor counted as dropped."""
+    dropped: int | None = None
+    alarms_in_time: float | None = None
+    """Part of the alarms that were committed within 100 ms after the arrival of their batch."""
+    times_alone: float | None = None
+    """Time of a step under samples as a multiple of that without, in the same round."""
     floor_ratio: float | None = None
     """Time of a step as a multiple of the raw floor of the same round."""
     cpu_ratio: float | None = None
@@ -54,6 +61,10 @@ FIGURES = (
     "idle_cpu_percent",
     "ready_s",
     "rss_kb",
+    "lost",
+    "dropped",
+    "alarms_in_time",
+    "times_alone",
     "floor_ratio",
     "cpu_ratio",
 )

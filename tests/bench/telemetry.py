@@ -1,0 +1,118 @@
+"""Samples and rules: the cost of a thousand samples a second, and what they do to the steps of jobs."""
+
+import asyncio
+import random
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+
+from edge.config import RedisSettings
+from edge.instant import now_ms
+from edge.links.background_task import background_task
+from edge.model.rule import Rule
+from edge.rules.rule_form import parse_rules
+from edge.rules.sample_lines import Sample
+from edge.store import telemetry
+from edge.store.client import Store
+from edge.store.opening import open_store
+from edge.telemetry.processor import RuleProcessor
+from edge.telemetry.sample_queue import SampleQueue
+from tests.bench import engine
+from tests.bench.measure import Meter, Row, rss_kb
+
+TAGS = 50
+_TICK_S = 0.02
+_LATENCY_BUDGET_S = 0.1
+
+
+def fifty_limits() -> tuple[Rule, ...]:
+    """Return a rule with two limits for each tag; one sample in a thousand changes an alarm."""
+    limits = {"high": {"at": 80, "severity": 500}, "high_high": {"at": 95, "severity": 800}}
+    items = [
+        {"id": f"r{n}", "kind": "limit", "tag": f"line.station{n}.temperature", "limits": limits, "hysteresis": 2}
+        for n in range(TAGS)
+    ]
+    rules, faults = parse_rules(items)
+    assert not faults, faults
+    return rules
+
+
+async def load(rate: int, seconds: float, *, volatile: bool = False) -> Row:
+    """Measure samples alone at a rate: CPU, append-only file, latency of alarms, drops."""
+    async with AsyncExitStack() as stack:
+        store = await _store(stack)
+        other = await _store(stack) if volatile else None
+        queue, processor = await _open(stack, store, other)
+        await asyncio.sleep(0.5)
+        meter = Meter(store)
+        await meter.start()
+        await _offer(queue, rate, seconds)
+        await _drain(queue, (store, other) if other else (store,))
+        spent = await meter.since_start()
+        counts = await telemetry.read_counters(store)
+        total = processor.alarm_latency.cumulative()
+        within = next((count for bound, count in total if bound >= _LATENCY_BUDGET_S), 0)
+        findings = max((count for _, count in processor.alarm_latency.cumulative()), default=0)
+        evaluated = counts["processed"]
+        return Row(
+            f"samples{' volatile' if volatile else ''}",
+            conc=rate,
+            aof="everysec",
+            cpu_percent=round(spent["cpu"] / spent["wall"] * 100, 1),
+            aof_bytes_per_step=round(spent["aof"] / evaluated, 1),
+            latency_ms=None,
+            rss_kb=rss_kb(),
+            lost=rate * int(seconds) - evaluated - queue.dropped,
+            dropped=queue.dropped,
+            alarms_in_time=round(within / findings, 4) if findings else None,
+        )
+
+
+async def beside_jobs(rate: int) -> AsyncIterator[Row]:
+    """Measure the steps of jobs without samples, and with so many a second in the same process and store."""
+    alone = await engine.run_jobs("linear", 10, 1, "everysec", 0)
+    yield replace(alone, scenario="jobs alone")
+    async with AsyncExitStack() as stack:
+        store = await _store(stack)
+        queue, _ = await _open(stack, store, None)
+        offering = asyncio.create_task(_offer(queue, rate, 120.0), name="samples")
+        try:
+            loaded = await engine.run_jobs("linear", 10, 1, "everysec", 0)
+        finally:
+            offering.cancel()
+    slower = round(loaded.step_ms / alone.step_ms, 2) if loaded.step_ms and alone.step_ms else None
+    yield replace(loaded, scenario=f"jobs with {rate} samples/s", floor_ratio=None, times_alone=slower)
+
+
+async def _store(stack: AsyncExitStack) -> Store:
+    directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-"))
+    return await stack.enter_async_context(open_store(RedisSettings(url=f"embedded:{directory}"), "bench"))
+
+
+async def _open(stack: AsyncExitStack, store: Store, volatile: Store | None) -> tuple[SampleQueue, RuleProcessor]:
+    queue = SampleQueue(volatile or store, now_ms)
+    processor = RuleProcessor(store, fifty_limits(), now_ms, str, volatile=volatile)
+    await stack.enter_async_context(background_task(processor.run(), "rules"))
+    await stack.enter_async_context(background_task(queue.run(), "samples"))
+    return queue, processor
+
+
+async def _offer(queue: SampleQueue, rate: int, seconds: float) -> None:
+    chance, levels, sent, began = random.Random(1), [78.0] * TAGS, 0, time.perf_counter()
+    total = rate * int(seconds)
+    while sent < total:
+        due = min(total, int((time.perf_counter() - began) * rate))
+        for number in range(sent, due):
+            tag = number % TAGS
+            levels[tag] += chance.gauss(0, 0.3) + (78 - levels[tag]) * 0.01
+            queue.put(Sample(now_ms(), f"line.station{tag}.temperature", round(levels[tag], 2)))
+        sent = due
+        await asyncio.sleep(_TICK_S)
+
+
+async def _drain(queue: SampleQueue, stores: tuple[Store, ...]) -> None:
+    async with asyncio.timeout(120):
+        while queue.waiting or any([(await telemetry.read_lengths(each)).lag for each in stores]):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
