@@ -92,9 +92,7 @@ async def open_telemetry(
         mirror = SetMirror(core.store, name, read, now_ms, interest, partial(_job_of, core), settings.stream_length)
         works_here = gate.run_while_open(mirror.run, f"mirror {name}")
         await stack.enter_async_context(background_task(works_here, f"mirror {name} while it is ours"))
-    return TelemetryService(
-        queue, processor, updates, interest, own_rules=len(own), history=history, volatile=volatile
-    )
+    return TelemetryService(queue, processor, updates, interest, own_rules=len(own), history=history, volatile=volatile)
 
 
 async def _load_rules(
