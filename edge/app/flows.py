@@ -10,7 +10,7 @@ from edge.flows.engine import FlowEngine, FlowStats
 from edge.flows.nodes.act import AppendToFile, CommandEquipment, PostResource, PublishMessage, StartJob
 from edge.flows.nodes.read import HttpResource, JobResults, RedisValue
 from edge.flows.plans import Plans
-from edge.flows.plugins import load_kinds
+from edge.flows.plugin_check import load_usable_kinds
 from edge.flows.ports.append import FileAppender
 from edge.flows.ports.broker import MessagePublisher
 from edge.flows.ports.command import EquipmentCommander
@@ -45,7 +45,7 @@ async def open_flows(
     async def is_gone(owner: str) -> bool:
         return not await store.execute("EXISTS", store.keys.lease_instance(owner))
 
-    state, plans = RedisFlowState(store), Plans(load_kinds(core.settings.flows.nodes))
+    state, plans = RedisFlowState(store), Plans(await load_usable_kinds(core.settings.flows.nodes))
     handlers = _handlers(core, jobs) | await opcua_handlers(stack, core.settings)
     if interest is not None:
         # Imported only when telemetry is on.

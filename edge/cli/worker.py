@@ -11,12 +11,21 @@ import click
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import log_to_stderr, settings_option
 
+_UNLIMITED_MB = 1 << 20
+
 
 @click.command(epilog="Example: edge worker --processes 2")
 @click.option("--name", help="Name of this worker, one for each.  [default: HOST-PID]")
 @click.option("--processes", type=click.IntRange(1, 64), default=1, show_default=True, help="Tasks at a time.")
 @click.option(
-    "--memory", type=click.IntRange(min=0), default=0, show_default=True, help="Most MB of a process; 0: no limit."
+    "--memory", type=click.IntRange(min=0), default=1024, show_default=True, help="Most MB of a process; 0: no limit."
+)
+@click.option(
+    "--silence",
+    type=click.FloatRange(1, 86_400),
+    default=300.0,
+    show_default=True,
+    help="Seconds after which a node without a time limit that reports no progress is killed.",
 )
 @click.option(
     "--lease",
@@ -25,35 +34,61 @@ from edge.cli.terminal.store_access import log_to_stderr, settings_option
     show_default=True,
     help="Seconds after which another worker takes over the tasks of a dead one.",
 )
+@click.option(
+    "--grace",
+    type=click.FloatRange(0, 3600),
+    default=15.0,
+    show_default=True,
+    help="Seconds that tasks in progress may take to end after Ctrl-C or SIGTERM.",
+)
 @settings_option
-def worker(name: str | None, processes: int, memory: int, lease: float, settings_file: Path | None) -> None:
+def worker(
+    name: str | None,
+    processes: int,
+    memory: int,
+    silence: float,
+    lease: float,
+    grace: float,
+    settings_file: Path | None,
+) -> None:
     """Run a worker: it runs the nodes whose kinds are files of `[flows] nodes` or packages.
 
-    Each task runs in a process of its own, which is killed at the time limit of the node. After Ctrl-C or SIGTERM the
-    worker takes no further task and ends when those in progress have ended.
+    Each task runs in a process of its own, which is killed at the time limit of the node. A file that cannot be loaded
+    is left out. After Ctrl-C or SIGTERM the worker takes no further task and ends when those in progress have ended, or
+    gives them back to other workers.
     """
+    from edge.app.systemd import feed_watchdog, notifier
     from edge.config import load_settings
-    from edge.flows.plugins import load_kinds
+    from edge.flows.plugin_check import load_checked_kinds
     from edge.flows.worker import FlowWorker
     from edge.flows.worker_process import WorkerProcess
+    from edge.links.background_task import background_task
     from edge.southbound.kinds import EQUIPMENT_SETTINGS
     from edge.store.opening import open_store
 
     settings = load_settings(settings_file, os.environ, EQUIPMENT_SETTINGS)
     log_to_stderr("info")
-    kinds = load_kinds(settings.flows.nodes)
-    mine = sorted(kind.name for kind in kinds.values() if kind.in_worker)
+    folder = settings.flows.nodes
     worker_id = name or f"{socket.gethostname()}-{os.getpid()}"
 
     async def run() -> None:
+        site = await load_checked_kinds(folder, limit_mb=memory or _UNLIMITED_MB)
+        for origin, fault in site.faults.items():
+            print_text(f"{origin}: {fault}", err=True)
+        mine = sorted(kind.name for kind in site.kinds.values() if kind.in_worker)
+        if not mine:
+            raise click.UsageError("there is no node kind to run; name their folder in [flows] nodes.")
         async with open_store(settings.redis, consumer=None) as store:
-            children = [WorkerProcess(settings.flows.nodes, memory) for _ in range(processes)]
-            flow_worker = FlowWorker(store, worker_id, kinds, children, lease)
+            children = [
+                WorkerProcess(folder, memory, silence_s=silence, excluded=tuple(site.faults)) for _ in range(processes)
+            ]
+            flow_worker = FlowWorker(store, worker_id, site.kinds, children, lease_s=lease, grace_s=grace)
             for number in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(number, flow_worker.stop)
-            print_text(f"worker {worker_id} runs {', '.join(mine)}")
-            await flow_worker.run()
+            notify = notifier()
+            async with background_task(feed_watchdog(notify, lambda: ()), "watchdog"):
+                print_text(f"worker {worker_id} runs {', '.join(mine)}")
+                notify(f"READY=1\nSTATUS=runs {', '.join(mine)}")
+                await flow_worker.run()
 
-    if not mine:
-        raise click.UsageError("there is no node kind to run; name their folder in [flows] nodes.")
     asyncio.run(run())

@@ -1,8 +1,9 @@
 """Finds the node kinds of a site: Python files of a folder, and packages with the entry point `microdcs_edge.nodes`."""
 
 import dataclasses
+import functools
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
@@ -14,40 +15,69 @@ from edge.flows.nodes.registry import BUILT_IN, NodeKinds
 ENTRY_POINT: Final = "microdcs_edge.nodes"
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class SiteKinds:
+    """The node kinds of a process, and why others are not loaded, by their origin: a file or an object of a package."""
+
+    kinds: NodeKinds
+    faults: Mapping[str, str]
+
+
 def load_kinds(folder: str) -> NodeKinds:
     """Return the built-in kinds and those of the site, which run in workers; an empty folder name means none.
 
     Raises SettingsError with all faults.
     """
-    found = dict(BUILT_IN)
-    problems: list[str] = []
-    for origin, loaded in _loaded(folder):
-        match loaded:
-            case NodeKind(name=name, work=Compute()) if name not in found:
-                found[name] = dataclasses.replace(loaded, in_worker=True)
-            case NodeKind(name=name, work=Compute()):
-                problems.append(f"{origin}: there is a node kind {name!r} already")
-            case Exception():
-                problems.append(f"{origin}: {type(loaded).__name__}: {loaded}")
-            case _:
-                problems.append(f"{origin}: KIND is a NodeKind with the work Compute")
-    if problems:
+    found = read_kinds(folder)
+    if found.faults:
+        problems = [f"{origin}: {fault}" for origin, fault in found.faults.items()]
         raise SettingsError(problems, "Correct the node kinds, or remove them from [flows] nodes.")
-    return found
+    return found.kinds
 
 
-def _loaded(folder: str) -> Iterator[tuple[str, Any]]:
-    """Yield each origin with its kind, or with the error of its import."""
+def read_kinds(
+    folder: str, excluded: Container[str] = (), on_import: Callable[[str], None] = lambda _: None
+) -> SiteKinds:
+    """Return the built-in kinds and those of the site whose origin is not excluded.
+
+    `on_import` is called with each origin before its code runs.
+    """
+    kinds: dict[str, NodeKind[Any]] = dict(BUILT_IN)
+    faults: dict[str, str] = {}
+    for origin, load in _origins(folder):
+        if origin in excluded:
+            continue
+        on_import(origin)
+        match _loaded(load):
+            case NodeKind(name=name, work=Compute()) as kind if name not in kinds:
+                kinds[name] = dataclasses.replace(kind, in_worker=True)
+            case NodeKind(name=name, work=Compute()):
+                faults[origin] = f"there is a node kind {name!r} already"
+            case BaseException() as error:
+                faults[origin] = f"{type(error).__name__}: {error}"
+            case _:
+                faults[origin] = "KIND is a NodeKind with the work Compute"
+    return SiteKinds(kinds, faults)
+
+
+def has_site_kinds(folder: str) -> bool:
+    """Return whether there is any file or package to load."""
+    return next(_origins(folder), None) is not None
+
+
+def _origins(folder: str) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yield each origin with the function that imports it."""
     for point in entry_points(group=ENTRY_POINT):
-        try:
-            yield point.value, point.load()
-        except Exception as error:  # noqa: BLE001 - any error of foreign code is a fault of the settings
-            yield point.value, error
+        yield point.value, point.load
     for file in sorted(Path(folder).glob("*.py")) if folder else ():
-        try:
-            yield str(file), _import(file)
-        except Exception as error:  # noqa: BLE001 - any error of foreign code is a fault of the settings
-            yield str(file), error
+        yield str(file), functools.partial(_import, file)
+
+
+def _loaded(load: Callable[[], Any]) -> Any:
+    try:
+        return load()
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - any error of foreign code is a fault of that code
+        return error
 
 
 def _import(file: Path) -> Any:

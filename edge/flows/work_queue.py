@@ -1,6 +1,9 @@
 """Takes tasks for a worker from the store, marks them as begun, renews their leases and reports results."""
 
+from typing import Final
+
 import msgspec
+import structlog
 
 from edge.flows.cycle import NodeStatus
 from edge.flows.node_task import status_of
@@ -10,9 +13,12 @@ from edge.store.client import Store
 from edge.store.commit import Absent, Commit, Committed, Holds, join, operation
 from edge.store.stream import Entry, entries
 
+logger = structlog.get_logger(__name__)
+
 GROUP = "workers"
 HEARTBEAT_LIFETIME_MS = 60_000
 _MARK_LIFETIME_MS = 86_400_000
+_LONG_AGO_MS: Final = 86_400_000
 
 
 class _Mark(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,8 +65,13 @@ class WorkQueue:
         await self._store.commit(operation("SET", key, text, "PX", HEARTBEAT_LIFETIME_MS))
 
     async def unregister(self) -> None:
-        """Remove this worker from the store."""
-        await self._store.commit(operation("DEL", self._store.keys.worker(self._worker_id)))
+        """Remove this worker from the store; as a consumer only where it holds no task, which would be lost."""
+        keys = self._store.keys
+        await self._store.commit(operation("DEL", keys.worker(self._worker_id)))
+        for kind in self._kinds:
+            consumers = await self._store.execute("XINFO CONSUMERS", keys.node_work(kind), GROUP)
+            if any(each["name"] == self._worker_id and not each["pending"] for each in consumers):
+                await self._store.execute("XGROUP DELCONSUMER", keys.node_work(kind), GROUP, self._worker_id)
 
     async def take(self, block_ms: int) -> TakenTask | None:
         """Return a task whose lease has expired, else a new task; None when none arrives in time."""
@@ -70,7 +81,7 @@ class WorkQueue:
                 "XAUTOCLAIM", key, GROUP, self._worker_id, self._lease_ms, "0-0", "COUNT", 1
             )
             for entry in entries(each for each in reply[1] if each[1]):
-                return _taken(entry)
+                return await self._read(key, entry)
         streams = [self._store.keys.node_work(kind) for kind in self._kinds]
         reply = await self._store.wait(
             *("XREADGROUP", "GROUP", GROUP, self._worker_id, "COUNT", 1, "BLOCK", block_ms, "STREAMS"),
@@ -80,8 +91,17 @@ class WorkQueue:
         for key in streams:
             for raw in (reply or {}).get(key, ()):
                 for entry in entries(raw):
-                    return _taken(entry)
+                    return await self._read(key, entry)
         return None
+
+    async def _read(self, key: str, entry: Entry) -> TakenTask | None:
+        """Return the task of an entry; one that cannot be read is removed, its node fails at its time limit."""
+        try:
+            return TakenTask(decode_task(entry.fields["task"]), entry.entry_id)
+        except (KeyError, msgspec.MsgspecError) as error:
+            logger.error("node task unreadable", key=key, entry=entry.entry_id, reason=str(error))  # noqa: TRY400 - the reason says all
+            await self._store.commit(self._remove(key, entry.entry_id))
+            return None
 
     async def begin(self, taken: TakenTask) -> bool:
         """Mark a task as begun by this worker; return False when it is not to be run.
@@ -130,12 +150,21 @@ class WorkQueue:
         parts = (guard, self._add(result), self._acknowledge(taken))
         return isinstance(await self._store.commit(join(parts)), Committed)
 
+    async def release(self, taken: TakenTask) -> None:
+        """Release a task that has not ended: another worker takes it at once, unless one has done so already."""
+        key = self._store.keys.node_work(taken.task.kind)
+        claim = ("XCLAIM", key, GROUP, self._worker_id, 0, taken.entry_id, "IDLE", _LONG_AGO_MS, "JUSTID")
+        guard = Commit(guards=(Holds(self._mark_key(taken.task), taken.mark),))
+        await self._store.commit(join((guard, operation(*claim))))
+
     def _add(self, result: TaskResult) -> Commit:
         return operation("XADD", self._store.keys.node_results(), "*", "result", encode_result(result))
 
     def _acknowledge(self, taken: TakenTask) -> Commit:
-        key = self._store.keys.node_work(taken.task.kind)
-        return join((operation("XACK", key, GROUP, taken.entry_id), operation("XDEL", key, taken.entry_id)))
+        return self._remove(self._store.keys.node_work(taken.task.kind), taken.entry_id)
+
+    def _remove(self, key: str, entry_id: str) -> Commit:
+        return join((operation("XACK", key, GROUP, entry_id), operation("XDEL", key, entry_id)))
 
     def _mark_key(self, task: QueuedTask) -> str:
         return self._store.keys.node_worker(task.flow_id, task.cycle, task.node_id)
@@ -145,7 +174,3 @@ class WorkQueue:
             worker_id=self._worker_id, attempt=task.attempt, begun_at=now_ms(), progress=progress, message=message
         )
         return msgspec.json.encode(mark).decode()
-
-
-def _taken(entry: Entry) -> TakenTask:
-    return TakenTask(decode_task(entry.fields["task"]), entry.entry_id)

@@ -10,6 +10,7 @@ from edge.errors import Unavailable
 from edge.flows.nodes.registry import NodeKinds
 from edge.flows.work_queue import TakenTask, WorkQueue
 from edge.flows.worker_process import WorkerProcess
+from edge.flows.worker_task import ResultKind, result_of
 from edge.store.client import Store
 from edge.store.retry import retry_while_unavailable
 
@@ -19,29 +20,42 @@ HEARTBEAT_S = 30.0
 TERMINATION_S = 5.0
 """How long a terminated attempt may go on until its next progress report."""
 _BLOCK_MS = 1000
+_GIVE_BACK_S = 2.0
+_PAUSE_AFTER_DEFECT_S = 1.0
 
 
 class FlowWorker:
     """Runs one task at a time in each of its processes, until it is stopped."""
 
     def __init__(
-        self, store: Store, worker_id: str, kinds: NodeKinds, processes: list[WorkerProcess], lease_s: float = 15.0
+        self,
+        store: Store,
+        worker_id: str,
+        kinds: NodeKinds,
+        processes: list[WorkerProcess],
+        *,
+        lease_s: float = 15.0,
+        grace_s: float = 15.0,
     ) -> None:
-        """Take tasks of `kinds`. Another worker takes over a task whose lease of `lease_s` has expired."""
+        """Take tasks of `kinds`. Another worker takes over a task whose lease of `lease_s` has expired.
+
+        After a stop the tasks in progress have `grace_s` to end.
+        """
         self._repeatable = {name: kind.repeatable for name, kind in kinds.items() if kind.in_worker}
         self._queue = WorkQueue(store, worker_id, self._repeatable, round(lease_s * 1000))
         self._processes = processes
         self._lease_s = lease_s
+        self._grace_s = grace_s
         self._stopping = asyncio.Event()
 
     async def run(self) -> None:
-        """Run tasks until `stop`; running tasks may end within their lease."""
+        """Run tasks until `stop`; those in progress then end, or are given back when they take too long."""
         await retry_while_unavailable("worker", self._queue.register)
         async with asyncio.TaskGroup() as tasks:
             heartbeat = tasks.create_task(self._heartbeat(), name="heartbeat")
             slots = [tasks.create_task(self._serve(each), name="worker slot") for each in self._processes]
             await self._stopping.wait()
-            await asyncio.wait(slots, timeout=self._lease_s)
+            await asyncio.wait(slots, timeout=self._grace_s)
             for each in (heartbeat, *slots):
                 each.cancel()
         with contextlib.suppress(Unavailable):
@@ -59,7 +73,13 @@ class FlowWorker:
     async def _serve(self, process: WorkerProcess) -> None:
         try:
             while not self._stopping.is_set():
-                await retry_while_unavailable("node tasks", functools.partial(self._take, process))
+                try:
+                    await retry_while_unavailable("node tasks", functools.partial(self._take, process))
+                except Exception:
+                    # A defect in one task must not stop the others; another worker takes it over.
+                    logger.exception("node task met a defect")
+                    await process.kill()
+                    await asyncio.sleep(_PAUSE_AFTER_DEFECT_S)
         finally:
             await process.kill()
 
@@ -79,15 +99,30 @@ class FlowWorker:
                 return True
 
         attempt = process.run(task, repeatable=self._repeatable[task.kind], on_progress=on_progress)
-        async with asyncio.TaskGroup() as tasks:
-            running = tasks.create_task(attempt, name="attempt")
-            has_ended = await self._watch(taken, running)
-            running.cancel()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                running = tasks.create_task(attempt, name="attempt")
+                has_ended = await self._watch(taken, running)
+                running.cancel()
+        except asyncio.CancelledError:
+            await self._give_back(taken)
+            raise
         if not has_ended:
             return
         result = running.result()
         if not await retry_while_unavailable("node result", lambda: self._queue.report(taken, result)):
             logger.warning("node task was taken over", flow=task.flow_id, cycle=task.cycle, node=task.node_id)
+
+    async def _give_back(self, taken: TakenTask) -> None:
+        """Release the task of a killed attempt; one that must not run twice ends here as interrupted."""
+        task = taken.task
+        logger.warning("node task given back", flow=task.flow_id, cycle=task.cycle, node=task.node_id)
+        with contextlib.suppress(Unavailable, TimeoutError):
+            async with asyncio.timeout(_GIVE_BACK_S):
+                if self._repeatable[task.kind]:
+                    await self._queue.release(taken)
+                else:
+                    await self._queue.report(taken, result_of(task, ResultKind.INTERRUPTED))
 
     async def _watch(self, taken: TakenTask, running: asyncio.Task[object]) -> bool:
         """Renew the lease of a task while it runs; return False when it was terminated."""

@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import json
+import os
 import resource
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -14,18 +16,33 @@ import msgspec
 from edge.flows.worker_child import LARGEST_OUTPUT
 from edge.flows.worker_task import QueuedTask, ResultKind, TaskResult, result_of
 
+SILENCE_S: Final = 300.0
+_START_S: Final = 60.0
 _LONGEST_LINE: Final = 4 * LARGEST_OUTPUT
+_MOST_OF_MEMORY: Final = 0.75
+"""A child that uses more of its limit after an attempt is replaced: what it leaks must not fail the next one."""
 OnProgress = Callable[[int, str], Awaitable[bool]]
 """Takes percent and message; returns whether the attempt is still wanted."""
+
+
+class _SilentError(Exception):
+    """The child neither answered nor reported progress."""
 
 
 class WorkerProcess:
     """Runs attempts in a child, which is started when it is needed."""
 
-    def __init__(self, folder: str, memory_mb: int) -> None:
-        """Load the kinds of a folder; a child that needs more than `memory_mb` fails its attempt. 0: no limit."""
-        self._folder = folder
-        self._memory_mb = memory_mb
+    def __init__(
+        self, folder: str, memory_mb: int, *, silence_s: float = SILENCE_S, excluded: Collection[str] = ()
+    ) -> None:
+        """Load the kinds of a folder without the excluded ones.
+
+        An attempt fails that needs more than `memory_mb` (0: no limit), or that has no time limit of its own and
+        reports no progress for `silence_s`.
+        """
+        self._command = (sys.executable, "-m", "edge.flows.worker_child", folder, *excluded)
+        self._memory = memory_mb << 20
+        self._silence_s = silence_s
         self._process: asyncio.subprocess.Process | None = None
 
     @property
@@ -35,26 +52,46 @@ class WorkerProcess:
 
     async def run(self, task: QueuedTask, *, repeatable: bool, on_progress: OnProgress) -> TaskResult:
         """Run an attempt and return its result; the child is killed at the time limit and at a cancellation."""
-        timeout_s = None if task.timeout_ms is None else task.timeout_ms / 1000
         unknown = ResultKind.FAILED if repeatable else ResultKind.INTERRUPTED
         try:
-            async with asyncio.timeout(timeout_s):
-                answer = await self._ask(task, on_progress)
+            process = await self._started()
+        except (OSError, ValueError, EOFError, TimeoutError) as error:
+            ended = await self.kill()
+            reason = f"the process of the node did not start ({ended or str(error) or 'no answer in time'})"
+            return result_of(task, ResultKind.FAILED, reason=reason)
+        except asyncio.CancelledError:
+            await self.kill()
+            raise
+        try:
+            async with asyncio.timeout(None if task.timeout_ms is None else task.timeout_ms / 1000):
+                answer = await self._ask(process, task, on_progress)
         except TimeoutError:
             await self.kill()
             return result_of(task, unknown, reason="timeout")
+        except _SilentError:
+            await self.kill()
+            return result_of(task, unknown, reason=f"no progress for {self._silence_s:g} s")
         except (OSError, ValueError, EOFError) as error:
             ended = await self.kill()
             return result_of(task, unknown, reason=f"the process of the node ended ({ended or error})")
         except asyncio.CancelledError:
             await self.kill()
             raise
+        if answer.get("spent") or self._is_bloated():
+            await self.kill()
         if "failed" in answer:
             return result_of(task, ResultKind.FAILED, reason=str(answer["failed"]))
-        return result_of(task, ResultKind.COMPLETED, value=answer["output"], memory=answer["memory"])
+        return result_of(
+            task,
+            ResultKind.COMPLETED,
+            value=answer["output"],
+            memory=answer["memory"],
+            withheld=answer["withheld"],
+        )
 
-    async def _ask(self, task: QueuedTask, on_progress: OnProgress) -> Mapping[str, Any]:
-        process = await self._started()
+    async def _ask(
+        self, process: asyncio.subprocess.Process, task: QueuedTask, on_progress: OnProgress
+    ) -> Mapping[str, Any]:
         attempt = {
             "flow_id": task.flow_id,
             "node_id": task.node_id,
@@ -65,48 +102,67 @@ class WorkerProcess:
         }
         await _send(process, {"kind": task.kind, "config": task.config, "attempt": attempt})
         while True:
-            line = await process.stdout.readline() if process.stdout else b""
-            if not line:
-                raise EOFError("no answer")
-            answer: dict[str, Any] = json.loads(line)
+            answer = await self._read(process, self._silence_s if task.timeout_ms is None else None)
             if "progress" not in answer:
                 return answer
             wanted = await on_progress(answer["progress"], answer["message"])
             await _send(process, {"stop": not wanted})
 
+    async def _read(self, process: asyncio.subprocess.Process, limit_s: float | None) -> dict[str, Any]:
+        limit = asyncio.timeout(limit_s)
+        try:
+            async with limit:
+                line = await process.stdout.readline() if process.stdout else b""
+        except TimeoutError:
+            raise _SilentError from None
+        if not line:
+            raise EOFError("no answer")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
     async def _started(self) -> asyncio.subprocess.Process:
+        """Return the child; a new one has loaded its kinds, so that this does not count as time of an attempt."""
         if self._process is None or self._process.returncode is not None:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "edge.flows.worker_child", self._folder),
+                *self._command,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 limit=_LONGEST_LINE,
+                # Ctrl-C is for the worker, which lets attempts end; and what a node starts is killed with it.
+                start_new_session=True,
             )
-            if self._memory_mb:
-                size = self._memory_mb << 20
-                resource.prlimit(self._process.pid, resource.RLIMIT_AS, (size, size))
+            if self._memory:
+                resource.prlimit(self._process.pid, resource.RLIMIT_AS, (self._memory, self._memory))
+            async with asyncio.timeout(_START_S):
+                await self._read(self._process, None)
         return self._process
 
+    def _is_bloated(self) -> bool:
+        if not self._memory or self._process is None:
+            return False
+        try:
+            pages = int(Path(f"/proc/{self._process.pid}/statm").read_text(encoding="ascii").split()[0])
+        except (OSError, IndexError):
+            return True
+        return pages * resource.getpagesize() > _MOST_OF_MEMORY * self._memory
+
     async def kill(self) -> str:
-        """Kill the child; return how it ended, if it had by itself."""
+        """Kill the child with all that it started; return how it ended, if it had by itself."""
         process, self._process = self._process, None
         if process is None:
             return ""
-        ended = ""
         if process.stdout and process.stdout.at_eof():
             # Its pipe is closed: it ends by itself, unless it hangs in its end.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1.0):
                     await process.wait()
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-        elif process.returncode < 0:
-            ended = signal.Signals(-process.returncode).name
-        else:
-            ended = f"status {process.returncode}"
-        return ended
+        status = process.returncode
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+        if status is None:
+            return ""
+        return signal.Signals(-status).name if status < 0 else f"status {status}"
 
 
 async def _send(process: asyncio.subprocess.Process, message: Mapping[str, Any]) -> None:

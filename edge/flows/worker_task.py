@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from edge.flows.cycle import AttemptCompleted, AttemptFailed, AttemptInterrupted, Outcome
-from edge.flows.nodes.kind import Output
+from edge.flows.nodes.kind import Output, Withheld
 
 
 class ResultKind(StrEnum):
@@ -42,6 +42,7 @@ class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
     kind: ResultKind
     value: Any = None
+    withheld: Withheld | None = None
     memory: Any = None
     reason: str = ""
 
@@ -55,7 +56,13 @@ class ReceivedResult:
 
 
 def result_of(
-    task: QueuedTask, kind: ResultKind, *, value: Any = None, memory: Any = None, reason: str = ""
+    task: QueuedTask,
+    kind: ResultKind,
+    *,
+    value: Any = None,
+    withheld: str | None = None,
+    memory: Any = None,
+    reason: str = "",
 ) -> TaskResult:
     """Return the result of a task."""
     return TaskResult(
@@ -65,6 +72,7 @@ def result_of(
         attempt=task.attempt,
         kind=kind,
         value=value,
+        withheld=Withheld(withheld) if withheld else None,
         memory=memory,
         reason=reason,
     )
@@ -74,7 +82,9 @@ def outcome_of(result: TaskResult) -> Outcome:
     """Return what a result means for the cycle."""
     match result.kind:
         case ResultKind.COMPLETED:
-            return AttemptCompleted(result.node_id, Output(result.value, memory=result.memory))
+            return AttemptCompleted(
+                result.node_id, Output(result.value, withheld=result.withheld, memory=result.memory)
+            )
         case ResultKind.FAILED:
             return AttemptFailed(result.node_id, result.reason)
         case ResultKind.INTERRUPTED:

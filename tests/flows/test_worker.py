@@ -8,6 +8,7 @@ import pytest
 from edge.flows.plans import Plans
 from edge.flows.plugins import load_kinds
 from edge.flows.redis_state import RedisFlowState
+from edge.flows.work_queue import GROUP
 from edge.flows.worker import FlowWorker
 from edge.flows.worker_process import WorkerProcess
 from edge.store.client import Store
@@ -61,6 +62,68 @@ async def test_result_of_a_worker_reaches_the_gateway_after_a_restart(
         record = await plant.ended()
     assert record.cycle.tasks["c"].output == 4
     assert await store.execute("XLEN", store.keys.node_results()) == 0
+
+
+@pytest.mark.parametrize("repeatable", [True, False])
+async def test_stopped_worker_gives_its_task_back(store: Store, tmp_path: Path, *, repeatable: bool) -> None:
+    """Another worker takes it at once, long before the lease expires; a node that must not run twice fails."""
+    folder = write_check(tmp_path, repeatable=repeatable)
+    kinds = load_kinds(folder)
+    plant = Plant(RedisFlowState(store), Plans(kinds))
+    hangs = [node("a", "constant", value=[1, 2]), node("b", "site.check", how="once", file=str(tmp_path / "begun"))]
+    first = FlowWorker(store, "first", kinds, [WorkerProcess(folder, 0)], lease_s=3600, grace_s=0.0)
+    second = FlowWorker(store, "second", kinds, [WorkerProcess(folder, 0)], lease_s=3600)
+    async with plant.gateway():
+        running = asyncio.create_task(first.run())
+        await plant.run(flow(hangs, "a>b", interval_seconds=0))
+        async with asyncio.timeout(60):
+            while not (tmp_path / "begun").exists():  # noqa: ASYNC110 - another process begins
+                await asyncio.sleep(0.01)
+        first.stop()
+        await running
+        running = asyncio.create_task(second.run())
+        record = await plant.ended()
+        second.stop()
+        await running
+    task = record.cycle.tasks["b"]
+    assert (task.output, task.reason) == ((3, None) if repeatable else (None, "interrupted"))
+
+
+async def test_task_in_progress_ends_before_its_worker_does(store: Store, tmp_path: Path) -> None:
+    folder = write_check(tmp_path)
+    kinds = load_kinds(folder)
+    plant = Plant(RedisFlowState(store), Plans(kinds))
+    nodes = [node("a", "constant", value=[1, 2]), node("b", "site.check", how="works")]
+    worker = FlowWorker(store, "w", kinds, [WorkerProcess(folder, 0)], grace_s=60)
+    async with plant.gateway():
+        running = asyncio.create_task(worker.run())
+        await plant.run(flow(nodes, "a>b", interval_seconds=0))
+        async with asyncio.timeout(60):
+            while not await store.execute("EXISTS", store.keys.node_worker("flow", 0, "b")):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        worker.stop()
+        await running
+        record = await plant.ended()
+    assert record.cycle.tasks["b"].output == 3
+    assert await store.execute("XINFO CONSUMERS", store.keys.node_work("site.check"), GROUP) == []
+
+
+async def test_entry_that_is_no_task_stops_no_worker(store: Store, tmp_path: Path) -> None:
+    folder = write_check(tmp_path)
+    kinds = load_kinds(folder)
+    plant = Plant(RedisFlowState(store), Plans(kinds))
+    key = store.keys.node_work("site.check")
+    await store.execute("XADD", key, "*", "task", "{")
+    await store.execute("XADD", key, "*", "other", "1")
+    worker = FlowWorker(store, "w", kinds, [WorkerProcess(folder, 0)])
+    running = asyncio.create_task(worker.run())
+    async with plant.gateway():
+        await plant.run(CHECK)
+        record = await plant.ended()
+    assert record.cycle.tasks["c"].output == 4
+    worker.stop()
+    await running
+    assert await store.execute("XLEN", key) == 0
 
 
 async def test_task_without_a_worker_fails_in_the_end(plant: Plant, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """The child of a worker answers with JSON, whatever a node returns."""
 
-import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import pytest
 
 from edge.flows.nodes import progress
-from edge.flows.nodes.kind import Attempt, Compute, Inputs, NodeConfig, NodeKind, Output
+from edge.flows.nodes.kind import Attempt, Compute, Inputs, NodeConfig, NodeError, NodeKind, Output
 from edge.flows.plugins import load_kinds
 from edge.flows.worker_child import answer
 from tests.flows.site_kinds import write_check
@@ -27,6 +26,10 @@ def _progress_reported_as_before() -> Iterator[None]:
     progress.report_to(before)
 
 
+def ignored(_percent: int, _message: str) -> None:
+    """Ignore progress."""
+
+
 def returning(value: Any) -> dict[str, Any]:
     """Return the answer to an attempt at a node that returns a value, or raises it."""
 
@@ -37,12 +40,12 @@ def returning(value: Any) -> dict[str, Any]:
 
     kinds = {"k": NodeKind("k", "Tests.", NodeConfig, Inputs.NONE, Compute(run), in_worker=True)}
     attempt = {"flow_id": "f", "node_id": "n", "number": 1, "now": 0, "inputs": {}, "memory": None}
-    return answer(kinds, {"kind": "k", "config": {}, "attempt": attempt}, io.StringIO())
+    return answer(kinds, {"kind": "k", "config": {}, "attempt": attempt}, ignored)
 
 
-@pytest.mark.parametrize("value", [None, 1, -2.5, "ü\u0000", [True, {"a": []}], {"k": "v" * 1_000_000}])
+@pytest.mark.parametrize("value", [None, 1, 2**64, -2.5, "ü\u0000", [True, {"a": []}], {"k": "v" * 1_000_000}])
 def test_json_is_answered_as_it_is(value: Any) -> None:
-    assert returning(value) == {"output": value, "memory": None}
+    assert returning(value) == {"output": value, "withheld": None, "memory": None}
 
 
 @pytest.mark.parametrize(
@@ -54,6 +57,7 @@ def test_json_is_answered_as_it_is(value: Any) -> None:
         ({(1, 2): 3}, "the output is no JSON"),
         ("\ud800", "the output is no JSON"),
         ([10**5000], "the output is no JSON"),
+        (NodeError("\ud800" * 2000), "\\ud800"),
         (["v" * 100] * 20_000, "the output has more than 1048576 bytes of JSON"),
         (MemoryError(), "the node needs more memory than it may have"),
         (KeyError("x"), "KeyError: 'x'"),
@@ -67,7 +71,7 @@ def test_rubbish_is_a_failure_with_a_reason(value: Any, reason: str) -> None:
 def test_config_that_does_not_fit_is_a_failure(tmp_path: Path) -> None:
     kinds = load_kinds(write_check(tmp_path))
     attempt = {"flow_id": "f", "node_id": "n", "number": 1, "now": 0, "inputs": {}, "memory": None}
-    found = answer(kinds, {"kind": "site.check", "config": {"how": 5}, "attempt": attempt}, io.StringIO())
+    found = answer(kinds, {"kind": "site.check", "config": {"how": 5}, "attempt": attempt}, ignored)
     assert found["failed"].startswith("ValidationError")
-    built_in = answer(kinds, {"kind": "tag.latest", "config": {"tag": "t"}, "attempt": attempt}, io.StringIO())
+    built_in = answer(kinds, {"kind": "tag.latest", "config": {"tag": "t"}, "attempt": attempt}, ignored)
     assert built_in["failed"] == "tag.latest does not run in a worker"

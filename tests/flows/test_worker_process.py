@@ -90,3 +90,63 @@ async def test_cancelled_attempt_leaves_no_process(tmp_path: Path) -> None:
         await running
     with pytest.raises(ProcessLookupError):
         os.kill(child, 0)
+
+
+async def never(_percent: int, _message: str) -> bool:
+    """Fail: no progress is expected."""
+    raise AssertionError
+
+
+@pytest.mark.parametrize(("repeatable", "kind"), [(True, ResultKind.FAILED), (False, ResultKind.INTERRUPTED)])
+async def test_attempt_without_progress_is_killed(tmp_path: Path, kind: ResultKind, *, repeatable: bool) -> None:
+    process = WorkerProcess(write_check(tmp_path), 0, silence_s=0.3)
+    task = msgspec.structs.replace(TASK, config={"how": "hangs"}, inputs={"x": []})
+    result = await process.run(task, repeatable=repeatable, on_progress=never)
+    assert (result.kind, result.reason, process.pid) == (kind, "no progress for 0.3 s", None)
+
+
+async def test_leak_of_a_node_fails_no_attempt(tmp_path: Path) -> None:
+    """A process that comes near its limit is replaced between two attempts."""
+    process = WorkerProcess(write_check(tmp_path), 600)
+    task = msgspec.structs.replace(TASK, config={"how": "leaks"}, inputs={"x": [1]})
+    pids = set()
+    for _ in range(8):
+        result = await process.run(task, repeatable=True, on_progress=never)
+        assert (result.kind, result.reason) == (ResultKind.COMPLETED, "")
+        pids.add(process.pid)
+    assert len(pids) > 1
+    await process.kill()
+
+
+async def test_attempt_beyond_the_memory_limit_fails_alone(tmp_path: Path) -> None:
+    process = WorkerProcess(write_check(tmp_path), 140)
+    task = msgspec.structs.replace(TASK, config={"how": "leaks"}, inputs={"x": [1]})
+    result = await process.run(task, repeatable=True, on_progress=never)
+    assert result.reason == "the node needs more memory than it may have"
+    assert process.pid is None
+    assert (await run(process, "adds")).value == 3
+    await process.kill()
+
+
+async def test_process_that_a_node_started_is_killed_with_it(tmp_path: Path) -> None:
+    process = WorkerProcess(write_check(tmp_path), 0)
+    started = (await run(process, "spawns")).value
+    await process.kill()
+    async with asyncio.timeout(60):
+        while _state_of(started) not in {"", "Z"}:  # noqa: ASYNC110 - another process ends
+            await asyncio.sleep(0.01)
+
+
+def _state_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return ""
+
+
+async def test_process_that_cannot_start_fails_the_attempt(tmp_path: Path) -> None:
+    process = WorkerProcess(write_check(tmp_path), 1)
+    task = msgspec.structs.replace(TASK, config={}, inputs={"x": [1]})
+    result = await process.run(task, repeatable=False, on_progress=never)
+    assert result.kind is ResultKind.FAILED
+    assert result.reason.startswith("the process of the node did not start")

@@ -70,6 +70,8 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlowPlant]:
             text = CHECK.replace("NAME", name).replace("REPEATABLE", repeatable)
             (found.nodes / f"{name}.py").write_text(text)
         (found.nodes / "hostile.py").write_text(HOSTILE)
+        # Neither the gateway nor a worker may end with it.
+        (found.nodes / "crashes.py").write_text("import os\nos.abort()\n")
         found.start("edge")
         yield found
 

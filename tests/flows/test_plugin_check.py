@@ -1,0 +1,50 @@
+"""A node kind that crashes or hangs at its import is left out; the others are loaded."""
+
+from pathlib import Path
+
+from edge.flows.nodes.registry import BUILT_IN
+from edge.flows.plugin_check import load_checked_kinds
+from tests.flows.site_kinds import write_check
+
+
+async def test_kind_that_harms_its_process_is_left_out(tmp_path: Path) -> None:
+    folder = write_check(tmp_path)
+    texts = {
+        "aborts": "import os\nos.abort()",
+        "ends": "import sys\nsys.exit(3)",
+        "leaves": "import os\nos._exit(4)",
+        "raises": "1 / 0",
+        "takes": "x = bytearray(8 << 30)",
+        "wrong": "KIND = 5",
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    found = await load_checked_kinds(folder)
+    assert set(found.kinds) - set(BUILT_IN) == {"site.check"}
+    assert {Path(origin).stem: fault for origin, fault in found.faults.items()} == {
+        "aborts": "its import ended the process (SIGABRT)",
+        "ends": "SystemExit: 3",
+        "leaves": "its import ended the process (status 4)",
+        "raises": "ZeroDivisionError: division by zero",
+        "takes": "MemoryError: ",
+        "wrong": "KIND is a NodeKind with the work Compute",
+    }
+
+
+async def test_kind_whose_import_hangs_is_left_out(tmp_path: Path) -> None:
+    folder = write_check(tmp_path)
+    (tmp_path / "hangs.py").write_text("import time\ntime.sleep(3600)")
+    found = await load_checked_kinds(folder, limit_s=8.0)
+    assert found.faults == {str(tmp_path / "hangs.py"): "its import took more than 8 s"}
+    assert "site.check" in found.kinds
+
+
+async def test_check_that_does_not_start_leaves_all_out(tmp_path: Path) -> None:
+    folder = write_check(tmp_path)
+    found = await load_checked_kinds(folder, limit_s=0.0)
+    assert (found.kinds, list(found.faults)) == (BUILT_IN, [folder])
+
+
+async def test_without_site_kinds_no_process_is_started(tmp_path: Path) -> None:
+    assert (await load_checked_kinds(str(tmp_path))).kinds == BUILT_IN
+    assert (await load_checked_kinds("")).faults == {}
