@@ -215,11 +215,13 @@ def _run(settings_file: Path | None, work: "Callable[[FlowService], Awaitable[_T
 @asynccontextmanager
 async def _open(settings_file: Path | None) -> "AsyncIterator[FlowService]":
     from edge.flows.plans import Plans
-    from edge.flows.plugins import load_kinds
+    from edge.flows.plugin_check import load_checked_kinds
     from edge.flows.redis_state import RedisFlowState
     from edge.flows.service import FlowService
     from edge.station.clock import store_clock
 
     async with open_access(settings_file) as at:
-        plans = Plans(load_kinds(at.settings.flows.nodes))
-        yield FlowService(RedisFlowState(at.store), plans, await store_clock(at.store))
+        site = await load_checked_kinds(at.settings.flows.nodes)
+        for origin, fault in site.faults.items():
+            print_text(f"{origin}: {fault}", err=True)
+        yield FlowService(RedisFlowState(at.store), Plans(site.kinds), await store_clock(at.store))
