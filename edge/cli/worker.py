@@ -55,7 +55,7 @@ def worker(
 
     Each task runs in a process of its own, which is killed at the time limit of the node. A file that cannot be loaded
     is left out. After Ctrl-C or SIGTERM the worker takes no further task and ends when those in progress have ended, or
-    gives them back to other workers.
+    returns them to other workers.
     """
     from edge.app.systemd import feed_watchdog, notifier
     from edge.config import load_settings

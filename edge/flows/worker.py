@@ -20,7 +20,7 @@ HEARTBEAT_S = 30.0
 TERMINATION_S = 5.0
 """How long a terminated attempt may go on until its next progress report."""
 _BLOCK_MS = 1000
-_GIVE_BACK_S = 2.0
+_RETURN_S = 2.0
 _PAUSE_AFTER_DEFECT_S = 1.0
 
 
@@ -49,7 +49,7 @@ class FlowWorker:
         self._stopping = asyncio.Event()
 
     async def run(self) -> None:
-        """Run tasks until `stop`; those in progress then end, or are given back when they take too long."""
+        """Run tasks until `stop`; those in progress then end, or are returned when they take too long."""
         await retry_while_unavailable("worker", self._queue.register)
         async with asyncio.TaskGroup() as tasks:
             heartbeat = tasks.create_task(self._heartbeat(), name="heartbeat")
@@ -105,7 +105,7 @@ class FlowWorker:
                 has_ended = await self._watch(taken, running)
                 running.cancel()
         except asyncio.CancelledError:
-            await self._give_back(taken)
+            await self._return_task(taken)
             raise
         if not has_ended:
             return
@@ -113,12 +113,12 @@ class FlowWorker:
         if not await retry_while_unavailable("node result", lambda: self._queue.report(taken, result)):
             logger.warning("node task was taken over", flow=task.flow_id, cycle=task.cycle, node=task.node_id)
 
-    async def _give_back(self, taken: TakenTask) -> None:
+    async def _return_task(self, taken: TakenTask) -> None:
         """Release the task of a killed attempt; one that must not run twice ends here as interrupted."""
         task = taken.task
-        logger.warning("node task given back", flow=task.flow_id, cycle=task.cycle, node=task.node_id)
+        logger.warning("node task returned", flow=task.flow_id, cycle=task.cycle, node=task.node_id)
         with contextlib.suppress(Unavailable, TimeoutError):
-            async with asyncio.timeout(_GIVE_BACK_S):
+            async with asyncio.timeout(_RETURN_S):
                 if self._repeatable[task.kind]:
                     await self._queue.release(taken)
                 else:

@@ -5,6 +5,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from edge.cli import main
+from edge.cli.worker import worker
 
 
 def test_worker_without_a_kind_is_refused(tmp_path: Path) -> None:
@@ -22,3 +23,24 @@ def test_faulty_kind_is_reported(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["worker", "--settings", str(settings)])
     assert result.exit_code == 2
     assert "KIND is a NodeKind" in result.stderr
+
+
+def test_kind_that_crashes_at_its_import_leaves_the_others(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("import os\nos.abort()")
+    settings = tmp_path / "edge.toml"
+    settings.write_text(f'[flows]\nnodes = "{tmp_path}"\n')
+    result = CliRunner().invoke(main, ["worker", "--settings", str(settings)])
+    assert result.exit_code == 2
+    assert "its import ended the process (SIGABRT)" in result.stderr
+
+
+def test_unit_of_the_package_calls_the_worker_with_known_options() -> None:
+    unit = (Path(__file__).parents[2] / "systemd" / "microdcs-edge-worker@.service").read_text(encoding="utf-8")
+    (line,) = [line for line in unit.splitlines() if line.startswith("ExecStart=")]
+    program, command, *options = line.removeprefix("ExecStart=").split()
+    assert (program, command) == ("/usr/bin/microdcs-edge", "worker")
+    context = worker.make_context("worker", options)
+    assert context.params["name"] == "%H-%i"
+    grace = context.params["grace"]
+    (stop,) = [line for line in unit.splitlines() if line.startswith("TimeoutStopSec=")]
+    assert int(stop.split("=")[1]) > grace

@@ -65,7 +65,7 @@ async def test_result_of_a_worker_reaches_the_gateway_after_a_restart(
 
 
 @pytest.mark.parametrize("repeatable", [True, False])
-async def test_stopped_worker_gives_its_task_back(store: Store, tmp_path: Path, *, repeatable: bool) -> None:
+async def test_stopped_worker_returns_its_task(store: Store, tmp_path: Path, *, repeatable: bool) -> None:
     """Another worker takes it at once, long before the lease expires; a node that must not run twice fails."""
     folder = write_check(tmp_path, repeatable=repeatable)
     kinds = load_kinds(folder)

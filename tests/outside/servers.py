@@ -8,9 +8,9 @@ import socket
 import subprocess
 import sys
 import sysconfig
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 START_SECONDS = 60.0
@@ -197,8 +197,9 @@ class Gateway(Server):
 
     def __init__(self, directory: Path, name: str, settings: str, clock: Clock | None = None) -> None:
         super().__init__(directory, clock)
-        self.service_manager: socket.socket | None = None
         self.status = ""
+        """The last status line."""
+        self._service_manager: socket.socket | None = None
         self.settings = directory / "edge.toml"
         self.settings.write_text(f'[gateway]\nname = "{name}"\n{settings}')
 
@@ -206,30 +207,37 @@ class Gateway(Server):
         """Start it and wait until it serves."""
         notified = self.directory / "notify.sock"
         notified.unlink(missing_ok=True)
-        self.service_manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-        self.service_manager.bind(str(notified))
-        ready = partial(_received, self.service_manager, b"READY=1")
-        self.launch([EDGE, "run", "--settings", self.settings], ready, NOTIFY_SOCKET=str(notified))
+        receiver = self._service_manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        receiver.bind(str(notified))
+        receiver.settimeout(0.2)
+        ready = threading.Event()
+        threading.Thread(target=self._receive, args=(receiver, ready), daemon=True).start()
+        self.launch([EDGE, "run", "--settings", self.settings], ready.is_set, NOTIFY_SOCKET=str(notified))
+
+    def _receive(self, receiver: socket.socket, ready: threading.Event) -> None:
+        """Read what the gateway notifies; as with systemd, its messages must not queue up."""
+        while True:
+            try:
+                lines = receiver.recv(4096).decode().splitlines()
+            except TimeoutError:
+                continue
+            except OSError:
+                return
+            for line in lines:
+                if line.startswith("STATUS="):
+                    self.status = line.removeprefix("STATUS=")
+                elif line == "READY=1":
+                    ready.set()
 
     def wait_for_status(self, expected: Callable[[str], bool], what: str, deadline: float = 30.0) -> str:
         """Wait until the last status line is as expected, and return it."""
-        assert self.service_manager
-
-        def arrived() -> bool:
-            with contextlib.suppress(BlockingIOError):
-                while self.service_manager:
-                    for line in self.service_manager.recv(4096).decode().splitlines():
-                        if line.startswith("STATUS="):
-                            self.status = line.removeprefix("STATUS=")
-            return expected(self.status)
-
-        wait_for(arrived, what, deadline)
+        wait_for(lambda: expected(self.status), what, deadline)
         return self.status
 
     def _end(self, number: int) -> None:
         super()._end(number)
-        if self.service_manager:
-            self.service_manager.close()
+        if self._service_manager:
+            self._service_manager.close()
 
     def cli(self, *arguments: str) -> str:
         """Call `edge` with these settings and return its output."""
@@ -238,14 +246,6 @@ class Gateway(Server):
 
 
 EDGE = Path(sysconfig.get_path("scripts")) / "edge"
-
-
-def _received(receiver: socket.socket, message: bytes) -> bool:
-    with contextlib.suppress(BlockingIOError):
-        while True:
-            if message in receiver.recv(4096):
-                return True
-    return False
 
 
 @contextlib.contextmanager

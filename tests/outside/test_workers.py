@@ -1,5 +1,6 @@
 """Node kinds of a site run in worker processes: one that is killed, hangs or returns rubbish harms no flow."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -92,12 +93,14 @@ def test_second_worker_takes_over_the_task_of_a_killed_one(
     plant: FlowPlant, tmp_path: Path, kind: str, status: str, attempts: int
 ) -> None:
     """A node that must not run twice is not: its outcome is unknown."""
-    first, file, flow = plant.start_worker(f"first-{kind}"), tmp_path / "begun", f"over-{kind}"
-    plant.put(chain(flow, VALUES, node("run", f"site.{kind}", file=str(file), seconds=1.5), interval_seconds=0))
-    wait_for(lambda: begun(file), "the first worker has begun")
-    second = plant.start_worker(f"second-{kind}")
-    first.kill()
+    workers = {name: plant.start_worker(name) for name in (f"first-{kind}", f"second-{kind}")}
+    file, flow = tmp_path / "begun", f"over-{kind}"
+    plant.put(chain(flow, VALUES, node("run", f"site.{kind}", file=str(file), seconds=2), interval_seconds=0))
+    wait_for(lambda: begun(file), "a worker has begun")
+    mark = json.loads(plant.store.cli("get", f"microdcs-edge:node_tasks:{flow}_0_run:worker"))
+    workers.pop(mark["worker_id"]).kill()
     task = plant.wait_for(flow, 0, "run", status)
+    (second,) = workers.values()
     second.stop()
     assert begun(file) == attempts
     assert (task.get("output"), task.get("reason")) == ((12, None) if kind == "check" else (None, "interrupted"))
