@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from edge.app.flow_equipment import opcua_handlers
 from edge.app.parts import GatewayParts
+from edge.flows.cleanup import keep_clean
 from edge.flows.engine import FlowEngine, FlowStats
 from edge.flows.nodes.act import AppendToFile, CommandEquipment, PostResource, PublishMessage, StartJob
 from edge.flows.nodes.read import HttpResource, JobResults, RedisValue
@@ -64,6 +65,7 @@ async def open_flows(
     engine = FlowEngine(context, is_gone)
     while_present = core.instance.lease_held.run_while_open(engine.run, "flows")
     await stack.enter_async_context(background_task(while_present, "flows while present"))
+    await stack.enter_async_context(background_task(keep_clean(store), "flow clean-up"))
     return engine.stats
 
 

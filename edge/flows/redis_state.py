@@ -1,7 +1,7 @@
 """Stores flows in Redis: a hash for each flow and cycle, a JSON text for each node task, indexes of instants."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -88,6 +88,7 @@ class RedisFlowState:
             for each in batch
             if re.match(r"\d+_", each.removeprefix(tasks))
         }
+        found |= await self._node_keys(flow.flow_id, [each for each in found if each.startswith(keys.flow(""))])
         parts = (
             Commit(guards=(Revision(key, flow.revision),)),
             operation("DEL", key),
@@ -97,6 +98,17 @@ class RedisFlowState:
             _announce(keys, flow.flow_id),
         )
         return isinstance(await self._store.commit(join(parts)), Committed)
+
+    async def _node_keys(self, flow_id: str, cycles: Sequence[str]) -> set[str]:
+        """Return the keys of all nodes of cycles: some may be written between the scan and the deletion."""
+        keys = self._store.keys
+        texts = await self._store.read([("HGET", key, "nodes") for key in cycles])
+        return {
+            build(flow_id, int(key.rpartition(":")[2]), node)
+            for key, text in zip(cycles, texts, strict=True)
+            for node in (msgspec.json.decode(text, type=list[str]) if text else ())
+            for build in (keys.node_task, keys.node_output, keys.node_worker)
+        }
 
     async def due(self, now: int, limit: int) -> list[str]:
         """Return the flows whose next cycle is due, the longest overdue first."""

@@ -130,7 +130,7 @@ class WorkQueue:
     async def is_wanted(self, task: QueuedTask) -> bool:
         """Return whether the cycle still waits for this attempt: it was not terminated, and its flow not deleted."""
         text = await self._store.execute("GET", self._store.keys.node_task(task.flow_id, task.cycle, task.node_id))
-        return text is not None and status_of(text) == (NodeStatus.RUNNING, task.attempt)
+        return is_wanted(task, text)
 
     async def renew(self, taken: TakenTask) -> None:
         """Renew the lease of a task."""
@@ -174,3 +174,8 @@ class WorkQueue:
             worker_id=self._worker_id, attempt=task.attempt, begun_at=now_ms(), progress=progress, message=message
         )
         return msgspec.json.encode(mark).decode()
+
+
+def is_wanted(task: QueuedTask, text: str | None) -> bool:
+    """Return whether a node task, as it is stored, still waits for the attempt of a queued task."""
+    return text is not None and status_of(text) == (NodeStatus.RUNNING, task.attempt)
