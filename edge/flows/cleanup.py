@@ -2,17 +2,17 @@
 
 import functools
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any, Final
 
 import msgspec
 import structlog
 
-from edge.errors import EdgeError, Unavailable
 from edge.flows.work_queue import GROUP, is_wanted
 from edge.flows.worker_task import QueuedTask, decode_task
 from edge.store.client import Store
 from edge.store.commit import Absent, Commit, Committed, join, operation
+from edge.store.isolation import Isolated
 from edge.store.retry import poll_store
 from edge.store.scan import escape_pattern, scan_keys
 from edge.store.stream import Entry, entries
@@ -40,16 +40,11 @@ async def keep_clean(store: Store, interval_s: float = CLEAN_UP_INTERVAL_S) -> N
 
 
 async def _clean_up_and_log(store: Store) -> None:
-    try:
+    # A key of another type below our prefix must not end the gateway.
+    with Isolated(logger, "flow clean-up failed"):
         found = await clean_up(store)
-    except Unavailable:
-        raise
-    except EdgeError:
-        # A key of another type below our prefix must not end the gateway.
-        logger.exception("flow clean-up failed")
-        return
-    if any(astuple(found)):
-        logger.info("flow leftovers removed", entries=found.index_entries, consumers=found.consumers, tasks=found.tasks)
+        if any(astuple(found)):
+            logger.info("flow leftovers removed", **asdict(found))
 
 
 async def clean_up(store: Store, idle_ms: int = IDLE_MS) -> CleanUp:

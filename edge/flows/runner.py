@@ -1,6 +1,7 @@
 """Runs one cycle of a flow: decides with each outcome, commits once, then performs what was committed."""
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +11,7 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
+from edge.errors import Unavailable
 from edge.flows import decision
 from edge.flows.attempt import Outside, compute_now, perform
 from edge.flows.cycle import (
@@ -46,7 +48,8 @@ class CycleLostError(Exception):
 class RunnerContext:
     """What the runners of a gateway share; `retry_pause_s` doubles with each further attempt at a node.
 
-    A task for workers fails when it has not ended `worker_wait_s` after its time limit.
+    A task for workers fails when it has not ended `worker_wait_s` after its time limit. When the gateway stops, actions
+    that must not run twice have `stop_within_s` to end.
     """
 
     state: FlowState
@@ -57,6 +60,7 @@ class RunnerContext:
     kept_cycles: int
     retry_pause_s: float = 1.0
     worker_wait_s: float = 300.0
+    stop_within_s: float = 3.0
 
 
 class CycleRunner:
@@ -76,6 +80,7 @@ class CycleRunner:
         """Nodes whose next attempt needs no pause: a gateway that is killed again and again must get them done."""
         self._changed = asyncio.Event()
         self._announced = False
+        self._is_stopping = False
         self._taken: list[str] = []
 
     @classmethod
@@ -142,6 +147,11 @@ class CycleRunner:
                     outcomes, self._outcomes = tuple(self._outcomes), []
                     await retry_while_unavailable("flow cycle", partial(self._settle, outcomes))
                     self._launch(tasks)
+            except asyncio.CancelledError:
+                with contextlib.suppress(Unavailable, CycleLostError, TimeoutError):
+                    async with asyncio.timeout(self._context.stop_within_s):
+                        await self._let_actions_end()
+                raise
             except CycleLostError as lost:
                 flow, number = self._record.cycle.flow_id, self._record.cycle.number
                 logger.warning("flow cycle lost", flow=flow, cycle=number, reason=str(lost))
@@ -150,6 +160,19 @@ class CycleRunner:
                     handle.cancel()
                 for attempt in self._attempts.values():
                     attempt.cancel()
+
+    async def _let_actions_end(self) -> None:
+        """Wait for the actions that must not run twice and commit their outcomes; no further node starts."""
+        self._is_stopping = True
+        acting = [
+            attempt
+            for node, attempt in self._attempts.items()
+            if not (kind := self._plan.nodes[node].kind).repeatable and not kind.in_worker
+        ]
+        if acting:
+            await asyncio.wait(acting)
+            outcomes, self._outcomes = tuple(self._outcomes), []
+            await self._settle(outcomes)
 
     async def take_over(self) -> None:
         """Take over the cycle of a stopped gateway; the attempts that it ran are interrupted."""
@@ -231,7 +254,9 @@ class CycleRunner:
         return cycle, launched, tuple(queued)
 
     def _pending(self, cycle: Cycle) -> list[str]:
-        """Return the nodes to start; one that failed before waits for its pause."""
+        """Return the nodes to start; one that failed before waits for its pause. A gateway that stops starts none."""
+        if self._is_stopping:
+            return []
         pending = [node for node, task in cycle.tasks.items() if task.status is NodeStatus.PENDING]
         for node in pending:
             attempts = cycle.tasks[node].attempts

@@ -29,11 +29,12 @@ def main() -> None:
     parser.add_argument("--devices", choices=("mqtt", "opcua", "vision"), help="kill and disconnect one device")
     parser.add_argument("--jobs", type=int, default=200, help="with --devices: one disturbance each [default: 200]")
     parser.add_argument("--flows", action="store_true", help="kill the gateway under twenty flows")
+    parser.add_argument("--store", action="store_true", help="with --flows: every other kill hits Redis")
     parser.add_argument("--telemetry", action="store_true", help="kill under 200 samples a second with rules")
     arguments = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     if arguments.flows:
-        sys.exit(_kill_under_flows(arguments.kills, arguments.seed))
+        sys.exit(_kill_under_flows(arguments.kills, arguments.seed, with_store=arguments.store))
     if arguments.telemetry:
         sys.exit(_kill_under_samples(arguments.kills, arguments.seed))
     if arguments.devices:
@@ -63,10 +64,10 @@ def _disturb_device(kind: str, number: int, seed: int) -> bool:
     return bool(figures.faults())
 
 
-def _kill_under_flows(kills: int, seed: int) -> bool:
+def _kill_under_flows(kills: int, seed: int, *, with_store: bool) -> bool:
     """Carry out the campaign of flows; return whether there was a fault."""
     with tempfile.TemporaryDirectory(prefix="chaos-") as directory:
-        figures = flows.carry_out(kills, Path(directory), seed, _print)
+        figures = flows.carry_out(kills, Path(directory), seed, _print, with_store=with_store)
     found = list(figures.faults())
     for fault in found:
         _print(f"FAULT {fault}")

@@ -46,8 +46,13 @@ class FlowFigures:
                     pass
 
 
-def carry_out(kills: int, directory: Path, seed: int, report: Callable[[str], None] = lambda _: None) -> FlowFigures:
-    """Run twenty flows that each compute, wait, post and wait; kill their gateway so often, then let them end."""
+def carry_out(
+    kills: int, directory: Path, seed: int, report: Callable[[str], None] = lambda _: None, *, with_store: bool = False
+) -> FlowFigures:
+    """Run twenty flows that each compute, wait, post and wait; kill their gateway so often, then let them end.
+
+    With `with_store` every other kill hits Redis, which starts again with what it had written.
+    """
     chance, figures, began = random.Random(seed), FlowFigures(), time.monotonic()
     with open_flow_plant(directory) as plant:
         plant.counter.slow_s = 0.1
@@ -56,9 +61,13 @@ def carry_out(kills: int, directory: Path, seed: int, report: Callable[[str], No
             plant.put(_flow(f"f{number}", plant.counter.url))
         while figures.kills < kills:
             time.sleep(chance.uniform(1, 2))
-            gateway.kill()
-            gateway.start()
             figures.kills += 1
+            if with_store and figures.kills % 2 == 0:
+                plant.store.kill()
+                plant.store.start()
+            else:
+                gateway.kill()
+                gateway.start()
             if figures.kills % 10 == 0:
                 report(f"{figures.kills} kills, {len(plant.counter.posted)} actions")
         for number in range(FLOWS):

@@ -82,6 +82,7 @@ class Plant:
         self.state = state
         self.step_ms = 0
         self.retry_pause_s = 0.0
+        self.stop_within_s = 0.0
         self.alive: set[str] = set()
         self.use(plans or Plans())
 
@@ -107,6 +108,7 @@ class Plant:
             kept_cycles=100,
             retry_pause_s=self.retry_pause_s,
             worker_wait_s=self.worker_wait_s,
+            stop_within_s=self.stop_within_s,
         )
         engine = FlowEngine(context, self._is_gone, gone_after_s=0.0, look_every_s=0.01)
         self.alive.add(name)

@@ -26,7 +26,9 @@ async def running_flow(store: Store) -> RedisFlowState:
 
 async def dump(store: Store) -> dict[str, object]:
     """Return the type of each key."""
-    return {key: await store.execute("TYPE", key) for key in sorted(await store.execute("KEYS", f"{store.keys.prefix}:*"))}
+    return {
+        key: await store.execute("TYPE", key) for key in sorted(await store.execute("KEYS", f"{store.keys.prefix}:*"))
+    }
 
 
 async def test_what_is_in_use_stays(store: Store) -> None:

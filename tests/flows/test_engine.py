@@ -1,5 +1,6 @@
 """Cycles begin when they are due, on one of the gateways; one that is gone leaves no cycle behind."""
 
+import asyncio
 from functools import partial
 from typing import Any
 
@@ -145,6 +146,22 @@ async def test_action_of_a_gateway_that_is_gone_is_not_repeated(plant: Plant, ou
     assert statuses(record) == {"a": "completed", "b": "failed", "c": "skipped"}
     assert reasons(record)["b"] == "interrupted"
     assert (len(outside.actions), second.actions) == (1, [])
+
+
+async def test_action_in_progress_ends_before_its_gateway_stops(plant: Plant, outside: FakeOutside) -> None:
+    """A restart interrupts no action that ends in time; what follows it runs on the next gateway."""
+    plant.stop_within_s = 60.0
+    act = [node("a", "constant", value=1), node("b", "mqtt.publish", topic="x"), node("c", "delay", seconds=0)]
+    outside.hold()
+    async with plant.gateway("a", outside):
+        await plant.run(flow(act, "a>b b>c", interval_seconds=0))
+        await plant.at("b")
+        asyncio.get_running_loop().call_later(0.05, outside.release)
+    assert statuses(await plant.until(lambda _: True)) == {"a": "completed", "b": "completed", "c": "pending"}
+    async with plant.gateway("a", outside):
+        record = await plant.ended()
+    assert statuses(record) == {"a": "completed", "b": "completed", "c": "completed"}
+    assert len(outside.actions) == 1
 
 
 async def test_stopped_flow_begins_no_cycle(plant: Plant) -> None:

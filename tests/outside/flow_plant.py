@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.outside.plant import TIGHTEN
-from tests.outside.servers import EDGE, PREFIX, Broker, Gateway, Server, Store, ended, wait_for
+from tests.outside.servers import EDGE, PREFIX, Broker, Clock, Gateway, Server, Store, ended, wait_for
 
 SENSORS = '[source.sensors]\ntopic = "sensors/+"\npointer = "/v"\ntag = "{2}"\n'
 EQUIPMENT = f'[southbound.wrench]\ntype_ids = ["{TIGHTEN}"]\ntopic_prefix = "{PREFIX}/equipment"\n'
@@ -131,9 +131,9 @@ class FlowPlant:
 
 
 @contextlib.contextmanager
-def open_flow_plant(directory: Path) -> Iterator[FlowPlant]:
-    """Start broker and store; gateways are started by the test."""
-    broker, store, counter = Broker(directory / "broker"), Store(directory / "store"), Counter()
+def open_flow_plant(directory: Path, clock: Clock | None = None) -> Iterator[FlowPlant]:
+    """Start broker and store, which may have a clock of its own; gateways are started by the test."""
+    broker, store, counter = Broker(directory / "broker"), Store(directory / "store", clock), Counter()
     found = FlowPlant(directory, broker, store, counter)
     found.nodes.mkdir()
     with ended(broker, store), contextlib.ExitStack() as stack:
