@@ -15,7 +15,7 @@ from edge.store.retry import restart_on_outage
 logger = structlog.get_logger(__name__)
 
 READER = "actions"
-_METHODS = {"pause": Cause.PAUSE, "abort": Cause.ABORT}
+_METHODS = {"pause": Cause.HOLD, "abort": Cause.ABORT}
 
 
 async def follow_actions(store: Store, service: JobService, source: str) -> None:

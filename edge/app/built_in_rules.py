@@ -6,6 +6,7 @@ from typing import Any, Final
 from edge.app.job_samples import JOB_ABORTED
 from edge.model.rule import Rule
 from edge.rules.rule_form import parse_rules
+from edge.store.bounds import ALARM_PART
 from edge.store.server_check import NEARLY_FULL
 
 STEP_OVERDUE: Final = "step.overdue"
@@ -33,6 +34,14 @@ _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "limits": {"high": {"at": NEARLY_FULL, "severity": 800}},
         "hysteresis": 0.05,
         "message": {"en": "the store is {value} full"},
+    },
+    {
+        "id": "gateway.marks_pile_up",
+        "kind": "limit",
+        "tag": "gateway.marks_fullness",
+        "limits": {"high": {"at": ALARM_PART, "severity": 600}},
+        "hysteresis": 0.05,
+        "message": {"en": "{value} of the marks of messages that are allowed: at 1 new messages wait"},
     },
     {
         "id": "gateway.clock_unsynchronised",

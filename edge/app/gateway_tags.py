@@ -71,6 +71,7 @@ class GatewayTags:
         memory = self._core.health.memory
         if memory.limit:
             yield "gateway.store_fullness", round(memory.fullness, 2)
+        yield "gateway.marks_fullness", round(self._core.health.counts.marks.fullness, 2)
         if self._uncollected is not None:
             yield "gateway.results_uncollected", self._uncollected
         if self._core.health.certificates_expiring is not None:

@@ -13,6 +13,7 @@ from edge.maintenance.clock import Clock, read_clock
 from edge.maintenance.finding import HealthFinding, Level
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment_watch import EquipmentWatch
+from edge.store.bounds import NO_LIMITS, BoundedCounts, CountLimits, read_counts
 from edge.store.client import Store
 from edge.store.server_check import MemoryUsage, memory, writes
 
@@ -28,8 +29,8 @@ _CERTIFICATE_INTERVAL_S = 60.0
 class Health:
     """The state of everything the gateway depends on; `sessions` are those with brokers, by their user.
 
-    `line` and `memory` are the results of the last check. `refusals` return the topics that a broker refuses now.
-    `problems` return sentences of other parts. `certificates` examines the certificates of the gateway.
+    `line`, `memory` and `counts` are the results of the last check. `refusals` return the topics that a broker refuses
+    now. `problems` return sentences of other parts. `certificates` examines the certificates of the gateway.
     """
 
     def __init__(
@@ -41,11 +42,13 @@ class Health:
         clock: Callable[[], Clock] = read_clock,
         check_interval_s: float = _CHECK_INTERVAL_S,
         can_write: Callable[[Store], Awaitable[bool]] = writes,
+        limits: CountLimits = NO_LIMITS,
     ) -> None:
         self._can_write = can_write
         self.sessions: dict[str, MqttSession] = {}
         self.line = "starting"
         self.memory = MemoryUsage(0, 0)
+        self.counts = BoundedCounts()
         self.certificates_expiring: int | None = None
         """Certificates that expire soon or cannot be used, as of the last check; None before it."""
         self.refusals: list[Callable[[], Iterable[str]]] = []
@@ -58,6 +61,7 @@ class Health:
         self._certificates = certificates
         self._clock = clock
         self._check_interval_s = check_interval_s
+        self._limits = limits
         self._filling_up = False
         self._reported: frozenset[HealthFinding] = frozenset()
         self._certificate_problems: list[str] = []
@@ -104,6 +108,7 @@ class Health:
                 taken = self.memory = await memory(self._store)
                 if not await self._can_write(self._store):
                     troubles.insert(0, "Redis cannot write to its disk: is it full?")
+                self._count(await read_counts(self._store, self._limits))
         except Unavailable as error:
             return "; ".join((error.message, *troubles))
         except TimeoutError:
@@ -112,7 +117,7 @@ class Health:
         at_work = self._active_runs.count
         full = f"store {taken.fullness:.0%} full" if taken.limit else f"store holds {taken.used >> 20} MiB"
         jobs = f"{at_work} {'job' if at_work == 1 else 'jobs'} at work"
-        return "; ".join((*troubles, jobs, full, *self._clock_faults()))
+        return "; ".join((*troubles, *_many(self.counts), jobs, full, *self._clock_faults()))
 
     def _problems(self) -> Iterator[str]:
         if silent := self._store.heartbeat.stalled():
@@ -143,6 +148,13 @@ class Health:
         self._reported = unfit
         return sorted(f"{each.subject}: {each.found}" for each in unfit)
 
+    def _count(self, counts: BoundedCounts) -> None:
+        if counts.marks.is_nearly_full and not self.counts.marks.is_nearly_full:
+            advice = "Find who sends so many messages, or raise [retention] marks: at its limit new messages wait."
+            logger.warning("marks pile up", count=counts.marks.count, limit=counts.marks.limit, advice=advice)
+        self.counts = counts
+        self._store.marks = counts.marks
+
     def _warn_if_filling(self, taken: MemoryUsage) -> None:
         if taken.is_nearly_full and not self._filling_up:
             advice = "Raise `maxmemory` of the Redis server or shorten [retention]: a full store takes no new job."
@@ -152,3 +164,12 @@ class Health:
     def _clock_faults(self) -> Iterator[str]:
         if self._clock() is Clock.UNSYNCHRONISED:
             yield "clock not synchronised"
+
+
+def _many(counts: BoundedCounts) -> Iterator[str]:
+    """Return the counts that are near their limit."""
+    for scope, each in counts.undelivered.items():
+        if each.is_nearly_full:
+            yield f"{each.count} of at most {each.limit} undelivered results kept in {scope}"
+    if counts.marks.is_nearly_full:
+        yield f"{counts.marks.count} of at most {counts.marks.limit} marks of messages kept"

@@ -20,6 +20,7 @@ from edge.model.job_state import TEXT, JobState
 from edge.station.activity import Activity
 from edge.station.equipment_watch import EquipmentWatch
 from edge.store import gauges
+from edge.store.bounds import BoundedCounts
 from edge.store.client import Store
 from edge.store.gauges import Gauges
 from edge.store.server_check import NEARLY_FULL
@@ -98,6 +99,7 @@ def _families(sources: MetricSources, found: Gauges | None) -> Iterator[Metric]:
     yield _histogram("commit_seconds", "Duration of commits to the store.", (), [((), sources.store.commits)])
     if found is not None:
         yield from _store_metrics(found)
+        yield from _bounded_metrics(sources.health.counts)
         yield from _scope_metrics(found, now_ms())
     yield from ProcessCollector(registry=None).collect()
 
@@ -211,6 +213,16 @@ def _store_metrics(found: Gauges) -> Iterator[Metric]:
     yield _gauge("store_nearly_full", nearly, (), [((), memory.is_nearly_full)])
     yield _gauge("dead_letters", "Failed work kept for a decision.", (), [((), found.dead_letters)])
     yield _counter("messages_refused", "Messages refused since the store was created.", (), [((), found.refused)])
+
+
+def _bounded_metrics(counts: BoundedCounts) -> Iterator[Metric]:
+    marks = counts.marks
+    yield _gauge("marks", "Marks of repeated messages and removed jobs.", (), [((), marks.count)])
+    yield _gauge("marks_limit", "Marks at which new messages wait.", (), [((), marks.limit)])
+    waiting = [((scope,), each.count) for scope, each in counts.undelivered.items()]
+    yield _gauge("results_undelivered", "Results kept beyond their time for the MES.", ("scope",), waiting)
+    limits = [((scope,), each.limit) for scope, each in counts.undelivered.items()]
+    yield _gauge("results_undelivered_limit", "Results that are kept for the MES at most.", ("scope",), limits)
 
 
 def _scope_metrics(found: Gauges, now: int) -> Iterator[Metric]:

@@ -10,7 +10,7 @@ from edge.station.clock import SteadyClock, StoreTime
 from edge.station.direct_commands import DirectCommands
 from edge.station.equipment_watch import EquipmentWatch
 from edge.station.instance import Instance
-from edge.station.retention import RetentionPolicy
+from edge.station.retention import RetentionPolicy, retention_policy
 from edge.station.runs import Runs
 from edge.store.client import Store
 
@@ -34,9 +34,7 @@ class GatewayParts:
     @property
     def retention(self) -> RetentionPolicy:
         """How long ended jobs and their results are kept; without a broker no delivery can be confirmed."""
-        keep, has_broker = self.settings.retention, bool(self.settings.mqtt.url)
-        confirmation = keep.confirmation if has_broker else "none"
-        return RetentionPolicy(keep.ended_jobs * 1000, confirmation, keep.undelivered_jobs, keep.dedupe * 1000)
+        return retention_policy(self.settings)
 
     @property
     def scopes(self) -> tuple[str, ...]:

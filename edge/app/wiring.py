@@ -56,6 +56,7 @@ from edge.station.start_sweep import StartSweep
 from edge.station.takeover import TakeOver
 from edge.station.timers import Timers
 from edge.station.worker import Worker
+from edge.store.bounds import CountLimits
 from edge.store.opening import open_store
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ async def open_gateway(settings: Settings, notify: Notify = discard_status) -> A
         dedupe_ms = settings.retention.dedupe * 1000
         dispatch = Dispatch(core.runs, routes_of((each.equipment, each.type_ids) for each in core.watch.watched))
         recipes = RecipeLookup(core.store, core.runs.compiled, dispatch.unrouted)
-        jobs = JobService(core.store, core.runs, most, dedupe_ms, now_ms, recipes)
+        jobs = JobService(core.store, core.runs, most, dedupe_ms, now_ms, recipes, core.retention.refuses_beyond)
         telemetry = await _open_telemetry(stack, core, jobs, dispatch)
         await _open_background_work(stack, core, jobs, dispatch)
         station_settings = StationSettings(core.store, dedupe_ms)
@@ -130,7 +131,8 @@ async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> Ga
     instance.lease_regained.append(runs.invalidate_all)
     active_runs = ActiveRuns(runs, scopes)
     watch = EquipmentWatch(store, active_runs, clock)
-    health = Health(store, active_runs, watch, functools.partial(certificates_of, settings))
+    limits = CountLimits(scopes, keep.marks, keep.undelivered_jobs)
+    health = Health(store, active_runs, watch, functools.partial(certificates_of, settings), limits=limits)
     direct = DirectCommands(runs)
     return GatewayParts(settings, store, instance, runs, active_runs, watch, health, clock, store_time, direct, trail)
 
@@ -175,7 +177,6 @@ async def _open_background_work(
     """Start the background tasks that decide, for as long as this instance holds its lease."""
     store, runs, scopes = core.store, core.runs, core.scopes
     expiry = Expiry(store, core.retention)
-    core.health.problems.append(expiry.problems)
     timers = Timers(store, runs, expiry=expiry)
     jobs.listeners.append(timers.expect)
     safing = SafingSender(store, scopes, dispatch.routes, core.clock)

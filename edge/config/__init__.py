@@ -3,6 +3,7 @@
 from edge.config.flows import FlowsSettings
 from edge.config.load import load_settings, main_file
 from edge.config.northbound import NorthboundSettings
+from edge.config.opcua import OpcuaSettings
 from edge.config.password import password_of
 from edge.config.retention import SESSION_EXPIRY_SECONDS, RetentionSettings
 from edge.config.sections import (
@@ -15,7 +16,6 @@ from edge.config.sections import (
     MqttEquipmentSettings,
     MqttSettings,
     OpcuaEquipmentSettings,
-    OpcuaSettings,
     RedisSettings,
     RpcSettings,
     Settings,

@@ -230,6 +230,7 @@ def _conflicts(settings: Settings) -> Iterator[str]:
     southbound = {f"southbound.{name}": equipment for name, equipment in settings.southbound.items()}
     found = {"mqtt": settings.mqtt.conflicts()}
     found |= {name: equipment.conflicts(settings) for name, equipment in southbound.items()}
+    found |= {"opcua": settings.opcua.conflicts()}
     found |= {"rpc": settings.rpc.conflicts(), "metrics": settings.metrics.conflicts()}
     found |= {"retention": settings.retention.conflicts(settings.mqtt.url, settings.mqtt.broker_autosave)}
     for name, conflicts in found.items():

@@ -19,7 +19,8 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
         Literal["delivery", "clear", "none"],
         Meta(
             description="What confirms that the MES has a result: `delivery` to a subscriber of its topic or status "
-            "event, only `clear`, or `none`: jobs go after `ended_jobs` in any case. Without a broker it is `none`."
+            "event, only `clear`, or `none`: jobs go after `ended_jobs` in any case. Without a broker `delivery` "
+            "is `none`."
         ),
     ] = "delivery"
     undelivered_jobs: Annotated[
@@ -27,9 +28,16 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
         Meta(
             ge=1,
             description="Most ended job orders of a scope that stay beyond `ended_jobs` until the MES has their "
-            "result; beyond that number the oldest goes, with an error in the log.",
+            "result; reported from half of that number on.",
         ),
     ] = 10_000
+    undelivered_full: Annotated[
+        Literal["refuse", "delete"],
+        Meta(
+            description="What happens beyond `undelivered_jobs`: `refuse` accepts no new job order until results are "
+            "delivered, cleared or exported; `delete` removes the oldest unread, with an error in the log."
+        ),
+    ] = "refuse"
     retained_topics: Annotated[
         int, Meta(ge=60, description="Seconds a broker keeps retained topics; they are published again before.")
     ] = 172_800
@@ -41,6 +49,15 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
             "broker keeps our session plus `[mqtt] broker_autosave`.",
         ),
     ] = 90_000
+    marks: Annotated[
+        int,
+        Meta(
+            ge=1000,
+            description="Most marks of repeated messages and removed job orders in the database of the store, some "
+            "250 bytes each; reported from half of that number on. At that number new messages wait until marks "
+            "expire after `dedupe`.",
+        ),
+    ] = 500_000
     dead_letters: Annotated[
         int, Meta(ge=60, description="Seconds for which work that was given up is kept after the last that was.")
     ] = 2_592_000

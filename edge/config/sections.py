@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 
 from edge.config.flows import FlowsSettings
 from edge.config.northbound import NorthboundSettings, Topic, TopicFilter
+from edge.config.opcua import OpcuaSettings
 from edge.config.retention import RetentionSettings
 from edge.config.telemetry import MirrorSettings, MqttSourceSettings, SourceSettings, TelemetrySettings
 
@@ -219,58 +220,6 @@ class IjtSettings(OpcuaEquipmentSettings, frozen=True, kw_only=True):
         Literal["command_id", "next"],
         Meta(description="`next` also takes the next result without a command id, of the same process or joint."),
     ] = "command_id"
-
-
-class OpcuaSettings(Struct, frozen=True, kw_only=True):
-    """`[opcua]`: the OPC UA server."""
-
-    endpoint: Annotated[
-        str, Meta(description="Where it listens; empty switches it off.", extra={"schemes": ("opc.tcp",)})
-    ] = "opc.tcp://0.0.0.0:4840"
-    security: Annotated[
-        Literal["encrypted", "none"],
-        Meta(
-            description="`encrypted` asks every client for a certificate we trust; `none` also lets them in without: "
-            "from this host as `anonymous`, from elsewhere to look only."
-        ),
-    ] = "encrypted"
-    anonymous: Annotated[
-        Literal["nobody", "observer", "operator", "engineer"],
-        Meta(description="Role of a client without a user name."),
-    ] = "observer"
-    users_file: Annotated[
-        str,
-        Meta(
-            description="Users, their roles and password hashes; `edge opcua password` writes it.",
-            extra={"expected": "the path of a file"},
-        ),
-    ] = "/etc/microdcs-edge/opcua-users"
-    trusted: Annotated[
-        str,
-        Meta(
-            description="Directory of the certificates of clients, and of authorities, that we trust.",
-            extra={"expected": "the path of a directory"},
-        ),
-    ] = "/etc/microdcs-edge/opcua-trusted"
-    pki: Annotated[
-        str,
-        Meta(
-            description="Directory of our own certificate, its key, and the certificates we turned away.",
-            extra={"expected": "the path of a directory"},
-        ),
-    ] = "/var/lib/microdcs-edge/pki"
-    nodesets: Annotated[
-        str,
-        Meta(
-            description="Directory of the prepared node sets; empty takes those installed with the program.",
-            extra={"must_be": "directory"},
-        ),
-    ] = ""
-    manufacturer: Annotated[str, Meta(description="Manufacturer of the station, in its Identification.")] = "unknown"
-    serial_number: Annotated[str, Meta(description="Serial number of the station.")] = "unknown"
-    product_instance_uri: Annotated[
-        str, Meta(description="Globally unique URI of the station; empty makes one of host and gateway name.")
-    ] = ""
 
 
 class RpcSettings(Struct, frozen=True, kw_only=True):

@@ -25,6 +25,7 @@ from edge.maintenance.service_user import access_problems
 from edge.maintenance.store_check import examine_store
 from edge.maintenance.volatile_check import UNIT, examine_volatile_store
 from edge.southbound.kinds import EQUIPMENT_SETTINGS
+from edge.store.bounds import CountLimits
 
 EXAMINATION_TIMEOUT_S = 8.0
 """Time limit of one examination."""
@@ -58,7 +59,9 @@ async def examine(file: Path | None, environ: Mapping[str, str]) -> list[HealthF
 
 def _gateway_examinations(settings: Settings) -> Iterator[_Examination]:
     store_advice = install_advice(settings.redis.url, "redis-tools", STORE_PROGRAMS)
-    yield "store", advise(examine_store(settings.redis), store_advice)
+    keep = settings.retention
+    limits = CountLimits(settings.gateway.scopes, keep.marks, keep.undelivered_jobs)
+    yield "store", advise(examine_store(settings.redis, limits=limits), store_advice)
     volatile_advice = f"Start it: sudo systemctl start {UNIT}"
     yield "volatile store", advise(examine_volatile_store(settings), volatile_advice)
     if Path(STORE).exists():

@@ -14,6 +14,7 @@ from edge.maintenance.installation import gateway_advice, is_this_machine
 from edge.model.equipment_health import EquipmentHealth
 from edge.store import health_reports
 from edge.store.advisories import find_advisories, product_of
+from edge.store.bounds import NO_LIMITS, BoundedCount, BoundedCounts, CountLimits, read_counts
 from edge.store.client import Store
 from edge.store.opening import open_store
 from edge.store.runs import active_jobs
@@ -26,7 +27,9 @@ _FULL = 0.98
 _UPDATE = "Install its security update when there is one: apt update && apt list --upgradable"
 
 
-async def examine_store(settings: RedisSettings, documents: Path = DOCUMENTS) -> AsyncIterator[HealthFinding]:
+async def examine_store(
+    settings: RedisSettings, documents: Path = DOCUMENTS, limits: CountLimits = NO_LIMITS
+) -> AsyncIterator[HealthFinding]:
     """Examine the store of the settings; `documents` has the changelogs of Debian's packages.
 
     Raises SettingsError and Unavailable when it cannot serve a gateway.
@@ -51,6 +54,8 @@ async def examine_store(settings: RedisSettings, documents: Path = DOCUMENTS) ->
                 yield _equipment(gateway, each)
         yield await _durability(store, info)
         yield _room(MemoryUsage(int(info["used_memory"]), int(info["maxmemory"])))
+        for finding in _counts(await read_counts(store, limits)):
+            yield finding
         yield await _speed(store)
 
 
@@ -124,6 +129,23 @@ def _room(taken: MemoryUsage) -> HealthFinding:
     if taken.fullness >= _FULL:
         return failing("store memory", found, advice)
     return warning("store memory", found, advice) if taken.fullness >= NEARLY_FULL else ok("store memory", found)
+
+
+def _counts(counts: BoundedCounts) -> Iterator[HealthFinding]:
+    """Yield the findings about what is kept in bounded number."""
+    if counts.marks.limit:
+        advice = "Find who sends so many messages, or raise [retention] marks: at its limit new messages wait."
+        yield _bounded("marks of messages", counts.marks, advice)
+    advice = "Connect the MES, or save them with: edge jobs export FILE --undelivered --confirm"
+    for scope, each in counts.undelivered.items():
+        yield _bounded(f"undelivered results of {scope}", each, advice)
+
+
+def _bounded(subject: str, each: BoundedCount, advice: str) -> HealthFinding:
+    found = f"{each.count} of at most {each.limit}"
+    if each.is_full:
+        return failing(subject, found, advice)
+    return warning(subject, found, advice) if each.is_nearly_full else ok(subject, found)
 
 
 async def _speed(store: Store) -> HealthFinding:

@@ -74,6 +74,8 @@ class Cause(StrEnum):
     REVOKE_START = "RevokeStart"
     UPDATE = "Update"
     PAUSE = "Pause"
+    HOLD = "Hold"
+    """An alarm pauses the job: the station does it by itself, without a method."""
     RESUME = "Resume"
     STOP = "Stop"
     ABORT = "Abort"
@@ -87,7 +89,7 @@ class Cause(StrEnum):
     """The response changed and the state did not: an unknown outcome, its resolution, a late result."""
 
 
-_INTERNAL = frozenset({Cause.RUN, Cause.COMPLETE, Cause.FAIL, Cause.EXPIRE, Cause.RESULT_UPDATE})
+_INTERNAL = frozenset({Cause.HOLD, Cause.RUN, Cause.COMPLETE, Cause.FAIL, Cause.EXPIRE, Cause.RESULT_UPDATE})
 METHODS = tuple(cause for cause in Cause if cause not in _INTERNAL)
 """The methods of ISA95JobOrderReceiverObjectType."""
 ORDER_METHODS = frozenset({Cause.STORE, Cause.STORE_AND_START, Cause.UPDATE})
@@ -121,6 +123,7 @@ def timed_status(status: JobStatus, *, is_early: bool) -> JobStatus:
 _NOT_ALLOWED = _NEW[Cause.STORE]
 _ALLOWED = _NEW[Cause.STORE_AND_START]
 _RUNNING = JobStatus(JobState.RUNNING)
+_HELD = JobStatus(JobState.INTERRUPTED, SubState.HELD)
 _SUSPENDED = JobStatus(JobState.INTERRUPTED, SubState.SUSPENDED)
 _COMPLETED = JobStatus(JobState.ENDED, SubState.COMPLETED)
 _CLOSED = JobStatus(JobState.ENDED, SubState.CLOSED)
@@ -143,6 +146,7 @@ TRANSITIONS: Mapping[tuple[JobState, Cause], StateTransition] = MappingProxyType
         (JobState.ALLOWED_TO_START, Cause.UPDATE): StateTransition(4, _ALLOWED),
         (JobState.ALLOWED_TO_START, Cause.RUN): StateTransition(5, _RUNNING),
         (JobState.RUNNING, Cause.PAUSE): StateTransition(6, _SUSPENDED),
+        (JobState.RUNNING, Cause.HOLD): StateTransition(6, _HELD),
         (JobState.RUNNING, Cause.STOP): StateTransition(7, _CLOSED),
         (JobState.RUNNING, Cause.COMPLETE): StateTransition(7, _COMPLETED),
         (JobState.RUNNING, Cause.ABORT): StateTransition(8, _ABORTED),

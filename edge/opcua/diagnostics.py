@@ -8,7 +8,7 @@ from asyncua.server.internal_subscription import InternalSubscription
 from asyncua.ua.ua_binary import Primitives, nodeid_to_binary
 
 from edge.opcua.binary import INT32, STRING, array
-from edge.opcua.request_counts import COUNTED, ServerCounts
+from edge.opcua.request_counts import COUNTED, ServerCounts, SubscriptionCounts
 from edge.opcua.server_session import ServerSession
 
 _SECURITY_ENCODING = ua.NodeId(ua.ObjectIds.SessionSecurityDiagnosticsDataType_Encoding_DefaultBinary)
@@ -80,11 +80,29 @@ def session_security(session: ServerSession) -> ua.ExtensionObject:
 
 
 def subscription_diagnostics(subscription: InternalSubscription) -> ua.SubscriptionDiagnosticsDataType:
-    """Return the diagnostics of a subscription: counters of the server; the other counters stay 0."""
+    """Return the diagnostics of a subscription. It is never transferred to another client: that counter stays 0."""
     data, items = subscription.data, subscription.monitored_item_srv
+    counts: SubscriptionCounts = items.counts
     return ua.SubscriptionDiagnosticsDataType(
         SessionId=subscription.session_id,
         SubscriptionId=data.SubscriptionId,
+        Priority=counts.priority,
+        ModifyCount=counts.modified,
+        EnableCount=counts.enabled,
+        DisableCount=counts.disabled,
+        RepublishRequestCount=counts.republish_requests,
+        RepublishMessageRequestCount=counts.republish_requests,
+        RepublishMessageCount=counts.republished,
+        TransferRequestCount=counts.transfer_requests,
+        TransferredToSameClientCount=counts.transferred,
+        PublishRequestCount=counts.publish_requests,
+        DataChangeNotificationsCount=counts.values,
+        EventNotificationsCount=counts.events,
+        NotificationsCount=counts.values + counts.events,
+        LatePublishRequestCount=counts.late,
+        DiscardedMessageCount=counts.discarded_messages,
+        MonitoringQueueOverflowCount=counts.value_overflows,
+        EventQueueOverflowCount=counts.event_overflows,
         PublishingInterval=data.RevisedPublishingInterval,
         MaxKeepAliveCount=data.RevisedMaxKeepAliveCount,
         MaxLifetimeCount=data.RevisedLifetimeCount,

@@ -1,6 +1,7 @@
 """The limits of clients: connections, sessions, bytes, operations, queued notifications."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from asyncua import ua
@@ -52,39 +53,51 @@ DECODED_AT_ONCE = 4 * 1024
 NOTIFICATIONS_PER_MESSAGE = 200
 """Notifications of one publish response; more follow in the next (MoreNotifications)."""
 
-CONNECTIONS = 20
-SESSIONS = 50
-"""More than connections: a session with subscriptions waits for its client to come back."""
-
 ACTIVATION_S = 30.0
 """The time limit, in seconds, for the activation of a new session."""
 
-SUBSCRIPTIONS = 200
-SUBSCRIPTIONS_OF_SESSION = 20
-MONITORED_ITEMS_OF_SESSION = 2000
-
-MIN_PUBLISHING_INTERVAL_MS = 50.0
 MAX_PUBLISHING_INTERVAL_MS = 3_600_000.0
 MAX_LIFETIME_MS = 3_600_000.0
 """Maximum lifetime of a subscription without Publish requests."""
 
-QUEUED_EVENTS = 1000
-QUEUED_VALUES = 10
-"""The queue size of monitored values: the last value counts, and lists are long."""
 SELECT_CLAUSES = 100
 FILTER_ELEMENTS = 64
 UNACKNOWLEDGED = 100
 """Sent messages of one subscription that are kept until the client acknowledges them."""
 
-OPERATIONS: Mapping[str, int] = MappingProxyType(
-    {
-        "MaxNodesPerRead": 1000,
-        "MaxNodesPerWrite": 1000,
-        "MaxNodesPerMethodCall": 100,
-        "MaxNodesPerBrowse": 500,
-        "MaxNodesPerRegisterNodes": 1000,
-        "MaxNodesPerTranslateBrowsePathsToNodeIds": 500,
-        "MaxMonitoredItemsPerCall": 1000,
-    }
-)
-"""The most operations of one request, by the property of OperationLimits (OPC 10000-5, 6.3.11)."""
+
+@dataclass(frozen=True, slots=True)
+class ServerLimits:
+    """The limits of a server that its settings can change; the defaults are those of the settings."""
+
+    connections: int = 20
+    sessions: int = 50
+    """More than connections: a session with subscriptions waits for its client to come back."""
+    subscriptions: int = 200
+    subscriptions_of_session: int = 20
+    monitored_items_of_session: int = 2000
+    queued_values: int = 10
+    """What is monitored here is state: the last value counts, and lists are long."""
+    queued_events: int = 1000
+    min_publishing_interval_ms: float = 50.0
+    nodes_per_read: int = 1000
+    nodes_per_browse: int = 500
+
+    @property
+    def operations(self) -> Mapping[str, int]:
+        """What one request may ask for, by the name of the property of OperationLimits (OPC 10000-5, 6.3.11)."""
+        return {
+            "MaxNodesPerRead": self.nodes_per_read,
+            "MaxNodesPerWrite": self.nodes_per_read,
+            "MaxNodesPerMethodCall": METHOD_CALLS,
+            "MaxNodesPerBrowse": self.nodes_per_browse,
+            "MaxNodesPerRegisterNodes": self.nodes_per_read,
+            "MaxNodesPerTranslateBrowsePathsToNodeIds": self.nodes_per_browse,
+            "MaxMonitoredItemsPerCall": self.nodes_per_read,
+        }
+
+
+METHOD_CALLS = 100
+"""Method calls of one request."""
+
+DEFAULTS = ServerLimits()

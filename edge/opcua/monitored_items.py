@@ -17,8 +17,10 @@ from asyncua.server.monitored_item_service import MonitoredItemData, MonitoredIt
 from asyncua.ua.uaprotocol_auto import DataChangeFilter  # as it is read; `ua` has another by this name
 
 from edge.opcua.index_range import is_valid, part
-from edge.opcua.limits import FILTER_ELEMENTS, NOTIFICATIONS_PER_MESSAGE
+from edge.opcua.limits import FILTER_ELEMENTS, NOTIFICATIONS_PER_MESSAGE, ServerLimits
 from edge.opcua.message_limits import Notification
+from edge.opcua.notification_queue import add_event, add_value, overflow_event
+from edge.opcua.request_counts import SubscriptionCounts
 from edge.opcua.trigger_links import TriggerLinks
 from edge.opcua.turns import Turn
 from edge.opcua.value_reads import check_encoding, stamp_change
@@ -54,7 +56,9 @@ def _bad(code: int) -> ua.StatusCode:
 class MonitoredItems(MonitoredItemService):
     """The monitored items of one subscription, and the maximum of notifications per message (0: all)."""
 
-    def __init__(self, subscription: InternalSubscription, aspace: AddressSpace, max_notifications: int) -> None:
+    def __init__(
+        self, subscription: InternalSubscription, aspace: AddressSpace, max_notifications: int, limits: ServerLimits
+    ) -> None:
         super().__init__(subscription, aspace)
         self.limit_notifications(max_notifications)
         self.modified = asyncio.Event()
@@ -64,7 +68,11 @@ class MonitoredItems(MonitoredItemService):
         self._last: dict[int, ua.DataValue] = {}
         self._timestamps: dict[int, ua.TimestampsToReturn] = {}
         self._timestamps_asked = ua.TimestampsToReturn.Both
-        self._triggers = TriggerLinks()
+        self.counts = SubscriptionCounts()
+        self._keeps_oldest: set[int] = set()
+        """Items that discard the newest notification when their queue is full."""
+        self._overflow_events: dict[int, ua.EventFieldList] = {}
+        self._triggers = TriggerLinks(limits.monitored_items_of_session)
 
     def limit_notifications(self, asked: int) -> None:
         """Set the maximum of notifications per message (0: all)."""
@@ -85,8 +93,8 @@ class MonitoredItems(MonitoredItemService):
         """Create items; their first values are reported before this returns."""
         self._timestamps_asked = params.TimestampsToReturn
         results: list[ua.MonitoredItemCreateResult] = await super().create_monitored_items(params)
-        for result in results:
-            self._timestamps[result.MonitoredItemId] = params.TimestampsToReturn
+        for request, result in zip(params.ItemsToCreate, results, strict=True):
+            self._remember(result.MonitoredItemId, params.TimestampsToReturn, request.RequestedParameters)
         return results
 
     def modify_monitored_items(self, params: ua.ModifyMonitoredItemsParameters) -> list[ua.MonitoredItemModifyResult]:
@@ -94,8 +102,13 @@ class MonitoredItems(MonitoredItemService):
         results: list[ua.MonitoredItemModifyResult] = super().modify_monitored_items(params)
         for request, result in zip(params.ItemsToModify, results, strict=True):
             if result.StatusCode.is_good():
-                self._timestamps[request.MonitoredItemId] = params.TimestampsToReturn
+                self._remember(request.MonitoredItemId, params.TimestampsToReturn, request.RequestedParameters)
         return results
+
+    def _remember(self, item: int, timestamps: ua.TimestampsToReturn, asked: ua.MonitoringParameters) -> None:
+        self._timestamps[item] = timestamps
+        self._overflow_events.pop(item, None)
+        (self._keeps_oldest.discard if asked.DiscardOldest else self._keeps_oldest.add)(item)
 
     async def set_monitoring_mode(self, mode: ua.MonitoringMode, ids: list[int]) -> list[ua.StatusCode]:
         """Set the mode of items: a disabled item drops its value, a reporting one sends its sample."""
@@ -106,7 +119,7 @@ class MonitoredItems(MonitoredItemService):
         results: list[ua.StatusCode] = await super().set_monitoring_mode(mode, ids)
         for item_id in ids:
             if mode is ua.MonitoringMode.Reporting:
-                await self._report_sampled(item_id)
+                self._report_sampled(item_id)
         return results
 
     def set_triggering(self, trigger: int, to_add: Sequence[int], to_remove: Sequence[int]) -> ua.SetTriggeringResult:
@@ -134,20 +147,30 @@ class MonitoredItems(MonitoredItemService):
         if item.mode is ua.MonitoringMode.Sampling:
             self._triggers.sample(item.monitored_item_id, notification, item.queue_size)
         else:
-            await self._enqueue(item, notification)
+            self._enqueue(item, notification)
         for linked in self._triggers.linked(item.monitored_item_id):
-            await self._report_sampled(linked)
+            self._report_sampled(linked)
 
-    async def _report_sampled(self, item_id: int) -> None:
+    def _report_sampled(self, item_id: int) -> None:
         item = self._monitored_items.get(item_id)
         if item is not None:
             for notification in self._triggers.sampled.pop(item_id, ()):
-                await self._enqueue(item, notification)
+                self._enqueue(item, notification)
 
-    async def _enqueue(self, item: MonitoredItemData, notification: Notification) -> None:
-        is_event = isinstance(notification, ua.EventFieldList)
-        enqueue = self.isub.enqueue_event if is_event else self.isub.enqueue_datachange_event
-        await enqueue(item.monitored_item_id, notification, item.queue_size)
+    def _enqueue(self, item: MonitoredItemData, notification: Notification) -> None:
+        item_id = item.monitored_item_id
+        discards_oldest = item_id not in self._keeps_oldest
+        if isinstance(notification, ua.EventFieldList):
+            events = self.isub._triggered_events.setdefault(item_id, [])  # noqa: SLF001
+            overflow = self._overflow_events.get(item_id)
+            if overflow is None:
+                overflow = self._overflow_events[item_id] = overflow_event(item.client_handle, item.filter)
+            full = add_event(events, notification, item.queue_size, overflow, discards_oldest=discards_oldest)
+            self.counts.event_overflows += full
+        else:
+            values = self.isub._triggered_datachanges.setdefault(item_id, [])  # noqa: SLF001
+            full = add_value(values, notification, item.queue_size, discards_oldest=discards_oldest)
+            self.counts.value_overflows += full
 
     def _create_events_monitored_item(self, params: ua.MonitoredItemCreateRequest) -> ua.MonitoredItemCreateResult:
         asked = params.RequestedParameters.Filter
@@ -198,6 +221,8 @@ class MonitoredItems(MonitoredItemService):
             return _bad(ua.StatusCodes.BadMonitoredItemIdInvalid)
         self._last.pop(mid, None)
         self._timestamps.pop(mid, None)
+        self._overflow_events.pop(mid, None)
+        self._keeps_oldest.discard(mid)
         self._triggers.forget(mid)
         if item.callback_handle in self._monitored_datachange:
             self.aspace.delete_datachange_callback(item.callback_handle)

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from asyncua import ua
+from asyncua.common.utils import ServiceError
 from asyncua.server.internal_subscription import InternalSubscription
 
 from edge.opcua import limits
@@ -21,11 +22,9 @@ class SubscriptionOwner(Protocol):
     connection: SessionConnection | None
 
 
-def revise(asked: ua.CreateSubscriptionParameters | ua.ModifySubscriptionParameters) -> None:
+def revise(asked: ua.CreateSubscriptionParameters | ua.ModifySubscriptionParameters, shortest_ms: float) -> None:
     """Limit the publishing interval and the lifetime that a client requests."""
-    interval = clamp(
-        asked.RequestedPublishingInterval, limits.MIN_PUBLISHING_INTERVAL_MS, limits.MAX_PUBLISHING_INTERVAL_MS
-    )
+    interval = clamp(asked.RequestedPublishingInterval, shortest_ms, limits.MAX_PUBLISHING_INTERVAL_MS)
     asked.RequestedPublishingInterval = interval
     longest = max(3, int(limits.MAX_LIFETIME_MS / interval))
     asked.RequestedLifetimeCount = lifetime = min(max(asked.RequestedLifetimeCount or longest, 3), longest)
@@ -47,9 +46,13 @@ def publish_for(subscription: InternalSubscription, session: SubscriptionOwner, 
     subscription.publish_results = partial(_publish_in_turn, subscription, session, turns)
 
 
-def modify(subscription: InternalSubscription, asked: ua.ModifySubscriptionParameters) -> ua.ModifySubscriptionResult:
+def modify(
+    subscription: InternalSubscription, asked: ua.ModifySubscriptionParameters, shortest_ms: float
+) -> ua.ModifySubscriptionResult:
     """Change interval, lifetime and message size of a subscription; return the values that hold."""
-    revise(asked)
+    revise(asked, shortest_ms)
+    subscription.monitored_item_srv.counts.modified += 1
+    subscription.monitored_item_srv.counts.priority = asked.Priority
     data = subscription.data
     data.RevisedPublishingInterval = asked.RequestedPublishingInterval
     data.RevisedLifetimeCount = asked.RequestedLifetimeCount
@@ -60,6 +63,20 @@ def modify(subscription: InternalSubscription, asked: ua.ModifySubscriptionParam
     return ua.ModifySubscriptionResult(
         data.RevisedPublishingInterval, data.RevisedLifetimeCount, data.RevisedMaxKeepAliveCount
     )
+
+
+def republish(subscription: InternalSubscription, asked: ua.RepublishParameters) -> ua.NotificationMessage:
+    """Return a message that was not acknowledged. Raises ServiceError when it is not kept.
+
+    asyncua forgets the message when it returns it, and returns an empty one for an unknown number.
+    """
+    counts = subscription.monitored_item_srv.counts
+    counts.republish_requests += 1
+    kept = subscription._not_acknowledged_results.get(asked.RetransmitSequenceNumber)  # noqa: SLF001
+    if kept is None:
+        raise ServiceError(ua.StatusCodes.BadMessageNotAvailable)
+    counts.republished += 1
+    return kept.NotificationMessage
 
 
 async def _publish_regularly(subscription: InternalSubscription) -> None:
@@ -90,8 +107,14 @@ async def _publish_in_turn(
 async def _publish_once(
     subscription: InternalSubscription, session: SubscriptionOwner, turns: Turns, request: Any
 ) -> bool:
+    counts = subscription.monitored_item_srv.counts
+    was_late = subscription._publish_cycles_count > 0  # noqa: SLF001
+    unacknowledged = len(subscription._not_acknowledged_results)  # noqa: SLF001
     async with turns.work(session.budget):
         sent = bool(await InternalSubscription.publish_results(subscription, request))
+    counts.late += not was_late and subscription._publish_cycles_count > 0  # noqa: SLF001
+    # The oldest message has left: asyncua keeps as many as its limit.
+    counts.discarded_messages += sent and unacknowledged == subscription._no_acks_limit  # noqa: SLF001
     if session.connection is not None:
         await session.connection.flush()
     return sent

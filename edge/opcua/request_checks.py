@@ -7,7 +7,7 @@ from asyncua import ua
 from asyncua.common.utils import ServiceError
 from asyncua.crypto.uacrypto import x509_from_der
 
-from edge.opcua import limits
+from edge.opcua.limits import FILTER_ELEMENTS, SELECT_CLAUSES, ServerLimits
 from edge.opcua.x509 import application_uris
 
 _NONCE_BYTES = 32
@@ -28,17 +28,17 @@ def check_application(certificate: bytes, params: ua.CreateSessionParameters) ->
         raise ServiceError(ua.StatusCodes.BadNonceInvalid)
 
 
-def check_count(limit: str, operations: Sized | None) -> None:
+def check_count(limit: int, operations: Sized | None) -> None:
     """Check the number of operations of a request. Raises ServiceError for none, or more than the limit."""
     if not operations:
         raise ServiceError(ua.StatusCodes.BadNothingToDo)
-    if len(operations) > limits.OPERATIONS[limit]:
+    if len(operations) > limit:
         raise ServiceError(ua.StatusCodes.BadTooManyOperations)
 
 
-def check_subscriptions(ids: Sized) -> None:
+def check_subscriptions(ids: Sized, limit: int) -> None:
     """Check the number of subscriptions in a request. Raises ServiceError above the limit."""
-    if len(ids) > limits.SUBSCRIPTIONS:
+    if len(ids) > limit:
         raise ServiceError(ua.StatusCodes.BadTooManyOperations)
 
 
@@ -48,18 +48,18 @@ def clamp(asked: float, least: float, most: float) -> float:
     return least if math.isnan(asked) else min(max(asked, least), most)
 
 
-def clamp_monitoring(asked: ua.MonitoringParameters) -> None:
+def clamp_monitoring(asked: ua.MonitoringParameters, limits: ServerLimits) -> None:
     """Bound the queue of a monitored item. Raises ServiceError for an event filter out of bounds."""
     if isinstance(asked.Filter, ua.EventFilter):
         check_filter(asked.Filter)
     else:
-        asked.QueueSize = min(max(asked.QueueSize, 1), limits.QUEUED_VALUES)
+        asked.QueueSize = min(max(asked.QueueSize, 1), limits.queued_values)
 
 
 def check_filter(asked: ua.EventFilter) -> None:
     """Check that a filter is a tree of bounded size: otherwise its work doubles with each element or never ends."""
     elements = (asked.WhereClause and asked.WhereClause.Elements) or []
-    if len(asked.SelectClauses or ()) > limits.SELECT_CLAUSES or len(elements) > limits.FILTER_ELEMENTS:
+    if len(asked.SelectClauses or ()) > SELECT_CLAUSES or len(elements) > FILTER_ELEMENTS:
         raise ServiceError(ua.StatusCodes.BadEventFilterInvalid)
     targets = [
         (index, operand.Index)

@@ -57,6 +57,44 @@ class ServerCounts:
 
 
 @dataclass(slots=True)
+class SubscriptionCounts:
+    """What has happened to a subscription since it was created."""
+
+    priority: int = 0
+    modified: int = 0
+    enabled: int = 0
+    disabled: int = 0
+    republish_requests: int = 0
+    republished: int = 0
+    transfer_requests: int = 0
+    transferred: int = 0
+    publish_requests: int = 0
+    late: int = 0
+    values: int = 0
+    events: int = 0
+    discarded_messages: int = 0
+    value_overflows: int = 0
+    event_overflows: int = 0
+
+    def count_mode(self, *, enabled: bool) -> None:
+        """Count a request to enable or disable publishing."""
+        self.enabled += enabled
+        self.disabled += not enabled
+
+    def count_message(self, message: ua.NotificationMessage) -> None:
+        """Count a message that was sent, with its notifications."""
+        self.publish_requests += 1
+        for part in message.NotificationData:
+            match part:
+                case ua.DataChangeNotification():
+                    self.values += len(part.MonitoredItems)
+                case ua.EventNotificationList():
+                    self.events += len(part.Events)
+                case _:
+                    pass  # a change of the status of the subscription
+
+
+@dataclass(slots=True)
 class SessionRecord:
     """What a client said of itself when it created a session, and the requests it has sent since."""
 

@@ -218,6 +218,7 @@ class RequestProcessor(UaProcessor):
             if is_within_count(result, subscription):
                 await super().forward_publish_response(result, requestdata)
                 subscription.monitored_item_srv.has_more = False
+                subscription.monitored_item_srv.counts.count_message(result.NotificationMessage)
                 return
         except ServiceError:
             pass  # it is too large
@@ -229,6 +230,7 @@ class RequestProcessor(UaProcessor):
             # The results of thousands of acknowledgements fill a message alone.
             self._send_fault(requestdata.requesthdr, requestdata.seqhdr, error.code)
         subscription.monitored_item_srv.has_more = bool(result.MoreNotifications)
+        subscription.monitored_item_srv.counts.count_message(result.NotificationMessage)
 
     @property
     def waiting_publish_requests(self) -> int:

@@ -14,8 +14,8 @@ from asyncua.crypto.permission_rules import USER_TYPES, PermissionRuleset, User,
 from asyncua.server.address_space import AttributeService, NodeData
 from asyncua.server.internal_server import InternalServer
 
-from edge.opcua import limits
 from edge.opcua.access import AccessPolicy, Caller, Peer
+from edge.opcua.limits import DEFAULTS, UNACKNOWLEDGED, ServerLimits
 from edge.opcua.request_counts import ServerCounts
 from edge.opcua.server_session import ServerSession
 from edge.opcua.turns import Turns
@@ -60,13 +60,18 @@ class ServerCore(InternalServer):
     """asyncua's server core with the rules of this module; without `types` it creates namespace 0 itself."""
 
     def __init__(
-        self, types: MutableMapping[ua.NodeId, NodeData] | None, access: AccessPolicy, activation_s: float
+        self,
+        types: MutableMapping[ua.NodeId, NodeData] | None,
+        access: AccessPolicy,
+        activation_s: float,
+        limits: ServerLimits = DEFAULTS,
     ) -> None:
         super().__init__()
         # `request_processor` activates sessions because it knows the channel: asyncua's managers do not.
         self.user_manager = None
         self.access = access
         self.activation_s = activation_s
+        self.limits = limits
         self.turns = Turns()
         self.counts = ServerCounts()
         self.restricted: dict[ua.NodeId, Callable[[Caller, Peer], bool]] = {}
@@ -78,10 +83,10 @@ class ServerCore(InternalServer):
         self.attribute_service = ReadOnlyAttributes(self.aspace)
         self.allow_remote_admin = False
         self.supported_tokens = (ua.AnonymousIdentityToken, ua.UserNameIdentityToken)
-        self.max_connections = limits.CONNECTIONS
-        self.max_subscriptions = limits.SUBSCRIPTIONS
-        self.max_monitored_item_queue_size = limits.QUEUED_EVENTS
-        self.max_unacked_messages_per_subscription = limits.UNACKNOWLEDGED
+        self.max_connections = limits.connections
+        self.max_subscriptions = limits.subscriptions
+        self.max_monitored_item_queue_size = limits.queued_events
+        self.max_unacked_messages_per_subscription = UNACKNOWLEDGED
         # asyncua's clock checks only every second whether it should stop, and stopping would wait for it. The server
         # has its own.
         self.disabled_clock = True
@@ -89,14 +94,14 @@ class ServerCore(InternalServer):
     async def setup_nodes(self) -> None:
         """Write the operation limits of the available services."""
         await super().setup_nodes()
-        for name, most in limits.OPERATIONS.items():
+        for name, most in self.limits.operations.items():
             node = ua.NodeId(getattr(ua.ObjectIds, f"Server_ServerCapabilities_OperationLimits_{name}"))
             await self.write_attribute_value(node, ua.DataValue(ua.Variant(most, ua.VariantType.UInt32)))
 
     def create_session(self, name: Any, user: User | None = None, external: bool = False) -> ServerSession:  # noqa: FBT001, FBT002 - asyncua's signature
         """Create a session of a client. Raises BadTooManySessions."""
         del user, external
-        if self.sessions >= limits.SESSIONS:
+        if self.sessions >= self.limits.sessions:
             raise ServiceError(ua.StatusCodes.BadTooManySessions)
         self.counts.sessions += 1
         return ServerSession(self, name)

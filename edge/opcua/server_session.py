@@ -5,7 +5,7 @@ asyncua numbers tokens and subscriptions from a small number on, and does not ch
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence, Sized
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -16,11 +16,10 @@ from asyncua.crypto.permission_rules import User, UserRole
 from asyncua.server.internal_session import InternalSession, SessionState
 from asyncua.server.internal_subscription import InternalSubscription
 
-from edge.opcua import limits
 from edge.opcua.access import CALLER, Caller
-from edge.opcua.index_range import part
+from edge.opcua.limits import REQUEST_BYTES, ServerLimits
 from edge.opcua.monitored_items import MonitoredItems
-from edge.opcua.publishing import modify, publish_for, revise, start_publishing
+from edge.opcua.publishing import modify, publish_for, republish, revise, start_publishing
 from edge.opcua.request_checks import (
     check_application,
     check_count,
@@ -34,7 +33,7 @@ from edge.opcua.server_channel import ServerChannel
 from edge.opcua.server_methods import method_of, perform
 from edge.opcua.session_connection import SessionConnection
 from edge.opcua.turns import Pacer, Turn, WorkBudget
-from edge.opcua.value_reads import Stamps, check_encoding, check_timestamps, refused_value
+from edge.opcua.value_reads import Stamps, browse_name, check_timestamps, read_item, refused_value
 from edge.opcua.view_service import View
 
 _O = TypeVar("_O")
@@ -50,6 +49,7 @@ class ServerSession(InternalSession):
             internal_server, internal_server.aspace, internal_server.subscription_service, str(name), external=False
         )
         self.external = True
+        self._limits: ServerLimits = internal_server.limits
         self._timeout_task: asyncio.Task[None] | None = None
         self.auth_token = ua.NodeId(secrets.token_bytes(32), 0, ua.NodeIdType.ByteString)
         self.iserver.register_external_session(self)
@@ -95,7 +95,7 @@ class ServerSession(InternalSession):
         # asyncua ends a session by the timeout that its client requested, which each GetEndpoints restarts. asyncua
         # cancels the task by this attribute when the session ends.
         self._timeout_task = asyncio.create_task(self._end_unless_activated(), name="opcua session activation")
-        result.MaxRequestMessageSize = limits.REQUEST_BYTES
+        result.MaxRequestMessageSize = REQUEST_BYTES
         return result
 
     def activate(self, caller: Caller) -> ua.ActivateSessionResult:
@@ -121,7 +121,7 @@ class ServerSession(InternalSession):
 
     async def read(self, params: ua.ReadParameters) -> list[ua.DataValue]:
         """Read attributes; the value of UserExecutable depends on the caller."""
-        check_count("MaxNodesPerRead", params.NodesToRead)
+        self._check_count("MaxNodesPerRead", params.NodesToRead)
         if params.MaxAge < 0:
             raise ServiceError(ua.StatusCodes.BadMaxAgeInvalid)
         check_timestamps(params.TimestampsToReturn)
@@ -135,13 +135,8 @@ class ServerSession(InternalSession):
     def _read(self, item: ua.ReadValueId) -> ua.DataValue:
         if (refused := self._refusal(item)) is not None:
             return refused
-        value: ua.DataValue = self.aspace.read_attribute_value(item.NodeId, item.AttributeId)
-        encoding = check_encoding(item, value)
-        if encoding.is_bad() and not value.StatusCode.is_bad():
-            return ua.DataValue(StatusCode=encoding)
-        if item.IndexRange:
-            return part(value, item.IndexRange)
-        if item.AttributeId == ua.AttributeIds.UserExecutable and value.StatusCode.is_good():
+        value = read_item(self.aspace, item)
+        if not item.IndexRange and item.AttributeId == ua.AttributeIds.UserExecutable and value.StatusCode.is_good():
             return ua.DataValue(ua.Variant(self._may_call(item.NodeId), ua.VariantType.Boolean))
         return value
 
@@ -158,23 +153,23 @@ class ServerSession(InternalSession):
 
     async def write(self, params: ua.WriteParameters) -> list[ua.StatusCode]:
         """Write attributes."""
-        check_count("MaxNodesPerWrite", params.NodesToWrite)
+        self._check_count("MaxNodesPerWrite", params.NodesToWrite)
         return await super().write(params)
 
     async def history_read(self, params: ua.HistoryReadParameters) -> list[ua.HistoryReadResult]:
         """Refuse: there is no history, and asyncua would return an empty one."""
-        check_count("MaxNodesPerRead", params.NodesToRead)
+        self._check_count("MaxNodesPerRead", params.NodesToRead)
         unsupported = ua.StatusCode(ua.StatusCodes.BadHistoryOperationUnsupported)
         return [ua.HistoryReadResult(StatusCode=unsupported) for _ in params.NodesToRead]
 
     async def browse(self, params: ua.BrowseParameters) -> list[ua.BrowseResult]:
         """Follow references."""
-        check_count("MaxNodesPerBrowse", params.NodesToBrowse)
+        self._check_count("MaxNodesPerBrowse", params.NodesToBrowse)
         return await self._view.browse(params, self._current_turn())
 
     async def browse_next(self, parameters: ua.BrowseNextParameters) -> list[ua.BrowseResult]:
         """Follow the references that a Browse left, or release them."""
-        check_count("MaxNodesPerBrowse", parameters.ContinuationPoints)
+        self._check_count("MaxNodesPerBrowse", parameters.ContinuationPoints)
         return await self._view.browse_next(parameters, self._current_turn())
 
     def _current_turn(self) -> Turn:
@@ -184,21 +179,21 @@ class ServerSession(InternalSession):
 
     async def register_nodes(self, nodes: list[ua.NodeId]) -> list[ua.NodeId]:
         """Return the same NodeIds: registration would not make access faster."""
-        check_count("MaxNodesPerRegisterNodes", nodes)
+        self._check_count("MaxNodesPerRegisterNodes", nodes)
         return nodes
 
     async def unregister_nodes(self, nodes: list[ua.NodeId]) -> None:
         """Check the request; no node was registered."""
-        check_count("MaxNodesPerRegisterNodes", nodes)
+        self._check_count("MaxNodesPerRegisterNodes", nodes)
 
     async def translate_browsepaths_to_nodeids(self, params: list[ua.BrowsePath]) -> list[ua.BrowsePathResult]:
         """Follow browse paths; an invalid one does not affect the others."""
-        check_count("MaxNodesPerTranslateBrowsePathsToNodeIds", params)
+        self._check_count("MaxNodesPerTranslateBrowsePathsToNodeIds", params)
         return [await self._view.translate(path, self._current_turn()) for path in params]
 
     async def call(self, params: list[ua.CallMethodRequest]) -> list[ua.CallMethodResult]:
         """Call methods as the user of the session, and record each call."""
-        check_count("MaxNodesPerMethodCall", params)
+        self._check_count("MaxNodesPerMethodCall", params)
         pacer = Pacer()
         results = []
         for request in params:
@@ -229,10 +224,7 @@ class ServerSession(InternalSession):
         return self.caller is not None and self.iserver.access.may_call(self.caller, self._method_name(method))
 
     def _method_name(self, method: ua.NodeId) -> str:
-        if method not in self.aspace:
-            return ""
-        name: str = self.aspace[method].attributes[ua.AttributeIds.BrowseName].value.Value.Value.Name
-        return name
+        return browse_name(self.aspace, method)
 
     def owned_subscriptions(self) -> list[InternalSubscription]:
         """Return the subscriptions of this session."""
@@ -246,12 +238,15 @@ class ServerSession(InternalSession):
         request_callback: Callable[..., Any] | None = None,
     ) -> ua.CreateSubscriptionResult:
         """Create a subscription with a bounded publishing interval and lifetime."""
-        if len(self.owned_subscriptions()) >= limits.SUBSCRIPTIONS_OF_SESSION:
+        if len(self.owned_subscriptions()) >= self._limits.subscriptions_of_session:
             raise ServiceError(ua.StatusCodes.BadTooManySubscriptions)
-        revise(params)
+        revise(params, self._limits.min_publishing_interval_ms)
         result = await super().create_subscription(params, callback, request_callback)
         subscription = self.subscription_service.subscriptions[result.SubscriptionId]
-        subscription.monitored_item_srv = MonitoredItems(subscription, self.aspace, params.MaxNotificationsPerPublish)
+        subscription.monitored_item_srv = MonitoredItems(
+            subscription, self.aspace, params.MaxNotificationsPerPublish, self._limits
+        )
+        subscription.monitored_item_srv.counts.priority = params.Priority
         start_publishing(subscription, self, self.iserver.turns)
         self.iserver.counts.subscriptions += 1
         return result
@@ -259,11 +254,12 @@ class ServerSession(InternalSession):
     def modify_subscription(self, params: ua.ModifySubscriptionParameters) -> ua.ModifySubscriptionResult:
         """Change the interval and lifetime of a subscription."""
         self._check_own(params.SubscriptionId)
-        return modify(self.subscription_service.subscriptions[params.SubscriptionId], params)
+        subscription = self.subscription_service.subscriptions[params.SubscriptionId]
+        return modify(subscription, params, self._limits.min_publishing_interval_ms)
 
     async def delete_subscriptions(self, ids: list[int]) -> list[ua.StatusCode]:
         """End subscriptions."""
-        check_subscriptions(ids)
+        check_subscriptions(ids, self._limits.subscriptions)
         own = self._own(ids)
         results = dict(zip(own, await super().delete_subscriptions(own), strict=True))
         return [results.get(each, unknown_subscription()) for each in ids]
@@ -271,16 +267,18 @@ class ServerSession(InternalSession):
     async def set_publishing_mode(self, params: ua.SetPublishingModeParameters) -> list[ua.StatusCode]:
         """Enable or disable publishing of subscriptions."""
         asked = params.SubscriptionIds
-        check_subscriptions(asked)
+        check_subscriptions(asked, self._limits.subscriptions)
         params.SubscriptionIds = own = self._own(asked)
         results = dict(zip(own, await super().set_publishing_mode(params), strict=True))
+        for each in own:
+            self._items(each).counts.count_mode(enabled=params.PublishingEnabled)
         return [results.get(each, unknown_subscription()) for each in asked]
 
     async def transfer_subscriptions(
         self, params: ua.TransferSubscriptionsParameters, callback: Callable[..., Any]
     ) -> list[ua.TransferResult]:
         """Take over subscriptions of another session of the same user of the same application."""
-        check_subscriptions(params.SubscriptionIds)
+        check_subscriptions(params.SubscriptionIds, self._limits.subscriptions)
         return [await self._transfer(each, callback) for each in params.SubscriptionIds]
 
     async def _transfer(self, subscription_id: int, callback: Callable[..., Any]) -> ua.TransferResult:
@@ -288,10 +286,12 @@ class ServerSession(InternalSession):
         owner = subscription and self.iserver.session_of(subscription.session_id)
         if subscription is None or not isinstance(owner, ServerSession):
             return ua.TransferResult(StatusCode=unknown_subscription())
+        subscription.monitored_item_srv.counts.transfer_requests += 1
         if self.connection is None or not owner.has_same_client(self):
             return ua.TransferResult(StatusCode=ua.StatusCode(ua.StatusCodes.BadUserAccessDenied))
         one = ua.TransferSubscriptionsParameters(SubscriptionIds=[subscription_id])
         (result,) = await super().transfer_subscriptions(one, callback)
+        subscription.monitored_item_srv.counts.transferred += 1
         publish_for(subscription, self, self.iserver.turns)
         subscription.pub_request_callback = self.connection.get_publish_request  # asyncua leaves it with the old one
         return result
@@ -309,26 +309,24 @@ class ServerSession(InternalSession):
     def republish(self, params: ua.RepublishParameters) -> ua.NotificationMessage:
         """Return notifications again that were not acknowledged."""
         self._check_own(params.SubscriptionId)
-        return super().republish(params)
+        return republish(self.subscription_service.subscriptions[params.SubscriptionId], params)
 
     async def create_monitored_items(
         self, params: ua.CreateMonitoredItemsParameters
     ) -> list[ua.MonitoredItemCreateResult]:
         """Monitor values and events."""
-        self._check_own(params.SubscriptionId)
+        self._checked_items(params.SubscriptionId, params.ItemsToCreate)
         check_timestamps(params.TimestampsToReturn)
-        check_count("MaxMonitoredItemsPerCall", params.ItemsToCreate)
         there = sum(len(each.monitored_item_srv._monitored_items) for each in self.owned_subscriptions())  # noqa: SLF001
-        if there + len(params.ItemsToCreate) > limits.MONITORED_ITEMS_OF_SESSION:
+        if there + len(params.ItemsToCreate) > self._limits.monitored_items_of_session:
             raise ServiceError(ua.StatusCodes.BadTooManyMonitoredItems)
 
         async def one(item: ua.MonitoredItemCreateRequest) -> list[ua.MonitoredItemCreateResult]:
-            clamp_monitoring(item.RequestedParameters)
+            clamp_monitoring(item.RequestedParameters, self._limits)
             if (refused := self._refusal(item.ItemToMonitor)) is not None:
                 return [ua.MonitoredItemCreateResult(StatusCode=refused.StatusCode)]
             asked = ua.CreateMonitoredItemsParameters(params.SubscriptionId, params.TimestampsToReturn, [item])
-            results: list[ua.MonitoredItemCreateResult] = await InternalSession.create_monitored_items(self, asked)
-            return results
+            return list(await InternalSession.create_monitored_items(self, asked))
 
         return await self._one_by_one(params.ItemsToCreate, one)
 
@@ -336,35 +334,28 @@ class ServerSession(InternalSession):
         self, params: ua.ModifyMonitoredItemsParameters
     ) -> list[ua.MonitoredItemModifyResult]:
         """Change how values and events are monitored."""
-        self._check_own(params.SubscriptionId)
+        self._checked_items(params.SubscriptionId, params.ItemsToModify)
         check_timestamps(params.TimestampsToReturn)
-        check_count("MaxMonitoredItemsPerCall", params.ItemsToModify)
 
         async def one(item: ua.MonitoredItemModifyRequest) -> list[ua.MonitoredItemModifyResult]:
-            clamp_monitoring(item.RequestedParameters)
+            clamp_monitoring(item.RequestedParameters, self._limits)
             asked = ua.ModifyMonitoredItemsParameters(params.SubscriptionId, params.TimestampsToReturn, [item])
-            results: list[ua.MonitoredItemModifyResult] = await InternalSession.modify_monitored_items(self, asked)
-            return results
+            return list(await InternalSession.modify_monitored_items(self, asked))
 
         return await self._one_by_one(params.ItemsToModify, one)
 
     async def delete_monitored_items(self, params: ua.DeleteMonitoredItemsParameters) -> list[ua.StatusCode]:
         """Delete monitored items."""
-        self._check_own(params.SubscriptionId)
-        check_count("MaxMonitoredItemsPerCall", params.MonitoredItemIds)
-        items = self.subscription_service.subscriptions[params.SubscriptionId].monitored_item_srv
+        items = self._checked_items(params.SubscriptionId, params.MonitoredItemIds)
 
         async def one(item: int) -> list[ua.StatusCode]:
-            results: list[ua.StatusCode] = items.delete_monitored_items([item])
-            return results
+            return list(items.delete_monitored_items([item]))
 
         return await self._one_by_one(params.MonitoredItemIds, one)
 
     async def set_monitoring_mode(self, params: ua.SetMonitoringModeParameters) -> list[ua.StatusCode]:
         """Set the monitoring mode of items."""
-        self._check_own(params.SubscriptionId)
-        check_count("MaxMonitoredItemsPerCall", params.MonitoredItemIds)
-        items = self.subscription_service.subscriptions[params.SubscriptionId].monitored_item_srv
+        items = self._checked_items(params.SubscriptionId, params.MonitoredItemIds)
         set_mode = partial(items.set_monitoring_mode, params.MonitoringMode)
         return await self._one_by_one(params.MonitoredItemIds, lambda item: set_mode([item]))
 
@@ -377,10 +368,20 @@ class ServerSession(InternalSession):
 
     async def set_triggering(self, params: ua.SetTriggeringParameters) -> ua.SetTriggeringResult:
         """Link items to the item that triggers their reports."""
-        self._check_own(params.SubscriptionId)
-        check_count("MaxMonitoredItemsPerCall", [*params.LinksToAdd, *params.LinksToRemove])
-        items = self.subscription_service.subscriptions[params.SubscriptionId].monitored_item_srv
+        items = self._checked_items(params.SubscriptionId, [*params.LinksToAdd, *params.LinksToRemove])
         return items.set_triggering(params.TriggeringItemId, params.LinksToAdd, params.LinksToRemove)
+
+    def _items(self, subscription_id: int) -> MonitoredItems:
+        items: MonitoredItems = self.subscription_service.subscriptions[subscription_id].monitored_item_srv
+        return items
+
+    def _checked_items(self, subscription_id: int, operations: Sized) -> MonitoredItems:
+        self._check_own(subscription_id)
+        self._check_count("MaxMonitoredItemsPerCall", operations)
+        return self._items(subscription_id)
+
+    def _check_count(self, limit: str, operations: Sized | None) -> None:
+        check_count(self._limits.operations[limit], operations)
 
     def _own(self, ids: Iterable[int]) -> list[int]:
         return [each for each in dict.fromkeys(ids) if self._owns(each)]

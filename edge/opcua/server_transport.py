@@ -15,11 +15,11 @@ from asyncua.server.binary_server_asyncio import BinaryServer
 
 from edge.opcua.binary import BoundedBuffer, DecodeError, read_length, read_node_id, read_variant
 from edge.opcua.client_transport import patch_decoder_limits
+from edge.opcua.limits import METHOD_CALLS
 from edge.opcua.request_processor import RequestProcessor
 from edge.opcua.server_framing import ChunkProtocol
 
 _CALL = ua.NodeId(ua.ObjectIds.CallRequest_Encoding_DefaultBinary)
-_MOST_CALLS = 100
 
 
 class CallProcessor(RequestProcessor):
@@ -84,7 +84,7 @@ def read_calls(body: Buffer) -> list[ua.CallMethodRequest]:
     try:
         data = BoundedBuffer(body.read(len(body)))
         count = read_length(data)
-        if count > _MOST_CALLS:
+        if count > METHOD_CALLS:
             raise ServiceError(ua.StatusCodes.BadTooManyOperations)
         return [_read_call(data) for _ in range(count)]
     except DecodeError as error:

@@ -3,17 +3,14 @@
 from collections import deque
 from collections.abc import Iterable
 
-from edge.opcua.limits import MONITORED_ITEMS_OF_SESSION
 from edge.opcua.message_limits import Notification
-
-MAX_LINKS = MONITORED_ITEMS_OF_SESSION
-"""Links of one subscription."""
 
 
 class TriggerLinks:
     """The links of one subscription, and the notifications of items in the mode Sampling."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_links: int) -> None:
+        self._max_links = max_links
         self._links: dict[int, dict[int, None]] = {}
         self._count = 0
         self.sampled: dict[int, deque[Notification]] = {}
@@ -22,7 +19,7 @@ class TriggerLinks:
         """Add a link; return False when there are too many."""
         there = self._links.setdefault(trigger, {})
         if linked not in there:
-            if self._count >= MAX_LINKS:
+            if self._count >= self._max_links:
                 return False
             there[linked] = None
             self._count += 1

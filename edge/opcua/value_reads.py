@@ -4,6 +4,9 @@ from datetime import datetime
 
 from asyncua import ua
 from asyncua.common.utils import ServiceError
+from asyncua.server.address_space import AddressSpace
+
+from edge.opcua.index_range import part
 
 _BINARY = ua.QualifiedName("Default Binary")
 _WITH_SOURCE = frozenset({ua.TimestampsToReturn.Source, ua.TimestampsToReturn.Both})
@@ -29,6 +32,20 @@ def check_encoding(item: ua.ReadValueId, value: ua.DataValue) -> ua.StatusCode:
     if not is_structure:
         return ua.StatusCode(ua.StatusCodes.BadDataEncodingInvalid)
     return ua.StatusCode() if asked == _BINARY else ua.StatusCode(ua.StatusCodes.BadDataEncodingUnsupported)
+
+
+def read_item(aspace: AddressSpace, item: ua.ReadValueId) -> ua.DataValue:
+    """Return an attribute in the encoding and with the part that the client asks for."""
+    value: ua.DataValue = aspace.read_attribute_value(item.NodeId, item.AttributeId)
+    encoding = check_encoding(item, value)
+    if encoding.is_bad() and not value.StatusCode.is_bad():
+        return ua.DataValue(StatusCode=encoding)
+    return part(value, item.IndexRange) if item.IndexRange else value
+
+
+def browse_name(aspace: AddressSpace, node: ua.NodeId) -> str:
+    """Return the name of a node; empty for an unknown one."""
+    return str(aspace[node].attributes[ua.AttributeIds.BrowseName].value.Value.Value.Name) if node in aspace else ""
 
 
 def refused_value(attribute: ua.AttributeIds) -> ua.DataValue | None:

@@ -7,7 +7,7 @@ from typing import TypeVar
 from edge.model.acceptance import Allowed
 from edge.model.isa95 import JobOrder
 from edge.station.recipe_lookup import FoundRecipe, NoRecipe, RecipeLookup
-from edge.store import dedupe, jobs, resources
+from edge.store import dedupe, jobs, resources, undelivered
 from edge.store.client import Store
 from edge.store.commit import Commit
 from edge.store.jobs import Job
@@ -27,12 +27,16 @@ class CallIdentity:
 
 @dataclass(frozen=True, slots=True)
 class OrderFacts:
-    """What Store, StoreAndStart and Update depend on; `removed_at` is when a job of this id was removed."""
+    """What Store, StoreAndStart and Update depend on.
+
+    `removed_at` is when a job of this id was removed; `undelivered` counts the jobs that stay beyond their time.
+    """
 
     before: Job | None
     removed_at: int | None
     allowed: Allowed
     open_jobs: int
+    undelivered: int
     recipe: FoundRecipe | NoRecipe | None
 
     @property
@@ -54,18 +58,19 @@ async def read_order_facts(
 ) -> str | OrderFacts:
     """Return the stored answer to a call with an order, else the facts for its plan."""
     scope, job_id = identity.scope, order.job_order_id
-    given, before, removed_at, allowed, open_jobs, recipe = await asyncio.gather(
+    given, before, removed_at, allowed, counts, recipe = await asyncio.gather(
         read_given(store, identity),
         jobs.load(store, job_id),
         dedupe.removed_at(store, job_id),
         resources.load_allowed(store, scope),
-        jobs.count_open(store, scope),
+        asyncio.gather(jobs.count_open(store, scope), undelivered.count(store, scope)),
         _find_recipe(recipes, scope, order),
         return_exceptions=True,
     )
     if (answer := _valid(given)) is not None:
         return answer
-    return OrderFacts(_valid(before), _valid(removed_at), _valid(allowed), _valid(open_jobs), _valid(recipe))
+    open_jobs, waiting = _valid(counts)
+    return OrderFacts(_valid(before), _valid(removed_at), _valid(allowed), open_jobs, waiting, _valid(recipe))
 
 
 async def _find_recipe(recipes: RecipeLookup | None, scope: str, order: JobOrder) -> FoundRecipe | NoRecipe | None:

@@ -31,6 +31,7 @@ logger = structlog.get_logger(__name__)
 
 _SIGNALS: dict[Cause, Signal] = {
     Cause.PAUSE: Pause(),
+    Cause.HOLD: Pause(),
     Cause.RESUME: Resume(),
     Cause.STOP: Stop("stopped by the MES"),
     Cause.ABORT: Abort("aborted by the MES"),
@@ -83,6 +84,7 @@ class _ToRun:
 _NOTHING = _Change(Commit())
 _DONE = CallAnswer(ReturnStatus.NO_ERROR)
 _REMOVED = "the job order was removed after this call was sent"
+_UNDELIVERED = "{} results wait for the MES: subscribe to them, clear them, or export them with edge jobs export"
 _UNKNOWN = CallAnswer(ReturnStatus.UNKNOWN_JOB_ORDER_ID, ("no such job order in this scope",))
 
 
@@ -97,10 +99,12 @@ class JobService:
         dedupe_ms: int,
         wall: Clock | None = None,
         recipes: RecipeLookup | None = None,
+        max_undelivered: int | None = None,
     ) -> None:
         """Create the service; `wall` is the clock of expiry times; the clock of the runs may lag behind it.
 
-        With `recipes`, an order that cannot run is refused when it is stored, not only at its start.
+        With `recipes`, an order that cannot run is refused when it is stored, not only at its start. With
+        `max_undelivered`, so are orders while that many results wait for the MES.
         """
         self._store = store
         self._runs = runs
@@ -108,6 +112,7 @@ class JobService:
         self._dedupe_ms = dedupe_ms
         self._wall = wall or runs.clock
         self._recipes = recipes
+        self._max_undelivered = max_undelivered
         self.listeners: list[Callable[[int], None]] = []
         """Called with the StartTime, in milliseconds since the epoch, of a job that has to wait for it."""
 
@@ -221,6 +226,8 @@ class JobService:
         if facts.open_jobs >= limit:
             reason = f"the station holds {limit} job orders that have not ended, and may hold no more"
             return CallAnswer(ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, (reason,))
+        if self._max_undelivered is not None and facts.undelivered >= self._max_undelivered:
+            return CallAnswer(ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, (_UNDELIVERED.format(facts.undelivered),))
         return self._store_new(call, arguments, facts, limit)
 
     def _replace(self, call: JobCall, before: Job, arguments: OrderCall, facts: OrderFacts) -> _Change:

@@ -1,14 +1,15 @@
 """Removes ended jobs after their retention time, but not before the MES has received their results."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import structlog
 
+from edge.config import Settings
 from edge.instant import Clock
 from edge.model.job_state import Cause
 from edge.store import dedupe, jobs, runs, undelivered
+from edge.store.bounds import ALARM_PART
 from edge.store.client import Store
 from edge.store.commit import Commit, join
 from edge.store.isolation import Isolated
@@ -20,9 +21,6 @@ logger = structlog.get_logger(__name__)
 Confirmation = Literal["delivery", "clear", "none"]
 """What confirms that the MES has a result: its delivery to a subscriber, Clear only, or its age."""
 
-_ALARM_PART = 0.5
-"""The part of the limit from which undelivered results are reported."""
-
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
@@ -32,6 +30,25 @@ class RetentionPolicy:
     confirmation: Confirmation = "none"
     max_undelivered: int = 10_000
     dedupe_ms: int = 90_000_000
+    drops_undelivered: bool = False
+    """Whether the oldest goes beyond that number; else new job orders are refused."""
+
+    @property
+    def refuses_beyond(self) -> int | None:
+        """The number of undelivered results from which on new job orders are refused; None: never."""
+        return None if self.drops_undelivered or self.confirmation == "none" else self.max_undelivered
+
+
+def retention_policy(settings: Settings) -> RetentionPolicy:
+    """Return the policy of a gateway; without a broker no delivery can be confirmed."""
+    keep = settings.retention
+    return RetentionPolicy(
+        keep.ended_jobs * 1000,
+        "none" if keep.confirmation == "delivery" and not settings.mqtt.url else keep.confirmation,
+        keep.undelivered_jobs,
+        keep.dedupe * 1000,
+        drops_undelivered=keep.undelivered_full == "delete",
+    )
 
 
 class Deliveries:
@@ -43,8 +60,16 @@ class Deliveries:
         self._policy = policy
 
     async def confirm(self, job: Job) -> None:
-        """Record that the result of an ended job was delivered. Raises Unavailable when the store is gone."""
-        if job.ended_at is None or job.delivered_at is not None or self._policy.confirmation != "delivery":
+        """Record that the result of a job was delivered by the broker, where that counts.
+
+        Raises Unavailable when the store is gone.
+        """
+        if self._policy.confirmation == "delivery":
+            await self.record(job)
+
+    async def record(self, job: Job) -> None:
+        """Record that somebody has the result of an ended job. Raises Unavailable when the store is gone."""
+        if job.ended_at is None or job.delivered_at is not None:
             return
         keys, now = self._store.keys, self._clock()
         parts = [jobs.confirm_delivery(keys, job, now), undelivered.discard(keys, job.scope, job.job_id)]
@@ -66,12 +91,6 @@ class Expiry:
         self._policy = policy
         self._counts: dict[str, int] = {}
 
-    def problems(self) -> Iterator[str]:
-        """Return what monitoring shows: scopes with many undelivered results."""
-        for scope, count in sorted(self._counts.items()):
-            if count >= self._policy.max_undelivered * _ALARM_PART:
-                yield f"{count} of at most {self._policy.max_undelivered} undelivered results kept in {scope}"
-
     def due(self, job: Job) -> int | None:
         """Return when a job is to be removed, in milliseconds since the epoch; None before its end."""
         return None if job.ended_at is None else job.ended_at + self._policy.keep_ended_ms
@@ -92,9 +111,11 @@ class Expiry:
         before = self._counts.get(scope, 0)
         count = self._counts[scope] = await undelivered.count(self._store, scope)
         limit = self._policy.max_undelivered
-        if before < limit * _ALARM_PART <= count:
+        if before < limit * ALARM_PART <= count:
             advice = "Connect the MES, or save them with: edge jobs export FILE"
             logger.warning("undelivered results pile up", scope=scope, count=count, limit=limit, advice=advice)
+        if not self._policy.drops_undelivered:
+            return
         for job_id in await undelivered.oldest(self._store, scope, max(0, count - limit)):
             await self._drop(scope, job_id, now)
 

@@ -12,6 +12,7 @@ import redis.asyncio as aioredis
 
 from edge.faults import FaultPoint, fault_point
 from edge.latency import Latency
+from edge.store.bounds import BoundedCount
 from edge.store.commit import Commit, CommitResult, pack, unpack
 from edge.store.connection import CommandConnection
 from edge.store.errors import error_of_reply, translate_errors
@@ -43,11 +44,18 @@ class Store:
         self._callbacks = dict(blocking.response_callbacks)
         self.keys = keys
         self.heartbeat = Heartbeat()
+        self.marks = BoundedCount()
+        """The last count of marks: while it is at its limit, messages that need a new one wait."""
         self.consumer = consumer or ""
         """The name under which this instance takes work and keeps its outbox; empty for a command that only uses the
         store."""
         self.commits = Latency(COMMIT_BUCKETS_S)
         """Duration of the commits, those that were stale included."""
+
+    @property
+    def database(self) -> int:
+        """The number of the database."""
+        return int(self._blocking.get_connection_kwargs().get("db") or 0)
 
     async def execute(self, command: str, *arguments: Argument) -> Any:
         """Run one command that reads, or that writes nothing on which a decision depends."""

@@ -162,7 +162,7 @@ async def open_server(
     hosts = certificates.own_hosts(host)
     own = await asyncio.to_thread(certificates.load_or_make, Path(settings.pki), uri, hosts)
     with _prepared_types(directory) as (content, types):
-        iserver = ServerCore(types, AccessControl(settings, trail=trail), activation_s)
+        iserver = ServerCore(types, AccessControl(settings, trail=trail), activation_s, limits_of(settings))
         server = ProtocolServer(iserver=iserver)
         await server.init()
         if types is None:
@@ -196,6 +196,22 @@ async def open_server(
             for task in running:
                 task.cancel()
             await server.stop()
+
+
+def limits_of(settings: OpcuaSettings) -> limits.ServerLimits:
+    """Return the limits that the settings set."""
+    return limits.ServerLimits(
+        connections=settings.max_connections,
+        sessions=settings.max_sessions,
+        subscriptions=settings.max_subscriptions,
+        subscriptions_of_session=settings.max_subscriptions_per_session,
+        monitored_items_of_session=settings.max_monitored_items_per_session,
+        queued_values=settings.max_queued_values,
+        queued_events=settings.max_queued_events,
+        min_publishing_interval_ms=settings.min_publishing_interval * 1000,
+        nodes_per_read=settings.max_nodes_per_read,
+        nodes_per_browse=settings.max_nodes_per_browse,
+    )
 
 
 @contextlib.contextmanager

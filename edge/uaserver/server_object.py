@@ -48,7 +48,7 @@ def build_date() -> datetime:
 
 async def show_server(core: ServerCore) -> None:
     """Write the constant values of the Server object; compute the diagnostics on every read by a client."""
-    for node, value in _fixed_values().items():
+    for node, value in _fixed_values(core.limits).items():
         await core.write_attribute_value(ua.NodeId(node), ua.DataValue(value))
     enabled = core.aspace[ua.NodeId(_I.Server_ServerDiagnostics_EnabledFlag)].attributes
     for attribute in (ua.AttributeIds.AccessLevel, ua.AttributeIds.UserAccessLevel):
@@ -68,7 +68,7 @@ async def notify_subscribers(core: ServerCore) -> None:
                 await notify_all(held.datachange_callbacks, held.value_callback(node, ua.AttributeIds.Value))
 
 
-def _fixed_values() -> Mapping[int, ua.Variant]:
+def _fixed_values(own: limits.ServerLimits) -> Mapping[int, ua.Variant]:
     counts = {
         _I.Server_ServerCapabilities_MaxBrowseContinuationPoints: (CONTINUATION_POINTS, T.UInt16),
         _I.Server_ServerCapabilities_MaxQueryContinuationPoints: (0, T.UInt16),
@@ -76,18 +76,18 @@ def _fixed_values() -> Mapping[int, ua.Variant]:
         _I.Server_ServerCapabilities_MaxArrayLength: (limits.REQUEST_BYTES, T.UInt32),
         _I.Server_ServerCapabilities_MaxStringLength: (limits.REQUEST_BYTES, T.UInt32),
         _I.Server_ServerCapabilities_MaxByteStringLength: (limits.REQUEST_BYTES, T.UInt32),
-        _I.Server_ServerCapabilities_MaxSessions: (limits.SESSIONS, T.UInt32),
-        _I.Server_ServerCapabilities_MaxSubscriptions: (limits.SUBSCRIPTIONS, T.UInt32),
-        _I.Server_ServerCapabilities_MaxSubscriptionsPerSession: (limits.SUBSCRIPTIONS_OF_SESSION, T.UInt32),
+        _I.Server_ServerCapabilities_MaxSessions: (own.sessions, T.UInt32),
+        _I.Server_ServerCapabilities_MaxSubscriptions: (own.subscriptions, T.UInt32),
+        _I.Server_ServerCapabilities_MaxSubscriptionsPerSession: (own.subscriptions_of_session, T.UInt32),
         _I.Server_ServerCapabilities_MaxMonitoredItems: (
-            limits.SESSIONS * limits.MONITORED_ITEMS_OF_SESSION,
+            own.sessions * own.monitored_items_of_session,
             T.UInt32,
         ),
-        _I.Server_ServerCapabilities_MaxMonitoredItemsPerSubscription: (limits.MONITORED_ITEMS_OF_SESSION, T.UInt32),
-        _I.Server_ServerCapabilities_MaxMonitoredItemsQueueSize: (limits.QUEUED_EVENTS, T.UInt32),
+        _I.Server_ServerCapabilities_MaxMonitoredItemsPerSubscription: (own.monitored_items_of_session, T.UInt32),
+        _I.Server_ServerCapabilities_MaxMonitoredItemsQueueSize: (own.queued_events, T.UInt32),
         _I.Server_ServerCapabilities_MaxSelectClauseParameters: (limits.SELECT_CLAUSES, T.UInt32),
         _I.Server_ServerCapabilities_MaxWhereClauseParameters: (limits.FILTER_ELEMENTS, T.UInt32),
-        _I.Server_ServerCapabilities_MinSupportedSampleRate: (limits.MIN_PUBLISHING_INTERVAL_MS, T.Double),
+        _I.Server_ServerCapabilities_MinSupportedSampleRate: (own.min_publishing_interval_ms, T.Double),
         _I.Server_ServerRedundancy_RedundancySupport: (0, T.Int32),  # RedundancySupport.None
         _I.Server_Auditing: (False, T.Boolean),  # audit records go to the log, not to events
         _I.Server_ServerDiagnostics_EnabledFlag: (True, T.Boolean),

@@ -5,14 +5,17 @@ from typing import Any, cast
 
 from edge.app.gateway_tags import GatewayTags
 from edge.rules.sample_lines import Line, Sample
+from edge.store.bounds import BoundedCount, BoundedCounts
 from edge.store.server_check import MemoryUsage
+
+COUNTS = BoundedCounts(BoundedCount(600, 1000))
 
 
 def core_of(connected: dict[str, bool | None], memory: MemoryUsage) -> Any:
     watched = [SimpleNamespace(equipment=SimpleNamespace(name=name, connected=on)) for name, on in connected.items()]
     return SimpleNamespace(
         watch=SimpleNamespace(watched=watched),
-        health=SimpleNamespace(memory=memory, certificates_expiring=1),
+        health=SimpleNamespace(memory=memory, certificates_expiring=1, counts=COUNTS),
         runs=SimpleNamespace(listeners=[]),
         active_runs=SimpleNamespace(loaded={}),
         clock=lambda: 0,
@@ -26,6 +29,7 @@ def test_values_are_sampled_when_they_change_and_now_and_then() -> None:
     tags.sample(0)
     samples = {each.tag: each.value for each in taken if isinstance(each, Sample)}
     assert (samples["equipment.wrench.connected"], samples["gateway.store_fullness"]) == (1, 0.5)
+    assert samples["gateway.marks_fullness"] == 0.6
     assert "equipment.camera.connected" not in samples
     assert samples["gateway.certificates_expiring"] == 1
     taken.clear()

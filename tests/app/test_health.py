@@ -19,6 +19,8 @@ from edge.model.job_state import Cause
 from edge.sim.broker import open_broker
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment
+from edge.store import dedupe, undelivered
+from edge.store.bounds import CountLimits
 from edge.store.client import Store
 from edge.store.heartbeat import Heartbeat
 from edge.store.opening import open_store
@@ -188,3 +190,18 @@ async def test_systemd_is_notified_of_each_change_of_the_status(store: Store) ->
     printed = await asyncio.wait_for(reported.get(), 30)
     assert printed.startswith("STATUS=serving, degraded: OPC UA cannot listen; 0 jobs at work; ")
     publishing.cancel()
+
+
+async def test_counts_near_their_limit_are_reported_and_limit_marks(store: Store) -> None:
+    active_runs = ActiveRuns(Plant(store, {}, now_ms).runs, (SCOPE,))
+    watch = EquipmentWatch(store, active_runs, now_ms)
+    looking = Health(store, active_runs, watch, limits=CountLimits((SCOPE,), marks=1, undelivered=2))
+    await store.commit(undelivered.add(store.keys, SCOPE, "J1", 1))
+    await store.commit(dedupe.mark(store.keys, "mes", "1", "null", 60_000))
+    with structlog.testing.capture_logs() as logs:
+        line = await looking.check()
+        await looking.check()
+    assert f"1 of at most 2 undelivered results kept in {SCOPE}; " in line
+    assert re.search(r"[1-9]\d* of at most 1 marks of messages kept; ", line)
+    assert [each["event"] for each in logs] == ["marks pile up"]
+    assert store.marks.is_full

@@ -24,6 +24,7 @@ from edge.station.activity import Activity
 from edge.station.equipment import EquipmentAnswer
 from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment
 from edge.store import dead_letters
+from edge.store.bounds import CountLimits
 from edge.store.client import Store
 from edge.store.dead_letters import Letter, LetterKind
 from edge.store.opening import open_store
@@ -38,6 +39,7 @@ from tests.telemetry.test_processor import temp
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "monitoring.md"
 PREFIX = "microdcs_edge_"
+LIMITS = CountLimits((SCOPE,), marks=1000, undelivered=10)
 
 
 async def sources_of(store: Store, tool: FakeEquipment) -> tuple[MetricSources, Plant]:
@@ -48,7 +50,14 @@ async def sources_of(store: Store, tool: FakeEquipment) -> tuple[MetricSources, 
     watch.watched.append(WatchedEquipment(tool, "fake", (TIGHTEN,), plant.answers.stats))
     plant.runs.listeners.append(activity.watch)
     return MetricSources(
-        "edge", (SCOPE,), store, Health(store, active_runs, watch), watch, activity, lambda: 3, FlowStats()
+        "edge",
+        (SCOPE,),
+        store,
+        Health(store, active_runs, watch, limits=LIMITS),
+        watch,
+        activity,
+        lambda: 3,
+        FlowStats(),
     ), plant
 
 
@@ -195,6 +204,7 @@ async def test_the_page_reports_every_metric_with_its_labels(
     )
     await append(store, temp(0, 1))
     await store.execute("HSET", store.keys.telemetry_counters(), "rule:triggered:hot", "3")
+    await sources.health.check()
     async with open_session(mqtt, unique) as session, looked_at(sources, wait_until):
         sources = replace(sources, telemetry=telemetry)
         sources.health.sessions["MES"] = session

@@ -11,8 +11,9 @@ from edge.errors import SettingsError, Unavailable
 from edge.maintenance.finding import HealthFinding, Level
 from edge.maintenance.store_check import examine_store
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
-from edge.store import health_reports
+from edge.store import health_reports, undelivered
 from edge.store.advisories import find_advisories
+from edge.store.bounds import CountLimits
 from edge.store.opening import open_store
 from tests.store.servers import own_server
 
@@ -120,3 +121,18 @@ async def test_a_server_with_a_known_vulnerability_is_a_warning(tmp_path: Path) 
     if found is not None:
         assert found.level is Level.WARNING
         assert expected[-1].id in found.found
+
+
+async def test_undelivered_results_near_their_limit_are_found(tmp_path: Path) -> None:
+    async with own_server(tmp_path) as server:
+        settings = RedisSettings(url=server.url)
+        async with open_store(settings, "edge") as store:
+            for job_id in ("J1", "J2"):
+                await store.commit(undelivered.add(store.keys, "station-1", job_id, 1))
+        levels = {}
+        for limit in (2, 4, 5):
+            limits = CountLimits(("station-1",), marks=9, undelivered=limit)
+            found = {each.subject: each async for each in examine_store(settings, limits=limits)}
+            levels[limit] = found["undelivered results of station-1"].level
+            assert found["marks of messages"].level is Level.OK
+    assert levels == {2: Level.FAILING, 4: Level.WARNING, 5: Level.OK}

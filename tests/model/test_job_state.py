@@ -28,6 +28,7 @@ STANDARD = [
     (4, 2, 2, "Update"),
     (5, 2, 3, "Run"),
     (6, 3, 4, "Pause"),
+    (6, 3, 4, "Hold"),
     (7, 3, 5, "Stop"),
     (7, 3, 5, "Complete"),
     (8, 3, 6, "Abort"),

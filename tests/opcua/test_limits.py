@@ -14,4 +14,4 @@ def test_what_is_read_of_a_request_is_far_less_than_what_an_answer_may_be() -> N
 
 
 def test_every_service_has_a_limit() -> None:
-    assert all(0 < most <= 1000 for most in limits.OPERATIONS.values())
+    assert all(0 < most <= 1000 for most in limits.DEFAULTS.operations.values())

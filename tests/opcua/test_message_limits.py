@@ -11,6 +11,7 @@ from asyncua.ua.ua_binary import struct_to_binary
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edge.opcua.limits import DEFAULTS
 from edge.opcua.message_limits import is_within_count, limit_message
 from edge.opcua.monitored_items import MonitoredItems
 
@@ -31,7 +32,7 @@ def event(handle: int, *sizes: int) -> ua.EventFieldList:
 def subscription(max_notifications: int = 0) -> InternalSubscription:
     granted = ua.CreateSubscriptionResult(SubscriptionId=1, RevisedPublishingInterval=100)
     made = InternalSubscription(granted, AddressSpace(), lambda _: None, ua.NodeId(), request_callback=lambda _: None)
-    made.monitored_item_srv = MonitoredItems(made, made.monitored_item_srv.aspace, max_notifications)
+    made.monitored_item_srv = MonitoredItems(made, made.monitored_item_srv.aspace, max_notifications, DEFAULTS)
     for handle in (*VALUES, *EVENTS):
         item = MonitoredItemData()
         item.client_handle = handle

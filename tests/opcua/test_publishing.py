@@ -21,7 +21,7 @@ async def test_a_modified_subscription_publishes_at_its_new_interval(other: Othe
         "maxNotificationsPerPublish": 1,
     }
     revised = await other.send("ModifySubscription", **wanted)
-    assert revised["revisedPublishingInterval"] == limits.MIN_PUBLISHING_INTERVAL_MS
+    assert revised["revisedPublishingInterval"] == limits.DEFAULTS.min_publishing_interval_ms
     assert (revised["revisedLifetimeCount"], revised["revisedMaxKeepAliveCount"]) == (30, 10)
     await other.monitor(slow, value_of(CLOCK))
     assert len(await other.changes(2)) == 2

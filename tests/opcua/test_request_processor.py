@@ -208,10 +208,10 @@ class TestSessionsNeverActivated:
 
     async def test_they_hold_no_places(self) -> None:
         async with served() as server, contextlib.AsyncExitStack() as stack:
-            for _ in range(limits.SESSIONS + 5):
+            for _ in range(limits.DEFAULTS.sessions + 5):
                 attacker = await stack.enter_async_context(channel(Client(server.endpoint)))
                 await attacker.create_session()
-            for _ in range(limits.CONNECTIONS):
+            for _ in range(limits.DEFAULTS.connections):
                 assert await serves(await stack.enter_async_context(Client(server.endpoint)))
 
 

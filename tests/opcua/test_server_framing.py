@@ -84,7 +84,9 @@ async def test_a_header_that_announces_gigabytes_costs_nothing(server: UaServer,
 async def test_a_silent_client_makes_room_for_a_new_one() -> None:
     async with served(SETTINGS, MACHINES[:1]) as server, contextlib.AsyncExitStack() as stack:
         working = await stack.enter_async_context(Client(server.endpoint))
-        silent = [await stack.enter_async_context(Wire.to(server.endpoint)) for _ in range(limits.CONNECTIONS + 5)]
+        silent = [
+            await stack.enter_async_context(Wire.to(server.endpoint)) for _ in range(limits.DEFAULTS.connections + 5)
+        ]
         await silent[0].is_ended()
         await silent[-1].hello()
         assert await serves(working)
@@ -94,7 +96,7 @@ async def test_a_silent_client_makes_room_for_a_new_one() -> None:
 
 async def test_when_all_are_at_work_the_next_one_is_refused() -> None:
     async with served(SETTINGS, MACHINES[:1]) as server, contextlib.AsyncExitStack() as stack:
-        working = [await stack.enter_async_context(Client(server.endpoint)) for _ in range(limits.CONNECTIONS)]
+        working = [await stack.enter_async_context(Client(server.endpoint)) for _ in range(limits.DEFAULTS.connections)]
         async with Wire.to(server.endpoint) as late:
             await late.is_ended()
         for client in working:

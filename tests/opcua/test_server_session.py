@@ -165,7 +165,7 @@ class TestReason:
         assert 1 <= made.RevisedMaxKeepAliveCount * 3 <= made.RevisedLifetimeCount
 
     async def test_subscriptions_of_a_session_are_counted(self, own: Client) -> None:
-        for _ in range(limits.SUBSCRIPTIONS_OF_SESSION):
+        for _ in range(limits.DEFAULTS.subscriptions_of_session):
             await own.uaclient.create_subscription(asked(3_600_000), lambda _: None)
         with pytest.raises(ua.uaerrors.BadTooManySubscriptions):
             await own.uaclient.create_subscription(asked(), lambda _: None)
@@ -176,12 +176,12 @@ class TestReason:
         parameters = ua.CreateMonitoredItemsParameters(
             SubscriptionId=made.SubscriptionId, ItemsToCreate=[item()] * 1000
         )
-        for _ in range(limits.MONITORED_ITEMS_OF_SESSION // 1000):
+        for _ in range(limits.DEFAULTS.monitored_items_of_session // 1000):
             assert len(await own.uaclient.create_monitored_items(parameters)) == 1000
         with pytest.raises(ua.uaerrors.BadTooManyMonitoredItems):
             await own.uaclient.create_monitored_items(parameters)
 
-    @pytest.mark.parametrize(("wanted", "given"), [(0, 1), (5, 5), (2**32 - 1, limits.QUEUED_VALUES)])
+    @pytest.mark.parametrize(("wanted", "given"), [(0, 1), (5, 5), (2**32 - 1, limits.DEFAULTS.queued_values)])
     async def test_few_values_wait_for_a_client_that_does_not_ask(self, own: Client, wanted: int, given: int) -> None:
         made = await own.uaclient.create_subscription(asked(), lambda _: None)
         (result,) = await own.uaclient.create_monitored_items(
@@ -288,7 +288,7 @@ class TestOperations:
         assert found.StatusCode.value == ua.StatusCodes.BadHistoryOperationUnsupported
 
     async def test_the_advertised_limits_hold(self, own: Client) -> None:
-        for name, most in limits.OPERATIONS.items():
+        for name, most in limits.DEFAULTS.operations.items():
             node = getattr(ua.ObjectIds, f"Server_ServerCapabilities_OperationLimits_{name}")
             assert await own.get_node(node).read_value() == most
 

@@ -2,7 +2,9 @@
 
 from asyncua import ua
 
-from edge.opcua.trigger_links import MAX_LINKS, TriggerLinks
+from edge.opcua.trigger_links import TriggerLinks
+
+MAX_LINKS = 50
 
 
 def change(handle: int) -> ua.MonitoredItemNotification:
@@ -10,7 +12,7 @@ def change(handle: int) -> ua.MonitoredItemNotification:
 
 
 def test_a_trigger_returns_its_linked_items() -> None:
-    links = TriggerLinks()
+    links = TriggerLinks(MAX_LINKS)
     assert links.add(1, 2)
     assert links.add(1, 3)
     assert links.linked(1) == (2, 3)
@@ -21,7 +23,7 @@ def test_a_trigger_returns_its_linked_items() -> None:
 
 
 def test_links_beyond_the_limit_are_refused_until_one_leaves() -> None:
-    links = TriggerLinks()
+    links = TriggerLinks(MAX_LINKS)
     assert all(links.add(1, each) for each in range(MAX_LINKS))
     assert links.add(1, 0)
     assert not links.add(2, 1)
@@ -30,7 +32,7 @@ def test_links_beyond_the_limit_are_refused_until_one_leaves() -> None:
 
 
 def test_a_full_queue_of_samples_keeps_the_newest() -> None:
-    links = TriggerLinks()
+    links = TriggerLinks(MAX_LINKS)
     for handle in range(5):
         links.sample(7, change(handle), 2)
     assert [each.ClientHandle for each in links.sampled[7]] == [3, 4]

@@ -4,6 +4,9 @@
 //   node opcua_client.js ENDPOINT hold SECONDS             keep one session and read once a second; print every failure
 //   node opcua_client.js ENDPOINT watch SECONDS            subscribe to JobOrderList; print how many changes came
 //   node opcua_client.js ENDPOINT delays SECONDS           read small values all the time; print percentiles of the delay
+//   node opcua_client.js ENDPOINT limits                   the limits that the server names, and those that it holds
+//   node opcua_client.js ENDPOINT faults                   the answers to wrong arguments of standard services
+//   node opcua_client.js ENDPOINT counters                 what the diagnostics count of a subscription
 //   node opcua_client.js ENDPOINT flood COUNT SECONDS      read JobOrderList COUNT times in one request, again and again
 //   node opcua_client.js ENDPOINT call OBJECT METHOD JSON  call a method with texts; print the status and the outputs
 "use strict";
@@ -11,6 +14,7 @@
 const print = (line) => process.stdout.write(JSON.stringify(line) + "\n");
 console.log = console.warn = console.error;
 
+const types = require("node-opcua-types");
 const {
   AttributeIds,
   ClientMonitoredItem,
@@ -39,6 +43,20 @@ async function findList(session) {
   }
   throw new Error("there is no JobOrderList below station-1");
 }
+
+const send = (session, name, parameters) => new Promise((done) => {
+  session.performMessageTransaction(new types[`${name}Request`](parameters), (error, response) => {
+    done(error ? { fault: error.response?.responseHeader?.serviceResult?.name || error.message } : response);
+  });
+});
+
+async function answerOf(session, name, parameters) {
+  return (await send(session, name, parameters)).fault || "Good";
+}
+
+const SUBSCRIPTION = {
+  requestedPublishingInterval: 1, requestedLifetimeCount: 1000, requestedMaxKeepAliveCount: 10, publishingEnabled: true,
+};
 
 const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
@@ -88,6 +106,73 @@ const deeds = {
     delays.sort((one, other) => one - other);
     const share = (part) => delays[Math.floor(delays.length * part)];
     print({ count: delays.length, p50: share(0.5), p99: share(0.99), longest: delays.at(-1) });
+  },
+
+  async limits(session) {
+    const named = ["i=24095", "i=24096", "i=24098", "i=24104", "i=11705", "i=11710"]
+      .map((nodeId) => ({ nodeId, attributeId: AttributeIds.Value }));
+    const values = (await session.read(named)).map((each) => each.value.value);
+    const first = await send(session, "CreateSubscription", SUBSCRIPTION);
+    let subscriptions = 1;
+    let refusal = "Good";
+    while ((refusal = await answerOf(session, "CreateSubscription", SUBSCRIPTION)) === "Good") subscriptions += 1;
+    const reads = (count) => answerOf(session, "Read", { nodesToRead: Array.from({ length: count }, () => CLOCK) });
+    const item = { itemToMonitor: CLOCK, monitoringMode: 2, requestedParameters: { clientHandle: 1, queueSize: 1000 } };
+    const items = await send(session, "CreateMonitoredItems", { subscriptionId: first.subscriptionId, itemsToCreate: [item] });
+    print({
+      named: values,
+      subscriptions,
+      refusal,
+      interval: first.revisedPublishingInterval,
+      queue: items.results[0].revisedQueueSize,
+      reads: [await reads(values[4]), await reads(values[4] + 1)],
+    });
+  },
+
+  async faults(session) {
+    const list = await findList(session);
+    const browsed = { nodeId: "i=85", browseDirection: 0, referenceTypeId: "i=33", includeSubtypes: true, resultMask: 63 };
+    const read = async (item, others) => {
+      const answer = await send(session, "Read", { nodesToRead: [item], ...others });
+      return answer.fault || answer.results[0].statusCode.name;
+    };
+    const times = [];
+    for (const timestampsToReturn of [0, 1, 2, 3]) {
+      const [value] = (await send(session, "Read", { nodesToRead: [CLOCK], timestampsToReturn })).results;
+      times.push([value.sourceTimestamp !== null, value.serverTimestamp !== null]);
+    }
+    const made = await send(session, "CreateSubscription", SUBSCRIPTION);
+    print({
+      view: await answerOf(session, "Browse", { view: { viewId: "i=87" }, nodesToBrowse: [browsed] }),
+      encodings: [
+        await read({ ...list, dataEncoding: { namespaceIndex: 0, name: "Default Binary" } }),
+        await read({ ...list, dataEncoding: { namespaceIndex: 0, name: "Default JSON" } }),
+        await read({ ...CLOCK, dataEncoding: { namespaceIndex: 0, name: "Default Binary" } }),
+      ],
+      times,
+      timestamps: await answerOf(session, "Read", { nodesToRead: [CLOCK], timestampsToReturn: 4 }).catch((error) => error.message),
+      age: await answerOf(session, "Read", { nodesToRead: [CLOCK], maxAge: -1 }),
+      republish: await answerOf(session, "Republish", { subscriptionId: made.subscriptionId, retransmitSequenceNumber: 77 }),
+      others: await answerOf(session, "Republish", { subscriptionId: 4_000_000, retransmitSequenceNumber: 1 }),
+      nothing: await answerOf(session, "Read", { nodesToRead: [] }),
+    });
+  },
+
+  async counters(session) {
+    const subscription = ClientSubscription.create(session, { ...SUBSCRIPTION, requestedPublishingInterval: 100, priority: 7 });
+    const asked = { samplingInterval: 50, queueSize: 3 };
+    const item = ClientMonitoredItem.create(subscription, CLOCK, asked, TimestampsToReturn.Both);
+    await new Promise((done) => item.once("changed", done));
+    const id = subscription.subscriptionId;
+    await send(session, "ModifySubscription", { subscriptionId: id, ...SUBSCRIPTION, priority: 9 });
+    for (const publishingEnabled of [false, true]) {
+      await send(session, "SetPublishingMode", { publishingEnabled, subscriptionIds: [id] });
+    }
+    await send(session, "Republish", { subscriptionId: id, retransmitSequenceNumber: 77_777 });
+    await pause(2500);
+    const value = await session.read({ nodeId: "i=2290", attributeId: AttributeIds.Value });
+    const found = value.value.value.find((each) => each.subscriptionId === id);
+    print(Object.fromEntries(Object.entries(found).filter(([, each]) => typeof each === "number")));
   },
 
   async flood(session, count, seconds) {

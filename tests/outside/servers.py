@@ -200,6 +200,8 @@ class Gateway(Server):
         self.status = ""
         """The last status line."""
         self._service_manager: socket.socket | None = None
+        self.within: tuple[str | Path, ...] = ()
+        """The command that runs the gateway; empty: itself."""
         self.settings = directory / "edge.toml"
         self.settings.write_text(f'[gateway]\nname = "{name}"\n{settings}')
 
@@ -212,7 +214,7 @@ class Gateway(Server):
         receiver.settimeout(0.2)
         ready = threading.Event()
         threading.Thread(target=self._receive, args=(receiver, ready), daemon=True).start()
-        self.launch([EDGE, "run", "--settings", self.settings], ready.is_set, NOTIFY_SOCKET=str(notified))
+        self.launch([*self.within, EDGE, "run", "--settings", self.settings], ready.is_set, NOTIFY_SOCKET=str(notified))
 
     def _receive(self, receiver: socket.socket, ready: threading.Event) -> None:
         """Read what the gateway notifies; as with systemd, its messages must not queue up."""

@@ -52,6 +52,13 @@ RULES = [
         "limits": {"high": {"at": 0, "severity": 900}},
         "action": "abort",
     },
+    {
+        "id": "hold",
+        "kind": "limit",
+        "tag": "line.hold",
+        "limits": {"high": {"at": 0, "severity": 600}},
+        "action": "pause",
+    },
 ]
 
 
@@ -193,6 +200,22 @@ def test_alarm_aborts_the_job_that_runs(plant: TelemetryPlant) -> None:
     plant.send("line.stop", 0)
     plant.wait_for(lambda: plant.changes("stop", "line.stop") == ["raised", "cleared"], "the alarm is cleared")
     plant.wait_for(lambda: plant.changes("gateway.job_aborted", "A1")[:1] == ["raised"], "the abort is an alarm")
+
+
+def test_alarm_holds_the_job_until_it_is_resumed(plant: TelemetryPlant) -> None:
+    """An automatic interruption is Held, not Suspended (OPC 10031-4)."""
+    plant.wrench.holds = True
+    assert plant.mes.start_job("A2").status == 1
+    plant.mes.wait_for_state("A2", "Running")
+    plant.send("line.hold", 1)
+    plant.mes.wait_for_state("A2", "Interrupted")
+    shown = json.loads(plant.gateway.cli("jobs", "show", "A2", "--json"))
+    assert "Held" in json.dumps(shown)
+    assert plant.mes.call("Pause", {"JobOrderID": "A2"}).status == 8
+    plant.send("line.hold", 0)
+    assert plant.mes.call("Resume", {"JobOrderID": "A2"}).status == 1
+    plant.wrench.release()
+    plant.mes.wait_for_state("A2", "Ended")
 
 
 def test_carrier_that_leaves_early_is_an_alarm_of_its_job(plant: TelemetryPlant) -> None:

@@ -11,13 +11,14 @@ from edge.model.isa95 import (
     Equipment,
     JobOrder,
     Material,
+    OrderCall,
     Personnel,
     PhysicalAsset,
     ReturnStatus,
 )
 from edge.model.job_state import METHODS, Cause, JobState
-from edge.station.jobs import CallAnswer
-from edge.store import jobs, resources
+from edge.station.jobs import CallAnswer, JobCall, JobService
+from edge.store import jobs, resources, undelivered
 from tests.station.plant import (
     SCOPE,
     TIGHTEN,
@@ -153,3 +154,17 @@ async def test_a_job_id_may_hold_any_character_that_can_be_printed(
     assert [command.job_id for command in tool.commands] == [job_id, job_id]
     assert (await plant.ask(Cause.CLEAR, job_id)).status == OK
     assert await jobs.list_ids(plant.store, SCOPE) == []
+
+
+async def test_orders_are_refused_while_too_many_results_wait(plant: Plant) -> None:
+    """Nothing that the MES has not read is deleted: instead no new work is accepted."""
+    service = JobService(plant.store, plant.runs, 100, 60_000, max_undelivered=2)
+    for number in (1, 2):
+        await plant.store.commit(undelivered.add(plant.store.keys, SCOPE, f"old-{number}", number))
+    call = JobCall(SCOPE, Cause.STORE, OrderCall(job_order=order("J1")), "mes", "1")
+    answer = await service.call(call)
+    assert answer.status is ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER
+    assert "2 results wait for the MES" in answer.reasons[0]
+    await plant.store.commit(undelivered.discard(plant.store.keys, SCOPE, "old-1"))
+    again = JobCall(SCOPE, Cause.STORE, OrderCall(job_order=order("J1")), "mes", "2")
+    assert (await service.call(again)).status is ReturnStatus.NO_ERROR

@@ -1,14 +1,17 @@
 """Results are not deleted unread: a job stays until its result was delivered, in bounded number."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
+from edge.config import MqttSettings, Settings
+from edge.config.retention import RetentionSettings
 from edge.model.isa95 import JobOrder
 from edge.model.job_state import Cause, JobState, JobStatus, SubState
 from edge.station.response import job_response
-from edge.station.retention import Confirmation, Deliveries, Expiry, RetentionPolicy
+from edge.station.retention import Confirmation, Deliveries, Expiry, RetentionPolicy, retention_policy
 from edge.store import changes, dedupe, jobs, responses, undelivered
 from edge.store.client import Store
 from edge.store.commit import Committed, join
@@ -86,8 +89,8 @@ async def test_what_confirms_a_result_is_a_setting(store: Store, confirmation: C
     assert (await jobs.load(store, "J1") is None) == (confirmation == "none")
 
 
-async def test_undelivered_results_are_bounded_with_an_alarm_before(store: Store) -> None:
-    expiry = Expiry(store, POLICY)
+async def test_undelivered_results_are_bounded_where_set_to_delete(store: Store) -> None:
+    expiry = Expiry(store, replace(POLICY, drops_undelivered=True))
     with capture_logs() as logs:
         for number in range(1, 6):
             job = await end(store, f"J{number}", ENDED_AT + number)
@@ -97,5 +100,27 @@ async def test_undelivered_results_are_bounded_with_an_alarm_before(store: Store
         ("undelivered results pile up", "warning"),
         ("result deleted undelivered", "error"),
     ]
-    assert list(expiry.problems()) == ["5 of at most 4 undelivered results kept in station-1"]
     assert await jobs.load(store, "J1") is None
+
+
+async def test_undelivered_results_are_never_deleted_by_default(store: Store) -> None:
+    expiry = Expiry(store, POLICY)
+    for number in range(1, 7):
+        await expiry.expire(await end(store, f"J{number}", ENDED_AT + number), NOW)
+    assert len(await undelivered.oldest(store, SCOPE, 9)) == 6
+
+
+@pytest.mark.parametrize(
+    ("url", "keys", "expected"),
+    [
+        ("mqtt://127.0.0.1:1883", {}, ("delivery", 10_000)),
+        ("mqtt://127.0.0.1:1883", {"undelivered_full": "delete"}, ("delivery", None)),
+        ("mqtt://127.0.0.1:1883", {"confirmation": "none"}, ("none", None)),
+        ("", {}, ("none", None)),
+        ("", {"confirmation": "clear"}, ("clear", 10_000)),
+    ],
+)
+def test_policy_follows_the_settings(url: str, keys: dict[str, Any], expected: tuple[str, int | None]) -> None:
+    """Without a broker a delivery cannot be confirmed, but Clear can."""
+    policy = retention_policy(Settings(mqtt=MqttSettings(url=url), retention=RetentionSettings(**keys)))
+    assert (policy.confirmation, policy.refuses_beyond) == expected

@@ -52,7 +52,7 @@ async def test_capabilities_have_profiles_and_limits(other: OtherStack) -> None:
     profiles, locales, sessions, reads = await other.values(PROFILES, LOCALES, MAX_SESSIONS, MAX_READ)
     assert "http://opcfoundation.org/UA-Profile/Server/EmbeddedUA2017" in profiles
     assert locales == ["en"]
-    assert (sessions, reads) == (limits.SESSIONS, limits.OPERATIONS["MaxNodesPerRead"])
+    assert (sessions, reads) == (limits.DEFAULTS.sessions, limits.DEFAULTS.operations["MaxNodesPerRead"])
 
 
 async def test_the_server_has_no_variable_without_a_value(other: OtherStack) -> None:

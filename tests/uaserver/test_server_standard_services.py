@@ -116,7 +116,7 @@ async def test_a_connection_beyond_the_limit_gets_an_error_message(observed: UaS
     """All connections are in use; the next client receives an error message."""
     host, port = observed.endpoint.removeprefix("opc.tcp://").split(":")
     async with other_stack(observed.endpoint) as crowd:
-        for _ in range(limits.CONNECTIONS):
+        for _ in range(limits.DEFAULTS.connections):
             with contextlib.suppress(AssertionError):
                 await crowd.send("connect")
         reader, writer = await asyncio.open_connection(host, int(port))

@@ -190,21 +190,22 @@ def resend_(job: str, settings_file: Path | None, *, as_json: bool) -> None:
         print_text(f"{count} commands are sent again" if count else "no command waits for an answer")
 
 
-@jobs.command("export", epilog="Example: edge jobs export results.jsonl --undelivered")
+@jobs.command("export", epilog="Example: edge jobs export results.jsonl --undelivered --confirm")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @one_scope_option
 @click.option("--undelivered", is_flag=True, help="Only jobs that stay because the MES has not received their result.")
+@click.option("--confirm", is_flag=True, help="Count the written results as received: their jobs go at their time.")
 @settings_option
-def export_(file: Path, scope: str | None, settings_file: Path | None, *, undelivered: bool) -> None:
+def export_(file: Path, scope: str | None, settings_file: Path | None, *, undelivered: bool, confirm: bool) -> None:
     """Write the ended jobs with their results to a new file, one JSON object per line.
 
-    The jobs stay in the store.
+    The jobs stay in the store; with --confirm they are removed [retention] ended_jobs after their end.
     """
     from edge.cli.jobs.export import export_jobs
 
     if file.exists():
         raise click.UsageError(f"{file} exists already. Name a new file.")
-    count = asyncio.run(export_jobs(settings_file, file, scope, undelivered_only=undelivered))
+    count = asyncio.run(export_jobs(settings_file, file, scope, undelivered_only=undelivered, confirm=confirm))
     print_text(f"{count} jobs written to {file}")
 
 

@@ -16,6 +16,7 @@ from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnS
 from edge.model.job_state import METHODS, Cause, JobState, next_status
 from edge.station.clock import store_clock
 from edge.station.jobs import CallAnswer, JobCall, JobService
+from edge.station.retention import retention_policy
 from edge.station.runs import Runs
 from edge.store.jobs import Job
 
@@ -72,6 +73,7 @@ async def _call(at: StoreAccess, scope: str, method: Cause, arguments: OrderCall
         at.settings.northbound.max_downloadable_job_orders,
         retention.dedupe * 1000,
         wall=now_ms,
+        max_undelivered=retention_policy(at.settings).refuses_beyond,
     )
     answer = await service.call(JobCall(scope, method, arguments, SOURCE, str(uuid.uuid4())))
     job_id = arguments.job_order.job_order_id if isinstance(arguments, OrderCall) else arguments.job_order_id

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from edge.model.job_state import Cause
-from edge.store import undelivered
+from edge.store import jobs, undelivered
 from tests.cli.calling import Edge
 from tests.station.plant import SCOPE, Plant, order
 
@@ -37,3 +37,15 @@ async def test_an_existing_file_is_not_replaced(edge: Edge, plant: Plant, tmp_pa
     file.write_text("kept")
     assert (await edge("jobs", "export", str(file))).exit_code == 2
     assert file.read_text() == "kept"
+
+
+async def test_confirmed_results_count_as_delivered(edge: Edge, plant: Plant, tmp_path: Path) -> None:
+    for job_id in ("J1", "J2"):
+        await plant.order(Cause.STORE, order(job_id))
+        await plant.ask(Cause.ABORT, job_id)
+    await plant.store.commit(undelivered.add(plant.store.keys, SCOPE, "J2", 1))
+    answer = await edge("jobs", "export", str(tmp_path / "results.jsonl"), "--undelivered", "--confirm")
+    assert answer.exit_code == 0
+    assert await undelivered.count(plant.store, SCOPE) == 0
+    delivered = {name: await jobs.load(plant.store, name) for name in ("J1", "J2")}
+    assert {name: job and job.delivered_at is not None for name, job in delivered.items()} == {"J1": False, "J2": True}

@@ -1,0 +1,109 @@
+"""`[opcua]`: the settings of the OPC UA server."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+
+class OpcuaSettings(Struct, frozen=True, kw_only=True):
+    """`[opcua]`: the OPC UA server."""
+
+    endpoint: Annotated[
+        str, Meta(description="Where it listens; empty switches it off.", extra={"schemes": ("opc.tcp",)})
+    ] = "opc.tcp://0.0.0.0:4840"
+    security: Annotated[
+        Literal["encrypted", "none"],
+        Meta(
+            description="`encrypted` asks every client for a certificate we trust; `none` also lets them in without: "
+            "from this host as `anonymous`, from elsewhere to look only."
+        ),
+    ] = "encrypted"
+    anonymous: Annotated[
+        Literal["nobody", "observer", "operator", "engineer"],
+        Meta(description="Role of a client without a user name."),
+    ] = "observer"
+    users_file: Annotated[
+        str,
+        Meta(
+            description="Users, their roles and password hashes; `edge opcua password` writes it.",
+            extra={"expected": "the path of a file"},
+        ),
+    ] = "/etc/microdcs-edge/opcua-users"
+    trusted: Annotated[
+        str,
+        Meta(
+            description="Directory of the certificates of clients, and of authorities, that we trust.",
+            extra={"expected": "the path of a directory"},
+        ),
+    ] = "/etc/microdcs-edge/opcua-trusted"
+    pki: Annotated[
+        str,
+        Meta(
+            description="Directory of our own certificate, its key, and the certificates we turned away.",
+            extra={"expected": "the path of a directory"},
+        ),
+    ] = "/var/lib/microdcs-edge/pki"
+    nodesets: Annotated[
+        str,
+        Meta(
+            description="Directory of the prepared node sets; empty takes those installed with the program.",
+            extra={"must_be": "directory"},
+        ),
+    ] = ""
+    manufacturer: Annotated[str, Meta(description="Manufacturer of the station, in its Identification.")] = "unknown"
+    serial_number: Annotated[str, Meta(description="Serial number of the station.")] = "unknown"
+    product_instance_uri: Annotated[
+        str, Meta(description="Globally unique URI of the station; empty makes one of host and gateway name.")
+    ] = ""
+    max_connections: Annotated[
+        int, Meta(ge=1, le=1000, description="Most connections; a client beyond them gets BadTcpNotEnoughResources.")
+    ] = 20
+    max_sessions: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1000,
+            description="Most sessions; more than connections, as a session waits for its client to come back.",
+        ),
+    ] = 50
+    max_subscriptions: Annotated[int, Meta(ge=1, le=10_000, description="Most subscriptions of all sessions.")] = 200
+    max_subscriptions_per_session: Annotated[
+        int, Meta(ge=1, le=1000, description="Most subscriptions of one session.")
+    ] = 20
+    max_monitored_items_per_session: Annotated[
+        int, Meta(ge=1, le=100_000, description="Most monitored items of all subscriptions of one session.")
+    ] = 2000
+    max_queued_values: Annotated[
+        int, Meta(ge=1, le=1000, description="Longest queue of a monitored item of values; lists are long.")
+    ] = 10
+    max_queued_events: Annotated[
+        int, Meta(ge=1, le=10_000, description="Longest queue of a monitored item of events.")
+    ] = 1000
+    min_publishing_interval: Annotated[
+        float, Meta(ge=0.01, le=60, description="Shortest publishing interval of a subscription, in seconds.")
+    ] = 0.05
+    max_nodes_per_read: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=10_000,
+            description="Most nodes of one request to read, write or register nodes, and most monitored items of one.",
+        ),
+    ] = 1000
+    max_nodes_per_browse: Annotated[
+        int, Meta(ge=1, le=10_000, description="Most nodes or paths of one request to browse or translate.")
+    ] = 500
+
+    def conflicts(self) -> Iterator[str]:
+        """Yield limits that contradict each other."""
+        if self.max_sessions < self.max_connections:
+            yield (
+                f"max_sessions: expected at least max_connections = {self.max_connections}, "
+                f"as each connection has a session, got {self.max_sessions}"
+            )
+        if self.max_subscriptions < self.max_subscriptions_per_session:
+            yield (
+                f"max_subscriptions: expected at least max_subscriptions_per_session = "
+                f"{self.max_subscriptions_per_session}, got {self.max_subscriptions}"
+            )

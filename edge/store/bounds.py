@@ -1,0 +1,76 @@
+"""Counts what is kept in bounded number: marks of repeated messages, and results that the MES has not received."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from edge.store.client import Store
+
+ALARM_PART: Final = 0.5
+"""The part of a limit from which on a count is reported: there is still as much time again to do something."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedCount:
+    """A number and its limit; a limit of 0 is none."""
+
+    count: int = 0
+    limit: int = 0
+
+    @property
+    def fullness(self) -> float:
+        """The part of the limit that is used, 0.0 without a limit."""
+        return self.count / self.limit if self.limit else 0.0
+
+    @property
+    def is_nearly_full(self) -> bool:
+        """Whether it is time to do something."""
+        return self.fullness >= ALARM_PART
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the limit is reached."""
+        return self.fullness >= 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedCounts:
+    """The marks in the database, and the undelivered results of each scope."""
+
+    marks: BoundedCount = BoundedCount()
+    undelivered: Mapping[str, BoundedCount] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class CountLimits:
+    """The limits of a gateway, by its settings; 0 is none."""
+
+    scopes: Sequence[str] = ()
+    marks: int = 0
+    undelivered: int = 0
+
+
+NO_LIMITS: Final = CountLimits()
+
+
+async def read_counts(store: "Store", limits: CountLimits) -> BoundedCounts:
+    """Read the counts in one round trip. Raises Unavailable.
+
+    Marks are nearly all of the keys with a lifetime, which the server counts itself: their number is that of the
+    database, with those of other programs in it.
+    """
+    keyspace, *undelivered = await store.read(
+        [("INFO", "keyspace"), *(("ZCARD", store.keys.joborder_undelivered(scope)) for scope in limits.scopes)]
+    )
+    counts = zip(limits.scopes, undelivered, strict=True)
+    return BoundedCounts(
+        BoundedCount(_expiring(keyspace, store.database), limits.marks),
+        {scope: BoundedCount(int(count), limits.undelivered) for scope, count in counts},
+    )
+
+
+def _expiring(keyspace: Mapping[str, Any], database: int) -> int:
+    found = keyspace.get(f"db{database}", {})
+    return int(found.get("expires", 0))

@@ -1,0 +1,110 @@
+"""What is kept for the MES is kept in bounded number, reported long before the bound, and never dropped unread."""
+
+import json
+import subprocess
+import time
+from pathlib import Path
+
+from tests.outside.conftest import Plant
+from tests.outside.plant import METHOD, Mes, order
+from tests.outside.servers import EDGE, wait_for
+
+_MARKS = "for i = 1, {} do redis.call('set', 'mark:' .. i, '1', 'ex', 600) end return 1"
+
+
+def test_a_new_call_waits_while_marks_are_at_their_limit(plant: Plant) -> None:
+    """A call that was answered before is answered again meanwhile; the new one runs once marks have expired."""
+    _restart_with(plant, "[retention]\nmarks = 1000\n")
+    assert plant.mes.start_job("J1", id="call-1").status == 1
+    plant.mes.wait_for_state("J1", "Ended")
+    plant.store.cli("eval", _MARKS.format(600), "0")
+    plant.gateway.wait_for_status(lambda line: "of at most 1000 marks" in line, "the status names the marks")
+    assert plant.mes.start_job("J2").status == 1
+    plant.store.cli("eval", _MARKS.format(1000), "0")
+    plant.gateway.wait_for_status(lambda line: "1000 marks" in line and _count(line) >= 1000, "marks are full")
+    again = plant.mes.start_job("J1", id="call-1")
+    assert again.status == 1
+    waiting = plant.mes.send(METHOD.format("StoreAndStart"), order("J3"))
+    levels = {each["subject"]: each["level"] for each in json.loads(plant.gateway.cli("doctor", "--json"))["findings"]}
+    assert levels["marks of messages"] == "failing"
+    assert plant.mes.answer_to(waiting) is None
+    plant.store.cli("eval", "for i = 1, 1000 do redis.call('del', 'mark:' .. i) end return 1", "0")
+    plant.mes.client.wait(lambda: plant.mes.answer_to(waiting), "the call is answered", 30)
+    plant.mes.wait_for_state("J3", "Ended")
+    assert len(set(plant.wrench.starts())) == 3
+
+
+def test_a_mark_must_outlive_what_the_broker_can_deliver_again(plant: Plant) -> None:
+    """Session expiry of a day plus the autosave interval of the broker."""
+    settings = plant.gateway.settings
+    settings.write_text(settings.read_text().replace("[mqtt]", "[mqtt]\nbroker_autosave = 3600", 1))
+    settings.write_text(f"{settings.read_text()}\n[retention]\ndedupe = 89999\n")
+    checked = _check(settings)
+    assert checked.returncode == 2
+    assert "expected at least 90000" in checked.stdout + checked.stderr
+    settings.write_text(settings.read_text().replace("89999", "90000"))
+    assert _check(settings).returncode == 0
+
+
+def test_results_without_a_reader_are_kept_and_refuse_new_orders(plant: Plant, tmp_path: Path) -> None:
+    """The broker reports no subscriber; the results go once they are in a file."""
+    plant.mes.client.close()
+    # The session of that MES is lost with the broker: kept, it would count as a subscriber.
+    plant.broker.kill()
+    plant.broker.start()
+    mes = Mes(plant.broker.port, "deaf")
+    mes.client.connect()
+    mes.client.subscribe(mes.answers)
+    _restart_with(plant, "[retention]\nended_jobs = 1\nundelivered_jobs = 2\n")
+    try:
+        for number in (1, 2):
+            assert mes.start_job(f"J{number}").status == 1
+            _wait_for_undelivered(plant, number)
+        plant.gateway.wait_for_status(lambda line: "2 of at most 2 undelivered results" in line, "the status says so")
+        refused = mes.start_job("J3")
+        assert refused.status == 16
+        assert "2 results wait for the MES" in refused.data["Reason"]
+        file = tmp_path / "results.jsonl"
+        plant.gateway.cli("jobs", "export", str(file), "--undelivered", "--confirm")
+        records = [json.loads(line) for line in file.read_text().splitlines()]
+        assert [each["order"]["JobOrder"]["JobOrderID"] for each in records] == ["J1", "J2"]
+        assert all("85.2" in str(each["response"]) for each in records)
+        wait_for(lambda: '"J1"' not in plant.gateway.cli("jobs", "list", "--json"), "the exported job is removed")
+        assert mes.start_job("J4").status == 1
+        assert plant.store.cli("exists", "microdcs-edge:joborder:J3") == "0"
+    finally:
+        mes.client.close()
+
+
+def test_a_result_with_a_reader_is_removed_after_its_time(plant: Plant) -> None:
+    """The retained topic goes too; a reader that comes late has read it."""
+    _restart_with(plant, "[retention]\nended_jobs = 1\n")
+    began = time.monotonic()
+    assert plant.mes.start_job("J1").status == 1
+    plant.mes.client.wait(lambda: plant.mes.result("J1"), "the MES has the result")
+    wait_for(lambda: plant.store.cli("exists", "microdcs-edge:joborder:J1") == "0", "the job is removed")
+    assert time.monotonic() - began >= 1
+    plant.mes.client.wait(lambda: plant.mes.result("J1") is None, "the retained result is removed")
+
+
+def _restart_with(plant: Plant, section: str) -> None:
+    settings = plant.gateway.settings
+    settings.write_text(f"{settings.read_text()}\n{section}")
+    plant.gateway.stop()
+    plant.gateway.start()
+
+
+def _wait_for_undelivered(plant: Plant, count: int) -> None:
+    key = "microdcs-edge:joborder:list:station-1:undelivered"
+    wait_for(lambda: plant.store.cli("zcard", key) == str(count), f"{count} results are undelivered")
+
+
+def _count(line: str) -> int:
+    part = next(each for each in line.split("; ") if "marks of messages" in each)
+    return int(part.split()[0])
+
+
+def _check(settings: Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [EDGE, "check", "settings", settings], capture_output=True, text=True, check=False, timeout=60
+    )

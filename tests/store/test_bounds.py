@@ -1,0 +1,40 @@
+"""Marks and undelivered results are counted, and new messages wait while there is no room for their marks."""
+
+import pytest
+
+from edge.errors import Unavailable
+from edge.store import dedupe, undelivered
+from edge.store.bounds import BoundedCount, CountLimits, read_counts
+from edge.store.client import Store
+
+
+def test_a_count_without_limit_is_never_full() -> None:
+    assert not BoundedCount(1_000_000).is_nearly_full
+    assert not BoundedCount(4, 10).is_nearly_full
+    assert BoundedCount(5, 10).is_nearly_full
+    assert not BoundedCount(9, 10).is_full
+    assert BoundedCount(10, 10).is_full
+
+
+async def test_marks_and_undelivered_results_are_counted(store: Store) -> None:
+    limits = CountLimits(("station-1", "station-2"), marks=1000, undelivered=10)
+    before = await read_counts(store, limits)
+    await store.commit(dedupe.mark(store.keys, "mes", "1", "null", 60_000))
+    await store.commit(dedupe.bury(store.keys, "J1", 1, 60_000))
+    await store.commit(undelivered.add(store.keys, "station-2", "J1", 1))
+    after = await read_counts(store, limits)
+    assert after.marks.count >= before.marks.count + 2
+    assert after.undelivered == {"station-1": BoundedCount(0, 10), "station-2": BoundedCount(1, 10)}
+
+
+async def test_new_messages_wait_while_there_is_no_room_for_marks(store: Store) -> None:
+    await store.commit(dedupe.mark(store.keys, "mes", "1", '"given"', 60_000))
+    store.marks = BoundedCount(1000, 1000)
+    assert await dedupe.load_answer(store, "mes", "1") == '"given"'
+    assert await dedupe.load_either_answer(store, ("mes", "1"), ("s", "t")) == '"given"'
+    with pytest.raises(Unavailable, match="1000 marks"):
+        await dedupe.load_answer(store, "mes", "2")
+    with pytest.raises(Unavailable, match="1000 marks"):
+        await dedupe.load_either_answer(store, ("mes", "2"), ("s", "t"))
+    store.marks = BoundedCount(999, 1000)
+    assert await dedupe.load_answer(store, "mes", "2") is None
