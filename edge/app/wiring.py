@@ -62,6 +62,7 @@ from edge.store.opening import open_store
 if TYPE_CHECKING:
     from edge.app.telemetry import TelemetryService
     from edge.flows.engine import FlowStats
+    from edge.northbound.flow_calls import FlowCalls
 
 _CONNECT_WITHIN_S = 2.0
 """How long a start waits for the first attempt to reach a broker; without it the gateway starts degraded."""
@@ -98,7 +99,16 @@ async def open_gateway(settings: Settings, notify: Notify = discard_status) -> A
         max_age_s = settings.northbound.max_age
         equipment = {name: section.type_ids for name, section in settings.southbound.items()}
         calls = CallHandler(
-            core.source, core.scopes, core.store, jobs, station_settings, now_ms, max_age_s, core.trail, equipment
+            core.source,
+            core.scopes,
+            core.store,
+            jobs,
+            station_settings,
+            now_ms,
+            max_age_s,
+            core.trail,
+            equipment,
+            await _flow_calls(core),
         )
         opcua = await _open_opcua(stack, core, jobs, station_settings)
         if settings.mqtt.url:
@@ -208,6 +218,15 @@ async def _open_opcua(
     service = OpcuaService(core, jobs, station_settings)
     await service.open(stack)
     return service
+
+
+async def _flow_calls(core: GatewayParts) -> "FlowCalls | None":
+    if core.settings.flows.run == "off":
+        return None
+    # Imported only when flows are on.
+    from edge.app.flow_calls import serve_calls  # noqa: PLC0415
+
+    return await serve_calls(core)
 
 
 async def _open_flows(

@@ -11,7 +11,7 @@ from edge.errors import EdgeError, SettingsError
 COMMANDS = {
     "init": "Write the settings of a site and try them.",
     "run": "Run the gateway until SIGTERM or SIGINT.",
-    "demo": "Run a scene on this machine: a whole job, or an alarm.",
+    "demo": "Run a scene on this machine: a whole job, an alarm, or flows.",
     "jobs": "Show jobs; store, start, pause or end them.",
     "equipment": "Show equipment with its connection, open commands and faults, ping it, or release its open stops.",
     "dead-letters": "Show work that failed too often; retry or drop it.",

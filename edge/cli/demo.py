@@ -1,4 +1,4 @@
-"""`edge demo`: a scene on this machine with a real broker, store and gateway: a job, or an alarm."""
+"""`edge demo`: a scene on this machine with a real broker, store and gateway: a job, an alarm, or flows."""
 
 import asyncio
 import signal
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 @click.command(epilog="Example: edge demo --scene telemetry")
 @click.option(
     "--scene",
-    type=click.Choice(["job", "telemetry"]),
+    type=click.Choice(["job", "telemetry", "flows"]),
     default="job",
     show_default=True,
-    help="What is shown: a whole job, or an alarm from its sensor to the MES.",
+    help="What is shown: a whole job, an alarm from its sensor to the MES, or flows.",
 )
 @click.option("--keep", is_flag=True, help="Leave everything running for an OPC UA client, until Ctrl-C.")
 @click.option(
@@ -43,16 +43,17 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     default="edge-demo.svg",
     show_default=True,
-    help="Write the chart of the job, as SVG.",
+    help="Write the chart of the job, or of the last flow, as SVG.",
 )
 def demo(*, scene: str, keep: bool, devices: str, listen: str | None, port: int | None, chart: Path) -> None:
-    """Run a scene on this machine: a whole job, or an alarm.
+    """Run a scene on this machine: a whole job, an alarm, or flows.
 
     A job: a broker, a gateway with its own store, simulated equipment and a MES run the example recipe (rear axle); an
     OPC UA client reads the job back, and its chart is drawn. Telemetry: a sensor becomes hot, a rule raises and
-    escalates an alarm, the MES acknowledges it, and it clears. It needs the Debian packages mosquitto and redis-tools,
-    and no running service. All but the chart is removed at the end. The exit status is 0 on success, else 1 with the
-    reason.
+    escalates an alarm, the MES acknowledges it, and it clears. Flows: the mean of a sensor is published, a shift report
+    computes Cmk from job results and raises an alarm, and a flow is stopped in part. It needs the Debian packages
+    mosquitto and redis-tools, and no running service. All but the chart is removed at the end. The exit status is 0 on
+    success, else 1 with the reason.
     """
     from rich.console import Console
 
@@ -63,6 +64,8 @@ def demo(*, scene: str, keep: bool, devices: str, listen: str | None, port: int 
     console, shown = Console(), asyncio.Event()
     if scene == "telemetry":
         work = _show_alarm(console, shown, keep=keep)
+    elif scene == "flows":
+        work = _show_flows(console, shown, chart.absolute(), keep=keep)
     else:
         work = _show_job(console, shown, devices, listen, port, chart.absolute(), keep=keep)
     number = asyncio.run(_run_until_signal(work))
@@ -107,6 +110,20 @@ async def _show_alarm(console: "Console", shown: asyncio.Event, *, keep: bool) -
             _, _, port = addresses.broker.rpartition(":")
             view.report("kept", f"mosquitto_pub -p {port} -t {addresses.topic} -m '{{\"celsius\": 99}}'")
             view.report("", f"edge alarms list --settings {addresses.settings}", "Ctrl-C ends it")
+            await asyncio.Event().wait()
+
+
+async def _show_flows(console: "Console", shown: asyncio.Event, chart: Path, *, keep: bool) -> None:
+    """Show flows; set `shown` at the end, and keep the demo running if asked."""
+    from edge.sim.demo_view import view_on
+    from edge.sim.flows_demo import open_flows_demo
+
+    view = view_on(console)
+    async with open_flows_demo(view, chart) as addresses:
+        shown.set()
+        if keep:
+            view.report("kept", f"edge flows list --settings {addresses.settings}", f"broker at {addresses.broker}")
+            view.report("", "Ctrl-C ends it")
             await asyncio.Event().wait()
 
 

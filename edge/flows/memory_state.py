@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 
 import msgspec
 
+from edge.flows.cycle import Cycle
 from edge.flows.record import CycleRecord, FlowRecord
 from edge.flows.state import FlowChange
-from edge.flows.worker_task import QueuedTask, ReceivedResult, TaskResult
+from edge.flows.worker_task import QueuedTask, ReceivedResult, TaskResult, WorkerProgress
 
 _WAIT_S = 1.0
 
@@ -70,6 +72,10 @@ class MemoryFlowState:
         elif change.cycle:
             self._announced.append(change.cycle.after.cycle.flow_id)
         self._signal.set()
+
+    async def progress(self, cycle: Cycle) -> Mapping[str, WorkerProgress]:
+        """Return nothing: no worker reaches this memory."""
+        return {}
 
     async def delete(self, flow: FlowRecord) -> bool:
         """Remove a flow with all that is stored of it; return False when it is not as it was read."""

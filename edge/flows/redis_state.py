@@ -10,7 +10,7 @@ from edge.flows import node_task
 from edge.flows.cycle import Cycle, CycleStatus, NodeStatus, NodeTask
 from edge.flows.record import CycleRecord, FlowRecord, FlowStatus
 from edge.flows.state import FlowChange, Written
-from edge.flows.worker_task import ReceivedResult, decode_result, encode_task
+from edge.flows.worker_task import ReceivedResult, WorkerProgress, decode_result, encode_task
 from edge.store.client import MAX_BLOCK_MS, Store
 from edge.store.commit import Commit, Committed, Revision, fields, join, operation, spread
 from edge.store.keys import Keys
@@ -62,6 +62,16 @@ class RedisFlowState:
             ended_at=int(stored["ended_at"]) if stored["ended_at"] else None,
             revision=int(stored["rev"]),
         )
+
+    async def progress(self, cycle: Cycle) -> Mapping[str, WorkerProgress]:
+        """Return the progress of the running nodes of a cycle that workers have begun."""
+        running = [node for node, task in cycle.tasks.items() if task.status is NodeStatus.RUNNING]
+        keys = self._store.keys
+        texts = await self._store.read(
+            [("GET", keys.node_worker(cycle.flow_id, cycle.number, node)) for node in running]
+        )
+        found = zip(running, texts, strict=True)
+        return {node: msgspec.json.decode(text, type=WorkerProgress) for node, text in found if text is not None}
 
     async def commit(self, change: FlowChange) -> bool:
         """Write a change; return False, and write nothing, when a record is not as it was read."""

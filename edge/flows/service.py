@@ -1,6 +1,6 @@
 """Changes and describes flows as a person or the MES asks: put, start, stop, terminate, delete, show."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -13,6 +13,7 @@ from edge.flows.plan import Plan, Rejected
 from edge.flows.plans import Plans
 from edge.flows.record import CycleRecord, FlowRecord
 from edge.flows.state import FlowChange, FlowState, Written
+from edge.flows.worker_task import WorkerProgress
 from edge.instant import Clock
 
 LONGEST_REASON: Final = 1000
@@ -127,6 +128,10 @@ class FlowService:
     async def load_cycle(self, flow: FlowRecord, number: int | None = None) -> CycleRecord | None:
         """Return a cycle of a flow, without a number the last; None when it is not kept."""
         return await self._state.load_cycle(flow, flow.last_cycle if number is None else number)
+
+    async def progress(self, cycle: Cycle) -> Mapping[str, WorkerProgress]:
+        """Return the progress of the running nodes of a cycle that workers have begun."""
+        return await self._state.progress(cycle)
 
     def plan_of(self, flow: FlowRecord) -> Plan | Rejected:
         """Return the plan of a flow, or why it has none here."""

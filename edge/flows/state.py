@@ -1,10 +1,12 @@
 """The port to what is stored of flows: one decision is one change, written whole or not at all."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from edge.flows.cycle import Cycle
 from edge.flows.record import CycleRecord, FlowRecord
-from edge.flows.worker_task import QueuedTask, ReceivedResult
+from edge.flows.worker_task import QueuedTask, ReceivedResult, WorkerProgress
 
 RecordT = TypeVar("RecordT", FlowRecord, CycleRecord)
 
@@ -47,6 +49,10 @@ class FlowState(Protocol):
 
     async def load_cycle(self, flow: FlowRecord, number: int) -> CycleRecord | None:
         """Return a cycle of a flow; None when it is not stored. An expired node task has the state registered."""
+        ...
+
+    async def progress(self, cycle: Cycle) -> Mapping[str, WorkerProgress]:
+        """Return the progress of the running nodes of a cycle that workers have begun."""
         ...
 
     async def commit(self, change: FlowChange) -> bool:

@@ -90,8 +90,11 @@ def _attempt(plan: Plan, cycle: Cycle, node: PlannedNode, history: SampleHistory
     attempt = Attempt(plan.id, node.id, cycle.tasks[node.id].attempts, now, inputs, cycle.memory.get(node.id))
     try:
         output = _work(node, attempt, history)
+        msgspec.json.encode(output.value)
     except NodeError as error:
         return now, AttemptFailed(node.id, str(error))
+    except Exception as error:  # noqa: BLE001 - a defect in a kind of the site fails its node, as on a gateway
+        return now, AttemptFailed(node.id, f"the node met a defect: {type(error).__name__}: {error}")
     if node.timeout_ms is not None and output.delay_ms > node.timeout_ms:
         return now + node.timeout_ms, AttemptFailed(node.id, TIMEOUT)
     return now + output.delay_ms, AttemptCompleted(node.id, output)

@@ -1,7 +1,8 @@
 """Describes a flow as a whole: its state, its last cycle, its nodes and their number by state."""
 
 from collections import Counter
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import msgspec
 
@@ -9,6 +10,9 @@ from edge.flows.cycle import NodeStatus, NodeTask
 from edge.flows.node_task import LARGEST_INLINE
 from edge.flows.plan import Plan, Rejected
 from edge.flows.record import CycleRecord, FlowRecord
+from edge.flows.worker_task import WorkerProgress
+
+NO_PROGRESS: Final[Mapping[str, WorkerProgress]] = {}
 
 
 def flow_summary(flow: FlowRecord) -> dict[str, Any]:
@@ -27,7 +31,12 @@ def flow_summary(flow: FlowRecord) -> dict[str, Any]:
     }
 
 
-def flow_status(flow: FlowRecord, plan: Plan | Rejected, cycle: CycleRecord | None) -> dict[str, Any]:
+def flow_status(
+    flow: FlowRecord,
+    plan: Plan | Rejected,
+    cycle: CycleRecord | None,
+    progress: Mapping[str, WorkerProgress] = NO_PROGRESS,
+) -> dict[str, Any]:
     """Return the comprehensive status of a flow."""
     structure = None
     if isinstance(plan, Plan):
@@ -36,12 +45,12 @@ def flow_status(flow: FlowRecord, plan: Plan | Rejected, cycle: CycleRecord | No
         **flow_summary(flow),
         "config": msgspec.json.decode(flow.document),
         "structure": structure,
-        "cycle": cycle_status(cycle) if cycle else None,
+        "cycle": cycle_status(cycle, progress) if cycle else None,
     }
 
 
-def cycle_status(record: CycleRecord) -> dict[str, Any]:
-    """Return a cycle with its nodes and their number by state."""
+def cycle_status(record: CycleRecord, progress: Mapping[str, WorkerProgress] = NO_PROGRESS) -> dict[str, Any]:
+    """Return a cycle with its nodes and their number by state; `progress` is that of nodes in workers."""
     cycle = record.cycle
     counts = Counter(task.status for task in cycle.tasks.values())
     return {
@@ -51,12 +60,12 @@ def cycle_status(record: CycleRecord) -> dict[str, Any]:
         "start_time": record.started_at,
         "end_time": record.ended_at,
         "owner": record.owner,
-        "nodes": {node: _node_status(record, node, task) for node, task in cycle.tasks.items()},
+        "nodes": {node: _node_status(record, node, task, progress.get(node)) for node, task in cycle.tasks.items()},
         "statistics": {"total": len(cycle.tasks), **{status.value: counts.get(status, 0) for status in NodeStatus}},
     }
 
 
-def _node_status(record: CycleRecord, node: str, task: NodeTask) -> dict[str, Any]:
+def _node_status(record: CycleRecord, node: str, task: NodeTask, progress: WorkerProgress | None) -> dict[str, Any]:
     size = len(msgspec.json.encode(task.output))
     reference = {"ref": f"{record.cycle.flow_id}_{record.cycle.number}_{node}", "bytes": size}
     return {
@@ -66,4 +75,7 @@ def _node_status(record: CycleRecord, node: str, task: NodeTask) -> dict[str, An
         "attempts": task.attempts,
         "started_at": task.started_at,
         "ended_at": task.ended_at,
+        "worker": progress.worker_id if progress else None,
+        "progress": 100 if task.status is NodeStatus.COMPLETED else progress.progress if progress else 0,
+        "message": progress.message if progress else None,
     }

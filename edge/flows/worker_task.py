@@ -47,6 +47,14 @@ class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class WorkerProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """The worker that runs a task, and the progress that its node reported."""
+
+    worker_id: str
+    progress: int = 0
+    message: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class ReceivedResult:
     """A result with the id of its entry."""

@@ -30,6 +30,9 @@ ALARM_TYPE = "com.github.aschamberger.microdcs.alarm.v1"
 ALARM_METHOD_TYPE = "com.github.aschamberger.microdcs.alarm.{}.v1"
 """The type of a call of the method of an alarm, and of its answer."""
 
+FLOW_METHOD_TYPE = "com.github.aschamberger.microdcs.flow.{}.v1"
+"""The type of a call of the method of a flow, and of its answer."""
+
 REFUSED_TYPE = "com.github.aschamberger.microdcs.refused.v1"
 """The type of the answer to a message that has no readable type of its own."""
 

@@ -20,6 +20,7 @@ from edge.model.event_types import (
     ALARM_METHOD_TYPE,
     ALARM_TYPE,
     CONFIG_TYPE,
+    FLOW_METHOD_TYPE,
     JOB_ORDER_TYPE,
     JOB_RESPONSE_TYPE,
     LATE_RESULT_TYPE,
@@ -30,6 +31,7 @@ from edge.model.event_types import (
     STATE_INDEX_TYPE,
     STATUS_EVENT_TYPE,
 )
+from edge.model.flow_message import FlowCall
 from edge.model.isa95 import (
     Equipment,
     IdCall,
@@ -76,6 +78,7 @@ _PAYLOADS: dict[str, tuple[Any, str]] = {
     "release.answer": (ReleaseAnswer, RELEASE_TYPE),
     "alarm": (AlarmNotice, ALARM_TYPE),
     "alarm.call": (AlarmCall, ALARM_METHOD_TYPE.format("METHOD")),
+    "flow.call": (FlowCall, FLOW_METHOD_TYPE.format("METHOD")),
     "config.equipment": (Equipment | tuple[Equipment, ...], CONFIG_TYPE.format("equipment")),
     "config.materialclass": (Material | tuple[Material, ...], CONFIG_TYPE.format("materialclass")),
     "config.materialdefinition": (Material | tuple[Material, ...], CONFIG_TYPE.format("materialdefinition")),

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 import structlog
@@ -16,6 +16,7 @@ from edge.model.cloudevent import JSON, CloudEvent, new_id
 from edge.model.event_types import (
     ALARM_METHOD_TYPE,
     CONFIG_TYPE,
+    FLOW_METHOD_TYPE,
     METHOD_TYPE,
     REFUSED_TYPE,
     RELEASE_TYPE,
@@ -23,6 +24,7 @@ from edge.model.event_types import (
     answer_type,
     canonical_type,
 )
+from edge.model.flow_message import FLOW_KIND, FLOW_METHODS
 from edge.model.isa95 import (
     IdCall,
     MethodAnswer,
@@ -50,6 +52,9 @@ from edge.station.settings import KINDS, EventOrigin, SettingsMethod, StationSet
 from edge.store.client import Store
 from edge.store.refused import RefusedMessage, record_refusal
 
+if TYPE_CHECKING:
+    from edge.northbound.flow_calls import FlowCalls
+
 logger = structlog.get_logger(__name__)
 
 _P = TypeVar("_P", bound=Payload)
@@ -57,6 +62,8 @@ _P = TypeVar("_P", bound=Payload)
 _METHOD_OF_TYPE: Mapping[str, Cause] = {METHOD_TYPE.format(method): method for method in METHODS}
 _KIND_OF_TYPE: Mapping[str, str] = {CONFIG_TYPE.format(kind): kind for kind in KINDS}
 _METHOD_OF_ALARM: Mapping[str, str] = {ALARM_METHOD_TYPE.format(method): method for method in ALARM_METHODS}
+_METHOD_OF_FLOW: Mapping[str, str] = {FLOW_METHOD_TYPE.format(method): method for method in FLOW_METHODS}
+_FLOW_SETTING = CONFIG_TYPE.format(FLOW_KIND)
 _BY_ID, _BY_STATE = map(METHOD_TYPE.format, RESPONSE_METHODS)
 _TRACE_CONTEXT = ("traceparent", "tracestate")
 
@@ -117,11 +124,13 @@ class CallHandler:
         max_age_s: int = 0,
         trail: AuditTrail | None = None,
         equipment: Mapping[str, Collection[str]] = MappingProxyType({}),
+        flows: "FlowCalls | None" = None,
     ) -> None:
         """Refuse calls older than `max_age_s` as expired; 0 accepts any age. `trail` gets a record of each change.
 
-        `equipment` maps the names of the settings to the command types.
+        `equipment` maps the names of the settings to the command types. Without `flows` calls for flows are refused.
         """
+        self._flows = flows
         self._source = source
         self._scopes = frozenset(scopes)
         self._store = store
@@ -191,6 +200,8 @@ class CallHandler:
         if kind := _KIND_OF_TYPE.get(event_type):
             return await self._apply_settings(scope, kind, event, expires_at)
         refuse_expired(expires_at, self._clock())
+        if event_type == _FLOW_SETTING or event_type in _METHOD_OF_FLOW:
+            return await self._call_flow(event_type, event)
         if event_type == RESOLVE_TYPE:
             return await self._resolve(scope, event)
         if event_type == RELEASE_TYPE:
@@ -277,6 +288,17 @@ class CallHandler:
         from edge.northbound.alarm_calls import call_alarm  # noqa: PLC0415
 
         return await call_alarm(self._store, method, event, self._clock, self._jobs.dedupe_ms)
+
+    async def _call_flow(self, event_type: str, event: CloudEvent) -> Reply:
+        if self._flows is None:
+            raise Refused("unknown_type", "this gateway runs no flows.", 'Set [flows] run = "on".')
+        if method := _METHOD_OF_FLOW.get(event_type):
+            action, found = f"{method} flow", await self._flows.call(method, event)
+        else:
+            asked = _settings_method(event)
+            action, found = f"{asked.value} flow", await self._flows.configure(asked, event)
+        effect = CallEffect(action, found.subject, found.comment, found.by) if found.has_changed else None
+        return Reply(found.data, change=effect)
 
     async def _response_by_id(self, scope: str, arguments: IdCall) -> Reply:
         found = await self._responses.of_job(scope, arguments.job_order_id)

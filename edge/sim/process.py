@@ -96,8 +96,8 @@ async def open_process(
             await process.stop()
 
 
-async def run_process(arguments: Sequence[str]) -> None:
-    """Run a process to its end in the environment of `open_process`; raises Unavailable with its output on failure."""
+async def run_process(arguments: Sequence[str]) -> str:
+    """Run a process to its end in the environment of `open_process`; return its output, raise Unavailable with it."""
     child = await asyncio.create_subprocess_exec(
         *arguments,
         stdin=asyncio.subprocess.DEVNULL,
@@ -108,6 +108,7 @@ async def run_process(arguments: Sequence[str]) -> None:
     output, _ = await child.communicate()
     if child.returncode:
         raise Unavailable(output.decode(errors="replace").strip())
+    return output.decode(errors="replace")
 
 
 def _environment() -> dict[str, str]:

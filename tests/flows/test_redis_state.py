@@ -6,6 +6,7 @@ from edge.flows.cycle import Cycle, NodeStatus, NodeTask
 from edge.flows.record import CycleRecord, FlowRecord
 from edge.flows.redis_state import CYCLE_LIFETIME_MS, NODE_TASK_LIFETIME_MS, RedisFlowState
 from edge.flows.state import FlowChange, Written
+from edge.flows.worker_task import WorkerProgress
 from edge.store.client import Store
 from edge.store.keys import KEYS
 
@@ -89,3 +90,11 @@ async def test_unchanged_node_tasks_are_not_written_again(store: Store) -> None:
     await state.commit(FlowChange(cycle=Written(CYCLE, changed(CYCLE, cycle=running, revision=CYCLE.revision + 1))))
     assert await store.execute("EXISTS", store.keys.node_task("press*report", 0, "mean")) == 0
     assert await store.execute("EXISTS", store.keys.node_task("press*report", 0, "publish")) == 1
+
+
+async def test_progress_of_running_nodes_is_read(store: Store) -> None:
+    state = RedisFlowState(store)
+    tasks = {name: NodeTask(status=NodeStatus.RUNNING) for name in ("a", "b")} | {"c": NodeTask()}
+    await store.execute("SET", store.keys.node_worker("f", 0, "a"), '{"worker_id":"w","attempt":1,"progress":7,"x":1}')
+    found = await state.progress(Cycle("f", 0, 0, tasks))
+    assert found == {"a": WorkerProgress(worker_id="w", progress=7)}

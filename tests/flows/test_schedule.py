@@ -1,6 +1,7 @@
 """Cycles are due at multiples of an interval, at the instants of a cron expression, and at times of day."""
 
-from datetime import UTC, datetime
+import itertools
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -163,3 +164,22 @@ def test_clock_that_went_back_repeats_no_instant_and_silences_no_flow(
     schedule: dict[str, Any], last: int, now: int, expected: int | None
 ) -> None:
     assert following_due(parse_schedule(schedule), last, now) == expected
+
+
+@given(
+    st.sampled_from(["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "UTC"]),
+    st.lists(st.times().map(lambda time: f"{time:%H:%M}"), min_size=1, max_size=3, unique=True),
+    st.dates(date(2025, 1, 1), date(2027, 12, 31)),
+)
+def test_each_shift_comes_once_on_each_local_day(zone: str, shifts: list[str], day: date) -> None:
+    """Also where the clock changes: a skipped time is late by the gap, at most an hour, and none comes twice."""
+    start = local(zone, day.year, day.month, day.day, 0)
+    found = [at or 0 for at in instants({"shifts": shifts, "time_zone": zone}, start, 4 * len(shifts))]
+    assert found == sorted(set(found))
+    for at in found:
+        moment = datetime.fromtimestamp(at / 1000, ZoneInfo(zone))
+        before = moment - timedelta(hours=1)
+        assert f"{moment:%H:%M}" in shifts or any(f"{before:%H:%M}" <= each <= f"{moment:%H:%M}" for each in shifts)
+    spans = [(after - before) / HOUR for before, after in itertools.pairwise(found)]
+    # A skipped time may move onto another shift.
+    assert sum(spans) <= 24 * 5 + 1

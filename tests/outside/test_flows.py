@@ -176,3 +176,35 @@ def test_flow_commands_equipment_while_no_job_uses_it(plant: FlowPlant) -> None:
     assert "'J1' uses wrench" in plant.wait_for("disturb", 0, "command", "failed")["reason"]
     mes.client.close()
     wrench.client.close()
+
+
+def test_components_are_stopped_and_nodes_terminated_by_hand(plant: FlowPlant) -> None:
+    """One component is stopped in mid-cycle; in the other one node fails and one is terminated by hand."""
+    plant.start("edge")
+    nodes = [VALUES, node("slow", "delay", seconds=8), node("after", "http.post", url=plant.counter.url)]
+    nodes += [node("other", "constant", value=1), node("broken", "fail", message="no"), node("skipped", "merge")]
+    nodes += [node("endless", "delay", seconds=3600), node("never", "http.post", url=plant.counter.url)]
+    edges = [["values", "slow"], ["slow", "after"], ["other", "broken"], ["broken", "skipped"]]
+    edges += [["other", "endless"], ["endless", "never"]]
+    plant.put({"id": "parts", "interval_seconds": 0, "nodes": nodes, "edges": edges})
+    checked = json.loads(plant.edge("show", "parts", "--json"))
+    components = checked["structure"]["components"]
+    index = next(number for number, each in enumerate(components) if "slow" in each)
+    plant.wait_for("parts", 0, "slow", "running")
+    plant.edge("stop", "parts", "--component", str(index))
+    plant.edge("terminate", "parts", "--node", "endless", "--reason", "enough")
+    plant.wait_for("parts", 0, "slow", "completed")
+    cycle = json.loads(plant.edge("show", "parts", "--json"))["cycle"]
+    assert cycle["status"] == "failed"
+    assert {name: each["reason"] or each["status"] for name, each in cycle["nodes"].items()} == {
+        **dict.fromkeys(("values", "slow", "other"), "completed"),
+        "after": "component_stopped",
+        "broken": "no",
+        "skipped": "dependency_failed",
+        "endless": "enough",
+        "never": "dependency_failed",
+    }
+    assert plant.counter.posted == []
+    drawn = plant.directory / "parts.svg"
+    plant.edge("draw", "--flow", "parts", "-o", str(drawn))
+    assert "component_stopped" in drawn.read_text()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from edge.cli.flows import control
+from edge.cli.flows import control, drawing, status
 from edge.cli.flows.faults import print_faults
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import FILE, json_option, print_json, read_json, usage_failure
@@ -15,40 +15,50 @@ if TYPE_CHECKING:
     from edge.flows.plan import Plan
     from edge.flows.sample_history import SampleHistory
 
+kinds_option = click.option(
+    "--kinds",
+    "kinds_folder",
+    type=click.Path(exists=True, file_okay=False),
+    metavar="FOLDER",
+    help="Folder of the node kinds of the site, as `[flows] nodes`.",
+)
+
 
 @click.group()
 def flows() -> None:
     """Check, try, run and watch flows: cyclic work next to the jobs.
 
-    `put`, `list`, `show`, `start`, `stop`, `terminate`, `delete` and `watch` work on the store of the settings, while
-    gateways with `[flows] run = "on"` run on it. The exit status is 0 on success, 1 when a request is refused or the
-    store is unavailable, and 2 when settings or arguments are invalid.
+    `put`, `list`, `show`, `draw`, `start`, `stop`, `terminate`, `delete` and `watch` work on the store of the settings,
+    while gateways with `[flows] run = "on"` run on it. The exit status is 0 on success, 1 when a request is refused or
+    the store is unavailable, and 2 when settings or arguments are invalid.
     """
 
 
 for _command in (
     control.put,
-    control.list_,
-    control.show,
+    status.list_,
+    status.show,
+    drawing.draw,
     control.start,
     control.stop,
     control.terminate,
     control.delete,
-    control.watch,
+    status.watch,
 ):
     flows.add_command(_command)
 
 
 @flows.command(epilog="Example: edge flows check press-report.json --json")
 @click.argument("file", metavar="FLOW", type=FILE)
+@kinds_option
 @json_option
-def check(file: Path, *, as_json: bool) -> None:
+def check(file: Path, kinds_folder: str | None, *, as_json: bool) -> None:
     """Check a flow and show its structure.
 
     FLOW holds the flow as JSON; - is standard input. All faults are reported at once. The exit status is 0 when there
     is none, else 2.
     """
-    plan = _read_plan(file, as_json=as_json)
+    plan = _read_plan(file, kinds_folder, as_json=as_json)
     _print_structure(plan, as_json=as_json)
 
 
@@ -59,6 +69,7 @@ def check(file: Path, *, as_json: bool) -> None:
 @click.option("--start", type=int, default=0, show_default=True, help="Start, in milliseconds since the epoch.")
 @click.option("--stop", "stops", multiple=True, metavar="COMPONENT@CYCLE", help="Stop a component before a cycle.")
 @click.option("--terminate", "terminations", multiple=True, metavar="NODE@CYCLE", help="Terminate a node at its start.")
+@kinds_option
 @json_option
 def test(
     file: Path,
@@ -67,6 +78,7 @@ def test(
     start: int,
     stops: tuple[str, ...],
     terminations: tuple[str, ...],
+    kinds_folder: str | None,
     *,
     as_json: bool,
 ) -> None:
@@ -81,7 +93,7 @@ def test(
     from edge.flows.trial import TrialInput, run_trial
     from edge.flows.trial import as_json as cycle_as_json
 
-    plan = _read_plan(file, as_json=as_json)
+    plan = _read_plan(file, kinds_folder, as_json=as_json)
     history = _read_history(tags_file) if tags_file else SampleHistory({})
     given = TrialInput(history, _stopped(plan, stops), _terminated(plan, terminations))
     for cycle in run_trial(plan, given, cycles, start):
@@ -93,11 +105,14 @@ def test(
 
 
 @flows.command(epilog="Example: edge flows kinds --json")
+@kinds_option
 @json_option
-def kinds(*, as_json: bool) -> None:
+def kinds(kinds_folder: str | None, *, as_json: bool) -> None:
     """List the node kinds with their inputs; with --json also the JSON Schema of each configuration."""
-    from edge.flows.nodes.registry import BUILT_IN, config_schema
+    from edge.flows.nodes.registry import config_schema
+    from edge.flows.plugins import load_kinds
 
+    found = load_kinds(kinds_folder or "").values()
     if as_json:
         print_json(
             [
@@ -106,21 +121,23 @@ def kinds(*, as_json: bool) -> None:
                     "summary": kind.summary,
                     "inputs": kind.inputs.value,
                     "repeatable": kind.repeatable,
+                    "in_worker": kind.in_worker,
                     "config": config_schema(kind),
                 }
-                for kind in BUILT_IN.values()
+                for kind in found
             ]
         )
         return
-    for kind in BUILT_IN.values():
+    for kind in found:
         print_text(f"{kind.name:20}  {kind.inputs.value:5}  {kind.summary}")
 
 
-def _read_plan(file: Path, *, as_json: bool) -> "Plan":
+def _read_plan(file: Path, kinds_folder: str | None, *, as_json: bool) -> "Plan":
     """Return the plan of a flow; faults are printed and end the command with status 2."""
     from edge.flows.plan import Rejected, plan_flow
+    from edge.flows.plugins import load_kinds
 
-    match plan_flow(read_json(file)):
+    match plan_flow(read_json(file), load_kinds(kinds_folder or "")):
         case Rejected(faults=faults):
             if as_json:
                 print_json({"faults": faults, "components": [], "entry_nodes": [], "order": []})

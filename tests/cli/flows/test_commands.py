@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from edge.cli.flows.commands import flows
 from tests.flows.documents import flow, node
+from tests.flows.site_kinds import write_check
 
 CHAIN = flow([node("a", "tag.latest", tag="t"), node("b", "delay", seconds=1)], "a>b")
 
@@ -104,3 +105,31 @@ def test_kinds_are_listed_with_their_schemas() -> None:
     shown = {kind["kind"]: kind for kind in json.loads(call("kinds", "--json").stdout)}
     assert shown["delay"]["config"]["$defs"]["DelayConfig"]["additionalProperties"] is False
     assert "mqtt.publish" in call("kinds").stdout
+
+
+def test_kinds_of_the_site_are_checked_tried_and_listed(tmp_path: Path) -> None:
+    (tmp_path / "kinds").mkdir()
+    folder = write_check(tmp_path / "kinds")
+    file = write(tmp_path, flow([node("a", "constant", value=[1, 2]), node("b", "site.check")], "a>b"))
+    assert call("check", file).exit_code == 2
+    assert call("check", file, "--kinds", folder).exit_code == 0
+    (cycle,) = cycles(call("test", file, "--kinds", folder, "--json"))
+    assert cycle["nodes"]["b"]["output"] == 3
+    listed = json.loads(call("kinds", "--kinds", folder, "--json").stdout)
+    assert next(each for each in listed if each["kind"] == "site.check")["in_worker"]
+
+
+@pytest.mark.parametrize(
+    "body", ["return 1 / 0", "return Output(object())", "x = []; x.append(x); return Output(x)", "return None"]
+)
+def test_defect_of_a_kind_of_the_site_fails_its_node(tmp_path: Path, body: str) -> None:
+    (tmp_path / "kinds").mkdir()
+    (tmp_path / "kinds" / "bad.py").write_text(
+        "from edge.flows.nodes.kind import Compute, Inputs, NodeConfig, NodeKind, Output\n"
+        f"class Bad(NodeConfig, frozen=True): ...\ndef run(config, attempt):\n    {body}\n"
+        "KIND = NodeKind('site.bad', 'Bad.', Bad, Inputs.NONE, Compute(run))\n"
+    )
+    file = write(tmp_path, flow([node("a", "site.bad")]))
+    (cycle,) = cycles(call("test", file, "--kinds", tmp_path / "kinds", "--json"))
+    assert cycle["status"] == "failed"
+    assert "defect" in cycle["nodes"]["a"]["reason"]

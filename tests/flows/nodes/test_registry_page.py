@@ -6,6 +6,7 @@ from pathlib import Path
 from edge.flows.cycle import SkipReason
 from edge.flows.fault import FaultKind
 from edge.flows.nodes.registry import BUILT_IN
+from tests.flows.nodes import kind_reference
 
 PAGE = (Path(__file__).parents[3] / "docs/reference/flows.md").read_text(encoding="utf-8")
 
@@ -20,3 +21,7 @@ def test_page_has_a_row_for_each_node_kind() -> None:
 
 def test_page_names_each_fault_and_each_reason() -> None:
     assert [word for word in (*FaultKind, *SkipReason) if f"`{word}`" not in PAGE] == []
+
+
+def test_page_of_node_kinds_is_that_of_their_schemas() -> None:
+    assert kind_reference.PAGE.read_text(encoding="utf-8") == kind_reference.page(), kind_reference.__doc__

@@ -1,0 +1,118 @@
+"""Execute the calls of the MES for flows: register, delete, read, start, stop, terminate; each event once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from edge.errors import Refused
+from edge.flows.record import FlowRecord
+from edge.flows.service import FlowService
+from edge.flows.view import flow_status, flow_summary
+from edge.model.cloudevent import CloudEvent
+from edge.model.flow_message import FlowCall
+from edge.model.isa95 import read_payload
+from edge.station.settings import SettingsMethod
+from edge.store import dedupe
+from edge.store.client import Store
+
+_DONE: Final = "done"
+_MOST_FAULTS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FlowAnswer:
+    """The data of an answer, the flows that the call named, and whether the call changed them."""
+
+    data: object
+    subject: str
+    has_changed: bool
+    by: str = ""
+    comment: str = ""
+
+
+class FlowCalls:
+    """The flows of the store as the MES changes them."""
+
+    def __init__(self, service: FlowService, store: Store, dedupe_ms: int) -> None:
+        self._service = service
+        self._store = store
+        self._dedupe_ms = dedupe_ms
+
+    async def configure(self, method: SettingsMethod, event: CloudEvent) -> FlowAnswer:
+        """Register or delete flows, or return them; with all faults in Refused(`invalid_payload`)."""
+        items = _items(event.data)
+        if method is SettingsMethod.GET:
+            found = await self._service.load_all()
+            ids = {_id(each) for each in items}
+            data = [await self._status(flow) for flow in found if not ids or flow.flow_id in ids]
+            return FlowAnswer(data, ", ".join(sorted(ids)), has_changed=False)
+        subject = ", ".join(_id(each) for each in items)
+        if await self._is_done(event):
+            return FlowAnswer(None, subject, has_changed=False)
+        for item in items:
+            if method is SettingsMethod.DELETE:
+                await self._service.delete(_id(item))
+            else:
+                await self._put(item)
+        await self._mark(event)
+        return FlowAnswer(None, subject, has_changed=True)
+
+    async def call(self, method: str, event: CloudEvent) -> FlowAnswer:
+        """Execute a method of FLOW_METHODS and return the flow after it."""
+        try:
+            call = read_payload(event.data, FlowCall)
+        except msgspec.ValidationError as error:
+            reason = f"the payload does not have the arguments of {event.type}: {error}."
+            raise Refused("invalid_payload", reason, "Send FlowID, and optionally Reason and By.") from None
+        is_new = not await self._is_done(event)
+        if is_new:
+            await self._execute(method, call)
+            await self._mark(event)
+        data = flow_summary(await self._service.load(call.flow_id))
+        return FlowAnswer(data, call.flow_id, is_new, call.by, call.reason)
+
+    async def _execute(self, method: str, call: FlowCall) -> None:
+        reason = call.reason or f"{method} by the MES"
+        match method:
+            case "Start":
+                await self._service.start(call.flow_id)
+            case "Stop" if call.component is not None:
+                await self._service.stop_component(call.flow_id, call.component)
+            case "Stop":
+                await self._service.stop(call.flow_id, reason)
+            case _ if call.component is None and call.node is None:
+                if (await self._service.stop(call.flow_id, reason)).in_cycle:
+                    await self._service.terminate(call.flow_id, reason)
+            case _:
+                await self._service.terminate(call.flow_id, reason, component=call.component, node=call.node)
+
+    async def _put(self, document: object) -> None:
+        found = await self._service.put(document)
+        if isinstance(found, FlowRecord):
+            return
+        faults = [f"{each.kind.value} at {each.where}: {each.message}" for each in found[:_MOST_FAULTS]]
+        more = f"; and {len(found) - _MOST_FAULTS} more" if len(found) > _MOST_FAULTS else ""
+        raise Refused("invalid_payload", f"flow {_id(document)!r} has faults: {'; '.join(faults)}{more}.")
+
+    async def _status(self, flow: FlowRecord) -> dict[str, Any]:
+        return flow_status(flow, self._service.plan_of(flow), await self._service.load_cycle(flow))
+
+    async def _is_done(self, event: CloudEvent) -> bool:
+        return await dedupe.load_answer(self._store, event.source, event.id) is not None
+
+    async def _mark(self, event: CloudEvent) -> None:
+        """Mark the event as done. One that is delivered again before its mark is executed again."""
+        await self._store.commit(dedupe.mark(self._store.keys, event.source, event.id, _DONE, self._dedupe_ms))
+
+
+def _items(data: object) -> Sequence[object]:
+    return data if isinstance(data, list | tuple) else () if data is None else (data,)
+
+
+def _id(item: object) -> str:
+    found = item.get("id", item.get("ID")) if isinstance(item, dict) else None
+    if not isinstance(found, str):
+        raise Refused("invalid_payload", "a flow is an object with its id.", "Send the document of the flow.")
+    return found
