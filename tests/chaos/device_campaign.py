@@ -32,7 +32,7 @@ from tests.store.servers import own_server
 
 SCOPE = "station-1"
 JOB_ENDS_WITHIN_S = 60.0
-READY_WITHIN_S = 60.0
+READY_WITHIN_S = 300.0
 
 Disturbance = Callable[[float], Awaitable[None]]
 """Disturbs a part of the plant for so many seconds."""
@@ -45,7 +45,7 @@ class Figures:
     `allowed` are the repetitions of work that the device may do again, because it had lost the work. `invented` jobs
     have a result of work that the device has not begun. `slowest_start` is the longest time until a gateway was ready,
     with the processor time that it took. `timeouts` are the jobs that ended by their time limit, each with what
-    happened and how long the gateway was not ready.
+    happened and how long it took.
     """
 
     disturbances: Counter[str] = field(default_factory=Counter)
@@ -79,7 +79,6 @@ class RestartedGateway:
         self._figures = figures
         self._gateway: Gateway | None = None
         self.ready = asyncio.Event()
-        self.ready_at = 0.0
 
     async def run(self) -> None:
         """Keep it running until cancelled."""
@@ -97,7 +96,6 @@ class RestartedGateway:
                 else:
                     took = time.monotonic() - began, gateway.cpu_seconds()
                     self._figures.slowest_start = max(self._figures.slowest_start, took)
-                    self.ready_at = time.monotonic()
                     self.ready.set()
                     await gateway.ended(deadline=3600.0)
                     self.ready.clear()
@@ -165,7 +163,7 @@ async def carry_out(kind: str, number: int, directory: Path, seed: int, publish_
                 continue
             figures.outcomes[outcome] += 1
             if outcome is ActionState.TIMED_OUT:
-                figures.timeouts[f"J{n}"] = f"{what}, gateway ready after {gateway.ready_at - began:.0f} s"
+                figures.timeouts[f"J{n}"] = f"{what}, {time.monotonic() - began:.0f} s"
             if n % 10 == 9:
                 publish_text(f"  {n + 1} jobs: {figures.outcomes_by_name()}")
         await asyncio.sleep(2.0)
@@ -194,6 +192,8 @@ async def _run_job(
         await retry_while_unavailable("order", partial(mes.call, SCOPE, "StoreAndStart", OrderCall(job_order=order)))
     await asyncio.sleep(chance.uniform(0.0, 2.5 * WORK_S))
     await act()
+    # A machine that is busy starts the gateway late: the limit is for the job.
+    await gateway.ready.wait()
     end = time.monotonic() + JOB_ENDS_WITHIN_S
     while time.monotonic() < end:
         with suppress(Unavailable):

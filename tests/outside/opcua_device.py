@@ -40,11 +40,18 @@ class OpcuaDevice(Server):
 
     def cut(self, milliseconds: int) -> None:
         """Break every connection now, and accept none for a while; the device works on."""
+        self._order(f"cut {milliseconds}", "cut")
+
+    def trigger(self) -> None:
+        """Have the operator tighten a bolt of his own."""
+        self._order("trigger", "triggered")
+
+    def _order(self, order: str, logged: str) -> None:
         assert self._process
         assert self._process.stdin
-        cuts = self.count("cut")
-        os.write(self._process.stdin.fileno(), f"cut {milliseconds}\n".encode())
-        wait_for(lambda: self.count("cut") > cuts, "the connections are cut", START_SECONDS)
+        before = self.count(logged)
+        os.write(self._process.stdin.fileno(), f"{order}\n".encode())
+        wait_for(lambda: self.count(logged) > before, f"{logged} in {self.log}", START_SECONDS)
 
     def records(self) -> list[dict[str, Any]]:
         """Return its own log from the first start on."""

@@ -1,5 +1,7 @@
 """Controller and camera on another vendor's OPC UA stack do the work of a job; their own logs show it once."""
 
+import json
+import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -9,7 +11,7 @@ import pytest
 
 from tests.outside.opcua_device import OpcuaDevice
 from tests.outside.plant import Mes
-from tests.outside.servers import PREFIX, Broker, Gateway, Store, ended
+from tests.outside.servers import PREFIX, Broker, Gateway, Store, ended, free_port, wait_for
 
 # Two servers of node-opcua read their node sets first.
 pytestmark = pytest.mark.timeout(240)
@@ -18,13 +20,28 @@ DEADLINE = 60.0
 TIGHTEN, INSPECT = "com.example.tighten.v1", "com.example.inspect.v1"
 
 
-def recipe(type_id: str, **parameters: str) -> dict[str, Any]:
+def recipe(type_id: str, timeout_s: int = 60, **parameters: object) -> dict[str, Any]:
     """Return a recipe with one command, which may come to any end."""
     action = {"name": "work", "step": "Work", "qualifier": "N", "interaction": "push_command", "type_id": type_id}
+    condition = "actions.work.done or actions.work.unknown or actions.work.timed_out"
     return {
         "steps": [{"name": "Work", "initial": True}, {"name": "Done"}],
-        "transitions": [{"source": "Work", "target": "Done", "condition": "actions.work.done or actions.work.unknown"}],
-        "actions": [action | {"timeout_seconds": 60, "parameters": parameters}],
+        "transitions": [{"source": "Work", "target": "Done", "condition": condition}],
+        "actions": [action | {"timeout_seconds": timeout_s, "parameters": parameters}],
+    }
+
+
+def set_recipe(type_id: str, **parameters: object) -> dict[str, Any]:
+    """Return a recipe that sets an action and waits for an event before it resets the action."""
+    push = {"name": "work", "interaction": "push_command", "type_id": type_id, "parameters": parameters}
+    scan = {"name": "scan", "step": "Wait", "qualifier": "N", "interaction": "pull_event", "type_id": "scan.v1"}
+    return {
+        "steps": [{"name": "Work", "initial": True}, {"name": "Wait"}, {"name": "Release"}],
+        "transitions": [
+            {"source": "Work", "target": "Wait", "condition": "actions.work.done"},
+            {"source": "Wait", "target": "Release", "condition": "actions.scan.done"},
+        ],
+        "actions": [push | {"step": "Work", "qualifier": "S"}, scan, push | {"step": "Release", "qualifier": "R"}],
     }
 
 
@@ -36,6 +53,17 @@ class Line:
     mes: Mes
     controller: OpcuaDevice
     camera: OpcuaDevice
+    metrics_port: int
+
+    def metric(self, name: str, **labels: str) -> float:
+        """Return a metric of the wrench."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=60) as page:
+            lines = page.read().decode().splitlines()
+        wanted = {f'{key}="{value}"' for key, value in (labels | {"equipment": "wrench"}).items()}
+        for line in lines:
+            if line.startswith(f"microdcs_edge_{name}{{") and all(each in line for each in wanted):
+                return float(line.rpartition(" ")[2])
+        raise AssertionError(f"there is no metric {name} {labels}")
 
     def start(self, job: str, work_master: str) -> None:
         """Start a job of a Work Master."""
@@ -56,9 +84,11 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
     controller = OpcuaDevice(directory / "controller", "controller", 800)
     camera = OpcuaDevice(directory / "camera", "camera", 800)
     broker.start()
+    metrics_port = free_port()
     settings = (
         f'[redis]\nurl = "unix://{store.socket}"\n[mqtt]\nurl = "mqtt://127.0.0.1:{broker.port}"\n'
         f'[northbound]\ntopic_prefix = "{PREFIX}"\n[opcua]\nendpoint = ""\n'
+        f'[metrics]\nlisten = "127.0.0.1:{metrics_port}"\n'
         f'[southbound.wrench]\nkind = "ijt"\ntype_ids = ["{TIGHTEN}"]\nurl = "{controller.url}"\nsecurity = "none"\n'
         f'[southbound.eye]\nkind = "vision"\ntype_ids = ["{INSPECT}"]\nurl = "{camera.url}"\nsecurity = "none"\n'
     )
@@ -71,7 +101,9 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
         mes.open()
         mes.configure("WM-1", recipe(TIGHTEN, joining_process_id="rear axle 85Nm"))
         mes.configure("WM-2", recipe(INSPECT, recipe_id="P1", part_id="4711"))
-        yield Line(gateway, mes, controller, camera)
+        mes.configure("WM-3", recipe(TIGHTEN, 10, joining_process_id="rear axle 85Nm", start=False))
+        mes.configure("WM-4", set_recipe(TIGHTEN, joining_process_id="rear axle 85Nm"))
+        yield Line(gateway, mes, controller, camera, metrics_port)
         mes.client.close()
 
 
@@ -83,6 +115,52 @@ def test_a_controller_of_another_vendor_tightens_a_bolt(line: Line) -> None:
     assert any("JobOrderID=bolt" in each for each in line.controller.values("identifiers"))
     line.controller.wait_for("acknowledged")
     assert line.controller.values("defect") == []
+    wait_for(lambda: line.metric("results_total", evaluation="OK") == 1, "the result is counted")
+
+
+def test_reset_of_an_aborted_job_stops_the_tool_and_starts_nothing(line: Line) -> None:
+    before = line.controller.count("started")
+    line.start("set", "WM-4")
+    line.controller.wait_for("finished", line.controller.count("finished") + 1)
+    line.controller.wait_for("acknowledged", line.controller.count("finished"))
+    assert line.mes.call("Abort", {"JobOrderID": "set"}).status == 1
+    line.mes.wait_for_state("set", "Aborted", DEADLINE)
+    wait_for(lambda: line.controller.values("enabled")[-1] is False, "the tool is locked")
+    line.start("after the reset", "WM-1")
+    line.response("after the reset")
+    assert line.controller.count("started") == before + 2
+
+
+def test_tool_of_an_operator_is_locked_after_the_time_limit(line: Line) -> None:
+    """Its operator never pulled the trigger: nothing ran, and the tool must not stay enabled."""
+    before = line.controller.count("started")
+    line.start("by trigger", "WM-3")
+    wait_for(lambda: line.controller.values("enabled")[-1:] == [True], "the tool is enabled")
+    assert "TimedOut" in str(line.response("by trigger"))
+    wait_for(lambda: line.controller.values("enabled")[-1] is False, "the tool is locked")
+    assert line.controller.count("started") == before
+
+
+def test_bolt_of_an_operator_is_kept_and_is_the_result_of_no_job(line: Line) -> None:
+    late, acknowledged = line.metric("results_late_total"), line.controller.count("acknowledged")
+    line.controller.trigger()
+    wait_for(lambda: line.metric("results_late_total") == late + 1, "the result is counted as late")
+    letters = json.loads(line.gateway.cli("dead-letters", "list", "--json"))
+    assert [each["job_order_id"] for each in letters if each["kind"] == "late"][-1] is None
+    assert line.controller.count("acknowledged") == acknowledged
+
+
+def test_bolt_of_an_operator_in_between_repeats_no_joining(line: Line) -> None:
+    """The latest result is that of the operator; that of the command is found behind it."""
+    before, finished = line.controller.count("started"), line.controller.count("finished")
+    line.start("in between", "WM-1")
+    line.controller.wait_for("started", before + 1)
+    line.gateway.kill()
+    line.controller.wait_for("finished", finished + 1)
+    line.controller.trigger()
+    line.gateway.start()
+    assert "85.2" in str(line.response("in between"))
+    assert line.controller.count("started") == before + 1
 
 
 def test_a_bolt_that_ends_while_the_controller_is_cut_off_counts(line: Line) -> None:
@@ -104,6 +182,7 @@ def test_a_power_cut_at_the_controller_leaves_the_outcome_unknown(line: Line) ->
     line.controller.kill()
     line.controller.start()
     assert "OutcomeUnknown" in str(line.response("power cut"))
+    wait_for(lambda: line.metric("outcomes_unknown_total") == 1, "the unknown outcome is counted")
     assert line.controller.count("started") == before + 1
 
 

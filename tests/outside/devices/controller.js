@@ -2,7 +2,8 @@
 //
 //   node controller.js PORT DIRECTORY MILLISECONDS     a joining takes so long; DIRECTORY keeps the certificate
 //
-// Orders: `cut MILLISECONDS` closes every connection and listens again after that time.
+// Orders: `cut MILLISECONDS` closes every connection and listens again after that time; `trigger` has the operator
+// tighten a bolt of his own at once.
 "use strict";
 
 const { DataType, bind, eventSource, pause, print, serve, variant } = require("./opcua_server.js");
@@ -123,6 +124,13 @@ function build(addressSpace) {
       return [variant(DataType.Int32, []), variant(DataType.Int32, 0)];
     },
   });
+
+  return {
+    trigger() {
+      print({ triggered: true });
+      finish("by hand");
+    },
+  };
 }
 
 serve(port, directory, MODELS, build).catch((error) => {
