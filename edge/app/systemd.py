@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 from collections.abc import Callable, Sequence
 
 import structlog
@@ -10,37 +11,35 @@ logger = structlog.get_logger(__name__)
 
 Notify = Callable[[str], None]
 
+_SEND_WITHIN_S = 0.1
+
 
 def notifier() -> Notify:
     """Return a function that sends a message to systemd (sd_notify(3)); without systemd it does nothing."""
-    if not os.environ.get("NOTIFY_SOCKET"):
-        return discard_status
-    try:
-        from systemd.daemon import notify  # noqa: PLC0415  an extra: Debian's package brings it
-    except ImportError:
-        logger.warning(
-            "systemd notification unavailable",
-            reason="systemd-python is not installed",
-            advice="Install microdcs-edge[systemd].",
-        )
-        return discard_status
-    return _Notifier(notify)
+    address = os.environ.get("NOTIFY_SOCKET")
+    return _Notifier(address) if address else discard_status
 
 
 class _Notifier:
-    """Sends messages to systemd; a socket that cannot be written is logged once and does not stop the gateway."""
+    """Sends messages to systemd; a socket that cannot be written is logged once and does not stop the gateway.
 
-    def __init__(self, send: Notify) -> None:
-        self._send = send
+    The library of systemd waits without limit, and keeps the interpreter, while the service manager reads nothing.
+    """
+
+    def __init__(self, address: str) -> None:
+        # A name in the abstract namespace begins with @ (sd_notify(3)).
+        self._address = f"\0{address[1:]}" if address.startswith("@") else address
         self._has_failed = False
 
     def __call__(self, message: str) -> None:
         try:
-            self._send(message)
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as opened:
+                opened.settimeout(_SEND_WITHIN_S)
+                opened.sendto(message.encode(), self._address)
         except OSError as error:
             if not self._has_failed:
                 advice = "Unset NOTIFY_SOCKET outside a systemd unit, or permit this user to write to it."
-                reason = f"{os.environ.get('NOTIFY_SOCKET')}: {error.strerror}"
+                reason = f"{os.environ.get('NOTIFY_SOCKET')}: {error.strerror or 'it is not read'}"
                 logger.warning("systemd notification failed", reason=reason, advice=advice)
             self._has_failed = True
 

@@ -54,6 +54,20 @@ def test_notify_socket_that_cannot_be_written_is_logged_once(monkeypatch: pytest
     assert str(tmp_path / "nowhere") in logs[0]["reason"]
 
 
+def test_service_manager_that_does_not_read_delays_no_message(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The queue of a datagram socket is full after a few messages; the gateway must not wait for its reader."""
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+    began = time.monotonic()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as unread, capture_logs() as logs:
+        unread.bind(str(tmp_path / "notify"))
+        unread.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+        notify = notifier()
+        for _ in range(20):
+            notify("STATUS=" + "x" * 1000)
+    assert [entry["event"] for entry in logs] == ["systemd notification failed"]
+    assert time.monotonic() - began < 30
+
+
 async def test_ready_is_reported_once_opc_ua_listens_and_calls_are_taken(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
 ) -> None:
