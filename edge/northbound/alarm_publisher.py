@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import functools
 
 import msgspec
 import structlog
@@ -103,12 +102,12 @@ class AlarmPublisher:
 
     async def _publish(self, change: AlarmChange) -> str | None:
         """Publish a change; return the reason of a refusal by the broker, None after its confirmation."""
-        event = alarm_event(self._source, self._topics.scope, change, self._clock())
-        retained = retained_alarm(self._topics, event, change.alarm)
-        send = functools.partial(self._send, to_message(event, self._topics.alarms), retained)
         while True:
+            # Built for each attempt: a change that waited for the broker is late.
+            event = alarm_event(self._source, self._topics.scope, change, self._clock())
+            retained = retained_alarm(self._topics, event, change.alarm)
             try:
-                await send()
+                await self._send(to_message(event, self._topics.alarms), retained)
             except Unavailable:
                 await asyncio.sleep(_RETRY_S)
             except (PublishRefused, Refused) as refused:

@@ -28,8 +28,8 @@ class Tutorial:
     broker: Broker
     gateway: Gateway
 
-    def run(self, script: str) -> str:
-        """Run commands of the page, which must succeed; return what they print."""
+    def run(self, script: str, *, may_fail: bool = False) -> str:
+        """Run commands of the page; return what they print."""
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", script.replace("-p 1883", f"-p {self.broker.port}")],
             cwd=self.folder,
@@ -39,7 +39,7 @@ class Tutorial:
             check=False,
             timeout=120,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert may_fail or done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
 
@@ -74,7 +74,9 @@ def test_tutorial_of_an_alarm_can_be_followed(tutorial: Tutorial) -> None:
     tutorial.run("\n".join(heating))
     wait_for(lambda: "800" in tutorial.run(alarm_list), "the alarm is listed")
     assert "unacknowledged" in tutorial.run(alarm_list)
-    wait_for(lambda: "96" in tutorial.run(show), "the tag is saved")
+    wait_for(
+        lambda: "96" in tutorial.run(show, may_fail=True), "the tag is saved, as the page says within five seconds"
+    )
     *answering, history = acknowledge.splitlines()
     tutorial.run("\n".join(answering))
     wait_for(lambda: "cleared" in tutorial.run(history).splitlines()[-1], "the alarm is over")
