@@ -43,7 +43,7 @@ class OpcuaDevice(Server):
         self._order(f"cut {milliseconds}", "cut")
 
     def trigger(self) -> None:
-        """Have the operator tighten a bolt of his own."""
+        """Trigger the tool as its operator does, for a bolt of no command."""
         self._order("trigger", "triggered")
 
     def _order(self, order: str, logged: str) -> None:
