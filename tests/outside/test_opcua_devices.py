@@ -101,7 +101,7 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
         mes.open()
         mes.configure("WM-1", recipe(TIGHTEN, joining_process_id="rear axle 85Nm"))
         mes.configure("WM-2", recipe(INSPECT, recipe_id="P1", part_id="4711"))
-        mes.configure("WM-3", recipe(TIGHTEN, 10, joining_process_id="rear axle 85Nm", start=False))
+        mes.configure("WM-3", recipe(TIGHTEN, 10, start=False))
         mes.configure("WM-4", set_recipe(TIGHTEN, joining_process_id="rear axle 85Nm"))
         yield Line(gateway, mes, controller, camera, metrics_port)
         mes.client.close()
@@ -136,7 +136,7 @@ def test_tool_of_an_operator_is_locked_after_the_time_limit(line: Line) -> None:
     before = line.controller.count("started")
     line.start("by trigger", "WM-3")
     wait_for(lambda: line.controller.values("enabled")[-1:] == [True], "the tool is enabled")
-    assert "TimedOut" in str(line.response("by trigger"))
+    assert "timed out after 10 s" in str(line.response("by trigger"))
     wait_for(lambda: line.controller.values("enabled")[-1] is False, "the tool is locked")
     assert line.controller.count("started") == before
 
