@@ -28,6 +28,7 @@ from edge.store.bounds import CountLimits
 from edge.store.client import Store
 from edge.store.dead_letters import Letter, LetterKind
 from edge.store.opening import open_store
+from edge.telemetry.history.writer import HistoryLimits, HistoryWriter
 from edge.telemetry.interest import RuleInterest
 from edge.telemetry.processor import RuleProcessor
 from edge.telemetry.sample_queue import SampleQueue
@@ -201,6 +202,7 @@ async def test_the_page_reports_every_metric_with_its_labels(
         RuleProcessor(store, rules, clock, str),
         RuleUpdates(store, rules, print),
         RuleInterest(rules),
+        history=HistoryWriter(Path("unused"), HistoryLimits(days=1)),
     )
     await append(store, temp(0, 1))
     await store.execute("HSET", store.keys.telemetry_counters(), "rule:triggered:hot", "3")
