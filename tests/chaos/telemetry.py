@@ -76,7 +76,7 @@ def carry_out(
     broker, store = Broker(directory / "broker"), Store(directory / "store")
     with ended(broker, store):
         broker.start()
-        store.start()
+        _start(store)
         gateway = Gateway(directory / "gateway", "edge", _settings(directory, broker, store))
         sensor = MqttClient(broker.port, "sensor")
         mes = MqttClient(broker.port, "mes", session_expiry=3600)
@@ -144,7 +144,14 @@ def _strike(target: str, gateway: Gateway, store: Store, broker: Broker, chance:
         server.kill()
     time.sleep(chance.uniform(0, 0.3))
     for server in reversed(servers):
-        server.start()
+        _start(server)
+
+
+def _start(server: Gateway | Store | Broker) -> None:
+    """Start a server; a store that syncs each second only may lose what it has confirmed when it is killed."""
+    server.start()
+    if isinstance(server, Store):
+        server.cli("CONFIG", "SET", "appendfsync", "always")
 
 
 def _redis(store: Store, *command: str) -> Any:
