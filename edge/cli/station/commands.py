@@ -27,12 +27,13 @@ KINDS = (
     "personnel",
     "physicalasset",
     "jobacceptance",
+    "rule",
 )
 
 
 @click.group()
 def station() -> None:
-    """Show and set what a station accepts: Work Masters, equipment, material, personnel, job limit.
+    """Show and set what a station accepts: Work Masters, equipment, material, personnel, job limit; set rules.
 
     These commands work on the store of the settings, while gateways run on it. The exit status is 0 on success, 1 when
     the request is refused or the store is unavailable, and 2 when settings or arguments are invalid.
@@ -78,12 +79,12 @@ def set_(
 ) -> None:
     """Set what a scope accepts, or with --delete remove it.
 
-    KIND is workmaster, equipment, materialclass, materialdefinition, personnel, physicalasset or jobacceptance.
+    KIND is workmaster, equipment, materialclass, materialdefinition, personnel, physicalasset, jobacceptance or rule.
 
     WHAT are ids or files. A name that ends in .json, or - for standard input, is read as a payload in OPC UA spelling,
-    one item or a list; everything else is an id. A Work Master needs a file unless it is deleted. For jobacceptance
-    WHAT is the maximum number of open jobs; deleted, the limit of the settings applies. A recipe with faults is
-    refused, and all faults are reported.
+    one item or a list; everything else is an id. A Work Master or rule needs a file unless it is deleted. For
+    jobacceptance WHAT is the maximum number of open jobs; deleted, the limit of the settings applies. A recipe with
+    faults is refused, and all faults are reported.
     """
     from edge.cli.terminal.audit import recorded
     from edge.station.settings import SettingsMethod, StationSettings
@@ -114,14 +115,15 @@ def _payload(kind: str, what: Sequence[str], operation: str) -> object:
         if _is_file(each):
             data = read_json(Path(each))
             items += data if isinstance(data, list) else [data]
-        elif kind == "workmaster" and operation == "PUT":
-            usage_failure(f"{each}: a Work Master is set from a file that ends in .json")
+        elif kind in _FROM_FILES and operation == "PUT":
+            usage_failure(f"{each}: a {_FROM_FILES[kind]} is set from a file that ends in .json")
         else:
             items.append({_ID_KEYS.get(kind, "ID"): each})
     return items
 
 
-_ID_KEYS = {"materialclass": "MaterialClassID", "materialdefinition": "MaterialDefinitionID"}
+_ID_KEYS = {"materialclass": "MaterialClassID", "materialdefinition": "MaterialDefinitionID", "rule": "id"}
+_FROM_FILES = {"workmaster": "Work Master", "rule": "rule"}
 
 
 def _limit(what: Sequence[str], operation: str) -> object:
