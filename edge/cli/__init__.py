@@ -17,7 +17,7 @@ COMMANDS = {
     "dead-letters": "Show work that failed too often; retry or drop it.",
     "refused": "Show refused messages and declined calls, newest first.",
     "audit": "Show who did what, and verify that no record is missing or changed.",
-    "station": "Show and set what a station accepts: Work Masters, equipment, material, personnel, job limit; set rules.",
+    "station": "Show and set what a station accepts: Work Masters, resources, job limit, rules.",
     "check": "Check a settings file or a recipe and report every fault.",
     "draw": "Draw a recipe or a running job as an IEC 61131-3 chart.",
     "flows": "Check, try, run and watch flows: cyclic work next to the jobs.",

@@ -33,7 +33,7 @@ KINDS = (
 
 @click.group()
 def station() -> None:
-    """Show and set what a station accepts: Work Masters, equipment, material, personnel, job limit; set rules.
+    """Show and set what a station accepts: Work Masters, resources, job limit, rules.
 
     These commands work on the store of the settings, while gateways run on it. The exit status is 0 on success, 1 when
     the request is refused or the store is unavailable, and 2 when settings or arguments are invalid.
