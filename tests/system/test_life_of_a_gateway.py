@@ -56,8 +56,8 @@ EXPIRED = """\
 import sys, datetime, pathlib
 sys.path.insert(0, "/usr/lib/microdcs-edge")
 from edge.uaserver import certificates
-certificates.VALID_FOR = datetime.timedelta(seconds=-1)
-certificates.renew(pathlib.Path("/var/lib/microdcs-edge/pki"), "urn:gateway:microdcs-edge:edge", ["gateway"])
+pki, valid_for = pathlib.Path("/var/lib/microdcs-edge/pki"), datetime.timedelta(seconds=-1)
+certificates.renew(pki, "urn:gateway:microdcs-edge:edge", ["gateway"], valid_for)
 """
 STORE = "/var/lib/redis-microdcs"
 SMALL_DISK = f"""\
