@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import structlog
 
+from edge.flows.child_process import child_environment
 from edge.flows.nodes.registry import BUILT_IN, NodeKinds
 from edge.flows.plugins import SiteKinds, has_site_kinds, read_kinds
 
@@ -63,6 +64,7 @@ async def _import_in_child(
         stdout=asyncio.subprocess.PIPE,
         start_new_session=True,
         limit=1 << 20,
+        env=child_environment(),
     )
     lines: list[dict[str, Any]] = []
     try:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from edge.flows.child_process import child_environment
 from edge.flows.worker_child import LARGEST_OUTPUT
 from edge.flows.worker_task import QueuedTask, ResultKind, TaskResult, result_of
 
@@ -128,6 +129,7 @@ class WorkerProcess:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 limit=_LONGEST_LINE,
+                env=child_environment(),
                 # Ctrl-C is for the worker, which lets attempts end; and what a node starts is killed with it.
                 start_new_session=True,
             )

@@ -1,0 +1,86 @@
+"""The further units of the package serve: the store of samples in memory, and workers for the nodes of a site."""
+
+import json
+
+import pytest
+
+from tests.system.machine import Machine
+
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.timeout(360),
+]
+
+SETTINGS = """\
+[telemetry]
+keep = "volatile"
+[flows]
+run = "on"
+nodes = "/etc/microdcs-edge/nodes"
+"""
+KIND = '''\
+"""Doubles a number."""
+
+from edge.flows.nodes.kind import Attempt, Compute, Inputs, NodeConfig, NodeKind, Output
+
+
+class DoubleConfig(NodeConfig, frozen=True):
+    """No members."""
+
+
+def run(config: DoubleConfig, attempt: Attempt) -> Output:
+    return Output(2 * attempt.input)
+
+
+KIND = NodeKind("site.double", "Doubles a number.", DoubleConfig, Inputs.ONE, Compute(run))
+'''
+FLOW = {
+    "id": "doubled",
+    "interval_seconds": 0,
+    "nodes": [
+        {"id": "number", "kind": "constant", "config": {"value": 21}},
+        {"id": "twice", "kind": "site.double", "config": {}},
+    ],
+    "edges": [["number", "twice"]],
+}
+
+
+async def install(machine: Machine) -> None:
+    """Install the gateway with settings for both units."""
+    only_ours = "-o Dir::Etc::sourcelist=sources.list.d/microdcs-edge.sources -o Dir::Etc::sourceparts=-"
+    await machine.run(f"apt-get update {only_ours} -o APT::Get::List-Cleanup=0 && apt-get install --yes microdcs-edge")
+    etc = machine.root / "etc/microdcs-edge"
+    (etc / "conf.d").mkdir(exist_ok=True)
+    (etc / "conf.d/60-units.toml").write_text(SETTINGS)
+    (etc / "nodes").mkdir()
+    (etc / "nodes/double.py").write_text(KIND)
+    (machine.root / "opt/flow.json").write_text(json.dumps(FLOW))
+    await machine.run("chgrp -R microdcs-edge /etc/microdcs-edge/conf.d /etc/microdcs-edge/nodes")
+    await machine.run("chmod 640 /etc/microdcs-edge/conf.d/60-units.toml && systemctl restart microdcs-edge")
+
+
+async def test_store_of_samples_starts_with_the_gateway_and_writes_no_file(machine: Machine) -> None:
+    await install(machine)
+    unit = "microdcs-edge-telemetry-store"
+    assert await machine.run(f"systemctl is-active {unit}") == "active"
+    socket = "/run/redis-microdcs-telemetry/redis.sock"
+    persistence = await machine.run(f"redis-cli -s {socket} info persistence")
+    assert "aof_enabled:0" in persistence
+    assert "volatile" in await machine.run("edge hw volatile; edge doctor | grep -i volatile")
+    await machine.run(f"systemctl kill --signal SIGKILL {unit}")
+    await machine.run(f"until redis-cli -s {socket} ping; do sleep 0.2; done")
+    assert await machine.run("systemctl is-active microdcs-edge") == "active"
+
+
+async def test_worker_unit_runs_a_node_of_the_site(machine: Machine) -> None:
+    await machine.run("systemctl enable --now microdcs-edge-worker@1")
+    await machine.run("edge flows put /opt/flow.json && edge flows start doubled")
+    shown = "edge flows show doubled --json"
+    await machine.run(f'until {shown} | grep -q \'"status":"completed"\'; do sleep 0.2; done')
+    cycle = json.loads(await machine.run(shown))["cycle"]
+    assert cycle["nodes"]["twice"]["output"] == 42
+    exposure = await machine.run("systemd-analyze security --no-pager microdcs-edge-worker@1 | tail -n 1")
+    assert float(exposure.split(":")[1].split()[0]) <= 1.5
+    await machine.run("systemctl stop microdcs-edge-worker@1")
+    assert "success" in await machine.run("systemctl show --property Result microdcs-edge-worker@1")
