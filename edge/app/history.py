@@ -1,4 +1,4 @@
-"""Opens the history of samples where it is configured; nothing of it is imported elsewhere."""
+"""Opens the history of samples if it is configured; its modules are imported only then."""
 
 import contextlib
 from pathlib import Path

@@ -22,7 +22,7 @@ _PROCESS: Final = ("joining_process_id", "selection_name")
 
 
 class JobSamples:
-    """Adds to the commit of each decision what it shows: results as samples, start and end of the job."""
+    """Adds samples to the commit of each decision: the results, and the start and end of the job."""
 
     def __init__(self, keys: Keys, interest: RuleInterest, equipment_of: Mapping[str, str], stream_length: int) -> None:
         self._keys = keys
@@ -31,7 +31,7 @@ class JobSamples:
         self._stream_length = stream_length
 
     def add(self, decision: Decision) -> Commit:
-        """Return what to append with a decision; nothing when no rule uses it."""
+        """Return the entries to append with a decision; none when no rule uses them."""
         lines = tuple(each for each in job_lines(decision, self._equipment_of) if self._interest.wants(each))
         if not lines:
             return Commit()

@@ -102,7 +102,7 @@ class _Life:
 
 
 def _reloading() -> str:
-    """Return the message by which systemd knows the instant of a reload (sd_notify(3))."""
+    """Return the message that reports the instant of a reload to systemd (sd_notify(3))."""
     return f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}\nSTATUS=reloading"
 
 

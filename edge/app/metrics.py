@@ -162,7 +162,7 @@ def _equipment_metrics(sources: MetricSources) -> Iterator[Metric]:
 
 
 def _safety_metrics(health: Sequence[EquipmentHealth]) -> Iterator[Metric]:
-    """Yield what physical work came to, and what of it needs a person."""
+    """Yield the metrics of equipment results and stops, including those that need an operator."""
     one = ("equipment",)
     evaluations = [
         ((each.name, evaluation), count)

@@ -14,7 +14,7 @@ MIN_RUNS: Final = 20
 _TIMES_MEAN: Final = 2
 _SIGMAS: Final = 6
 _MAX_STEPS: Final = 2_000
-"""Steps whose times are kept; those of further ones are not."""
+"""Maximum number of steps whose times are kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ def notifier() -> Notify:
 class _Notifier:
     """Sends messages to systemd; a socket that cannot be written is logged once and does not stop the gateway.
 
-    The library of systemd waits without limit, and keeps the interpreter, while the service manager reads nothing.
+    The systemd library blocks the interpreter without a time limit while the service manager does not read.
     """
 
     def __init__(self, address: str) -> None:

@@ -1,4 +1,4 @@
-"""Opens telemetry: sources, the queue, the processor, and what follows from alarms."""
+"""Opens telemetry: sources, the queue, the processor, and the actions of alarms."""
 
 import asyncio
 import contextlib
@@ -46,7 +46,7 @@ _RECONCILE_S = 10.0
 
 @dataclass(slots=True)
 class TelemetryService:
-    """The parts of telemetry that others read."""
+    """The parts of telemetry that other modules read."""
 
     queue: SampleQueue
     processor: RuleProcessor
@@ -74,7 +74,7 @@ async def open_telemetry(
     updates = await _load_rules(core, own, interest, processor)
     samples = JobSamples(core.store.keys, interest, equipment_of, settings.stream_length)
     core.runs.additions.append(samples.add)
-    # One instance of the store evaluates: the one that publishes the changes of the first scope.
+    # Only one instance on the store evaluates the rules: the publisher of the first scope.
     gate = core.instance.publisher_gates[core.scopes[0]]
     works = (
         ("rules", processor.run),
@@ -103,7 +103,7 @@ async def _load_rules(
         processor.use_rules(rules)
 
     updates = RuleUpdates(core.store, own, use_rules)
-    # Without the store they are loaded later.
+    # If the store is unavailable, the rules are loaded later.
     with contextlib.suppress(Unavailable):
         await updates.refresh()
     return updates
@@ -136,7 +136,7 @@ def read_rules(file: str) -> tuple[Rule, ...]:
 
 
 def _job_of(core: GatewayParts, member: str) -> str | None:
-    """Return the running job that has a member's name, or has it among its parameters."""
+    """Return the running job whose id, or one of whose parameter values, equals the member."""
     for job_id, loaded in core.active_runs.loaded.items():
         if job_id == member or member in map(str, loaded.stored.run.parameters.values()):
             return job_id

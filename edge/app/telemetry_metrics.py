@@ -36,7 +36,7 @@ async def read_figures(service: TelemetryService, store: Store) -> TelemetryFigu
     """Read the figures of telemetry. Raises Unavailable."""
     counts, stream = await telemetry.read_counters(store), await telemetry.read_lengths(store)
     if service.volatile:
-        # Without it nothing waits there: what it had is gone.
+        # If the volatile store is unavailable, its entries are lost: no entry waits there.
         with contextlib.suppress(Unavailable):
             other = await telemetry.read_lengths(service.volatile)
             stream = telemetry.StreamLengths(

@@ -79,8 +79,8 @@ async def open_gateway(settings: Settings, notify: Notify = discard_status) -> A
     """Open every part and start its work; yield one line that names what is served.
 
     Interfaces that accept calls open after the parts that execute them, and close before them. Only the store is
-    required: what else is unavailable is retried, and named in the line. Raises SettingsError, or Unavailable without
-    the store.
+    required: every other unavailable part is retried, and named in the line. Raises SettingsError, or Unavailable
+    without the store.
     """
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context

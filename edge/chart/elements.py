@@ -1,6 +1,6 @@
 """The elements of an IEC 61131-3 chart: steps, transitions, divergences and jumps, nested.
 
-They say what is drawn, nothing of where.
+They define the content of the drawing, not the positions.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class StepBlock:
 
 @dataclass(frozen=True, slots=True)
 class TransitionBar:
-    """A transition: its condition, the numbers of the written transitions it stands for, and when it is tested.
+    """A transition: its condition, the numbers of the recipe transitions that it represents, and its test order.
 
     `order` counts from 1 among the transitions of one divergence; it is 0 where there is no choice.
     """
@@ -39,7 +39,7 @@ class Jump:
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One path of a fork; `entered` from its divergence, `open` when it goes on to its convergence."""
+    """One path of a fork; `entered` if it starts at the divergence, `open` if it leads to the convergence."""
 
     items: "Sequence"
     open: bool
@@ -48,7 +48,7 @@ class Leg:
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """A divergence and the convergence of those of its legs that go on; nameless when no branch of the recipe."""
+    """A divergence and the convergence of its open legs; the name is empty if it is not a branch of the recipe."""
 
     name: str
     type: BranchType
@@ -61,7 +61,7 @@ Sequence: TypeAlias = tuple[Item, ...]
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A recipe as pieces, of which the first holds the initial step; the others are reached by jumps only.
+    """A recipe as pieces: the first one holds the initial step, the others are reached only by jumps.
 
     `arrivals` are the steps and branches from which jumps arrive, by target.
     """

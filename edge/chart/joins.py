@@ -1,23 +1,23 @@
-"""Finds where the alternatives of a chart come together again, and which of them carries on straight down.
+"""Finds the block where the paths of a selection converge, and the path that is drawn straight down.
 
-A block dominates those that are reached through it only. What a divergence dominates can be drawn below it, and a block
-that several of its paths lead to is where they converge.
+A block dominates the blocks that are reached only through it. The blocks that a divergence dominates can be drawn below
+it. Its paths converge at a block that several of them reach.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-# Deeper than this, the longest path of a selection goes straight down instead of one level deeper.
+# From this nesting depth on, the longest path of a selection is drawn straight down, not one level deeper.
 _MAX_DEPTH: Final = 8
-# A path of so many blocks goes straight down when the paths next to it are no longer than this.
+# A path of at least _LONG blocks is drawn straight down when the other paths have at most _SHORT blocks in total.
 _LONG: Final = 4
 _SHORT: Final = 2
 _MAX_FEEDING: Final = 2
 
 
 class Joins:
-    """The blocks outside all branches as a graph; `hidden` arcs reach a block, yet no line is drawn for them."""
+    """The graph of the blocks outside all branches; `hidden` arcs reach a block without a drawn line."""
 
     def __init__(self, root: str, arcs: Mapping[str, Sequence[str]], hidden: Mapping[str, Sequence[str]]) -> None:
         self.blocks = dict.fromkeys(arcs)
@@ -66,7 +66,7 @@ class Joins:
         return one
 
     def _intervals(self, root: str) -> tuple[dict[str, int], dict[str, int]]:
-        """Number the tree of dominators so that what a block dominates is an interval."""
+        """Number the dominator tree so that the blocks dominated by one block form an interval."""
         first: dict[str, int] = {}
         last: dict[str, int] = {}
         stack: list[tuple[str, bool]] = [(root, False)]
@@ -89,10 +89,10 @@ class Joins:
     def follow(
         self, block: str, targets: Sequence[str], outer: str | None, depth: int, free: Callable[[str], bool]
     ) -> str | None:
-        """Choose the block that is drawn straight below another and what leaves it; None when nothing is.
+        """Choose the block drawn straight below a block and its transitions; None when there is no such block.
 
-        `outer` is where the selections around converge, `depth` counts them; `free` returns whether a block is not
-        drawn yet and will not be further out.
+        `outer` is the block where the enclosing selections converge, `depth` is their number. `free` returns whether a
+        block is not drawn yet and no enclosing selection draws it later.
         """
         ahead = [name for name in dict.fromkeys(targets) if name in self._rank and free(name)]
         if not ahead:
@@ -110,7 +110,7 @@ class Joins:
         return longest if len(ahead) == 1 and outer not in targets else None
 
     def stands_inline(self, name: str) -> bool:
-        """Return whether a block can stand in one of the paths that lead to it; a target of many stands by itself."""
+        """Return whether a block can be drawn inside a path that leads to it; a block with many sources cannot."""
         return name in self.blocks and len(self._feeding[name]) <= _MAX_FEEDING
 
     def _join(self, block: str, targets: AbstractSet[str], free: Callable[[str], bool]) -> str | None:

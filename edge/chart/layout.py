@@ -41,7 +41,7 @@ LayoutItem: TypeAlias = Item | FoldedFork
 
 
 class Layout:
-    """Measures blocks with given limits; `arrivals` are where jumps come from, by target."""
+    """Measures blocks within the line limits; `arrivals` maps a target to the sources of its jumps."""
 
     def __init__(self, arrivals: Mapping[str, tuple[str, ...]], limits: LineLimits, marks: Marks | None) -> None:
         self._arrivals = arrivals
@@ -78,10 +78,10 @@ class Layout:
         )
 
     def item(self, item: LayoutItem) -> Block:
-        """Measure one item; of the same item the second time it is remembered."""
+        """Measure one item; cache the measure for later calls."""
         known = self._measured.get(id(item))
         if known is None:
-            # The item is kept with its measure, so that no other can take its place in memory.
+            # The cache keeps the item, so that its id() cannot be reused.
             known = self._measured[id(item)] = (item, self._measure(item))
         return known[1]
 
@@ -101,7 +101,7 @@ class Layout:
                 assert_never(item)
 
     def _arriving(self, name: str, block: Block) -> Block:
-        """Set a row above a block in which an arrow comes in from where one jumps here."""
+        """Add a row above a block for the arrow and the sources of the jumps to it."""
         sources = self._arrivals.get(name)
         if not sources:
             return block
@@ -242,7 +242,7 @@ class _Legs:
 
 
 def _middle(spines: list[int]) -> int:
-    """Return the middle of a line; a leg that is nearly there is it, for a small step in a line looks like a fault."""
+    """Return the middle of a line, or a leg close to it: a small step in a line looks like a fault."""
     middle = (min(spines) + max(spines)) // 2
     nearest = min(spines, key=lambda spine: abs(spine - middle))
     return nearest if abs(nearest - middle) <= _BAR else middle

@@ -44,9 +44,9 @@ class ActionMark:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """A run at an instant. Actions go by their number in the recipe; `waiting` are the reasons why it does not go on.
+    """A run at an instant. Actions are keyed by number in the recipe; `waiting` holds the reasons for the wait.
 
-    A run that has ended waits for nothing: the title holds its outcome.
+    An ended run has no waiting reasons: the title holds its outcome.
     """
 
     title: str

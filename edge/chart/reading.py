@@ -1,8 +1,8 @@
 """Reads a recipe as the elements of a chart: divides it into regions, then draws each region.
 
-A selection is drawn as the standard has it, with a transition at the head and at the end of each path: the transition
-that leads to a branch is drawn together with those that choose a path, and the one that leaves it is drawn at the end
-of every path. Where a chart cannot be drawn without crossing lines, a jump names its target.
+A selection is drawn as in IEC 61131-3, with a transition at the head and at the end of each path. The transition into a
+branch is combined with those that choose a path. The transition out of the branch is repeated at the end of every path.
+Where a chart cannot be drawn without crossing lines, a jump names its target.
 """
 
 from collections.abc import Iterable
@@ -14,18 +14,18 @@ from edge.model.recipe import Action, BranchType, Recipe
 
 _CONSTANTS: Final = {"always": "TRUE", "true": "TRUE", "never": "FALSE", "false": "FALSE"}
 _Orders: TypeAlias = dict[tuple[int, ...], int]
-"""By the rank of a transition: when it is tested among those of one divergence; 0 where there is no choice."""
+"""The test order of a transition within its divergence, by its rank; 0 without alternatives."""
 
 
 def read_chart(recipe: Recipe) -> Chart:
-    """Return the chart of a recipe in whose shape `edge.sfc.check` has found no fault."""
+    """Return the chart of a recipe without shape faults (`edge.sfc.check`)."""
     artist = _Artist(recipe)
     pieces = tuple(artist.sequence(chain) for chain in read_regions(recipe))
     return Chart(pieces, {target: tuple(sources) for target, sources in artist.arrivals.items()})
 
 
 class _Artist:
-    """Draws regions as elements, and notes from where jumps arrive."""
+    """Draws regions as elements, and records the sources of jumps."""
 
     def __init__(self, recipe: Recipe) -> None:
         self._transitions = len(recipe.transitions)

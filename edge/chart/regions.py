@@ -1,7 +1,7 @@
-"""Divides a recipe into a tree of regions: which block follows which, what leaves each, what a jump has to reach.
+"""Divides a recipe into a tree of regions: the order of blocks, their outgoing transitions and jump targets.
 
-The first of two passes. Every block outside of branches is placed once; a region names the transitions that leave it
-and whether each goes straight on, to a chain of its own, or jumps. `edge.chart.reading` draws the tree.
+The first of two passes. Every block outside of branches is placed once. A region lists its outgoing transitions, and
+whether each one leads straight down, into a separate chain, or to a jump. `edge.chart.reading` draws the tree.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """A transition that leaves a region: straight down, into a chain of its own, or with a jump when it is neither."""
+    """An outgoing transition of a region: `down` leads straight down, `inline` into a separate chain, else it jumps."""
 
     edge: Edge
     down: bool
@@ -37,7 +37,7 @@ class Exit:
 
     @property
     def leads_on(self) -> bool:
-        """Return whether the line goes on below."""
+        """Return whether the line continues below."""
         return self.down or (self.inline is not None and self.inline.leads_on)
 
 
@@ -52,7 +52,7 @@ class PathRegion:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A step, or a branch with its paths, and what leaves it.
+    """A step, or a branch with its paths, and its outgoing transitions.
 
     `aside` are the transitions drawn at the head of a selection that lead elsewhere. `goes_on` says that the line also
     continues without a transition.
@@ -67,7 +67,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Regions one below the other; `leads_on` says whether the line goes on below the last."""
+    """Regions from top to bottom; `leads_on` is whether the line continues below the last one."""
 
     regions: tuple[Region, ...]
     leads_on: bool

@@ -125,8 +125,8 @@ MAX_CONDITION_LINES: Final = 12
 class Block:
     """A measured part of a chart that hangs on its spine, the column of the line that leads through it.
 
-    It reaches `left` columns to the left of the spine and `right` columns from the spine on; lines come in at the row
-    `top` and go out at the row `bottom`. `put` appends its shapes, once the place of its spine and first row is known.
+    It takes `left` columns left of the spine and `right` columns from the spine on; lines enter at row `top` and leave
+    at row `bottom`. `put` appends its shapes, once the place of its spine and first row is known.
     """
 
     left: int

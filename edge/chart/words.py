@@ -34,7 +34,7 @@ def cells(text: str) -> list[str]:
 
 
 def clean(text: str) -> str:
-    """Replace what does not print: control characters could command a terminal, and no XML may hold them."""
+    """Replace characters that do not print: control characters can control a terminal and are invalid in XML."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else " " if each.isspace() else "\ufffd" for each in text)

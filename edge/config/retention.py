@@ -10,7 +10,7 @@ SESSION_EXPIRY_SECONDS = 24 * 60 * 60
 
 
 class RetentionSettings(Struct, frozen=True, kw_only=True):
-    """`[retention]`: how long what has ended is kept, in seconds."""
+    """`[retention]`: the lifetimes of ended jobs, marks and dead letters, in seconds."""
 
     ended_jobs: Annotated[
         int, Meta(ge=1, description="Seconds a job order in an EndState stays, with its run and response.")
@@ -66,7 +66,7 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
     ] = 20_000
 
     def conflicts(self, broker_url: str, broker_autosave: int) -> Iterator[str]:
-        """Yield what would let a broker deliver a message again after its mark is gone."""
+        """Yield a fault if the broker can deliver a message again after its mark has expired."""
         least = SESSION_EXPIRY_SECONDS + broker_autosave
         if broker_url and self.dedupe < least:
             yield (

@@ -130,7 +130,7 @@ class RedisSourceSettings(SourceSettings, frozen=True, kw_only=True):
     ] = "{topic}"
 
     def conflicts(self, _mqtt_url: str) -> Iterator[str]:
-        """Yield that nothing is read."""
+        """Yield a fault when neither patterns nor keys are set."""
         if not (self.patterns or self.keys):
             yield "patterns: needed, or keys: without them nothing is read"
 

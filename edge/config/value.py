@@ -114,7 +114,7 @@ def _path_faults(path: Path, kind: Literal["file", "directory"]) -> Iterator[str
             yield f"there is no {kind} {path}"
 
 
-# Several hosts are no URL that urllib would split; who asks them may say who he is.
+# urllib cannot split a URL with several hosts; user and password are optional.
 _SENTINELS = re.compile(r"redis\+sentinel://([^/@]*@)?[^/@:,]+:\d{1,5}(,[^/@:,]+:\d{1,5})*/[^/]+")
 
 

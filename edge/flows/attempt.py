@@ -37,7 +37,7 @@ class Outside(Protocol):
         ...
 
     async def act(self, action: Action, task_id: str) -> Any:
-        """Perform an action and return what it did, a JSON value; raises OutcomeUnknownError.
+        """Perform an action and return its result as a JSON value; raises OutcomeUnknownError.
 
         `task_id` identifies the node task: the same id always belongs to the same action.
         """

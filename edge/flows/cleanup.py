@@ -1,4 +1,4 @@
-"""Removes what was left behind: index entries without a flow, consumers of dead workers, tasks that are not wanted."""
+"""Removes stale data: index entries without a flow, consumers of dead workers, tasks that are not needed."""
 
 import functools
 from collections.abc import Iterable
@@ -48,7 +48,7 @@ async def _clean_up_and_log(store: Store) -> None:
 
 
 async def clean_up(store: Store, idle_ms: int = IDLE_MS) -> CleanUp:
-    """Remove what was left behind and return how much; raises Unavailable."""
+    """Remove stale data and return the counts of removed items; raises Unavailable."""
     consumers = tasks = 0
     pattern = f"{escape_pattern(store.keys.node_work(''))}*"
     for key in sorted({key async for batch in scan_keys(store, pattern) for key in batch}):

@@ -40,7 +40,8 @@ def stop(before: FlowRecord, reason: str) -> FlowRecord:
 def begin_cycle(before: FlowRecord, plan: Plan, owner: str, now: int) -> tuple[FlowRecord, CycleRecord]:
     """Return a flow that is due with its next cycle, in which no node has started.
 
-    Of several instants that have passed the last one counts, and the others are missed; with `catch_up` none is.
+    If several due times have passed, only the last one runs a cycle and the others are missed; with `catch_up` none is
+    missed.
     """
     due = now if before.next_at is None else before.next_at
     at = due if plan.catch_up else latest_due(plan.schedule, due, now)
@@ -84,7 +85,7 @@ def end_cycle(before: FlowRecord, cycle: Cycle, plan: Plan, now: int) -> FlowRec
 
 
 def correct_schedule(before: FlowRecord, plan: Plan, now: int) -> FlowRecord:
-    """Return a waiting flow whose next cycle suits a clock that went back; else the flow as it was."""
+    """Return a waiting flow with an earlier next cycle after the clock was set back, else the flow unchanged."""
     if before.next_at is None or before.last_at is None or plan.catch_up:
         return before
     next_at = following_due(plan.schedule, before.last_at, now)

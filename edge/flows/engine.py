@@ -24,7 +24,7 @@ logger = structlog.get_logger(__name__)
 
 _BATCH: Final = 100
 _LOOK_AGAIN_S: Final = 5.0
-"""How long a change of the schedule may stay unknown whose announcement was missed; also bounds a clock step."""
+"""Maximum delay until a schedule change with a missed announcement is read; also bounds a clock step."""
 _NOTHING_BEGUN_S: Final = 0.5
 LATENESS_BUCKETS_S: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0, 60.0)
 
@@ -33,7 +33,7 @@ _OUTCOMES: Final = (CycleStatus.COMPLETED, CycleStatus.FAILED, CycleStatus.TERMI
 
 @dataclass(slots=True)
 class FlowStats:
-    """What this gateway counted of flows since its start."""
+    """The counters of flows since the start of this gateway."""
 
     cycles: dict[CycleStatus, int] = field(default_factory=lambda: dict.fromkeys(_OUTCOMES, 0))
     missed: int = 0
@@ -105,7 +105,7 @@ class FlowEngine:
                 position = ""
 
     async def _hand_over(self, received: ReceivedResult) -> bool:
-        """Dispatch a result to its runner, or drop it when its cycle is over; return False when neither is so."""
+        """Dispatch a result to its runner, or drop it after its cycle; return False when neither was possible."""
         result = received.result
         runner = self._runners.get(result.flow_id)
         if runner and runner.record.cycle.number == result.cycle:
@@ -151,7 +151,7 @@ class FlowEngine:
                 await self._wake.wait()
 
     async def _correct_schedules(self) -> None:
-        """Advance the cycles that would wait until a clock that went back reaches their instant again."""
+        """Reschedule the cycles whose due time is too far ahead after the clock was set back."""
         now = self._context.clock()
         for flow_id in await self._state.flow_ids():
             flow = await self._state.load_flow(flow_id)
@@ -168,7 +168,7 @@ class FlowEngine:
         plan = self._plan(flow) if flow else None
         if flow is None or plan is None or flow.next_at is None or flow.next_at > self._context.clock():
             return False
-        # Until its runner is known, the cycle must not look like one that was left behind.
+        # Until its runner is registered, the cycle must not be treated as abandoned.
         self._beginning.add(flow_id)
         try:
             runner = await CycleRunner.begin(self._context, plan, flow)

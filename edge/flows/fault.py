@@ -1,4 +1,4 @@
-"""What is wrong with a flow document, as `edge flows check` reports it."""
+"""The faults of a flow document, as `edge flows check` reports them."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -41,7 +41,7 @@ class MemoryFlowState:
         return self._cycles.get((flow.flow_id, number))
 
     async def commit(self, change: FlowChange) -> bool:
-        """Write a change; return False, and write nothing, when a record is not as it was read."""
+        """Write a change; return False without a write when a stored record has changed since it was read."""
         if not self._is_current(change):
             return False
         if change.cycle:
@@ -74,11 +74,11 @@ class MemoryFlowState:
         self._signal.set()
 
     async def progress(self, cycle: Cycle) -> Mapping[str, WorkerProgress]:
-        """Return nothing: no worker reaches this memory."""
+        """Return an empty mapping: workers cannot access this memory."""
         return {}
 
     async def delete(self, flow: FlowRecord) -> bool:
-        """Remove a flow with all that is stored of it; return False when it is not as it was read."""
+        """Remove a flow with all its data; return False when its stored record has changed since it was read."""
         if _revision(self._flows.get(flow.flow_id)) != flow.revision:
             return False
         del self._flows[flow.flow_id]

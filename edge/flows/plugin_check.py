@@ -43,7 +43,7 @@ async def load_checked_kinds(
 
 
 async def _find_faults(folder: str, limit_s: float, limit_mb: int) -> dict[str, str]:
-    """Import everything in a child, again without each origin that ended it; the folder is at fault without a check."""
+    """Import all kinds in a child; repeat without each origin that ended it. No output is a fault of the folder."""
     faults: dict[str, str] = {}
     while True:
         lines, ending = await _import_in_child(folder, faults, limit_s, limit_mb)

@@ -1,4 +1,4 @@
-"""What is stored of a flow and of one of its cycles."""
+"""The stored records of a flow and of one of its cycles."""
 
 from collections.abc import Mapping
 from enum import StrEnum

@@ -74,7 +74,7 @@ class RedisFlowState:
         return {node: msgspec.json.decode(text, type=WorkerProgress) for node, text in found if text is not None}
 
     async def commit(self, change: FlowChange) -> bool:
-        """Write a change; return False, and write nothing, when a record is not as it was read."""
+        """Write a change; return False without a write when a stored record has changed since it was read."""
         keys = self._store.keys
         parts = [
             *([_save_flow(keys, change.flow)] if change.flow else ()),
@@ -86,7 +86,7 @@ class RedisFlowState:
         return isinstance(await self._store.commit(join(parts)), Committed)
 
     async def delete(self, flow: FlowRecord) -> bool:
-        """Remove a flow with all that is stored of it; return False when it is not as it was read."""
+        """Remove a flow with all its data; return False when its stored record has changed since it was read."""
         keys = self._store.keys
         key = keys.flow(flow.flow_id)
         cycles = f"{escape_pattern(keys.flow_cycle(flow.flow_id, 0)[:-1])}*"

@@ -77,7 +77,7 @@ class CycleRunner:
         self._outcomes: list[Outcome] = []
         self._paused: dict[str, asyncio.TimerHandle] = {}
         self._resumed: frozenset[str] = frozenset()
-        """Nodes whose next attempt needs no pause: a gateway that is killed again and again must get them done."""
+        """Nodes whose next attempt starts without a pause: a gateway that is killed repeatedly must finish them."""
         self._changed = asyncio.Event()
         self._announced = False
         self._is_stopping = False
@@ -311,7 +311,7 @@ class CycleRunner:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What a decision makes of flow and cycle, and the attempts to launch once it is committed."""
+    """The flow and the cycle after a decision, and the attempts to launch after its commit."""
 
     flow: FlowRecord
     record: CycleRecord

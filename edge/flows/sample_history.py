@@ -1,4 +1,4 @@
-"""The samples of tags that a trial was given, and what a query finds in them."""
+"""The samples of the tags in a trial, and the answers to queries about them."""
 
 import math
 from bisect import bisect_right
@@ -26,7 +26,7 @@ class SampleHistory:
         return cls(found)
 
     def answer(self, query: LatestValue | SampleWindow) -> Any:
-        """Return what a query finds."""
+        """Return the answer to a query."""
         samples = self.samples.get(query.tag, [])
         end = bisect_right(samples, query.until_ms, key=_at)
         match query:

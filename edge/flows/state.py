@@ -1,4 +1,4 @@
-"""The port to what is stored of flows: one decision is one change, written whole or not at all."""
+"""The port to the stored flows: one decision is one atomic change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ RecordT = TypeVar("RecordT", FlowRecord, CycleRecord)
 
 @dataclass(frozen=True, slots=True)
 class Written(Generic[RecordT]):
-    """A record as it was read, None for a new one, and as it is to be."""
+    """A record before a change, None for a new one, and after the change."""
 
     before: RecordT | None
     after: RecordT
@@ -21,11 +21,11 @@ class Written(Generic[RecordT]):
 
 @dataclass(frozen=True, slots=True)
 class FlowChange:
-    """What one decision writes of a flow and of its last cycle.
+    """The write of one decision to a flow and its last cycle.
 
-    `expired` is the number of a cycle that is removed with its node tasks. A decision of a process that does not run
-    the cycle is announced: the gateway that does looks again. `queued` are tasks for workers; `taken` are the entries
-    of their results that this decision has taken.
+    `expired` is the number of a cycle that is removed with its node tasks. A process that does not run the cycle
+    announces its decision; the gateway that runs the cycle then reads it again. `queued` are tasks for workers; `taken`
+    are the entries of their results that this decision has taken.
     """
 
     flow: Written[FlowRecord] | None = None
@@ -56,11 +56,11 @@ class FlowState(Protocol):
         ...
 
     async def commit(self, change: FlowChange) -> bool:
-        """Write a change; return False, and write nothing, when a record is not as it was read."""
+        """Write a change; return False without a write when a stored record has changed since it was read."""
         ...
 
     async def delete(self, flow: FlowRecord) -> bool:
-        """Remove a flow with all that is stored of it; return False when it is not as it was read."""
+        """Remove a flow with all its data; return False when its stored record has changed since it was read."""
         ...
 
     async def due(self, now: int, limit: int) -> list[str]:

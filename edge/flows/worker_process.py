@@ -38,8 +38,8 @@ class WorkerProcess:
     ) -> None:
         """Load the kinds of a folder without the excluded ones.
 
-        An attempt fails that needs more than `memory_mb` (0: no limit), or that has no time limit of its own and
-        reports no progress for `silence_s`.
+        An attempt fails when it needs more than `memory_mb` (0: no limit), or when it has no time limit and reports no
+        progress for `silence_s`.
         """
         self._command = (sys.executable, "-m", "edge.flows.worker_child", folder, *excluded)
         self._memory = memory_mb << 20
@@ -149,12 +149,12 @@ class WorkerProcess:
         return pages * resource.getpagesize() > _MOST_OF_MEMORY * self._memory
 
     async def kill(self) -> str:
-        """Kill the child with all that it started; return how it ended, if it had by itself."""
+        """Kill the child and all its processes; return how the child ended if it was not killed here."""
         process, self._process = self._process, None
         if process is None:
             return ""
         if process.stdout and process.stdout.at_eof():
-            # Its pipe is closed: it ends by itself, unless it hangs in its end.
+            # Its pipe is closed: the child exits, unless its shutdown hangs.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1.0):
                     await process.wait()

@@ -1,4 +1,4 @@
-"""What travels between gateways and workers: a task, and its result."""
+"""The messages between gateways and workers: a task and its result."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -87,7 +87,7 @@ def result_of(
 
 
 def outcome_of(result: TaskResult) -> Outcome:
-    """Return what a result means for the cycle."""
+    """Return the outcome of a result for the cycle."""
     match result.kind:
         case ResultKind.COMPLETED:
             return AttemptCompleted(

@@ -40,7 +40,7 @@ class GatewayFiles:
 
 
 def _is_file(path: Path) -> bool:
-    """Return whether there is a file; what this user may not look at is one, and reading it raises the error."""
+    """Return whether a file exists; a file without access counts as existing, and reading it raises the error."""
     try:
         return path.is_file()
     except PermissionError:

@@ -24,7 +24,7 @@ FindUnreadable = Callable[[Sequence[Path]], Iterable[Path]]
 def access_problems(main: Path, settings: Settings | None, unreadable: FindUnreadable | None = None) -> Iterator[str]:
     """Yield a problem for each file that the service cannot read; without `settings` of the settings files only.
 
-    Only root can try what another user may read, and only the installed gateway has a user of its own.
+    Only root can test the permissions of another user, and only the installed gateway has its own user.
     """
     examine = unreadable or _unreadable_by_service
     if unreadable is None and (os.geteuid() != 0 or main.parent != Path(DEFAULT_DIRECTORY) or not _exists(USER)):

@@ -132,7 +132,7 @@ def _room(taken: MemoryUsage) -> HealthFinding:
 
 
 def _counts(counts: BoundedCounts) -> Iterator[HealthFinding]:
-    """Yield the findings about what is kept in bounded number."""
+    """Yield the findings about the records that have a maximum number."""
     if counts.marks.limit:
         advice = "Find who sends so many messages, or raise [retention] marks: at its limit new messages wait."
         yield _bounded("marks of messages", counts.marks, advice)

@@ -6,12 +6,12 @@ from types import MappingProxyType
 
 from asyncua import ua
 
-# asyncua would gather 100 MiB of chunks for anybody, before it knows who that is
+# asyncua collects up to 100 MiB of chunks from a client before authentication
 # (github.com/FreeOpcUa/opcua-asyncio/issues/1962).
 CHUNK_BYTES = 65_535
 CHUNKS = 256
 MESSAGE_BYTES = CHUNKS * CHUNK_BYTES
-"""What one message may be, above all an answer: a thousand job orders of 16 KiB each."""
+"""The largest message, sized for an answer: a thousand job orders of 16 KiB each."""
 
 REQUEST_BYTES = 16 * CHUNK_BYTES
 """The largest request: decoded it takes a hundred times as much. An order has 256 KiB of JSON at most."""

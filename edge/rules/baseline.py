@@ -62,7 +62,7 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
 class BaselineState(msgspec.Struct, frozen=True, tag="baseline", omit_defaults=True):
     """The window of a subject; `recent` are samples of the instant `recent_at`, which do not count at that instant.
 
-    `taken` counts the samples that ever entered the window: a copy of it knows by this number what it lacks.
+    `taken` counts all samples that entered the window: it identifies the samples that a copy of the window lacks.
     """
 
     chunks: tuple[Chunk, ...] = ()
@@ -113,7 +113,7 @@ def window_length(state: BaselineState) -> int:
 
 
 def without_window(state: BaselineState) -> BaselineState:
-    """Return the state without its window and what follows from it."""
+    """Return the state without its window and the values derived from it."""
     return replace(state, chunks=(), recent=(), recent_at=0, taken=0)
 
 

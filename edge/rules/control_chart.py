@@ -24,13 +24,13 @@ MOVING_RANGE_FACTOR: Final = 1.128
 
 
 RANGE_MEAN: Final = {2: 1.128, 3: 1.693, 4: 2.059, 5: 2.326, 6: 2.534, 7: 2.704, 8: 2.847, 9: 2.970, 10: 3.078}
-"""d2 by the size of a subgroup: its mean range is so many sigma (ASTM E2587)."""
+"""d2 by the size of a subgroup: its mean range in sigma (ASTM E2587)."""
 RANGE_DEVIATION: Final = {2: 0.853, 3: 0.888, 4: 0.880, 5: 0.864, 6: 0.848, 7: 0.833, 8: 0.820, 9: 0.808, 10: 0.797}
 """d3 by the size of a subgroup: the standard deviation of its range in sigma."""
 
 
 class ControlChartState(msgspec.Struct, frozen=True, tag="control_chart", omit_defaults=True):
-    """What is learned from, then mean and sigma, and the last points of a subject.
+    """The learning samples, then mean and sigma, and the last points of a subject.
 
     `group` are the values of the subgroup that is not complete, `learned_ranges` the ranges of complete ones; `tested`
     are the samples since the last test of the capability.

@@ -1,1 +1,1 @@
-"""Equipment behind its protocol: kinds that know none of the others, behind the port of `edge.station.equipment`."""
+"""Equipment kinds, independent of each other, behind the port of `edge.station.equipment`."""

@@ -19,7 +19,7 @@ from edge.southbound.sample_sink import SampleSink
 logger = structlog.get_logger(__name__)
 
 RETRY_NODES_S: Final = 30.0
-"""Time after which nodes are looked for again that the server did not have."""
+"""Delay before the next search for nodes that the server did not have."""
 _BACKOFF_S: Final = (0.5, 30.0)
 
 

@@ -30,7 +30,7 @@ class Keys:
 
     @_key("string", Lifetime.OURS)
     def form(self) -> str:
-        """Return the key of the number of the form in which everything here is written: see store/fitness.py."""
+        """Return the key of the number of the form in which everything here is written: see store/server_check.py."""
         return f"{self.prefix}:form"
 
     @_key("hash", Lifetime.JOB)

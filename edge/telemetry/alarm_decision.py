@@ -1,4 +1,4 @@
-"""Decides what findings of rules make of alarms; pure."""
+"""Computes the changes of alarms from the findings of rules; pure functions."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -79,7 +79,7 @@ def next_expiry(alarms: Mapping[str, Alarm]) -> int | None:
 
 
 def _end_flood(changed: dict[str, Alarm], changes: list[AlarmChange]) -> None:
-    """Clear the summary alarm once fewer alarms stand; the caller goes on with the next finding."""
+    """Clear the summary alarm once fewer alarms remain; the caller continues with the next finding."""
     summary = changed.get(alarm_id(FLOOD_RULE, _FLOOD_SUBJECT))
     if summary is not None and len(changed) < MAX_ALARMS * _FLOOD_ENDS and changes:
         _apply(summary, Clear(), changes[-1].alarm.changed_at, "", changed, changes)

@@ -1,4 +1,4 @@
-"""Requests of people and of the MES about alarms: decided by the state machine, committed under the revision."""
+"""Requests of operators and the MES about alarms: the state machine decides, the revision guards the commit."""
 
 from collections.abc import Callable
 

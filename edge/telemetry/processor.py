@@ -115,7 +115,7 @@ class RuleProcessor:
         await restart_on_outage("telemetry", self._follow, self._retry_s)
 
     async def _follow(self) -> None:
-        # After an outage the commit may or may not have been carried out: the stores know, and deliver again.
+        # After an outage the outcome of the commit is unknown: the stores deliver unacknowledged entries again.
         self._memory = None
         self._open = []
         await telemetry.create_group(self._store)

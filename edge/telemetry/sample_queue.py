@@ -75,7 +75,7 @@ class SampleQueue:
         return len(self._lines)
 
     async def settle(self, received: int) -> None:
-        """Wait until so many lines, the oldest, are in the stream or were dropped."""
+        """Wait until the first `received` lines are in the stream or were dropped."""
         while self._settled < received:
             await self._progress.wait()
 
@@ -129,5 +129,5 @@ class SampleQueue:
         return Batch(self._producer, self._number, self._clock(), lines)
 
     async def _append(self, batch: Batch) -> None:
-        # After a lost reply the batch is appended again under its number, by which the processor knows it.
+        # After a lost reply the batch is appended again with the same number: the processor recognises it.
         await self._store.commit(telemetry.append(self._store.keys, encode_batch(batch), self._limits.stream_length))

@@ -26,7 +26,7 @@ class TakenEntry:
 
 
 class VolatileIntake:
-    """Queues the entries of a store in their order; what was not released is delivered again after an outage."""
+    """Queues the entries of a store in order; entries that were not released are delivered again after an outage."""
 
     def __init__(self, store: Store, *, suspects: bool) -> None:
         """Take entries; with `suspects` their deliveries are counted, because one may have ended the process before."""
@@ -35,11 +35,11 @@ class VolatileIntake:
         self._suspects = suspects
 
     async def run(self, retry_s: float) -> None:
-        """Take entries until cancelled; an unavailable store is waited for."""
+        """Take entries until cancelled; wait while the store is unavailable."""
         await restart_on_outage("volatile samples", self._follow, retry_s)
 
     async def release(self, entry_ids: Iterable[str]) -> None:
-        """Acknowledge entries; without the store they are gone, or are delivered again and recognised."""
+        """Acknowledge entries; if the store is unavailable, they are lost, or delivered again and recognised."""
         with contextlib.suppress(Unavailable):
             await self._store.commit(telemetry.acknowledge(self._store.keys, entry_ids))
 
@@ -62,7 +62,7 @@ class VolatileIntake:
 async def take_either(
     intake: VolatileIntake, store: Store, within_ms: Callable[[], int]
 ) -> AsyncGenerator[list[TakenEntry], None]:
-    """Yield what the durable or the volatile stream has first, for ever; nothing after a time.
+    """Yield new entries of the durable or the volatile stream without end; yield an empty list after a timeout.
 
     Raises Unavailable for the durable store only.
     """
@@ -72,7 +72,7 @@ async def take_either(
         while True:
             await asyncio.wait({reading, getting}, timeout=within_ms() / 1000, return_when=asyncio.FIRST_COMPLETED)
             taken: list[TakenEntry] = []
-            # What ends while the caller works on these is taken in the next turn.
+            # Reads that complete while the caller works are taken in the next iteration.
             if reading.done():
                 taken += [TakenEntry(each, store) for each in reading.result()]
                 reading = asyncio.ensure_future(telemetry.take_new(store, MAX_BLOCK_MS))

@@ -24,8 +24,8 @@ reason_option = click.option(
 def put(file: Path, settings_file: Path | None, *, begin: bool) -> None:
     """Register a flow, or replace it.
 
-    FLOW holds the flow as JSON; - is standard input. All faults are reported at once. A running cycle ends as it began;
-    the next one is that of the new document. The exit status is 2 when the flow has faults.
+    FLOW holds the flow as JSON; - is standard input. All faults are reported at once. A running cycle ends with the old
+    document; the next cycle uses the new document. The exit status is 2 when the flow has faults.
     """
     from edge.cli.flows.faults import print_faults
 

@@ -178,8 +178,8 @@ def resolve_(
 def resend_(job: str, settings_file: Path | None, *, as_json: bool) -> None:
     """Send the commands of a job that have no answer again, under their ids.
 
-    A device that recognises a repeated id drops it. A command that is started once is not started again: its outcome is
-    looked for.
+    A device that recognises a repeated id drops it. A command that must not be repeated is not started again: the
+    gateway searches for its outcome.
     """
     from edge.cli.jobs.outcome import resend_commands
 

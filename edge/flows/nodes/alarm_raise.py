@@ -11,7 +11,7 @@ from edge.flows.nodes.kind import Act, Attempt, Inputs, NodeConfig, NodeKind
 class AlarmRaiseConfig(NodeConfig, frozen=True):
     """The rule that the alarm names, its severity (1-1000, OPC 10000-5) and its message, with `{value}` for the input.
 
-    Without a message it is that of a rule without one.
+    The default message is that of a rule without a message.
     """
 
     alarm: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]

@@ -37,7 +37,7 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What one attempt at a node knows.
+    """The context of one attempt at a node.
 
     `inputs` holds the outputs of its predecessors by node id. `number` counts from 1. `now` is its start, in
     milliseconds since the epoch. `memory` is what the last attempt of this node remembered, None before the first.
@@ -94,7 +94,7 @@ Work: TypeAlias = Compute[ConfigT] | Read[ConfigT] | Act[ConfigT]
 
 
 def no_faults(_config: NodeConfig, _predecessors: Iterable[str]) -> Iterable[str]:
-    """Report nothing: the JSON Schema of the configuration says everything."""
+    """Report no faults: the JSON Schema validates the whole configuration."""
     return ()
 
 

@@ -1,1 +1,1 @@
-"""What nodes read from and act on: job results, the broker, resources over HTTP, files, jobs."""
+"""The access of nodes to job results, the broker, resources over HTTP, files and jobs."""

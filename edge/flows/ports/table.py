@@ -1,4 +1,4 @@
-"""Finds the handler of a query or an action; what this gateway does not serve fails the node with the reason."""
+"""Finds the handler of a query or an action; without a handler on this gateway the node fails with the reason."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
@@ -50,17 +50,17 @@ _NAMES: Final[Mapping[type, str]] = {
 
 
 class HandlerTable:
-    """The outside of the nodes of a gateway."""
+    """The handlers of the queries and actions of nodes on a gateway."""
 
     def __init__(self, handlers: Handlers) -> None:
         self._handlers = dict(handlers)
 
     async def read(self, query: Query) -> Any:
-        """Return the answer to a query. Raises as its handler does, and NodeError without one."""
+        """Return the answer to a query. Raises the errors of its handler, or NodeError without a handler."""
         return await self._handle(query, "")
 
     async def act(self, action: Action, task_id: str) -> Any:
-        """Perform an action and return what it did. Raises as its handler does, and NodeError without one."""
+        """Perform an action and return its result. Raises the errors of its handler, or NodeError without a handler."""
         return await self._handle(action, task_id)
 
     async def _handle(self, asked: Query | Action, task_id: str) -> Any:

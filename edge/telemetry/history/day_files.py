@@ -111,7 +111,7 @@ def _append(directory: Path, day: str, chunk: bytes, most: int) -> int:
             _write_all(descriptor, content)
             os.fsync(descriptor)
         except OSError:
-            # The disk may be full: half a chunk would hide those that follow.
+            # The disk may be full: a partial chunk would hide the chunks after it.
             os.ftruncate(descriptor, before)
             raise
     finally:

@@ -27,7 +27,7 @@ class HistoryLimits:
 
 
 class HistoryWriter:
-    """Appends samples to the files of a directory; what a disk refuses is kept in the bounded buffer."""
+    """Appends samples to the files of a directory; samples that cannot be written stay in the bounded buffer."""
 
     def __init__(self, directory: Path, limits: HistoryLimits) -> None:
         self.written = 0
