@@ -15,7 +15,7 @@ from cryptography import x509
 from edge.config import OpcuaSettings
 from edge.opcua.access import Caller, Peer, Role
 from edge.ops.audit_trail import AuditTrail
-from edge.uaserver import audit, roles
+from edge.uaserver import audit, method_roles
 from edge.uaserver.certificates import thumbprint
 from edge.uaserver.trust import RejectedList, TrustList, rejected_directory
 from edge.uaserver.users import LoginRefusal, Users
@@ -67,7 +67,7 @@ class AccessControl:
 
     def may_call(self, caller: Caller, method: str) -> bool:
         """Return whether the caller may call the method with this browse name."""
-        return roles.may_call(caller.role, method)
+        return method_roles.may_call(caller.role, method)
 
     def record_login(self, caller: Caller) -> None:
         """Record that a session was activated."""

@@ -19,7 +19,7 @@ from edge.opcua.access import Caller, Role
 from edge.opcua.binary import DecodeError
 from edge.ops.audit_trail import AuditTrail
 from edge.uaserver.encoding import job_order_id_of
-from edge.uaserver.roles import RELEASE_METHOD
+from edge.uaserver.method_roles import RELEASE_METHOD
 
 _LONGEST_TEXT = 1000
 _MOST_TEXTS = 20

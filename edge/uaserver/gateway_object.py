@@ -17,6 +17,7 @@ from asyncua.server.internal_server import InternalServer
 
 from edge.store.server_check import NEARLY_FULL
 from edge.uaserver.chart_types import RETURN_STATUS
+from edge.uaserver.method_roles import RELEASE_METHOD
 from edge.uaserver.methods import Target
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.own_types import (
@@ -37,7 +38,6 @@ from edge.uaserver.own_types import (
     type_node,
     variable_item,
 )
-from edge.uaserver.roles import RELEASE_METHOD
 from edge.uaserver.view import GatewayView
 
 GATEWAY_TYPE = type_node("GatewayType")

@@ -32,7 +32,7 @@ from edge.station.jobs import CallAnswer, JobCall
 from edge.station.release import ReleaseRequest
 from edge.station.resolve import ResolveRequest
 from edge.station.response_provider import PAGE, FoundResponses, PageLimit
-from edge.uaserver import roles
+from edge.uaserver import method_roles
 from edge.uaserver.encoding import decode_structure, extension_object
 
 logger = structlog.get_logger(__name__)
@@ -118,7 +118,7 @@ class JobMethodService(MethodService):
         if name is None:
             return _bad(ua.StatusCodes.BadMethodInvalid)
         caller = CALLER.get(None)
-        if caller is None or not roles.may_call(caller.role, name):
+        if caller is None or not method_roles.may_call(caller.role, name):
             return _bad(ua.StatusCodes.BadUserAccessDenied)
         signature = _CHART_ARGUMENTS if target.job_order_id is not None else _ARGUMENTS[name]
         arguments = await self._read_arguments(signature, method.InputArguments)
@@ -151,9 +151,9 @@ class JobMethodService(MethodService):
                 return _answer(found.status, ua.Variant(response, ua.VariantType.ExtensionObject))
             case "RequestJobResponseByJobOrderState":
                 return await self._responses_in_state(scope, arguments[0])
-            case roles.RESOLVE_METHOD:
+            case method_roles.RESOLVE_METHOD:
                 return await self._resolve(scope, *arguments)
-            case roles.RELEASE_METHOD:
+            case method_roles.RELEASE_METHOD:
                 return await self._release(target.equipment, *arguments)
             case "Store" | "StoreAndStart" | "Update":
                 order, comment = arguments
@@ -325,7 +325,7 @@ _ARGUMENTS: Mapping[str, Sequence[ReadArgument]] = MappingProxyType(
         **dict.fromkeys(("Start", "RevokeStart", "Pause", "Resume", "Stop", "Abort", "Cancel", "Clear"), _ID_ARGUMENTS),
         "RequestJobResponseByJobOrderID": (_text,),
         "RequestJobResponseByJobOrderState": (_states,),
-        roles.RESOLVE_METHOD: (_text, _text, _resolution, _reason, _data),
-        roles.RELEASE_METHOD: (_text, _reason),
+        method_roles.RESOLVE_METHOD: (_text, _text, _resolution, _reason, _data),
+        method_roles.RELEASE_METHOD: (_text, _reason),
     }
 )

@@ -24,9 +24,9 @@ from edge.model.acceptance import ResourceKind
 from edge.model.job_state import METHODS, RESPONSE_METHODS, SUBSTATE_MACHINE
 from edge.uaserver.chart_types import RETURN_STATUS
 from edge.uaserver.descriptions import describe
+from edge.uaserver.method_roles import RESOLVE_METHOD
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.own_types import HAS_COMPONENT, MANDATORY, NO_INSTANT, add_nodes, argument, base, method_items
-from edge.uaserver.roles import RESOLVE_METHOD
 
 JOB_ORDER_STATUS_EVENT = ua.NodeId("JobOrderStatusEventType", Namespace.TYPES)
 

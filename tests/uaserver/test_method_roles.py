@@ -2,7 +2,7 @@
 
 from edge.model.job_state import METHODS, RESPONSE_METHODS
 from edge.opcua.access import Role
-from edge.uaserver.roles import METHOD_ROLES, may_call
+from edge.uaserver.method_roles import METHOD_ROLES, may_call
 
 
 def test_every_job_method_stands_in_the_table() -> None:
