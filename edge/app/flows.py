@@ -10,8 +10,8 @@ from edge.flows.cleanup import keep_clean
 from edge.flows.engine import FlowEngine, FlowStats
 from edge.flows.nodes.act import AppendToFile, CommandEquipment, PostResource, PublishMessage, StartJob
 from edge.flows.nodes.read import HttpResource, JobResults, RedisValue
+from edge.flows.nodes.registry import NodeKinds
 from edge.flows.plans import Plans
-from edge.flows.plugin_check import load_usable_kinds
 from edge.flows.ports.append import FileAppender
 from edge.flows.ports.broker import MessagePublisher
 from edge.flows.ports.command import EquipmentCommander
@@ -32,7 +32,11 @@ _NS_PER_MS = 1_000_000
 
 
 async def open_flows(
-    stack: contextlib.AsyncExitStack, core: GatewayParts, jobs: JobService, interest: "RuleInterest | None"
+    stack: contextlib.AsyncExitStack,
+    core: GatewayParts,
+    jobs: JobService,
+    interest: "RuleInterest | None",
+    kinds: NodeKinds,
 ) -> FlowStats:
     """Run the flows of the store for as long as this instance holds its lease; return what is counted.
 
@@ -46,7 +50,7 @@ async def open_flows(
     async def is_gone(owner: str) -> bool:
         return not await store.execute("EXISTS", store.keys.lease_instance(owner))
 
-    state, plans = RedisFlowState(store), Plans(await load_usable_kinds(core.settings.flows.nodes))
+    state, plans = RedisFlowState(store), Plans(kinds)
     handlers = _handlers(core, jobs) | await opcua_handlers(stack, core.settings)
     if interest is not None:
         # Imported only when telemetry is on.

@@ -62,6 +62,7 @@ from edge.store.opening import open_store
 if TYPE_CHECKING:
     from edge.app.telemetry import TelemetryService
     from edge.flows.engine import FlowStats
+    from edge.flows.nodes.registry import NodeKinds
     from edge.northbound.flow_calls import FlowCalls
 
 _CONNECT_WITHIN_S = 2.0
@@ -85,6 +86,7 @@ async def open_gateway(settings: Settings, notify: Notify = discard_status) -> A
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
         core = await _open_core(stack, settings)
+        kinds = await _load_node_kinds(settings)
         await _open_equipment(stack, core)
         most = settings.northbound.max_downloadable_job_orders
         dedupe_ms = settings.retention.dedupe * 1000
@@ -108,14 +110,14 @@ async def open_gateway(settings: Settings, notify: Notify = discard_status) -> A
             max_age_s,
             core.trail,
             equipment,
-            await _flow_calls(core),
+            _flow_calls(core, kinds),
         )
         opcua = await _open_opcua(stack, core, jobs, station_settings)
         if settings.mqtt.url:
             await _open_northbound(stack, core, calls)
         if telemetry:
             await _open_telemetry_links(stack, core, telemetry)
-        flows = await _open_flows(stack, core, jobs, telemetry)
+        flows = await _open_flows(stack, core, jobs, telemetry, kinds)
         sidecars = None
         if settings.rpc.listen:
             sidecars = await enter(open_rpc(settings.rpc, core.store, core.runs, calls, core.source, core.scopes))
@@ -220,24 +222,38 @@ async def _open_opcua(
     return service
 
 
-async def _flow_calls(core: GatewayParts) -> "FlowCalls | None":
-    if core.settings.flows.run == "off":
+async def _load_node_kinds(settings: Settings) -> "NodeKinds | None":
+    """Return the node kinds that can be imported, before any work begins; None when flows are off."""
+    if settings.flows.run == "off":
+        return None
+    # Imported only when flows are on.
+    from edge.flows.plugin_check import load_usable_kinds  # noqa: PLC0415
+
+    return await load_usable_kinds(settings.flows.nodes)
+
+
+def _flow_calls(core: GatewayParts, kinds: "NodeKinds | None") -> "FlowCalls | None":
+    if kinds is None:
         return None
     # Imported only when flows are on.
     from edge.app.flow_calls import serve_calls  # noqa: PLC0415
 
-    return await serve_calls(core)
+    return serve_calls(core, kinds)
 
 
 async def _open_flows(
-    stack: contextlib.AsyncExitStack, core: GatewayParts, jobs: JobService, telemetry: "TelemetryService | None"
+    stack: contextlib.AsyncExitStack,
+    core: GatewayParts,
+    jobs: JobService,
+    telemetry: "TelemetryService | None",
+    kinds: "NodeKinds | None",
 ) -> "FlowStats | None":
-    if core.settings.flows.run == "off":
+    if kinds is None:
         return None
     # Imported only when flows are on.
     from edge.app.flows import open_flows  # noqa: PLC0415
 
-    return await open_flows(stack, core, jobs, telemetry.interest if telemetry else None)
+    return await open_flows(stack, core, jobs, telemetry.interest if telemetry else None, kinds)
 
 
 async def _open_telemetry(

@@ -59,7 +59,7 @@ async def _import_in_child(
 ) -> tuple[list[dict[str, Any]], str]:
     """Return the lines that the child wrote, and how it ended."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "edge.flows.worker_child", "--check", str(limit_mb), folder, *excluded),
+        *(sys.executable, "-P", "-m", "edge.flows.worker_child", "--check", str(limit_mb), folder, *excluded),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         start_new_session=True,

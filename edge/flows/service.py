@@ -42,6 +42,14 @@ class FlowService:
             case plan:
                 return await self._put(plan, text)
 
+    def faults_of(self, document: object) -> tuple[Fault, ...]:
+        """Return all faults of a document."""
+        match self._plans.of(msgspec.json.encode(document).decode()):
+            case Rejected(faults=faults):
+                return faults
+            case _:
+                return ()
+
     async def _put(self, plan: Plan, text: str) -> FlowRecord:
         while True:
             before = await self._state.load_flow(plan.id)

@@ -41,7 +41,7 @@ class WorkerProcess:
         An attempt fails when it needs more than `memory_mb` (0: no limit), or when it has no time limit and reports no
         progress for `silence_s`.
         """
-        self._command = (sys.executable, "-m", "edge.flows.worker_child", folder, *excluded)
+        self._command = (sys.executable, "-P", "-m", "edge.flows.worker_child", folder, *excluded)
         self._memory = memory_mb << 20
         self._silence_s = silence_s
         self._process: asyncio.subprocess.Process | None = None

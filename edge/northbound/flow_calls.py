@@ -51,11 +51,13 @@ class FlowCalls:
         subject = ", ".join(_id(each) for each in items)
         if await self._is_done(event):
             return FlowAnswer(None, subject, has_changed=False)
-        for item in items:
-            if method is SettingsMethod.DELETE:
+        if method is SettingsMethod.DELETE:
+            for item in items:
                 await self._service.delete(_id(item))
-            else:
-                await self._put(item)
+        else:
+            self._refuse_faults(items)
+            for item in items:
+                await self._service.put(item)
         await self._mark(event)
         return FlowAnswer(None, subject, has_changed=True)
 
@@ -88,13 +90,17 @@ class FlowCalls:
             case _:
                 await self._service.terminate(call.flow_id, reason, component=call.component, node=call.node)
 
-    async def _put(self, document: object) -> None:
-        found = await self._service.put(document)
-        if isinstance(found, FlowRecord):
-            return
-        faults = [f"{each.kind.value} at {each.where}: {each.message}" for each in found[:_MOST_FAULTS]]
-        more = f"; and {len(found) - _MOST_FAULTS} more" if len(found) > _MOST_FAULTS else ""
-        raise Refused("invalid_payload", f"flow {_id(document)!r} has faults: {'; '.join(faults)}{more}.")
+    def _refuse_faults(self, documents: Sequence[object]) -> None:
+        """Refuse all documents when one has a fault, with the faults of each: none is stored then."""
+        refused = []
+        for document in documents:
+            found = self._service.faults_of(document)
+            faults = [f"{each.kind.value} at {each.where}: {each.message}" for each in found[:_MOST_FAULTS]]
+            more = f"; and {len(found) - _MOST_FAULTS} more" if len(found) > _MOST_FAULTS else ""
+            if faults:
+                refused.append(f"flow {_id(document)!r} has faults: {'; '.join(faults)}{more}")
+        if refused:
+            raise Refused("invalid_payload", f"{'; '.join(refused)}.")
 
     async def _status(self, flow: FlowRecord) -> dict[str, Any]:
         return flow_status(flow, self._service.plan_of(flow), await self._service.load_cycle(flow))

@@ -119,7 +119,7 @@ class AuditTrail:
         self.queue(record)
 
     def queue(self, record: AuditRecord) -> None:
-        """Queue a record for the store; its texts are cut at MAX_TEXT characters. The caller has logged it."""
+        """Queue a record for the store. The caller has logged it."""
         if not self._keep:
             return
         if len(self._waiting) >= self._most_waiting:
@@ -162,14 +162,15 @@ class AuditTrail:
 
 def _cut(record: AuditRecord) -> AuditRecord:
     texts = {name: value for name, value in msgspec.structs.asdict(record).items() if isinstance(value, str)}
-    return msgspec.structs.replace(record, **{name: value[:MAX_TEXT] for name, value in texts.items()})
+    cut = {name: value[:MAX_TEXT].encode(errors="backslashreplace").decode() for name, value in texts.items()}
+    return msgspec.structs.replace(record, **cut)
 
 
 class _Batch:
     """Records for one commit; after an attempt whose effect is unknown it finds out first whether they are there."""
 
     def __init__(self, records: Sequence[AuditRecord], keep: int) -> None:
-        self._texts = [msgspec.json.encode(each).decode() for each in records]
+        self._texts = [msgspec.json.encode(_cut(each)).decode() for each in records]
         self._keep = keep
         self._attempted = ""
 

@@ -95,7 +95,7 @@ class Answers:
 
     async def answer(self, answer: EquipmentAnswer | OutcomeUnknown) -> None:
         """Apply the answer to a command; the command id names the job, whichever instance receives the answer."""
-        if self._direct.take(answer):
+        if self._direct.take(answer, self._type_ids):
             self.stats.record_contact(self._runs.clock())
             return
         self._released.discard(answer.command_id)

@@ -21,16 +21,17 @@ class DirectCommands:
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
         self._waiting: dict[str, asyncio.Future[EquipmentAnswer | OutcomeUnknown]] = {}
+        self._types: dict[str, str] = {}
         self._busy: dict[str, str] = {}
 
     def is_waiting(self, command_id: str) -> bool:
         """Return whether a command waits for its answer."""
         return command_id in self._waiting
 
-    def take(self, answer: EquipmentAnswer | OutcomeUnknown) -> bool:
-        """Take an answer; return False when it is none to a command that waits here."""
+    def take(self, answer: EquipmentAnswer | OutcomeUnknown, type_ids: Collection[str] | None = None) -> bool:
+        """Take an answer of equipment of these types; return False when no command of them waits for it here."""
         waiting = self._waiting.get(answer.command_id)
-        if waiting is None:
+        if waiting is None or (type_ids is not None and self._types[answer.command_id] not in type_ids):
             return False
         if not waiting.done():
             waiting.set_result(answer)
@@ -51,6 +52,7 @@ class DirectCommands:
             raise Refused("in_use", f"command {other!r} uses {equipment.name}")
         self._busy[equipment.name] = command.command_id
         waiting = self._waiting[command.command_id] = asyncio.get_running_loop().create_future()
+        self._types[command.command_id] = command.type_id
         try:
             async with asyncio.timeout(answer_within_s):
                 await equipment.send(command)
@@ -65,7 +67,7 @@ class DirectCommands:
             await self._stop(equipment, command)
             raise
         finally:
-            del self._waiting[command.command_id]
+            del self._waiting[command.command_id], self._types[command.command_id]
             del self._busy[equipment.name]
 
     async def _holder(self, type_ids: Collection[str]) -> str | None:

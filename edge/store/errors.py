@@ -14,6 +14,10 @@ class AccessDenied(Unavailable):
     """The server refuses our user or a command: at the start a fault of the settings, later possibly temporary."""
 
 
+class OutOfMemory(Unavailable):
+    """The server has reached its memory limit: commands that need memory are refused until some is freed."""
+
+
 def error_of_reply(reply: str) -> EdgeError:
     """Return the error for an error reply of the server, by its first word."""
     match reply.partition(" ")[0]:
@@ -26,7 +30,7 @@ def error_of_reply(reply: str) -> EdgeError:
             return AccessDenied(f"our user may not do what we must in Redis: {reply}", advice)
         case "OOM":
             advice = "Raise `maxmemory` of the Redis server or shorten [retention]."
-            return Unavailable(f"Redis is out of memory: {reply}", advice)
+            return OutOfMemory(f"Redis is out of memory: {reply}", advice)
         case "READONLY":
             return Unavailable(f"Redis is a read-only replica: {reply}", "Point [redis] url at the primary server.")
         case "LOADING":

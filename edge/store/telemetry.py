@@ -26,6 +26,13 @@ def append(keys: Keys, batch: Mapping[str, str], length: int) -> Commit:
     return operation("XADD", keys.telemetry(), "MAXLEN", "~", length, "*", *fields(batch))
 
 
+async def remove_older_half(store: Store) -> int:
+    """Remove the older half of the stream; return the number of removed entries. It works on a full server too."""
+    key = store.keys.telemetry()
+    length = int(await store.execute("XLEN", key))
+    return int(await store.execute("XTRIM", key, "MAXLEN", length // 2))
+
+
 def acknowledge(keys: Keys, entry_ids: Iterable[str]) -> Commit:
     """Acknowledge entries; they stay in the stream for other readers."""
     return spread("XACK", (keys.telemetry(), RULES_GROUP), entry_ids)

@@ -15,6 +15,7 @@ from edge.links.log_throttle import LogThrottle
 from edge.rules.sample_lines import Line, Sample
 from edge.store import telemetry
 from edge.store.client import Store
+from edge.store.errors import OutOfMemory
 from edge.store.retry import RETRY_INTERVAL_S, retry_while_unavailable
 from edge.telemetry.batch import Batch, encode_batch, fault_of
 
@@ -130,4 +131,12 @@ class SampleQueue:
 
     async def _append(self, batch: Batch) -> None:
         # After a lost reply the batch is appended again with the same number: the processor recognises it.
-        await self._store.commit(telemetry.append(self._store.keys, encode_batch(batch), self._limits.stream_length))
+        try:
+            await self._store.commit(
+                telemetry.append(self._store.keys, encode_batch(batch), self._limits.stream_length)
+            )
+        except OutOfMemory:
+            # Only an append trims the stream, and a full server refuses it: without this no sample would pass again.
+            removed = await telemetry.remove_older_half(self._store)
+            logger.warning("older samples removed", entries=removed, reason="the Redis of the samples is full")
+            raise

@@ -71,6 +71,14 @@ async def test_faults_of_a_flow_are_answered_together(calls: CallHandler) -> Non
         assert kind in str(answer.mdcserrormessage)
 
 
+async def test_list_with_a_faulty_flow_stores_none_of_its_flows(calls: CallHandler) -> None:
+    faulty = {**CHAIN, "id": "other", "cron": "x"}
+    answer = await configure(calls, [{**CHAIN, "interval_seconds": 3600}, faulty])
+    assert answer.mdcserrorkind == "invalid_payload"
+    assert "'other' has faults" in str(answer.mdcserrormessage)
+    assert (await configure(calls, None, "GET")).data == []
+
+
 @pytest.mark.parametrize("data", ["text", 5, [5], {}, {"id": 5}])
 async def test_payload_that_is_no_flow_is_refused(calls: CallHandler, data: object) -> None:
     for method in ("PUT", "DELETE", "GET"):

@@ -86,6 +86,13 @@ async def test_commit_of_unknown_effect_is_not_written_twice(store: Store) -> No
     assert await actions(store) == ["Start", "Stop"]
 
 
+async def test_text_that_is_no_utf8_is_escaped_and_cut(store: Store) -> None:
+    await append(store, [record("Start \udcff" + "x" * 2000)], KEEP)
+    (action,) = await actions(store)
+    assert action.startswith("Start \\udcff")
+    assert len(action) < 1010
+
+
 async def test_foreign_value_at_the_key_does_not_stop_the_trail(store: Store, wait_until: WaitUntil) -> None:
     await store.execute("SET", store.keys.audit(), "foreign")
     async with open_trail(store, "gw-1", KEEP, lambda: 1) as trail:

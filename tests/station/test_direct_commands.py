@@ -45,6 +45,19 @@ async def test_answer_comes_back(direct: DirectCommands, tool: FakeEquipment) ->
     assert not direct.is_waiting(command().command_id)
 
 
+async def test_answer_of_other_equipment_is_not_taken(
+    direct: DirectCommands, plant: Plant, tool: FakeEquipment
+) -> None:
+    camera = Answers(plant.store, plant.runs, DEDUPE_MS, ["com.example.camera"], direct)
+    work = asyncio.create_task(direct.perform(tool, [TIGHTEN], command(), 30))
+    await until_true(lambda: tool.commands)
+    await camera.answer(EquipmentAnswer(command().command_id, {"ok": True}))
+    assert not work.done()
+    assert tool.station
+    await tool.station.answer(EquipmentAnswer(command().command_id, {"ok": True}))
+    assert isinstance(await work, EquipmentAnswer)
+
+
 async def test_error_of_the_equipment_is_a_refusal(direct: DirectCommands, tool: FakeEquipment) -> None:
     tool.replies = lambda each: EquipmentAnswer(each.command_id, error="no part")
     answer = await direct.perform(tool, [TIGHTEN], command(), 30)

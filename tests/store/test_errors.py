@@ -2,7 +2,7 @@ import pytest
 from redis import exceptions
 
 from edge.errors import Defect, EdgeError, Unavailable
-from edge.store.errors import AccessDenied, error_of_reply, translate_errors
+from edge.store.errors import AccessDenied, OutOfMemory, error_of_reply, translate_errors
 
 
 @pytest.mark.parametrize(
@@ -12,7 +12,7 @@ from edge.store.errors import AccessDenied, error_of_reply, translate_errors
         ("NOAUTH HELLO must be called with the client already authenticated", AccessDenied),
         ("ERR AUTH <password> called without any password configured for the default user.", AccessDenied),
         ("NOPERM User edge has no permissions to run the 'set' command", AccessDenied),
-        ("OOM command not allowed when used memory > 'maxmemory'.", Unavailable),
+        ("OOM command not allowed when used memory > 'maxmemory'.", OutOfMemory),
         ("READONLY You can't write against a read only replica.", Unavailable),
         ("LOADING Valkey is loading the dataset in memory", Unavailable),
         ("MASTERDOWN Link with MASTER is down", Unavailable),
@@ -31,7 +31,7 @@ def test_a_reply_is_sorted_by_its_first_word(reply: str, kind: type[EdgeError]) 
 @pytest.mark.parametrize(
     ("error", "kind", "text"),
     [
-        (exceptions.OutOfMemoryError("command not allowed"), Unavailable, "out of memory"),
+        (exceptions.OutOfMemoryError("command not allowed"), OutOfMemory, "out of memory"),
         (exceptions.ReadOnlyError("You can't write"), Unavailable, "replica"),
         (exceptions.NoPermissionError("User has no permissions"), AccessDenied, "our user may not"),
         (exceptions.ConnectionError("reset"), Unavailable, "does not answer: reset"),

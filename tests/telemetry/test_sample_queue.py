@@ -1,18 +1,22 @@
 """The queue of samples is bounded; it appends batches, each once however often it is tried."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
+from edge.config import RedisSettings
 from edge.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.rules.sample_lines import Occurrence, Sample
 from edge.store.client import Store
 from edge.store.commit import Commit, CommitResult
+from edge.store.opening import open_store
 from edge.store.stream import entries
 from edge.telemetry.batch import Batch, decode_batch
 from edge.telemetry.sample_queue import QueueLimits, SampleQueue
 from tests.conftest import WaitUntil
+from tests.store.servers import own_server
 from tests.telemetry.plant import BEGIN, TelemetryClock
 
 
@@ -101,3 +105,21 @@ async def test_batch_is_repeated_under_its_number_after_a_lost_reply(store: Stor
         queue.put(sample(2))
         await wait_until(lambda: queue.appended == 2, 30)
     assert [each.number for each in await batches(store)] == [1, 1, 1, 2]
+
+
+async def test_full_redis_of_samples_serves_again_without_its_older_half(tmp_path: Path) -> None:
+    limits = QueueLimits(retry_s=0.01, interval_s=0, per_second=1_000_000)
+    async with (
+        own_server(tmp_path, "--maxmemory", "3mb", "--maxmemory-policy", "noeviction") as server,
+        open_store(RedisSettings(url=server.url), "gw-1") as store,
+    ):
+        queue = SampleQueue(store, TelemetryClock(), limits)
+        async with background_task(queue.run(), "queue"):
+            for number in range(5_000):
+                queue.put(Sample(BEGIN + number, "t", f"{number} {'x' * 900}"))
+                if number % 100 == 99:
+                    await asyncio.wait_for(queue.settle(queue.received), 30)
+        assert (queue.appended, queue.dropped) == (5_000, 0)
+        found = await batches(store)
+        assert len(found) < 50
+        assert found[-1].lines[-1].at == BEGIN + 4_999

@@ -102,7 +102,7 @@ def _append(directory: Path, day: str, chunk: bytes, most: int) -> int:
     if of_day and of_day[-1].path.stat().st_size + len(chunk) > most:
         part += 1
     path = directory / f"{day}{f'.{part}' if part > 1 else ''}{SUFFIX}"
-    is_new = not path.exists()
+    is_new = not path.exists() or not path.stat().st_size
     content = encode_member(encode_schema(), 0, 0, 0) + chunk if is_new else chunk
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, _MODE)
     try:

@@ -84,6 +84,14 @@ def test_file_with_much_damage_is_set_aside(tmp_path: Path) -> None:
     assert len(values(tmp_path)) == 4
 
 
+def test_file_without_content_after_a_full_disk_begins_with_the_schema(tmp_path: Path) -> None:
+    (tmp_path / "2024-10-04.arrows.gz").touch()
+    append_samples(tmp_path, samples(NOON, 3), MUCH)
+    (file,) = list_files(tmp_path)
+    stream = io.BytesIO(gzip.decompress(file.path.read_bytes()))
+    assert len(na.ArrayStream.from_readable(stream).read_all()) == 3
+
+
 def test_failed_write_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     append_samples(tmp_path, samples(NOON, 10), MUCH)
     (file,) = list_files(tmp_path)
