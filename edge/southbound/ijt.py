@@ -25,7 +25,7 @@ from edge.southbound.connected_equipment import (
     DeviceEvents,
     DeviceOutcomeUnknownError,
 )
-from edge.southbound.ijt_answer import answer_data, validate_command
+from edge.southbound.ijt_conversion import answer_data, validate_command
 from edge.southbound.ijt_methods import find_methods
 from edge.southbound.ijt_results import ControllerState, ResultCollector
 from edge.southbound.ijt_schema import Result

@@ -9,7 +9,7 @@ import msgspec
 import structlog
 
 from edge.errors import Refused
-from edge.southbound.ijt_answer import (
+from edge.southbound.ijt_conversion import (
     command_id_of,
     has_classification_for,
     has_command_id,

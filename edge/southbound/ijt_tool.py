@@ -6,7 +6,7 @@ from typing import Any
 import structlog
 
 from edge.errors import Refused
-from edge.southbound.ijt_answer import COMMAND_ID, entities, process
+from edge.southbound.ijt_conversion import COMMAND_ID, entities, process
 from edge.southbound.ijt_methods import IjtMethods
 from edge.station.equipment import Command
 

@@ -24,7 +24,7 @@ from edge.southbound.connected_equipment import (
 from edge.southbound.late import LateResults
 from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
 from edge.southbound.repetition import chosen_repetition, claim_start, count_repeated_start
-from edge.southbound.vision_answer import answer_data, id_of, meas_id_of, parse_result, recipe_of
+from edge.southbound.vision_conversion import answer_data, id_of, meas_id_of, parse_result, recipe_of
 from edge.southbound.vision_methods import call_method, find_part
 from edge.southbound.vision_results import VisionResults
 from edge.southbound.vision_state import StateReader, VisionState, find_states

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from edge.errors import Refused
-from edge.southbound.ijt_answer import (
+from edge.southbound.ijt_conversion import (
     answer_data,
     command_id_of,
     entities,

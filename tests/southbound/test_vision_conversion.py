@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from edge.errors import Refused
-from edge.southbound.vision_answer import answer_data, meas_id_of, parse_result, recipe_of
+from edge.southbound.vision_conversion import answer_data, meas_id_of, parse_result, recipe_of
 from tests.southbound.contract import WORK
 
 DONE = {"JobId": {"Id": "V1"}, "ResultId": {"Id": "R1"}, "ResultState": 1, "ResultContent": [True]}
