@@ -66,9 +66,15 @@ async def test_commands_that_change_something_are_recorded_with_their_result(edg
     await edge("station", "set", "equipment", "wrench")
     await edge("jobs", "start", "none", "--comment", "shift begins")
     await edge("dead-letters", "retry", "none")
+    await edge("flows", "stop", "none", "--reason", "night")
     await edge("jobs", "list")
     records = json.loads((await edge("audit", "list", "--json")).output)
-    assert [each["action"] for each in records] == ["station PUT equipment", "jobs Start", "dead-letters retry"]
-    assert [each["status"] == "Good" for each in records] == [True, False, False]
+    assert [each["action"] for each in records] == [
+        "station PUT equipment",
+        "jobs Start",
+        "dead-letters retry",
+        "flows stop",
+    ]
+    assert [each["status"] == "Good" for each in records] == [True, False, False, False]
     assert records[1]["comment"] == "shift begins"
     assert (await edge("audit", "verify")).exit_code == 0

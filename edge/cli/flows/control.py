@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from edge.cli.flows.stored_flows import run_with_flows
+from edge.cli.flows.stored_flows import change_flow
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import FILE, read_json, settings_option
 
@@ -40,7 +40,7 @@ def put(file: Path, settings_file: Path | None, *, begin: bool) -> None:
             found = await service.start(found.flow_id)
         return f"{found.flow_id}: {found.status.value}"
 
-    print_text(run_with_flows(settings_file, work))
+    print_text(change_flow(settings_file, "flows put --start" if begin else "flows put", str(file), work))
 
 
 @click.command(epilog="Example: edge flows start press-report")
@@ -48,7 +48,7 @@ def put(file: Path, settings_file: Path | None, *, begin: bool) -> None:
 @settings_option
 def start(flow: str, settings_file: Path | None) -> None:
     """Start a flow: its cycles run from now on."""
-    found = run_with_flows(settings_file, lambda service: service.start(flow))
+    found = change_flow(settings_file, "flows start", flow, lambda service: service.start(flow))
     print_text(f"{found.flow_id}: {found.status.value}")
 
 
@@ -69,7 +69,7 @@ def stop(flow: str, component: int | None, reason: str, settings_file: Path | No
             return f"{flow}: component {component} stopped in this cycle"
         return f"{flow}: {(await service.stop(flow, reason)).status.value}"
 
-    print_text(run_with_flows(settings_file, work))
+    print_text(change_flow(settings_file, "flows stop", flow, work, reason))
 
 
 @click.command(epilog="Example: edge flows terminate press-report --node publish --reason 'wrong topic'")
@@ -97,7 +97,7 @@ def terminate(
         record = await service.terminate(flow, reason, component=component, node=node)
         return f"{flow}: cycle {record.cycle.number} {record.cycle.status.value}"
 
-    print_text(run_with_flows(settings_file, work))
+    print_text(change_flow(settings_file, "flows terminate", flow, work, reason))
 
 
 @click.command(epilog="Example: edge flows delete press-report")
@@ -105,5 +105,5 @@ def terminate(
 @settings_option
 def delete(flow: str, settings_file: Path | None) -> None:
     """Delete a flow with all its cycles; a running cycle is cancelled."""
-    run_with_flows(settings_file, lambda service: service.delete(flow))
+    change_flow(settings_file, "flows delete", flow, lambda service: service.delete(flow))
     print_text(f"{flow}: deleted")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from edge.cli.terminal.output import print_text
-from edge.cli.terminal.store_access import open_access
+from edge.cli.terminal.store_access import StoreAccess, open_access
 
 if TYPE_CHECKING:
     from edge.flows.service import FlowService
@@ -25,20 +25,42 @@ def run_with_flows(settings_file: Path | None, work: "Callable[[FlowService], Aw
     return asyncio.run(run())
 
 
+def change_flow(
+    settings_file: Path | None,
+    action: str,
+    flow: str,
+    work: "Callable[[FlowService], Awaitable[_T]]",
+    reason: str = "",
+) -> _T:
+    """Run work that changes a flow, with a record in the audit trail."""
+    from edge.cli.terminal.audit import recorded
+
+    async def run() -> _T:
+        async with open_access(settings_file) as at, _served(at) as service, recorded(at, action, flow, reason):
+            return await work(service)
+
+    return asyncio.run(run())
+
+
 @asynccontextmanager
 async def open_flows(settings_file: Path | None) -> "AsyncIterator[FlowService]":
     """Open the flows of the store of the settings."""
+    async with open_access(settings_file) as at, _served(at) as service:
+        yield service
+
+
+@asynccontextmanager
+async def _served(at: StoreAccess) -> "AsyncIterator[FlowService]":
     from edge.flows.plans import Plans
     from edge.flows.plugin_check import load_checked_kinds
     from edge.flows.redis_state import RedisFlowState
     from edge.flows.service import FlowService
     from edge.station.clock import store_clock
 
-    async with open_access(settings_file) as at:
-        site = await load_checked_kinds(at.settings.flows.nodes)
-        for origin, fault in site.faults.items():
-            print_text(f"{origin}: {fault}", err=True)
-        yield FlowService(RedisFlowState(at.store), Plans(site.kinds), await store_clock(at.store))
+    site = await load_checked_kinds(at.settings.flows.nodes)
+    for origin, fault in site.faults.items():
+        print_text(f"{origin}: {fault}", err=True)
+    yield FlowService(RedisFlowState(at.store), Plans(site.kinds), await store_clock(at.store))
 
 
 async def read_status(service: "FlowService", flow_id: str, number: int | None) -> dict[str, Any]:
