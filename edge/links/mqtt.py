@@ -301,6 +301,7 @@ class MqttSession:
             await backoff.pause()
 
     async def _use(self, connection: Connection) -> None:
+        self._unacknowledged = self._unacknowledged if connection.has_session else {}
         self._connection = connection
         self.connection_count += 1
         try:

@@ -63,6 +63,9 @@ class Connection:
         self._in_flight = asyncio.Semaphore(RECEIVE_MAXIMUM)
         self._largest_packet = math.inf
         self._received = ReceiveQueue()
+        self.has_session = False
+        """Whether the broker has kept our session: unacknowledged messages come again. Without it their packet ids are
+        those of other messages."""
         self._lost: str | None = None
         self._keepalive: asyncio.TimerHandle | None = None
         self._paho.on_connect = self._on_connect
@@ -218,13 +221,14 @@ class Connection:
             waiting.set_result(answer)
 
     def _on_connect(
-        self, _client: object, _data: object, _flags: Any, reason: ReasonCode, properties: Properties | None
+        self, _client: object, _data: object, flags: Any, reason: ReasonCode, properties: Properties | None
     ) -> None:
         if self._connack.done():
             return
         if reason.is_failure:
             self._connack.set_exception(self._unavailable(f"refuses the connection: {reason}"))
         else:
+            self.has_session = bool(flags.session_present)
             self._connack.set_result(properties)
 
     def _on_publish(self, flags: int, body: bytes) -> None:

@@ -79,13 +79,14 @@ class Subscription:
     async def run(self, finish: Callable[[Delivery], None]) -> None:
         """Handle deliveries until cancelled; call `finish` with each in its order, once it is handled and settled."""
         async with asyncio.TaskGroup() as tasks:
-            unsettled: asyncio.Queue[tuple[Delivery, Settle]] | None = None
+            unsettled: asyncio.Queue[tuple[Delivery, Settle | None]] | None = None
             while True:
                 delivery = await self.take()
                 settle = await self.handle(delivery.message)
-                if settle is None:
+                if settle is None and unsettled is None:
                     finish(delivery)
                 elif delivery.packet_id:
+                    # One that needs no settling waits as well: acknowledgements leave in order (MQTT 5, 4.6).
                     if unsettled is None:
                         unsettled = asyncio.Queue()
                         tasks.create_task(_finish_settled(unsettled, finish), name=f"mqtt acks {self.topic_filter}")
@@ -121,11 +122,12 @@ class Subscription:
 
 
 async def _finish_settled(
-    unsettled: "asyncio.Queue[tuple[Delivery, Settle]]", finish: Callable[[Delivery], None]
+    unsettled: "asyncio.Queue[tuple[Delivery, Settle | None]]", finish: Callable[[Delivery], None]
 ) -> None:
     while True:
         delivery, settle = await unsettled.get()
-        await settle()
+        if settle is not None:
+            await settle()
         finish(delivery)
 
 

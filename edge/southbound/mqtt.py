@@ -125,11 +125,16 @@ class MqttEquipment:
         self.event_topics = (f"{topic}/events", f"{topic}/data")
         self.presence_topic = f"{topic}/presence"
         self.present: bool | None = None
-        self.connection_count = 0
+        self._births = 0
         self._session = session
         self._station = station
         self._outstanding = outstanding
         self._source = source
+
+    @property
+    def connection_count(self) -> int:
+        """How often it came online or the broker was connected: each time a stop may have been lost before."""
+        return self._births + self._session.connection_count
 
     @property
     def connected(self) -> bool | None:
@@ -247,7 +252,7 @@ class MqttEquipment:
                     self._sent.forget_all()
                 await self._offer_outstanding()
                 self.present = True
-                self.connection_count += 1
+                self._births += 1
             case b"offline":
                 _log.warning("equipment offline", equipment=self.name)
                 self.present = False

@@ -235,6 +235,22 @@ async def test_client_subscribes_again_after_the_broker_lost_the_session(unique:
     assert gate.done == [b"1"]
 
 
+async def test_equal_message_after_a_lost_session_is_handled(unique: str, wait_until: WaitUntil) -> None:
+    """The broker begins with the same packet id again: the message is not a repetition of the one that it lost."""
+    gate = Gate()
+    async with open_broker() as broker, open_session(MqttSettings(url=broker.url), unique) as session:
+        await session.subscribe(f"{unique}/a", gate.handle)
+        await session.publish(f"{unique}/a", b"constant")
+        await wait_until(lambda: gate.begun)
+        await broker.stop()
+        broker.forget()
+        await broker.start()
+        await wait_until(lambda: session.connected)
+        await session.publish(f"{unique}/a", b"constant")
+        gate.open.set()
+        await wait_until(lambda: len(gate.done) == 2)
+
+
 async def test_message_repeated_during_its_handler_is_handled_once(unique: str, wait_until: WaitUntil) -> None:
     gate, later = Gate(), Gate()
     later.open.set()

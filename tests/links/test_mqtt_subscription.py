@@ -1,12 +1,14 @@
+import asyncio
 from dataclasses import replace
 from typing import cast
 
 from structlog.testing import capture_logs
 
 from edge.errors import Unavailable
+from edge.links.background_task import background_task
 from edge.links.cloudevent_mqtt import Message
 from edge.links.mqtt_connection import Connection
-from edge.links.mqtt_subscription import Delivery, Subscription
+from edge.links.mqtt_subscription import Delivery, Settle, Subscription
 from edge.links.receive_queue import QOS0_PER_TOPIC
 
 NOWHERE = cast("Connection", None)
@@ -61,3 +63,34 @@ async def test_qos_0_is_bounded_by_topic_and_qos_1_is_not() -> None:
     assert [entry["event"] for entry in logs] == ["mqtt message dropped"]
     subscription.put(Delivery(Message("a/noise"), 0, NOWHERE))
     assert (await subscription.take()).message.topic == "a/noise"
+
+
+async def test_message_with_a_defect_is_finished_after_the_unsettled_ones_before_it() -> None:
+    stored, finished = asyncio.Event(), list[str]()
+
+    async def handle(message: Message) -> Settle:
+        if message.topic == "a/defect":
+            raise ValueError("defect")
+        return wait_for_stored
+
+    async def wait_for_stored() -> None:
+        await stored.wait()
+
+    subscription = Subscription("a/#", handle, None, Connection.subscribe)
+    for number, topic in enumerate(("a/1", "a/defect", "a/2"), 1):
+        subscription.put(Delivery(Message(topic), number, NOWHERE))
+    last = asyncio.Event()
+
+    def finish(delivery: Delivery) -> None:
+        finished.append(delivery.message.topic)
+        if len(finished) == 3:
+            last.set()
+
+    run = subscription.run(finish)
+    async with background_task(run, "subscription"), asyncio.timeout(30):
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert finished == []
+        stored.set()
+        await last.wait()
+    assert finished == ["a/1", "a/defect", "a/2"]

@@ -1,0 +1,22 @@
+"""Equipment over MQTT counts each connection after which a stop may have been lost, with and without presence."""
+
+from edge.config import MqttEquipmentSettings, MqttSettings
+from edge.links.mqtt import open_session
+from edge.sim.broker import open_broker
+from edge.southbound.mqtt import open_equipment
+from tests.conftest import WaitUntil
+from tests.southbound.contract import RecordingStation
+
+
+async def test_return_of_the_broker_counts_without_presence(unique: str, wait_until: WaitUntil) -> None:
+    settings = MqttEquipmentSettings(type_ids=("com.example.station.tighten.v1",), topic_prefix=unique)
+    async with open_broker() as broker, open_session(MqttSettings(url=broker.url), unique) as session:
+        equipment = await open_equipment("wrench", settings, session, RecordingStation(), ("station-1",), "/edge")
+        before = equipment.connection_count
+        await broker.stop()
+        await wait_until(lambda: not session.connected)
+        assert equipment.connection_count == before
+        await broker.start()
+        await wait_until(lambda: equipment.connection_count == before + 1)
+        await session.publish(f"{unique}/wrench/presence", b"online")
+        await wait_until(lambda: equipment.connection_count == before + 2)
