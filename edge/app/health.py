@@ -150,7 +150,9 @@ class Health:
 
     def _count(self, counts: BoundedCounts) -> None:
         if counts.marks.is_nearly_full and not self.counts.marks.is_nearly_full:
-            advice = "Find who sends so many messages, or raise [retention] marks: at its limit new messages wait."
+            advice = (
+                "Find the sender of these messages, or raise [retention] marks: at its limit new orders are refused."
+            )
             logger.warning("marks pile up", count=counts.marks.count, limit=counts.marks.limit, advice=advice)
         self.counts = counts
         self._store.marks = counts.marks

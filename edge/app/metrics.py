@@ -218,7 +218,7 @@ def _store_metrics(found: Gauges) -> Iterator[Metric]:
 def _bounded_metrics(counts: BoundedCounts) -> Iterator[Metric]:
     marks = counts.marks
     yield _gauge("marks", "Marks of repeated messages and removed jobs.", (), [((), marks.count)])
-    yield _gauge("marks_limit", "Marks at which new messages wait.", (), [((), marks.limit)])
+    yield _gauge("marks_limit", "Marks at which new orders are refused.", (), [((), marks.limit)])
     waiting = [((scope,), each.count) for scope, each in counts.undelivered.items()]
     yield _gauge("results_undelivered", "Results kept beyond their time for the MES.", ("scope",), waiting)
     limits = [((scope,), each.limit) for scope, each in counts.undelivered.items()]

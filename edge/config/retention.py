@@ -54,8 +54,8 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
         Meta(
             ge=1000,
             description="Most marks of repeated messages and removed job orders in the database of the store, some "
-            "250 bytes each; reported from half of that number on. At that number new messages wait until marks "
-            "expire after `dedupe`.",
+            "250 bytes each; reported from half of that number on. At that number new orders are refused until "
+            "marks expire after `dedupe`.",
         ),
     ] = 500_000
     dead_letters: Annotated[

@@ -134,7 +134,7 @@ def _room(taken: MemoryUsage) -> HealthFinding:
 def _counts(counts: BoundedCounts) -> Iterator[HealthFinding]:
     """Yield the findings about the records that have a maximum number."""
     if counts.marks.limit:
-        advice = "Find who sends so many messages, or raise [retention] marks: at its limit new messages wait."
+        advice = "Find the sender of these messages, or raise [retention] marks: at its limit new orders are refused."
         yield _bounded("marks of messages", counts.marks, advice)
     advice = "Connect the MES, or save them with: edge jobs export FILE --undelivered --confirm"
     for scope, each in counts.undelivered.items():

@@ -18,7 +18,7 @@ from edge.store.runs import revisions
 logger = structlog.get_logger(__name__)
 
 RunListener = Callable[[LoadedJob | None, LoadedJob | None], None]
-"""Takes a run as it was known and as it is now: None before it was known, and after it was removed."""
+"""Receives the previous and the present state of a run: None before it was known, and after it was removed."""
 
 POLL_INTERVAL_S = 5.0
 """The poll interval while runs are only counted, in seconds."""

@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 import msgspec
 import structlog
 
-from edge.errors import Refused
+from edge.errors import Refused, Unavailable
 from edge.listeners import notify
 from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH, RESERVED_ID_STARTS, validate_id
 from edge.model.cloudevent import new_id
@@ -95,7 +95,7 @@ class Answers:
 
     async def answer(self, answer: EquipmentAnswer | OutcomeUnknown) -> None:
         """Apply the answer to a command; the command id names the job, whichever instance receives the answer."""
-        if self._direct.take(answer, self._type_ids):
+        if self._direct.accept(answer, self._type_ids):
             self.stats.record_contact(self._runs.clock())
             return
         self._released.discard(answer.command_id)
@@ -206,6 +206,8 @@ class Answers:
             given = await dedupe.load_answer(self._store, event.source, event.event_id)
             if given is not None:
                 return decode_reply(given)
+            if fault := dedupe.room_fault(self._store):
+                raise Unavailable(fault)
             job_id = await self._addressee(event, declined)
             if job_id is None or job_id in declined:
                 # The event belongs to an earlier part: its repetition must not pass the next part either.

@@ -14,7 +14,17 @@ from edge.listeners import notify
 from edge.model.acceptance import refusal_reasons, validate_id, validate_order
 from edge.model.event_types import METHOD_TYPE
 from edge.model.isa95 import IdCall, OrderCall, ReturnStatus
-from edge.model.job_state import NEW, TEXT, Cause, JobState, JobStatus, Removed, next_status, timed_status
+from edge.model.job_state import (
+    NEW,
+    ORDER_METHODS,
+    TEXT,
+    Cause,
+    JobState,
+    JobStatus,
+    Removed,
+    next_status,
+    timed_status,
+)
 from edge.sfc.signal import Abort, Ignored, Pause, Resume, Signal, Stop
 from edge.station.call_facts import CallIdentity, OrderFacts, read_given, read_job, read_order_facts
 from edge.station.decision import Decision, MethodRequest, NotAllowed, end_job_without_run
@@ -85,6 +95,8 @@ _NOTHING = _Change(Commit())
 _DONE = CallAnswer(ReturnStatus.NO_ERROR)
 _REMOVED = "the job order was removed after this call was sent"
 _UNDELIVERED = "{} results wait for the MES: subscribe to them, clear them, or export them with edge jobs export"
+_BEGIN_WORK = ORDER_METHODS | {Cause.START, Cause.RESUME}
+"""The methods that are refused while no new call can be marked; those that end work are not."""
 _UNKNOWN = CallAnswer(ReturnStatus.UNKNOWN_JOB_ORDER_ID, ("no such job order in this scope",))
 
 
@@ -135,6 +147,10 @@ class JobService:
             facts = await self._read(call)
             if isinstance(facts, str):
                 return msgspec.json.decode(facts, type=CallAnswer)
+            if call.method in _BEGIN_WORK and (fault := dedupe.room_fault(self._store)):
+                # Answered without a mark: the same call may be sent again later.
+                logger.warning("job method refused", method=call.method, scope=call.scope, reasons=[fault])
+                return CallAnswer(ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, (fault,))
             refuse_expired(call.expires_at, self._wall())
             answer = await self._carry_out(call, self._plan(call, facts))
             if answer is not None:

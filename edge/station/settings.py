@@ -70,6 +70,8 @@ class StationSettings:
         while True:
             if origin and (known := await self.applied(origin)) is not None:
                 return known
+            if origin and (fault := dedupe.room_fault(self._store)):
+                raise Refused("no_room", fault)
             plan, warnings = await self._plan(scope, kind, what, payload)
             if isinstance(await self._store.commit(join((plan, self._mark(origin, warnings)))), Committed):
                 break

@@ -3,12 +3,11 @@
 A mark lives as long as a broker may deliver the message again: `[retention] dedupe` covers the expiry of our session
 plus the interval at which the broker saves its database. A removed job order leaves a tombstone for the same time: an
 order that was sent before the removal does not restore it. While as many marks as allowed are kept, none is dropped:
-messages that need a new one wait, as they do while the store is full.
+what begins new work is refused, what ends work or keeps a result is not.
 """
 
 import hashlib
 
-from edge.errors import Unavailable
 from edge.store.client import Store
 from edge.store.commit import Absent, Commit, RedisCommand
 from edge.store.keys import Keys
@@ -43,28 +42,26 @@ def _mark(key: str, answer: str, lifetime_ms: int) -> Commit:
 
 
 async def load_answer(store: Store, source: str, event_id: str) -> str | None:
-    """Return the answer given to an event; None when it is new. Raises Unavailable while no new one can be marked."""
+    """Return the answer given to an event; None when it is new."""
     answer: str | None = await store.execute("GET", _key(store.keys, source, event_id))
-    return _require_room(store, answer)
+    return answer
 
 
 async def load_either_answer(store: Store, event: tuple[str, str], transaction: tuple[str, str]) -> str | None:
-    """Read the answer given to an event, by source and id, else that given in a transaction, by scope and id.
-
-    Raises Unavailable while no new event can be marked.
-    """
+    """Read the answer given to an event, by source and id, else that given in a transaction, by scope and id."""
     keys = (_key(store.keys, *event), store.keys.transdedupe(_digest(*transaction)))
     answers: list[str | None] = await store.execute("MGET", *keys)
-    return _require_room(store, next((each for each in answers if each is not None), None))
+    return next((each for each in answers if each is not None), None)
 
 
-def _require_room(store: Store, answer: str | None) -> str | None:
-    if answer is None and store.marks.is_full:
-        raise Unavailable(
-            f"the store holds {store.marks.count} marks of messages, {store.marks.limit} are allowed",
-            "Find who sends so many messages, raise [retention] marks, or wait until old marks expire.",
-        )
-    return answer
+def room_fault(store: Store) -> str:
+    """Return why no new mark may be written now; empty while there is room."""
+    if not store.marks.is_full:
+        return ""
+    return (
+        f"the store holds {store.marks.count} marks of messages, {store.marks.limit} are allowed; "
+        "find the sender of these messages, raise [retention] marks, or wait until old marks expire"
+    )
 
 
 def bury(keys: Keys, job_id: str, removed_at: int, lifetime_ms: int) -> Commit:
