@@ -3,14 +3,18 @@
 import asyncio
 import contextlib
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import structlog
 
 from edge.errors import Refused, Unavailable
+from edge.sfc.signal import Phase
 from edge.station.equipment import Command, EquipmentAnswer, EquipmentPort, OutcomeUnknown
 from edge.station.runs import Runs
 from edge.store import runs as run_store
+from edge.store import safing
+from edge.store.safing import SafingCommand
 
 logger = structlog.get_logger(__name__)
 
@@ -28,8 +32,12 @@ class DirectCommands:
         """Return whether a command waits for its answer."""
         return command_id in self._waiting
 
-    def take(self, answer: EquipmentAnswer | OutcomeUnknown, type_ids: Collection[str] | None = None) -> bool:
-        """Take an answer of equipment of these types; return False when no command of them waits for it here."""
+    def is_busy(self, equipment: str) -> bool:
+        """Return whether a piece of equipment executes a command without a job: a job waits for its end."""
+        return equipment in self._busy
+
+    def accept(self, answer: EquipmentAnswer | OutcomeUnknown, type_ids: Collection[str] | None = None) -> bool:
+        """Accept an answer from equipment of these types; return False when no command of them waits for it here."""
         waiting = self._waiting.get(answer.command_id)
         if waiting is None or (type_ids is not None and self._types[answer.command_id] not in type_ids):
             return False
@@ -42,23 +50,40 @@ class DirectCommands:
     ) -> EquipmentAnswer | OutcomeUnknown:
         """Send a command and return its answer; without one in time, or when cancelled, the command is stopped.
 
-        Raises Refused when the equipment is in use or not connected: nothing was sent then.
+        Raises Refused when the equipment is in use or not connected, Unavailable without the store: nothing was sent.
         """
         if equipment.connected is False:
             raise Refused("not_connected", f"{equipment.name} is not connected")
-        if job := await self._holder(type_ids):
-            raise Refused("in_use", f"job {job!r} uses {equipment.name}")
         if other := self._busy.get(equipment.name):
             raise Refused("in_use", f"command {other!r} uses {equipment.name}")
+        # First: from here on no job sends a start to this equipment; one that has sent it before is found below.
         self._busy[equipment.name] = command.command_id
         waiting = self._waiting[command.command_id] = asyncio.get_running_loop().create_future()
         self._types[command.command_id] = command.type_id
         try:
+            if job := await self._holder(type_ids):
+                raise Refused("in_use", f"job {job!r} uses {equipment.name}")
+            return await self._perform(equipment, command, waiting, answer_within_s)
+        finally:
+            del self._waiting[command.command_id], self._types[command.command_id]
+            del self._busy[equipment.name]
+
+    async def _perform(
+        self,
+        equipment: EquipmentPort,
+        command: Command,
+        waiting: "asyncio.Future[EquipmentAnswer | OutcomeUnknown]",
+        answer_within_s: float,
+    ) -> EquipmentAnswer | OutcomeUnknown:
+        # Before the start: when this process is killed, the stop is sent at the end of the time for the answer.
+        await self._keep_stop(command, answer_within_s)
+        try:
             async with asyncio.timeout(answer_within_s):
                 await equipment.send(command)
-                answer: EquipmentAnswer | OutcomeUnknown = await waiting
-                return answer
+                answer = await waiting
         except Unavailable as error:
+            # The equipment may have the start nevertheless.
+            await self._stop(equipment, command)
             return OutcomeUnknown(command.command_id, error.message)
         except TimeoutError:
             await self._stop(equipment, command)
@@ -66,9 +91,10 @@ class DirectCommands:
         except asyncio.CancelledError:
             await self._stop(equipment, command)
             raise
-        finally:
-            del self._waiting[command.command_id], self._types[command.command_id]
-            del self._busy[equipment.name]
+        with contextlib.suppress(Unavailable):
+            # Kept, it is sent later, for a command that the equipment has ended.
+            await self._runs.store.commit(safing.remove(self._runs.store.keys, command.command_id))
+        return answer
 
     async def _holder(self, type_ids: Collection[str]) -> str | None:
         """Return a running job whose recipe has commands of these types, as the store has it."""
@@ -79,10 +105,27 @@ class DirectCommands:
         return None
 
     async def _stop(self, equipment: EquipmentPort, command: Command) -> None:
-        """Stop a command that nothing waits for any more."""
+        """Stop a command that nothing waits for any more; the stop is repeated until the equipment confirms it."""
         logger.warning("direct command stopped", equipment=equipment.name, command=command.command_id)
         with contextlib.suppress(Unavailable):
-            await equipment.stop(command)
+            await self._keep_stop(command, 0)
+        with contextlib.suppress(Unavailable):
+            await equipment.stop(replace(command, phase=Phase.STOP))
+
+    async def _keep_stop(self, command: Command, after_s: float) -> None:
+        """Keep the stop of a command until the equipment confirms it; it is due after a time."""
+        stop = SafingCommand(
+            phase=Phase.STOP,
+            command_id=command.command_id,
+            type_id=command.type_id,
+            scope=command.scope,
+            job_id=command.job_id,
+            correlation_id=command.correlation_id,
+            action=command.action,
+            attempt=command.attempt,
+            since=self._runs.clock() + round(after_s * 1000),
+        )
+        await self._runs.store.commit(safing.save(self._runs.store.keys, stop))
 
 
 def result_of(answer: EquipmentAnswer) -> Any:

@@ -1,6 +1,6 @@
 """Sends a command to the equipment that takes its type."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import structlog
@@ -21,8 +21,15 @@ logger = structlog.get_logger(__name__)
 class Dispatch:
     """Sends commands to the equipment that takes their type; `routes` maps each type to its equipment."""
 
-    def __init__(self, runs: Runs, routes: Mapping[str, EquipmentPort]) -> None:
+    def __init__(
+        self,
+        runs: Runs,
+        routes: Mapping[str, EquipmentPort],
+        is_busy: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        """Send no start to equipment, by name, for which `is_busy`: it executes a command without a job."""
         self._runs = runs
+        self._is_busy = is_busy
         self.routes = routes
 
     def unrouted(self, net: Net) -> list[str]:
@@ -57,6 +64,8 @@ class Dispatch:
             case Phase.PAUSE | Phase.RESUME:
                 if isinstance(equipment, PausableEquipment) and equipment.can_pause:
                     await equipment.pause(command)
+            case _ if self._is_busy(equipment.name):
+                raise Unavailable(f"{equipment.name} executes a command of a flow")
             case _:
                 await equipment.send(command)
 

@@ -74,6 +74,7 @@ class SafingSender:
         self._sent_at: dict[tuple[Phase, str], float] = {}
         self._repeated: Counter[tuple[Phase, str]] = Counter()
         self._connection_counts: dict[str, int] = {}
+        self._clock = clock
         self._started_at = clock()
 
     async def run(self) -> None:
@@ -83,7 +84,8 @@ class SafingSender:
     async def send_due(self) -> None:
         """Send each command that is due once."""
         served = [each for each in await safing.load_all(self._store) if each.scope in self._scopes]
-        found = [each for each in served if not each.released_by]
+        # The stop of a command without a job is kept before its start, and is due later.
+        found = [each for each in served if not each.released_by and each.since <= self._clock()]
         for each in served:
             if each.released_by:
                 await self._remove_released(each)

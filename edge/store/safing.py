@@ -12,7 +12,9 @@ logger = structlog.get_logger(__name__)
 
 
 class SafingCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """A stop or a reset with all that it takes to send it again; `since` is in milliseconds since the epoch.
+    """A stop or a reset with all that it takes to send it again.
+
+    It is due `since` an instant, in milliseconds since the epoch.
 
     `error` says why the equipment declined it. `released_by` is the operator who has made the tool safe by hand, and
     `release_reason` what the operator has seen: it is not sent any more.

@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from edge.config import RedisSettings
@@ -96,7 +97,7 @@ class FakeEquipment:
             await self.station.answer(answer)
 
     async def stop(self, command: Command) -> None:
-        await self.send(command)
+        await self.send(replace(command, phase=Phase.STOP))
 
     def received(self, phase: Phase = Phase.START) -> list[str]:
         """Return the actions it had to start, stop or reset, in order."""

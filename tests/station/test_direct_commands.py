@@ -4,12 +4,16 @@ import asyncio
 
 import pytest
 
-from edge.errors import Refused
+from edge.errors import Refused, Unavailable
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
 from edge.station.answers import Answers
 from edge.station.direct_commands import DirectCommands, result_of
+from edge.station.dispatch import Dispatch
 from edge.station.equipment import Begin, Command, EquipmentAnswer, OutcomeUnknown
+from edge.station.safing import SafingSender
+from edge.station.sender import Sender
+from edge.store import safing
 from tests.station.plant import (
     DEDUPE_MS,
     SCOPE,
@@ -105,7 +109,67 @@ async def test_command_without_an_answer_is_stopped(direct: DirectCommands, tool
     answer = await direct.perform(tool, [TIGHTEN], command(), 0.05)
     assert isinstance(answer, OutcomeUnknown)
     assert "did not answer in 0.05 s" in answer.reason
-    assert len(tool.commands) == 2
+    assert [each.phase for each in tool.commands] == [Phase.START, Phase.STOP]
+
+
+async def test_stop_of_a_command_is_kept_until_the_equipment_confirms_it(
+    direct: DirectCommands, plant: Plant, tool: FakeEquipment
+) -> None:
+    await direct.perform(tool, [TIGHTEN], command(), 0.05)
+    (kept,) = await safing.load_all(plant.store)
+    assert (kept.phase, kept.command_id, kept.type_id) == (Phase.STOP, command().command_id, TIGHTEN)
+    assert tool.station
+    await tool.station.stopped(command().command_id, None)
+    assert await safing.load_all(plant.store) == []
+
+
+async def test_stop_is_kept_before_the_start_and_due_after_the_time_of_the_answer(
+    direct: DirectCommands, plant: Plant, tool: FakeEquipment
+) -> None:
+    """A gateway that is killed meanwhile leaves the stop behind; it does not disturb the command before."""
+    work = asyncio.create_task(direct.perform(tool, [TIGHTEN], command(), 30))
+    await until_true(lambda: tool.commands)
+    (kept,) = await safing.load_all(plant.store)
+    assert kept.since >= plant.runs.clock() + 20_000
+    sender = SafingSender(plant.store, [SCOPE], {TIGHTEN: tool}, plant.runs.clock, repeat_intervals_s=(0.0, 0.0))
+    await sender.send_due()
+    assert [each.phase for each in tool.commands] == [Phase.START]
+    late = SafingSender(plant.store, [SCOPE], {TIGHTEN: tool}, lambda: kept.since, repeat_intervals_s=(0.0, 0.0))
+    await late.send_due()
+    assert [each.phase for each in tool.commands] == [Phase.START, Phase.STOP]
+    assert tool.station
+    await tool.station.answer(EquipmentAnswer(command().command_id, {"ok": True}))
+    await work
+    assert await safing.load_all(plant.store) == []
+
+
+async def test_start_that_may_have_been_sent_is_stopped(direct: DirectCommands, tool: FakeEquipment) -> None:
+    send = tool.send
+
+    async def lose(command: Command) -> None:
+        await send(command)
+        if command.phase is Phase.START:
+            raise Unavailable("no confirmation")
+
+    tool.send = lose  # type: ignore[method-assign]
+    assert isinstance(await direct.perform(tool, [TIGHTEN], command(), 30), OutcomeUnknown)
+    assert [each.phase for each in tool.commands] == [Phase.START, Phase.STOP]
+
+
+async def test_job_waits_while_a_direct_command_uses_its_equipment(
+    direct: DirectCommands, plant: Plant, tool: FakeEquipment
+) -> None:
+    plant.sender = Sender(plant.runs, Dispatch(plant.runs, plant.dispatch.routes, direct.is_busy))
+    work = asyncio.create_task(direct.perform(tool, [TIGHTEN], command(), 30))
+    await until_true(lambda: tool.commands)
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.drive()
+    assert [each.command_id for each in tool.commands] == [command().command_id]
+    assert tool.station
+    await tool.station.answer(EquipmentAnswer(command().command_id, {"ok": True}))
+    await work
+    async with plant.at_work():
+        await until_true(lambda: len(tool.commands) > 1)
 
 
 async def test_cancelled_command_is_stopped(direct: DirectCommands, tool: FakeEquipment) -> None:
@@ -113,7 +177,7 @@ async def test_cancelled_command_is_stopped(direct: DirectCommands, tool: FakeEq
     await until_true(lambda: tool.commands)
     work.cancel()
     await asyncio.wait([work])
-    assert len(tool.commands) == 2
+    assert [each.phase for each in tool.commands] == [Phase.START, Phase.STOP]
     assert not direct.is_waiting(command().command_id)
 
 
