@@ -6,6 +6,7 @@ from edge.flows.plans import Plans
 from edge.flows.redis_state import RedisFlowState
 from edge.flows.service import FlowService
 from edge.northbound.flow_calls import FlowCalls
+from edge.store.commit import Commit
 
 _NS_PER_MS = 1_000_000
 
@@ -16,5 +17,9 @@ def serve_calls(core: GatewayParts, kinds: NodeKinds) -> FlowCalls:
     def clock() -> int:
         return core.store_time() // _NS_PER_MS
 
-    service = FlowService(RedisFlowState(core.store), Plans(kinds), clock)
-    return FlowCalls(service, core.store, core.settings.retention.dedupe * 1000)
+    plans = Plans(kinds)
+
+    def service_with(also: Commit) -> FlowService:
+        return FlowService(RedisFlowState(core.store, also), plans, clock)
+
+    return FlowCalls(service_with, core.store, core.settings.retention.dedupe * 1000)

@@ -15,15 +15,21 @@ from edge.flows.state import FlowState
 from edge.flows.tag_use import used_tags
 from edge.instant import now_ms
 from edge.links.background_task import background_task
+from edge.store.client import Store
 from edge.store.retry import restart_on_outage
 from edge.telemetry.interest import RuleInterest
 
 
-async def tag_handlers(stack: contextlib.AsyncExitStack, core: GatewayParts) -> dict[type, Handler]:
-    """Return the handlers of tags and alarms; the samples of windows are kept in memory from now on."""
-    reader = TagReader(core.store)
+async def tag_handlers(
+    stack: contextlib.AsyncExitStack, core: GatewayParts, volatile: Store | None
+) -> dict[type, Handler]:
+    """Return the handlers of tags and alarms; the samples of windows are kept in memory from now on.
+
+    Samples of sources are in the `volatile` store where there is one, job results always in the other.
+    """
+    reader = TagReader([core.store, volatile] if volatile else [core.store])
     await stack.enter_async_context(background_task(restart_on_outage("tag windows", reader.follow), "tag windows"))
-    writer = TagWriter(core.store, now_ms, core.settings.telemetry.stream_length)
+    writer = TagWriter(volatile or core.store, now_ms, core.settings.telemetry.stream_length)
     return {
         LatestValue: reader.read,
         SampleWindow: reader.read,

@@ -26,7 +26,7 @@ from edge.links.background_task import background_task
 from edge.station.jobs import JobService
 
 if TYPE_CHECKING:
-    from edge.telemetry.interest import RuleInterest
+    from edge.app.telemetry import TelemetryService
 
 _NS_PER_MS = 1_000_000
 
@@ -35,12 +35,12 @@ async def open_flows(
     stack: contextlib.AsyncExitStack,
     core: GatewayParts,
     jobs: JobService,
-    interest: "RuleInterest | None",
+    telemetry: "TelemetryService | None",
     kinds: NodeKinds,
 ) -> FlowStats:
     """Run the flows of the store for as long as this instance holds its lease; return what is counted.
 
-    Without telemetry (`interest` is None) no node reads or writes tags, or raises alarms.
+    Without telemetry no node reads or writes tags, or raises alarms.
     """
     store = core.store
 
@@ -52,12 +52,12 @@ async def open_flows(
 
     state, plans = RedisFlowState(store), Plans(kinds)
     handlers = _handlers(core, jobs) | await opcua_handlers(stack, core.settings)
-    if interest is not None:
+    if telemetry is not None:
         # Imported only when telemetry is on.
         from edge.app.flow_tags import record_tags, tag_handlers  # noqa: PLC0415
 
-        handlers |= await tag_handlers(stack, core)
-        await stack.enter_async_context(background_task(record_tags(state, plans, interest), "tags of flows"))
+        handlers |= await tag_handlers(stack, core, telemetry.volatile)
+        await stack.enter_async_context(background_task(record_tags(state, plans, telemetry.interest), "tags of flows"))
     context = RunnerContext(
         state=state,
         outside=HandlerTable(handlers),

@@ -90,7 +90,8 @@ async def open_gateway(settings: Settings, notify: Notify = discard_status) -> A
         await _open_equipment(stack, core)
         most = settings.northbound.max_downloadable_job_orders
         dedupe_ms = settings.retention.dedupe * 1000
-        dispatch = Dispatch(core.runs, routes_of((each.equipment, each.type_ids) for each in core.watch.watched))
+        routes = routes_of((each.equipment, each.type_ids) for each in core.watch.watched)
+        dispatch = Dispatch(core.runs, routes, core.direct_commands.is_busy)
         recipes = RecipeLookup(core.store, core.runs.compiled, dispatch.unrouted)
         jobs = JobService(core.store, core.runs, most, dedupe_ms, now_ms, recipes, core.retention.refuses_beyond)
         telemetry = await _open_telemetry(stack, core, jobs, dispatch)
@@ -253,7 +254,7 @@ async def _open_flows(
     # Imported only when flows are on.
     from edge.app.flows import open_flows  # noqa: PLC0415
 
-    return await open_flows(stack, core, jobs, telemetry.interest if telemetry else None, kinds)
+    return await open_flows(stack, core, jobs, telemetry, kinds)
 
 
 async def _open_telemetry(

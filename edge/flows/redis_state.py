@@ -12,7 +12,7 @@ from edge.flows.record import CycleRecord, FlowRecord, FlowStatus
 from edge.flows.state import FlowChange, Written
 from edge.flows.worker_task import ReceivedResult, WorkerProgress, decode_result, encode_task
 from edge.store.client import MAX_BLOCK_MS, Store
-from edge.store.commit import Commit, Committed, Revision, fields, join, operation, spread
+from edge.store.commit import NOTHING, Commit, Committed, Revision, fields, join, operation, spread
 from edge.store.keys import Keys
 from edge.store.scan import escape_pattern, scan_keys
 from edge.store.stream import entries
@@ -27,8 +27,10 @@ _NEVER: Final = "+inf"
 class RedisFlowState:
     """The flow state that all gateways on a store share."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, also: Commit = NOTHING) -> None:
+        """Add `also` to each change: what must be stored exactly when the change is."""
         self._store = store
+        self._also = also
 
     async def load_flow(self, flow_id: str) -> FlowRecord | None:
         """Return a flow; None when there is none."""
@@ -83,7 +85,7 @@ class RedisFlowState:
             *(operation("XADD", keys.node_work(task.kind), "*", "task", encode_task(task)) for task in change.queued),
             *([operation("XDEL", keys.node_results(), *change.taken)] if change.taken else ()),
         ]
-        return isinstance(await self._store.commit(join(parts)), Committed)
+        return isinstance(await self._store.commit(join((*parts, self._also))), Committed)
 
     async def delete(self, flow: FlowRecord) -> bool:
         """Remove a flow with all its data; return False when its stored record has changed since it was read."""
@@ -106,6 +108,7 @@ class RedisFlowState:
             operation("ZREM", keys.flow_schedule(), flow.flow_id),
             operation("SREM", keys.flows_running(), flow.flow_id),
             _announce(keys, flow.flow_id),
+            self._also,
         )
         return isinstance(await self._store.commit(join(parts)), Committed)
 

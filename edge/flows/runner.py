@@ -175,7 +175,7 @@ class CycleRunner:
             await self._settle(outcomes)
 
     async def take_over(self) -> None:
-        """Take over the cycle of a stopped gateway; the attempts that it ran are interrupted."""
+        """Resume the cycle of a stopped gateway; its running attempts are interrupted."""
         running = [node for node, task in self._record.cycle.tasks.items() if task.status is NodeStatus.RUNNING]
         self._resumed = frozenset(node for node, task in self._record.cycle.tasks.items() if task.is_active)
         # Workers go on while gateways change.

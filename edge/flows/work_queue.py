@@ -1,4 +1,4 @@
-"""Takes tasks for a worker from the store, marks them as begun, renews their leases and reports results."""
+"""Claims tasks for a worker from the store, marks them as begun, renews their leases and reports results."""
 
 from typing import Final
 
@@ -45,7 +45,7 @@ class WorkQueue:
     """The queue of the tasks of some kinds. Every call raises Unavailable while the store is unavailable."""
 
     def __init__(self, store: Store, worker_id: str, kinds: dict[str, bool], lease_ms: int) -> None:
-        """Take tasks of `kinds`; the value of each says whether it is repeatable. A lease lasts `lease_ms`."""
+        """Claim tasks of `kinds`; the value of each says whether it is repeatable. A lease lasts `lease_ms`."""
         self._store = store
         self._worker_id = worker_id
         self._kinds = kinds

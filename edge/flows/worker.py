@@ -1,4 +1,4 @@
-"""Takes the tasks of the node kinds of a site, runs each in a child process and reports its result."""
+"""Claims tasks of the node kinds of a site, runs each in a child process and reports its result."""
 
 import asyncio
 import contextlib
@@ -37,7 +37,7 @@ class FlowWorker:
         lease_s: float = 15.0,
         grace_s: float = 15.0,
     ) -> None:
-        """Take tasks of `kinds`. Another worker takes over a task whose lease of `lease_s` has expired.
+        """Claim tasks of `kinds`. Another worker claims a task whose lease of `lease_s` has expired.
 
         After a stop the tasks in progress have `grace_s` to end.
         """
@@ -75,8 +75,7 @@ class FlowWorker:
             while not self._stopping.is_set():
                 try:
                     await retry_while_unavailable("node tasks", functools.partial(self._take, process))
-                except Exception:
-                    # A defect in one task must not stop the others; another worker takes it over.
+                except Exception:  # a defect in one task must not stop the others; another worker resumes it
                     logger.exception("node task met a defect")
                     await process.kill()
                     await asyncio.sleep(_PAUSE_AFTER_DEFECT_S)

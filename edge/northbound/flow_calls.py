@@ -1,6 +1,6 @@
 """Execute the calls of the MES for flows: register, delete, read, start, stop, terminate; each event once."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from edge.model.isa95 import read_payload
 from edge.station.settings import SettingsMethod
 from edge.store import dedupe
 from edge.store.client import Store
+from edge.store.commit import NOTHING, Commit
 
 _DONE: Final = "done"
 _MOST_FAULTS: Final = 20
@@ -35,8 +36,10 @@ class FlowAnswer:
 class FlowCalls:
     """The flows of the store as the MES changes them."""
 
-    def __init__(self, service: FlowService, store: Store, dedupe_ms: int) -> None:
-        self._service = service
+    def __init__(self, service_with: Callable[[Commit], FlowService], store: Store, dedupe_ms: int) -> None:
+        """Change flows with `service_with`: a service that adds a commit to each of its own."""
+        self._service_with = service_with
+        self._service = service_with(NOTHING)
         self._store = store
         self._dedupe_ms = dedupe_ms
 
@@ -51,15 +54,19 @@ class FlowCalls:
         subject = ", ".join(_id(each) for each in items)
         if await self._is_done(event):
             return FlowAnswer(None, subject, has_changed=False)
-        if method is SettingsMethod.DELETE:
-            for item in items:
-                await self._service.delete(_id(item))
-        else:
+        if method is SettingsMethod.PUT:
             self._refuse_faults(items)
-            for item in items:
-                await self._service.put(item)
-        await self._mark(event)
+        # The mark is part of the last commit.
+        services = [*[self._service] * (len(items) - 1), self._service_with(self._mark(event))]
+        for service, item in zip(services, items, strict=False):
+            await (self._delete(service, _id(item)) if method is SettingsMethod.DELETE else service.put(item))
+        await self._mark_without_effect(event)
         return FlowAnswer(None, subject, has_changed=True)
+
+    async def _delete(self, service: FlowService, flow_id: str) -> None:
+        """Delete a flow; an unknown one is deleted already."""
+        if flow_id in {each.flow_id for each in await service.load_all()}:
+            await service.delete(flow_id)
 
     async def call(self, method: str, event: CloudEvent) -> FlowAnswer:
         """Execute a method of FLOW_METHODS and return the flow after it."""
@@ -70,25 +77,26 @@ class FlowCalls:
             raise Refused("invalid_payload", reason, "Send FlowID, and optionally Reason and By.") from None
         is_new = not await self._is_done(event)
         if is_new:
-            await self._execute(method, call)
-            await self._mark(event)
+            await self._execute(method, call, self._service_with(self._mark(event)))
+            await self._mark_without_effect(event)
         data = flow_summary(await self._service.load(call.flow_id))
         return FlowAnswer(data, call.flow_id, is_new, call.by, call.reason)
 
-    async def _execute(self, method: str, call: FlowCall) -> None:
+    async def _execute(self, method: str, call: FlowCall, marking: FlowService) -> None:
+        """Execute a method; the last commit is that of the service that marks the event."""
         reason = call.reason or f"{method} by the MES"
         match method:
             case "Start":
-                await self._service.start(call.flow_id)
+                await marking.start(call.flow_id)
             case "Stop" if call.component is not None:
-                await self._service.stop_component(call.flow_id, call.component)
+                await marking.stop_component(call.flow_id, call.component)
             case "Stop":
-                await self._service.stop(call.flow_id, reason)
+                await marking.stop(call.flow_id, reason)
             case _ if call.component is None and call.node is None:
                 if (await self._service.stop(call.flow_id, reason)).in_cycle:
-                    await self._service.terminate(call.flow_id, reason)
+                    await marking.terminate(call.flow_id, reason)
             case _:
-                await self._service.terminate(call.flow_id, reason, component=call.component, node=call.node)
+                await marking.terminate(call.flow_id, reason, component=call.component, node=call.node)
 
     def _refuse_faults(self, documents: Sequence[object]) -> None:
         """Refuse all documents when one has a fault, with the faults of each: none is stored then."""
@@ -108,9 +116,15 @@ class FlowCalls:
     async def _is_done(self, event: CloudEvent) -> bool:
         return await dedupe.load_answer(self._store, event.source, event.id) is not None
 
-    async def _mark(self, event: CloudEvent) -> None:
-        """Mark the event as done. One that is delivered again before its mark is executed again."""
-        await self._store.commit(dedupe.mark(self._store.keys, event.source, event.id, _DONE, self._dedupe_ms))
+    def _mark(self, event: CloudEvent) -> Commit:
+        """Return the mark of the event; without a guard, because that of the flow decides who is first."""
+        marked = dedupe.mark(self._store.keys, event.source, event.id, _DONE, self._dedupe_ms)
+        return Commit(operations=marked.operations)
+
+    async def _mark_without_effect(self, event: CloudEvent) -> None:
+        """Mark an event that changed nothing, as the start of a flow that runs."""
+        if not await self._is_done(event):
+            await self._store.commit(self._mark(event))
 
 
 def _items(data: object) -> Sequence[object]:

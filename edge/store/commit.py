@@ -63,6 +63,10 @@ class Commit:
     operations: tuple[RedisCommand, ...] = ()
 
 
+NOTHING = Commit()
+"""Writes nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Committed:
     """Everything was written."""

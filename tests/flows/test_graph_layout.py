@@ -71,5 +71,5 @@ def test_wire_above_the_end_of_another_has_a_row_above_it() -> None:
     (first, second), _ = (wires for wires in (*layout.wires, ()))
     by_source = {wire.source[0]: wire for wire in (first, second)}
     ends = {layout.centres[each] for each in by_source["b"].targets}
-    if layout.centres[by_source["a"].source] in ends:
-        assert by_source["a"].row < by_source["b"].row
+    assert layout.centres[by_source["a"].source] in ends
+    assert by_source["a"].row < by_source["b"].row

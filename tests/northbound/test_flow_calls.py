@@ -7,13 +7,16 @@ import pytest
 
 from edge.flows.record import FlowStatus
 from edge.flows.redis_state import RedisFlowState
+from edge.flows.service import FlowService
 from edge.instant import now_ms
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import CONFIG_TYPE, FLOW_METHOD_TYPE
 from edge.northbound.calls import CallHandler, IncomingCall
 from edge.northbound.flow_calls import FlowCalls
 from edge.station.jobs import JobService
+from edge.store import dedupe
 from edge.store.client import Store
+from edge.store.commit import Commit, CommitResult
 from tests.flows.documents import flow, node
 from tests.flows.gateways import CHAIN, FakeOutside, Plant
 from tests.northbound.calling import SCOPE, opened_station
@@ -31,7 +34,11 @@ def plant(store: Store) -> Plant:
 async def calls(store: Store, plant: Plant) -> CallHandler:
     station = await opened_station(store)
     jobs = JobService(store, station.runs, max_job_orders=10, dedupe_ms=60_000)
-    flows = FlowCalls(plant.service, store, 60_000)
+
+    def service_with(also: Commit) -> FlowService:
+        return FlowService(RedisFlowState(store, also), plant.plans, plant.clock)
+
+    flows = FlowCalls(service_with, store, 60_000)
     return CallHandler("urn:edge", (SCOPE,), store, jobs, station.settings, now_ms, flows=flows)
 
 
@@ -99,6 +106,28 @@ async def test_repeated_event_has_no_second_effect(calls: CallHandler, plant: Pl
     assert isinstance(answer.data, dict)
     assert (answer.data["status"], answer.data["reason"]) == ("stopped", "night")
     assert (await plant.service.load("flow")).status is FlowStatus.STOPPED
+
+
+async def test_effect_of_a_call_and_its_mark_are_one_commit(calls: CallHandler, store: Store, plant: Plant) -> None:
+    """A start that is delivered again, because its answer was lost, must not start a flow that was stopped since."""
+    await configure(calls, {**CHAIN, "interval_seconds": 3600})
+    marked: list[bool] = []
+
+    async def watch(commit: Commit) -> CommitResult:
+        result = await Store.commit(store, commit)
+        marked.append(await dedupe.load_answer(store, "/mes", "start-1") is not None)
+        return result
+
+    store.commit = watch  # type: ignore[method-assign]
+    await call(calls, "Start", "start-1")
+    assert marked[0]
+    await plant.service.stop("flow", "night")
+    await call(calls, "Start", "start-1")
+    assert (await plant.service.load("flow")).status is FlowStatus.STOPPED
+
+
+async def test_unknown_flow_is_deleted_already(calls: CallHandler) -> None:
+    assert (await configure(calls, [{"id": "none"}], "DELETE")).mdcserrorkind is None
 
 
 async def test_running_cycle_is_terminated_with_the_flow_or_in_part(calls: CallHandler, plant: Plant) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from bisect import bisect_right, insort
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,6 +23,8 @@ MOST_TAGS: Final = 1_000
 """Tags whose samples are kept; those read longest ago are dropped, and read from the stream again."""
 MOST_SAMPLES: Final = 100_000
 """Samples that are kept of one tag, the newest."""
+MOST_SAMPLES_OF_ALL: Final = 300_000
+"""Samples that are kept of all tags, some 100 MB."""
 _LATE_MS: Final = 60_000
 _BATCH: Final = 100
 _NOWHERE: Final = "0-1"
@@ -50,10 +52,15 @@ class _Kept:
 class TagReader:
     """Keeps the samples of the tags that flows read, for as long as their windows."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, stores: Sequence[Store], most_samples: int = MOST_SAMPLES_OF_ALL) -> None:
+        """Read the streams of these stores; the first one also holds the last value of each tag.
+
+        Beyond `most_samples` of all tags, the tags that were read longest ago are dropped.
+        """
+        self._most_samples = most_samples
+        self._stores = tuple(stores)
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
-        self._position = ""
+        self._positions: dict[Store, str] = {}
         self._reading = asyncio.Lock()
 
     async def read(self, query: LatestValue | SampleWindow, _task_id: str) -> Any:
@@ -77,16 +84,21 @@ class TagReader:
                     await self._catch_up()
 
     async def _catch_up(self) -> None:
-        if self._kept:
-            self._position = await self._scan(self._position, self._kept)
+        if not self._kept:
+            return
+        for store in self._stores:
+            self._positions[store] = await self._scan(store, self._positions.get(store, ""), self._kept)
+        while len(self._kept) > 1 and sum(len(each.samples) for each in self._kept.values()) > self._most_samples:
+            self._kept.popitem(last=False)
 
     async def _keep(self, tag: str, keep_ms: int) -> _Kept:
         """Keep one more tag, or a longer time of one, beginning with what the stream holds of it."""
         before, found = self._kept.get(tag), _Kept(keep_ms)
-        if self._kept:
-            await self._scan("", {tag: found}, self._position or _NOWHERE)
-        else:
-            self._position = await self._scan("", {tag: found})
+        for store in self._stores:
+            if self._kept:
+                await self._scan(store, "", {tag: found}, self._positions.get(store) or _NOWHERE)
+            else:
+                self._positions[store] = await self._scan(store, "", {tag: found})
         if before and (not found.samples or before.samples[0].at < found.samples[0].at):
             found.samples = before.samples
         self._kept[tag] = found
@@ -94,11 +106,13 @@ class TagReader:
             self._kept.popitem(last=False)
         return found
 
-    async def _scan(self, position: str, wanted: Mapping[str, _Kept], until: str = "+") -> str:
+    async def _scan(self, store: Store, position: str, wanted: Mapping[str, _Kept], until: str = "+") -> str:
         """Add the samples of some tags after a position; return the position of the last entry."""
-        while entries := await telemetry.read_after(self._store, position, until, _BATCH):
+        while entries := await telemetry.read_after(store, position, until, _BATCH):
             for entry in entries:
                 position = entry.entry_id
+                # A full entry takes a while to decode: jobs have their turn in between.
+                await asyncio.sleep(0)
                 try:
                     batch, _ = decode_batch(entry.fields)
                 except BatchError:
@@ -110,7 +124,7 @@ class TagReader:
 
     async def _saved(self, query: LatestValue) -> Any:
         """Return the last value of a tag whose samples have left the stream; None without one."""
-        text = await tags.load_one(self._store, query.tag)
+        text = await tags.load_one(self._stores[0], query.tag)
         try:
             line = parse_line(text) if text else None
         except LineError:

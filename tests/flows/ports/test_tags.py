@@ -3,8 +3,10 @@
 import asyncio
 import itertools
 
+import msgspec
 import pytest
 
+from edge.config import RedisSettings
 from edge.errors import Unavailable
 from edge.flows.attempt import OutcomeUnknownError
 from edge.flows.nodes.act import WriteTag
@@ -16,6 +18,7 @@ from edge.rules.sample_lines import Quality, Sample
 from edge.store import tags, telemetry
 from edge.store.client import Store
 from edge.store.commit import Commit
+from edge.store.opening import open_store
 from edge.telemetry.batch import encode_line
 from tests.station.plant import until_true
 from tests.telemetry.plant import BEGIN, append
@@ -33,7 +36,7 @@ async def test_window_has_good_values_after_its_begin_up_to_its_end(store: Store
     bad = sample(25, 9.0, quality=Quality.BAD)
     await append(store, sample(10, 1.0), sample(20, 2.0), bad, sample(30, float("nan")))
     await append(store, sample(40, 4.0), sample(40, 7.0, "other"), sample(50, 5.0, quality=Quality.UNCERTAIN))
-    reader = TagReader(store)
+    reader = TagReader([store])
     assert await reader.read(window(10, 40), "") == [2.0, 4.0]
     assert await reader.read(window(30, 50, with_time=True), "") == [
         {"at": BEGIN + 40, "value": 4.0, "quality": "good"},
@@ -43,7 +46,7 @@ async def test_window_has_good_values_after_its_begin_up_to_its_end(store: Store
 
 
 async def test_samples_that_come_later_are_found_once(store: Store) -> None:
-    reader = TagReader(store)
+    reader = TagReader([store])
     for number in range(1, 6):
         await append(store, sample(number, number), sample(number, -number, "other"))
         assert await reader.read(window(0, 100), "") == list(range(1, number + 1))
@@ -51,8 +54,29 @@ async def test_samples_that_come_later_are_found_once(store: Store) -> None:
             assert await reader.read(window(0, 100, "other"), "") == [-each for each in range(1, number + 1)]
 
 
+async def test_samples_of_two_stores_are_in_one_window(store: Store, redis: RedisSettings, unique: str) -> None:
+    async with open_store(msgspec.structs.replace(redis, prefix=f"{unique}-volatile"), "gw-2") as volatile:
+        reader = TagReader([store, volatile])
+        await append(store, sample(1, 1))
+        await append(volatile, sample(2, 2))
+        assert await reader.read(window(0, 100), "") == [1, 2]
+        await append(volatile, sample(3, 3))
+        await append(store, sample(4, 4))
+        assert await reader.read(window(0, 100), "") == [1, 2, 3, 4]
+
+
+async def test_memory_of_all_tags_is_bounded(store: Store) -> None:
+    reader = TagReader([store], most_samples=3)
+    await append(store, *(sample(number, number, tag) for number in range(3) for tag in ("a", "b")))
+    assert await reader.read(window(-1, 10, "a"), "") == [0, 1, 2]
+    assert await reader.read(window(-1, 10, "b"), "") == [0, 1, 2]
+    await store.execute("XTRIM", store.keys.telemetry(), "MAXLEN", 0)
+    assert await reader.read(window(-1, 10, "b"), "") == [0, 1, 2]
+    assert await reader.read(window(-1, 10, "a"), "") == []
+
+
 async def test_window_outlasts_the_entries_of_the_stream(store: Store) -> None:
-    reader = TagReader(store)
+    reader = TagReader([store])
     await append(store, *(sample(number, number) for number in range(5)))
     assert await reader.read(window(-10, 10), "") == [0, 1, 2, 3, 4]
     await store.execute("XTRIM", store.keys.telemetry(), "MAXLEN", 0)
@@ -63,7 +87,7 @@ async def test_window_outlasts_the_entries_of_the_stream(store: Store) -> None:
 
 
 async def test_follower_reads_windows_before_the_stream_forgets_them(store: Store) -> None:
-    reader = TagReader(store)
+    reader = TagReader([store])
     await reader.read(window(0, 10), "")
     following = asyncio.create_task(reader.follow(0.01))
     await append(store, sample(5, 5))
@@ -75,7 +99,7 @@ async def test_follower_reads_windows_before_the_stream_forgets_them(store: Stor
 
 async def test_memory_of_a_tag_is_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ports, "MOST_SAMPLES", 50)
-    reader = TagReader(store)
+    reader = TagReader([store])
     await reader.read(window(0, 1_000_000), "")
     for batch in itertools.batched(range(1000), 100) if hasattr(itertools, "batched") else [range(1000)]:
         await append(store, *(sample(number, number) for number in batch))
@@ -86,7 +110,7 @@ async def test_memory_of_a_tag_is_bounded(store: Store, monkeypatch: pytest.Monk
 
 async def test_tags_that_are_not_read_any_more_are_forgotten(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ports, "MOST_TAGS", 2)
-    reader = TagReader(store)
+    reader = TagReader([store])
     await append(store, *(sample(1, 1, tag) for tag in "abc"))
     for tag in "abcab":
         assert await reader.read(window(0, 10, tag), "") == [1]
@@ -94,7 +118,7 @@ async def test_tags_that_are_not_read_any_more_are_forgotten(store: Store, monke
 
 
 async def test_latest_value_is_that_of_the_stream_else_the_saved_one(store: Store) -> None:
-    reader = TagReader(store)
+    reader = TagReader([store])
     latest = LatestValue("press.pressure", BEGIN + 15)
     assert await reader.read(latest, "") is None
     await store.commit(tags.save(store.keys, {"press.pressure": encode_line(sample(5, 0.5))}))
@@ -109,25 +133,25 @@ async def test_latest_value_is_that_of_the_stream_else_the_saved_one(store: Stor
 )
 async def test_saved_value_that_cannot_be_used_is_unknown(store: Store, text: str) -> None:
     await store.commit(tags.save(store.keys, {"press.pressure": text}))
-    assert await TagReader(store).read(LatestValue("press.pressure", BEGIN + 15), "") is None
+    assert await TagReader([store]).read(LatestValue("press.pressure", BEGIN + 15), "") is None
 
 
 async def test_entry_that_is_no_batch_is_skipped(store: Store) -> None:
     await store.execute("XADD", store.keys.telemetry(), "*", "what", "ever")
     await append(store, sample(1, 1))
-    assert await TagReader(store).read(window(0, 10), "") == [1]
+    assert await TagReader([store]).read(window(0, 10), "") == [1]
 
 
 async def test_implausible_source_time_counts_as_the_arrival(store: Store) -> None:
     await append(store, sample(-600_000, 1), sample(5, 2))
-    assert await TagReader(store).read(window(0, 10, with_time=False), "") == [1, 2]
+    assert await TagReader([store]).read(window(0, 10, with_time=False), "") == [1, 2]
 
 
 @pytest.mark.parametrize("value", [3.5, 7, "open", True, None])
 async def test_written_tag_is_read_and_evaluated(store: Store, value: object) -> None:
     output = await TagWriter(store, lambda: BEGIN, 1000).write(WriteTag("mean", value), "t")
     assert output == {"tag": "mean", "at": BEGIN}
-    assert await TagReader(store).read(window(-1, 1, "mean"), "") == [value]
+    assert await TagReader([store]).read(window(-1, 1, "mean"), "") == [value]
     (entry,) = await telemetry.read_after(store, "", "+", 10)
     # Without a producer the rules evaluate it, however often the gateway was restarted.
     assert entry.fields["producer"] == ""
