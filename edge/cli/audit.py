@@ -89,8 +89,12 @@ async def _verify(settings_file: Path | None) -> "tuple[list[ChainFault], int, s
     async with open_access(settings_file) as at:
         # The head is read first and records that came after it are left out: a gateway may be at work.
         head = await load_head(at.store)
-        found = [each async for each in read_all(at.store) if each.number <= head.number]
-        return list(find_faults(found, head, at.settings.retention.audit)), head.number, head.digest
+        everything = [each async for each in read_all(at.store)]
+        found = [each for each in everything if each.number <= head.number]
+        # Another limit may have removed records before: each record holds the one of its time.
+        limits = [record.keep for each in everything if (record := _record(each)) and record.keep]
+        keep = min(limits, default=0) - (len(everything) - len(found))
+        return list(find_faults(found, head, keep)), head.number, head.digest
 
 
 async def _newest(store: "Store", last: int, wanted: dict[str, str]) -> "list[tuple[SealedRecord, AuditRecord | None]]":

@@ -17,7 +17,8 @@ class AuditRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `at` is in milliseconds since the epoch. `user` is the user of OPC UA or of the system, or the `source` of a
     CloudEvent; `address` the network address or topic. `action` is the method, `subject` its job, equipment, alarm or
-    other object, `status` its result.
+    other object, `status` its result. `keep`
+    is how many records the store kept at least when this one was written.
     """
 
     at: int
@@ -31,6 +32,7 @@ class AuditRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     role: str = ""
     application: str = ""
     address: str = ""
+    keep: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from structlog.stdlib import BoundLogger
 
 from edge.errors import Defect, Unavailable
 from edge.instant import Clock
+from edge.links.background_task import background_task
 from edge.model.audit import MAX_TEXT, AuditRecord
 from edge.ops.audit_chain import head_of, seal
 from edge.store import audit
@@ -30,7 +31,8 @@ _SEARCHED = 2000
 
 _stdlib_logger = logging.getLogger("edge.audit")
 _stdlib_logger.setLevel(logging.INFO)  # audit records are in the log at every log level
-_logger: BoundLogger = structlog.wrap_logger(_stdlib_logger, wrapper_class=BoundLogger)
+audit_logger: BoundLogger = structlog.wrap_logger(_stdlib_logger, wrapper_class=BoundLogger)
+"""The logger of audit records."""
 
 _EVENT_OF_KIND = {
     "mes.call": "MES call",
@@ -42,7 +44,7 @@ _EVENT_OF_KIND = {
 
 def _log_record(record: AuditRecord) -> None:
     fields = {name: value for name, value in msgspec.to_builtins(record).items() if name not in {"at", "kind"}}
-    _logger.info(_EVENT_OF_KIND[record.kind], audit=record.kind, **fields)
+    audit_logger.info(_EVENT_OF_KIND[record.kind], audit=record.kind, **fields)
 
 
 class _CopyLimit:
@@ -59,7 +61,7 @@ class _CopyLimit:
         """Log a record, or count it when the limit of this minute is reached."""
         if not 0 <= record.at - self._since < self.WITHIN_MS:
             if self._count > self.MOST:
-                _logger.warning("audit records not copied", audit="audit.limit", count=self._count - self.MOST)
+                audit_logger.warning("audit records not copied", audit="audit.limit", count=self._count - self.MOST)
             self._since, self._count = record.at, 0
         self._count += 1
         if self._count <= self.MOST:
@@ -77,17 +79,15 @@ async def append(store: Store, records: Sequence[AuditRecord], keep: int) -> Non
 async def open_trail(store: Store, instance: str, keep: int, clock: Clock) -> AsyncIterator["AuditTrail"]:
     """Write the records of a gateway for the length of the block, and at its end what still waits."""
     trail = AuditTrail(store, instance, keep, clock)
-    task = asyncio.create_task(trail.run(), name="audit")
     try:
-        yield trail
+        async with background_task(trail.run(), "audit"):
+            yield trail
     finally:
-        task.cancel()
-        await asyncio.wait([task])
         with suppress(Unavailable, Defect, TimeoutError):
             async with asyncio.timeout(_STOP_WITHIN_S):
                 await trail.write_waiting()
         if trail.waiting:
-            _logger.error("audit records lost", audit="audit.lost", count=trail.waiting)
+            audit_logger.error("audit records lost", audit="audit.lost", count=trail.waiting)
 
 
 class AuditTrail:
@@ -138,7 +138,7 @@ class AuditTrail:
                 # A foreign value at our key must not stop the gateway: the log has the records.
                 self._lost += len(self._batch) if self._batch else 0
                 self._batch = None
-                _logger.error("audit records not stored", reason=error.message, advice=error.advice)  # noqa: TRY400 - the reason says all
+                audit_logger.error("audit records not stored", reason=error.message, advice=error.advice)  # noqa: TRY400 - the reason says all
 
     async def write_waiting(self) -> None:
         """Write all that waits now. Raises Unavailable, and Defect where the key holds something else."""
@@ -170,7 +170,7 @@ class _Batch:
     """Records for one commit; after an attempt whose effect is unknown it finds out first whether they are there."""
 
     def __init__(self, records: Sequence[AuditRecord], keep: int) -> None:
-        self._texts = [msgspec.json.encode(_cut(each)).decode() for each in records]
+        self._texts = [msgspec.json.encode(msgspec.structs.replace(_cut(each), keep=keep)).decode() for each in records]
         self._keep = keep
         self._attempted = ""
 

@@ -5,28 +5,20 @@ journal, which signs, rotates and forwards it. The field names are stable: `jour
 """
 
 import contextlib
-import logging
 import time
 from collections.abc import Callable, Mapping
 
-import structlog
 from asyncua import ua
-from structlog.stdlib import BoundLogger
 
-from edge.model.audit import AuditKind, AuditRecord
+from edge.model.audit import MAX_TEXT, AuditKind, AuditRecord
 from edge.model.isa95 import ReturnStatus
 from edge.opcua.access import Caller, Role
 from edge.opcua.binary import DecodeError
-from edge.ops.audit_trail import AuditTrail
+from edge.ops.audit_trail import AuditTrail, audit_logger
 from edge.uaserver.encoding import job_order_id_of
 from edge.uaserver.method_roles import RELEASE_METHOD
 
-_LONGEST_TEXT = 1000
 _MOST_TEXTS = 20
-
-_stdlib_logger = logging.getLogger("edge.audit")
-_stdlib_logger.setLevel(logging.INFO)
-_logger: BoundLogger = structlog.wrap_logger(_stdlib_logger, wrapper_class=BoundLogger)
 
 
 def record_call(
@@ -39,7 +31,7 @@ def record_call(
     """Record a method call."""
     job_order_id, comment, return_status = _job_order_id(method, request), _comment(request), _return_status(result)
     status = result.StatusCode.name
-    _logger.info(
+    audit_logger.info(
         "OPC UA call",
         audit="opcua.call",
         **_who(caller),
@@ -55,15 +47,36 @@ def record_call(
 
 def record_login(caller: Caller, trail: AuditTrail | None = None) -> None:
     """Record the login of a caller."""
-    _logger.info("OPC UA login", audit="opcua.login", **_who(caller))
+    audit_logger.info("OPC UA login", audit="opcua.login", **_who(caller))
     _queue(trail, "opcua.login", caller, "login", status="Good")
 
 
-def _queue(trail: AuditTrail | None, kind: AuditKind, caller: Caller, action: str, **texts: str) -> None:
+def _queue(
+    trail: AuditTrail | None,
+    kind: AuditKind,
+    caller: Caller,
+    action: str,
+    *,
+    subject: str = "",
+    status: str,
+    comment: str = "",
+) -> None:
     if trail is None:
         return
-    who = _who(caller)
-    trail.queue(AuditRecord(at=trail.clock(), kind=kind, instance=trail.instance, action=action, **who, **texts))
+    record = AuditRecord(
+        at=trail.clock(),
+        kind=kind,
+        instance=trail.instance,
+        user=caller.name or "anonymous",
+        role=caller.role.name.lower(),
+        application=caller.application,
+        address=caller.address,
+        action=action,
+        subject=subject,
+        status=status,
+        comment=comment,
+    )
+    trail.queue(record)
 
 
 class RefusalLog:
@@ -83,11 +96,11 @@ class RefusalLog:
         now = self._clock()
         if now - self._since > self.WITHIN_S:
             if self._recorded > self.MOST:
-                _logger.warning("more OPC UA refusals", audit="opcua.refused", dropped=self._recorded - self.MOST)
+                audit_logger.warning("more OPC UA refusals", audit="opcua.refused", dropped=self._recorded - self.MOST)
             self._since, self._recorded = now, 0
         self._recorded += 1
         if self._recorded <= self.MOST:
-            _logger.warning(what, audit="opcua.refused", address=address, **_bounded(fields))
+            audit_logger.warning(what, audit="opcua.refused", address=address, **_bounded(fields))
             user, application = str(fields.get("user", "")), str(fields.get("application", ""))
             caller = Caller(user, Role.OBSERVER, application, address)
             _queue(self._trail, "opcua.refused", caller, what, status=str(fields.get("reason", "")))
@@ -142,4 +155,4 @@ def _return_status(result: ua.CallMethodResult) -> int | None:
 
 
 def _bounded(fields: Mapping[str, object]) -> dict[str, object]:
-    return {name: value[:_LONGEST_TEXT] if isinstance(value, str) else value for name, value in fields.items()}
+    return {name: value[:MAX_TEXT] if isinstance(value, str) else value for name, value in fields.items()}

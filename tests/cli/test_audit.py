@@ -52,6 +52,15 @@ async def test_records_are_selected_by_user_subject_and_kind(
     assert [each["subject"] for each in shown] == subjects
 
 
+async def test_records_that_an_earlier_limit_removed_are_not_missing(edge: Edge, plant: Plant) -> None:
+    for number in range(300):
+        record = AuditRecord(at=number, kind="mes.call", instance="gw-1", user="/mes", action="Start")
+        await append(plant.store, [record] * 2, 150)
+    assert await plant.store.execute("XLEN", plant.store.keys.audit()) < 600
+    verified = await edge("audit", "verify")
+    assert (verified.exit_code, verified.output.rpartition(", ")[2]) == (0, "0 faults\n")
+
+
 async def test_verify_fails_after_a_record_was_removed(edge: Edge, audited: Plant) -> None:
     keys = audited.store.keys
     _, (middle, _), _ = await audited.store.execute("XRANGE", keys.audit(), "-", "+")

@@ -1,13 +1,14 @@
 """Write ended jobs with their results to a file."""
 
-import os
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from edge.cli.jobs.table import utc_time
+from edge.cli.terminal.audit import recorded
 from edge.cli.terminal.store_access import open_access
+from edge.files import replace_atomically, sync
 from edge.model.isa95 import JobOrderAndState
 from edge.model.job_state import has_ended, state_entries
 from edge.station.clock import store_clock
@@ -26,25 +27,22 @@ async def export_jobs(
 
     With `confirm`, the results in the file count as delivered once it is on the disk.
     """
-    draft = file.with_name(f".{file.name}.part")
-    written: list[Job] = []
-    try:
-        async with open_access(settings_file) as at:
-            scopes = await at.scopes(scope)
-            with draft.open("wb") as out:
-                async for job in _ended(at.store, scopes, undelivered_only=undelivered_only):
-                    out.write(msgspec.json.encode(await _record(at.store, job)) + b"\n")
-                    written.append(job)
-                out.flush()
-                os.fsync(out.fileno())
-            draft.rename(file)
-            if confirm:
+    count, unconfirmed = 0, list[Job]()
+    async with open_access(settings_file) as at:
+        scopes = await at.scopes(scope)
+        with replace_atomically(file, 0o640) as out:
+            async for job in _ended(at.store, scopes, undelivered_only=undelivered_only):
+                out.write(msgspec.json.encode(await _record(at.store, job)) + b"\n")
+                count += 1
+                if confirm:
+                    unconfirmed.append(job)
+            sync(out)
+        if confirm:
+            async with recorded(at, "jobs export --confirm", file.name, f"{count} jobs"):
                 deliveries = Deliveries(at.store, await store_clock(at.store), retention_policy(at.settings))
-                for job in written:
+                for job in unconfirmed:
                     await deliveries.record(job)
-    finally:
-        draft.unlink(missing_ok=True)
-    return len(written)
+    return count
 
 
 async def _ended(store: Store, scopes: Sequence[str], *, undelivered_only: bool) -> AsyncIterator[Job]:
