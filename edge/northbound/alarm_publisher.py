@@ -1,7 +1,6 @@
 """Publish each change of an alarm in order, and keep alarms that are not normal as retained messages."""
 
 import asyncio
-import contextlib
 
 import msgspec
 import structlog
@@ -79,11 +78,16 @@ class AlarmPublisher:
             for alarm in current.values():
                 position = f"{alarm.id}/{alarm.changed_at}"
                 changes.setdefault(alarm.id, AlarmChange(alarm, AlarmChangeKind.RAISED, position=position))
-            # A connection that ends meanwhile is followed by another one.
-            with contextlib.suppress(Unavailable, PublishRefused, Refused):
-                for change in changes.values():
-                    event = alarm_event(self._source, self._topics.scope, change, self._clock())
+            for change in changes.values():
+                event = alarm_event(self._source, self._topics.scope, change, self._clock())
+                try:
                     await self._session.send(retained_alarm(self._topics, event, change.alarm))
+                except (PublishRefused, Refused):
+                    # The broker does not take this one; it may take the others.
+                    continue
+                except Unavailable:
+                    # A connection that ends meanwhile is followed by another one.
+                    return
 
     async def _follow(self) -> None:
         cursor = await alarms.cursor(self._store, READER)

@@ -105,7 +105,7 @@ class ResultCollector:
         self._limits = limits
         self._kept = state.kept
         self._came = 0
-        self._requests_earlier = False
+        self._earlier_until = -1
 
     async def handle_live(self, data: Any) -> None:
         """Keep a live result; request the results that are missing before its SequenceNumber."""
@@ -122,8 +122,8 @@ class ResultCollector:
         """Keep a requested result and advance `last`: the next connection requests only later results."""
         self._came += 1
         result = parse_result(data)
-        await self._keep(result, is_new=not self._requests_earlier)
         number, last = result["ResultMetaData"].get("SequenceNumber"), self._known.last
+        await self._keep(result, is_new=number is None or number > self._earlier_until)
         if number is not None and last is not None:
             self._known.last = max(last, number)
 
@@ -188,11 +188,8 @@ class ResultCollector:
         if (last := self._known.last) is None:
             return
         # Other results among them were reported before the restart, or belong to other clients.
-        self._requests_earlier = True
-        try:
-            await self._wait_for_results(command, await self._request_range(0, last))
-        finally:
-            self._requests_earlier = False
+        self._earlier_until = last
+        await self._wait_for_results(command, await self._request_range(0, last))
 
     async def _read_listed(self, command: Command) -> None:
         """Read the results that the controller lists, one by one, until the result of a command is found."""
@@ -202,7 +199,8 @@ class ResultCollector:
             arguments = (None, None, _SEARCHED, _HANDLE_MS)
             handle, ids = await self._methods.call_result_method("GetResultIdListFiltered", *arguments, output_count=2)
             await self._release(handle)
-            for result_id in [each for each in ids or () if each not in self._kept]:
+            known = self._kept.keys() | self._known.settled
+            for result_id in [each for each in ids or () if each not in known]:
                 handle, data = await self._methods.call_result_method(
                     "GetResultById", result_id, _HANDLE_MS, output_count=2
                 )

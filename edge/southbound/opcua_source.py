@@ -1,6 +1,7 @@
 """Samples of variables of an OPC UA server: monitored over a session of their own, and never written."""
 
 import asyncio
+import contextlib
 from typing import Final
 
 import structlog
@@ -54,8 +55,7 @@ class OpcuaSource:
                     await self._follow(session)
             except EdgeError as error:
                 self._on_lost(error)
-            except Exception as error:
-                # A server with a defect must not end the gateway.
+            except Exception as error:  # a server that breaks our reader must not end the gateway
                 logger.exception("source met a defect, retrying", source=self._name)
                 self._on_lost(Unavailable(f"a defect of this software: {error!r}"))
             await backoff.pause()
@@ -67,12 +67,16 @@ class OpcuaSource:
             missing = await self._add(watch, missing)
             self._is_lost = False
             logger.info("source connected", source=self._name, url=self._settings.url)
+            clock = asyncio.get_running_loop().time
+            retry_at = clock() + self._retry_nodes_s
             while True:
-                try:
-                    async with asyncio.timeout(self._retry_nodes_s if missing else None):
-                        self._take(await watch.take())
-                except TimeoutError:
+                # Also beside nodes that change all the time.
+                if missing and clock() >= retry_at:
                     missing = await self._add(watch, missing)
+                    retry_at = clock() + self._retry_nodes_s
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout_at(retry_at if missing else None):
+                        self._take(await watch.take())
 
     async def _add(self, watch: ValueWatch, values: list[MonitoredValue]) -> list[MonitoredValue]:
         """Monitor values; log the refused ones and return them."""

@@ -1,10 +1,14 @@
 """Changes of alarms are published in order, each with an id that stays; alarms that are kept are retained."""
 
+from collections.abc import Callable
+from typing import ClassVar, cast
+
 from msgspec.structs import replace
 
 from edge.config import MqttSettings
+from edge.errors import Refused
 from edge.links.background_task import background_task
-from edge.links.mqtt import Message, open_session, to_event
+from edge.links.mqtt import Message, MqttSession, open_session, to_event
 from edge.model.alarm import AckState, ActiveState, Alarm, AlarmChangeKind
 from edge.northbound.alarm_publisher import LATE_MS, READER, AlarmPublisher, alarm_event, retained_alarm
 from edge.northbound.topics import Topics
@@ -62,6 +66,27 @@ def test_normal_alarm_leaves_no_retained_message() -> None:
     event = alarm_event("urn:x", "s1", RAISED, 100)
     assert retained_alarm(topics, event, ACTIVE).payload
     assert retained_alarm(topics, event, NORMAL) == Message("p/s1/alarm/a", retain=True)
+
+
+async def test_refused_alarm_does_not_keep_the_others_from_the_broker(store: Store, wait_until: WaitUntil) -> None:
+    sent: list[str] = []
+
+    class Refusing:
+        connected = True
+        listeners: ClassVar[list[Callable[[bool], None]]] = []
+
+        async def send(self, message: Message) -> bool:
+            if message.topic.endswith("/b"):
+                raise Refused("too_large", "the broker takes less")
+            sent.append(message.topic.rpartition("/")[2])
+            return True
+
+    stored = await alarms.load(store)
+    changes = [AlarmChange(replace(ACTIVE, id=each), AlarmChangeKind.RAISED) for each in "abc"]
+    await store.commit(alarms.save(store.keys, stored, changes))
+    session = cast("MqttSession", Refusing())
+    async with background_task(AlarmPublisher(store, session, "urn:x", Topics("p", "s1"), lambda: 100).run(), "alarms"):
+        await wait_until(lambda: {"a", "c"} <= set(sent))
 
 
 async def test_broker_that_lost_its_state_gets_the_retained_alarms_again(

@@ -1,6 +1,8 @@
 """Variables of an OPC UA server (asyncua) as tags: names, quality, deadband, loss and return of the server."""
 
+import asyncio
 import contextlib
+import itertools
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -107,6 +109,25 @@ async def test_node_that_is_missing_is_named_and_found_later(wait_until: WaitUnt
                 await wait_until(lambda: sink.values("x") == [(None, BAD), (5, GOOD)])
     refused = [each["tag"] for each in logs if each["event"] == "source node refused"]
     assert sorted(refused) == ["x", "y", "z"]
+
+
+async def test_missing_node_is_found_later_beside_one_that_changes_all_the_time(wait_until: WaitUntil) -> None:
+    sink = Sink()
+    async with oven() as at:
+        nodes = (f"t = nsu={URI};s=Temp", f"x = nsu={URI};s=Late")
+        source = OpcuaSource("o", settings_of(url_of(at), *nodes), sink, lambda: 7, retry_nodes_s=0.3)
+
+        async def change() -> None:
+            for number in itertools.count():
+                await at.write("Temp", ua.Variant(float(number), ua.VariantType.Double))
+                await asyncio.sleep(0.02)
+
+        async with background_task(source.run(), "o"), background_task(change(), "changes"):
+            await wait_until(lambda: len(sink.values("t")) > 2 and sink.values("x"))
+            await at.server.nodes.objects.add_variable(
+                ua.NodeId("Late", at.index), ua.QualifiedName("Late", at.index), 5
+            )
+            await wait_until(lambda: sink.values("x") == [(None, BAD), (5, GOOD)])
 
 
 async def test_lost_server_makes_bad_quality_and_is_found_again(wait_until: WaitUntil) -> None:
