@@ -41,7 +41,7 @@ _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "tag": "gateway.marks_fullness",
         "limits": {"high": {"at": ALARM_PART, "severity": 600}},
         "hysteresis": 0.05,
-        "message": {"en": "{value} of the marks of messages that are allowed: at 1 new messages wait"},
+        "message": {"en": "{value} of the marks of messages that are allowed: at 1 new orders are refused"},
     },
     {
         "id": "gateway.clock_unsynchronised",

@@ -16,7 +16,7 @@ from edge.links.rpc_frame import MESSAGE_BYTES, Frames, InvalidRequest, Notifica
 from edge.links.rpc_socket import READ_BYTES, listen
 
 Method = Callable[[Sequence[Any]], Awaitable[object]]
-"""Takes the parameters of a call and returns its result; raises Refused, or Unavailable when a retry may succeed."""
+"""Receives the parameters of a call and returns its result; raises Refused, or Unavailable when a retry may succeed."""
 
 _GOODBYE_SECONDS = 1.0
 

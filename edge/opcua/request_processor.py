@@ -338,7 +338,7 @@ class RequestProcessor(UaProcessor):
         return caller
 
     async def _take_over(self, session: ServerSession) -> None:
-        """Take over a session of the same client from a lost connection."""
+        """Move a session of the same client from a lost connection to this one."""
         if self._session is not None:
             await self._session.close_session()
         self.session = session

@@ -277,7 +277,7 @@ class ServerSession(InternalSession):
     async def transfer_subscriptions(
         self, params: ua.TransferSubscriptionsParameters, callback: Callable[..., Any]
     ) -> list[ua.TransferResult]:
-        """Take over subscriptions of another session of the same user of the same application."""
+        """Transfer subscriptions from another session of the same user and application (OPC 10000-4, 5.14.7)."""
         check_subscriptions(params.SubscriptionIds, self._limits.subscriptions)
         return [await self._transfer(each, callback) for each in params.SubscriptionIds]
 

@@ -1,10 +1,13 @@
 """What every scene of the demo needs: the command line of its parts, a deadline that a failed part ends, waiting."""
 
 import asyncio
+import json
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
 from typing import TypeAlias
 
 from edge.errors import Unavailable
@@ -19,6 +22,25 @@ GiveUp: TypeAlias = Callable[[Unavailable], None]
 def edge_command(*arguments: str) -> tuple[str, ...]:
     """Return the command line of `edge`; -P ignores a module of this name in the current directory."""
     return (sys.executable, "-P", "-m", "edge", *arguments)
+
+
+def scene_settings(directory: Path, broker: str, scope: str) -> str:
+    """Return the settings that the gateways of all scenes share; strings are the same in JSON and in TOML."""
+    text = partial(json.dumps, ensure_ascii=False)
+    return f"""\
+[gateway]
+name = "demo"
+scopes = [{text(scope)}]
+
+[redis]
+url = {text(f"embedded:{directory / 'store'}")}
+
+[mqtt]
+url = {text(broker)}
+
+[opcua]
+endpoint = ""
+"""
 
 
 class DemoLimit:

@@ -20,7 +20,7 @@ from edge.model.isa95 import Equipment, JobOrder, OrderCall, Parameter, ReturnSt
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sim.broker import open_broker
 from edge.sim.controller import open_controller
-from edge.sim.demo_parts import GiveUp, edge_command, limit_demo, wait_until
+from edge.sim.demo_parts import GiveUp, edge_command, limit_demo, scene_settings, wait_until
 from edge.sim.demo_view import DemoView
 from edge.sim.flow_documents import (
     LEAST_CMK,
@@ -250,19 +250,7 @@ def _settings(directory: Path, broker: str) -> str:
     """Return the settings of the gateway; strings are the same in JSON and in TOML."""
     text = partial(json.dumps, ensure_ascii=False)
     return f"""\
-[gateway]
-name = "demo"
-scopes = [{text(_SCOPE)}]
-
-[redis]
-url = {text(f"embedded:{directory / 'store'}")}
-
-[mqtt]
-url = {text(broker)}
-
-[opcua]
-endpoint = ""
-
+{scene_settings(directory, broker, _SCOPE)}
 [flows]
 run = "on"
 directory = {text(str(directory / "flows"))}

@@ -20,7 +20,7 @@ from edge.model.alarm import AlarmChangeKind
 from edge.model.alarm_message import AlarmCall, AlarmNotice
 from edge.sim.alarm_trend import AlarmTrend
 from edge.sim.broker import open_broker
-from edge.sim.demo_parts import GiveUp, edge_command, limit_demo, wait_until
+from edge.sim.demo_parts import GiveUp, edge_command, limit_demo, scene_settings, wait_until
 from edge.sim.demo_view import DemoView, view_on
 from edge.sim.mes import Mes, open_mes
 from edge.sim.process import Process, open_process
@@ -194,19 +194,7 @@ def _settings(directory: Path, broker: str) -> str:
     """Return the settings of the gateway; strings are the same in JSON and in TOML."""
     text = partial(json.dumps, ensure_ascii=False)
     return f"""\
-[gateway]
-name = "demo"
-scopes = [{text(_SCOPE)}]
-
-[redis]
-url = {text(f"embedded:{directory / 'store'}")}
-
-[mqtt]
-url = {text(broker)}
-
-[opcua]
-endpoint = ""
-
+{scene_settings(directory, broker, _SCOPE)}
 [telemetry]
 rules = {text(str(directory / "rules.json"))}
 

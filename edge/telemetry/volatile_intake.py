@@ -66,6 +66,8 @@ async def take_either(
 
     Raises Unavailable for the durable store only.
     """
+    # Tasks without a group: both waits continue while the caller works, and a generator must not keep a group open
+    # over a yield (PEP 789).
     reading = asyncio.ensure_future(telemetry.take_new(store, MAX_BLOCK_MS))
     getting = asyncio.ensure_future(intake.entries.get())
     try:

@@ -147,6 +147,7 @@ async def test_the_watchdog_is_not_fed_while_a_critical_task_hangs(monkeypatch: 
 async def test_without_systemd_no_notification_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("socket.socket", lambda *_: pytest.fail("notified"))
     notifier()("READY=1")
     await feed_watchdog(lambda message: pytest.fail(f"told {message}"), list)
 

@@ -1,7 +1,8 @@
-"""The feed yields the samples that are appended while it is followed."""
+"""The feed shows the samples that are appended to its stores while it runs."""
 
 import asyncio
 
+from edge.links.background_task import background_task
 from edge.rules.sample_lines import Occurrence, Sample
 from edge.store.client import Store
 from edge.telemetry.sample_feed import follow_samples
@@ -10,11 +11,10 @@ from tests.telemetry.plant import append
 
 async def test_samples_are_followed_and_other_entries_skipped(store: Store) -> None:
     await append(store, Sample(1, "old", 1))
-    feed = follow_samples([store])
-    first = asyncio.ensure_future(anext(feed))
-    while not first.done():
-        await store.execute("XADD", store.keys.telemetry(), "*", "garbage", "1")
-        await append(store, Occurrence(1, "x", None, None), Sample(2, "new", 2))
-        await asyncio.sleep(0.01)
-    assert await first == Sample(2, "new", 2)
-    await feed.aclose()
+    shown: list[Sample] = []
+    async with background_task(follow_samples([store], shown.append), "feed"), asyncio.timeout(60):
+        while not shown:
+            await store.execute("XADD", store.keys.telemetry(), "*", "garbage", "1")
+            await append(store, Occurrence(1, "x", None, None), Sample(2, "new", 2))
+            await asyncio.sleep(0.01)
+    assert set(map(repr, shown)) == {repr(Sample(2, "new", 2))}

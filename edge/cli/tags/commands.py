@@ -113,22 +113,31 @@ def watch(pattern: str, count: int | None, settings_file: Path | None, *, as_jso
     With --json the lines can be evaluated again: edge rules test RULES samples.jsonl.
     """
     from edge.cli.tags.view import line
+    from edge.errors import unwrap_group
     from edge.hardware.sample_store import open_volatile
+    from edge.links.background_task import background_task
     from edge.telemetry.batch import encode_line
     from edge.telemetry.sample_feed import follow_samples
 
     async def run() -> None:
-        left = count
-        async with open_access(settings_file) as at, open_volatile(at.settings, "") as volatile:
-            async for sample in follow_samples([at.store, volatile] if volatile else [at.store]):
-                if not _matches(pattern, sample):
-                    continue
-                click.echo(encode_line(sample)) if as_json else print_text(line(sample))
-                left = None if left is None else left - 1
-                if left == 0:
-                    return
+        shown, enough = 0, asyncio.Event()
 
-    asyncio.run(run())
+        def show(sample: "Sample") -> None:
+            nonlocal shown
+            if enough.is_set() or not _matches(pattern, sample):
+                return
+            click.echo(encode_line(sample)) if as_json else print_text(line(sample))
+            shown += 1
+            if shown == count:
+                enough.set()
+
+        async with open_access(settings_file) as at, open_volatile(at.settings, "") as volatile:
+            stores = [at.store, volatile] if volatile else [at.store]
+            async with background_task(follow_samples(stores, show), "samples"):
+                await enough.wait()
+
+    with unwrap_group():
+        asyncio.run(run())
 
 
 def _history(settings_file: Path | None) -> Path | None:

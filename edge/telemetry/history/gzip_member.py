@@ -43,9 +43,9 @@ def encode_member(content: bytes, first: int, last: int, rows: int) -> bytes:
     )
 
 
-def members(file: BinaryIO, offset: int = 0) -> Iterator[GzipMember]:
-    """Yield the members of a file from an offset on; end at the first one that is not complete."""
-    size = file.seek(0, 2)
+def members(file: BinaryIO) -> Iterator[GzipMember]:
+    """Yield the members of a file; end at the first one that is not complete."""
+    offset, size = 0, file.seek(0, 2)
     while member := _member_at(file, offset, size):
         yield member
         offset += member.length

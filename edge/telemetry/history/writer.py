@@ -75,11 +75,11 @@ class HistoryWriter:
     async def _write(self, samples: list[Sample]) -> None:
         if not samples:
             return
+        # A task without a group: the thread cannot be stopped, and the chunk must be known as written or not.
         writing = asyncio.ensure_future(asyncio.to_thread(self._append, samples))
         try:
             is_written = await asyncio.shield(writing)
         except asyncio.CancelledError:
-            # The thread cannot be stopped; its chunk must not be written twice.
             await writing
             raise
         if not is_written:

@@ -1,15 +1,13 @@
-"""Tests of reading history: ranges, patterns, pages, damage, and little memory."""
+"""Tests of reading history: ranges, patterns, damage, and little memory."""
 
 import tracemalloc
 from pathlib import Path
 
-import pytest
 from structlog.testing import capture_logs
 
-from edge.errors import Refused
 from edge.rules.sample_lines import Sample
 from edge.telemetry.history.day_files import append_samples, list_files
-from edge.telemetry.history.reader import read_page, read_samples
+from edge.telemetry.history.reader import read_samples
 
 DAY = 86_400_000
 START = 20_000 * DAY
@@ -30,40 +28,21 @@ def fill(directory: Path, days: int = 3, chunks: int = 4, count: int = 25) -> li
     return found
 
 
-def test_pages_have_every_sample_once_in_order(tmp_path: Path) -> None:
+def test_samples_of_a_tag_come_once_in_order(tmp_path: Path) -> None:
     expected = fill(tmp_path)
-    found: list[Sample] = []
-    cursor, pages = "", 0
-    while True:
-        page = read_page(tmp_path, "a", 0, START + 100 * DAY, 7, cursor)
-        found += page.samples
-        pages += 1
-        if not (cursor := page.cursor):
-            break
-    assert found == expected
-    assert pages == -(-len(expected) // 7)
+    assert list(read_samples(tmp_path, ["a"])) == expected
 
 
-def test_page_of_a_range_starts_and_ends_with_it(tmp_path: Path) -> None:
+def test_range_begins_and_ends_with_its_instants(tmp_path: Path) -> None:
     expected = fill(tmp_path)
     start, end = expected[10].at, expected[250].at
-    page = read_page(tmp_path, "a", start, end)
-    assert list(page.samples) == expected[10:250]
-    assert page.cursor == ""
+    assert list(read_samples(tmp_path, ["a"], start, end)) == expected[10:250]
 
 
-def test_pages_continue_when_the_oldest_file_was_removed(tmp_path: Path) -> None:
+def test_reading_continues_when_the_oldest_file_was_removed(tmp_path: Path) -> None:
     expected = fill(tmp_path)
-    page = read_page(tmp_path, "a", 0, START + 100 * DAY, 30)
     list_files(tmp_path)[0].path.unlink()
-    page = read_page(tmp_path, "a", 0, START + 100 * DAY, 10_000, page.cursor)
-    assert list(page.samples) == expected[100:]
-
-
-@pytest.mark.parametrize("cursor", ["x", "a:b:c", "../x:1:1", "f:1", "f:-1:0"])
-def test_wrong_cursor_is_refused(tmp_path: Path, cursor: str) -> None:
-    with pytest.raises(Refused):
-        read_page(tmp_path, "a", 0, 1, 1, cursor)
+    assert list(read_samples(tmp_path, ["a"])) == expected[100:]
 
 
 def test_pattern_reads_several_tags_in_order_of_time(tmp_path: Path) -> None:
@@ -81,9 +60,9 @@ def test_damaged_chunk_is_logged_and_the_others_are_read(tmp_path: Path) -> None
     data[len(data) // 2] ^= 0xFF
     file.path.write_bytes(bytes(data))
     with capture_logs() as logs:
-        page = read_page(tmp_path, "a", 0, START + DAY)
+        found = list(read_samples(tmp_path, ["a"], 0, START + DAY))
     assert [each["event"] for each in logs] == ["history chunk cannot be read"]
-    assert list(page.samples) == expected[:25] + expected[50:]
+    assert found == expected[:25] + expected[50:]
 
 
 def test_reading_a_tag_needs_the_memory_of_one_chunk(tmp_path: Path) -> None:
