@@ -70,7 +70,7 @@ class OpcuaSource:
             clock = asyncio.get_running_loop().time
             retry_at = clock() + self._retry_nodes_s
             while True:
-                # Also beside nodes that change all the time.
+                # Also next to nodes that change all the time.
                 if missing and clock() >= retry_at:
                     missing = await self._add(watch, missing)
                     retry_at = clock() + self._retry_nodes_s

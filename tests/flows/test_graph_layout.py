@@ -67,9 +67,8 @@ def test_chain_is_a_straight_line() -> None:
 
 
 def test_wire_above_the_end_of_another_has_a_row_above_it() -> None:
-    layout = layout_of({"a": ("c", "d"), "b": ("c",), "c": (), "d": ()})
-    (first, second), _ = (wires for wires in (*layout.wires, ()))
-    by_source = {wire.source[0]: wire for wire in (first, second)}
-    ends = {layout.centres[each] for each in by_source["b"].targets}
-    assert layout.centres[by_source["a"].source] in ends
-    assert by_source["a"].row < by_source["b"].row
+    layout = layout_of({"a": ("c", "d"), "b": ("e",), "c": (), "d": ("e",), "e": ()})
+    by_source = {wire.source: wire for wire in layout.wires[0]}
+    above, other = by_source["b", 0], by_source["a", 0]
+    assert layout.centres[above.source] in {layout.centres[each] for each in other.targets}
+    assert above.row < other.row

@@ -65,7 +65,7 @@ async def test_qos_0_is_bounded_by_topic_and_qos_1_is_not() -> None:
     assert (await subscription.take()).message.topic == "a/noise"
 
 
-async def test_message_with_a_defect_is_finished_after_the_unsettled_ones_before_it() -> None:
+async def test_message_with_a_defect_is_finished_after_unsettled_ones_before_it() -> None:
     stored, finished = asyncio.Event(), list[str]()
 
     async def handle(message: Message) -> Settle:

@@ -123,7 +123,7 @@ async def test_stop_of_a_command_is_kept_until_the_equipment_confirms_it(
     assert await safing.load_all(plant.store) == []
 
 
-async def test_stop_is_kept_before_the_start_and_due_after_the_time_of_the_answer(
+async def test_stop_is_kept_before_the_start_and_due_after_the_answer_time(
     direct: DirectCommands, plant: Plant, tool: FakeEquipment
 ) -> None:
     """A gateway that is killed meanwhile leaves the stop behind; it does not disturb the command before."""
