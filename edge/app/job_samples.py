@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
+from edge.model.joining_process import joining_process_of
 from edge.rules.sample_lines import Line, Occurrence, Sample
 from edge.rules.sample_value import JOB_ENDED, JOB_STARTED
 from edge.sfc.run import ActionState, Outcome
@@ -18,7 +19,6 @@ JOB_ABORTED: Final = "job.aborted"
 MAX_MEMBERS: Final = 64
 """Members of one result that become samples."""
 _ANSWERED: Final = frozenset({ActionState.COMPLETED, ActionState.FAILED})
-_PROCESS: Final = ("joining_process_id", "selection_name")
 
 
 class JobSamples:
@@ -50,7 +50,7 @@ def job_lines(decision: Decision, equipment_of: Mapping[str, str]) -> Iterator[L
         if is_new and each.result is not None:
             action = decision.loaded.net.actions[key.latest]
             parameters = action.parameters | run.parameters if run.parameters else action.parameters
-            process = next((str(parameters[name]) for name in _PROCESS if parameters.get(name)), None)
+            process = joining_process_of(parameters)
             source = equipment_of.get(action.type_id, action.type_id)
             for name, value in islice(result_members(each.result), MAX_MEMBERS):
                 sample = Sample(at, f"{source}.{name}", value, process=process)

@@ -59,7 +59,7 @@ def worker(
     """
     from edge.app.systemd import feed_watchdog, notifier
     from edge.config import load_settings
-    from edge.flows.plugin_check import load_checked_kinds
+    from edge.flows.plugin_check import ImportLimits, load_checked_kinds
     from edge.flows.worker import FlowWorker
     from edge.flows.worker_process import WorkerProcess
     from edge.links.background_task import background_task
@@ -72,7 +72,7 @@ def worker(
     worker_id = name or f"{socket.gethostname()}-{os.getpid()}"
 
     async def run() -> None:
-        site = await load_checked_kinds(folder, limit_mb=memory or _UNLIMITED_MB)
+        site = await load_checked_kinds(folder, ImportLimits(limit_mb=memory or _UNLIMITED_MB))
         for origin, fault in site.faults.items():
             print_text(f"{origin}: {fault}", err=True)
         mine = sorted(kind.name for kind in site.kinds.values() if kind.in_worker)

@@ -74,19 +74,23 @@ def end_cycle(before: FlowRecord, cycle: Cycle, plan: Plan, now: int) -> FlowRec
     memory = {node: value for node, value in cycle.remembered().items() if node in plan.nodes}
     after = _changed(before, ended=ended, memory=memory, in_cycle=False)
     if before.status is not FlowStatus.RUNNING:
-        return after
+        return replace(after, resume_at=None)
     if isinstance(plan.schedule, Once):
-        return replace(after, status=FlowStatus.COMPLETED)
+        return replace(after, status=FlowStatus.COMPLETED, resume_at=None)
     next_at = _next_at(after, plan, now)
     missed = 0
     if next_at is not None and not plan.catch_up:
-        missed = count_between(plan.schedule, cycle.at, next_at)
-    return replace(after, next_at=next_at, missed=before.missed + missed)
+        last = cycle.at if before.resume_at is None else before.resume_at - 1
+        missed = count_between(plan.schedule, last, next_at)
+    return replace(after, next_at=next_at, resume_at=None, missed=before.missed + missed)
 
 
 def correct_schedule(before: FlowRecord, plan: Plan, now: int) -> FlowRecord:
-    """Return a waiting flow with an earlier next cycle after the clock was set back, else the flow unchanged."""
-    if before.next_at is None or before.last_at is None or plan.catch_up:
+    """Return a waiting flow with an earlier next cycle after the clock was set back by an unknown step, else the flow.
+
+    A gateway decides this when it starts.
+    """
+    if before.next_at is None or before.last_at is None:
         return before
     next_at = following_due(plan.schedule, before.last_at, now)
     return before if next_at is None or next_at >= before.next_at else _changed(before, next_at=next_at)
@@ -95,6 +99,8 @@ def correct_schedule(before: FlowRecord, plan: Plan, now: int) -> FlowRecord:
 def _next_at(flow: FlowRecord, plan: Plan, now: int) -> int | None:
     if flow.last_at is None:
         return first_due(plan.schedule, now)
+    if flow.resume_at is not None:
+        return first_due(plan.schedule, flow.resume_at if plan.catch_up else max(flow.resume_at, now))
     if plan.catch_up:
         return next_due(plan.schedule, flow.last_at, flow.last_at + 1)
     return following_due(plan.schedule, flow.last_at, now)

@@ -11,6 +11,7 @@ import structlog
 
 from edge.errors import Unavailable
 from edge.flows import decision
+from edge.flows.clock_step import follow_step
 from edge.flows.cycle import CycleStatus
 from edge.flows.plan import Plan
 from edge.flows.record import FlowRecord
@@ -26,9 +27,16 @@ _BATCH: Final = 100
 _LOOK_AGAIN_S: Final = 5.0
 """Maximum delay until a schedule change with a missed announcement is read; also bounds a clock step."""
 _NOTHING_BEGUN_S: Final = 0.5
+_SMALLEST_STEP_MS: Final = 50
+"""A smaller difference is a correction of NTP."""
 LATENESS_BUCKETS_S: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0, 60.0)
 
 _OUTCOMES: Final = (CycleStatus.COMPLETED, CycleStatus.FAILED, CycleStatus.TERMINATED)
+
+
+def _since_boot_ms() -> int:
+    # This clock also runs while the machine is suspended.
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
 
 
 @dataclass(slots=True)
@@ -51,8 +59,11 @@ class FlowEngine:
         *,
         gone_after_s: float = 5.0,
         look_every_s: float = 2.0,
+        elapsed_ms: Callable[[], int] = _since_boot_ms,
     ) -> None:
         """Run flows; `is_gone` returns whether the gateway of a name holds no lease.
+
+        A step of the clock is its change against `elapsed_ms`, which runs evenly.
 
         A cycle is taken over once its gateway has been gone for `gone_after_s`: after an outage of the store it has to
         renew its lease first.
@@ -63,6 +74,7 @@ class FlowEngine:
         self._is_gone = is_gone
         self._gone_after_s = gone_after_s
         self._look_every_s = look_every_s
+        self._elapsed_ms = elapsed_ms
         self._runners: dict[str, CycleRunner] = {}
         self._beginning: set[str] = set()
         self._gone_since: dict[str, float] = {}
@@ -118,17 +130,21 @@ class FlowEngine:
         return True
 
     async def _serve(self, tasks: asyncio.TaskGroup) -> None:
-        last = self._context.clock()
-        await self._correct_schedules()
+        origin = self._origin()
+        await self._change_schedules(decision.correct_schedule)
         while True:
+            step, origin = self._origin() - origin, self._origin()
+            if abs(step) >= _SMALLEST_STEP_MS:
+                logger.warning("clock stepped, flows follow", step_s=step / 1000)
+                await self._change_schedules(lambda flow, plan, now: follow_step(flow, plan, step, now))  # noqa: B023
             self._wake.clear()
             begun = await self._begin_due(tasks)
             if not any(begun):
                 await self._sleep(is_waiting=bool(begun))
-            now = self._context.clock()
-            if now < last:
-                await self._correct_schedules()
-            last = now
+
+    def _origin(self) -> int:
+        """Return the instant at which the even clock was zero; a step of the clock changes it."""
+        return self._context.clock() - self._elapsed_ms()
 
     async def _begin_due(self, tasks: asyncio.TaskGroup) -> list[bool]:
         """Begin the cycles that are due, all at once: flows that are due together share round trips to the store."""
@@ -150,17 +166,17 @@ class FlowEngine:
             async with asyncio.timeout(wait_s):
                 await self._wake.wait()
 
-    async def _correct_schedules(self) -> None:
-        """Reschedule the cycles whose due time is too far ahead after the clock was set back."""
-        now = self._context.clock()
+    async def _change_schedules(self, change: Callable[[FlowRecord, Plan, int], FlowRecord]) -> None:
+        """Reschedule the flows whose due time does not fit the clock."""
         for flow_id in await self._state.flow_ids():
             flow = await self._state.load_flow(flow_id)
             plan = self._plan(flow) if flow else None
             if flow is None or plan is None:
                 continue
-            corrected = decision.correct_schedule(flow, plan, now)
-            if corrected is not flow and await self._state.commit(FlowChange(Written(flow, corrected))):
-                logger.warning("clock went back, next cycle earlier", flow=flow_id, next_at=corrected.next_at)
+            changed = change(flow, plan, self._context.clock())
+            if changed is not flow and await self._state.commit(FlowChange(Written(flow, changed))):
+                self.stats.missed += changed.missed - flow.missed
+                logger.info("flow rescheduled", flow=flow_id, next_at=changed.next_at)
 
     async def _begin(self, flow_id: str, tasks: asyncio.TaskGroup) -> bool:
         """Begin the next cycle of a flow; return whether this gateway did."""

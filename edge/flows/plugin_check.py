@@ -6,19 +6,32 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
 
 from edge.flows.child_process import child_environment
 from edge.flows.nodes.registry import BUILT_IN, NodeKinds
-from edge.flows.plugins import SiteKinds, has_site_kinds, read_kinds
+from edge.flows.plugins import SiteKinds, list_origins, read_kinds
 
 logger = structlog.get_logger(__name__)
 
 IMPORT_LIMIT_S: Final = 30.0
 IMPORT_LIMIT_MB: Final = 1024
+TOTAL_LIMIT_S: Final = 60.0
+"""For all kinds together; systemd waits 180 s for the start of a gateway."""
+_AT_ONCE: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ImportLimits:
+    """What the imports of node kinds may take: seconds of one child process and in total, MB of one child process."""
+
+    limit_s: float = IMPORT_LIMIT_S
+    total_s: float = TOTAL_LIMIT_S
+    limit_mb: int = IMPORT_LIMIT_MB
 
 
 async def load_usable_kinds(folder: str) -> NodeKinds:
@@ -29,29 +42,44 @@ async def load_usable_kinds(folder: str) -> NodeKinds:
     return found.kinds
 
 
-async def load_checked_kinds(
-    folder: str, limit_s: float = IMPORT_LIMIT_S, limit_mb: int = IMPORT_LIMIT_MB
-) -> SiteKinds:
-    """Return the built-in kinds and those of the site that a child process could import within the limits."""
-    if not has_site_kinds(folder):
+async def load_checked_kinds(folder: str, limits: ImportLimits = ImportLimits()) -> SiteKinds:
+    """Return the built-in kinds and those of the site that child processes could import within the limits."""
+    origins = list_origins(folder)
+    if not origins:
         return SiteKinds(BUILT_IN, {})
-    faults = await _find_faults(folder, limit_s, limit_mb)
+    faults = await _find_faults(folder, origins, limits)
     if folder in faults:
         return SiteKinds(BUILT_IN, faults)
     found = read_kinds(folder, excluded=faults)
     return SiteKinds(found.kinds, {**faults, **found.faults})
 
 
-async def _find_faults(folder: str, limit_s: float, limit_mb: int) -> dict[str, str]:
-    """Import all kinds in a child; repeat without each origin that ended it. No output is a fault of the folder."""
-    faults: dict[str, str] = {}
-    while True:
-        lines, ending = await _import_in_child(folder, faults, limit_s, limit_mb)
-        if lines and "faults" in lines[-1]:
-            return {**faults, **lines[-1]["faults"]}
-        if not lines:
-            return {folder: f"the check of its node kinds {ending}"}
-        faults[lines[-1]["importing"]] = f"its import {ending}"
+async def _find_faults(folder: str, origins: Sequence[str], limits: ImportLimits) -> dict[str, str]:
+    """Import all kinds in one child; after an origin that ended it, each further one in a child of its own.
+
+    No output is a fault of the folder.
+    """
+    ends_at = asyncio.get_running_loop().time() + limits.total_s
+    lines, ending = await _import_in_child(folder, (), limits.limit_s, limits.limit_mb)
+    if lines and "faults" in lines[-1]:
+        return dict(lines[-1]["faults"])
+    if not lines:
+        return {folder: f"the check of its node kinds {ending}"}
+    harmful = lines[-1]["importing"]
+    further = origins[origins.index(harmful) + 1 :]
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def check(origin: str) -> dict[str, str]:
+        others = [each for each in origins if each != origin]
+        async with slots:
+            left_s = ends_at - asyncio.get_running_loop().time()
+            if left_s <= 0:
+                return {origin: f"the imports of the other node kinds took more than {limits.total_s:g} s"}
+            lines, ending = await _import_in_child(folder, others, min(limits.limit_s, left_s), limits.limit_mb)
+        return lines[-1]["faults"] if lines and "faults" in lines[-1] else {origin: f"its import {ending}"}
+
+    found = await asyncio.gather(*map(check, further))
+    return {harmful: f"its import {ending}"} | {origin: fault for each in found for origin, fault in each.items()}
 
 
 async def _import_in_child(
@@ -74,7 +102,7 @@ async def _import_in_child(
             await process.wait()
         return lines, ending_of(process.returncode)
     except TimeoutError:
-        return lines, f"took more than {limit_s:g} s"
+        return lines, f"took more than {limit_s:.3g} s"
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -60,9 +60,9 @@ def read_kinds(
     return SiteKinds(kinds, faults)
 
 
-def has_site_kinds(folder: str) -> bool:
-    """Return whether there is any file or package to load."""
-    return next(_origins(folder), None) is not None
+def list_origins(folder: str) -> list[str]:
+    """Return the files and packages to load; none of their code runs."""
+    return [origin for origin, _ in _origins(folder)]
 
 
 def _origins(folder: str) -> Iterator[tuple[str, Callable[[], Any]]]:

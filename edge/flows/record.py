@@ -34,6 +34,8 @@ class FlowRecord(msgspec.Struct, frozen=True, kw_only=True):
     last_at: int | None = None
     next_at: int | None = None
     in_cycle: bool = False
+    resume_at: int | None = None
+    followed_step: tuple[int, int] | None = None
     ended: Mapping[CycleStatus, int] = {}
     missed: int = 0
     memory: Mapping[str, Any] = {}

@@ -196,6 +196,8 @@ def _flow_fields(flow: FlowRecord) -> dict[str, str]:
         "next_execution": _text(flow.next_at),
         "created_at": str(flow.created_at),
         "in_cycle": "1" if flow.in_cycle else "",
+        "resume_at": _text(flow.resume_at),
+        "followed_step": _json(flow.followed_step),
         "ended": _json(flow.ended),
         "missed": str(flow.missed),
         "memory": _json(flow.memory),
@@ -213,6 +215,9 @@ def _flow(stored: Mapping[str, str]) -> FlowRecord:
         last_at=_instant(stored["last_at"]),
         next_at=_instant(stored["next_execution"]),
         in_cycle=bool(stored["in_cycle"]),
+        # A flow that an older release wrote has neither.
+        resume_at=_instant(stored.get("resume_at", "")),
+        followed_step=msgspec.json.decode(stored.get("followed_step", "null"), type=tuple[int, int] | None),
         ended=msgspec.json.decode(stored["ended"], type=dict[CycleStatus, int]),
         missed=int(stored["missed"]),
         memory=msgspec.json.decode(stored["memory"], type=dict[str, Any]),

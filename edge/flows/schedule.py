@@ -101,7 +101,8 @@ def next_due(schedule: Schedule, last_ms: int, not_before_ms: int) -> int | None
 def following_due(schedule: Schedule, last_ms: int, now_ms: int) -> int | None:
     """Return when the cycle after one is due, seen from now.
 
-    A clock that went back by more than one period does not delay the flow until its old time is reached again.
+    A clock that went back by more than one period, by an unknown step, does not delay the flow until its old time is
+    reached again.
     """
     natural = first_due(schedule, now_ms)
     if isinstance(schedule, Once) or natural is None or natural >= last_ms:

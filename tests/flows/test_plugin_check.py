@@ -1,9 +1,12 @@
 """A node kind that crashes or hangs at its import is left out; the others are loaded."""
 
+import time
 from pathlib import Path
 
+import pytest
+
 from edge.flows.nodes.registry import BUILT_IN
-from edge.flows.plugin_check import load_checked_kinds
+from edge.flows.plugin_check import ImportLimits, load_checked_kinds
 from tests.flows.site_kinds import write_check
 
 
@@ -34,14 +37,28 @@ async def test_kind_that_harms_its_process_is_left_out(tmp_path: Path) -> None:
 async def test_kind_whose_import_hangs_is_left_out(tmp_path: Path) -> None:
     folder = write_check(tmp_path)
     (tmp_path / "hangs.py").write_text("import time\ntime.sleep(3600)")
-    found = await load_checked_kinds(folder, limit_s=8.0)
+    found = await load_checked_kinds(folder, ImportLimits(8.0))
     assert found.faults == {str(tmp_path / "hangs.py"): "its import took more than 8 s"}
+    assert "site.check" in found.kinds
+
+
+@pytest.mark.long
+async def test_many_kinds_that_hang_are_left_out_within_the_total_limit(tmp_path: Path) -> None:
+    folder = write_check(tmp_path)
+    hanging = [tmp_path / f"hangs_{number}.py" for number in range(12)]
+    for file in hanging:
+        file.write_text("import time\ntime.sleep(3600)")
+    began = time.monotonic()
+    found = await load_checked_kinds(folder, ImportLimits(limit_s=5.0, total_s=8.0))
+    assert time.monotonic() - began < 8 + 5
+    assert set(found.faults) == set(map(str, hanging))
+    assert found.faults[max(map(str, hanging))] == "the imports of the other node kinds took more than 8 s"
     assert "site.check" in found.kinds
 
 
 async def test_check_that_does_not_start_leaves_all_out(tmp_path: Path) -> None:
     folder = write_check(tmp_path)
-    found = await load_checked_kinds(folder, limit_s=0.0)
+    found = await load_checked_kinds(folder, ImportLimits(0.0))
     assert (found.kinds, list(found.faults)) == (BUILT_IN, [folder])
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.outside.flow_plant import FlowPlant, chain, node, open_flow_plant
 from tests.outside.mqtt_client import MqttClient
-from tests.outside.plant import TIGHTEN, Mes, Wrench
+from tests.outside.plant import TIGHTEN, TIGHTEN_ACTION, TIGHTENING, Mes, Wrench
 from tests.outside.servers import PREFIX, SCOPE, wait_for
 
 
@@ -80,14 +80,15 @@ def test_deleted_flow_leaves_no_key(plant: FlowPlant) -> None:
 
 @pytest.mark.parametrize(("width", "cmk", "alarms"), [(1.0, 10 / 6, 0), (0.5, 5 / 6, 1)])
 def test_shift_report_computes_cmk_of_job_results(plant: FlowPlant, width: float, cmk: float, alarms: int) -> None:
-    """The alarm is raised below 1.33 only, and reaches the MES."""
+    """Each joining process has its own Cmk. The alarm is raised below 1.33 only, and reaches the MES."""
     plant.start("edge")
-    mes, wrench, torques = Mes(plant.broker.port), Wrench(plant.broker.port), iter((85.0, 85.2, 85.4))
+    mes, wrench, torques = Mes(plant.broker.port), Wrench(plant.broker.port), iter((85.0, 85.2, 85.4, 20.0))
     wrench.torque = lambda: next(torques)
     wrench.open()
     mes.open()
-    mes.configure()
-    for job in ("J1", "J2", "J3"):
+    for job, process in (("J1", "JP-1"), ("J2", "JP-1"), ("J3", "JP-1"), ("J4", "JP-2")):
+        action = {**TIGHTEN_ACTION, "parameters": {"joining_process_id": process}}
+        mes.configure(recipe={**TIGHTENING, "actions": [action]})
         assert mes.start_job(job).status == 1
         mes.wait_for_state(job, "Ended", 60)
     mes.client.subscribe("plant/shift/cmk")
@@ -96,7 +97,7 @@ def test_shift_report_computes_cmk_of_job_results(plant: FlowPlant, width: float
         "id": "shift-report",
         "interval_seconds": 0,
         "nodes": [
-            node("torques", "job.results", member="torque", action="tighten", seconds=28_800),
+            node("torques", "job.results", member="torque", action="tighten", process="JP-1", seconds=28_800),
             node("cmk", "capability", lsl=85.2 - width, usl=85.2 + width),
             node("publish", "mqtt.publish", topic="plant/shift/cmk"),
             node("low", "switch", when="input.cmk < 1.33"),

@@ -8,20 +8,13 @@ import click
 
 from edge.cli.flows import control, drawing, status
 from edge.cli.flows.faults import print_faults
+from edge.cli.flows.kinds_option import kinds_option
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import FILE, json_option, print_json, read_json, usage_failure
 
 if TYPE_CHECKING:
     from edge.flows.plan import Plan
     from edge.flows.sample_history import SampleHistory
-
-kinds_option = click.option(
-    "--kinds",
-    "kinds_folder",
-    type=click.Path(exists=True, file_okay=False),
-    metavar="FOLDER",
-    help="Folder of the node kinds of the site, as `[flows] nodes`.",
-)
 
 
 @click.group()

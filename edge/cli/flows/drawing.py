@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from edge.cli.flows.faults import print_faults
+from edge.cli.flows.kinds_option import kinds_option
 from edge.cli.flows.stored_flows import run_with_flows
 from edge.cli.terminal.store_access import FILE, read_json, settings_option
 
@@ -22,9 +23,15 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--flow", "flow_id", metavar="ID", help="Draw this flow of the store, with the states of its nodes.")
 @click.option("--cycle", type=click.IntRange(min=0), help="Number of the cycle.  [default: the last]")
 @click.option("-o", "--output", type=_FILE, help="Write a file: SVG when its name ends with .svg, else Unicode.")
+@kinds_option
 @settings_option
 def draw(
-    file: Path | None, flow_id: str | None, cycle: int | None, output: Path | None, settings_file: Path | None
+    file: Path | None,
+    flow_id: str | None,
+    cycle: int | None,
+    output: Path | None,
+    kinds_folder: str | None,
+    settings_file: Path | None,
 ) -> None:
     """Draw a flow as a graph.
 
@@ -34,16 +41,17 @@ def draw(
     if (file is None) == (flow_id is None):
         raise click.UsageError("Name either a FLOW file or a --flow.")
     if file is not None:
-        _write(_plan_of_file(file), None, output)
+        _write(_plan_of_file(file, kinds_folder), None, output)
     elif flow_id is not None:
         plan, drawn = run_with_flows(settings_file, lambda service: _stored(service, flow_id, cycle))
         _write(plan, drawn, output)
 
 
-def _plan_of_file(file: Path) -> "Plan":
+def _plan_of_file(file: Path, kinds_folder: str | None) -> "Plan":
     from edge.flows.plan import Rejected, plan_flow
+    from edge.flows.plugins import load_kinds
 
-    plan = plan_flow(read_json(file))
+    plan = plan_flow(read_json(file), load_kinds(kinds_folder or ""))
     if isinstance(plan, Rejected):
         print_faults(str(file), plan.faults)
         raise SystemExit(2)

@@ -31,6 +31,8 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
+    if not found:
+        print_text("no flows; register one with `edge flows put FLOW.json --start`")
     width = max((len(each["id"]) for each in found), default=0)
     for each in found:
         ended = ", ".join(f"{count} {status}" for status, count in each["ended"].items()) or "no cycle yet"

@@ -28,6 +28,7 @@ class JobResults:
 
     member: str
     action: str | None
+    process: str | None
     after_ms: int
     until_ms: int
 

@@ -1,6 +1,6 @@
 """Finds the results of jobs that ended in a window of time."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -8,8 +8,10 @@ from edge.flows.nodes.read import JobResults
 from edge.model.action_attempt import ATTEMPTS_ID
 from edge.model.isa95 import JobResponse, Parameter
 from edge.model.job_state import JobState
+from edge.model.joining_process import joining_process_of
 from edge.station.response import ERROR_ID, UNKNOWN_ID
-from edge.store import responses
+from edge.station.runs import net_of
+from edge.store import responses, runs
 from edge.store.client import Store
 
 MOST_RESULTS: Final = 10_000
@@ -41,16 +43,31 @@ class ResultReader:
             for _, response in page:
                 ended = _milliseconds(response.end_time)
                 if ended is not None and query.after_ms < ended <= query.until_ms:
-                    for value in _values(response, query):
-                        yield ended, value
+                    for result in await self._chosen(response, query):
+                        for value in _members(query.member.split("."), result):
+                            yield ended, value
             position = page[-1][0]
 
+    async def _chosen(self, response: JobResponse, query: JobResults) -> Sequence[Parameter]:
+        """Return the results of the action and the joining process that a query names."""
+        found = [
+            each
+            for each in response.job_response_data or ()
+            if each.id not in _NO_ACTIONS and query.action in (None, each.id)
+        ]
+        if query.process is None or not found:
+            return found
+        processes = await self._processes(response.job_order_id)
+        return [each for each in found if processes.get(each.id) == query.process]
 
-def _values(response: JobResponse, query: JobResults) -> Iterator[Any]:
-    for result in response.job_response_data or ():
-        if result.id in _NO_ACTIONS or (query.action is not None and result.id != query.action):
-            continue
-        yield from _members(query.member.split("."), result)
+    async def _processes(self, job_id: str) -> Mapping[str, str | None]:
+        """Return the joining process of each action of a job; they are in its recipe and its parameters."""
+        stored = await runs.load(self._store, job_id)
+        if stored is None:
+            return {}
+        own = stored.run.parameters or {}
+        actions = net_of(stored.recipe).actions.values()
+        return {action.name: joining_process_of({**action.parameters, **own}) for action in actions}
 
 
 def _members(path: Sequence[str], result: Parameter) -> Iterable[Any]:

@@ -35,6 +35,7 @@ def write(folder: Path, document: dict[str, Any]) -> Path:
 
 async def test_flow_runs_from_put_to_delete(edge: Edge, plant: Plant, tmp_path: Path) -> None:
     file = write(tmp_path, CHAIN)
+    assert "no flows; register one with `edge flows put" in (await edge("flows", "list")).stdout
     assert (await edge("flows", "put", file)).stdout == "flow: registered\n"
     assert shown(await edge("flows", "list", "--json"))[0]["status"] == "registered"
     async with plant.gateway():

@@ -10,6 +10,7 @@ from tests.cli.calling import Edge
 from tests.cli.flows.test_control import BROKEN, write
 from tests.flows.documents import flow, node
 from tests.flows.gateways import CHAIN, Plant
+from tests.flows.site_kinds import write_check
 
 
 async def test_file_is_drawn(edge: Edge, tmp_path: Path) -> None:
@@ -17,6 +18,13 @@ async def test_file_is_drawn(edge: Edge, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "┌" in result.stdout
     assert "double" in result.stdout
+
+
+async def test_file_with_kinds_of_the_site_is_drawn(edge: Edge, tmp_path: Path) -> None:
+    folder = write_check(tmp_path)
+    file = write(tmp_path, flow([node("a", "constant", value=[1, 2]), node("b", "site.check")], "a>b"))
+    assert (await edge("flows", "draw", file)).exit_code == 2
+    assert "site.check" in (await edge("flows", "draw", file, "--kinds", folder)).stdout
 
 
 @pytest.mark.parametrize("name", ["flow.svg", "flow.txt"])

@@ -10,7 +10,13 @@ from tests.flows.nodes.attempts import NOW, configure, request
 def test_request_of_an_attempt() -> None:
     config = {"member": "torque", "seconds": 60}
     assert configure(KIND, config) == []
-    assert request(KIND, config) == JobResults("torque", None, NOW - 60_000, NOW)
+    assert request(KIND, config) == JobResults("torque", None, None, NOW - 60_000, NOW)
+
+
+def test_action_and_process_choose_results() -> None:
+    config = {"member": "torque", "seconds": 60, "action": "tighten", "process": "JP-1"}
+    assert configure(KIND, config) == []
+    assert request(KIND, config) == JobResults("torque", "tighten", "JP-1", NOW - 60_000, NOW)
 
 
 @pytest.mark.parametrize("config", [{"member": "torque"}])

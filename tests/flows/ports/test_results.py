@@ -8,10 +8,15 @@ from edge.flows.nodes.read import JobResults
 from edge.flows.ports.results import ResultReader
 from edge.model.isa95 import JobOrder, JobResponse, Parameter
 from edge.model.job_state import JobState, JobStatus, SubState
+from edge.sfc.compiler import compile_recipe
+from edge.sfc.net import Net
+from edge.sfc.run import new_run
 from edge.station.response import job_response
-from edge.store import responses
+from edge.store import responses, runs
 from edge.store.client import Store
+from edge.store.commit import Committed
 from edge.store.jobs import Job
+from edge.store.runs import StoredRun
 
 HOUR = 3_600_000
 
@@ -35,8 +40,46 @@ def tightening(torque: float, action: str = "tighten") -> Parameter:
     return Parameter(id=action, subparameters=(Parameter(id="torque", value=torque), Parameter(id="ok", value=True)))
 
 
-async def read(store: Store, member: str, action: str | None = None, after: int = 0) -> list[Any]:
-    return await ResultReader(store, ["s", "t"]).read(JobResults(member, action, after, 9 * HOUR), "")
+async def read(
+    store: Store, member: str, action: str | None = None, after: int = 0, process: str | None = None
+) -> list[Any]:
+    return await ResultReader(store, ["s", "t"]).read(JobResults(member, action, process, after, 9 * HOUR), "")
+
+
+async def run(store: Store, job_id: str, processes: dict[str, str], **parameters: str) -> None:
+    """Store the run of a job; each action names a joining process."""
+    net = compile_recipe(
+        {
+            "steps": [{"name": "s", "initial": True}],
+            "transitions": [],
+            "actions": [
+                {
+                    "name": action,
+                    "step": "s",
+                    "qualifier": "N",
+                    "interaction": "push_command",
+                    "type_id": "t.v1",
+                    "parameters": {"joining_process_id": process},
+                }
+                for action, process in processes.items()
+            ],
+        }
+    )
+    assert isinstance(net, Net), net
+    stored = StoredRun(new_run(job_id, "s", "r", parameters), 1, net.source)
+    assert isinstance(await store.commit(runs.create(store.keys, stored, store.consumer)), Committed)
+
+
+async def test_results_of_one_joining_process_are_found(store: Store) -> None:
+    await end(store, "J1", HOUR, tightening(11.0), tightening(40.5, "press"))
+    await run(store, "J1", {"tighten": "JP-1", "press": "JP-2"})
+    await end(store, "J2", 2 * HOUR, tightening(12.0))
+    await run(store, "J2", {"tighten": "JP-1"}, joining_process_id="JP-2")
+    await end(store, "without run", 3 * HOUR, tightening(13.0))
+    assert await read(store, "torque", process="JP-1") == [11.0]
+    assert await read(store, "torque", process="JP-2") == [40.5, 12.0]
+    assert await read(store, "torque", "press", process="JP-2") == [40.5]
+    assert await read(store, "torque", process="JP-3") == []
 
 
 async def test_members_come_in_the_order_of_the_end(store: Store) -> None:

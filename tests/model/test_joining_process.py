@@ -1,0 +1,20 @@
+"""The joining process is that of the first parameter that names one."""
+
+from typing import Any
+
+import pytest
+
+from edge.model.joining_process import joining_process_of
+
+
+@pytest.mark.parametrize(
+    ("parameters", "process"),
+    [
+        ({"joining_process_id": "JP-1", "selection_name": "other"}, "JP-1"),
+        ({"joining_process_id": "", "selection_name": 7}, "7"),
+        ({"torque": 85}, None),
+        ({}, None),
+    ],
+)
+def test_process_that_parameters_name(parameters: dict[str, Any], process: str | None) -> None:
+    assert joining_process_of(parameters) == process

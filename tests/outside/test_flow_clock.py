@@ -1,0 +1,56 @@
+"""A step of the store's clock neither repeats nor skips more than one cycle of a flow; the clock is virtual."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.outside.flow_plant import FlowPlant, chain, node, open_flow_plant
+from tests.outside.servers import Clock, wait_for
+
+HOUR = 3600
+MEASURED_EVERY_S = 10
+"""Gateways measure the clock of the store."""
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture
+def clock(tmp_path: Path, shim: Path) -> Clock:
+    """The clock of the store."""
+    return Clock(shim, tmp_path / "clock")
+
+
+@pytest.fixture
+def plant(tmp_path: Path, clock: Clock) -> Iterator[FlowPlant]:
+    """Two gateways on a store with a clock of its own."""
+    with open_flow_plant(tmp_path, clock) as found:
+        found.start("edge")
+        found.start("other")
+        yield found
+
+
+def cycles(plant: FlowPlant) -> tuple[int, int, int]:
+    """Return the number of the last cycle, when it was due, and how many were missed."""
+    found = json.loads(plant.edge("show", "tick", "--json"))
+    return found["last_cycle"], found["last_at"] or 0, found["missed"]
+
+
+@pytest.mark.parametrize("seconds", [HOUR, -HOUR])
+@pytest.mark.parametrize("catch_up", [False, True])
+def test_flow_follows_a_step_of_the_clock(plant: FlowPlant, clock: Clock, seconds: int, *, catch_up: bool) -> None:
+    plant.put(chain("tick", node("v", "constant", value=1), interval_seconds=2, catch_up=catch_up))
+    wait_for(lambda: cycles(plant)[0] >= 1, "the flow runs")
+    first, at, _ = cycles(plant)
+    began = time.monotonic()
+    clock.set(seconds)
+    wait_for(lambda: abs(cycles(plant)[1] - at) > HOUR * 500, "the flow follows the clock", 4 * MEASURED_EVERY_S)
+    # The other gateway has measured the clock by now too.
+    wait_for(lambda: time.monotonic() - began > 1.5 * MEASURED_EVERY_S, "both have followed")
+    last, _, missed = cycles(plant)
+    expected = (time.monotonic() - began) / 2
+    # One more by the step, and one by the time that the commands take.
+    assert abs(last - first - expected) <= 2 + 1
+    assert missed <= 2
