@@ -21,6 +21,8 @@ COVERED := sfc station store
 ifdef PYTHON
 export PYTHON
 endif
+# A machine that forbids it would compile every module again in each of the thousands of processes of the tests.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup lock check format test coverage outside promises docs pictures endure fuzz schemas bench chaos demo deb repo system-test release-check debian13 ansible-check clean
 

@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import pkgutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING
 
 from edge.app.health import Health
@@ -19,18 +19,18 @@ from edge.config import (
 )
 from edge.errors import SettingsError
 from edge.instant import now_ms
-from edge.links import http_page
 from edge.links.background_task import background_task
 from edge.links.mqtt import MqttSession, keep_session
 from edge.links.mqtt_broker import MAXIMUM_PACKET_SIZE, RECEIVE_MAXIMUM
-from edge.maintenance.opcua_check import certificates_of
+from edge.maintenance.finding import HealthFinding
+from edge.maintenance.tls_files import tls_files
 from edge.northbound.calls import CallHandler
 from edge.northbound.inbox import Inbox
 from edge.northbound.late_results import LateResultPublisher
 from edge.northbound.progress import ProgressPublisher
 from edge.northbound.publisher import Publisher, publish_task_name
-from edge.northbound.rpc import open_rpc
 from edge.northbound.topics import Topics
+from edge.opcua.generated_structures import import_asyncua
 from edge.ops.audit_trail import open_trail
 from edge.southbound.kinds import KINDS
 from edge.southbound.mqtt import open_equipment
@@ -83,6 +83,9 @@ async def open_gateway(settings: Settings, notify: Notify = discard_status) -> A
     required: every other unavailable part is retried, and named in the line. Raises SettingsError, or Unavailable
     without the store.
     """
+    if settings.opcua.endpoint:
+        # Before any part that imports asyncua.
+        import_asyncua()
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
         core = await _open_core(stack, settings)
@@ -119,15 +122,23 @@ async def open_gateway(settings: Settings, notify: Notify = discard_status) -> A
         if telemetry:
             await _open_telemetry_links(stack, core, telemetry)
         flows = await _open_flows(stack, core, jobs, telemetry, kinds)
-        sidecars = None
-        if settings.rpc.listen:
-            sidecars = await enter(open_rpc(settings.rpc, core.store, core.runs, calls, core.source, core.scopes))
+        sidecars = await _open_rpc(stack, core, calls)
         measured = await _open_metrics(stack, core, opcua, flows, telemetry)
         serving = _summary(settings, opcua, sidecars, measured, telemetry)
         await enter(background_task(feed_watchdog(notify, core.store.heartbeat.stalled), "watchdog"))
         await enter(background_task(core.watch.run(), "equipment watch"))
         await enter(background_task(core.health.publish_status(notify, serving), "health"))
         yield core.health.degraded_by(serving)
+
+
+def _certificates(settings: Settings) -> Iterable[HealthFinding]:
+    """Return a finding for every certificate of the gateway. Raises SettingsError when one cannot be read."""
+    if not settings.opcua.endpoint and not tls_files(settings):
+        return ()
+    # Imported only when there are certificates.
+    from edge.maintenance.opcua_check import certificates_of  # noqa: PLC0415
+
+    return certificates_of(settings)
 
 
 async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> GatewayParts:
@@ -145,7 +156,7 @@ async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> Ga
     active_runs = ActiveRuns(runs, scopes)
     watch = EquipmentWatch(store, active_runs, clock)
     limits = CountLimits(scopes, keep.marks, keep.undelivered_jobs)
-    health = Health(store, active_runs, watch, functools.partial(certificates_of, settings), limits=limits)
+    health = Health(store, active_runs, watch, functools.partial(_certificates, settings), limits=limits)
     direct = DirectCommands(runs)
     return GatewayParts(settings, store, instance, runs, active_runs, watch, health, clock, store_time, direct, trail)
 
@@ -282,6 +293,16 @@ async def _open_telemetry_links(
         await publish_alarms(stack, core, telemetry, session_of_mes)
 
 
+async def _open_rpc(stack: contextlib.AsyncExitStack, core: GatewayParts, calls: CallHandler) -> str | None:
+    if not core.settings.rpc.listen:
+        return None
+    # Imported only when sidecars are served.
+    from edge.northbound.rpc import open_rpc  # noqa: PLC0415
+
+    opened = open_rpc(core.settings.rpc, core.store, core.runs, calls, core.source, core.scopes)
+    return await stack.enter_async_context(opened)
+
+
 async def _open_metrics(
     stack: contextlib.AsyncExitStack,
     core: GatewayParts,
@@ -293,6 +314,7 @@ async def _open_metrics(
         return None
     # Imported only when metrics are on.
     from edge.app.metrics import PATH, MetricSources, page  # noqa: PLC0415
+    from edge.links import http_page  # noqa: PLC0415
 
     activity = Activity()
     core.runs.listeners.append(activity.watch)

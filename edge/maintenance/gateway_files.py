@@ -9,6 +9,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_der_private_key
 
 from edge.config import Settings
+from edge.maintenance.tls_files import tls_files
 from edge.opcua.x509 import SUFFIXES
 
 
@@ -89,18 +90,6 @@ def locate_files(settings: Settings, main: Path) -> GatewayFiles:
         if (directory := getattr(section, "trusted", ""))
     }
     return GatewayFiles(files, folders)
-
-
-def tls_files(settings: Settings) -> dict[str, Path]:
-    """Return the TLS files of the settings by section and key, as in `mqtt.ca_file`."""
-    sections = {"mqtt": settings.mqtt, "rpc": settings.rpc}
-    sections |= {f"southbound.{name}": section for name, section in settings.southbound.items()}
-    return {
-        f"{name}.{key}": Path(path)
-        for name, section in sections.items()
-        for key in ("ca_file", "cert_file", "key_file")
-        if (path := getattr(section, key, ""))
-    }
 
 
 def is_secret(name: str) -> bool:

@@ -12,8 +12,8 @@ from cryptography import x509
 
 from edge.config import OpcuaSettings, Settings
 from edge.maintenance.finding import HealthFinding, failing, ok, warning
-from edge.maintenance.gateway_files import tls_files
 from edge.maintenance.installation import gateway_advice
+from edge.maintenance.tls_files import tls_files
 from edge.opcua.x509 import certificate_files, read_certificate
 from edge.uaserver import certificates, trust
 from edge.uaserver.namespaces import application_uri

@@ -15,8 +15,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import InternalError, InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from edge.errors import SettingsError, Unavailable
@@ -144,13 +145,27 @@ def _load(path: Path) -> OwnCertificate:
     content = path.read_bytes()
     advice = "Remove the file, and the next start makes a new one; clients will have to trust it again."
     try:
-        key = serialization.load_pem_private_key(content, password=None)
+        # The test of its primes takes a tenth of the start, and so much each minute; `_are_a_pair` finds damage, too.
+        key = serialization.load_pem_private_key(content, password=None, unsafe_skip_rsa_key_validation=True)
         certificate = x509.load_pem_x509_certificate(content)
     except ValueError as error:
         raise SettingsError([f"opcua.pki: {path} is damaged: {error}"], advice) from error
-    if not isinstance(key, rsa.RSAPrivateKey) or key.public_key() != certificate.public_key():
+    if not isinstance(key, rsa.RSAPrivateKey) or not _are_a_pair(key, certificate):
         raise SettingsError([f"opcua.pki: key and certificate in {path} do not belong together"], advice)
     return OwnCertificate(certificate, key)
+
+
+def _are_a_pair(key: rsa.RSAPrivateKey, certificate: x509.Certificate) -> bool:
+    """Return whether the certificate verifies what the key signs; a damaged key signs wrongly or not at all."""
+    public = certificate.public_key()
+    if not isinstance(public, rsa.RSAPublicKey) or key.public_key() != public:
+        return False
+    signed, scheme = b"a pair", padding.PKCS1v15()
+    try:
+        public.verify(key.sign(signed, scheme, hashes.SHA256()), signed, scheme, hashes.SHA256())
+    except (InvalidSignature, ValueError, InternalError):
+        return False
+    return True
 
 
 def _make(application_uri: str, hosts: Iterable[str], now: datetime, valid_for: timedelta) -> OwnCertificate:

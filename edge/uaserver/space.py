@@ -301,7 +301,7 @@ def _with_supertypes(iserver: InternalServer, type_id: ua.NodeId) -> Iterator[No
 
 
 def _targets(node: NodeData, reference_type: ua.NodeId, *, forward: bool = True) -> Iterator[ua.NodeId]:
-    return (ref.NodeId for ref in node.references if ref.ReferenceTypeId == reference_type and ref.IsForward == forward)
+    return (ref.NodeId for ref in node.references if ref.IsForward == forward and ref.ReferenceTypeId == reference_type)
 
 
 def _value(node: NodeData, attribute: ua.AttributeIds) -> Any:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from edge.config import MqttSettings
 from edge.links.mqtt import Message, open_session, to_event
@@ -70,10 +71,12 @@ async def gateway(directory: Path, url: str) -> AsyncIterator[Gateway]:
 
 @asynccontextmanager
 async def _process(
-    *arguments: str, environ: Mapping[str, str] = os.environ
+    *arguments: str, environ: Mapping[str, str] = MappingProxyType({})
 ) -> AsyncIterator[asyncio.subprocess.Process]:
+    # A package has its modules compiled; here the first start does it.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "edge", *arguments, env={**os.environ, **environ}, stdout=asyncio.subprocess.PIPE
+        sys.executable, "-m", "edge", *arguments, env=environment | environ, stdout=asyncio.subprocess.PIPE
     )
     try:
         yield process

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from edge.errors import SettingsError, Unavailable
 from edge.opcua.x509 import application_uris, host_names
@@ -55,6 +56,41 @@ def test_a_damaged_file_is_named(tmp_path: Path, content: bytes) -> None:
     file.chmod(0o600)
     with pytest.raises(SettingsError, match=r"own.pem is damaged"):
         certificates.load_or_make(tmp_path, URI, HOSTS)
+
+
+@pytest.mark.parametrize("damage", [{"d": 2}, {"d": 2, "dmp1": 2}, {"d": 2, "iqmp": 1}])
+def test_a_damaged_key_signs_correctly_or_is_refused(tmp_path: Path, damage: dict[str, int]) -> None:
+    own = certificates.load_or_make(tmp_path, URI, HOSTS)
+    found = own.key.private_numbers()
+    parts = {name: getattr(found, name) for name in ("p", "q", "d", "dmp1", "dmq1", "iqmp")}
+    parts |= {name: parts[name] + change for name, change in damage.items()}
+    damaged = rsa.RSAPrivateNumbers(**parts, public_numbers=found.public_numbers).private_key(
+        unsafe_skip_rsa_key_validation=True
+    )
+    encoded = damaged.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    (tmp_path / "own.pem").write_bytes(encoded + own.certificate.public_bytes(serialization.Encoding.PEM))
+    if set(damage) == {"d"}:
+        # The exponent is not used while the other parts are right.
+        loaded = certificates.load_or_make(tmp_path, URI, HOSTS)
+        signature = loaded.key.sign(b"x", padding.PKCS1v15(), hashes.SHA256())
+        own.key.public_key().verify(signature, b"x", padding.PKCS1v15(), hashes.SHA256())
+        return
+    with pytest.raises(SettingsError, match=r"own.pem do not belong together"):
+        certificates.load_or_make(tmp_path, URI, HOSTS)
+
+
+def test_a_key_of_another_certificate_is_refused(tmp_path: Path) -> None:
+    own = certificates.load_or_make(tmp_path / "one", URI, HOSTS)
+    other = certificates.load_or_make(tmp_path / "other", URI, HOSTS)
+    path = tmp_path / "one" / "own.pem"
+    key, separator, _ = path.read_bytes().partition(b"-----BEGIN CERTIFICATE")
+    assert separator
+    path.write_bytes(key + other.certificate.public_bytes(serialization.Encoding.PEM))
+    assert own.certificate != other.certificate
+    with pytest.raises(SettingsError, match="do not belong together"):
+        certificates.load_or_make(tmp_path / "one", URI, HOSTS)
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
