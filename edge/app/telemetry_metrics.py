@@ -50,7 +50,7 @@ def _metrics(
 ) -> Iterator[TelemetryMetric]:
     for name, meaning in (
         ("processed", "Samples and occurrences that were evaluated."),
-        ("dlq", "Batches that were set aside."),
+        ("dlq", "Batches that became dead letters."),
         ("refused", "Samples in the stream that could not be read."),
         ("sent", "Changes of alarms that were published."),
         ("failed", "Changes of alarms that the broker refused."),
@@ -77,7 +77,7 @@ def _metrics(
         yield TelemetryMetric("telemetry_history_bytes", meaning, is_counter=False, samples=(("", history.bytes),))
     for name, meaning, value in (
         ("telemetry_stream_length", "Entries of the stream; near its limit in normal operation.", stream.entries),
-        ("telemetry_dlq_length", "Batches that are set aside.", stream.dead_letters),
+        ("telemetry_dlq_length", "Batches among the dead letters.", stream.dead_letters),
         ("telemetry_consumer_lag", "Entries that are not evaluated yet: alert on this one.", stream.lag),
         ("telemetry_queue_length", "Samples that wait for the stream.", service.queue.waiting),
         ("alarms_standing", "Alarms that are not normal.", service.processor.standing),

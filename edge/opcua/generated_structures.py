@@ -30,7 +30,7 @@ def _deferred(cls: type | None = None, /, **options: Any) -> Any:
     if cls.__module__ != _GENERATED or options.keys() - {"slots"}:
         return dataclass(cls, **options)
     missing = [name for name in _METHODS if name not in vars(cls)]
-    structure = dataclass(cls, init=False, repr=False, eq=False, **options)
+    structure: type[Any] = dataclass(cls, init=False, repr=False, eq=False, **options)
     if "__eq__" in missing:
         # As for every dataclass that compares its fields and can be changed.
         setattr(structure, "__hash__", None)  # noqa: B010

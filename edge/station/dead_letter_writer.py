@@ -34,10 +34,9 @@ class DeadLetterWriter:
         kind = LetterKind.START if asked.kind is WorkKind.START_RECIPE else LetterKind.DECISION
         letter = Letter(kind, asked.scope, asked.job_id, reason, self._runs.clock())
         done = work.acknowledge(self._store.keys, asked.scope, (asked.entry_id,))
-        logger.error("work is set aside", job=asked.job_id, scope=asked.scope, reason=reason)
-        await self._fail(
-            asked.job_id, Abort(reason), MethodRequest(Cause.ABORT), reason, join((self._add(letter), done))
-        )
+        also = join((self._add(letter), done))
+        await self._fail(asked.job_id, Abort(reason), MethodRequest(Cause.ABORT), reason, also)
+        _log(letter)
 
     async def unreadable(self, entry: UnreadableEntry) -> None:
         """Write the letter of an unreadable entry."""
@@ -45,20 +44,24 @@ class DeadLetterWriter:
         reason = entry.reason
         letter = Letter(LetterKind.UNREADABLE, entry.scope, job_id, reason, self._runs.clock(), entry.fields)
         done = work.acknowledge(self._store.keys, entry.scope, (entry.entry_id,))
-        logger.error("work is set aside", scope=entry.scope, reason=reason)
         await self._store.commit(join((self._add(letter), done)))
+        _log(letter)
 
     async def start(self, job: Job, error: Exception, done: Commit) -> bool:
         """Write the letter of a start; its job fails. Return False when the job was changed meanwhile."""
         letter = self._start_letter(job.scope, job.job_id, error)
         ended = self._end(job, letter.reason)
-        return isinstance(await self._store.commit(join((ended, done, self._add(letter)))), Committed)
+        written = isinstance(await self._store.commit(join((ended, done, self._add(letter)))), Committed)
+        if written:
+            _log(letter)
+        return written
 
     async def turn(self, scope: str, job_id: str, error: Exception) -> None:
         """Write the letter of an unreadable job in the queue of starts; the jobs after it continue."""
         letter = self._start_letter(scope, job_id, error)
         left = await jobs.plan_dequeue(self._store, scope, job_id)
         await self._store.commit(join((left, self._add(letter))))
+        _log(letter)
 
     async def deadline(self, job_id: str, error: Exception) -> None:
         """Write the letter of a deadline; its job ends as aborted. A job that has ended is kept for another period."""
@@ -68,28 +71,28 @@ class DeadLetterWriter:
             await self._store.commit(runs.set_timer(keys, job_id, now + self._runs.context.keep_ended_ms))
             return
         reason = f"its deadline met a defect of this software: {type(error).__name__}: {error}"
-        added = self._add(Letter(LetterKind.DEADLINE, job.scope if job else "", job_id, reason, now))
-        logger.error("deadline is set aside", job=job_id, reason=reason)
+        letter = Letter(LetterKind.DEADLINE, job.scope if job else "", job_id, reason, now)
         if job is None:
-            await self._store.commit(join((runs.set_timer(keys, job_id, None), added)))
-            return
-        await self._fail(job_id, Abort(reason), MethodRequest(Cause.ABORT), reason, added)
+            await self._store.commit(join((runs.set_timer(keys, job_id, None), self._add(letter))))
+        else:
+            await self._fail(job_id, Abort(reason), MethodRequest(Cause.ABORT), reason, self._add(letter))
+        _log(letter)
 
     async def command(self, job_id: str, scope: str, outgoing: Outgoing, error: Exception) -> None:
         """Write the letter of a command, which is its answer at the job. A stop has no answer."""
         reason = f"cannot be sent: {type(error).__name__}: {error}"
         details = {"phase": outgoing.phase.value, "command_id": outgoing.command_id}
         details |= {"step": outgoing.step, "type_id": outgoing.type_id}
-        added = self._add(Letter(LetterKind.COMMAND, scope, job_id, reason, self._runs.clock(), details))
+        letter = Letter(LetterKind.COMMAND, scope, job_id, reason, self._runs.clock(), details)
         if outgoing.phase is Phase.STOP:
-            await self._store.commit(added)
-            return
-        answer = Answer(outgoing.command_id, ok=False, data=None, error=reason)
-        await self._fail(job_id, answer, None, reason, added)
+            await self._store.commit(self._add(letter))
+        else:
+            answer = Answer(outgoing.command_id, ok=False, data=None, error=reason)
+            await self._fail(job_id, answer, None, reason, self._add(letter))
+        _log(letter)
 
     def _start_letter(self, scope: str, job_id: str, error: Exception) -> Letter:
         reason = f"its start met a defect of this software: {type(error).__name__}"
-        logger.error("start is set aside", job=job_id, scope=scope, reason=reason)
         return Letter(LetterKind.START, scope, job_id, reason, self._runs.clock())
 
     def _add(self, letter: Letter) -> Commit:
@@ -130,6 +133,12 @@ class DeadLetterWriter:
         failed = msgspec.structs.replace(job, error=reason)
         ended = end_job_without_run(self._runs.context, job, failed, Cause.FAIL, self._runs.clock())
         return join((ended, runs.finish(self._store.keys, job.job_id)))
+
+
+def _log(letter: Letter) -> None:
+    logger.error(
+        "dead letter written", kind=letter.kind.value, scope=letter.scope, job=letter.job_id, reason=letter.reason
+    )
 
 
 def _what(kind: WorkKind) -> str:

@@ -128,7 +128,7 @@ class Sender:
 
     async def _give_up(self, job_id: str, outgoing: Outgoing, error: Exception) -> bool:
         """Write a dead letter for a command; return False when writing must be retried."""
-        isolated = Isolated(logger, "dead letter cannot be written", job=job_id, command=outgoing.command_id)
+        isolated = Isolated(logger, "dead letter not written", job=job_id, command=outgoing.command_id)
         with contextlib.suppress(Unavailable), isolated:
             await self._dead_letters.command(job_id, self._outbox.scope_of(job_id), outgoing, error)
             return True

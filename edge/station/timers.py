@@ -100,7 +100,7 @@ class Timers:
     async def _put_off(self, job_id: str, error: Exception) -> None:
         """Set a later timer for a deadline that met a defect; after several attempts it becomes a dead letter."""
         self._tries[job_id] = self._tries.get(job_id, 0) + 1
-        with Isolated(logger, "deadline cannot be set aside", job=job_id):
+        with Isolated(logger, "dead letter not written", job=job_id):
             later = self._runs.clock() + _LOOK_AGAIN_MS
             await self._store.commit(runs.set_timer(self._store.keys, job_id, later))
             # Only the newer release that wrote the job may fail it.

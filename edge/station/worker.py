@@ -114,8 +114,8 @@ class Worker:
             logger.warning("work is tried again", scope=asked.scope, entry=asked.entry_id, reason=error.message)
             return False
         except Exception:
-            # Work that cannot be given up must not stop the others.
-            logger.exception("work cannot be set aside", scope=asked.scope, entry=asked.entry_id)
+            # Work whose letter cannot be written must not stop the others.
+            logger.exception("dead letter not written", scope=asked.scope, entry=asked.entry_id)
             return False
         return True
 

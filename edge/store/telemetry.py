@@ -38,8 +38,8 @@ def acknowledge(keys: Keys, entry_ids: Iterable[str]) -> Commit:
     return spread("XACK", (keys.telemetry(), RULES_GROUP), entry_ids)
 
 
-def set_aside(keys: Keys, entry: Entry, reason: str, now: int) -> Commit:
-    """Add an entry to the dead letters; its fields must be free of secrets."""
+def dead_letter(keys: Keys, entry: Entry, reason: str, now: int) -> Commit:
+    """Return the letter of an entry; its fields must be free of secrets."""
     letter = {"id": entry.entry_id, "at": str(now), "reason": reason}
     letter["fields"] = msgspec.json.encode(entry.fields).decode()
     return operation("XADD", keys.telemetry_dlq(), "MAXLEN", "~", DLQ_LENGTH, "*", *fields(letter))

@@ -24,6 +24,7 @@ from edge.store import alarms, telemetry
 from edge.store.alarms import StoredAlarms
 from edge.store.client import MAX_BLOCK_MS, Store
 from edge.store.commit import Commit, Committed, join, operation
+from edge.store.dead_letters import LetterKind
 from edge.store.retry import RETRY_INTERVAL_S, restart_on_outage
 from edge.store.stream import Entry
 from edge.telemetry.alarm_decision import FoundAlarm, clear_orphans, decide_alarms, expire_shelvings, next_expiry
@@ -176,10 +177,10 @@ class RuleProcessor:
                 await self._process(TakenEntry(entry, self._store, deliveries))
 
     async def _process(self, taken: TakenEntry) -> None:
-        """Evaluate an entry; set it aside when it cannot be evaluated."""
+        """Evaluate an entry; write a dead letter when it cannot be evaluated."""
         entry = taken.entry
         if taken.deliveries > telemetry.MAX_DELIVERIES:
-            await self._set_aside(taken, f"it was delivered {taken.deliveries} times")
+            await self._write_dead_letter(taken, f"it was delivered {taken.deliveries} times")
             return
         while True:
             try:
@@ -190,12 +191,12 @@ class RuleProcessor:
                     return
                 batch, faults = decode_batch(entry.fields)
                 for fault in faults:
-                    self._faults.warning("sample set aside", batch.producer, reason=fault, entry=entry.entry_id)
+                    self._faults.warning("sample refused", batch.producer, reason=fault, entry=entry.entry_id)
                 await self._evaluate(_OpenBatch(taken, batch, len(faults)))
             except Unavailable:
                 raise
             except BatchError as error:
-                await self._set_aside(taken, str(error))
+                await self._write_dead_letter(taken, str(error))
             except Exception as error:
                 # A defect in one batch must not stop the others; its states are half done, the store has whole ones.
                 logger.exception("batch cannot be evaluated", entry=entry.entry_id)
@@ -204,7 +205,7 @@ class RuleProcessor:
                 deliveries = await telemetry.count_delivery(taken.source, entry.entry_id)
                 if deliveries <= telemetry.MAX_DELIVERIES:
                     continue
-                await self._set_aside(taken, f"it met a defect of this software: {error!r}")
+                await self._write_dead_letter(taken, f"it met a defect of this software: {error!r}")
             return
 
     async def _evaluate(self, batch: _OpenBatch) -> None:
@@ -334,13 +335,13 @@ class RuleProcessor:
         key = self._store.keys.telemetry_counters()
         return join(operation("HINCRBY", key, name, count) for name, count in stats.items())
 
-    async def _set_aside(self, taken: TakenEntry, reason: str) -> None:
+    async def _write_dead_letter(self, taken: TakenEntry, reason: str) -> None:
         entry = taken.entry
         clean = Entry(entry.entry_id, {name: self._redact(text) for name, text in entry.fields.items()})
-        logger.error("batch is set aside", entry=entry.entry_id, reason=reason)
-        letter = telemetry.set_aside(self._store.keys, clean, self._redact(reason), self._clock())
+        letter = telemetry.dead_letter(self._store.keys, clean, self._redact(reason), self._clock())
         await self._store.commit(join((letter, self._acknowledge([taken]), self._count({"dlq": 1}))))
         await self._release([taken])
+        logger.error("dead letter written", kind=LetterKind.TELEMETRY.value, entry=entry.entry_id, reason=reason)
 
     def _block_ms(self) -> int:
         """Return how long to wait for samples: until the next timer or end of a shelving."""

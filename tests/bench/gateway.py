@@ -76,7 +76,7 @@ async def _process(
     # A package has its modules compiled; here the first start does it.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "edge", *arguments, env=environment | environ, stdout=asyncio.subprocess.PIPE
+        sys.executable, "-m", "edge", *arguments, env={**environment, **environ}, stdout=asyncio.subprocess.PIPE
     )
     try:
         yield process

@@ -42,7 +42,7 @@ async def test_deliveries_are_counted_until_the_entry_is_set_aside(store: Store)
     await store.commit(telemetry.append(store.keys, {"a": "1"}, 10))
     (entry,) = await telemetry.take_new(store, 1)
     assert [await telemetry.count_delivery(store, entry.entry_id) for _ in range(3)] == [2, 3, 4]
-    await store.commit(telemetry.set_aside(store.keys, entry, "defect", 5))
+    await store.commit(telemetry.dead_letter(store.keys, entry, "defect", 5))
     await store.commit(telemetry.acknowledge(store.keys, [entry.entry_id]))
     assert await telemetry.read_pending(store, "0") == []
     ((_, fields),) = await store.execute("XRANGE", store.keys.telemetry_dlq(), "-", "+")

@@ -78,7 +78,7 @@ async def test_batch_of_samples_is_listed_evaluated_again_and_dropped(edge: Edge
     fields = {"producer": "p", "number": "7", "at": str(AT), "0": '{"at":1,"tag":"t","value":1}'}
     for number in (1, 2):
         entry = Entry(f"{number}-0", fields)
-        await store.commit(telemetry.set_aside(store.keys, entry, "it met a defect", AT))
+        await store.commit(telemetry.dead_letter(store.keys, entry, "it met a defect", AT))
     first, second = await dead_letters.load_all(store)
     listed = await edge("dead-letters", "list")
     assert all(word in listed.output for word in (first, second, "batch of samples", "it met a defect"))
