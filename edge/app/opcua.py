@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
@@ -11,6 +12,7 @@ from edge.app.parts import GatewayParts
 from edge.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.links.backoff import Backoff
+from edge.model.role import Role
 from edge.station.jobs import JobService
 from edge.station.release import release
 from edge.station.resolve import resolve
@@ -88,6 +90,9 @@ async def _open_server(
 ) -> "UaServer":
     settings, store, scopes = parts.settings, parts.store, parts.scopes
     # asyncua takes half a second to import: skip it when the server is off.
+    from edge.ops.login import Users  # noqa: PLC0415
+    from edge.ops.login_throttle import StoredMemory  # noqa: PLC0415
+    from edge.ops.sessions import show_sessions  # noqa: PLC0415
     from edge.uaserver.chart_feed import show_charts  # noqa: PLC0415
     from edge.uaserver.job_feed import show_jobs, show_work_masters  # noqa: PLC0415
     from edge.uaserver.methods import Services  # noqa: PLC0415
@@ -105,8 +110,16 @@ async def _open_server(
         scopes,
     )
     name, trail = settings.gateway.name, parts.trail
-    opened = open_server(settings.opcua, name, machines, services, tasks, equipment=tuple(equipment), trail=trail)
+    users = Users(
+        Path(settings.users_file),
+        memory=StoredMemory(store),
+        totp_roles=[Role[role.upper()] for role in settings.users.totp],
+    )
+    opened = open_server(
+        settings.opcua, name, machines, services, tasks, equipment=tuple(equipment), trail=trail, users=users
+    )
     server = await stack.enter_async_context(opened)
+    await stack.enter_async_context(show_sessions(store, partial(server.live_sessions, name)))
 
     async def refresh(scope: str) -> None:
         await show_work_masters(store, server, scope)

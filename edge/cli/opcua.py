@@ -1,8 +1,7 @@
-"""`edge opcua`: manages the certificate of the gateway, trusted applications and users."""
+"""`edge opcua`: manages the certificate of the gateway and trusted applications."""
 
 import contextlib
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, print_json, settings_option
 
 if TYPE_CHECKING:
-    from edge.config import OpcuaSettings
+    from edge.config import OpcuaSettings, Settings
     from edge.opcua.x509 import CertificateFile
 
 _ADVICE = "List them with: edge opcua list"
@@ -23,7 +22,7 @@ _ROLES = ("observer", "operator", "engineer")
 
 @click.group()
 def opcua() -> None:
-    """Manage certificates and users of the OPC UA server.
+    """Manage certificates of the OPC UA server, and the applications that it trusts.
 
     All but `renew` takes effect at once: the server reads the files at each connection.
     """
@@ -35,8 +34,8 @@ def opcua() -> None:
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List the certificate of the gateway, trusted and rejected certificates, and users."""
     from edge.opcua.x509 import application_uris, certificate_files, host_names
+    from edge.ops.users import read_users
     from edge.uaserver.certificates import load_certificate, thumbprint
-    from edge.uaserver.users import read_users
 
     settings, _ = _read(settings_file)
     trusted, rejected = _directories(settings)
@@ -54,7 +53,7 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
         "rejected": [_describe(entry) for entry in certificate_files(rejected)],
         "users": [
             {"name": user.name, "role": user.role.name.lower()}
-            for user in read_users(Path(settings.users_file)).values()
+            for user in read_users(Path(_settings(settings_file).users_file)).values()
         ],
     }
     if as_json:
@@ -142,39 +141,32 @@ def renew(hosts: tuple[str, ...], settings_file: Path | None) -> None:
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
 @settings_option
 def password(name: str, role: str, settings_file: Path | None, *, password_stdin: bool) -> None:
-    """Add a user, or change the password and role of a user.
+    """Add a user, or change the password and role of a user; `edge users` does more."""
+    from dataclasses import replace
 
-    To remove a user, delete the line of the user from the printed file.
-    """
-    import re
+    from edge.cli.terminal.user_file import check_name, new_password
+    from edge.model.role import Role
+    from edge.ops.users import User, hash_password, read_users, write_user
 
-    from edge.errors import Refused
-    from edge.opcua.access import Role
-    from edge.uaserver.users import NAME, PASSWORD_LENGTH, User, hash_password, write_user
-
-    settings, _ = _read(settings_file)
-    if not re.fullmatch(NAME, name):
-        raise Refused("user", f"{name!r} is not a valid user name", "Use up to 64 characters without a colon.")
-    secret: str
-    if password_stdin:
-        secret = sys.stdin.readline().rstrip("\r\n")
-    else:
-        secret = click.prompt(f"password of {name}", hide_input=True, confirmation_prompt=True)
-    if len(secret) not in PASSWORD_LENGTH:
-        bounds = f"between {PASSWORD_LENGTH[0]} and {PASSWORD_LENGTH[-1]} characters"
-        raise Refused("user", f"a password must have {bounds}", "Choose another password.")
-    users_file = Path(settings.users_file)
+    check_name(name)
+    secret = new_password(name, from_stdin=password_stdin)
+    users_file = Path(_settings(settings_file).users_file)
     with _file_errors(users_file):
-        write_user(users_file, User(name, Role[role.upper()], hash_password(secret)))
+        known = read_users(users_file).get(name) or User(name, Role[role.upper()], "")
+        write_user(users_file, replace(known, role=Role[role.upper()], password_hash=hash_password(secret)))
     print_text(f"{name} is {role}, in {users_file}")
 
 
 def _read(settings_file: Path | None) -> tuple["OpcuaSettings", str]:
+    settings = _settings(settings_file)
+    return settings.opcua, settings.gateway.name
+
+
+def _settings(settings_file: Path | None) -> "Settings":
     from edge.config import load_settings
     from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
-    settings = load_settings(settings_file, os.environ, EQUIPMENT_SETTINGS)
-    return settings.opcua, settings.gateway.name
+    return load_settings(settings_file, os.environ, EQUIPMENT_SETTINGS)
 
 
 def _directories(settings: "OpcuaSettings") -> tuple[Path, Path]:

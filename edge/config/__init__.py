@@ -23,6 +23,7 @@ from edge.config.sections import (
     broker_settings,
 )
 from edge.config.telemetry import MirrorSettings, MqttSourceSettings, SourceSettings, TelemetrySettings
+from edge.config.users import UsersSettings
 
 __all__ = [
     "SECTIONS",
@@ -46,6 +47,7 @@ __all__ = [
     "Settings",
     "SourceSettings",
     "TelemetrySettings",
+    "UsersSettings",
     "VisionSettings",
     "broker_settings",
     "load_settings",

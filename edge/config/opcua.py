@@ -26,7 +26,7 @@ class OpcuaSettings(Struct, frozen=True, kw_only=True):
     users_file: Annotated[
         str,
         Meta(
-            description="Users, their roles and password hashes; `edge opcua password` writes it.",
+            description="Users and their password hashes; `[users] file` takes precedence.",
             extra={"expected": "the path of a file"},
         ),
     ] = "/etc/microdcs-edge/opcua-users"

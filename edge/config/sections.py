@@ -17,6 +17,7 @@ from edge.config.northbound import NorthboundSettings, Topic, TopicFilter
 from edge.config.opcua import OpcuaSettings
 from edge.config.retention import RetentionSettings
 from edge.config.telemetry import MirrorSettings, MqttSourceSettings, SourceSettings, TelemetrySettings
+from edge.config.users import UsersSettings
 
 NAME = r"^[^\s/+#:*?\[\]{}]+$"
 """Pattern of a name that is one level of an MQTT topic and one part of a Redis key."""
@@ -316,6 +317,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     northbound: NorthboundSettings = NorthboundSettings()
     southbound: Mapping[str, EquipmentSettings] = msgspec.field(default_factory=dict)
     opcua: OpcuaSettings = OpcuaSettings()
+    users: UsersSettings = UsersSettings()
     rpc: RpcSettings = RpcSettings()
     retention: RetentionSettings = RetentionSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
@@ -325,6 +327,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     flows: FlowsSettings = FlowsSettings()
     logging: LoggingSettings = LoggingSettings()
 
+    @property
+    def users_file(self) -> str:
+        """The path of the user file."""
+        return self.users.file or self.opcua.users_file
+
 
 SECTIONS: dict[str, type[Struct]] = {
     "gateway": GatewaySettings,
@@ -333,6 +340,7 @@ SECTIONS: dict[str, type[Struct]] = {
     "northbound": NorthboundSettings,
     "southbound": MqttEquipmentSettings,
     "opcua": OpcuaSettings,
+    "users": UsersSettings,
     "rpc": RpcSettings,
     "retention": RetentionSettings,
     "telemetry": TelemetrySettings,

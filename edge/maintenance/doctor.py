@@ -78,7 +78,7 @@ def _gateway_examinations(settings: Settings) -> Iterator[_Examination]:
     yield "certificates", examine_certificates(settings)
     if settings.opcua.endpoint:
         yield "OPC UA trust list", examine_trust(settings.opcua)
-        yield "OPC UA users", examine_users(settings.opcua)
+        yield "OPC UA users", examine_users(Path(settings.users_file))
 
 
 def _host_examinations(directories: list[str]) -> Iterator[_Examination]:

@@ -74,7 +74,7 @@ def locate_files(settings: Settings, main: Path) -> GatewayFiles:
     pki = Path(settings.opcua.pki)
     files = {
         "settings/edge.toml": main,
-        "opcua/users": Path(settings.opcua.users_file),
+        "opcua/users": Path(settings.users_file),
         "opcua/own.der": pki / "own.der",
         "opcua/own.pem": pki / "own.pem",
     }

@@ -15,9 +15,9 @@ from edge.maintenance.finding import HealthFinding, failing, ok, warning
 from edge.maintenance.installation import gateway_advice
 from edge.maintenance.tls_files import tls_files
 from edge.opcua.x509 import certificate_files, read_certificate
+from edge.ops.users import read_users
 from edge.uaserver import certificates, trust
 from edge.uaserver.namespaces import application_uri
-from edge.uaserver.users import read_users
 
 _ANYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - these are replaced
 _PORT = 4840
@@ -152,9 +152,9 @@ def _trust(settings: OpcuaSettings, now: datetime) -> HealthFinding:
     return ok(subject, found)
 
 
-async def examine_users(settings: OpcuaSettings) -> AsyncIterator[HealthFinding]:
-    """Examine the users file."""
-    yield await asyncio.to_thread(_users, Path(settings.users_file))
+async def examine_users(file: Path) -> AsyncIterator[HealthFinding]:
+    """Examine the user file."""
+    yield await asyncio.to_thread(_users, file)
 
 
 def _users(file: Path) -> HealthFinding:
@@ -166,7 +166,7 @@ def _users(file: Path) -> HealthFinding:
     if file.stat().st_mode & _OTHERS:
         return warning(subject, f"{file} is readable by every user of this machine", f"Restrict it: chmod 640 {file}")
     if len(lines) > len(users):
-        advice = "Remove or correct them; a line is name:role:hash. Set a user again with `edge opcua password`."
+        advice = "Remove or correct them; a line is name:role:hash. Set a user again with `edge users passwd`."
         return warning(subject, f"{len(lines) - len(users)} lines of {file} are invalid", advice)
     return ok(subject, ", ".join(f"{user.name} ({user.role.name.lower()})" for user in users.values()) or "none")
 

@@ -166,5 +166,5 @@ def next_steps(site: Site, directory: Path, *, is_installed: bool) -> Iterator[s
     main = directory / "edge.toml"
     yield "systemctl enable --now microdcs-edge" if is_installed else f"edge run --settings {main}"
     yield "edge doctor"
-    yield "edge opcua password NAME --role operator"
+    yield "edge users add NAME --role operator"
     yield f"edge station set workmaster RECIPE.json --id RECIPE --scope {site.scopes[0]}"

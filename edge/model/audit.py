@@ -5,7 +5,9 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-AuditKind = Literal["opcua.call", "opcua.login", "opcua.refused", "mes.call", "rpc.call", "cli.call", "audit.lost"]
+AuditKind = Literal[
+    "opcua.call", "opcua.login", "opcua.refused", "mes.call", "rpc.call", "cli.call", "cli.login", "audit.lost"
+]
 """By which interface a record came; `audit.lost`: how many records could not be written."""
 
 MAX_TEXT: Final = 1000

@@ -3,22 +3,15 @@
 import ipaddress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import TYPE_CHECKING, Protocol
 
 from cryptography import x509
 
+from edge.model.role import Role
+
 if TYPE_CHECKING:
     # Commands and checks that read roles must not import asyncua, which takes half a second.
     from asyncua import ua
-
-
-class Role(IntEnum):
-    """A role includes the permissions of the ones before it (names and meaning: OPC 10000-3, 4.9.2)."""
-
-    OBSERVER = 1
-    OPERATOR = 2
-    ENGINEER = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +59,11 @@ class AccessPolicy(Protocol):
     def anonymous(self, peer: Peer) -> Caller | None:
         """Return the caller of an anonymous session; None when anonymous sessions are not allowed."""
 
-    async def user(self, name: str, password: str, peer: Peer) -> Caller | None:
-        """Return the caller with this name and password; None when they are wrong."""
+    async def user(self, name: str, password: str, peer: Peer, *, is_confirmed: bool = False) -> Caller | None:
+        """Return the caller with this name and password; None when they are wrong.
+
+        `is_confirmed`: the same session was activated with the same name and password before.
+        """
 
     def may_call(self, caller: Caller, method: str) -> bool:
         """Return whether the caller may call the method with this browse name."""

@@ -1,5 +1,6 @@
 """Counts the sessions, requests and faults of the server."""
 
+import secrets
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -104,6 +105,10 @@ class SessionRecord:
     total: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
     unauthorized: int = 0
+    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    """The id of the session in the list of sessions: it does not show the token of the session."""
+    secret_digest: bytes = b""
+    """The digest of user name and password of the last activation."""
 
     def count(self, service: ua.NodeId, code: int = 0) -> None:
         """Count a request; `code` is the fault it was answered with."""

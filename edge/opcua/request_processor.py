@@ -6,6 +6,7 @@ of a session, a small number, may take it over. Here a request belongs to a sess
 """
 
 import asyncio
+import hashlib
 import hmac
 import struct
 import time
@@ -326,7 +327,10 @@ class RequestProcessor(UaProcessor):
             case ua.UserNameIdentityToken():
                 policy = self._connection.security_policy
                 name, password = read_password(policy, session.nonce, token)
-                caller = await self._access.user(name, password, peer)
+                digest = hashlib.sha256(f"{name}\n{password}".encode()).digest()
+                is_same = hmac.compare_digest(digest, session.record.secret_digest)
+                caller = await self._access.user(name, password, peer, is_confirmed=is_same)
+                session.record.secret_digest = digest if caller else b""
                 refusal = ua.StatusCodes.BadUserAccessDenied
             case ua.AnonymousIdentityToken() | ua.ExtensionObject(TypeId=ua.NodeId(Identifier=0)) | None:
                 caller = self._access.anonymous(peer)

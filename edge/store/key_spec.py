@@ -1,9 +1,10 @@
 """Describes the keys in Redis: type, lifetime and pattern of each kind, and how an id becomes a part of a key."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 
 class Lifetime(StrEnum):
@@ -23,9 +24,25 @@ class Lifetime(StrEnum):
     CYCLE = "7 days, and no longer than `[flows] kept_cycles` later cycles"
     NODE_TASK = "24 hours, and no longer than its cycle"
     WORKER = "60 seconds after the last heartbeat"
+    LOGIN = "15 minutes after the wait of the last failed login; 10 minutes for a used code"
+    RECOVERY = "until the user gets other recovery codes or is removed"
+    SESSION = "a minute after its gateway has last renewed it; of a command `[users] session`"
 
 
 KeyType: TypeAlias = Literal["hash", "list", "set", "stream", "string", "zset"]
+
+_Build = TypeVar("_Build", bound=Callable[..., str])
+BUILDERS: list[tuple[Callable[..., str], KeyType, Lifetime]] = []
+
+
+def register_key(type: KeyType, lifetime: Lifetime) -> Callable[[_Build], _Build]:
+    """Enter the keys that a method builds in KEYS; its docstring is their purpose. A call costs nothing more for it."""
+
+    def enter(build: _Build) -> _Build:
+        BUILDERS.append((build, type, lifetime))
+        return build
+
+    return enter
 
 
 @dataclass(frozen=True, slots=True)

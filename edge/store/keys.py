@@ -3,29 +3,16 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
 
-from edge.store.key_spec import KeySpec, KeyType, Lifetime, key_part
-
-_Build = TypeVar("_Build", bound=Callable[..., str])
-_BUILDERS: list[tuple[Callable[..., str], KeyType, Lifetime]] = []
-
-
-def _key(type: KeyType, lifetime: Lifetime) -> Callable[[_Build], _Build]:
-    """Enter the keys that a method builds in KEYS; its docstring is their purpose. A call costs nothing more for it."""
-
-    def enter(build: _Build) -> _Build:
-        _BUILDERS.append((build, type, lifetime))
-        return build
-
-    return enter
+from edge.store.key_spec import BUILDERS, KeySpec, KeyType, Lifetime, key_part
+from edge.store.key_spec import register_key as _key
+from edge.store.operation_keys import OperationsKeys
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class Keys(OperationsKeys):
     """Builds the keys below one prefix; `host_streams`: also write the streams that only other programs read."""
 
-    prefix: str
     host_streams: bool = False
 
     @_key("string", Lifetime.OURS)
@@ -355,6 +342,8 @@ def _spec(build: Callable[..., str], type: KeyType, lifetime: Lifetime) -> KeySp
     purpose = (build.__doc__ or "").removeprefix("Return the key of ").removesuffix(".")
     return KeySpec(build.__name__, pattern, type, lifetime, purpose[:1].upper() + purpose[1:])
 
+
+_BUILDERS = sorted(BUILDERS, key=lambda each: not each[0].__qualname__.startswith(Keys.__name__))
 
 KEYS = tuple(_spec(*each) for each in _BUILDERS)
 

@@ -13,12 +13,13 @@ from asyncua import ua
 from cryptography import x509
 
 from edge.config import OpcuaSettings
-from edge.opcua.access import Caller, Peer, Role
+from edge.model.role import Role
+from edge.opcua.access import Caller, Peer
 from edge.ops.audit_trail import AuditTrail
+from edge.ops.login import Credentials, LoginRefusal, Users
 from edge.uaserver import audit, method_roles
 from edge.uaserver.certificates import thumbprint
 from edge.uaserver.trust import RejectedList, TrustList, rejected_directory
-from edge.uaserver.users import LoginRefusal, Users
 
 
 class AccessControl:
@@ -55,9 +56,10 @@ class AccessControl:
         role = self._anonymous if peer.is_encrypted or peer.is_local else Role.OBSERVER
         return Caller("", role, peer.application, peer.address)
 
-    async def user(self, name: str, password: str, peer: Peer) -> Caller | None:
+    async def user(self, name: str, password: str, peer: Peer, *, is_confirmed: bool = False) -> Caller | None:
         """Return the caller with this user name and password; None when the login is refused."""
-        found = await self._users.log_in(name, password, peer.address) if peer.is_encrypted else LoginRefusal.WRONG
+        given = Credentials(name, password, peer.address, is_confirmed)
+        found = await self._users.log_in(given) if peer.is_encrypted else LoginRefusal.WRONG
         if isinstance(found, LoginRefusal):
             self.record_refusal(
                 "OPC UA login refused", peer.address, user=name, application=peer.application, reason=found.value

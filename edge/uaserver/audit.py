@@ -12,7 +12,8 @@ from asyncua import ua
 
 from edge.model.audit import MAX_TEXT, AuditKind, AuditRecord
 from edge.model.isa95 import ReturnStatus
-from edge.opcua.access import Caller, Role
+from edge.model.role import Role
+from edge.opcua.access import Caller
 from edge.opcua.binary import DecodeError
 from edge.ops.audit_trail import AuditTrail, audit_logger
 from edge.uaserver.encoding import job_order_id_of

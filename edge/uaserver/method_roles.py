@@ -6,7 +6,7 @@ Clients cannot write any node: the server refuses every write, so there is no ta
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from edge.opcua.access import Role
+from edge.model.role import Role
 
 RESOLVE_METHOD = "ResolveAction"
 RELEASE_METHOD = "ReleaseStops"

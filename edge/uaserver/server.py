@@ -24,7 +24,9 @@ from edge.opcua import limits
 from edge.opcua.server_core import ServerCore
 from edge.opcua.server_transport import ProtocolServer
 from edge.ops.audit_trail import AuditTrail
-from edge.uaserver import certificates, nodesets, security, server_object, type_cache
+from edge.ops.login import Users
+from edge.ops.sessions import LiveSession
+from edge.uaserver import certificates, nodesets, security, server_object, session_feed, type_cache
 from edge.uaserver.access_control import AccessControl
 from edge.uaserver.certificates import OwnCertificate
 from edge.uaserver.chart_types import add_chart_types
@@ -86,6 +88,10 @@ class UaServer:
         self._core = core
         self._machines = machines
 
+    def live_sessions(self, instance: str) -> list[LiveSession]:
+        """Return the activated sessions of clients, for the list of sessions of a gateway."""
+        return list(session_feed.live_sessions(self._core.client_sessions, instance))
+
     @property
     def sessions(self) -> int:
         """The number of sessions of clients."""
@@ -146,11 +152,13 @@ async def open_server(
     activation_s: float = limits.ACTIVATION_S,
     equipment: Sequence[str] = (),
     trail: AuditTrail | None = None,
+    users: Users | None = None,
 ) -> AsyncIterator[UaServer]:
     """Serve the machines until the context exits; the server's own tasks run in `tasks`.
 
     The server shows the state of each piece of `equipment`. It closes a session that its client has not activated
-    within `activation_s` seconds after its creation. Calls and logins are recorded in `trail`.
+    within `activation_s` seconds after its creation. Calls and logins are recorded in `trail`. Without `users` those of
+    the settings log in.
 
     Raises SettingsError when node sets are missing or when endpoint or certificate are unusable; Unavailable while the
     address or the port is unavailable or the disk is full.
@@ -162,7 +170,7 @@ async def open_server(
     hosts = certificates.own_hosts(host)
     own = await asyncio.to_thread(certificates.load_or_make, Path(settings.pki), uri, hosts)
     with _prepared_types(directory) as (content, types):
-        iserver = ServerCore(types, AccessControl(settings, trail=trail), activation_s, limits_of(settings))
+        iserver = ServerCore(types, AccessControl(settings, users, trail), activation_s, limits_of(settings))
         server = ProtocolServer(iserver=iserver)
         await server.init()
         if types is None:

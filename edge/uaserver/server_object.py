@@ -16,8 +16,9 @@ from asyncua import ua
 from asyncua.ua.ua_binary import extensionobject_to_binary
 
 import edge
+from edge.model.role import Role
 from edge.opcua import diagnostics, limits
-from edge.opcua.access import Caller, Peer, Role
+from edge.opcua.access import Caller, Peer
 from edge.opcua.server_core import ServerCore
 from edge.opcua.shared_array import shared_array
 from edge.opcua.view_service import CONTINUATION_POINTS

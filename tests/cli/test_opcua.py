@@ -12,11 +12,11 @@ from click.testing import CliRunner, Result
 from cryptography import x509
 
 from edge.cli import main
-from edge.opcua.access import Role
+from edge.model.role import Role
+from edge.ops.users import read_users
 from edge.uaserver import certificates
 from edge.uaserver.certificates import thumbprint
 from edge.uaserver.trust import TrustList, add_certificate
-from edge.uaserver.users import read_users
 
 PASSWORD = "correct horse"
 

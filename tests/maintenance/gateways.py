@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 from edge.config import OpcuaSettings, RedisSettings
-from edge.opcua.access import Role
+from edge.model.role import Role
+from edge.ops.users import User, write_user
 from edge.uaserver import certificates
 from edge.uaserver.trust import add_certificate
-from edge.uaserver.users import User, write_user
 
 CANARY = "canary/pass@word-77"
 """A password that needs quoting in URLs."""

@@ -18,11 +18,11 @@ from edge.maintenance.opcua_check import (
     examine_trust,
     examine_users,
 )
-from edge.opcua.access import Role
+from edge.model.role import Role
+from edge.ops.users import User, write_user
 from edge.uaserver import certificates
 from edge.uaserver.namespaces import application_uri
 from edge.uaserver.trust import add_certificate
-from edge.uaserver.users import User, write_user
 from tests.store.servers import free_port
 
 
@@ -143,11 +143,11 @@ async def test_clients_whose_trust_ends_are_named(opcua: OpcuaSettings, tmp_path
 
 async def test_users_are_named_with_their_roles_and_without_hashes(opcua: OpcuaSettings, tmp_path: Path) -> None:
     file = tmp_path / "users"
-    assert (await only(examine_users(opcua))).found.startswith("none")
+    assert (await only(examine_users(Path(opcua.users_file)))).found.startswith("none")
     write_user(file, User("erika", Role.ENGINEER, "$argon2id$canary"))
-    assert (await only(examine_users(opcua))).found == "erika (engineer)"
+    assert (await only(examine_users(Path(opcua.users_file)))).found == "erika (engineer)"
     file.chmod(0o644)
-    assert "readable by every user" in (await only(examine_users(opcua))).found
+    assert "readable by every user" in (await only(examine_users(Path(opcua.users_file)))).found
     file.chmod(0o600)
     file.write_bytes(file.read_bytes() + b"nonsense\nAndr\xe9:engineer:x\n# a remark\n")
-    assert "2 lines" in (await only(examine_users(opcua))).found
+    assert "2 lines" in (await only(examine_users(Path(opcua.users_file)))).found

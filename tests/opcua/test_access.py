@@ -2,7 +2,8 @@
 
 import pytest
 
-from edge.opcua.access import Peer, Role
+from edge.model.role import Role
+from edge.opcua.access import Peer
 
 
 @pytest.mark.parametrize(

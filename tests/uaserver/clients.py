@@ -10,9 +10,9 @@ from asyncua import Client, ua
 from asyncua.crypto.security_policies import SecurityPolicy, SecurityPolicyBasic256Sha256
 
 from edge.config import OpcuaSettings
-from edge.opcua.access import Role
+from edge.model.role import Role
+from edge.ops.users import User, hash_password, write_user
 from edge.uaserver import certificates
-from edge.uaserver.users import User, hash_password, write_user
 from tests.uaserver.running import SETTINGS
 
 PASSWORD = "correct horse"

@@ -22,8 +22,8 @@ from edge.model.isa95 import (
     WorkMaster,
 )
 from edge.model.job_state import JobState, JobStatus, SubState, state_entries
+from edge.model.role import Role
 from edge.opcua import limits
-from edge.opcua.access import Role
 from edge.ops.audit_trail import AuditTrail
 from edge.station.jobs import CallAnswer, JobCall
 from edge.station.release import ReleaseRequest

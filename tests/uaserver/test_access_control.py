@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from edge.config import OpcuaSettings
-from edge.opcua.access import Caller, Peer, Role
+from edge.model.role import Role
+from edge.opcua.access import Caller, Peer
 from edge.uaserver.access_control import AccessControl
 from tests.uaserver.clients import PASSWORD, make_settings, with_users
 

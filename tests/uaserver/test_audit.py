@@ -11,7 +11,8 @@ from asyncua import Client, ua
 
 from edge.model.audit import AuditRecord
 from edge.model.isa95 import JobOrder
-from edge.opcua.access import Caller, Role
+from edge.model.role import Role
+from edge.opcua.access import Caller
 from edge.ops.audit_trail import open_trail
 from edge.store.audit import newest
 from edge.store.client import Store

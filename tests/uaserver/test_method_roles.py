@@ -1,7 +1,7 @@
 """Each method requires a role; no role may call an unlisted method."""
 
 from edge.model.job_state import METHODS, RESPONSE_METHODS
-from edge.opcua.access import Role
+from edge.model.role import Role
 from edge.uaserver.method_roles import METHOD_ROLES, may_call
 
 

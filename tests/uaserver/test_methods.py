@@ -11,7 +11,7 @@ from asyncua.ua.ua_binary import struct_to_binary
 from edge.errors import Unavailable
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, Parameter, ReturnStatus, State
 from edge.model.job_state import METHODS, RESPONSE_METHODS, Cause, JobState, JobStatus, SubState, state_entries
-from edge.opcua.access import Role
+from edge.model.role import Role
 from edge.uaserver.encoding import extension_object
 from tests.uaserver.running import UA, Space, Station, response, served
 from tests.uaserver.test_encoding import ORDER

@@ -12,7 +12,7 @@ from asyncua.crypto import security_policies as policies
 from asyncua.crypto.uacrypto import x509_from_der
 
 from edge.config import OpcuaSettings
-from edge.opcua.access import Role
+from edge.model.role import Role
 from edge.opcua.x509 import application_uris
 from edge.uaserver import certificates, security
 from edge.uaserver.server import UaServer

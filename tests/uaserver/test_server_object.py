@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 
 import edge
+from edge.model.role import Role
 from edge.opcua import limits
-from edge.opcua.access import Role
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.view import ActionView, ChartView, StepView
 from tests.uaserver.other_stack import OtherStack, node, other_stack, value_of

@@ -8,7 +8,7 @@ import msgspec
 
 from edge.cli.jobs.stored_job import find
 from edge.cli.jobs.table import state_text
-from edge.cli.terminal.audit import record_command
+from edge.cli.terminal.audit import authorize_command, record_as
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import SOURCE, StoreAccess, open_access, print_json, read_json, usage_failure
 from edge.instant import now_ms
@@ -67,6 +67,8 @@ def _comment(text: str | None) -> tuple[LocalizedText, ...] | None:
 
 async def _call(at: StoreAccess, scope: str, method: Cause, arguments: OrderCall | IdCall) -> "MethodResult":
     retention = at.settings.retention
+    job_id = arguments.job_order.job_order_id if isinstance(arguments, OrderCall) else arguments.job_order_id
+    user = await authorize_command(at, f"jobs {method}", job_id)
     service = JobService(
         at.store,
         Runs(at.store, await store_clock(at.store), retention.ended_jobs * 1000),
@@ -76,9 +78,8 @@ async def _call(at: StoreAccess, scope: str, method: Cause, arguments: OrderCall
         max_undelivered=retention_policy(at.settings).refuses_beyond,
     )
     answer = await service.call(JobCall(scope, method, arguments, SOURCE, str(uuid.uuid4())))
-    job_id = arguments.job_order.job_order_id if isinstance(arguments, OrderCall) else arguments.job_order_id
     comment = " / ".join(each.text or "" for each in arguments.comment or ())
-    await record_command(at, f"jobs {method}", job_id, "; ".join(answer.reasons) or "Good", comment)
+    await record_as(at, user, f"jobs {method}", job_id, "; ".join(answer.reasons) or "Good", comment)
     found = await find(at.store, job_id)
     return MethodResult(method, job_id, answer, found.job if found else None)
 

@@ -7,8 +7,7 @@ import click
 import msgspec
 
 from edge.cli.jobs.stored_job import find
-from edge.cli.terminal.audit import record_command, recorded
-from edge.cli.terminal.operator import operator_name
+from edge.cli.terminal.audit import authorize_command, record_as, recorded
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import SOURCE, open_access, print_json
 from edge.errors import Refused
@@ -25,6 +24,7 @@ async def resolve_action(
 ) -> CallAnswer:
     """Apply the decision of the user who runs this command."""
     async with open_access(settings_file) as at:
+        by = await authorize_command(at, f"jobs resolve {resolution.value}", f"{job_id}/{action}")
         found = await find(at.store, job_id)
         retention = at.settings.retention
         request = ResolveRequest(
@@ -32,7 +32,7 @@ async def resolve_action(
             job_id=job_id,
             action=action,
             resolution=resolution,
-            by=operator_name(),
+            by=by,
             reason=reason,
             data=data,
             source=SOURCE,
@@ -41,7 +41,7 @@ async def resolve_action(
         active_runs = Runs(at.store, await store_clock(at.store), retention.ended_jobs * 1000)
         answer = await resolve(active_runs, request, retention.dedupe * 1000)
         status = "; ".join(answer.reasons) or "Good"
-        await record_command(at, f"jobs resolve {resolution.value}", f"{job_id}/{action}", status, reason)
+        await record_as(at, by, f"jobs resolve {resolution.value}", f"{job_id}/{action}", status, reason)
         return answer
 
 

@@ -5,17 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from edge.opcua.access import Role
-from edge.uaserver.users import (
-    PASSWORD_BYTES,
-    LoginRefusal,
-    LoginThrottle,
-    User,
-    Users,
-    hash_password,
-    read_users,
-    write_user,
-)
+from edge.model.role import Role
+from edge.ops.login import PASSWORD_BYTES, Credentials, LoginRefusal, Users
+from edge.ops.login_throttle import LoginThrottle
+from edge.ops.users import User, hash_password, read_users, write_user
 
 HERE, ELSEWHERE = "192.0.2.1", "192.0.2.2"
 HASH = hash_password("correct horse")
@@ -37,23 +30,23 @@ def file(tmp_path: Path) -> Path:
 
 async def test_a_user_gets_their_role_for_their_password_only(file: Path) -> None:
     users = Users(file)
-    assert await users.log_in("alice", "correct horse", HERE) is Role.OPERATOR
-    assert await users.log_in("alice", "battery staple", HERE) is LoginRefusal.WRONG
-    assert await users.log_in("alice", "", HERE) is LoginRefusal.WRONG
-    assert await users.log_in("Alice", "correct horse", HERE) is LoginRefusal.WRONG
+    assert await users.log_in(Credentials("alice", "correct horse", HERE)) is Role.OPERATOR
+    assert await users.log_in(Credentials("alice", "battery staple", HERE)) is LoginRefusal.WRONG
+    assert await users.log_in(Credentials("alice", "", HERE)) is LoginRefusal.WRONG
+    assert await users.log_in(Credentials("Alice", "correct horse", HERE)) is LoginRefusal.WRONG
 
 
 async def test_without_a_file_no_user_logs_in(tmp_path: Path) -> None:
-    assert await Users(tmp_path / "none").log_in("alice", "correct horse", HERE) is LoginRefusal.WRONG
+    assert await Users(tmp_path / "none").log_in(Credentials("alice", "correct horse", HERE)) is LoginRefusal.WRONG
 
 
 async def test_a_changed_file_counts_at_the_next_login(file: Path) -> None:
     users = Users(file)
-    assert await users.log_in("alice", "correct horse", HERE) is Role.OPERATOR
+    assert await users.log_in(Credentials("alice", "correct horse", HERE)) is Role.OPERATOR
     write_user(file, User("alice", Role.ENGINEER, HASH))
-    assert await users.log_in("alice", "correct horse", HERE) is Role.ENGINEER
+    assert await users.log_in(Credentials("alice", "correct horse", HERE)) is Role.ENGINEER
     file.unlink()  # noqa: ASYNC240 - a fast call
-    assert await users.log_in("alice", "correct horse", HERE) is LoginRefusal.WRONG
+    assert await users.log_in(Credentials("alice", "correct horse", HERE)) is LoginRefusal.WRONG
 
 
 async def test_an_unknown_user_takes_as_long_as_a_wrong_password(file: Path) -> None:
@@ -61,7 +54,7 @@ async def test_an_unknown_user_takes_as_long_as_a_wrong_password(file: Path) -> 
     spent = {}
     for name in ("alice", "mallory"):
         began = time.perf_counter()
-        assert await users.log_in(name, "wrong", HERE) is LoginRefusal.WRONG
+        assert await users.log_in(Credentials(name, "wrong", HERE)) is LoginRefusal.WRONG
         spent[name] = time.perf_counter() - began
     assert 0.3 < spent["alice"] / spent["mallory"] < 3
 
@@ -70,17 +63,17 @@ async def test_after_failures_even_the_right_password_has_to_wait(file: Path) ->
     clock = Clock()
     users = Users(file, clock)
     for _ in range(LoginThrottle.FREE):
-        assert await users.log_in("alice", "wrong", HERE) is LoginRefusal.WRONG
-    assert await users.log_in("alice", "correct horse", HERE) is LoginRefusal.TOO_SOON
-    assert await users.log_in("alice", "correct horse", ELSEWHERE) is Role.OPERATOR
+        assert await users.log_in(Credentials("alice", "wrong", HERE)) is LoginRefusal.WRONG
+    assert await users.log_in(Credentials("alice", "correct horse", HERE)) is LoginRefusal.TOO_SOON
+    assert await users.log_in(Credentials("alice", "correct horse", ELSEWHERE)) is Role.OPERATOR
     clock.now = 1.1
-    assert await users.log_in("alice", "correct horse", HERE) is Role.OPERATOR
+    assert await users.log_in(Credentials("alice", "correct horse", HERE)) is Role.OPERATOR
 
 
 async def test_a_password_of_any_length_costs_the_same(file: Path) -> None:
     users = Users(file)
-    assert await users.log_in("alice", "x" * (PASSWORD_BYTES + 1), HERE) is LoginRefusal.WRONG
-    assert await users.log_in("alice", "correct horse", HERE) is Role.OPERATOR
+    assert await users.log_in(Credentials("alice", "x" * (PASSWORD_BYTES + 1), HERE)) is LoginRefusal.WRONG
+    assert await users.log_in(Credentials("alice", "correct horse", HERE)) is Role.OPERATOR
 
 
 def waits(patience: LoginThrottle, clock: Clock, failures: int, name: str = "alice") -> list[float]:
@@ -159,11 +152,11 @@ def test_line_in_another_encoding_blocks_no_other_user_and_stays_as_it_is(file: 
 
 async def test_a_damaged_hash_allows_no_login(file: Path) -> None:
     write_user(file, User("bob", Role.ENGINEER, "$argon2id$damaged"))
-    assert await Users(file).log_in("bob", "", HERE) is LoginRefusal.WRONG
+    assert await Users(file).log_in(Credentials("bob", "", HERE)) is LoginRefusal.WRONG
 
 
 def test_nobodys_hash_costs_what_a_real_one_costs(file: Path) -> None:
-    nobody = Users(file)._nobody.password_hash  # noqa: SLF001 - it is not public
+    nobody = Users(file)._unknown.password_hash  # noqa: SLF001 - it is not public
     assert [len(part) for part in nobody.split("$")] == [len(part) for part in HASH.split("$")]
     assert nobody.split("$")[:4] == HASH.split("$")[:4]
 

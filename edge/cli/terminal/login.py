@@ -1,0 +1,163 @@
+"""The login of a person on the command line: its session, and the role that a changing command needs.
+
+The settings decide whether commands need a login: `[users] cli`. It names people who share an account of the system and
+limits what they change by mistake. It is no barrier for an administrator, who can write to the store and the settings.
+"""
+
+import hashlib
+import os
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+
+from edge.cli.terminal.operator import operator_name
+from edge.cli.terminal.record import write_record
+from edge.cli.terminal.store_access import StoreAccess
+from edge.config import Settings
+from edge.errors import Refused
+from edge.files import write_atomically
+from edge.instant import now_ms
+from edge.model.audit import AuditRecord
+from edge.model.role import Role
+from edge.model.session import Session
+from edge.ops.login import Credentials, LoginRefusal, Users
+from edge.ops.login_throttle import StoredMemory
+from edge.store import sessions
+from edge.store.client import Store
+from edge.store.commit import join
+
+_TOKEN = "EDGE_TOKEN"  # noqa: S105 - the name of a variable
+_OPERATOR_COMMANDS = frozenset({"jobs", "equipment", "alarms"})
+_ADVICE = "Log in with: edge users login NAME"
+
+
+def role_for(action: str) -> Role:
+    """Return the lowest role for a changing command, such as `jobs Abort`."""
+    return Role.OPERATOR if action.partition(" ")[0] in _OPERATOR_COMMANDS else Role.ENGINEER
+
+
+async def authorize(at: StoreAccess, action: str) -> str:
+    """Return who runs a changing command, for audit records.
+
+    Raises Refused when the settings require a login with a role that the user does not have.
+    """
+    system_user = operator_name()
+    if at.settings.users.cli == "open":
+        return system_user
+    name, role = await _logged_in(at)
+    needed = role_for(action)
+    if role < needed:
+        problem = f"{name} is {role.name.lower()}; `edge {action}` needs the role {needed.name.lower()}"
+        raise Refused("login", problem, "Log in as a user with this role: edge users login NAME")
+    return f"{name} ({system_user})"
+
+
+async def acting_user(at: StoreAccess) -> str:
+    """Return who runs a command that needs no role, for audit records: the user logged in, if any, and the system's."""
+    system_user, key = operator_name(), _stored_key()
+    if at.settings.users.cli == "open" or not key:
+        return system_user
+    found = (await sessions.load(at.store, [_session_id(key)])).get(_session_id(key))
+    return f"{found.user} ({system_user})" if found else system_user
+
+
+async def log_in(at: StoreAccess, name: str, secret: str) -> Role:
+    """Open a session for a user and remember it for this user of the system. Raises Refused."""
+    role = await _check(at, name, secret)
+    key = secrets.token_urlsafe(32)
+    session = Session(
+        user=name,
+        role=role.name.lower(),
+        way="cli",
+        instance=at.settings.gateway.name,
+        since=now_ms(),
+        address=os.uname().nodename,
+        client=f"edge ({operator_name()})",
+    )
+    id, lifetime_ms = _session_id(key), at.settings.users.session * 1000
+    shown = sessions.put(at.store.keys, id, session, lifetime_ms)
+    await at.store.commit(join((shown, sessions.touch(at.store.keys, id, datetime.now(UTC)))))
+    write_atomically(_prepared(_session_file()), key.encode(), 0o600)
+    return role
+
+
+async def log_out(store: Store) -> bool:
+    """End the session of this user of the system; return False when there is none."""
+    key = _stored_key()
+    _session_file().unlink(missing_ok=True)
+    if not key:
+        return False
+    await store.commit(sessions.remove(store.keys, [_session_id(key)]))
+    return True
+
+
+def make_users(settings: Settings, store: Store) -> Users:
+    """Return the users of these settings, with what the store remembers of logins."""
+    roles = [Role[role.upper()] for role in settings.users.totp]
+    return Users(Path(settings.users_file), memory=StoredMemory(store), totp_roles=roles)
+
+
+async def _logged_in(at: StoreAccess) -> tuple[str, Role]:
+    name, _, token = os.environ.get(_TOKEN, "").partition(":")
+    if name and token:
+        return name, await _check(at, name, token)
+    key = _stored_key()
+    id = _session_id(key) if key else ""
+    found = (await sessions.load(at.store, [id])).get(id) if id else None
+    if found is None:
+        problem = "the settings require a login for commands that change something, and there is no session"
+        raise Refused("login", problem, _ADVICE)
+    await at.store.commit(sessions.touch(at.store.keys, id, datetime.now(UTC)))
+    return found.user, Role[found.role.upper()]
+
+
+async def _check(at: StoreAccess, name: str, secret: str) -> Role:
+    address = f"cli {operator_name()}"
+    found = await make_users(at.settings, at.store).log_in(Credentials(name, secret, address))
+    if isinstance(found, Role):
+        await _record_login(at, name, "Good")
+        return found
+    await _record_login(at, name, found.value)
+    if found is LoginRefusal.TOO_SOON:
+        raise Refused("login", "too many failed logins", "Wait; each further failure doubles the wait.")
+    if found is LoginRefusal.NO_SECOND_FACTOR:
+        advice = f"An administrator sets it: sudo edge users totp {name}"
+        raise Refused("login", f"the role of {name} requires a second factor", advice)
+    # The other reasons are in the audit trail: they would show a guesser how far a guess is right.
+    raise Refused("login", "wrong name, password or code", "The code follows the password directly: secret123456")
+
+
+async def _record_login(at: StoreAccess, name: str, status: str) -> None:
+    """Record a login on the command line. Raises Unavailable."""
+    record = AuditRecord(
+        at=now_ms(),
+        kind="cli.login",
+        instance=at.settings.gateway.name,
+        user=name,
+        action="login",
+        status=status,
+        application=f"edge ({operator_name()})",
+    )
+    await write_record(at, record)
+
+
+def _session_file() -> Path:
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state, "microdcs-edge", "session")
+
+
+def _prepared(file: Path) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return file
+
+
+def _stored_key() -> str:
+    try:
+        return _session_file().read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _session_id(key: str) -> str:
+    # The list of sessions shows ids: they must not be enough to use a session.
+    return hashlib.sha256(key.encode()).hexdigest()[:16]

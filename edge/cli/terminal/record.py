@@ -1,0 +1,28 @@
+"""Writes an audit record of a command to the store and the journal."""
+
+from contextlib import suppress
+
+import msgspec
+
+from edge.cli.terminal.output import printable
+from edge.cli.terminal.store_access import StoreAccess
+from edge.model.audit import AuditRecord
+from edge.ops.audit_trail import append
+
+
+async def write_record(at: StoreAccess, record: AuditRecord) -> None:
+    """Write a record to the store and the journal. Raises Unavailable."""
+    _copy_to_journal(record)
+    await append(at.store, [record], at.settings.retention.audit)
+
+
+def _copy_to_journal(record: AuditRecord) -> None:
+    try:
+        from systemd.journal import send
+    except ImportError:  # an extra, installed with the package
+        return
+    fields = {
+        name.upper(): str(value) for name, value in msgspec.to_builtins(record).items() if name not in {"at", "kind"}
+    }
+    with suppress(OSError):  # a machine without a journal
+        send(f"command: {printable(record.action)}", AUDIT=record.kind, SYSLOG_IDENTIFIER="microdcs-edge", **fields)

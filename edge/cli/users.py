@@ -1,0 +1,283 @@
+"""`edge users`: manages the people and programs that may use OPC UA and the command line."""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import json_option, open_access, print_json, settings_option
+
+if TYPE_CHECKING:
+    from edge.config import Settings
+    from edge.ops.users import User
+
+_ROLES = ("observer", "operator", "engineer")
+_stdin_option = click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
+
+
+@click.group()
+def users() -> None:
+    """Manage the users of OPC UA and of the command line, and their second factor.
+
+    All of them are in one file, `[users] file` or else `[opcua] users_file`; a change takes effect at the next login.
+    """
+
+
+@users.command("list", epilog="Example: edge users list")
+@settings_option
+@json_option
+def list_(settings_file: Path | None, *, as_json: bool) -> None:
+    """List the users with their roles, second factors and tokens."""
+    settings = _settings(settings_file)
+    found = [_described(user, settings) for user in _users(settings).values()]
+    if as_json:
+        print_json(found)
+        return
+    for each in found:
+        tokens = "".join(f"  token {token['id']} until {token['until']}" for token in each["tokens"])
+        missing = "  second factor missing" if each["totp_missing"] else ""
+        print_text(f"{each['name']}  {each['role']}{'  TOTP' if each['totp'] else ''}{missing}{tokens}")
+    if not found:
+        print_text(f"no users in {settings.users_file}")
+
+
+@users.command(epilog="Example: edge users add alice --role operator")
+@click.argument("name")
+@click.option("--role", type=click.Choice(_ROLES), required=True, help="Role of the user.")
+@_stdin_option
+@settings_option
+def add(name: str, role: str, settings_file: Path | None, *, password_stdin: bool) -> None:
+    """Add a user."""
+    from edge.cli.terminal.user_file import check_name, new_password, record_change
+    from edge.errors import Refused
+    from edge.model.role import Role
+    from edge.ops.users import User, hash_password
+
+    settings = _settings(settings_file)
+    check_name(name)
+    if name in _users(settings):
+        raise Refused("user", f"there is a user {name}", f"Change the password with: edge users passwd {name}")
+    user = User(name, Role[role.upper()], hash_password(new_password(name, from_stdin=password_stdin)))
+    _write(settings, user)
+    record_change(settings_file, "users add", name, role)
+    print_text(f"{name} is {role}, in {settings.users_file}")
+
+
+@users.command(epilog="Example: edge users passwd alice")
+@click.argument("name")
+@_stdin_option
+@settings_option
+def passwd(name: str, settings_file: Path | None, *, password_stdin: bool) -> None:
+    """Change the password of a user."""
+    from edge.cli.terminal.user_file import new_password, record_change
+    from edge.ops.users import hash_password
+
+    settings = _settings(settings_file)
+    user = _user(settings, name)
+    _change(settings, user, password_hash=hash_password(new_password(name, from_stdin=password_stdin)))
+    record_change(settings_file, "users passwd", name)
+    print_text(f"password of {name} changed")
+
+
+@users.command(epilog="Example: edge users role alice engineer")
+@click.argument("name")
+@click.argument("role", type=click.Choice(_ROLES))
+@settings_option
+def role(name: str, role: str, settings_file: Path | None) -> None:
+    """Change the role of a user, and end the sessions with the former role."""
+    from edge.cli.terminal.user_file import record_change
+    from edge.model.role import Role
+
+    settings = _settings(settings_file)
+    _change(settings, _user(settings, name), role=Role[role.upper()])
+    ended = record_change(settings_file, "users role", name, role, ends_sessions=True)
+    print_text(f"{name} is {role}; {ended} sessions ended")
+
+
+@users.command(epilog="Example: edge users remove alice")
+@click.argument("name")
+@settings_option
+def remove(name: str, settings_file: Path | None) -> None:
+    """Remove a user, and end the sessions of the user."""
+    from edge.cli.terminal.user_file import record_change
+    from edge.ops.users import remove_user
+
+    settings = _settings(settings_file)
+    _user(settings, name)
+    with _file_errors(settings):
+        remove_user(Path(settings.users_file), name)
+    ended = record_change(settings_file, "users remove", name, ends_sessions=True, forgets_codes=True)
+    print_text(f"{name} removed; {ended} sessions ended")
+
+
+@users.command(epilog="Example: edge users totp alice")
+@click.argument("name")
+@click.option("--off", is_flag=True, help="Remove the second factor.")
+@click.option("--unconfirmed", is_flag=True, help="Write it without a code of the app as proof.")
+@settings_option
+@json_option
+def totp(name: str, settings_file: Path | None, *, off: bool, unconfirmed: bool, as_json: bool) -> None:
+    """Set a second factor for a user: one-time codes by time (TOTP) of an authenticator app.
+
+    The secret and ten recovery codes are printed once. A recovery code is valid once in place of a code. At a login the
+    code follows the password directly: with the password `secret` and the code 123456 the user enters secret123456.
+    """
+    from edge.cli.terminal.user_file import confirm_code, record_change
+    from edge.ops.totp import digest, enrolment_uri, new_recovery_codes, new_secret
+
+    settings = _settings(settings_file)
+    user = _user(settings, name)
+    if off:
+        _change(settings, user, totp="", recovery=())
+        record_change(settings_file, "users totp --off", name, forgets_codes=True)
+        print_text(f"{name} has no second factor")
+        return
+    secret, codes = new_secret(), new_recovery_codes()
+    uri = enrolment_uri(secret, name, f"microdcs-edge {settings.gateway.name}")
+    if as_json:
+        print_json({"name": name, "secret": secret, "uri": uri, "recovery_codes": codes})
+    else:
+        print_text(f"secret: {secret}\nURI for the app: {uri}\nrecovery codes, each valid once:")
+        print_text("\n".join(f"  {code}" for code in codes))
+    if not (unconfirmed or as_json):
+        confirm_code(secret)
+    _change(settings, user, totp=secret, recovery=tuple(map(digest, codes)))
+    record_change(settings_file, "users totp", name, forgets_codes=True)
+    if not as_json:
+        print_text(f"{name} has a second factor; the code follows the password directly")
+
+
+@users.command(epilog="Example: edge users token scada --days 365")
+@click.argument("name")
+@click.option("--days", type=click.IntRange(1, 3650), default=365, show_default=True, help="How long it is valid.")
+@click.option("--revoke", metavar="ID", help="Revoke the token with this id.")
+@settings_option
+@json_option
+def token(name: str, days: int, revoke: str | None, settings_file: Path | None, *, as_json: bool) -> None:
+    """Create a token by which a program logs in as a user, or revoke one.
+
+    A program has no authenticator app. It sends the token in place of the password, over OPC UA as password of the
+    user, on the command line as EDGE_TOKEN=NAME:TOKEN. The token is printed once.
+    """
+    import secrets
+    from datetime import UTC, datetime, timedelta
+
+    from edge.cli.terminal.user_file import record_change
+    from edge.errors import Refused
+    from edge.ops.totp import digest, new_token
+    from edge.ops.users import Token
+
+    settings = _settings(settings_file)
+    user = _user(settings, name)
+    if revoke is not None:
+        kept = tuple(each for each in user.tokens if each.id != revoke)
+        if len(kept) == len(user.tokens):
+            raise Refused("user", f"{name} has no token {revoke}", "List them with: edge users list")
+        _change(settings, user, tokens=kept)
+        record_change(settings_file, "users token --revoke", name, revoke, ends_sessions=True)
+        print_text(f"token {revoke} of {name} revoked")
+        return
+    secret, id = new_token(), secrets.token_hex(4)
+    until = (datetime.now(UTC) + timedelta(days=days)).strftime("%Y%m%d")
+    _change(settings, user, tokens=(*user.tokens, Token(id, until, digest(secret))))
+    record_change(settings_file, "users token", name, id)
+    if as_json:
+        print_json({"name": name, "id": id, "until": until, "token": secret})
+    else:
+        print_text(f"token {id} of {name}, valid until {until}:\n{secret}")
+
+
+@users.command(epilog="Example: edge users login alice")
+@click.argument("name")
+@_stdin_option
+@settings_option
+def login(name: str, settings_file: Path | None, *, password_stdin: bool) -> None:
+    """Log in on the command line, where `[users] cli` is `login`; a code follows the password directly."""
+    from edge.cli.terminal.login import log_in
+
+    secret = sys.stdin.readline().rstrip("\r\n") if password_stdin else click.prompt("password", hide_input=True)
+
+    async def open_session() -> str:
+        async with open_access(settings_file) as at:
+            return (await log_in(at, name, secret)).name.lower()
+
+    print_text(f"logged in as {name}, {asyncio.run(open_session())}")
+
+
+@users.command(epilog="Example: edge users logout")
+@settings_option
+def logout(settings_file: Path | None) -> None:
+    """End the session of this user of the system on the command line."""
+    from edge.cli.terminal.login import log_out
+
+    async def end() -> bool:
+        async with open_access(settings_file) as at:
+            return await log_out(at.store)
+
+    print_text("logged out" if asyncio.run(end()) else "no session")
+
+
+def _settings(settings_file: Path | None) -> "Settings":
+    import os
+
+    from edge.config import load_settings
+    from edge.southbound.kinds import EQUIPMENT_SETTINGS
+
+    return load_settings(settings_file, os.environ, EQUIPMENT_SETTINGS)
+
+
+def _users(settings: "Settings") -> "dict[str, User]":
+    from edge.ops.users import read_users
+
+    with _file_errors(settings):
+        return read_users(Path(settings.users_file))
+
+
+def _user(settings: "Settings", name: str) -> "User":
+    from edge.errors import Refused
+
+    found = _users(settings).get(name)
+    if found is None:
+        raise Refused("user", f"there is no user {name!r} in {settings.users_file}", "List them with: edge users list")
+    return found
+
+
+def _change(settings: "Settings", user: "User", **changes: object) -> None:
+    from dataclasses import replace
+
+    _write(settings, replace(user, **changes))  # type: ignore[arg-type]
+
+
+def _write(settings: "Settings", user: "User") -> None:
+    from edge.ops.users import write_user
+
+    with _file_errors(settings):
+        write_user(Path(settings.users_file), user)
+
+
+def _described(user: "User", settings: "Settings") -> dict[str, Any]:
+    role = user.role.name.lower()
+    return {
+        "name": user.name,
+        "role": role,
+        "totp": bool(user.totp),
+        "totp_missing": not user.totp and role in settings.users.totp,
+        "recovery_codes": len(user.recovery),
+        "tokens": [{"id": each.id, "until": each.until} for each in user.tokens],
+    }
+
+
+@contextlib.contextmanager
+def _file_errors(settings: "Settings") -> Iterator[None]:
+    from edge.errors import Refused
+
+    try:
+        yield
+    except OSError as error:
+        where = error.filename or settings.users_file
+        raise Refused("file", f"{where}: {error.strerror}", "Call it as root (sudo).") from error

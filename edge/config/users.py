@@ -1,0 +1,35 @@
+"""`[users]`: the users of OPC UA and of the command line, and their second factor."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+
+class UsersSettings(Struct, frozen=True, kw_only=True):
+    """`[users]`: the user file, and what a login needs."""
+
+    file: Annotated[
+        str,
+        Meta(
+            description="Users, their roles, password hashes and second factors; `edge users` writes it. Empty takes "
+            "`[opcua] users_file`.",
+            extra={"expected": "the path of a file"},
+        ),
+    ] = ""
+    totp: Annotated[
+        tuple[Literal["observer", "operator", "engineer"], ...],
+        Meta(
+            description="Roles whose users need a second factor; other users may have one.",
+            extra={"expected": "a list of observer, operator, engineer"},
+        ),
+    ] = ()
+    cli: Annotated[
+        Literal["open", "login"],
+        Meta(
+            description="`login` lets commands change something only after `edge users login`, and names that user in "
+            "the audit trail; `open` takes the user of the system."
+        ),
+    ] = "open"
+    session: Annotated[
+        int, Meta(ge=60, le=604_800, description="Seconds after which a login on the command line ends.")
+    ] = 28_800

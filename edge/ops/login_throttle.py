@@ -1,0 +1,160 @@
+"""Delays logins after failures, and keeps the failures in the store: a restart forgets none of them."""
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import structlog
+
+from edge.errors import Defect, Unavailable
+from edge.store import login_attempts
+from edge.store.client import Store
+
+logger = structlog.get_logger(__name__)
+
+_Key = tuple[str, ...]
+
+
+class LoginThrottle:
+    """The wait after failed logins: per user at an address, and per address for all users.
+
+    After the free attempts the wait is one second; it doubles with each further failure. A user is counted per address:
+    failures from one address do not lock out the user at another address.
+    """
+
+    FREE = 3
+    FREE_FOR_ADDRESS = 20
+    LONGEST_S = 900.0
+    MOST = 1000
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._failures: dict[_Key, tuple[int, float]] = {}
+
+    def is_blocked(self, name: str, address: str) -> bool:
+        """Return whether this attempt is refused unchecked."""
+        now = self._clock()
+        return any(self._failures.get(key, (0, 0.0))[1] > now for key, _ in _keys(name, address))
+
+    def failed(self, name: str, address: str) -> None:
+        """Record a failure of this user and of this address."""
+        now = self._clock()
+        for key, free in _keys(name, address):
+            count, until = self._failures.pop(key, (0, now))
+            count = 1 if until + self.LONGEST_S < now else count + 1  # an old failure has expired
+            wait = min(2.0 ** min(count - free, 30), self.LONGEST_S) if count >= free else 0.0
+            self._failures[key] = count, now + wait
+        while len(self._failures) > self.MOST:
+            del self._failures[next(iter(self._failures))]
+
+    def succeeded(self, name: str, address: str) -> None:
+        """Reset the failures of this user at this address; those of the address may belong to other users."""
+        self._failures.pop((address, name), None)
+
+    def unknown_keys(self, name: str, address: str) -> list[_Key]:
+        """Return the keys of an attempt of which no failure is known here."""
+        return [key for key, _ in _keys(name, address) if key not in self._failures]
+
+    def restore(self, key: _Key, failures: int, wait_s: float) -> None:
+        """Restore the failures of a key as they were stored."""
+        self._failures[key] = failures, self._clock() + min(wait_s, self.LONGEST_S)
+
+    def known(self, name: str, address: str) -> Iterator[tuple[_Key, int, float]]:
+        """Yield each key of an attempt with its failures and the seconds that it still waits."""
+        for key, _ in _keys(name, address):
+            if key in self._failures:
+                count, until = self._failures[key]
+                yield key, count, max(0.0, until - self._clock())
+
+
+def _keys(name: str, address: str) -> Iterator[tuple[_Key, int]]:
+    yield (address, name), LoginThrottle.FREE
+    yield (address,), LoginThrottle.FREE_FOR_ADDRESS
+
+
+class LoginMemory(Protocol):
+    """Keeps what logins must remember beyond the life of a process."""
+
+    async def load_failures(self, throttle: LoginThrottle, name: str, address: str) -> None:
+        """Load the stored failures that the throttle does not know."""
+
+    async def save_failures(self, throttle: LoginThrottle, name: str, address: str) -> None:
+        """Save the failures that the throttle knows."""
+
+    async def clear_failures(self, name: str, address: str) -> None:
+        """Remove the failures of a user at an address."""
+
+    async def use_step(self, name: str, step: int) -> bool:
+        """Mark the time step of a code as used; return False when it or a later one was used. Raises Unavailable."""
+
+    async def use_recovery_code(self, name: str, digest: str) -> bool:
+        """Mark a recovery code as used; return False when it was used before. Raises Unavailable."""
+
+
+class StoredMemory:
+    """What logins remember, in the store. Failures are counted in memory alone while the store is unavailable."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def load_failures(self, throttle: LoginThrottle, name: str, address: str) -> None:
+        """Load the stored failures that the throttle does not know."""
+        for key in throttle.unknown_keys(name, address):
+            try:
+                found = await login_attempts.load_failures(self._store, key)
+            except (Unavailable, Defect) as error:
+                logger.warning("login failures not loaded", reason=error.message)
+                return
+            if found is not None:
+                throttle.restore(key, *found)
+
+    async def save_failures(self, throttle: LoginThrottle, name: str, address: str) -> None:
+        """Save the failures that the throttle knows."""
+        try:
+            await login_attempts.save_failures(self._store, throttle.known(name, address), LoginThrottle.LONGEST_S)
+        except (Unavailable, Defect) as error:
+            logger.warning("login failures not saved", reason=error.message)
+
+    async def clear_failures(self, name: str, address: str) -> None:
+        """Remove the failures of a user at an address."""
+        try:
+            await login_attempts.clear_failures(self._store, (address, name))
+        except (Unavailable, Defect) as error:
+            logger.warning("login failures not cleared", reason=error.message)
+
+    async def use_step(self, name: str, step: int) -> bool:
+        """Mark the time step of a code as used; return False when it or a later one was used. Raises Unavailable."""
+        return await login_attempts.use_step(self._store, name, step)
+
+    async def use_recovery_code(self, name: str, digest: str) -> bool:
+        """Mark a recovery code as used; return False when it was used before. Raises Unavailable."""
+        return await login_attempts.use_recovery_code(self._store, name, digest)
+
+
+class ProcessMemory:
+    """What logins remember for the life of this process: for servers without a store."""
+
+    def __init__(self) -> None:
+        self._steps: dict[str, int] = {}
+        self._codes: set[tuple[str, str]] = set()
+
+    async def load_failures(self, throttle: LoginThrottle, name: str, address: str) -> None:
+        """Return at once: the throttle knows all failures of this process."""
+
+    async def save_failures(self, throttle: LoginThrottle, name: str, address: str) -> None:
+        """Return at once: the throttle knows all failures of this process."""
+
+    async def clear_failures(self, name: str, address: str) -> None:
+        """Return at once: the throttle knows all failures of this process."""
+
+    async def use_step(self, name: str, step: int) -> bool:
+        """Mark the time step of a code as used; return False when it or a later one was used."""
+        if step <= self._steps.get(name, -1):
+            return False
+        self._steps[name] = step
+        return True
+
+    async def use_recovery_code(self, name: str, digest: str) -> bool:
+        """Mark a recovery code as used; return False when it was used before."""
+        is_new = (name, digest) not in self._codes
+        self._codes.add((name, digest))
+        return is_new

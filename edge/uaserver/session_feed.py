@@ -1,0 +1,30 @@
+"""Describes the activated OPC UA sessions for the list of all sessions of the gateway."""
+
+from collections.abc import Iterable, Iterator
+
+from edge.model.session import Session
+from edge.opcua.access import Caller
+from edge.opcua.server_session import ServerSession
+from edge.ops.sessions import LiveSession
+
+_MOST_CHARACTERS = 200
+
+
+def live_sessions(open_sessions: Iterable[ServerSession], instance: str) -> Iterator[LiveSession]:
+    """Yield each activated session with its user, client and last request."""
+    for each in open_sessions:
+        if each.caller is not None and not each.is_closed():
+            session = _session(each, each.caller, instance)
+            yield LiveSession(each.record.id, session, each.record.last_contact, each.close_session)
+
+
+def _session(session: ServerSession, caller: Caller, instance: str) -> Session:
+    return Session(
+        user=caller.name or "anonymous",
+        role=caller.role.name.lower(),
+        way="opcua",
+        instance=instance,
+        since=round(session.record.connected_at.timestamp() * 1000),
+        address=caller.address,
+        client=(caller.application or session.record.asked.SessionName or "")[:_MOST_CHARACTERS],
+    )

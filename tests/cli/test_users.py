@@ -1,0 +1,142 @@
+"""`edge users` and `edge sessions`: what they write, refuse and record, and what a login permits."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyotp
+import pytest
+
+from edge.cli.terminal.login import role_for
+from edge.model.role import Role
+from edge.ops.users import read_users
+from edge.store import audit
+from edge.store.client import Store
+from tests.cli.calling import Edge
+
+PASSWORD = "correct horse"
+
+
+@pytest.fixture
+def users_file(settings_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    file = tmp_path / "users"
+    with settings_file.open("a") as settings:
+        settings.write(f'[users]\nfile = "{file}"\ncli = "login"\n')
+    return file
+
+
+Add = Callable[[str, str], Any]
+
+
+@pytest.fixture
+def add(edge: Edge, users_file: Path) -> Add:
+    async def call(name: str, role: str) -> None:
+        answer = await edge("users", "add", name, "--role", role, "--password-stdin", given=f"{PASSWORD}\n")
+        assert answer.exit_code == 0, answer.output
+
+    assert users_file.parent.is_dir()
+    return call
+
+
+async def actions(store: Store) -> list[tuple[str, str]]:
+    records = [json.loads(each.text) for each in await audit.newest(store, 50)]
+    return [(each["action"], each.get("status", "")) for each in records]
+
+
+async def test_users_are_added_changed_listed_and_removed(edge: Edge, add: Add, users_file: Path, store: Store) -> None:
+    await add("anna", "operator")
+    assert "there is a user anna" in (await edge("users", "add", "anna", "--role", "operator")).output
+    assert (await edge("users", "role", "anna", "engineer")).exit_code == 0
+    before = read_users(users_file)["anna"]
+    assert (await edge("users", "passwd", "anna", "--password-stdin", given="battery staple\n")).exit_code == 0
+    after = read_users(users_file)["anna"]
+    assert (after.role, after.password_hash != before.password_hash) == (Role.ENGINEER, True)
+    (listed,) = json.loads((await edge("users", "list", "--json")).output)
+    assert (listed["name"], listed["role"], listed["totp"], listed["tokens"]) == ("anna", "engineer", False, [])
+    assert (await edge("users", "remove", "anna")).exit_code == 0
+    assert read_users(users_file) == {}
+    assert "no user 'anna'" in (await edge("users", "remove", "anna")).output
+    assert [action for action, _ in await actions(store)] == ["users add", "users role", "users passwd", "users remove"]
+
+
+async def test_second_factor_is_set_only_with_a_code_of_the_app(edge: Edge, add: Add, users_file: Path) -> None:
+    await add("anna", "operator")
+    wrong = await edge("users", "totp", "anna", given="12345\n")
+    assert "nothing was changed" in wrong.output
+    assert read_users(users_file)["anna"].totp == ""
+    made = json.loads((await edge("users", "totp", "anna", "--json")).output)
+    assert read_users(users_file)["anna"].totp == made["secret"]
+    assert made["secret"] not in (await edge("users", "list")).output
+    # The password command of OPC UA keeps the second factor.
+    await edge("opcua", "password", "anna", "--role", "operator", "--password-stdin", given="battery staple\n")
+    assert read_users(users_file)["anna"].totp == made["secret"]
+    assert (await edge("users", "totp", "anna", "--off")).exit_code == 0
+    assert read_users(users_file)["anna"].totp == ""
+
+
+async def test_changing_command_needs_a_login_with_its_role(edge: Edge, add: Add, store: Store) -> None:
+    await add("ben", "operator")
+    drop = ("dead-letters", "drop", "--all")
+    assert "require a login" in (await edge(*drop)).output
+    login = await edge("users", "login", "ben", "--password-stdin", given=f"{PASSWORD}\n")
+    assert login.output == "logged in as ben, operator\n"
+    assert "ben is operator; `edge dead-letters drop` needs the role engineer" in (await edge(*drop)).output
+    await edge("users", "role", "ben", "engineer")
+    assert "require a login" in (await edge(*drop)).output, "a change of the role ends the session"
+    await edge("users", "login", "ben", "--password-stdin", given=f"{PASSWORD}\n")
+    assert (await edge(*drop)).exit_code == 0
+    (session,) = json.loads((await edge("sessions", "list", "--json")).output)
+    assert (session["user"], session["way"]) == ("ben", "cli")
+    assert (await edge("users", "logout")).output == "logged out\n"
+    assert "require a login" in (await edge(*drop)).output
+    refused = [status for action, status in await actions(store) if action == "dead-letters drop"]
+    assert refused[-1].startswith("the settings require a login")
+    assert "Good" in refused
+
+
+async def test_id_of_the_list_does_not_open_a_session(edge: Edge, add: Add, tmp_path: Path) -> None:
+    await add("ben", "engineer")
+    await edge("users", "login", "ben", "--password-stdin", given=f"{PASSWORD}\n")
+    (session,) = json.loads((await edge("sessions", "list", "--json")).output)
+    (tmp_path / "state" / "microdcs-edge" / "session").write_text(session["id"])
+    assert "require a login" in (await edge("dead-letters", "drop", "--all")).output
+
+
+async def test_login_with_second_factor_and_guesses_from_the_terminal(edge: Edge, add: Add) -> None:
+    await add("anna", "engineer")
+    made = json.loads((await edge("users", "totp", "anna", "--json")).output)
+    for _ in range(3):
+        wrong = await edge("users", "login", "anna", "--password-stdin", given=f"{PASSWORD}\n")
+        assert "wrong name, password or code" in wrong.output
+    code = pyotp.TOTP(made["secret"]).now()
+    # Each call is a process of its own: the store counts the failures.
+    waiting = await edge("users", "login", "anna", "--password-stdin", given=f"{PASSWORD}{code}\n")
+    assert "too many failed logins" in waiting.output
+
+
+async def test_token_of_a_program_replaces_the_login(
+    edge: Edge, add: Add, monkeypatch: pytest.MonkeyPatch, users_file: Path
+) -> None:
+    await add("robot", "engineer")
+    made = json.loads((await edge("users", "token", "robot", "--json")).output)
+    assert made["token"] not in users_file.read_text()  # noqa: ASYNC240 - a small file
+    monkeypatch.setenv("EDGE_TOKEN", f"robot:{made['token']}")
+    assert (await edge("dead-letters", "drop", "--all")).exit_code == 0
+    assert (await edge("users", "token", "robot", "--revoke", made["id"])).exit_code == 0
+    assert "wrong name, password or code" in (await edge("dead-letters", "drop", "--all")).output
+    assert "has no token" in (await edge("users", "token", "robot", "--revoke", made["id"])).output
+
+
+async def test_sessions_end_reports_an_unknown_session(edge: Edge, add: Add) -> None:
+    await add("anna", "engineer")
+    await edge("users", "login", "anna", "--password-stdin", given=f"{PASSWORD}\n")
+    assert "there is no session 0123" in (await edge("sessions", "end", "0123")).output
+    assert (await edge("sessions", "end", "--user", "anna")).output == "1 sessions end\n"
+    assert json.loads((await edge("sessions", "list", "--json")).output) == []
+
+
+def test_operators_control_jobs_and_engineers_the_rest() -> None:
+    assert role_for("jobs Abort") is role_for("alarms acknowledge") is Role.OPERATOR
+    assert role_for("station set rules") is role_for("anything new") is Role.ENGINEER

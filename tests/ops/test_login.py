@@ -1,0 +1,176 @@
+"""The second factor: codes are needed once they are set, each is valid once, and failures survive a restart."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyotp
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edge.config import RedisSettings
+from edge.model.role import Role
+from edge.ops import totp
+from edge.ops.login import Credentials, LoginRefusal, Users
+from edge.ops.login_throttle import LoginThrottle, StoredMemory
+from edge.ops.users import Token, User, hash_password, read_users, remove_user, write_user
+from edge.store.client import Store
+from edge.store.opening import open_store
+from tests.store.servers import own_server
+
+HERE = "192.0.2.1"
+PASSWORD = "correct horse"
+HASH = hash_password(PASSWORD)
+SECRET = totp.new_secret()
+CODES = totp.new_recovery_codes()
+NOW = 1_800_000_000.0
+
+
+def code_at(at_s: float) -> str:
+    return pyotp.TOTP(SECRET).at(int(at_s))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "users"
+    write_user(path, User("anna", Role.ENGINEER, HASH, SECRET, tuple(map(totp.digest, CODES))))
+    write_user(path, User("ben", Role.OPERATOR, HASH))
+    return path
+
+
+class People:
+    """Logs in as a client does."""
+
+    def __init__(self, file: Path, store: Store | None = None, totp_roles: Sequence[Role] = ()) -> None:
+        self.now = NOW
+        self.steady = 0.0
+        memory = StoredMemory(store) if store else None
+        self._users = Users(file, lambda: self.steady, lambda: self.now, memory, totp_roles)
+
+    async def log_in(self, name: str, secret: str, *, is_confirmed: bool = False) -> Role | LoginRefusal:
+        return await self._users.log_in(Credentials(name, secret, HERE, is_confirmed))
+
+
+async def test_user_with_second_factor_needs_password_and_code(file: Path) -> None:
+    people = People(file)
+    assert await people.log_in("anna", PASSWORD) is LoginRefusal.WRONG_CODE
+    assert await people.log_in("anna", f"wrong{code_at(NOW)}") is LoginRefusal.WRONG
+    assert await people.log_in("anna", PASSWORD + code_at(NOW)) is Role.ENGINEER
+
+
+async def test_code_is_valid_once_and_no_older_one_after_it(file: Path, store: Store) -> None:
+    people = People(file, store)
+    assert await people.log_in("anna", PASSWORD + code_at(NOW)) is Role.ENGINEER
+    assert await people.log_in("anna", PASSWORD + code_at(NOW)) is LoginRefusal.USED_CODE
+    assert await people.log_in("anna", PASSWORD + code_at(NOW - 30)) is LoginRefusal.USED_CODE
+    # Another gateway on this store, or this one after a restart.
+    again = People(file, store)
+    again.steady = 1000.0
+    assert await again.log_in("anna", PASSWORD + code_at(NOW)) is LoginRefusal.USED_CODE
+
+
+@pytest.mark.parametrize(("off_s", "accepted"), [(-61, False), (-30, True), (0, True), (30, True), (61, False)])
+async def test_code_of_a_clock_that_is_off_by_one_step_is_accepted(file: Path, off_s: int, accepted: bool) -> None:  # noqa: FBT001 - a parameter
+    found = await People(file).log_in("anna", PASSWORD + code_at(NOW + off_s))
+    assert found is (Role.ENGINEER if accepted else LoginRefusal.WRONG_CODE)
+
+
+async def test_recovery_code_is_valid_once_also_after_a_restart(file: Path, store: Store) -> None:
+    assert await People(file, store).log_in("anna", PASSWORD + CODES[0]) is Role.ENGINEER
+    people = People(file, store)
+    assert await people.log_in("anna", PASSWORD + CODES[0]) is LoginRefusal.USED_CODE
+    assert await people.log_in("anna", PASSWORD + CODES[1]) is Role.ENGINEER
+
+
+async def test_role_that_requires_a_second_factor_refuses_a_user_without(file: Path) -> None:
+    people = People(file, totp_roles=[Role.OPERATOR])
+    assert await people.log_in("ben", PASSWORD) is LoginRefusal.NO_SECOND_FACTOR
+    assert await People(file).log_in("ben", PASSWORD) is Role.OPERATOR
+
+
+async def test_confirmed_session_repeats_its_code_but_not_a_wrong_password(file: Path) -> None:
+    people = People(file)
+    secret = PASSWORD + code_at(NOW)
+    assert await people.log_in("anna", secret) is Role.ENGINEER
+    people.now += 3600
+    assert await people.log_in("anna", secret, is_confirmed=True) is Role.ENGINEER
+    assert await people.log_in("anna", f"wrong{code_at(NOW)}", is_confirmed=True) is LoginRefusal.WRONG
+
+
+async def test_token_logs_in_without_code_until_it_expires(file: Path) -> None:
+    secret = totp.new_token()
+    write_user(file, User("scada", Role.OPERATOR, HASH, tokens=(Token("t1", "20270115", totp.digest(secret)),)))
+    people = People(file, totp_roles=[Role.OPERATOR])
+    assert await people.log_in("scada", secret) is Role.OPERATOR
+    assert await people.log_in("scada", secret + "x") is LoginRefusal.WRONG
+    people.now += 24 * 3600 * 2
+    assert await people.log_in("scada", secret) is LoginRefusal.WRONG
+
+
+async def test_wrong_codes_are_throttled_across_a_restart(file: Path, store: Store) -> None:
+    people = People(file, store)
+    for _ in range(LoginThrottle.FREE):
+        assert await people.log_in("anna", f"{PASSWORD}000000") is LoginRefusal.WRONG_CODE
+    assert await people.log_in("anna", PASSWORD + code_at(NOW)) is LoginRefusal.TOO_SOON
+    restarted = People(file, store)
+    assert await restarted.log_in("anna", PASSWORD + code_at(NOW)) is LoginRefusal.TOO_SOON
+    restarted.steady = 1.1
+    assert await restarted.log_in("anna", PASSWORD + code_at(NOW)) is Role.ENGINEER
+    # The success resets the failures in the store, too.
+    assert await People(file, store).log_in("anna", f"{PASSWORD}000000") is LoginRefusal.WRONG_CODE
+    assert await People(file, store).log_in("anna", PASSWORD + CODES[2]) is Role.ENGINEER
+
+
+async def test_without_the_store_no_code_is_accepted_and_failures_count(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "redis").mkdir()
+    async with own_server(tmp_path / "redis") as server, open_store(RedisSettings(url=server.url), "gw-1") as store:
+        people = People(file, store)
+        await server.kill()
+        assert await people.log_in("anna", PASSWORD + code_at(NOW)) is LoginRefusal.UNCHECKED_CODE
+        assert await people.log_in("ben", PASSWORD) is Role.OPERATOR
+        for _ in range(LoginThrottle.FREE):
+            await people.log_in("ben", "wrong")
+        assert await people.log_in("ben", PASSWORD) is LoginRefusal.TOO_SOON
+
+
+_NAMES = st.from_regex(r"[a-z][a-z .@-]{0,20}[a-z]", fullmatch=True)
+_TOKENS = st.builds(
+    Token,
+    st.from_regex(r"[0-9a-f]{8}", fullmatch=True),
+    st.dates().map(lambda day: day.strftime("%Y%m%d").zfill(8)),
+    st.just(totp.digest("x")),
+)
+_USERS = st.builds(
+    User,
+    _NAMES,
+    st.sampled_from(Role),
+    st.just(HASH),
+    st.sampled_from(["", SECRET]),
+    st.lists(st.sampled_from([totp.digest(code) for code in CODES]), unique=True).map(tuple),
+    st.lists(_TOKENS, max_size=3).map(tuple),
+)
+
+
+@given(st.lists(_USERS, unique_by=lambda user: user.name, max_size=5))
+def test_users_are_read_as_they_were_written(tmp_path_factory: pytest.TempPathFactory, users: list[User]) -> None:
+    path = tmp_path_factory.mktemp("users") / "users"
+    for user in users:
+        write_user(path, user)
+    assert read_users(path) == {user.name: user for user in users}
+    for user in users:
+        remove_user(path, user.name)
+    assert read_users(path) == {}
+
+
+@pytest.mark.parametrize("rest", ["totp=short", "recovery=abc", "token=a.b", "pin=1234", "totp"])
+def test_line_with_a_factor_that_cannot_be_read_allows_no_login(tmp_path: Path, rest: str) -> None:
+    """A damaged second factor must not become a login without one."""
+    path = tmp_path / "users"
+    path.write_text(f"anna:engineer:{HASH}:{rest}\n")
+    assert read_users(path) == {}
+
+
+@given(st.text(max_size=40))
+def test_split_loses_no_character(sent: str) -> None:
+    parts = totp.split(sent)
+    assert parts.password + parts.totp + parts.recovery == sent
