@@ -16,6 +16,15 @@ TESTED_ELSEWHERE = {
     "edge/__main__.py": ("tests/cli/test_main.py", "it is started as a program"),
     "edge/app/parts.py": ("tests/app/test_wiring.py", "the parts are built by `open_gateway`"),
     "edge/cli/__init__.py": ("tests/cli/test_main.py", "a package cannot be named in a test file's name"),
+    "edge/cli/sessions.py": ("tests/cli/test_users.py", "sessions need users"),
+    "edge/cli/terminal/login.py": ("tests/cli/test_users.py", "logins need users"),
+    "edge/cli/terminal/record.py": ("tests/cli/terminal/test_audit.py", "the records are those of commands"),
+    "edge/cli/terminal/user_file.py": ("tests/cli/test_users.py", "it is a part of the commands"),
+    "edge/ops/login_throttle.py": ("tests/ops/test_login.py", "it delays logins"),
+    "edge/store/login_attempts.py": ("tests/ops/test_login.py", "its guards are those of logins"),
+    "edge/store/operation_keys.py": ("tests/store/test_keys.py", "its keys are some of all keys"),
+    "edge/store/sessions.py": ("tests/ops/test_sessions.py", "its documents are the list of sessions"),
+    "edge/uaserver/session_feed.py": ("tests/outside/test_users.py", "a session has a client"),
 }
 """Module -> the test that covers it and why that is not the one of its name."""
 

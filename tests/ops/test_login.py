@@ -168,9 +168,3 @@ def test_line_with_a_factor_that_cannot_be_read_allows_no_login(tmp_path: Path, 
     path = tmp_path / "users"
     path.write_text(f"anna:engineer:{HASH}:{rest}\n")
     assert read_users(path) == {}
-
-
-@given(st.text(max_size=40))
-def test_split_loses_no_character(sent: str) -> None:
-    parts = totp.split(sent)
-    assert parts.password + parts.totp + parts.recovery == sent

@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,17 @@ import pytest
 from asyncua import Client, ua
 from asyncua.crypto.security_policies import SecurityPolicyBasic256Sha256
 from asyncua.ua.uaerrors import BadUserAccessDenied, UaError
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
-from edge.ops.login_throttle import LoginThrottle
-from tests.conftest import WaitUntil
-from tests.outside.servers import ROOT, Gateway, Store, ended, free_port
-from tests.uaserver.clients import Application, make_application
+from tests.outside.servers import EDGE, Gateway, Store, ended, free_port, wait_for
 
 PASSWORD = "correct horse"
+_URI = "urn:example:client"
+_FREE_FAILURES = 3
 
 
 @dataclass
@@ -31,7 +36,7 @@ class Site:
 
     gateway: Gateway
     store: Store
-    application: Application
+    client: Path
     url: str
     pki: Path
     settings: Path
@@ -39,7 +44,7 @@ class Site:
     def edge(self, *arguments: str, given: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
         """Run a command of this site."""
         return subprocess.run(
-            [ROOT / ".venv/bin/edge", *arguments, "--settings", self.settings],
+            [EDGE, *arguments, "--settings", self.settings],
             input=given,
             capture_output=True,
             text=True,
@@ -55,8 +60,8 @@ class Site:
     async def connected(self, user: str, secret: str) -> AsyncIterator[Client]:
         """Connect the client as a user."""
         client = Client(self.url, timeout=20)
-        client.application_uri = self.application.uri
-        files = self.application.directory / "own.der", self.application.directory / "own.pem"
+        client.application_uri = _URI
+        files = self.client / "own.der", self.client / "own.pem"
         server = (self.pki / "own.der").read_bytes()
         mode = ua.MessageSecurityMode.SignAndEncrypt
         await client.set_security(SecurityPolicyBasic256Sha256, *files, server_certificate=server, mode=mode)
@@ -79,6 +84,22 @@ class Site:
         return listed
 
 
+def _make_certificate(directory: Path) -> None:
+    """Make the key and the certificate of an OPC UA application."""
+    directory.mkdir()
+    key = rsa.generate_private_key(65537, 2048)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "client")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(days=9))
+        .add_extension(x509.SubjectAlternativeName([x509.UniformResourceIdentifier(_URI)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    (directory / "own.der").write_bytes(certificate.public_bytes(Encoding.DER))
+    plain = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (directory / "own.pem").write_bytes(plain)
+
+
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     store, port = Store(tmp_path / "store"), free_port()
@@ -90,13 +111,14 @@ def site(tmp_path: Path) -> Iterator[Site]:
         f'[users]\nfile = "{directory}/users"\ntotp = ["engineer"]\ncli = "login"\n'
     )
     gateway = Gateway(directory, "edge", text)
-    application = make_application(tmp_path / "client")
+    client = tmp_path / "client"
+    _make_certificate(client)
     (directory / "trusted").mkdir()
-    (directory / "trusted" / "client.der").write_bytes((application.directory / "own.der").read_bytes())
+    (directory / "trusted" / "client.der").write_bytes((client / "own.der").read_bytes())
     with ended(store, gateway):
         store.start()
         gateway.start()
-        yield Site(gateway, store, application, f"opc.tcp://127.0.0.1:{port}", directory / "pki", gateway.settings)
+        yield Site(gateway, store, client, f"opc.tcp://127.0.0.1:{port}", directory / "pki", gateway.settings)
 
 
 def next_code(secret: str, used: set[str], clock: Callable[[], float] = time.time) -> str:
@@ -116,7 +138,8 @@ def _lengthen_wait(store: Store, name: str) -> None:
     store.cli("SET", key, "9 900000", "PX", "964000")
 
 
-async def test_second_factor_and_throttle_across_a_restart(site: Site, wait_until: WaitUntil) -> None:
+@pytest.mark.long  # it starts a dozen processes
+async def test_second_factor_and_throttle_across_a_restart(site: Site) -> None:
     site.add("anna", "engineer")
     site.add("ben", "operator")
     assert not await site.logs_in("anna", PASSWORD), "the role requires a second factor"
@@ -126,7 +149,7 @@ async def test_second_factor_and_throttle_across_a_restart(site: Site, wait_unti
     async with site.connected("anna", PASSWORD + code) as client:
         await client.get_namespace_array()
         assert not await site.logs_in("anna", PASSWORD + code), "a code is valid once"
-        await wait_until(lambda: [each["user"] for each in site.sessions()] == ["anna"])
+        wait_for(lambda: [each["user"] for each in site.sessions()] == ["anna"], "the session is listed")
         (session,) = site.sessions()
         assert (session["role"], session["way"], session["address"]) == ("engineer", "opcua", "127.0.0.1")
         refused = site.edge("sessions", "end", session["id"])
@@ -134,10 +157,10 @@ async def test_second_factor_and_throttle_across_a_restart(site: Site, wait_unti
         login = site.edge("users", "login", "anna", "--password-stdin", given=PASSWORD + made["recovery_codes"][0])
         assert login.stdout == "logged in as anna, engineer\n"
         assert site.edge("sessions", "end", session["id"]).returncode == 0
-        await wait_until(lambda: [each["way"] for each in site.sessions()] == ["cli"])
+        wait_for(lambda: [each["way"] for each in site.sessions()] == ["cli"], "the session ends")
         with pytest.raises((UaError, ConnectionError)):
             await client.get_namespace_array()
-    for _ in range(LoginThrottle.FREE):
+    for _ in range(_FREE_FAILURES):
         assert not await site.logs_in("ben", "wrong")
     assert not await site.logs_in("ben", PASSWORD), "the right password waits, too"
     _lengthen_wait(site.store, "ben")
