@@ -217,7 +217,7 @@ async def _record_gateways(name: str, settings: Settings, recorder: _Recorder, b
                     continue
                 begun[passed.gateway] = process
                 is_begun.set()
-            recorder.take(_overheard(passed, recorder.after(passed.at), recorder.redact))
+            recorder.take(_exchange_record(passed, recorder.after(passed.at), recorder.redact))
 
     async with open_store(settings.redis, consumer=None) as store, subscribe(store, name) as records:
         with unwrap_group():
@@ -234,7 +234,7 @@ async def _record_gateways(name: str, settings: Settings, recorder: _Recorder, b
         raise Unavailable(f"no gateway has sent a trace of {name}", advice)
 
 
-def _overheard(passed: TraceRecord, after: float, redact: Redact) -> ExchangeRecord:
+def _exchange_record(passed: TraceRecord, after: float, redact: Redact) -> ExchangeRecord:
     try:
         gateway, data = redact_data([passed.gateway, passed.data], redact)
     except RecursionError as error:

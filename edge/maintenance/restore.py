@@ -21,7 +21,7 @@ from edge.southbound.kinds import EQUIPMENT_SETTINGS
 from edge.store.client import Store
 from edge.store.opening import open_store
 from edge.store.runs import active_jobs
-from edge.store.server_check import FORM
+from edge.store.server_check import STORE_VERSION
 from edge.store.snapshot import KeyDump, StringKey, active_gateways, restore_dump
 
 STATE_DIRECTORY = Path("/var/lib/microdcs-edge")
@@ -104,11 +104,11 @@ def _snapshot(file: Path, lines: bytes | None) -> list[KeyDump] | None:
         return None
     try:
         kept: list[KeyDump] = msgspec.json.Decoder(KeyDump).decode_lines(lines)
-        form = next((int(each.value) for each in kept if isinstance(each, StringKey) and each.key == "form"), 0)
+        version = next((int(each.value) for each in kept if isinstance(each, StringKey) and each.key == "form"), 0)
     except (msgspec.DecodeError, ValueError) as error:
         raise Refused("archive", f"{file} cannot be used: {STORE}: {error}", "Use another backup.") from error
-    if form > FORM:
-        message = f"the store of {file} was written by a newer version, in form {form}"
+    if version > STORE_VERSION:
+        message = f"the store of {file} was written by a newer release, in version {version}"
         raise Refused("archive", message, "Install the version that made the backup.")
     return kept
 

@@ -16,8 +16,8 @@ class Keys(OperationsKeys):
     host_streams: bool = False
 
     @_key("string", Lifetime.OURS)
-    def form(self) -> str:
-        """Return the key of the number of the form in which everything here is written: see store/server_check.py."""
+    def store_version(self) -> str:
+        """Return the key of the version of the stored data: see store/server_check.py."""
         return f"{self.prefix}:form"
 
     @_key("hash", Lifetime.JOB)

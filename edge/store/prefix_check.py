@@ -11,7 +11,7 @@ _SAMPLE = 200
 
 async def check_prefix(store: Store) -> None:
     """Raise SettingsError when another application keeps its data below our prefix."""
-    if await store.execute("TYPE", store.keys.form()) == "string":
+    if await store.execute("TYPE", store.keys.store_version()) == "string":
         return
     prefix = store.keys.prefix
     found = await _sample_keys(store, prefix)

@@ -7,8 +7,8 @@ from typing import Any, Literal
 from edge.errors import SettingsError
 from edge.store.client import Store
 
-FORM = 1
-"""The version of the stored form. A change that an older version would misread raises it and must convert the data."""
+STORE_VERSION = 1
+"""The version of the stored data. A change that an older version would misread raises it and must convert the data."""
 
 NEARLY_FULL = 0.85
 """The used part of the memory limit from which a server counts as nearly full."""
@@ -53,11 +53,11 @@ async def check_server(store: Store, durability: Literal["required", "any"]) -> 
                 'Correct the configuration of the Redis server; or set [redis] durability = "any" and accept the loss.'
             )
             raise SettingsError([f"the Redis server {problem}" for problem in problems], advice)
-    await store.execute("SET", store.keys.form(), FORM, "NX")
-    form = await store.execute("GET", store.keys.form())
-    if int(form) > FORM:
+    await store.execute("SET", store.keys.store_version(), STORE_VERSION, "NX")
+    found = await store.execute("GET", store.keys.store_version())
+    if int(found) > STORE_VERSION:
         raise SettingsError(
-            [f"the store was written by a newer version, in form {form}; this version knows forms up to {FORM}"],
+            [f"a newer release wrote the store in version {found}; this release reads up to {STORE_VERSION}"],
             "Install the newer version again, or restore a backup of the store that was made before it.",
         )
 

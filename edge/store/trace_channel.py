@@ -9,6 +9,9 @@ from edge.errors import Unavailable
 from edge.model.equipment_trace import TraceRecord
 from edge.store.client import Store
 
+_CHANNEL = "overheard"
+"""The wire name: recorders and gateways of other versions use it."""
+
 
 async def listeners(store: Store, names: Sequence[str]) -> dict[str, int]:
     """Return the number of recorders of each of these pieces of equipment."""
@@ -46,4 +49,4 @@ def _decode_record(message: str) -> TraceRecord:
 
 def channel(store: Store, name: str) -> str:
     """Return the channel of a piece of equipment; a channel is not a key and stores nothing."""
-    return f"{store.keys.prefix}:overheard:{name}"
+    return f"{store.keys.prefix}:{_CHANNEL}:{name}"

@@ -87,4 +87,4 @@ async def test_task_that_is_written_while_its_flow_is_deleted_is_gone(store: Sto
     cycle = CycleRecord(cycle=Cycle("f", 3, 1, {"n": NodeTask()}), document="{}", owner="edge", started_at=1)
     await state.commit(FlowChange(Written(None, FLOW), Written(None, cycle)))
     assert await state.delete(FLOW)
-    assert set(await dump(store)) <= {store.keys.flow_signals(), store.keys.form()}
+    assert set(await dump(store)) <= {store.keys.flow_signals(), store.keys.store_version()}

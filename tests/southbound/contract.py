@@ -57,7 +57,7 @@ class RecordingStation:
         self.refused: list[RefusedMessage] = []
         self.unanswered: list[Command] = []
         self.stopped_meanwhile: set[str] = set()
-        self.overheard: list[tuple[TraceKind, Any]] = []
+        self.traced: list[tuple[TraceKind, Any]] = []
         self.repeated_starts = 0
 
     async def begin(self, command_id: str) -> Begin:
@@ -107,7 +107,7 @@ class RecordingStation:
         self.repeated_starts += 1
 
     def trace(self, what: TraceKind, data: Any) -> None:
-        self.overheard.append((what, data))
+        self.traced.append((what, data))
 
     def outcomes(self) -> dict[str, Any]:
         """Return the data, or the error, of the first answer to each command."""

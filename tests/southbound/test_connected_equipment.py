@@ -114,7 +114,7 @@ async def test_a_device_of_which_nothing_comes_any_more_is_reported_as_lost(wait
     plug, station = Ending(), RecordingStation()
     async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting):
         await wait_until(lambda: plug.attempts > 2)
-    assert (TraceKind.LOST, "plug at the wall has ended the connection") in station.overheard
+    assert (TraceKind.LOST, "plug at the wall has ended the connection") in station.traced
 
 
 async def test_each_loss_of_the_connection_is_logged_also_for_the_same_reason(
@@ -238,7 +238,7 @@ async def test_who_records_hears_of_connections_commands_happenings_and_answers(
         plug.happenings.put_nowait({"pressed": True})
         await wait_until(lambda: plug.taken)
         await equipment.stop(WORK)
-    assert station.overheard == [
+    assert station.traced == [
         (TraceKind.LOST, "not plugged in"),
         (TraceKind.CONNECTED, [WORK]),
         (TraceKind.LOST, "pulled out"),
@@ -320,7 +320,7 @@ async def test_each_defect_of_a_command_is_reported_by_its_cause(wait_until: Wai
             await wait_until(lambda: station.answers)
     causes = [repr(each["exc_info"]) for each in logs if each["event"] == "equipment failed, retrying"]
     assert causes == ["ZeroDivisionError()", "KeyError('JobId')"]
-    lost = [data for what, data in station.overheard if what is TraceKind.LOST]
+    lost = [data for what, data in station.traced if what is TraceKind.LOST]
     assert lost == ["not plugged in", "ZeroDivisionError", "KeyError"]
 
 

@@ -235,7 +235,7 @@ async def test_ended_jobs_are_removed_with_every_key_when_their_time_is_over(
         keys.joborder_changes(SCOPE),
         keys.sfc_work(SCOPE),
         keys.safing(),
-        keys.form(),
+        keys.store_version(),
     }
     marks = (":cededupe:", ":tombstone:")
     left = {key for key in await all_keys(plant.store) if not any(mark in key for mark in marks)}

@@ -126,7 +126,7 @@ async def test_a_removed_job_leaves_nothing_but_its_change(store: Store) -> None
     left = await store.execute("KEYS", f"{store.keys.prefix}:*")
     keys = store.keys
     changed = {keys.active_scopes(), keys.joborder_changes(SCOPE)}
-    assert set(left) - {keys.form()} == changed
+    assert set(left) - {keys.store_version()} == changed
 
 
 async def test_a_job_that_was_changed_meanwhile_is_not_removed(store: Store) -> None:

@@ -21,7 +21,7 @@ WRITES = {
 
 async def empty_store(store: Store) -> None:
     """Take the mark away that says the store is ours, as after it was emptied."""
-    await store.execute("DEL", store.keys.form())
+    await store.execute("DEL", store.keys.store_version())
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ async def test_keys_that_are_not_ours_are_named_and_nothing_is_written(
         async with open_store(redis, "edge"):
             pytest.fail("it was opened")
     assert "[redis] prefix" in caught.value.advice
-    assert await store.execute("TYPE", store.keys.form()) in {"none", "hash"}
+    assert await store.execute("TYPE", store.keys.store_version()) in {"none", "hash"}
 
 
 async def test_one_foreign_key_is_found_among_thousands(redis: RedisSettings, store: Store) -> None:
@@ -58,11 +58,11 @@ async def test_every_key_of_ours_is_known_as_ours(redis: RedisSettings, store: S
     for spec in KEYS:
         command, *arguments = WRITES[spec.type]
         name = spec.pattern.replace("{id}", "a:b\nc").replace("{", "").replace("}", "")
-        if spec.name != "form":
+        if spec.name != "store_version":
             await store.commit(operation(str(command), f"{redis.prefix}:{name}", *arguments))
     await empty_store(store)
     async with open_store(redis, "edge") as again:
-        assert await again.execute("GET", again.keys.form())
+        assert await again.execute("GET", again.keys.store_version())
 
 
 async def test_what_stands_beside_our_prefix_is_none_of_our_business(redis: RedisSettings, store: Store) -> None:

@@ -8,7 +8,7 @@ from edge.config import RedisSettings
 from edge.errors import SettingsError
 from edge.store.client import Store
 from edge.store.opening import open_store
-from edge.store.server_check import FORM, MemoryUsage, memory, writes
+from edge.store.server_check import STORE_VERSION, MemoryUsage, memory, writes
 from tests.store.servers import own_server
 
 FULL_SOON = ("--maxmemory", "64mb")
@@ -54,8 +54,8 @@ async def test_a_policy_that_never_comes_to_bear_is_taken(tmp_path: Path) -> Non
 
 
 async def test_a_store_of_a_newer_version_is_refused(store: Store, redis: RedisSettings) -> None:
-    assert await store.execute("GET", store.keys.form()) == str(FORM)
-    await store.execute("SET", store.keys.form(), FORM + 1)
+    assert await store.execute("GET", store.keys.store_version()) == str(STORE_VERSION)
+    await store.execute("SET", store.keys.store_version(), STORE_VERSION + 1)
     with pytest.raises(SettingsError, match="written by a newer version"):
         await open_store(redis, "edge").__aenter__()
 
