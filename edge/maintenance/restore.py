@@ -108,7 +108,7 @@ def _snapshot(file: Path, lines: bytes | None) -> list[KeyDump] | None:
     except (msgspec.DecodeError, ValueError) as error:
         raise Refused("archive", f"{file} cannot be used: {STORE}: {error}", "Use another backup.") from error
     if version > STORE_VERSION:
-        message = f"the store of {file} was written by a newer release, in version {version}"
+        message = f"the store of {file} was written by a newer version: its data have version {version}"
         raise Refused("archive", message, "Install the version that made the backup.")
     return kept
 

@@ -21,8 +21,8 @@ from edge.opcua.limits import FILTER_ELEMENTS, NOTIFICATIONS_PER_MESSAGE, Server
 from edge.opcua.message_limits import Notification
 from edge.opcua.notification_queue import add_event, add_value, overflow_event
 from edge.opcua.request_counts import SubscriptionCounts
+from edge.opcua.time_slices import Turn
 from edge.opcua.trigger_links import TriggerLinks
-from edge.opcua.turns import Turn
 from edge.opcua.value_reads import check_encoding, stamp_change
 
 _Operator = ua.FilterOperator

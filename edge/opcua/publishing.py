@@ -12,7 +12,7 @@ from asyncua.server.internal_subscription import InternalSubscription
 from edge.opcua import limits
 from edge.opcua.request_checks import clamp
 from edge.opcua.session_connection import SessionConnection
-from edge.opcua.turns import Turns, WorkBudget
+from edge.opcua.time_slices import Turns, WorkBudget
 
 
 class SubscriptionOwner(Protocol):

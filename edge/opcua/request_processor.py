@@ -32,7 +32,7 @@ from edge.opcua.response_sender import ResponseSender
 from edge.opcua.server_channel import ServerChannel
 from edge.opcua.server_session import ServerSession
 from edge.opcua.services import SERVICES, Service
-from edge.opcua.turns import Turns
+from edge.opcua.time_slices import Turns
 
 logger = structlog.get_logger(__name__)
 

@@ -5,7 +5,7 @@ from collections import deque
 
 from edge.opcua.answer_encoding import AnswerBody
 from edge.opcua.server_channel import ServerChannel
-from edge.opcua.turns import Pacer
+from edge.opcua.time_slices import Pacer
 
 
 class ResponseSender:

@@ -18,7 +18,7 @@ from edge.opcua.access import AccessPolicy, Caller, Peer
 from edge.opcua.limits import DEFAULTS, UNACKNOWLEDGED, ServerLimits
 from edge.opcua.request_counts import ServerCounts
 from edge.opcua.server_session import ServerSession
-from edge.opcua.turns import Turns
+from edge.opcua.time_slices import Turns
 from edge.opcua.view_service import ReferenceTypes
 
 

@@ -7,7 +7,7 @@ from asyncua import ua
 from asyncua.server.internal_subscription import InternalSubscription
 from asyncua.server.subscription_service import SubscriptionService
 
-from edge.opcua.turns import Turn
+from edge.opcua.time_slices import Turn
 
 GET_MONITORED_ITEMS = "GetMonitoredItems"
 RESEND_DATA = "ResendData"

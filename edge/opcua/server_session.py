@@ -32,7 +32,7 @@ from edge.opcua.request_counts import SessionRecord
 from edge.opcua.server_channel import ServerChannel
 from edge.opcua.server_methods import method_of, perform
 from edge.opcua.session_connection import SessionConnection
-from edge.opcua.turns import Pacer, Turn, WorkBudget
+from edge.opcua.time_slices import Pacer, Turn, WorkBudget
 from edge.opcua.value_reads import Stamps, browse_name, check_timestamps, read_item, refused_value
 from edge.opcua.view_service import View
 

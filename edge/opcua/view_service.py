@@ -8,7 +8,7 @@ from asyncua import ua
 from asyncua.common.utils import ServiceError
 from asyncua.server.address_space import AddressSpace
 
-from edge.opcua.turns import Turn
+from edge.opcua.time_slices import Turn
 
 REFERENCES_PER_NODE = 500
 REFERENCES_PER_ANSWER = 1000

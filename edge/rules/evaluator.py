@@ -20,11 +20,11 @@ from edge.rules.evaluate import (
     next_instant,
 )
 from edge.rules.finding import Finding
-from edge.rules.pattern import has_wildcard, matches
 from edge.rules.running_jobs import RunningJobs
 from edge.rules.sample_lines import Line, Occurrence, Sample
 from edge.rules.sample_value import JOB_ENDED, JOB_STARTED, is_usable
 from edge.rules.tag_condition import compile_tag_condition
+from edge.rules.tag_pattern import has_wildcard, matches
 
 Key: TypeAlias = tuple[int, str]
 """The number of a rule and one of its subjects."""

@@ -30,7 +30,7 @@ from edge.southbound.ijt_methods import find_methods
 from edge.southbound.ijt_results import ControllerState, ResultCollector
 from edge.southbound.ijt_schema import Result
 from edge.southbound.ijt_tool import JoiningTool
-from edge.southbound.late import LateResults
+from edge.southbound.late_result import LateResults
 from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
 from edge.southbound.repetition import chosen_repetition, claim_start, count_repeated_start
 from edge.station.equipment import Command, Repetition, StationPort

@@ -22,7 +22,7 @@ from edge.southbound.ijt_conversion import (
 )
 from edge.southbound.ijt_methods import IjtMethods
 from edge.southbound.ijt_schema import Result, parse_result
-from edge.southbound.late import LateResults
+from edge.southbound.late_result import LateResults
 from edge.station.equipment import Command
 
 # Time for which the server must keep a result handle; it is released at once.

@@ -21,7 +21,7 @@ from edge.southbound.connected_equipment import (
     DeviceEvents,
     DeviceOutcomeUnknownError,
 )
-from edge.southbound.late import LateResults
+from edge.southbound.late_result import LateResults
 from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
 from edge.southbound.repetition import chosen_repetition, claim_start, count_repeated_start
 from edge.southbound.vision_conversion import answer_data, id_of, meas_id_of, parse_result, recipe_of

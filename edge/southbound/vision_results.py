@@ -8,7 +8,7 @@ import structlog
 from edge.errors import Refused
 from edge.links.opcua import ClientSession, Node
 from edge.sfc.command_id import parse_command_id
-from edge.southbound.late import LateResults
+from edge.southbound.late_result import LateResults
 from edge.southbound.vision_conversion import answer_data, id_of, is_completed, meas_id_of, parse_result
 from edge.southbound.vision_methods import call_method, find_part
 from edge.station.equipment import Command

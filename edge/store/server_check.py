@@ -57,7 +57,7 @@ async def check_server(store: Store, durability: Literal["required", "any"]) -> 
     found = await store.execute("GET", store.keys.store_version())
     if int(found) > STORE_VERSION:
         raise SettingsError(
-            [f"a newer release wrote the store in version {found}; this release reads up to {STORE_VERSION}"],
+            [f"the store was written by a newer version: its data have version {found}, not {STORE_VERSION}"],
             "Install the newer version again, or restore a backup of the store that was made before it.",
         )
 

@@ -5,9 +5,9 @@ from typing import Final
 
 from edge.model.rule import EntersRule, OccursRule, Rule
 from edge.rules.evaluator import ready_rule, takes
-from edge.rules.pattern import matches
 from edge.rules.sample_lines import Line, Sample
 from edge.rules.sample_value import JOB_ENDED, JOB_STARTED
+from edge.rules.tag_pattern import matches
 
 _MAX_CACHED: Final = 10_000
 

@@ -20,7 +20,7 @@ from asyncua.server.monitored_item_service import MonitoredItemData, WhereClause
 from edge.model.isa95 import JobStatusEvent
 from edge.model.job_state import JobState
 from edge.opcua.monitored_items import MonitoredItems
-from edge.opcua.turns import Pacer
+from edge.opcua.time_slices import Pacer
 from edge.uaserver.encoding import extension_object
 
 logger = structlog.get_logger(__name__)

@@ -12,7 +12,7 @@ from asyncua.ua.ua_binary import extensionobject_to_binary
 
 from edge.model.isa95 import Payload
 from edge.opcua.shared_array import shared_array
-from edge.opcua.turns import Pacer
+from edge.opcua.time_slices import Pacer
 from edge.uaserver.encoding import extension_object
 
 logger = structlog.get_logger(__name__)

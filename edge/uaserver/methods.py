@@ -25,7 +25,7 @@ from edge.model.job_state import Cause
 from edge.opcua.access import CALLER
 from edge.opcua.binary import DecodeError, NestingError
 from edge.opcua.limits import DECODED_AT_ONCE
-from edge.opcua.turns import Pacer
+from edge.opcua.time_slices import Pacer
 from edge.opcua.variant_json import to_json
 from edge.sfc.signal import Resolution
 from edge.station.jobs import CallAnswer, JobCall

@@ -198,7 +198,7 @@ async def test_archive_cannot_move_a_certificate_to_another_place(backup: Path, 
         ("store.jsonl", b"{", "store.jsonl"),
         ("store.jsonl", b'{"type":"list","key":"a","value":{"a":1}}', "store.jsonl"),
         ("store.jsonl", b'{"type":"hash","key":"a","value":{"a":1}}', "store.jsonl"),
-        ("store.jsonl", b'{"type":"string","key":"form","value":"99"}', "a newer release, in version 99"),
+        ("store.jsonl", b'{"type":"string","key":"form","value":"99"}', "a newer version: its data have version 99"),
         ("store.jsonl", b'{"type":"string","key":"form","value":"x"}', "store.jsonl"),
     ],
 )

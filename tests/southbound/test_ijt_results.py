@@ -13,7 +13,7 @@ from edge.sim.ijt_fault import IjtFault
 from edge.southbound.ijt import open_ijt
 from edge.southbound.ijt_methods import IjtMethods
 from edge.southbound.ijt_results import ControllerState, ResultCollector, ResultLimits
-from edge.southbound.late import LateResults
+from edge.southbound.late_result import LateResults
 from tests.conftest import WaitUntil
 from tests.southbound.contract import NEXT, SCOPES, WORK, Opener, RecordingStation
 from tests.southbound.tightening import TIMES, answered, begun, equipped, settings

@@ -16,7 +16,7 @@ from edge.errors import Refused, Unavailable
 from edge.links.opcua import ClientSession, Node
 from edge.sim.vision import VisionCamera, VisionFault
 from edge.sim.vision import open_vision as open_camera
-from edge.southbound.late import LateResults
+from edge.southbound.late_result import LateResults
 from edge.southbound.vision import Camera, open_vision
 from edge.southbound.vision_results import VisionResults
 from edge.southbound.vision_state import StateReader

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.links.opcua import ClientSession
-from edge.southbound.late import LateResults
+from edge.southbound.late_result import LateResults
 from edge.southbound.vision_results import VisionResults
 from tests.southbound.contract import WORK, RecordingStation
 

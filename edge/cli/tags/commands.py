@@ -182,6 +182,6 @@ async def _load(settings_file: Path | None) -> "list[Sample]":
 
 
 def _matches(pattern: str, sample: "Sample") -> bool:
-    from edge.rules.pattern import matches
+    from edge.rules.tag_pattern import matches
 
     return matches(pattern, sample.tag)

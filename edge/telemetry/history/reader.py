@@ -6,8 +6,8 @@ from typing import BinaryIO, Final
 
 import structlog
 
-from edge.rules.pattern import matches
 from edge.rules.sample_lines import Sample
+from edge.rules.tag_pattern import matches
 from edge.telemetry.history.arrow_chunk import SampleChunk, decode_chunk
 from edge.telemetry.history.day_files import DayFile, day_of, list_files
 from edge.telemetry.history.gzip_member import GzipMember, members, read_content

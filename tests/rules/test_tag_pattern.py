@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from edge.rules.pattern import has_wildcard, matches
+from edge.rules.tag_pattern import has_wildcard, matches
 
 
 @pytest.mark.parametrize(

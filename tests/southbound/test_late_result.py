@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from edge.errors import Unavailable
-from edge.southbound.late import LateResults
+from edge.southbound.late_result import LateResults
 from edge.station.equipment import LateResult
 from tests.southbound.contract import WORK, RecordingStation
 

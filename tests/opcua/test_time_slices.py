@@ -2,7 +2,7 @@
 
 import asyncio
 
-from edge.opcua.turns import Pacer, Turns, WorkBudget
+from edge.opcua.time_slices import Pacer, Turns, WorkBudget
 
 
 class FakeClock:
