@@ -18,7 +18,8 @@ _prefix = click.option("--prefix", default="app/equipment", show_default=True, h
 def sim() -> None:
     """Run simulated equipment.
 
-    It runs until Ctrl-C or SIGTERM. `controller` and `camera` need a broker; `vision` and `ijt` are OPC UA servers.
+    It runs until Ctrl-C or SIGTERM. `controller` and `camera` need a broker; `vision` and `ijt` are OPC UA servers,
+    `openprotocol` is a controller with Open Protocol.
     `device` is the other side: it tests a real device over MQTT.
     """
 
@@ -190,5 +191,40 @@ def ijt(name: str, port: int, delay: float, fault: str) -> None:
         async with open_ijt(name, port=port, delay=delay) as device:
             device.fault = IjtFault(fault)
             await wait_for_stop(f"{READY}joining system {name} accepts joinings at {device.device.url}")
+
+    asyncio.run(run())
+
+
+@sim.command(epilog="Example: edge sim openprotocol --port 4545 --fault nok")
+@click.option("--name", default="wrench", show_default=True, help="The name of the controller.")
+@click.option("--port", type=_port, default=4545, show_default=True, help="Port on the loopback address.")
+@click.option("--delay", type=_seconds, default=0.2, show_default=True, help="Duration of a tightening in seconds.")
+@click.option(
+    "--fault",
+    type=click.Choice(
+        ["none", "refused", "silent", "nok", "alarm", "unreported", "disconnect", "restart", "slow"],
+    ),
+    default="none",
+    show_default=True,
+    help="Fault in every tightening; a restart happens once.",
+)
+@click.option("--supplier", default="ACT", show_default=True, help="Supplier code in MID 0002, three characters.")
+@click.option("--no-link-layer", is_flag=True, help="Offer no sequence numbers (MID 9997, 9998).")
+def openprotocol(name: str, port: int, delay: float, fault: str, supplier: str, *, no_link_layer: bool) -> None:
+    """Run a tightening controller with Open Protocol, for one tool.
+
+    Its operator triggers the tool once each time it is enabled. It has the parameter sets 1 to 4 (10, 80, 85 and
+    120 N·m) and the jobs 1 and 2.
+    """
+    from edge.sim.openprotocol import open_openprotocol_controller
+    from edge.sim.openprotocol_fault import OpenProtocolFault
+    from edge.sim.process import READY
+
+    async def run() -> None:
+        async with open_openprotocol_controller(
+            name, port=port, delay=delay, supplier=supplier, link_layer=not no_link_layer
+        ) as device:
+            device.fault = OpenProtocolFault(fault)
+            await wait_for_stop(f"{READY}controller {name} accepts clients at 127.0.0.1:{device.server.port}")
 
     asyncio.run(run())

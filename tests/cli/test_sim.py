@@ -10,9 +10,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from edge.cli.sim import ijt, sim, vision
+from edge.cli.sim import ijt, openprotocol, sim, vision
 from edge.sim.broker import LocalBroker
 from edge.sim.ijt_fault import IjtFault
+from edge.sim.openprotocol_fault import OpenProtocolFault
 from edge.sim.vision import VisionFault
 
 START = "import sys; from edge.cli.sim import sim; sim(sys.argv[1:])"
@@ -36,13 +37,16 @@ async def test_a_simulator_reports_when_it_is_ready_and_ends_on_request(
     [
         ("vision", "vision eye accepts jobs at opc.tcp://127.0.0.1:"),
         ("ijt", "joining system eye accepts joinings at opc.tcp://127.0.0.1:"),
+        ("openprotocol", "controller eye accepts clients at 127.0.0.1:"),
     ],
 )
-async def test_a_device_over_opc_ua_states_where_it_is(device: str, ready: str) -> None:
+async def test_a_device_at_a_port_states_where_it_is(device: str, ready: str) -> None:
     await runs(ready, device, "--name", "eye", "--port", "0")
 
 
-@pytest.mark.parametrize(("command", "fault"), [(vision, VisionFault), (ijt, IjtFault)])
+@pytest.mark.parametrize(
+    ("command", "fault"), [(vision, VisionFault), (ijt, IjtFault), (openprotocol, OpenProtocolFault)]
+)
 def test_every_fault_of_a_device_can_be_chosen(command: click.Command, fault: type[Enum]) -> None:
     (option,) = (each for each in command.params if each.name == "fault")
     assert isinstance(option.type, click.Choice)

@@ -1,0 +1,71 @@
+"""Data of Open Protocol by tables: what is decoded is what was encoded; wrong data name their field."""
+
+from datetime import datetime
+
+import pytest
+
+from edge.errors import Refused
+from edge.links.openprotocol_fields import DataField, FieldKind, decode_data, encode_data
+
+LAYOUT = (
+    DataField("id", 3, number=1),
+    DataField("name", 8, FieldKind.TEXT, number=2),
+    DataField("torque", 6, FieldKind.HUNDREDTHS, number=3),
+    DataField("time", 19, FieldKind.DATE),
+    DataField("ids", 2, FieldKind.NUMBERS, count=3),
+)
+VALUES = {"id": 7, "name": "P1", "torque": 85.2, "time": datetime(2026, 5, 1, 12, 30), "ids": [1, 22]}  # noqa: DTZ001
+RAW = b"0100702P1      030085202026-05-01:12:30:000020122"
+
+
+def test_values_are_written_by_their_table() -> None:
+    assert encode_data(LAYOUT, VALUES) == RAW
+    assert decode_data(LAYOUT, RAW) == VALUES
+
+
+def test_missing_values_are_zero_or_blank() -> None:
+    raw = encode_data(LAYOUT, {})
+    assert raw == b"0100002        03000000" + b" " * 19 + b"000"
+    assert decode_data(LAYOUT, raw) == {"id": 0, "name": "", "torque": 0.0, "time": None, "ids": []}
+
+
+def test_fields_of_a_later_revision_are_ignored() -> None:
+    assert decode_data(LAYOUT, RAW + b"04whatever") == VALUES
+
+
+@pytest.mark.parametrize(
+    ("raw", "field"),
+    [
+        (b"0200702", "id: expected parameter 01"),
+        (b"01x0702", "id: expected a number"),
+        (b"0100702P1", "name: the message ends before it"),
+        (RAW[:-2], "ids: the message ends before it"),
+        (b"", "id: expected parameter 01"),
+    ],
+)
+def test_wrong_data_name_their_field(raw: bytes, field: str) -> None:
+    with pytest.raises(Refused) as caught:
+        decode_data(LAYOUT, raw)
+    assert caught.value.message.startswith(field)
+
+
+@pytest.mark.parametrize(
+    ("values", "field"), [({"id": 1000}, "id"), ({"name": "too long a name"}, "name"), ({"name": "ä"}, "name")]
+)
+def test_value_without_room_in_its_field_is_refused(values: dict[str, object], field: str) -> None:
+    with pytest.raises(Refused) as caught:
+        encode_data(LAYOUT, values)
+    assert (caught.value.kind, caught.value.message.partition(":")[0]) == ("parameters", field)
+
+
+@pytest.mark.parametrize("text", ["Last Change Unknown", "2026-13-01:00:00:00", "                   "])
+def test_words_in_the_place_of_a_date_are_no_date(text: str) -> None:
+    assert decode_data((DataField("time", 19, FieldKind.DATE),), text.encode()) == {"time": None}
+
+
+def test_numbers_may_stand_at_the_left() -> None:
+    assert decode_data((DataField("result", 10),), b"130800    ") == {"result": 130800}
+
+
+def test_name_in_another_encoding_is_read() -> None:
+    assert decode_data((DataField("name", 4, FieldKind.TEXT),), b"\xd7\xf3\xff ")["name"]

@@ -1,0 +1,57 @@
+"""The server side of Open Protocol: clients that do not start, send garbage, are silent, or come at the same time."""
+
+import asyncio
+
+import pytest
+
+from edge.errors import Unavailable
+from edge.links.openprotocol_session import open_openprotocol
+from edge.sim import openprotocol_server
+from edge.sim.openprotocol import open_openprotocol_controller
+
+
+async def exchange(port: int, message: bytes) -> bytes:
+    """Send bytes on a new connection and return what comes until it is closed, or the first answer."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(message)
+    try:
+        async with asyncio.timeout(10):
+            return await reader.read(1000)
+    finally:
+        writer.close()
+
+
+async def test_message_before_the_start_is_declined() -> None:
+    async with open_openprotocol_controller() as controller:
+        assert await exchange(controller.server.port, b"00200043001         \0") == b"00260004001         004399\0"
+        assert controller.begun == []
+
+
+async def test_client_that_sends_garbage_is_disconnected() -> None:
+    async with open_openprotocol_controller() as controller:
+        assert await exchange(controller.server.port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n") == b""
+
+
+async def test_silent_client_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openprotocol_server, "SILENCE_SECONDS", 0.05)
+    async with open_openprotocol_controller() as controller:
+        assert await exchange(controller.server.port, b"") == b""
+
+
+async def test_keep_alive_is_answered() -> None:
+    async with open_openprotocol_controller() as controller:
+        assert await exchange(controller.server.port, b"00209999001         \0") == b"00209999001         \0"
+
+
+async def test_port_in_use_is_reported() -> None:
+    async with open_openprotocol_controller() as controller:
+        with pytest.raises(Unavailable, match="cannot listen"):
+            async with open_openprotocol_controller(port=controller.server.port):
+                pass
+
+
+async def test_two_clients_are_served() -> None:
+    async with open_openprotocol_controller() as controller:
+        port = controller.server.port
+        async with open_openprotocol("127.0.0.1", port) as one, open_openprotocol("127.0.0.1", port) as other:
+            assert one.controller == other.controller
