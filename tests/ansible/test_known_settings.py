@@ -5,6 +5,7 @@ import pkgutil
 from pathlib import Path
 
 from edge.config import SECTIONS
+from edge.config.telemetry import SOURCE_KINDS
 from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
 FILE = Path(__file__).parents[2] / "ansible/roles/gateway/vars/known_settings.json"
@@ -12,8 +13,9 @@ FILE = Path(__file__).parents[2] / "ansible/roles/gateway/vars/known_settings.js
 
 def expected() -> str:
     known = {name: sorted(section.__struct_fields__) for name, section in SECTIONS.items()}
-    sections = [SECTIONS["southbound"], *map(pkgutil.resolve_name, EQUIPMENT_SETTINGS.values())]
-    known["southbound"] = sorted({key for section in sections for key in section.__struct_fields__})
+    for section, kinds in (("southbound", EQUIPMENT_SETTINGS), ("source", SOURCE_KINDS)):
+        models = [pkgutil.resolve_name(each) if isinstance(each, str) else each for each in kinds.values()]
+        known[section] = sorted({key for each in (SECTIONS[section], *models) for key in each.__struct_fields__})
     return json.dumps(known, indent=1) + "\n"
 
 

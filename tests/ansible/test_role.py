@@ -33,6 +33,11 @@ VARIABLES: dict[str, object] = {
         "gateway": {"name": "station-1", "scopes": ["left", "right"]},
         "mqtt": {"username": "edge", "password_file": "password_mqtt"},
         "southbound": {"wrench": {"type_ids": ["com.example.station.tighten.v1"]}},
+        "source": {
+            "line": {"topic": "sensors/#"},
+            "press": {"kind": "redis", "url": "redis://127.0.0.1:6379/0", "patterns": ["press:*"], "interval": 0.5},
+        },
+        "mirror": {"carriers": {"url": "redis://127.0.0.1:6379/0", "key": "carriers"}},
     },
     "gateway_passwords": {"mqtt": PASSWORD},
     "gateway_users": [{"name": "alice", "role": "operator", "password": "correct horse battery"}],
@@ -131,6 +136,8 @@ async def test_a_check_of_a_fresh_machine_reports_and_does_nothing(machine: Mach
         ({"redsi": {"url": "redis://127.0.0.1"}}, "there is no such section: redsi"),
         ({"redis": {"ulr": "redis://127.0.0.1"}}, "gateway_settings.redis: there is no such key: ulr"),
         ({"southbound": {"wrench": {"typeids": []}}}, "southbound.wrench: there is no such key: typeids"),
+        ({"source": {"line": {"topics": []}}}, "source.line: there is no such key: topics"),
+        ({"mirror": {"carriers": {"set": "s"}}}, "mirror.carriers: there is no such key: set"),
     ],
 )
 async def test_unknown_settings_are_refused_before_anything_changes(
@@ -145,6 +152,7 @@ async def test_the_first_time_it_makes_a_gateway_that_runs(machine: Machine) -> 
     assert (await play(machine))["failed"] == 0
     assert await machine.run("systemctl is-active microdcs-edge") == "active"
     assert await machine.run("systemctl is-enabled microdcs-edge") == "enabled"
+    assert "2 sources of samples" in await machine.run("systemctl show -P StatusText microdcs-edge")
     assert (
         await machine.run("redis-cli -s /run/redis-microdcs/redis.sock config get maxmemory") == "maxmemory\n134217728"
     )
