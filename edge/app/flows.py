@@ -1,6 +1,7 @@
 """Opens the flows of a gateway; imported only when the settings switch them on."""
 
 import contextlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from edge.flows.ports.job import JobStarter
 from edge.flows.ports.results import ResultReader
 from edge.flows.ports.table import Handler, HandlerTable
 from edge.flows.ports.web import get_resource, post_resource
+from edge.flows.record import CycleRecord, FlowRecord
 from edge.flows.redis_state import RedisFlowState
 from edge.flows.runner import RunnerContext
 from edge.links.background_task import background_task
@@ -37,8 +39,11 @@ async def open_flows(
     jobs: JobService,
     telemetry: "TelemetryService | None",
     kinds: NodeKinds,
+    listeners: Sequence[Callable[[FlowRecord, CycleRecord], None]] = (),
 ) -> FlowStats:
     """Run the flows of the store for as long as this instance holds its lease; return what is counted.
+
+    `listeners` are called with each flow whose cycle has begun or ended here.
 
     Without telemetry no node reads or writes tags, or raises alarms.
     """
@@ -67,6 +72,7 @@ async def open_flows(
         kept_cycles=core.settings.flows.kept_cycles,
     )
     engine = FlowEngine(context, is_gone)
+    engine.listeners.extend(listeners)
     while_present = core.instance.lease_held.run_while_open(engine.run, "flows")
     await stack.enter_async_context(background_task(while_present, "flows while present"))
     await stack.enter_async_context(background_task(keep_clean(store), "flow clean-up"))

@@ -21,6 +21,7 @@ from edge.station.settings import StationSettings
 from edge.uaserver.view import GatewayView
 
 if TYPE_CHECKING:
+    from edge.uaserver.flow_feed import FlowFeed
     from edge.uaserver.server import UaServer
 
 logger = structlog.get_logger(__name__)
@@ -37,12 +38,14 @@ class OpcuaService:
         parts: GatewayParts,
         jobs: JobService,
         station_settings: StationSettings,
+        flows: "FlowFeed | None" = None,
         retry_s: tuple[float, float] = RETRY_S,
     ) -> None:
         self.server: UaServer | None = None
         self._parts = parts
         self._jobs = jobs
         self._station_settings = station_settings
+        self._flows = flows
         self._retry_s = retry_s
 
     @property
@@ -79,14 +82,18 @@ class OpcuaService:
         self._parts.health.opcua_problem = error.message
 
     async def _serve(self, stack: contextlib.AsyncExitStack) -> "UaServer":
-        server = await _open_server(stack, self._parts, self._jobs, self._station_settings)
+        server = await _open_server(stack, self._parts, self._jobs, self._station_settings, self._flows)
         self.server = server
         self._parts.health.opcua_problem = ""
         return server
 
 
 async def _open_server(
-    stack: contextlib.AsyncExitStack, parts: GatewayParts, jobs: JobService, station_settings: StationSettings
+    stack: contextlib.AsyncExitStack,
+    parts: GatewayParts,
+    jobs: JobService,
+    station_settings: StationSettings,
+    flows: "FlowFeed | None",
 ) -> "UaServer":
     settings, store, scopes = parts.settings, parts.store, parts.scopes
     # asyncua takes half a second to import: skip it when the server is off.
@@ -108,6 +115,7 @@ async def _open_server(
         partial(resolve, jobs.runs, dedupe_ms=jobs.dedupe_ms),
         partial(release, jobs.runs, equipment, dedupe_ms=jobs.dedupe_ms),
         scopes,
+        flows,
     )
     name, trail = settings.gateway.name, parts.trail
     users = Users(
@@ -132,5 +140,7 @@ async def _open_server(
     station_settings.listeners.append(refresh)
     parts.watch.listeners.append(show_gateway)
     await stack.enter_async_context(background_task(show_jobs(store, server, scopes), "OPC UA lists"))
+    if flows:
+        await stack.enter_async_context(background_task(flows.run(server.flows), "OPC UA flows"))
     show_charts(parts.active_runs, server.charts, parts.clock)
     return server

@@ -6,6 +6,7 @@ import pkgutil
 from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING
 
+from edge.app.flow_parts import load_node_kinds, open_flow_feed, run_flows, serve_flow_calls
 from edge.app.health import Health
 from edge.app.opcua import OpcuaService
 from edge.app.parts import GatewayParts
@@ -62,8 +63,7 @@ from edge.store.opening import open_store
 if TYPE_CHECKING:
     from edge.app.telemetry import TelemetryService
     from edge.flows.engine import FlowStats
-    from edge.flows.nodes.registry import NodeKinds
-    from edge.northbound.flow_calls import FlowCalls
+    from edge.uaserver.flow_feed import FlowFeed
 
 _CONNECT_WITHIN_S = 2.0
 """How long a start waits for the first attempt to reach a broker; without it the gateway starts degraded."""
@@ -89,7 +89,7 @@ async def open_gateway(settings: Settings, notify: Notify = discard_status) -> A
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
         core = await _open_core(stack, settings)
-        kinds = await _load_node_kinds(settings)
+        kinds = await load_node_kinds(settings)
         await _open_equipment(stack, core)
         most = settings.northbound.max_downloadable_job_orders
         dedupe_ms = settings.retention.dedupe * 1000
@@ -114,14 +114,15 @@ async def open_gateway(settings: Settings, notify: Notify = discard_status) -> A
             max_age_s,
             core.trail,
             equipment,
-            _flow_calls(core, kinds),
+            serve_flow_calls(core, kinds),
         )
-        opcua = await _open_opcua(stack, core, jobs, station_settings)
+        feed = open_flow_feed(core, kinds)
+        opcua = await _open_opcua(stack, core, jobs, station_settings, feed)
         if settings.mqtt.url:
             await _open_northbound(stack, core, calls)
         if telemetry:
             await _open_telemetry_links(stack, core, telemetry)
-        flows = await _open_flows(stack, core, jobs, telemetry, kinds)
+        flows = await run_flows(stack, core, jobs, telemetry, kinds, feed)
         sidecars = await _open_rpc(stack, core, calls)
         measured = await _open_metrics(stack, core, opcua, flows, telemetry)
         serving = _summary(settings, opcua, sidecars, measured, telemetry)
@@ -225,47 +226,17 @@ async def _open_background_work(
 
 
 async def _open_opcua(
-    stack: contextlib.AsyncExitStack, core: GatewayParts, jobs: JobService, station_settings: StationSettings
-) -> OpcuaService | None:
-    if not core.settings.opcua.endpoint:
-        return None
-    service = OpcuaService(core, jobs, station_settings)
-    await service.open(stack)
-    return service
-
-
-async def _load_node_kinds(settings: Settings) -> "NodeKinds | None":
-    """Return the node kinds that can be imported, before any work begins; None when flows are off."""
-    if settings.flows.run == "off":
-        return None
-    # Imported only when flows are on.
-    from edge.flows.plugin_check import load_usable_kinds  # noqa: PLC0415
-
-    return await load_usable_kinds(settings.flows.nodes)
-
-
-def _flow_calls(core: GatewayParts, kinds: "NodeKinds | None") -> "FlowCalls | None":
-    if kinds is None:
-        return None
-    # Imported only when flows are on.
-    from edge.app.flow_calls import serve_calls  # noqa: PLC0415
-
-    return serve_calls(core, kinds)
-
-
-async def _open_flows(
     stack: contextlib.AsyncExitStack,
     core: GatewayParts,
     jobs: JobService,
-    telemetry: "TelemetryService | None",
-    kinds: "NodeKinds | None",
-) -> "FlowStats | None":
-    if kinds is None:
+    station_settings: StationSettings,
+    feed: "FlowFeed | None",
+) -> OpcuaService | None:
+    if not core.settings.opcua.endpoint:
         return None
-    # Imported only when flows are on.
-    from edge.app.flows import open_flows  # noqa: PLC0415
-
-    return await open_flows(stack, core, jobs, telemetry, kinds)
+    service = OpcuaService(core, jobs, station_settings, feed)
+    await service.open(stack)
+    return service
 
 
 async def _open_telemetry(

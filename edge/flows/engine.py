@@ -14,11 +14,12 @@ from edge.flows import decision
 from edge.flows.clock_step import follow_step
 from edge.flows.cycle import CycleStatus
 from edge.flows.plan import Plan
-from edge.flows.record import FlowRecord
+from edge.flows.record import CycleRecord, FlowRecord
 from edge.flows.runner import CycleLostError, CycleRunner, RunnerContext
 from edge.flows.state import FlowChange, Written
 from edge.flows.worker_task import ReceivedResult
 from edge.latency import Latency
+from edge.listeners import notify
 from edge.store.retry import restart_on_outage
 
 logger = structlog.get_logger(__name__)
@@ -69,6 +70,8 @@ class FlowEngine:
         renew its lease first.
         """
         self.stats = FlowStats()
+        self.listeners: list[Callable[[FlowRecord, CycleRecord], None]] = []
+        """Called with each flow whose cycle has begun or ended here."""
         self._context = context
         self._state = context.state
         self._is_gone = is_gone
@@ -204,6 +207,7 @@ class FlowEngine:
         return True
 
     def _run(self, runner: CycleRunner, tasks: asyncio.TaskGroup) -> None:
+        notify(self.listeners, runner.flow, runner.record)
         if runner.has_ended:
             self._count(runner)
             return
@@ -225,6 +229,7 @@ class FlowEngine:
             self._wake.set()
         if runner.has_ended:
             self._count(runner)
+            notify(self.listeners, runner.flow, runner.record)
 
     def _count(self, runner: CycleRunner) -> None:
         record = runner.record

@@ -36,6 +36,10 @@ class MemoryFlowState:
         """Return the ids of all flows, sorted."""
         return sorted(self._flows)
 
+    async def revisions(self) -> Mapping[str, int]:
+        """Return the revision of each flow by its id."""
+        return {flow_id: flow.revision for flow_id, flow in sorted(self._flows.items())}
+
     async def load_cycle(self, flow: FlowRecord, number: int) -> CycleRecord | None:
         """Return a cycle of a flow; None when it is not stored."""
         return self._cycles.get((flow.flow_id, number))

@@ -41,6 +41,12 @@ class RedisFlowState:
         """Return the ids of all flows, sorted."""
         return sorted(await self._store.execute("ZRANGE", self._store.keys.flow_schedule(), 0, -1))
 
+    async def revisions(self) -> Mapping[str, int]:
+        """Return the revision of each flow by its id."""
+        ids = await self.flow_ids()
+        found = await self._store.read([("HGET", self._store.keys.flow(flow_id), "rev") for flow_id in ids])
+        return {flow_id: int(revision) for flow_id, revision in zip(ids, found, strict=True) if revision is not None}
+
     async def load_cycle(self, flow: FlowRecord, number: int) -> CycleRecord | None:
         """Return a cycle of a flow; None when it is not stored. An expired node task has the state registered."""
         keys = self._store.keys

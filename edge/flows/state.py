@@ -47,6 +47,10 @@ class FlowState(Protocol):
         """Return the ids of all flows, sorted."""
         ...
 
+    async def revisions(self) -> Mapping[str, int]:
+        """Return the revision of each flow by its id."""
+        ...
+
     async def load_cycle(self, flow: FlowRecord, number: int) -> CycleRecord | None:
         """Return a cycle of a flow; None when it is not stored. An expired node task has the state registered."""
         ...

@@ -17,7 +17,7 @@ from edge.opcua.access import Caller
 from edge.opcua.binary import DecodeError
 from edge.ops.audit_trail import AuditTrail, audit_logger
 from edge.uaserver.encoding import job_order_id_of
-from edge.uaserver.method_roles import RELEASE_METHOD
+from edge.uaserver.namespaces import Namespace
 
 _MOST_TEXTS = 20
 
@@ -30,7 +30,7 @@ def record_call(
     trail: AuditTrail | None = None,
 ) -> None:
     """Record a method call."""
-    job_order_id, comment, return_status = _job_order_id(method, request), _comment(request), _return_status(result)
+    job_order_id, comment, return_status = _subject(request), _comment(request), _return_status(result)
     status = result.StatusCode.name
     audit_logger.info(
         "OPC UA call",
@@ -116,10 +116,10 @@ def _who(caller: Caller) -> dict[str, str]:
     }
 
 
-def _job_order_id(method: str, request: ua.CallMethodRequest) -> str:
-    """Return the JobOrderID of a call: its first argument is the job order or the JobOrderID."""
-    if method == RELEASE_METHOD:
-        # The method of equipment: its object names it.
+def _subject(request: ua.CallMethodRequest) -> str:
+    """Return what a call is about: equipment, a flow, or a JobOrderID, which its first argument is or contains."""
+    if _is_part_of_gateway(request):
+        # The method of equipment or a flow: its object names it.
         return str(request.ObjectId.Identifier)
     match request.InputArguments:
         case [ua.Variant(Value=str(job_order_id)), *_]:
@@ -132,10 +132,16 @@ def _job_order_id(method: str, request: ua.CallMethodRequest) -> str:
     return ""
 
 
+def _is_part_of_gateway(request: ua.CallMethodRequest) -> bool:
+    own = request.ObjectId.NamespaceIndex == Namespace.APPLICATION
+    return own and str(request.ObjectId.Identifier).startswith("Gateway/")
+
+
 def _comment(request: ua.CallMethodRequest) -> str:
     """Return the texts after the first argument: the comment (OPC 10031-4, 6.2.2), or action and reason."""
     texts: list[str] = []
-    for argument in (request.InputArguments or ())[1:]:
+    is_of_flow = str(request.ObjectId.Identifier).startswith("Gateway/Flows/")
+    for argument in (request.InputArguments or ())[0 if is_of_flow else 1 :]:
         match argument:
             case ua.Variant(VariantType=ua.VariantType.LocalizedText, Value=list(array)):
                 texts += [text.Text or "" for text in array[:_MOST_TEXTS]]

@@ -54,6 +54,9 @@ _TEXTS: Mapping[str, str] = MappingProxyType(
         "Gateway": "The state of this gateway.",
         "Equipment": "The equipment of the gateway.",
         "<Name>": "A piece of equipment.",
+        "FlowType": "A flow: cyclic work next to the jobs.",
+        "Flows": "The flows of the store.",
+        "<Flow>": "A flow.",
     }
 )
 

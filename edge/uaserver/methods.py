@@ -65,17 +65,28 @@ class ResponseService(Protocol):
         """Find the responses of jobs in a state, starting after a position."""
 
 
+class FlowMethods(Protocol):
+    """The service that starts and stops flows (edge.uaserver.flow_feed); both raise Refused."""
+
+    async def start(self, flow_id: str) -> None:
+        """Start a flow."""
+
+    async def stop(self, flow_id: str, reason: str) -> None:
+        """Stop a flow."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """An object with methods: their names by NodeId, own and of the type. A chart has one job order.
 
-    A machine and a chart have a scope, a piece of equipment its name in the settings.
+    A machine and a chart have a scope, a piece of equipment its name in the settings, a flow its id.
     """
 
     scope: str
     methods: Mapping[ua.NodeId, str]
     job_order_id: str | None = None
     equipment: str = ""
+    flow: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +101,8 @@ class Services:
     """Releases unconfirmed stops; raises Refused where none is open (edge.station.release)."""
     scopes: Collection[str] = ()
     """The scopes of this gateway."""
+    flows: FlowMethods | None = None
+    """None while flows are off."""
 
 
 class JobMethodService(MethodService):
@@ -120,8 +133,7 @@ class JobMethodService(MethodService):
         caller = CALLER.get(None)
         if caller is None or not method_roles.may_call(caller.role, name):
             return _bad(ua.StatusCodes.BadUserAccessDenied)
-        signature = _CHART_ARGUMENTS if target.job_order_id is not None else _ARGUMENTS[name]
-        arguments = await self._read_arguments(signature, method.InputArguments)
+        arguments = await self._read_arguments(_signature(target, name), method.InputArguments)
         if isinstance(arguments, ua.CallMethodResult):
             return arguments
         try:
@@ -143,6 +155,8 @@ class JobMethodService(MethodService):
         scope = target.scope
         if target.job_order_id is not None:
             return await self._change(scope, name, target.job_order_id, *arguments)
+        if target.flow:
+            return await self._control(target.flow, name, *arguments)
         match name:
             case "RequestJobResponseByJobOrderID":
                 found = await self._services.responses.of_job(scope, arguments[0])
@@ -210,6 +224,20 @@ class JobMethodService(MethodService):
             return _answer(ReturnStatus.INVALID_REQUEST)
         return _answer(ReturnStatus.NO_ERROR)
 
+    async def _control(self, flow_id: str, name: str, reason: str = "") -> ua.CallMethodResult:
+        """Start or stop a flow."""
+        if self._services.flows is None:
+            return _answer(ReturnStatus.INVALID_REQUEST)
+        try:
+            if name == "Start":
+                await self._services.flows.start(flow_id)
+            else:
+                by = CALLER.get().name or "anonymous"
+                await self._services.flows.stop(flow_id, reason or f"by {by} over OPC UA")
+        except Refused:
+            return _answer(ReturnStatus.INVALID_REQUEST)
+        return _answer(ReturnStatus.NO_ERROR)
+
     async def _change(
         self, scope: str, name: str, job_order_id: str, comment: tuple[LocalizedText, ...] | None
     ) -> ua.CallMethodResult:
@@ -223,6 +251,12 @@ class JobMethodService(MethodService):
             job_order_id = call.job_order.job_order_id if isinstance(call, OrderCall) else call.job_order_id
             await self.refresh(scope, job_order_id)
         return _answer(status)
+
+
+def _signature(target: Target, name: str) -> Sequence[ReadArgument]:
+    if target.job_order_id is not None:
+        return _CHART_ARGUMENTS
+    return _FLOW_ARGUMENTS[name] if target.flow else _ARGUMENTS[name]
 
 
 def _bad(code: int) -> ua.CallMethodResult:
@@ -317,6 +351,7 @@ def _data(argument: ua.Variant) -> object:
 _ORDER_ARGUMENTS = (_job_order, _comment)
 _ID_ARGUMENTS = (_text, _comment)
 _CHART_ARGUMENTS = (_comment,)
+_FLOW_ARGUMENTS: Mapping[str, Sequence[ReadArgument]] = MappingProxyType({"Start": (), "Stop": (_text,)})
 
 # The argument readers of each method, by its browse name.
 _ARGUMENTS: Mapping[str, Sequence[ReadArgument]] = MappingProxyType(

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 UA_URI = "http://opcfoundation.org/UA/"
 TYPES_URI = "urn:microdcs-edge:types"
-TYPES_VERSION = "1.3.0"
+TYPES_VERSION = "1.4.0"
 TYPES_PUBLISHED = datetime(2026, 11, 22, tzinfo=UTC)
 """The date of TYPES_VERSION; both change with every change of a type."""
 

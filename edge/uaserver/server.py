@@ -32,6 +32,7 @@ from edge.uaserver.certificates import OwnCertificate
 from edge.uaserver.chart_types import add_chart_types
 from edge.uaserver.charts import Charts
 from edge.uaserver.events import JobEventPublisher
+from edge.uaserver.flow_nodes import FlowNodes
 from edge.uaserver.gateway_object import GatewayObject
 from edge.uaserver.live_list import LiveList, notify_subscribers
 from edge.uaserver.methods import JobMethodService, Services, Target
@@ -76,15 +77,22 @@ class _Machine:
 class UaServer:
     """The running server. Its lists are updated at once; their subscribers are notified within live_list.BUNDLE_S.
 
-    `charts` shows the running jobs of all machines, `gateway` the state of the gateway.
+    `charts` shows the running jobs of all machines, `gateway` the state of the gateway, `flows` its flows.
     """
 
     def __init__(
-        self, endpoint: str, core: ServerCore, machines: Mapping[str, _Machine], charts: Charts, gateway: GatewayObject
+        self,
+        endpoint: str,
+        core: ServerCore,
+        machines: Mapping[str, _Machine],
+        charts: Charts,
+        gateway: GatewayObject,
+        flows: FlowNodes,
     ) -> None:
         self.endpoint = endpoint
         self.charts = charts
         self.gateway = gateway
+        self.flows = flows
         self._core = core
         self._machines = machines
 
@@ -179,9 +187,13 @@ async def open_server(
         nodes = await _add_machines(server, settings, gateway, machines)
         charts = _add_charts(server, nodes)
         gateway_object = GatewayObject(iserver, equipment)
+        flow_nodes = FlowNodes(iserver)
         targets = _targets(nodes) | gateway_object.targets
         iserver.method_service = JobMethodService(
-            iserver.aspace, lambda node_id: targets.get(node_id) or charts.target_of(node_id), services, iserver.decoder
+            iserver.aspace,
+            lambda node_id: targets.get(node_id) or charts.target_of(node_id) or flow_nodes.target_of(node_id),
+            services,
+            iserver.decoder,
         )
         changed = asyncio.Event()
         most = {machine.scope: machine.max_downloadable_job_orders for machine in machines}
@@ -199,7 +211,7 @@ async def open_server(
             tasks.create_task(server_object.notify_subscribers(iserver), name="opcua diagnostics"),
         )
         try:
-            yield UaServer(endpoint, iserver, shown, charts, gateway_object)
+            yield UaServer(endpoint, iserver, shown, charts, gateway_object, flow_nodes)
         finally:
             for task in running:
                 task.cancel()

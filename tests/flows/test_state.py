@@ -123,6 +123,14 @@ async def test_state_without_flows_is_empty(state: FlowState) -> None:
     assert await state.running() == []
 
 
+async def test_revisions_of_all_flows_are_listed(state: FlowState) -> None:
+    assert await state.revisions() == {}
+    other = changed(FLOW, flow_id="b", revision=7)
+    assert await state.commit(registered(FLOW))
+    assert await state.commit(registered(other))
+    assert await state.revisions() == {"a_1": 5, "b": 7}
+
+
 async def test_running_flows_are_listed(state: FlowState) -> None:
     busy = changed(FLOW, in_cycle=True)
     assert await state.commit(registered(busy))

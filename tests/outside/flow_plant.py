@@ -78,6 +78,8 @@ class FlowPlant:
     workers: list["Worker"] = field(default_factory=list)
     telemetry: str = ""
     """More of the section [telemetry]."""
+    opcua: str = 'endpoint = ""'
+    """The section [opcua]."""
 
     @property
     def nodes(self) -> Path:
@@ -89,7 +91,7 @@ class FlowPlant:
         if name not in self.gateways:
             settings = (
                 f'[redis]\nurl = "unix://{self.store.socket}"\n[mqtt]\nurl = "mqtt://127.0.0.1:{self.broker.port}"\n'
-                f'[northbound]\ntopic_prefix = "{PREFIX}"\n[opcua]\nendpoint = ""\n[flows]\nrun = "on"\n'
+                f'[northbound]\ntopic_prefix = "{PREFIX}"\n[opcua]\n{self.opcua}\n[flows]\nrun = "on"\n'
                 f'nodes = "{self.nodes}"\n[telemetry]\nmode = "on"\n{self.telemetry}{SENSORS}{EQUIPMENT}'
             )
             self.gateways[name] = Gateway(self.directory / name, name, settings)

@@ -66,6 +66,7 @@ class Station:
         self.next = ""
         self.resolved: list[ResolveRequest] = []
         self.released: list[ReleaseRequest] = []
+        self.flows: list[tuple[str, ...]] = []
         self.failure: Exception | None = None
 
     async def call(self, call: JobCall) -> CallAnswer:
@@ -89,6 +90,14 @@ class Station:
         if self.failure:
             raise self.failure
         self.released.append(request)
+
+    async def start(self, flow_id: str) -> None:
+        if self.failure:
+            raise self.failure
+        self.flows.append(("start", flow_id))
+
+    async def stop(self, flow_id: str, reason: str) -> None:
+        self.flows.append(("stop", flow_id, reason))
 
     async def resolve(self, request: ResolveRequest) -> CallAnswer:
         self.resolved.append(request)
@@ -116,7 +125,8 @@ async def served(
     enough = asyncio.Event()
 
     async def hold() -> None:
-        services = Services(behind, behind, behind.resolve, behind.release, [each.scope for each in machines])
+        scopes = [each.scope for each in machines]
+        services = Services(behind, behind, behind.resolve, behind.release, scopes, behind)
         async with (
             asyncio.TaskGroup() as tasks,
             open_server(settings, "edge", machines, services, tasks, activation_s, equipment, trail) as server,

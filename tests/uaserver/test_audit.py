@@ -104,6 +104,15 @@ def test_a_call_with_whatever_arguments_is_recorded(arguments: list[ua.Variant],
     assert (record["user"], record["job_order_id"], record["comment"]) == ("anonymous", "", "")
 
 
+def test_stop_of_a_flow_is_recorded_with_its_reason(records: Records) -> None:
+    flow, reason = ua.NodeId("Gateway/Flows/press%2Freport", 1), ua.Variant("night", ua.VariantType.String)
+    audit.record_call(
+        Caller("op", Role.OPERATOR), "Stop", ua.CallMethodRequest(flow, flow, [reason]), ua.CallMethodResult()
+    )
+    (record,) = of_kind(records, "opcua.call")
+    assert (record["job_order_id"], record["comment"]) == ("Gateway/Flows/press%2Freport", "night")
+
+
 def test_long_text_of_a_client_is_cut(records: Records) -> None:
     request = ua.CallMethodRequest(ua.NodeId("x"), ua.NodeId("y"), [ua.Variant("x" * 10_000, ua.VariantType.String)])
     audit.record_call(Caller("", Role.OBSERVER), "Start", request, ua.CallMethodResult())

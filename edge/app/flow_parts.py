@@ -1,0 +1,71 @@
+"""Opens the parts that serve flows; their modules are imported only when the settings switch flows on."""
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from edge.app.parts import GatewayParts
+from edge.config import Settings
+from edge.station.jobs import JobService
+
+if TYPE_CHECKING:
+    from edge.app.telemetry import TelemetryService
+    from edge.flows.engine import FlowStats
+    from edge.flows.nodes.registry import NodeKinds
+    from edge.northbound.flow_calls import FlowCalls
+    from edge.uaserver.flow_feed import FlowFeed
+
+_NS_PER_MS = 1_000_000
+
+
+async def load_node_kinds(settings: Settings) -> "NodeKinds | None":
+    """Return the node kinds that can be imported, before any work begins; None when flows are off."""
+    if settings.flows.run == "off":
+        return None
+    # Imported only when flows are on.
+    from edge.flows.plugin_check import load_usable_kinds  # noqa: PLC0415
+
+    return await load_usable_kinds(settings.flows.nodes)
+
+
+def serve_flow_calls(core: GatewayParts, kinds: "NodeKinds | None") -> "FlowCalls | None":
+    """Return the flows of the store as the MES changes them; None when flows are off."""
+    if kinds is None:
+        return None
+    # Imported only when flows are on.
+    from edge.app.flow_calls import serve_calls  # noqa: PLC0415
+
+    return serve_calls(core, kinds)
+
+
+def open_flow_feed(core: GatewayParts, kinds: "NodeKinds | None") -> "FlowFeed | None":
+    """Return the flows of the store as OPC UA clients see them; None when flows or OPC UA are off."""
+    if kinds is None or not core.settings.opcua.endpoint:
+        return None
+    # Imported only when flows and OPC UA are on.
+    from edge.flows.plans import Plans  # noqa: PLC0415
+    from edge.flows.redis_state import RedisFlowState  # noqa: PLC0415
+    from edge.flows.service import FlowService  # noqa: PLC0415
+    from edge.uaserver.flow_feed import FlowFeed  # noqa: PLC0415
+
+    def clock() -> int:
+        return core.store_time() // _NS_PER_MS
+
+    state = RedisFlowState(core.store)
+    return FlowFeed(state, FlowService(state, Plans(kinds), clock))
+
+
+async def run_flows(
+    stack: contextlib.AsyncExitStack,
+    core: GatewayParts,
+    jobs: JobService,
+    telemetry: "TelemetryService | None",
+    kinds: "NodeKinds | None",
+    feed: "FlowFeed | None",
+) -> "FlowStats | None":
+    """Run the flows of the store; return what is counted, None when flows are off."""
+    if kinds is None:
+        return None
+    # Imported only when flows are on.
+    from edge.app.flows import open_flows  # noqa: PLC0415
+
+    return await open_flows(stack, core, jobs, telemetry, kinds, [feed.show] if feed else ())
