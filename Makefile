@@ -4,6 +4,7 @@
 # make demo KEEP=1               leaves the demo running
 # make demo KEEP=1 LISTEN=0.0.0.0   serves OPC UA clients on other machines; PORT=4841 for another port
 # make demo DEVICES=opcua        has devices over OPC UA do the work
+# make demo DEVICES=openprotocol has a tightening controller with Open Protocol do it
 # make demo SCENE=telemetry      shows an alarm from its sensor to the MES
 # make demo SCENE=flows          shows flows: a report of a sensor, one of job results, one that is stopped in part
 # make test ARGS="-k sequence"   hands arguments to pytest
@@ -32,7 +33,7 @@ help: ## Show this list
 setup: ## Install what is needed and prepare .venv (idempotent)
 	@.ci/setup
 
-demo: ## Run a whole job on real parts; SCENE=telemetry: an alarm, SCENE=flows: flows, DEVICES=opcua: devices over OPC UA, KEEP=1: stay, LISTEN=0.0.0.0: for other machines
+demo: ## Run a whole job on real parts; SCENE=telemetry: an alarm, SCENE=flows: flows, DEVICES=opcua or openprotocol: other devices, KEEP=1: stay, LISTEN=0.0.0.0: for other machines
 	@.ci/setup demo
 	@mkdir -p build
 	@$(BIN)/edge demo --chart build/demo.svg $(if $(SCENE),--scene $(SCENE)) $(if $(KEEP),--keep) $(if $(DEVICES),--devices $(DEVICES)) \

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--keep", is_flag=True, help="Leave everything running for an OPC UA client, until Ctrl-C.")
 @click.option(
     "--devices",
-    type=click.Choice(["mqtt", "opcua"]),
+    type=click.Choice(["mqtt", "opcua", "openprotocol"]),
     default="mqtt",
     show_default=True,
     help="Protocol of the devices of a job.",

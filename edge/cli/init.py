@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from edge.maintenance.site_settings import Site, SiteEquipment
 
 _DIRECTORY = "/etc/microdcs-edge"
-_ADDRESS = "mqtt, mqtt://HOST, ijt+opc.tcp://HOST:PORT or vision+opc.tcp://HOST:PORT"
+_ADDRESS = "mqtt, mqtt://HOST, ijt+opc.tcp://HOST:PORT, vision+opc.tcp://HOST:PORT or openprotocol+tcp://HOST:PORT"
 
 
 @click.command(epilog="Example: edge init --name line-3 --broker mqtt://10.0.0.5 --equipment wrench mqtt tighten.v1")
@@ -107,7 +107,8 @@ def _equipment(name: str, address: str, type_ids: str) -> "SiteEquipment":
     from edge.maintenance.site_settings import SiteEquipment
 
     found = SiteEquipment(name, address, tuple(each.strip() for each in type_ids.split(",") if each.strip()))
-    if address != "mqtt" and not address.startswith(("mqtt://", "mqtts://")) and not found.opcua_kind:
+    is_known = address == "mqtt" or address.startswith(("mqtt://", "mqtts://"))
+    if not (is_known or found.opcua_kind or found.openprotocol_url):
         usage_failure(f"equipment {name}: {address!r} is no address; expected {_ADDRESS}")
     return found
 

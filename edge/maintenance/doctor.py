@@ -23,8 +23,10 @@ from edge.maintenance.opcua_check import (
 )
 from edge.maintenance.service_user import access_problems
 from edge.maintenance.store_check import examine_store
+from edge.maintenance.tool_check import examine_controller
 from edge.maintenance.volatile_check import UNIT, examine_volatile_store
 from edge.southbound.kinds import EQUIPMENT_SETTINGS
+from edge.southbound.openprotocol_settings import OpenProtocolSettings
 from edge.store.bounds import CountLimits
 
 EXAMINATION_TIMEOUT_S = 8.0
@@ -74,6 +76,8 @@ def _gateway_examinations(settings: Settings) -> Iterator[_Examination]:
     for name, section in settings.southbound.items():
         if isinstance(section, OpcuaEquipmentSettings):
             yield f"equipment {name}", examine_server(name, section.url)
+        elif isinstance(section, OpenProtocolSettings):
+            yield f"equipment {name}", examine_controller(name, section)
     yield "OPC UA port", examine_port(settings.opcua)
     yield "certificates", examine_certificates(settings)
     if settings.opcua.endpoint:

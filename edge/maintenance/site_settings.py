@@ -17,7 +17,9 @@ from edge.maintenance.finding import HealthFinding, ok
 from edge.maintenance.installation import starts_with_gateway
 from edge.maintenance.opcua_check import examine_server
 from edge.maintenance.store_check import examine_store
+from edge.maintenance.tool_check import examine_controller
 from edge.southbound.kinds import EQUIPMENT_SETTINGS
+from edge.southbound.openprotocol_settings import OpenProtocolSettings
 from edge.uaserver.certificates import own_hosts, renew
 
 FILE = Path("conf.d", "50-site.toml")
@@ -38,8 +40,8 @@ _FOLDER = 0o750
 class SiteEquipment:
     """One piece of equipment: its section, where it is, and the `type_id`s of the actions it takes.
 
-    `address` is `mqtt` for the broker of the gateway, the URL of another broker, or `ijt` or `vision` with the URL of
-    an OPC UA server, as in `ijt+opc.tcp://10.0.0.7:4840`.
+    `address` is `mqtt` for the broker of the gateway, the URL of another broker, `ijt` or `vision` with the URL of an
+    OPC UA server, as in `ijt+opc.tcp://10.0.0.7:4840`, or `openprotocol+tcp://10.0.0.8:4545`.
     """
 
     name: str
@@ -51,6 +53,12 @@ class SiteEquipment:
         """Return the kind of equipment that is an OPC UA server; "" for equipment at a broker."""
         kind, separator, url = self.address.partition("+")
         return kind if separator and url.startswith("opc.tcp:") else ""
+
+    @property
+    def openprotocol_url(self) -> str:
+        """Return the URL of a controller with Open Protocol; "" for other equipment."""
+        kind, _, url = self.address.partition("+")
+        return url if kind == "openprotocol" and url.startswith("tcp:") else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +96,8 @@ def _equipment(each: SiteEquipment, directory: Path) -> dict[str, object]:
         url = each.address.partition("+")[2]
         files = {"cert_file": own, "key_file": own, "trusted": str(directory / _DEVICES)}
         return {"kind": each.opcua_kind, "url": url, **keys, **files}
+    if each.openprotocol_url:
+        return {"kind": "openprotocol", "url": each.openprotocol_url, **keys}
     return {"kind": "mqtt", **keys} | ({} if each.address == "mqtt" else {"url": each.address})
 
 
@@ -145,7 +155,7 @@ def _prepare_client(site: Site, directory: Path) -> None:
 
 
 async def examine_site(settings: Settings) -> list[HealthFinding]:
-    """Try the store, the brokers and the equipment that are OPC UA servers; return how each is."""
+    """Try the store, the brokers and the equipment that can be asked; return how each is."""
     if await asyncio.to_thread(starts_with_gateway, settings.redis.url):
         found = [ok("store", "starts with the gateway")]
     else:
@@ -155,6 +165,8 @@ async def examine_site(settings: Settings) -> list[HealthFinding]:
     for name, section in settings.southbound.items():
         if isinstance(section, OpcuaEquipmentSettings):
             found += await findings_of(f"equipment {name}", examine_server(name, section.url))
+        elif isinstance(section, OpenProtocolSettings):
+            found += await findings_of(f"equipment {name}", examine_controller(name, section))
     return found
 
 

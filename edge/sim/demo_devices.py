@@ -1,4 +1,4 @@
-"""The devices of the demo: simulated devices in separate processes, over MQTT or over OPC UA."""
+"""The devices of the demo: simulated devices in separate processes, over MQTT, OPC UA or Open Protocol."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -10,6 +10,11 @@ from edge.sim.broker import free_port
 CONTROLLER = "wrench"
 CAMERA = "camera"
 _WORK = ("--delay", "0.6")
+_TIGHTENINGS = (
+    "com.example.station.position.v1",
+    "com.example.station.tighten.v1",
+    "com.example.station.verify_torque.v1",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,26 +82,45 @@ def over_opcua(_broker: str, _scope: str) -> DemoDevices:
         CONTROLLER,
         f"a simulated joining system (OPC 40450-1), a process of its own, {_url(controller_port)}",
         ("ijt", "--name", CONTROLLER, "--port", str(controller_port), *_WORK),
-        (
-            "com.example.station.position.v1",
-            "com.example.station.tighten.v1",
-            "com.example.station.verify_torque.v1",
-        ),
+        _TIGHTENINGS,
         f'kind = "ijt"\nurl = "{_url(controller_port)}"\nsecurity = "none"',
     )
-    camera = DemoDevice(
-        CAMERA,
-        f"a simulated vision system (OPC 40100-1), a process of its own, {_url(camera_port)}",
-        ("vision", "--name", CAMERA, "--port", str(camera_port), *_WORK),
-        ("com.example.station.inspect.v1",),
-        f'kind = "vision"\nurl = "{_url(camera_port)}"\nsecurity = "none"',
+    return _executing("rear-axle-opcua.json", controller, _vision_camera(camera_port))
+
+
+def over_openprotocol(_broker: str, _scope: str) -> DemoDevices:
+    """Return a controller with Open Protocol and a camera that is an OPC UA server; both execute commands only."""
+    controller_port, camera_port = free_port(), free_port()
+    address = f"tcp://127.0.0.1:{controller_port}"
+    controller = DemoDevice(
+        CONTROLLER,
+        f"a simulated tightening controller (Open Protocol), a process of its own, {address}",
+        ("openprotocol", "--name", CONTROLLER, "--port", str(controller_port), *_WORK),
+        _TIGHTENINGS,
+        f'kind = "openprotocol"\nurl = "{address}"',
     )
+    return _executing("rear-axle-openprotocol.json", controller, _vision_camera(camera_port))
+
+
+def _vision_camera(port: int) -> DemoDevice:
+    return DemoDevice(
+        CAMERA,
+        f"a simulated vision system (OPC 40100-1), a process of its own, {_url(port)}",
+        ("vision", "--name", CAMERA, "--port", str(port), *_WORK),
+        ("com.example.station.inspect.v1",),
+        f'kind = "vision"\nurl = "{_url(port)}"\nsecurity = "none"',
+    )
+
+
+def _executing(recipe: str, controller: DemoDevice, camera: DemoDevice) -> DemoDevices:
     takers = {type_id: each.name for each in (controller, camera) for type_id in each.type_ids}
     # Both start before the gateway: after a failed connection, the gateway retries only after seconds.
-    return DemoDevices("rear-axle-opcua.json", early=(controller, camera), unheard=takers)
+    return DemoDevices(recipe, early=(controller, camera), unheard=takers)
 
 
-DEVICES: Mapping[str, Callable[[str, str], DemoDevices]] = MappingProxyType({"mqtt": over_mqtt, "opcua": over_opcua})
+DEVICES: Mapping[str, Callable[[str, str], DemoDevices]] = MappingProxyType(
+    {"mqtt": over_mqtt, "opcua": over_opcua, "openprotocol": over_openprotocol}
+)
 """Protocol → function that returns its devices for the URL of the broker and the scope of the station."""
 
 

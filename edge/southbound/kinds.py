@@ -29,6 +29,10 @@ KINDS: Mapping[str, EquipmentKind] = {
     ),
     "vision": EquipmentKind("edge.config:VisionSettings", "edge.southbound.vision:open_vision"),
     "ijt": EquipmentKind("edge.config:IjtSettings", "edge.southbound.ijt:open_ijt"),
+    "openprotocol": EquipmentKind(
+        "edge.southbound.openprotocol_settings:OpenProtocolSettings",
+        "edge.southbound.openprotocol:open_openprotocol_equipment",
+    ),
 }
 """Every kind, by the value of `kind` in its section."""
 

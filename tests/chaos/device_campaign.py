@@ -184,6 +184,8 @@ async def _run_job(
     parameters = (
         Parameter(id="joining_process_id", value=f"{job_id} 85Nm"),
         Parameter(id="recipe_id", value="P1"),
+        Parameter(id="parameter_set", value=3),
+        Parameter(id="vin", value=job_id),
     )
     order = JobOrder(job_order_id=job_id, work_master_id=(WorkMaster(id="WM"),), job_order_parameters=parameters)
     await gateway.ready.wait()

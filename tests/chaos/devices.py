@@ -10,7 +10,10 @@ from edge.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.links.mqtt import Message, MqttSession, open_session, to_event
 from edge.sim.ijt import JoiningController, open_ijt
+from edge.sim.openprotocol import TighteningController, open_openprotocol_controller
 from edge.sim.vision import VisionCamera, open_vision
+from edge.southbound.openprotocol_conversion import VIN_LENGTH
+from edge.southbound.openprotocol_settings import OpenProtocolSettings
 
 TYPE_ID, PREFIX = "chaos.device.v1", "chaos"
 WORK_S = 0.3
@@ -59,6 +62,36 @@ class Spindle:
         async with self._controller.device.unplugged():
             self._controller.forget()
             await asyncio.sleep(seconds)
+
+
+class Nutrunner:
+    """A tightening controller with Open Protocol; its spindle counts by the VIN in the identifier of its results."""
+
+    repeatable = False
+
+    def __init__(self, controller: TighteningController) -> None:
+        self._controller = controller
+        url = f"tcp://127.0.0.1:{controller.server.port}"
+        self.settings = OpenProtocolSettings(kind="openprotocol", type_ids=(TYPE_ID,), url=url)
+
+    def started(self, job_id: str) -> int:
+        return sum(_vin(each) == job_id for each in self._controller.begun)
+
+    def results(self) -> set[str]:
+        return {_vin(each) for each in self._controller.finished}
+
+    async def disconnect(self, seconds: float) -> None:
+        async with self._controller.server.unplugged():
+            await asyncio.sleep(seconds)
+
+    async def power_cut(self, seconds: float) -> None:
+        async with self._controller.server.unplugged():
+            self._controller.forget()
+            await asyncio.sleep(seconds)
+
+
+def _vin(identifier: str) -> str:
+    return identifier[:VIN_LENGTH].strip()
 
 
 class Lens:
@@ -190,11 +223,14 @@ class Wrench:
 
 @asynccontextmanager
 async def open_device(kind: str, broker_url: str) -> AsyncIterator[Device]:
-    """Open the device of a kind: `opcua` is a tightening controller, `vision` a camera, `mqtt` a wrench."""
+    """Open the device of a kind: `opcua` and `openprotocol` are controllers, `vision` a camera, `mqtt` a wrench."""
     match kind:
         case "opcua":
             async with open_ijt("device", delay=WORK_S) as controller:
                 yield Spindle(controller)
+        case "openprotocol":
+            async with open_openprotocol_controller("device", delay=WORK_S) as nutrunner:
+                yield Nutrunner(nutrunner)
         case "vision":
             async with open_vision("device", delay=WORK_S) as camera:
                 yield Lens(camera)

@@ -12,8 +12,10 @@ from edge.config import IjtSettings, MqttEquipmentSettings, MqttSettings
 from edge.errors import SettingsError
 from edge.maintenance.finding import Level
 from edge.maintenance.site_settings import FILE, Site, SiteEquipment, examine_site, next_steps, site_toml, write_site
+from edge.southbound.openprotocol_settings import OpenProtocolSettings
 
 WRENCH = SiteEquipment("wrench", "mqtt", ("tighten.v1",))
+SCREWDRIVER = SiteEquipment("screwdriver", "openprotocol+tcp://127.0.0.1:4545", ("screw.v1",))
 SPINDLE = SiteEquipment("spindle", "ijt+opc.tcp://127.0.0.1:4849", ("join.v1", "loosen.v1"))
 
 
@@ -23,7 +25,7 @@ def mode_of(path: Path) -> int:
 
 def test_gateway_reads_what_was_written(tmp_path: Path) -> None:
     other = SiteEquipment("eye", "mqtts://eye:8883", ("look.v1",))
-    site = Site("line-3", ("a", "b"), "mqtt://broker", "edge", "geheim", (WRENCH, SPINDLE, other))
+    site = Site("line-3", ("a", "b"), "mqtt://broker", "edge", "geheim", (WRENCH, SPINDLE, SCREWDRIVER, other))
     settings = write_site(site, tmp_path)
     assert (settings.gateway.name, settings.gateway.scopes) == ("line-3", ("a", "b"))
     assert (settings.mqtt.url, settings.mqtt.username, settings.mqtt.password) == ("mqtt://broker", "edge", "geheim")
@@ -31,6 +33,8 @@ def test_gateway_reads_what_was_written(tmp_path: Path) -> None:
     assert isinstance(wrench, MqttEquipmentSettings)
     assert isinstance(spindle, IjtSettings)
     assert isinstance(eye, MqttEquipmentSettings)
+    assert isinstance(screwdriver := settings.southbound["screwdriver"], OpenProtocolSettings)
+    assert screwdriver.url == "tcp://127.0.0.1:4545"
     assert (wrench.url, eye.url) == ("", "mqtts://eye:8883")
     assert (spindle.url, spindle.type_ids) == ("opc.tcp://127.0.0.1:4849", ("join.v1", "loosen.v1"))
 
@@ -72,11 +76,12 @@ def test_any_text_survives_in_toml(text: str) -> None:
 
 
 async def test_each_part_is_tried(tmp_path: Path, mqtt: MqttSettings) -> None:
-    settings = write_site(Site("line-3", ("a",), mqtt.url, equipment=(WRENCH, SPINDLE)), tmp_path)
+    settings = write_site(Site("line-3", ("a",), mqtt.url, equipment=(WRENCH, SPINDLE, SCREWDRIVER)), tmp_path)
     found = {each.subject: each.level for each in await examine_site(settings)}
     assert found["MES"] is Level.OK
     assert found["equipment wrench"] is Level.OK
     assert found["equipment spindle"] is Level.FAILING
+    assert found["equipment screwdriver"] is Level.FAILING
     assert "store" in found
 
 

@@ -1,0 +1,33 @@
+"""Examines tightening controllers with Open Protocol: whether they answer, and as what."""
+
+from collections.abc import AsyncIterator
+
+from edge.errors import Refused, Unavailable
+from edge.links.openprotocol_mids import Decline, Mid
+from edge.links.openprotocol_session import DeclinedError, SessionTimes, open_openprotocol
+from edge.maintenance.finding import HealthFinding, failing, ok
+from edge.southbound.openprotocol_makes import make_of
+from edge.southbound.openprotocol_settings import OpenProtocolSettings, address_of
+
+_TIMES = SessionTimes(connect=3.0, answer=3.0)
+
+
+async def examine_controller(name: str, settings: OpenProtocolSettings) -> AsyncIterator[HealthFinding]:
+    """Start the communication with a controller and stop it; nothing is subscribed to or changed."""
+    subject = f"equipment {name}"
+    host, port = address_of(settings)
+    try:
+        async with open_openprotocol(host, port, times=_TIMES, link_layer=False) as session:
+            found = session.controller
+            revision = session.revisions[Mid.START]
+        what = f"{make_of(found).name}, {found['name']!r}, revision {revision}"
+        yield ok(subject, f"answers at {settings.url}: {what}")
+    except DeclinedError as declined:
+        if declined.error == Decline.CONNECTED_ALREADY:
+            yield ok(subject, f"answers at {settings.url}: another client is connected")
+        else:
+            yield failing(subject, declined.message, "Check the settings of Open Protocol at the controller.")
+    except Refused as refusal:
+        yield failing(subject, f"the program at {settings.url} is no controller: {refusal.message}", "Correct its url.")
+    except Unavailable as error:
+        yield failing(subject, error.message, "Switch it on and check its connection; jobs wait for it.")

@@ -1,0 +1,378 @@
+"""Tightening controllers with Open Protocol: a command enables the tool for one tightening and returns its result.
+
+The operator triggers the tool. The identifier (VIN) of the result has a mark of the command: with it the gateway finds
+the result again after a lost connection or a restart. By default, a tool is never enabled again for a command whose
+result cannot be found: its outcome is unknown.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+import structlog
+
+from edge.errors import Refused
+from edge.links.openprotocol_frame import MidFrame
+from edge.links.openprotocol_mids import Decline, Mid, parse_message
+from edge.links.openprotocol_session import (
+    DEFAULT_TIMES,
+    DeclinedError,
+    OpenProtocolSession,
+    SessionTimes,
+    open_openprotocol,
+)
+from edge.model.cloudevent import new_id
+from edge.model.equipment_trace import TracedCall, TraceKind
+from edge.sfc.signal import Phase
+from edge.southbound.connected_equipment import (
+    ConnectedEquipment,
+    Device,
+    DeviceEvent,
+    DeviceEvents,
+    DeviceOutcomeUnknownError,
+    open_connected,
+)
+from edge.southbound.late_result import LateResults
+from edge.southbound.openprotocol_collector import TighteningResults, ToolState
+from edge.southbound.openprotocol_conversion import (
+    TighteningResult,
+    answer_data,
+    identifier_of,
+    result_data,
+    validate_command,
+)
+from edge.southbound.openprotocol_makes import ControllerMake, make_of
+from edge.southbound.openprotocol_settings import OpenProtocolSettings, address_of
+from edge.southbound.openprotocol_tool import TighteningTool
+from edge.southbound.repetition import chosen_repetition, claim_start, count_repeated_start
+from edge.station.equipment import Command, EquipmentEvent, Repetition, StationPort
+
+POLL_SECONDS = 5.0
+
+_ACKNOWLEDGEMENTS: Mapping[int, Mid] = MappingProxyType(
+    {
+        Mid.IDENTIFIER_CHANGED: Mid.IDENTIFIER_ACKNOWLEDGE,
+        Mid.ALARM: Mid.ALARM_ACKNOWLEDGE,
+        Mid.ALARM_ACKNOWLEDGED: Mid.ALARM_ACKNOWLEDGED_ACKNOWLEDGE,
+        Mid.ALARM_STATUS: Mid.ALARM_STATUS_ACKNOWLEDGE,
+    }
+)
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenProtocolTimes:
+    """Times of the session, and the seconds between two polls for a result."""
+
+    session: SessionTimes = DEFAULT_TIMES
+    poll: float = POLL_SECONDS
+
+
+_TIMES = OpenProtocolTimes()
+
+
+def _local_now() -> datetime:
+    return datetime.now().astimezone().replace(microsecond=0, tzinfo=None)
+
+
+def open_openprotocol_equipment(
+    name: str,
+    settings: OpenProtocolSettings,
+    station: StationPort,
+    scopes: Collection[str],
+    *,
+    times: OpenProtocolTimes = _TIMES,
+    now: Callable[[], datetime] = _local_now,
+) -> AbstractAsyncContextManager[ConnectedEquipment]:
+    """Connect to a controller for the length of the block, and reconnect while it is unavailable."""
+    state = ToolState()
+    repetition = chosen_repetition(settings, Repetition.ONCE)
+    host, port = address_of(settings)
+    events = ToolEvents(name, settings.events, station, next(iter(scopes)))
+    reporter = LateResults(name, next(iter(scopes)), station)
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[tuple[Device, DeviceEvents]]:
+        for command in await station.outstanding(scopes, settings.type_ids):
+            # A result may come before its command is offered again.
+            if command.phase is Phase.START:
+                state.remember(command, settings.correlation)
+        async with open_openprotocol(
+            host,
+            port,
+            times=times.session,
+            link_layer=settings.link_layer == "auto",
+            trace=partial(_trace, station),
+        ) as session:
+            make = make_of(session.controller)
+            session.set_keep_alive(make.keep_alive)
+            tool = TighteningTool(session, correlation=settings.correlation, locks=settings.lock == "on")
+            results = TighteningResults(
+                session,
+                state,
+                reporter,
+                correlation=settings.correlation,
+                counts=make.counts_results,
+                on_own=events.report_result,
+            )
+            await _subscribe(session, make)
+            if settings.clock == "set":
+                await tool.set_clock(now())
+            _log.info("controller identified", equipment=name, make=make.name, **_described(session))
+            device = TighteningDevice(
+                session,
+                tool,
+                results,
+                state,
+                events,
+                correlation=settings.correlation,
+                claim=partial(claim_start, station) if repetition is Repetition.ONCE else None,
+                on_start=partial(count_repeated_start, station),
+                poll=times.poll,
+            )
+            yield device, _device_events(session)
+
+    return open_connected(name, settings.url, settings.type_ids, station, scopes, connect, repetition)
+
+
+def _described(session: OpenProtocolSession) -> dict[str, Any]:
+    known = {name: session.controller.get(name) for name in ("name", "supplier", "software")}
+    return known | {
+        "link_layer": session.has_link_layer,
+        "result_revision": session.revisions.get(Mid.RESULT_SUBSCRIBE),
+    }
+
+
+def _trace(station: StationPort, message: MidFrame, answer: MidFrame | None, error: str) -> None:
+    found = {"answer": f"MID {answer.mid:04d} revision {answer.revision}", **_fields(answer)} if answer else None
+    question = f"MID {message.mid:04d} revision {message.revision}"
+    arguments = [message.data.decode("latin-1")] if message.data else []
+    kind = "device" if error else None
+    station.trace(TraceKind.ASKED, TracedCall(question, arguments, found=found, error=error or None, kind=kind))
+
+
+def _fields(message: MidFrame) -> dict[str, Any]:
+    try:
+        return parse_message(message)
+    except Refused:
+        return {"data": message.data.decode("latin-1")}
+
+
+async def _device_events(session: OpenProtocolSession) -> DeviceEvents:
+    async for message in session.messages():
+        try:
+            yield {**parse_message(message), "mid": message.mid, "revision": message.revision}
+        except Refused as refusal:
+            yield refusal
+
+
+async def _subscribe(session: OpenProtocolSession, make: ControllerMake) -> None:
+    """Subscribe to results, identifiers and alarms; only results are indispensable."""
+    wanted: list[tuple[Mid, tuple[int, ...]]] = [(Mid.RESULT_SUBSCRIBE, make.result_revisions)]
+    wanted += [(Mid.IDENTIFIER_SUBSCRIBE, (1,))] + ([(Mid.ALARM_SUBSCRIBE, (1,))] if make.alarms else [])
+    for mid, revisions in wanted:
+        try:
+            await session.negotiate(mid, revisions)
+        except DeclinedError as declined:
+            if declined.error in {Decline.RESULTS_SUBSCRIBED, Decline.ALARMS_SUBSCRIBED}:
+                continue
+            if mid == Mid.RESULT_SUBSCRIBE:
+                raise
+            _log.info("subscription declined", reason=declined.message)
+
+
+class ToolEvents:
+    """Reports what happens at a tool without a command as events of the station, by the settings `events`."""
+
+    def __init__(self, name: str, type_ids: Mapping[Any, str], station: StationPort, scope: str) -> None:
+        self._name = name
+        self._type_ids = type_ids
+        self._station = station
+        self._scope = scope
+
+    async def report(self, kind: str, data: Any, event_id: str = "") -> bool:
+        """Report an event if the settings name its type; return whether a job has used it or will."""
+        if (type_id := self._type_ids.get(kind)) is None:
+            return False
+        source = f"urn:microdcs-edge:equipment:{self._name}"
+        event = EquipmentEvent(source, event_id or new_id(), type_id, self._scope, data)
+        return await self._station.event(event) is not None
+
+    async def report_result(self, result: TighteningResult) -> bool:
+        """Report a result of the operator's own; the same result again is the same event."""
+        return await self.report("result", result_data(result), f"result {result['result']} {result.get('time')}")
+
+
+class TighteningDevice:
+    """A controller during one connection; without `claim`, a tightening with an unknown outcome is started again."""
+
+    def __init__(
+        self,
+        session: OpenProtocolSession,
+        tool: TighteningTool,
+        results: TighteningResults,
+        state: ToolState,
+        events: ToolEvents,
+        *,
+        correlation: str,
+        claim: Callable[[Command], Awaitable[bool]] | None,
+        on_start: Callable[[Command], None],
+        poll: float,
+    ) -> None:
+        self._session = session
+        self._tool = tool
+        self._results = results
+        self._state = state
+        self._events = events
+        self._correlation = correlation
+        self._claim = claim
+        self._on_start = on_start
+        self._poll = poll
+        self._alarm = ""
+        self._identifier: str | None = None
+        self._starting = asyncio.Lock()
+
+    @property
+    def problem(self) -> str:
+        """The alarm of the controller, while it keeps the tool from working."""
+        return f"the controller reports the alarm {self._alarm}" if self._alarm else ""
+
+    async def catch_up(self) -> None:
+        """Request the results from the time without a connection."""
+        await self._results.catch_up()
+
+    async def handle_event(self, device_event: DeviceEvent) -> None:
+        """Handle a result, an alarm or a changed identifier."""
+        mid = device_event["mid"]
+        match mid:
+            case Mid.RESULT:
+                await self._results.handle_live(device_event)
+            case Mid.IDENTIFIER_CHANGED:
+                await self._handle_identifier(device_event["identifier"])
+            case Mid.ALARM:
+                await self._handle_alarm(device_event)
+            case Mid.ALARM_STATUS:
+                self._alarm = device_event["code"] if device_event["active"] else ""
+            case Mid.ALARM_ACKNOWLEDGED:
+                self._alarm = ""
+            case _:
+                raise Refused("unknown_type", f"MID {mid:04d} was not subscribed to")
+        if mid in _ACKNOWLEDGEMENTS:
+            await self._session.send(MidFrame(_ACKNOWLEDGEMENTS[mid]))
+        self._results.changed.set()
+
+    async def _handle_identifier(self, identifier: str) -> None:
+        is_new = identifier != self._identifier
+        self._identifier = identifier
+        if identifier and is_new and identifier not in self._state.marks:
+            await self._events.report("identifier", {"identifier": identifier})
+
+    async def _handle_alarm(self, alarm: Mapping[str, Any]) -> None:
+        code = alarm["code"] or "without a code"
+        stops = not (alarm["controller_ready"] and alarm["tool_ready"])
+        _log.warning("controller alarm", code=code, stops=stops)
+        if stops:
+            self._alarm = code
+        await self._events.report("alarm", {"code": code, "tool_ready": bool(alarm["tool_ready"])})
+
+    async def perform(self, command: Command) -> Any:
+        """Enable the tool for a tightening, or wait for the one that was started earlier; return its result as JSON.
+
+        A reset disables the tool and starts nothing.
+        """
+        if command.phase is Phase.RESET:
+            await self._make_safe(command)
+            return {"reset": True}
+        validate_command(command, self._correlation)
+        self._state.current = command.command_id
+        try:
+            if not self._results.find(command):
+                await self._ensure_begun(command)
+            result = await self._result(command)
+        finally:
+            self._state.current = None
+        await self._tool.release()
+        return answer_data(result, command)
+
+    async def stop(self, command: Command) -> None:
+        """Disable the tool, unless it works for another command."""
+        await self._make_safe(command)
+
+    async def settle(self, command: Command) -> None:
+        """Acknowledge the result of a command."""
+        await self._results.settle(command)
+
+    async def _make_safe(self, command: Command) -> None:
+        async with self._starting:
+            owner = self._state.current
+            if command.phase is not Phase.RESET and owner and owner != command.command_id:
+                return
+            await self._tool.make_safe(command)
+            self._state.begun.discard(command.command_id)
+
+    async def _ensure_begun(self, command: Command) -> None:
+        """Enable the tool for a command that was never started; search for the result of a started one.
+
+        When the search fails, start the command again if it may be repeated, else raise DeviceOutcomeUnknownError.
+        """
+        # The lock makes a stop wait until the start is complete.
+        async with self._starting:
+            if not command.begun and command.command_id not in self._state.begun and await self._start(command):
+                return
+        try:
+            await self._search(command)
+        except DeviceOutcomeUnknownError:
+            if self._claim is not None:
+                raise
+            async with self._starting:
+                await self._start(command)
+
+    async def _start(self, command: Command) -> bool:
+        """Prepare the tool, commit the begun mark and enable the tool; return False for a command begun before."""
+        await self._tool.prepare(command)
+        if self._claim is not None and not await self._claim(command):
+            return False
+        self._on_start(command)
+        self._results.expect(command)
+        self._state.begun.add(command.command_id)
+        try:
+            await self._tool.enable()
+        except Refused:
+            # A tool that was not enabled has not worked.
+            self._state.begun.discard(command.command_id)
+            raise
+        return True
+
+    async def _search(self, command: Command) -> None:
+        """Search for the result of a started command; return when it is found, or when the tool may still be at work.
+
+        Raises DeviceOutcomeUnknownError when there is no result and the controller has another identifier.
+        """
+        self._state.remember(command, self._correlation)
+        await self._results.wait_until(lambda: self._identifier is not None, self._poll)
+        await self._results.search(command)
+        wanted = identifier_of(command, self._correlation)
+        if self._results.find(command) or self._identifier in {None, wanted}:
+            return
+        message = "the tool was enabled, and the controller has neither its result nor its identifier"
+        raise DeviceOutcomeUnknownError(message)
+
+    async def _result(self, command: Command) -> TighteningResult:
+        """Return the result of a command; poll for it while no message reports it.
+
+        Raises Refused when the controller reports an alarm that stops the tool.
+        """
+        while not (result := self._results.find(command)):
+            if self._alarm:
+                await self._tool.release()
+                raise Refused("device", self.problem)
+            came = await self._results.wait_until(lambda: bool(self._results.find(command) or self._alarm), self._poll)
+            if not came:
+                await self._results.catch_up()
+        return result

@@ -1,0 +1,118 @@
+"""Converts commands to identifiers of Open Protocol, and results of a controller to answers."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from edge.errors import Refused
+from edge.station.equipment import Command
+
+TighteningResult: TypeAlias = Mapping[str, Any]
+"""The fields of MID 0061 or 0065."""
+
+VIN_LENGTH = 17
+"""The characters of a vehicle identification number (ISO 3779); the mark follows it."""
+
+_IDENTIFIER_LENGTH = 25
+_LARGEST_PARAMETER_SET, _LARGEST_JOB, _LARGEST_BATCH = 999, 9999, 99
+_BOUNDS = MappingProxyType({"parameter_set": _LARGEST_PARAMETER_SET, "job": _LARGEST_JOB, "batch_size": _LARGEST_BATCH})
+_EVALUATIONS = MappingProxyType({0: "NotOK", 1: "OK"})
+_LIMIT_STATES = MappingProxyType({0: "Low", 1: "OK", 2: "High"})
+_BATCH_STATES = MappingProxyType({0: "NotOK", 1: "OK"})
+_UNITS = MappingProxyType({1: "N·m", 2: "lbf·ft", 3: "lbf·in", 4: "kp·m", 5: "kgf·cm", 6: "ozf·in", 7: "%", 8: "N·cm"})
+_DEGREES = "°"
+
+
+def validate_command(command: Command, correlation: str) -> None:
+    """Raise Refused when a parameter of a command is invalid."""
+    for name in _BOUNDS:
+        number_of(command, name)
+    if number_of(command, "parameter_set") is not None and number_of(command, "job") is not None:
+        raise Refused("parameters", "a command has either the parameter parameter_set or the parameter job")
+    vin, longest = _vin(command), VIN_LENGTH if correlation == "mark" else _IDENTIFIER_LENGTH
+    if len(vin) > longest or not vin.isascii() or not vin.isprintable():
+        raise Refused("parameters", f"the parameter vin has to be at most {longest} ASCII characters: {vin!r}")
+
+
+def number_of(command: Command, name: str) -> int | None:
+    """Return a parameter that is a number, None when it is absent; raises Refused when it is out of its range."""
+    value = command.parameters.get(name)
+    if value is None or value == "":
+        return None
+    largest = _BOUNDS[name]
+    if isinstance(value, str) and value.isdecimal():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= largest:
+        raise Refused("parameters", f"the parameter {name} has to be a number from 1 to {largest}, not {value!r}")
+    return value
+
+
+def identifier_of(command: Command, correlation: str) -> str:
+    """Return the identifier that the result of a command will have: its VIN, with the mark of the command."""
+    vin = _vin(command)
+    if correlation != "mark":
+        return vin
+    return f"{vin:<{VIN_LENGTH}}{command.mark[: _IDENTIFIER_LENGTH - VIN_LENGTH]}" if vin else command.mark
+
+
+def _vin(command: Command) -> str:
+    return str(command.parameters.get("vin") or "").strip()
+
+
+def result_data(result: TighteningResult) -> dict[str, Any]:
+    """Return a result as plain JSON."""
+    unit = _UNITS.get(result.get("torque_unit") or 1, "")
+    batch = result.get("batch_status")
+    data: dict[str, Any] = {
+        "evaluation": _EVALUATIONS.get(result.get("status") or 0, "NotOK"),
+        "torque": _value(result.get("torque"), unit),
+        "angle": _value(result.get("angle"), _DEGREES),
+        "torque_status": _state(result, "torque"),
+        "angle_status": _state(result, "angle"),
+        "violations": _violations(result, unit),
+        "identifier": result.get("identifier") or "",
+        "parameter_set": result.get("parameter_set"),
+        "job": result.get("job") or None,
+        "batch": {
+            "size": result.get("batch_size"),
+            "counter": result.get("batch_counter"),
+            "status": _BATCH_STATES.get(batch) if batch is not None else None,
+        },
+        "result_id": str(result.get("result") or 0),
+        "created_at": created_at(result),
+    }
+    named = {"tool_serial": "tool_serial", "controller": "controller", "parameter_set_name": "parameter_set_name"}
+    return data | {name: result[field] for name, field in named.items() if result.get(field)}
+
+
+def answer_data(result: TighteningResult, command: Command) -> dict[str, Any]:
+    """Return the result of a command as plain JSON, with the VIN of the command."""
+    return result_data(result) | ({"vin": vin} if (vin := _vin(command)) else {})
+
+
+def created_at(result: TighteningResult) -> datetime | None:
+    """Return when a result was made: the controller reports local time, without a zone."""
+    time = result.get("time")
+    return time.astimezone() if isinstance(time, datetime) else None
+
+
+def _violations(result: TighteningResult, unit: str) -> dict[str, Any]:
+    """Return the values beyond their limits, with the limits that the controller reports."""
+    found = {}
+    for name, symbol in (("torque", unit), ("angle", _DEGREES)):
+        if _state(result, name) in {"Low", "High"}:
+            limits = {"low": "min", "high": "max", "target": "target"}
+            bounds = {limit: _value(result.get(f"{name}_{field}"), symbol) for limit, field in limits.items()}
+            known = {limit: value for limit, value in bounds.items() if value}
+            found[name.title()] = {"measured": _value(result.get(name), symbol), **known}
+    return found
+
+
+def _state(result: TighteningResult, name: str) -> str:
+    number = result.get(f"{name}_status")
+    return "Undefined" if number is None else _LIMIT_STATES.get(number, "Undefined")
+
+
+def _value(number: float | None, unit: str) -> dict[str, Any] | None:
+    return None if number is None else {"value": number, "unit": unit}

@@ -1,0 +1,72 @@
+"""The settings of a tightening controller with Open Protocol."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta
+
+from edge.config import EquipmentSettings, Settings
+
+PORT = 4545
+"""The port of Open Protocol, for a URL without one."""
+
+
+class OpenProtocolSettings(EquipmentSettings, frozen=True, kw_only=True):
+    """`[southbound.<name>]`: a tightening controller with Open Protocol, and the actions it takes."""
+
+    kind: Annotated[Literal["openprotocol"], Meta(description="How it is spoken to.")]
+    url: Annotated[
+        str,
+        Meta(
+            description="Address of the controller, as in `tcp://192.168.1.30:4545`; one port for each tool.",
+            extra={"schemes": ("tcp",)},
+        ),
+    ]
+    correlation: Annotated[
+        Literal["mark", "next"],
+        Meta(
+            description="How the result of a command is recognised: `mark` writes a mark into the identifier (VIN) of "
+            "the result; `next` takes the next result after the start, for controllers without identifiers."
+        ),
+    ] = "mark"
+    lock: Annotated[
+        Literal["on", "off"],
+        Meta(
+            description="`on` enables the tool for a command and disables it after its result; `off` never does: "
+            "another system locks the tool."
+        ),
+    ] = "on"
+    link_layer: Annotated[
+        Literal["auto", "off"],
+        Meta(description="`auto` uses the sequence numbers of a controller that offers them; `off` never does."),
+    ] = "auto"
+    clock: Annotated[
+        Literal["leave", "set"],
+        Meta(description="`set` corrects the clock of the controller at each connection, to the local time."),
+    ] = "leave"
+    events: Annotated[
+        Mapping[Literal["identifier", "result", "alarm"], str],
+        Meta(
+            description="The `type_id` of the event for an identifier that is scanned at the controller, a result of "
+            "the operator's own, or an alarm.",
+            extra={"expected": 'a table of type_ids, as in { identifier = "com.example.station.scanned.v1" }'},
+        ),
+    ] = msgspec.field(default_factory=dict)
+
+    def conflicts(self, _settings: Settings) -> Iterator[str]:
+        """Yield an address without a host."""
+        try:
+            parts = urlsplit(self.url)
+            host, _ = parts.hostname, parts.port
+        except ValueError:  # reported when the key was read
+            return
+        if not host:
+            yield "url: expected a host, as in tcp://192.168.1.30:4545"
+
+
+def address_of(settings: OpenProtocolSettings) -> tuple[str, int]:
+    """Return the host and the port of the controller."""
+    parts = urlsplit(settings.url)
+    return parts.hostname or "", parts.port or PORT

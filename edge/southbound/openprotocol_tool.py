@@ -1,0 +1,87 @@
+"""The tool of an Open Protocol controller: prepared for a command, enabled, and disabled again."""
+
+from datetime import datetime, timedelta
+
+import structlog
+
+from edge.errors import Refused
+from edge.links.openprotocol_frame import MidFrame
+from edge.links.openprotocol_mids import Decline, Mid, new_message, parse_message, revisions_of
+from edge.links.openprotocol_session import DeclinedError, OpenProtocolSession
+from edge.southbound.openprotocol_conversion import identifier_of, number_of
+from edge.station.equipment import Command
+
+_CLOCK_TOLERANCE = timedelta(seconds=2)
+
+_log = structlog.get_logger(__name__)
+
+
+class TighteningTool:
+    """One tool; without `locks`, another system enables and disables it.
+
+    Every call raises Refused when the controller declines it, Unavailable when the connection is lost.
+    """
+
+    def __init__(self, session: OpenProtocolSession, *, correlation: str, locks: bool) -> None:
+        self._session = session
+        self._correlation = correlation
+        self._locks = locks
+
+    async def prepare(self, command: Command) -> None:
+        """Disable the tool and select what a command names: parameter set or job, batch size, identifier."""
+        await self.disable()
+        parameter_set, job = number_of(command, "parameter_set"), number_of(command, "job")
+        if parameter_set is not None:
+            await self._session.request(new_message(Mid.SELECT_PARAMETER_SET, id=parameter_set))
+        if job is not None:
+            await self._session.negotiate(Mid.SELECT_JOB, revisions_of(Mid.SELECT_JOB), id=job)
+        if (size := number_of(command, "batch_size")) is not None:
+            await self._session.request(new_message(Mid.SET_BATCH_SIZE, id=parameter_set or 0, size=size))
+        if identifier := identifier_of(command, self._correlation):
+            try:
+                await self._session.request(new_message(Mid.IDENTIFIER, identifier=identifier))
+            except DeclinedError as declined:
+                raise Refused(
+                    "device", f"the identifier: {declined.message}", 'Set correlation = "next".'
+                ) from declined
+
+    async def enable(self) -> None:
+        """Enable the tool: from now on the operator can trigger it."""
+        if self._locks:
+            await self._session.request(MidFrame(Mid.ENABLE_TOOL))
+
+    async def disable(self) -> None:
+        """Disable the tool."""
+        if self._locks:
+            await self._session.request(MidFrame(Mid.DISABLE_TOOL))
+
+    async def release(self) -> None:
+        """Disable the tool after a result or an alarm; a refusal is logged."""
+        try:
+            await self.disable()
+        except Refused as refusal:
+            _log.warning("tool not disabled", reason=refusal.message)
+
+    async def make_safe(self, command: Command) -> None:
+        """Abort the job of a command and disable the tool; raises Refused when the tool may still be enabled."""
+        if number_of(command, "job") is not None:
+            try:
+                await self._session.request(MidFrame(Mid.ABORT_JOB))
+            except DeclinedError as declined:
+                if declined.error != Decline.NO_JOB_RUNS:
+                    _log.warning("stop step declined", command=command.command_id, reason=declined.message)
+        try:
+            await self.disable()
+        except Refused as refusal:
+            raise Refused("device", f"the tool may still be enabled: {refusal.message}") from refusal
+
+    async def set_clock(self, now: datetime) -> None:
+        """Set the clock of the controller to the local time `now` if it differs; a refusal is logged."""
+        try:
+            answer = await self._session.request(MidFrame(Mid.TIME), {Mid.TIME_REPLY})
+            found = parse_message(answer)["time"]
+            if found is None or abs(found - now) > _CLOCK_TOLERANCE:
+                await self._session.request(new_message(Mid.SET_TIME, time=now))
+                _log.info("controller clock set", before=str(found))
+        except Refused as refusal:
+            _log.warning("controller clock not set", reason=refusal.message)

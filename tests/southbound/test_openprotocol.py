@@ -1,0 +1,321 @@
+"""A controller with Open Protocol keeps the contract of all equipment; the spindle's own log is the truth."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from edge.errors import Unavailable
+from edge.links.openprotocol_mids import Mid
+from edge.model.equipment_trace import TraceKind
+from edge.sim.openprotocol import JAMMED, TighteningController, open_openprotocol_controller
+from edge.sim.openprotocol_fault import OpenProtocolFault
+from edge.station.equipment import EquipmentEvent, Repetition, Task
+from tests.conftest import WaitUntil
+from tests.southbound.contract import NEXT, RESET, WORK, Bench, Contract, Opener, RecordingStation
+from tests.southbound.tightening_controller import BOLT, attached, connected, tightened
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def controller() -> AsyncIterator[TighteningController]:
+    """A controller that ends no tightening by itself."""
+    async with open_openprotocol_controller(delay=None) as running:
+        yield running
+
+
+@pytest.fixture
+def opener(controller: TighteningController, wait_until: WaitUntil) -> Opener:
+    return partial(connected, controller, wait_until)
+
+
+class TestOpenProtocolContract(Contract):
+    failure = JAMMED
+    repetition = Repetition.ONCE
+
+
+class TestOpenProtocolWithoutLinkLayerContract(Contract):
+    failure = JAMMED
+    repetition = Repetition.ONCE
+
+    @pytest.fixture
+    def opener(self, controller: TighteningController, wait_until: WaitUntil) -> Opener:
+        return partial(connected, controller, wait_until, link_layer="off")
+
+
+class TestOpenProtocolRepeatableContract(Contract):
+    """The setting of those who want the tool to be enabled again after an unknown outcome."""
+
+    failure = JAMMED
+
+    @pytest.fixture
+    def opener(self, controller: TighteningController, wait_until: WaitUntil) -> Opener:
+        return partial(connected, controller, wait_until, repetition="repeatable")
+
+
+async def test_next_result_is_that_of_the_command_without_marks(
+    controller: TighteningController, wait_until: WaitUntil
+) -> None:
+    async with connected(controller, wait_until, correlation="next") as bench:
+        controller.server.missing |= {Mid.IDENTIFIER}
+        controller.set_identifier("FIXED")
+        answer = await tightened(bench, wait_until, parameter_set=3)
+        assert (answer.error, answer.data["identifier"]) == (None, "FIXED")
+        controller.end_tightening()
+        await wait_until(lambda: bench.station.late_results)
+        bench.station.unanswered = [NEXT]
+        await bench.equipment.send(NEXT)
+        await wait_until(lambda: len(controller.begun) == 2)
+        async with bench.device.cut_off():
+            controller.end_tightening()
+        await wait_until(lambda: NEXT.command_id in bench.station.outcomes())
+    assert len(controller.begun) == 2
+
+
+async def test_result_has_torque_angle_vin_and_batch(opener: Opener, wait_until: WaitUntil) -> None:
+    async with opener() as bench:
+        data = (await tightened(bench, wait_until, parameter_set=3, vin="WDB1HXQZKRAMPLE")).data
+    expected = {
+        "evaluation": "OK",
+        "torque": {"value": 85.2, "unit": "N·m"},
+        "angle": {"value": 42, "unit": "°"},
+        "violations": {},
+        "vin": "WDB1HXQZKRAMPLE",
+        "parameter_set": 3,
+        "batch": {"size": 1, "counter": 1, "status": None},
+        "result_id": "1",
+    }
+    assert {name: data[name] for name in expected} == expected
+    assert data["identifier"] == f"{'WDB1HXQZKRAMPLE':<17}{WORK.mark[:8]}"
+    assert msgspec.json.encode(data)
+
+
+async def test_tightening_that_is_not_ok_is_a_result_with_its_limits(
+    opener: Opener, controller: TighteningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        controller.fault = OpenProtocolFault.NOK
+        answer = await tightened(bench, wait_until, parameter_set=3)
+    assert (answer.error, answer.data["evaluation"], answer.data["torque_status"]) == (None, "NotOK", "High")
+    assert answer.data["violations"]["Torque"]["high"] == {"value": 93.5, "unit": "N·m"}
+
+
+async def test_tool_is_enabled_only_for_the_command(
+    opener: Opener, controller: TighteningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await bench.equipment.send(BOLT)
+        await wait_until(lambda: controller.enabled)
+        assert (controller.parameter_set, controller.results) == (3, {})
+        controller.end_tightening()
+        await wait_until(lambda: bench.station.answers)
+        assert not controller.enabled
+        await wait_until(lambda: controller.acknowledged == [1])
+
+
+@pytest.mark.parametrize("parameters", [{"parameter_set": 3}, {"job": 1}])
+async def test_reset_disables_the_tool_and_aborts_the_job(
+    opener: Opener, controller: TighteningController, wait_until: WaitUntil, parameters: dict[str, int]
+) -> None:
+    async with opener() as bench:
+        await bench.equipment.send(replace(WORK, parameters=parameters))
+        await wait_until(lambda: controller.begun)
+        await bench.equipment.reset(replace(RESET, parameters=parameters))
+        await wait_until(lambda: RESET.command_id in bench.station.outcomes())
+    assert (controller.enabled, controller.job, len(controller.stopped)) == (False, 0, 1)
+
+
+async def test_declined_step_fails_the_command_and_leaves_the_tool_disabled(
+    opener: Opener, controller: TighteningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        answer = await tightened(bench, wait_until, parameter_set=99)
+        assert answer.error == "MID 0018 declined: there is no such parameter set"
+        controller.fault = OpenProtocolFault.REFUSED
+        await bench.equipment.send(NEXT)
+        await wait_until(lambda: NEXT.command_id in bench.station.outcomes())
+    assert "MID 0043 declined" in bench.station.outcomes()[NEXT.command_id]
+    assert (controller.begun, controller.enabled) == ([], False)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"parameter_set": "x"}, {"parameter_set": 0}, {"job": True}, {"parameter_set": 1, "job": 1}, {"vin": "ä"}],
+)
+async def test_wrong_parameters_start_nothing(
+    opener: Opener, controller: TighteningController, wait_until: WaitUntil, parameters: dict[str, object]
+) -> None:
+    async with opener() as bench:
+        assert (await tightened(bench, wait_until, **parameters)).error
+    assert controller.begun == []
+
+
+async def test_controller_without_identifiers_needs_the_other_correlation(
+    opener: Opener, controller: TighteningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        controller.server.missing.add(Mid.IDENTIFIER)
+        answer = await tightened(bench, wait_until, parameter_set=3)
+    assert answer.error
+    assert answer.error.startswith("the identifier: MID 0050 declined")
+    assert controller.begun == []
+
+
+async def test_tightening_lost_in_a_power_cut_is_unknown_and_not_repeated(
+    opener: Opener, controller: TighteningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await bench.equipment.send(BOLT)
+        bench.station.unanswered = [BOLT]
+        await wait_until(lambda: controller.begun)
+        async with bench.device.away():
+            pass
+        await wait_until(lambda: bench.station.unknown)
+    assert (len(controller.begun), controller.finished) == (1, [])
+
+
+async def test_results_missed_in_a_power_cut_of_the_gateway_are_found(
+    controller: TighteningController, wait_until: WaitUntil
+) -> None:
+    """A new process knows only the begun mark; others have tightened meanwhile."""
+    async with connected(controller, wait_until) as bench:
+        await bench.equipment.send(BOLT)
+        await wait_until(lambda: controller.begun)
+        station = bench.station
+    for _ in range(3):
+        controller.end_tightening()
+        controller.set_identifier("OTHER")
+    station.unanswered = [replace(BOLT, begun=True, offered_again=True)]
+    async with attached(controller, wait_until, station) as bench:
+        await wait_until(lambda: station.answers)
+    assert station.answers[0].data["result_id"] == "1"
+    assert len(controller.begun) == 1
+
+
+async def test_unreported_result_is_polled_for(
+    opener: Opener, controller: TighteningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        controller.fault = OpenProtocolFault.UNREPORTED
+        assert (await tightened(bench, wait_until, parameter_set=3)).data["evaluation"] == "OK"
+
+
+async def test_results_of_the_operator_during_an_outage_are_reported(
+    opener: Opener, controller: TighteningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await tightened(bench, wait_until, parameter_set=3)
+        controller.set_identifier("OTHER")
+        async with bench.device.cut_off():
+            controller.end_tightening()
+            controller.end_tightening()
+        await wait_until(lambda: len(bench.station.late_results) == 2)
+        assert [each.data["result_id"] for each in bench.station.late_results] == ["2", "3"]
+        assert len(bench.station.answers) == 1
+
+
+async def test_late_result_reaches_the_station_before_it_is_acknowledged(
+    opener: Opener, controller: TighteningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await bench.equipment.send(BOLT)
+        await wait_until(lambda: controller.begun)
+        bench.station.stopped_meanwhile = {BOLT.command_id}
+        bench.station.failures = [Unavailable("the store is away")]
+        controller.end_tightening()
+        await wait_until(lambda: not bench.station.failures)
+        assert controller.acknowledged == []
+        await wait_until(lambda: bench.station.answers)
+        assert bench.station.outcomes()[BOLT.command_id]["evaluation"] == "OK"
+
+
+async def test_declined_stop_is_reported(
+    opener: Opener, controller: TighteningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await bench.equipment.send(BOLT)
+        await wait_until(lambda: controller.begun)
+        controller.server.missing.add(Mid.DISABLE_TOOL)
+        await bench.equipment.stop(BOLT)
+        controller.server.missing.clear()
+        await bench.equipment.stop(BOLT)
+    declined = "the tool may still be enabled: MID 0042 declined: the message is not known"
+    assert bench.station.stops == [(BOLT.command_id, declined), (BOLT.command_id, None)]
+
+
+async def test_alarm_is_the_problem_until_it_is_cleared(
+    opener: Opener, controller: TighteningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        controller.break_down()
+        await wait_until(lambda: bench.equipment.problem == f"the controller reports the alarm {JAMMED}")
+        controller.clear_alarm()
+        await wait_until(lambda: bench.equipment.problem == "")
+
+
+async def test_scan_own_result_and_alarm_are_events(controller: TighteningController, wait_until: WaitUntil) -> None:
+    types = {"identifier": "scanned.v1", "result": "own.v1", "alarm": "alarm.v1"}
+    async with connected(controller, wait_until, events=types) as bench:
+        bench.station.task = Task("J1", "own", {})
+        controller.set_identifier("SCAN-1")
+        controller.end_tightening()
+        controller.break_down()
+        await wait_until(lambda: len(bench.station.events) == 3)
+        events: dict[str, EquipmentEvent] = {each.type_id: each for each in bench.station.events}
+    assert events["scanned.v1"].data == {"identifier": "SCAN-1"}
+    assert (events["own.v1"].data["identifier"], events["alarm.v1"].data["code"]) == ("SCAN-1", JAMMED)
+    assert bench.station.late_results == []
+
+
+async def test_own_result_that_no_job_uses_is_kept_as_late(
+    controller: TighteningController, wait_until: WaitUntil
+) -> None:
+    async with connected(controller, wait_until, events={"result": "own.v1"}) as bench:
+        controller.end_tightening()
+        await wait_until(lambda: bench.station.late_results)
+        assert len(bench.station.events) == 1
+
+
+async def test_tool_that_another_system_locks_is_left_alone(
+    controller: TighteningController, wait_until: WaitUntil
+) -> None:
+    async with connected(controller, wait_until, lock="off") as bench:
+        await bench.equipment.send(BOLT)
+        await wait_until(lambda: controller.identifier)
+        controller.enable()
+        controller.end_tightening()
+        await wait_until(lambda: bench.station.answers)
+        await bench.equipment.stop(BOLT)
+        assert controller.enabled
+    sent = {each.mid for each in controller.server.received}
+    assert not sent & {Mid.ENABLE_TOOL, Mid.DISABLE_TOOL}
+
+
+async def test_requests_are_traced_with_their_answers(opener: Opener, wait_until: WaitUntil) -> None:
+    async with opener() as bench:
+        await tightened(bench, wait_until, parameter_set=99)
+        calls = [data for what, data in bench.station.traced if what is TraceKind.ASKED]
+    (declined,) = [each for each in calls if each.question == "MID 0018 revision 1"]
+    assert (declined.arguments, declined.error) == (["099"], "MID 0018 declined: there is no such parameter set")
+    assert any(each.found and each.found["answer"] == "MID 0005 revision 1" for each in calls)
+
+
+async def test_clock_of_the_controller_is_set(controller: TighteningController, wait_until: WaitUntil) -> None:
+    async with connected(controller, wait_until, clock="set"):
+        assert Mid.SET_TIME not in {each.mid for each in controller.server.received}
+
+
+async def test_controller_with_few_messages_works(controller: TighteningController, wait_until: WaitUntil) -> None:
+    """Only start, results, parameter sets, identifier and the lock are indispensable."""
+    async with connected(controller, wait_until) as first:
+        optional = {Mid.IDENTIFIER_SUBSCRIBE, Mid.ALARM_SUBSCRIBE, Mid.OLD_RESULT, Mid.ABORT_JOB}
+        controller.server.missing |= optional
+        station: RecordingStation = first.station
+    async with attached(controller, wait_until, station) as bench:
+        assert isinstance(bench, Bench)
+        assert (await tightened(bench, wait_until, parameter_set=3)).data["evaluation"] == "OK"
+    controller.server.missing.clear()

@@ -1,0 +1,150 @@
+"""Results of a controller: assigned to commands, requested when they were missed, else reported as late."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from edge.links.openprotocol_mids import Mid
+from edge.links.openprotocol_session import OpenProtocolSession, open_openprotocol
+from edge.sim.openprotocol import TighteningController, open_openprotocol_controller
+from edge.southbound.late_result import LateResults
+from edge.southbound.openprotocol_collector import TighteningResults, ToolState
+from edge.southbound.openprotocol_conversion import TighteningResult, identifier_of
+from tests.southbound.contract import WORK, RecordingStation
+
+
+async def no_event(_: TighteningResult) -> bool:
+    return False
+
+
+class Collection:
+    """A collector on a session with a simulated controller."""
+
+    def __init__(self, controller: TighteningController, session: OpenProtocolSession, **keys: Any) -> None:
+        self.controller = controller
+        self.station = RecordingStation()
+        self.state = ToolState()
+        reporter = LateResults("wrench", "station-1", self.station)
+        options: dict[str, Any] = {"correlation": "mark", "counts": True, "on_own": no_event} | keys
+        self.results = TighteningResults(session, self.state, reporter, **options)
+
+    def tighten(self, identifier: str) -> dict[str, Any]:
+        """Tighten as an operator does; return the result as a live message has it."""
+        self.controller.set_identifier(identifier)
+        self.controller.end_tightening()
+        return self.live(max(self.controller.results))
+
+    def live(self, number: int) -> dict[str, Any]:
+        return self.controller.results[number]
+
+
+@asynccontextmanager
+async def collecting(**keys: Any) -> AsyncIterator[Collection]:
+    async with (
+        open_openprotocol_controller(delay=None) as controller,
+        open_openprotocol("127.0.0.1", controller.server.port) as session,
+    ):
+        yield Collection(controller, session, **keys)
+
+
+async def test_result_belongs_to_the_command_with_its_mark() -> None:
+    async with collecting() as one:
+        one.results.expect(WORK)
+        await one.results.handle_live(one.tighten("OTHER"))
+        assert one.results.find(WORK) is None
+        await one.results.handle_live(one.tighten(identifier_of(WORK, "mark")))
+        assert one.results.find(WORK)
+        assert [each.data["identifier"] for each in one.station.late_results] == ["OTHER"]
+
+
+async def test_gap_before_a_live_result_is_filled() -> None:
+    async with collecting() as one:
+        await one.results.handle_live(one.tighten("A"))
+        for name in ("B", "C", "D"):
+            one.tighten(name)
+        await one.results.handle_live(one.live(4))
+        assert [each.data["identifier"] for each in one.station.late_results] == ["A", "B", "C", "D"]
+
+
+async def test_result_that_comes_twice_is_reported_once() -> None:
+    async with collecting() as one:
+        result = one.tighten("A")
+        await one.results.handle_live(result)
+        await one.results.handle_live(result)
+        await one.results.catch_up()
+        assert len(one.station.late_results) == 1
+
+
+async def test_first_connection_reports_no_earlier_results() -> None:
+    async with collecting() as one:
+        for name in ("A", "B"):
+            one.tighten(name)
+        await one.results.catch_up()
+        assert (one.state.last, one.station.late_results) == (2, [])
+
+
+async def test_controller_that_counts_from_one_again_is_followed() -> None:
+    async with collecting() as one:
+        one.state.last = 900
+        one.tighten("A")
+        await one.results.catch_up()
+        assert one.state.last == 1
+        one.tighten("B")
+        await one.results.catch_up()
+        assert [each.data["identifier"] for each in one.station.late_results] == ["B"]
+
+
+async def test_search_finds_the_result_of_a_command_among_others() -> None:
+    async with collecting() as one:
+        one.state.remember(WORK, "mark")
+        for name in ("A", identifier_of(WORK, "mark"), "B", "C"):
+            one.tighten(name)
+        await one.results.search(WORK)
+        assert one.results.find(WORK)
+        await one.results.settle(WORK)
+        assert one.results.find(WORK) is None
+
+
+async def test_controller_without_old_results_is_asked_once_for_each_need() -> None:
+    async with collecting() as one:
+        one.controller.server.missing = {Mid.OLD_RESULT}
+        await one.results.catch_up()
+        await one.results.search(WORK)
+        await one.results.handle_live(one.tighten("A"))
+        one.tighten("B")
+        await one.results.handle_live(one.tighten("C"))
+        assert [each.data["identifier"] for each in one.station.late_results] == ["A", "C"]
+
+
+async def test_numbers_that_do_not_match_fill_no_gap() -> None:
+    async with collecting(counts=False) as one:
+        await one.results.handle_live(one.tighten("A"))
+        one.tighten("B")
+        await one.results.handle_live(one.tighten("C"))
+        await one.results.catch_up()
+        assert [each.data["identifier"] for each in one.station.late_results] == ["A", "C"]
+
+
+@pytest.mark.parametrize("used", [True, False])
+async def test_own_result_is_an_event_before_it_is_late(*, used: bool) -> None:
+    offered = []
+
+    async def offer(result: TighteningResult) -> bool:
+        offered.append(result["identifier"])
+        return used
+
+    async with collecting(on_own=offer) as one:
+        await one.results.handle_live(one.tighten("A"))
+        assert (offered, len(one.station.late_results)) == (["A"], int(not used))
+
+
+async def test_result_is_acknowledged_once_it_is_durable() -> None:
+    async with collecting() as one:
+        one.results.expect(WORK)
+        await one.results.handle_live(one.tighten(identifier_of(WORK, "mark")))
+        assert one.controller.acknowledged == []
+        await one.results.settle(WORK)
+        await one.results.catch_up()
+        assert one.controller.acknowledged == [1]

@@ -1,0 +1,19 @@
+"""What makes of controllers do differently."""
+
+from edge.links.openprotocol_results import LIGHT_REVISION
+from edge.southbound.openprotocol_makes import MAKES, make_of
+
+
+def test_make_is_found_by_its_supplier_code() -> None:
+    assert make_of({"supplier": "ACT"}).name == "Atlas Copco"
+    assert make_of({"supplier": "GHM"}).result_revisions == (LIGHT_REVISION,)
+
+
+def test_unknown_supplier_gets_the_default() -> None:
+    for controller in ({}, {"supplier": ""}, {"supplier": "XYZ"}):
+        make = make_of(controller)
+        assert (make.name, make.alarms, make.result_revisions[-1]) == ("unknown make", True, 1)
+
+
+def test_signs_of_life_come_before_a_controller_gives_up() -> None:
+    assert all(0 < each.keep_alive <= 7 for each in MAKES.values())

@@ -1,0 +1,22 @@
+"""The settings of a controller with Open Protocol."""
+
+import pytest
+
+from edge.config import Settings
+from edge.southbound.openprotocol_settings import PORT, OpenProtocolSettings, address_of
+
+
+def settings(url: str) -> OpenProtocolSettings:
+    return OpenProtocolSettings(kind="openprotocol", type_ids=("t",), url=url)
+
+
+@pytest.mark.parametrize(
+    ("url", "address"), [("tcp://10.0.0.7:4546", ("10.0.0.7", 4546)), ("tcp://wrench", ("wrench", PORT))]
+)
+def test_address_is_that_of_the_url(url: str, address: tuple[str, int]) -> None:
+    assert address_of(settings(url)) == address
+    assert list(settings(url).conflicts(Settings())) == []
+
+
+def test_address_without_a_host_is_a_conflict() -> None:
+    assert list(settings("tcp:///x").conflicts(Settings())) == ["url: expected a host, as in tcp://192.168.1.30:4545"]

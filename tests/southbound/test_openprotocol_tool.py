@@ -1,0 +1,76 @@
+"""The tool: what is sent for a command, and which refusals matter."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from structlog.testing import capture_logs
+
+from edge.errors import Refused
+from edge.links.openprotocol_mids import Mid
+from edge.links.openprotocol_session import open_openprotocol
+from edge.sim.openprotocol import TighteningController, open_openprotocol_controller
+from edge.southbound.openprotocol_tool import TighteningTool
+from tests.southbound.contract import WORK
+
+
+@pytest_asyncio.fixture
+async def parts() -> AsyncIterator[tuple[TighteningController, TighteningTool]]:
+    async with (
+        open_openprotocol_controller(delay=None) as controller,
+        open_openprotocol("127.0.0.1", controller.server.port) as session,
+    ):
+        yield controller, TighteningTool(session, correlation="mark", locks=True)
+
+
+Parts = tuple[TighteningController, TighteningTool]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({"parameter_set": 3}, [Mid.DISABLE_TOOL, Mid.SELECT_PARAMETER_SET, Mid.IDENTIFIER]),
+        ({"job": 2}, [Mid.DISABLE_TOOL, Mid.SELECT_JOB, Mid.IDENTIFIER]),
+        ({}, [Mid.DISABLE_TOOL, Mid.IDENTIFIER]),
+    ],
+)
+async def test_tool_is_disabled_before_it_is_prepared(
+    parts: Parts, parameters: dict[str, Any], expected: list[Mid]
+) -> None:
+    controller, tool = parts
+    controller.enable()
+    await tool.prepare(replace(WORK, parameters=parameters))
+    assert [each.mid for each in controller.server.received][1:] == expected
+    assert (controller.enabled, controller.identifier) == (False, WORK.mark)
+
+
+async def test_job_that_does_not_run_needs_no_abort(parts: Parts) -> None:
+    controller, tool = parts
+    controller.enable()
+    await tool.make_safe(replace(WORK, parameters={"job": 1}))
+    assert not controller.enabled
+
+
+async def test_declined_lock_is_logged_or_refused(parts: Parts) -> None:
+    controller, tool = parts
+    controller.server.missing = {Mid.DISABLE_TOOL}
+    with capture_logs() as logs:
+        await tool.release()
+    assert [each["event"] for each in logs] == ["tool not disabled"]
+    with pytest.raises(Refused, match="may still be enabled"):
+        await tool.make_safe(WORK)
+
+
+async def test_clock_is_set_when_it_differs(parts: Parts) -> None:
+    controller, tool = parts
+    now = controller.time
+    controller.clock_offset = timedelta(hours=1)
+    await tool.set_clock(now)
+    assert abs(controller.time - now) < timedelta(minutes=1)
+    controller.server.missing = {Mid.TIME}
+    with capture_logs() as logs:
+        await tool.set_clock(now)
+    assert [each["event"] for each in logs] == ["controller clock not set"]
