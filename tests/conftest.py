@@ -1,6 +1,7 @@
 """Real servers for all tests, and how to wait for what they do."""
 
 import asyncio
+import contextlib
 import gc
 import os
 import signal
@@ -17,9 +18,11 @@ from asyncua import ua
 from hypothesis import settings
 
 from edge.config import MqttSettings, RedisSettings
+from edge.errors import Unavailable
 from edge.sim.broker import LocalBroker, open_broker
 from edge.store.client import Store
 from edge.store.opening import open_store
+from tests.station.replaying import differing_replays
 
 # What lands is judged by the same examples each time; `make fuzz` looks for others. A busy machine may take longer for
 # one example than Hypothesis allows by default: the time limit of a test is that of pytest.
@@ -105,10 +108,14 @@ def redis(valkey: str, unique: str) -> RedisSettings:
 
 
 @pytest_asyncio.fixture
-async def store(redis: RedisSettings) -> AsyncIterator[Store]:
-    """A store that is empty."""
+async def store(redis: RedisSettings, request: pytest.FixtureRequest) -> AsyncIterator[Store]:
+    """A store that is empty. After the test the runs of its jobs are replayed: they must decide the same."""
     async with open_store(redis, "edge") as opened:
         yield opened
+        if request.node.get_closest_marker("damaged_runs"):
+            return
+        with contextlib.suppress(Unavailable):
+            assert [each async for each in differing_replays(opened)] == []
 
 
 @pytest.fixture

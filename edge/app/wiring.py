@@ -152,7 +152,13 @@ async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> Ga
     store_time = StoreTime(store)
     await store_time.refresh()
     clock = SteadyClock(store_time)
-    runs = Runs(store, clock, keep.ended_jobs * 1000, keep_letters_ms=keep.dead_letters * 1000)
+    runs = Runs(
+        store,
+        clock,
+        keep.ended_jobs * 1000,
+        keep_letters_ms=keep.dead_letters * 1000,
+        most_decisions=keep.decisions,
+    )
     instance.lease_regained.append(runs.invalidate_all)
     active_runs = ActiveRuns(runs, scopes)
     watch = EquipmentWatch(store, active_runs, clock)

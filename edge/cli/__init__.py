@@ -16,6 +16,7 @@ COMMANDS = {
     "equipment": "Show equipment with its connection, open commands and faults, ping it, or release its open stops.",
     "dead-letters": "Show work that failed too often; retry or drop it.",
     "refused": "Show refused messages and declined calls, newest first.",
+    "replay": "Replay stored jobs: check that this release decides as they were decided.",
     "audit": "Show who did what, and verify that no record is missing or changed.",
     "station": "Show and set what a station accepts: Work Masters, resources, job limit, rules.",
     "check": "Check a settings file or a recipe and report every fault.",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from edge.chart.page import MIN_WIDTH
-from edge.cli.terminal.store_access import FILE, open_access, read_json, settings_option, usage_failure
+from edge.cli.terminal.store_access import FILE, open_access, read_json, settings_option
 from edge.instant import now_ms
 
 if TYPE_CHECKING:
@@ -41,24 +41,19 @@ def draw(
     if (recipe is None) == (job_id is None):
         raise click.UsageError("Name either a RECIPE or a --job.")
     if recipe is not None:
-        _write("" if str(recipe) == "-" else recipe.stem, _compile(read_json(recipe)), None, output, width)
+        from edge.cli.terminal.recipe_file import compiled_or_exit
+
+        title = "" if str(recipe) == "-" else recipe.stem
+        _write(title, compiled_or_exit(read_json(recipe)), None, output, width)
     elif job_id is not None:
         net, marks = asyncio.run(_job(job_id, settings_file))
         _write("", net, marks, output, width)
 
 
-def _compile(data: object) -> "Net":
-    from edge.sfc.compiler import RejectedRecipe, compile_recipe
-
-    net = compile_recipe(data)
-    if isinstance(net, RejectedRecipe):
-        usage_failure(*net.faults)
-    return net
-
-
 async def _job(job_id: str, settings_file: Path | None) -> tuple["Net", "Marks"]:
     """Read the run of a job and its recipe from the store."""
     from edge.chart.marks import marks_of
+    from edge.cli.terminal.recipe_file import compiled_or_exit
     from edge.errors import Refused
     from edge.store.runs import load
 
@@ -66,7 +61,7 @@ async def _job(job_id: str, settings_file: Path | None) -> tuple["Net", "Marks"]
         stored = await load(at.store, job_id)
     if stored is None:
         raise Refused("unknown_job", f"no run of job {job_id!r} is stored", "A job has a run once it was started.")
-    net = _compile(json.loads(stored.recipe))
+    net = compiled_or_exit(json.loads(stored.recipe))
     return net, marks_of(net, stored.run, now_ms())
 
 

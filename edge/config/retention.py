@@ -61,6 +61,14 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
     dead_letters: Annotated[
         int, Meta(ge=60, description="Seconds for which work that was given up is kept after the last that was.")
     ] = 2_592_000
+    decisions: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Most decisions about a job that its history keeps, some 120 bytes each; then the oldest go, "
+            "and the job cannot be replayed. 0: none.",
+        ),
+    ] = 10_000
     audit: Annotated[
         int, Meta(ge=0, description="Most audit records that the store keeps; then the oldest go. 0: the log only.")
     ] = 20_000

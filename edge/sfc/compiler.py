@@ -172,7 +172,10 @@ def _net(structure: Structure, actions: tuple[NetAction, ...], transitions: tupl
         source=msgspec.json.encode(recipe).decode(),
         warnings=tuple(warnings_of(structure, transitions)),
         initial=next(step.name for step in recipe.steps if step.initial),
-        steps={name: _step(name, tuple(mine), tuple(outgoing[name])) for name, mine in in_step.items()},
+        steps={
+            name: _step(index, name, tuple(mine), tuple(outgoing[name]))
+            for index, (name, mine) in enumerate(in_step.items())
+        },
         transitions=transitions,
         actions={action.key: action for action in actions},
         starting={name: tuple(mine) for name, mine in starting.items()},
@@ -190,8 +193,9 @@ def _net(structure: Structure, actions: tuple[NetAction, ...], transitions: tupl
     )
 
 
-def _step(name: str, actions: tuple[NetAction, ...], outgoing: tuple[NetTransition, ...]) -> NetStep:
+def _step(index: int, name: str, actions: tuple[NetAction, ...], outgoing: tuple[NetTransition, ...]) -> NetStep:
     return NetStep(
+        index=index,
         name=name,
         actions=actions,
         # A reset dominates a set in the same step (IEC 61131-3, 6.7.4.5).

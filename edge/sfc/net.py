@@ -66,8 +66,12 @@ class NetTransition:
 
 @dataclass(frozen=True, slots=True)
 class NetStep:
-    """A step with its associations in recipe order (`entering`: resets last) and its outgoing transitions by rank."""
+    """A step with its associations in recipe order (`entering`: resets last) and its outgoing transitions by rank.
 
+    `index` is its place in the recipe.
+    """
+
+    index: int
     name: str
     actions: tuple[NetAction, ...]
     entering: tuple[NetAction, ...]

@@ -10,6 +10,7 @@ from edge.model.isa95 import LocalizedText
 from edge.model.job_state import Cause, JobState, JobStatus, Removed, has_ended, next_status
 from edge.sfc.advance import advance
 from edge.sfc.association_key import AssociationKey
+from edge.sfc.history import record_decision
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Outcome, Run
 from edge.sfc.signal import (
@@ -30,10 +31,11 @@ from edge.sfc.signal import (
 from edge.sfc.view import next_deadline
 from edge.station.response import attempts, job_response
 from edge.station.safing import save_safing
-from edge.store import jobs, responses, runs, work
+from edge.store import jobs, responses, run_history, runs, work
 from edge.store.commit import Commit, join
 from edge.store.jobs import Job
 from edge.store.keys import Keys
+from edge.store.run_history import MOST_DECISIONS
 from edge.store.runs import NO_CONSUMER, Outbox, Outgoing, StoredRun
 from edge.store.work import WorkKind
 
@@ -109,6 +111,8 @@ class InstanceContext:
     consumer: str
     keep_ended_ms: int
     keep_letters_ms: int
+    most_decisions: int = MOST_DECISIONS
+    """The number of decisions that the history of a run keeps; 0 records none."""
 
 
 def begin(context: InstanceContext, job: Job, run: Run, net: Net, now: int) -> Decision:
@@ -122,6 +126,7 @@ def begin(context: InstanceContext, job: Job, run: Run, net: Net, now: int) -> D
     due = after.due(context.keep_ended_ms)
     parts = (
         runs.create(context.keys, stored, context.consumer),
+        _history(context, job.job_id, (net, run, Start(), advanced), stored.revision, now),
         *_job_parts(context.keys, job, after, moves, now),
         runs.set_timer(context.keys, job.job_id, due),
     )
@@ -153,6 +158,7 @@ def decide(
     due = after.due(context.keep_ended_ms)
     parts = [
         runs.update(context.keys, loaded.stored, stored, context.consumer),
+        _history(context, job.job_id, (loaded.net, loaded.stored.run, signal, advanced), stored.revision, now),
         *_job_parts(context.keys, loaded.job, after, moves, now),
     ]
     # A timer that is too early costs one reading of the job; setting it again at each step would cost more. A Tick
@@ -179,6 +185,20 @@ def end_job_without_run(context: InstanceContext, before: Job, job: Job, cause: 
 def _is_late(timer: int | None, due: int | None) -> bool:
     """Return whether a timer is later than the next deadline."""
     return due is not None and (timer is None or timer > due)
+
+
+def _history(
+    context: InstanceContext, job_id: str, decided: tuple[Net, Run, Signal, Advanced], revision: int, now: int
+) -> Commit:
+    """Return the record of a decision, which takes the run to a revision."""
+    net, before, signal, advanced = decided
+    # The first revision is the instant of the start; a run of an earlier release may have another one.
+    started_at = advanced.run.started_at or 0
+    number = revision - started_at + 1
+    if not context.most_decisions or number < 1:
+        return Commit()
+    record = record_decision(net, before, signal, advanced, number, now)
+    return run_history.append(context.keys, job_id, record, started_at, context.most_decisions)
 
 
 def _outgoing(advanced: Advanced) -> Outbox:

@@ -20,6 +20,7 @@ from edge.store import jobs, runs
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, Stale, join
 from edge.store.isolation import Isolated
+from edge.store.run_history import MOST_DECISIONS
 from edge.store.runs import NO_CONSUMER
 
 logger = structlog.get_logger(__name__)
@@ -71,6 +72,7 @@ class Runs:
         compiler: Compiler = compiled,
         keep_letters_ms: int = 30 * 86_400_000,
         max_cached: int = _MAX_CACHED,
+        most_decisions: int = MOST_DECISIONS,
     ) -> None:
         self.outbox = OutboxCache(max_cached)
         """The commands to send: a commit puts them there, the sender takes them."""
@@ -81,7 +83,7 @@ class Runs:
         """Each returns an addition to the commit of every decision."""
         self.clock = clock
         self.compiled = compiler
-        self.context = InstanceContext(store.keys, store.consumer, keep_ended_ms, keep_letters_ms)
+        self.context = InstanceContext(store.keys, store.consumer, keep_ended_ms, keep_letters_ms, most_decisions)
         self.store = store
         self._max_cached = max_cached
         self._loaded: dict[str, LoadedJob] = {}

@@ -207,7 +207,8 @@ def remove(keys: Keys, job: Job, cause: Cause, now: int) -> Commit:
     return join(
         (
             unchanged(keys, job_id, job),
-            operation("DEL", keys.joborder(job_id), keys.jobresponse(response_id), keys.sfc_execution(job_id)),
+            operation("DEL", keys.joborder(job_id), keys.jobresponse(response_id)),
+            operation("DEL", keys.sfc_execution(job_id), keys.sfc_history(job_id)),
             operation("ZREM", keys.joborder_list(scope), job_id),
             operation("ZREM", keys.joborder_open(scope), job_id),
             operation("ZREM", keys.joborder_undelivered(scope), job_id),

@@ -135,6 +135,11 @@ class Keys(OperationsKeys):
         """Return the key of the run of a job."""
         return f"{self.prefix}:sfc:execution:{job_id}"
 
+    @_key("stream", Lifetime.JOB)
+    def sfc_history(self, job_id: str) -> str:
+        """Return the key of a record of each decision about the run of a job; its ids are number and instant."""
+        return f"{self.prefix}:sfc:history:{job_id}"
+
     @_key("set", Lifetime.OURS)
     def sfc_active_jobs(self) -> str:
         """Return the key of the jobs whose run has not ended, or of which something is to be sent."""

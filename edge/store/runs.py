@@ -70,7 +70,7 @@ def create(keys: Keys, started: StoredRun, consumer: str) -> Commit:
         own[_OUTBOX + consumer] = _text(run, started.outbox)
     return join(
         (
-            operation("DEL", key),
+            operation("DEL", key, keys.sfc_history(run.job_id)),
             spread("HSET", (key,), fields(own | encode(run))),
             operation("SADD", keys.sfc_active_jobs(), run.job_id),
             _index_waits(keys, run.scope, run.job_id, {}, waits(run)),

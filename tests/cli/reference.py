@@ -1,12 +1,16 @@
-"""The sections of the reference page of commands, as the commands' own help has them."""
+"""The reference page of commands, written from their help: `python -m tests.cli.reference`."""
 
 import re
 import textwrap
 from collections.abc import Iterator
 from inspect import cleandoc
+from pathlib import Path
 
 import click
 
+from edge.cli import main
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 WIDTH = 120
 
 
@@ -50,3 +54,15 @@ def _rows(context: click.Context) -> Iterator[str]:
         if record and record[1]:
             names, meaning = (cell.replace("|", "\\|") for cell in record)
             yield f"| `{names}` | {meaning} |"
+
+
+def page(written: str) -> str:
+    """Return the page: what stands above its first section, and a section for each command."""
+    preamble, _, _ = written.partition("\n## ")
+    top = click.Context(main, info_name="edge")
+    sections = [section(each) for each in commands(top) if each is not top]
+    return "\n".join((preamble, *sections))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

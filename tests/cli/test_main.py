@@ -13,9 +13,8 @@ from click.testing import CliRunner
 import edge
 from edge.cli import COMMANDS, CommandTable, main
 from edge.errors import Defect, EdgeError, Refused, SettingsError, Unavailable
-from tests.cli.reference import commands, heading, section
+from tests.cli.reference import PAGE, commands, heading, section
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 EVERY_COMMAND = list(commands(click.Context(main, info_name="edge")))[1:]
 
 

@@ -85,7 +85,7 @@ def test_end_and_response_are_in_the_same_commit() -> None:
 
 def test_a_step_in_between_leaves_job_and_response_alone() -> None:
     decision = next_of(begun().loaded, Answer("J1/c/a/1", ok=True))
-    assert written(decision.commit) == {"sfc:execution:J1"}
+    assert written(decision.commit) == {"sfc:execution:J1", "sfc:history:J1"}
 
 
 def test_only_a_late_timer_is_written_again() -> None:

@@ -28,6 +28,8 @@ from tests.station.plant import (
     until_true,
 )
 
+pytestmark = pytest.mark.damaged_runs
+
 
 async def copied(store: Store) -> Mapping[str, str]:
     """Copy every key of a store that is about jobs and their runs, and name the copies."""

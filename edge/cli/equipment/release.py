@@ -7,10 +7,9 @@ from pathlib import Path
 from edge.cli.terminal.audit import recorded
 from edge.cli.terminal.operator import operator_name
 from edge.cli.terminal.store_access import SOURCE, open_access, usage_failure
+from edge.cli.terminal.visiting_runs import visiting_runs
 from edge.model.isa95 import ReleasedStop
-from edge.station.clock import store_clock
 from edge.station.release import ReleaseRequest, release
-from edge.station.runs import Runs
 
 
 async def release_stops(
@@ -31,6 +30,5 @@ async def release_stops(
             source=SOURCE,
             event_id=str(uuid.uuid4()),
         )
-        active_runs = Runs(at.store, await store_clock(at.store), retention.ended_jobs * 1000)
         async with recorded(at, "equipment release", command_id or name, reason):
-            return await release(active_runs, equipment, request, retention.dedupe * 1000)
+            return await release(await visiting_runs(at), equipment, request, retention.dedupe * 1000)

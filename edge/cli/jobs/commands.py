@@ -14,6 +14,7 @@ from edge.cli.terminal.store_access import (
     open_access,
     open_console,
     print_json,
+    read_json,
     scope_option,
     settings_option,
 )
@@ -130,6 +131,57 @@ def why(job: str, settings_file: Path | None, *, as_json: bool) -> None:
         print_json(waiting_json(stored, now_ms()))
     else:
         print_text("\n".join(waiting_text(stored, now_ms())))
+
+
+@jobs.command("history", epilog="Example: edge jobs history AXLE-0001 --svg AXLE-0001.svg")
+@click.argument("job")
+@click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Write a Gantt chart instead.")
+@settings_option
+@json_option
+def history_(job: str, svg: Path | None, settings_file: Path | None, *, as_json: bool) -> None:
+    """Show every decision about a job: its signal, its instant and what it changed.
+
+    `[retention] decisions` is how many are kept. The Gantt chart shows each step and action over time.
+    """
+    from edge.cli.jobs.run_history import history_json, history_table, read_recorded, write_gantt
+
+    recorded = asyncio.run(read_recorded(settings_file, job))
+    if svg is not None:
+        write_gantt(recorded, svg, now_ms())
+        print_text(f"{svg} written")
+    elif as_json:
+        print_json(history_json(recorded))
+    else:
+        open_console().print(history_table(recorded))
+
+
+@jobs.command("replay", epilog="Example: edge jobs replay AXLE-0001 --recipe new-rear-axle.json")
+@click.argument("job")
+@click.option("--recipe", type=FILE, help="Replay with this recipe instead of that of the job.")
+@settings_option
+@json_option
+def replay_(job: str, recipe: Path | None, settings_file: Path | None, *, as_json: bool) -> None:
+    """Feed the recorded signals of a job to its recipe again and compare the decisions.
+
+    With --recipe it shows where a changed recipe would have decided otherwise. Nothing is sent and nothing is changed.
+    The exit status is 0 when every decision is the same, 1 when one differs, 2 when the recipe is invalid.
+    """
+    from edge.cli.jobs.replay import replay_json, replay_text
+    from edge.cli.jobs.run_history import read_recorded
+    from edge.cli.terminal.recipe_file import compiled_or_exit
+    from edge.errors import Refused
+    from edge.station.run_replay import NotRecorded, replay_recorded
+
+    other = compiled_or_exit(read_json(recipe)) if recipe else None
+    result = replay_recorded(asyncio.run(read_recorded(settings_file, job)), other)
+    if isinstance(result, NotRecorded):
+        raise Refused("no_history", result.reason, "A longer history: [retention] decisions")
+    if as_json:
+        print_json(replay_json(result))
+    else:
+        print_text("\n".join(replay_text(result)))
+    if not result.is_same:
+        raise SystemExit(1)
 
 
 @jobs.command(

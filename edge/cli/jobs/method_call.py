@@ -11,13 +11,12 @@ from edge.cli.jobs.table import state_text
 from edge.cli.terminal.audit import authorize_command, record_as
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import SOURCE, StoreAccess, open_access, print_json, read_json, usage_failure
+from edge.cli.terminal.visiting_runs import visiting_runs
 from edge.instant import now_ms
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnStatus
 from edge.model.job_state import METHODS, Cause, JobState, next_status
-from edge.station.clock import store_clock
 from edge.station.jobs import CallAnswer, JobCall, JobService
 from edge.station.retention import retention_policy
-from edge.station.runs import Runs
 from edge.store.jobs import Job
 
 COMMANDS = {
@@ -71,7 +70,7 @@ async def _call(at: StoreAccess, scope: str, method: Cause, arguments: OrderCall
     user = await authorize_command(at, f"jobs {method}", job_id)
     service = JobService(
         at.store,
-        Runs(at.store, await store_clock(at.store), retention.ended_jobs * 1000),
+        await visiting_runs(at),
         at.settings.northbound.max_downloadable_job_orders,
         retention.dedupe * 1000,
         wall=now_ms,

@@ -10,13 +10,12 @@ from edge.cli.jobs.stored_job import find
 from edge.cli.terminal.audit import authorize_command, record_as, recorded
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import SOURCE, open_access, print_json
+from edge.cli.terminal.visiting_runs import visiting_runs
 from edge.errors import Refused
 from edge.model.isa95 import ReturnStatus
 from edge.sfc.signal import Resolution
-from edge.station.clock import store_clock
 from edge.station.jobs import CallAnswer
 from edge.station.resolve import ResolveRequest, resend, resolve
-from edge.station.runs import Runs
 
 
 async def resolve_action(
@@ -38,8 +37,7 @@ async def resolve_action(
             source=SOURCE,
             event_id=str(uuid.uuid4()),
         )
-        active_runs = Runs(at.store, await store_clock(at.store), retention.ended_jobs * 1000)
-        answer = await resolve(active_runs, request, retention.dedupe * 1000)
+        answer = await resolve(await visiting_runs(at), request, retention.dedupe * 1000)
         status = "; ".join(answer.reasons) or "Good"
         await record_as(at, by, f"jobs resolve {resolution.value}", f"{job_id}/{action}", status, reason)
         return answer
@@ -48,8 +46,7 @@ async def resolve_action(
 async def resend_commands(settings_file: Path | None, job_id: str) -> int:
     """Queue the commands of a job that have no answer to be sent again."""
     async with open_access(settings_file) as at, recorded(at, "jobs resend", job_id):
-        active_runs = Runs(at.store, await store_clock(at.store), at.settings.retention.ended_jobs * 1000)
-        return await resend(active_runs, job_id)
+        return await resend(await visiting_runs(at), job_id)
 
 
 def parse_data(text: str | None) -> object:

@@ -9,7 +9,8 @@ from edge.model.job_state import METHODS, Cause, JobState
 
 def test_every_job_method_has_its_command() -> None:
     assert {*COMMANDS.values(), Cause.STORE, Cause.STORE_AND_START} == set(METHODS)
-    assert {*COMMANDS, "store", "list", "show", "watch", "why", "resolve", "resend", "export"} == set(jobs.commands)
+    others = {"store", "list", "show", "watch", "why", "resolve", "resend", "export", "history", "replay"}
+    assert {*COMMANDS, *others} == set(jobs.commands)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,141 @@
+"""Shows the history of a run: a row for each decision, as data, or as a Gantt chart."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.table import Table
+from rich.text import Text
+
+from edge.chart.gantt import gantt_svg
+from edge.chart.marks import SYMBOLS
+from edge.cli.jobs.table import plain_table, utc_time
+from edge.cli.terminal.output import printable
+from edge.cli.terminal.store_access import open_access
+from edge.errors import Refused, Unavailable
+from edge.sfc.history import Changes, DecisionRecord
+from edge.sfc.signal import (
+    Abort,
+    Answer,
+    Begun,
+    Event,
+    Late,
+    Pause,
+    Phase,
+    Resolve,
+    Resume,
+    Signal,
+    Start,
+    Stop,
+    Tick,
+    Unknown,
+)
+from edge.sfc.timeline import timeline
+from edge.station.run_replay import NotRecorded, RecordedRun, load_recorded
+
+
+async def read_recorded(settings_file: Path | None, job_id: str) -> RecordedRun:
+    """Read the history of a job; raises Refused when there is none."""
+    async with open_access(settings_file) as at:
+        found = await load_recorded(at.store, job_id)
+    if isinstance(found, NotRecorded):
+        raise Refused("no_history", found.reason, "Find jobs: edge jobs list")
+    return found
+
+
+def history_table(recorded: RecordedRun) -> Table:
+    """Return the decisions as a table: local time, time since the first one, signal, changes."""
+    table = plain_table("time", "after", "signal", "changes")
+    begin = recorded.records[0].at
+    for record in recorded.records:
+        at = datetime.fromtimestamp(record.at / 1000, UTC).astimezone()
+        table.add_row(
+            f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03}",
+            f"{(record.at - begin) / 1000:.3f} s",
+            Text(printable(signal_text(record.signal))),
+            Text(printable(changes_text(record.changes))),
+        )
+    return table
+
+
+def history_json(recorded: RecordedRun) -> dict[str, object]:
+    """Return the decisions as data; instants in UTC."""
+    run = recorded.stored.run
+    return {"job_order_id": run.job_id, "scope": run.scope, "decisions": [_as_json(each) for each in recorded.records]}
+
+
+def write_gantt(recorded: RecordedRun, output: Path, now: int) -> None:
+    """Write the timeline of a run as an SVG picture."""
+    run = recorded.stored.run
+    until = now if run.ended_at is None else run.ended_at
+    document = gantt_svg(f"job {run.job_id}: {run.outcome.value}", recorded.net, timeline(recorded.records), until)
+    try:
+        output.write_text(document, encoding="utf-8")
+    except OSError as error:
+        message = f"{output}: cannot be written: {error.strerror}"
+        raise Unavailable(message, "Name a file where you may write.") from error
+
+
+def signal_text(signal: Signal) -> str:
+    """Return a signal as text for people."""
+    match signal:
+        case Start() | Tick() | Pause() | Resume():
+            return type(signal).__name__.lower()
+        case Answer(command_id, ok=ok, error=error):
+            return f"answer to {_attempt(command_id)}: {'done' if ok else f'failed: {error}' if error else 'failed'}"
+        case Unknown(command_id, reason):
+            return f"unknown outcome of {_attempt(command_id)}: {reason}"
+        case Begun(command_id):
+            return f"begun {_attempt(command_id)}"
+        case Resolve(action, resolution, reason=reason, by=by):
+            return f"resolve {action} as {resolution.value} by {by or 'unknown'}: {reason}"
+        case Late(command_id):
+            return f"late result of {_attempt(command_id)}"
+        case Event(type_id):
+            return f"event {type_id}"
+        case Abort(reason) | Stop(reason):
+            word = type(signal).__name__.lower()
+            return f"{word}: {reason}" if reason else word
+
+
+def _attempt(command_id: str) -> str:
+    """Return action and attempt of a command id, with `reset` for a reset."""
+    return " ".join(command_id.split("/")[2:])
+
+
+def changes_text(changes: Changes) -> str:
+    """Return changes as text for people."""
+    return ", ".join(_changes(changes)) or "none"
+
+
+def _changes(changes: Changes) -> Iterator[str]:
+    for each in changes.actions:
+        yield f"{each.key.action} {SYMBOLS[each.state]} {each.state.value}" if each.state else f"{each.key.action} over"
+    for command in changes.commands:
+        if command.phase is not Phase.START:
+            yield f"{command.phase.value} {command.action}"
+    for step, active in changes.steps:
+        yield f"{'→' if active else '←'} {step}"
+
+
+def _as_json(record: DecisionRecord) -> dict[str, object]:
+    return {
+        "number": record.number,
+        "at": utc_time(record.at),
+        "signal": type(record.signal).__name__.lower(),
+        "text": signal_text(record.signal),
+        "members": record.signal,
+        "changes": changes_json(record.changes),
+    }
+
+
+def changes_json(changes: Changes) -> dict[str, object]:
+    """Return changes as data."""
+    return {
+        "actions": [
+            {"step": each.key.step, "action": each.key.action, "attempt": each.key.attempt or None, "state": each.state}
+            for each in changes.actions
+        ],
+        "commands": [{"phase": each.phase, "step": each.step, "action": each.action} for each in changes.commands],
+        "steps": [{"step": step, "active": active} for step, active in changes.steps],
+    }

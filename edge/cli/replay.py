@@ -1,0 +1,49 @@
+"""`edge replay`: checks that this release decides about stored jobs as they were decided."""
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import json_option, print_json, settings_option
+
+
+@click.command(epilog="Example: edge replay --all")
+@click.option("--all", "every", is_flag=True, required=True, help="All stored jobs, or the --last of them.")
+@click.option(
+    "--last",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    metavar="N",
+    help="The N jobs that were started last.",
+)
+@settings_option
+@json_option
+def replay(last: int, settings_file: Path | None, *, every: bool, as_json: bool) -> None:  # noqa: ARG001 - `--all` is required and says what is replayed
+    """Replay the stored jobs: feed their recorded signals to their recipes again and compare the decisions.
+
+    Run it with a new release before an upgrade. Nothing is sent and nothing is changed. The exit status is 0 when every
+    decision is the same, else 1. One job, or another recipe: `edge jobs replay`.
+    """
+    from edge.cli.jobs.replay import replay_json, replay_last, replay_text
+    from edge.station.run_replay import JobReplay, NotRecorded
+
+    found = asyncio.run(replay_last(settings_file, last))
+    replayed = [each for each in found if isinstance(each, JobReplay)]
+    missing = [each.reason for each in found if isinstance(each, NotRecorded)]
+    differing = [each for each in replayed if not each.is_same]
+    if as_json:
+        print_json(
+            {"replayed": len(replayed), "not_recorded": missing, "differing": [replay_json(each) for each in differing]}
+        )
+    else:
+        for each in differing:
+            print_text("\n".join(replay_text(each)))
+        for reason in missing:
+            print_text(f"not replayed: {reason}")
+        decisions = sum(each.decisions for each in replayed)
+        print_text(f"jobs replayed: {len(replayed)}, decisions: {decisions}, jobs that differ: {len(differing)}")
+    if differing:
+        raise SystemExit(1)

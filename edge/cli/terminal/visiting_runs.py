@@ -1,0 +1,11 @@
+"""Decides about runs from a command, under the settings of the gateway; a gateway sends what the decisions ask for."""
+
+from edge.cli.terminal.store_access import StoreAccess
+from edge.station.clock import store_clock
+from edge.station.runs import Runs
+
+
+async def visiting_runs(at: StoreAccess) -> Runs:
+    """Return the runs of a store for one command, by the time of the store's host."""
+    keep = at.settings.retention
+    return Runs(at.store, await store_clock(at.store), keep.ended_jobs * 1000, most_decisions=keep.decisions)

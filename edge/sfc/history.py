@@ -1,0 +1,350 @@
+"""The record of each decision of a run: the signal, its instant and what it changed, in a compact form.
+
+A record names steps and actions by their places in the recipe that is pinned to the run. The signals alone repeat the
+run, since `advance` is pure; the recorded changes show whether a repetition decides the same. The result of an action
+is not recorded a second time: the run keeps it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from edge.sfc.association_key import AssociationKey, parse_association_key
+from edge.sfc.command_id import command_id, command_prefix
+from edge.sfc.run import ActionState, Association, KeptEvent, PastAttempt, Run
+from edge.sfc.signal import (
+    Abort,
+    Advanced,
+    Answer,
+    Begun,
+    Event,
+    Late,
+    Pause,
+    Phase,
+    Resolution,
+    Resolve,
+    Resume,
+    Signal,
+    Start,
+    Stop,
+    Tick,
+    Unknown,
+)
+
+if TYPE_CHECKING:
+    from edge.sfc.net import Net
+
+
+@dataclass(frozen=True, slots=True)
+class ActionChange:
+    """An association in a new state, or a new attempt; None when it was forgotten."""
+
+    key: AssociationKey
+    state: ActionState | None
+
+
+@dataclass(frozen=True, slots=True)
+class CommandChange:
+    """A command that was requested."""
+
+    phase: Phase
+    step: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a decision changed: actions in the order of the recipe, commands and steps in the order of the decision.
+
+    A step is paired with whether it became active.
+    """
+
+    actions: tuple[ActionChange, ...] = ()
+    commands: tuple[CommandChange, ...] = ()
+    steps: tuple[tuple[str, bool], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRecord:
+    """One decision about a run; `number` counts from 1 and may skip, `at` is in milliseconds since the Unix epoch.
+
+    `early` holds the events that were kept before the start. `is_whole` is false when the run no longer keeps the
+    result that the signal brought: then the signal has no data, and the run cannot be repeated.
+    """
+
+    number: int
+    at: int
+    signal: Signal
+    changes: Changes
+    early: tuple[KeptEvent, ...] = ()
+    is_whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDecision:
+    """A record as it is stored: the name of the signal, and its members with the changes as JSON text."""
+
+    number: int
+    at: int
+    name: str
+    text: str
+
+
+def changes_of(net: Net, before: Run, advanced: Advanced) -> Changes:
+    """Return what a single decision changed of a run."""
+    after = advanced.run
+    changed = []
+    for name in after.touched:
+        kind, _, text = name.partition(":")
+        if kind == "action":
+            key = parse_association_key(text)
+            was, now = before.associations.get(key), after.associations.get(key)
+            if now is None:
+                changed.append(ActionChange(key, None))
+            elif was is None or (was.state, was.attempt) != (now.state, now.attempt):
+                changed.append(ActionChange(key, now.state))
+    changed.sort(key=lambda each: (net.actions[each.key.latest].index, each.key))
+    commands = tuple(CommandChange(each.phase, each.step, each.action) for each in advanced.requests)
+    return Changes(tuple(changed), commands, tuple((each.step, each.active) for each in advanced.steps))
+
+
+def record_decision(net: Net, before: Run, signal: Signal, advanced: Advanced, number: int, at: int) -> StoredDecision:
+    """Return the stored record of a decision that took `before` to the run of `advanced`."""
+    changes = changes_of(net, before, advanced)
+    name, members = _encode_kept(net, before, signal, advanced, changes) or _encode_signal(before, signal)
+    while members and members[-1] is None:
+        members.pop()
+    text = _json.encode(members).decode() if members else ""
+    return StoredDecision(number, at, name, _changes_text(net, changes) + text)
+
+
+def read_record(net: Net, run: Run, stored: StoredDecision) -> DecisionRecord:
+    """Decode a record of a run; raises ValueError for one that cannot be read."""
+    try:
+        found, bracket, text = stored.text.partition("[")
+        changes = _read_changes(net, found)
+        members = msgspec.json.decode(bracket + text, type=list[Any]) if bracket else []
+        is_whole = True
+        if stored.name in {_DONE, _TAKEN}:
+            signal, is_whole = _decode_kept(net, run, stored.name, members, changes)
+        else:
+            signal = _decode_signal(run, stored.name, members)
+        early: tuple[KeptEvent, ...] = ()
+        if stored.name == _START and members:
+            early = tuple(msgspec.convert(each, KeptEvent) for each in members[0])
+        return DecisionRecord(stored.number, stored.at, signal, changes, early, is_whole)
+    except (ValueError, TypeError, LookupError) as error:
+        raise ValueError(f"decision {stored.number}: {error!r}") from error
+
+
+_json: Final = msgspec.json.Encoder()
+_START: Final = "start"
+_DONE: Final = "ok"
+"""A successful answer whose data the run keeps as the result of the action."""
+_TAKEN: Final = "taken"
+"""An event that ended a wait; the run keeps its data as the result of the action."""
+
+
+def _encode_kept(
+    net: Net, before: Run, signal: Signal, advanced: Advanced, changes: Changes
+) -> tuple[str, list[Any]] | None:
+    """Return a signal whose data the run keeps, as its attempt and the place of its action; None for any other signal.
+
+    Left out are the attempt 1 and the place of the first action that the decision completed.
+    """
+    match signal:
+        case Answer(command_id, ok=True, error=None):
+            name = _DONE
+            key = next((each for each in before.open if before.associations[each].command_id == command_id), None)
+        case Event():
+            name, key = _TAKEN, advanced.taken
+        case _:
+            return None
+    if key is None:
+        return None
+    attempt = before.associations[key].attempt
+    kept = _kept_result(net, advanced.run, key, attempt)
+    if kept is None or kept.result is not signal.data:
+        return None
+    place = None if key.latest == _first_completed(changes) else net.actions[key.latest].index
+    return name, [attempt if attempt != 1 or place is not None else None, place]
+
+
+def _first_completed(changes: Changes) -> AssociationKey | None:
+    return next((each.key.latest for each in changes.actions if each.state is ActionState.COMPLETED), None)
+
+
+def _decode_kept(net: Net, run: Run, name: str, members: list[Any], changes: Changes) -> tuple[Signal, bool]:
+    attempt = members[0] if members else 1
+    place = members[1] if len(members) > 1 else None
+    key = _first_completed(changes) if place is None else list(net.actions)[place]
+    if key is None:
+        raise ValueError("no action is completed")
+    kept = _kept_result(net, run, key, attempt)
+    data = kept.result if kept else None
+    if name == _TAKEN:
+        event_id = kept.event_id if isinstance(kept, Association) else ""
+        return Event(net.actions[key].type_id, data, event_id, named=False), kept is not None
+    answered = command_id(run.job_id, run.run_id, key.action, attempt, reset=net.actions[key].rule.resets)
+    return Answer(answered, ok=True, data=data), kept is not None
+
+
+def _kept_result(net: Net, run: Run, key: AssociationKey, attempt: int) -> Association | PastAttempt | None:
+    """Return the activation of an action that keeps the result of an attempt."""
+    wanted = (key.action, key.step, attempt, net.actions[key.latest].rule.resets)
+    for each in run.associations.values():
+        if (each.action, each.step, each.attempt, each.reset) == wanted:
+            return each
+    for past in run.past.values():
+        if (past.action, past.step, past.attempt, past.reset) == wanted and not past.late:
+            return past
+    return None
+
+
+def _encode_signal(run: Run, signal: Signal) -> tuple[str, list[Any]]:
+    """Return the name of a signal and its members; a default at the end is None."""
+    match signal:
+        case Start():
+            return _START, [list(run.early.values()) or None]
+        case Answer():
+            return "answer", [_short(run, signal.command_id), signal.data, None if signal.ok else 0, signal.error]
+        case Unknown():
+            return "unknown", [_short(run, signal.command_id), signal.reason]
+        case Begun():
+            return "begun", [_short(run, signal.command_id), signal.by]
+        case Resolve():
+            return "resolve", [signal.action, signal.resolution, signal.reason, signal.by, signal.data]
+        case Late():
+            return "late", [_short(run, signal.command_id), signal.data, signal.error]
+        case Event():
+            return "event", [signal.type_id, signal.id, int(signal.named), signal.data]
+        case Tick():
+            return "tick", []
+        case Pause():
+            return "pause", []
+        case Resume():
+            return "resume", []
+        case Abort():
+            return "abort", [signal.reason or None]
+        case Stop():
+            return "stop", [signal.reason or None]
+
+
+def _decode_signal(run: Run, name: str, members: list[Any]) -> Signal:
+    first, second, third, fourth, fifth = (*members, None, None, None, None, None)[:5]
+    match name:
+        case "start":
+            return Start()
+        case "answer":
+            return Answer(_whole(run, first), third is None, second, fourth)
+        case "unknown":
+            return Unknown(_whole(run, first), second)
+        case "begun":
+            return Begun(_whole(run, first), second)
+        case "resolve":
+            return Resolve(first, Resolution(second), fifth, third, fourth)
+        case "late":
+            return Late(_whole(run, first), second, third)
+        case "event":
+            return Event(first, fourth, second, named=bool(third))
+        case "tick":
+            return Tick()
+        case "pause":
+            return Pause()
+        case "resume":
+            return Resume()
+        case "abort":
+            return Abort(first or "")
+        case "stop":
+            return Stop(first or "")
+        case _:
+            raise ValueError(f"{name!r} is no signal")
+
+
+def _short(run: Run, command_id: str) -> str:
+    """Return a command id without the part that all commands of a run share."""
+    return command_id.removeprefix(command_prefix(run.job_id, run.run_id))
+
+
+def _whole(run: Run, short: str) -> str:
+    return short if short.count("/") > _SHORT_SLASHES else command_prefix(run.job_id, run.run_id) + short
+
+
+_SHORT_SLASHES: Final = 2
+"""How many slashes a short command id has at most: `action/attempt/reset`."""
+
+_STATES: Final = {
+    ActionState.PENDING: "p",
+    ActionState.DISPATCHED: "d",
+    ActionState.WAITING: "w",
+    ActionState.COMPLETED: "c",
+    ActionState.FAILED: "f",
+    ActionState.TIMED_OUT: "t",
+    ActionState.STOPPED: "s",
+    ActionState.UNKNOWN: "u",
+    None: "x",
+}
+_PHASES: Final = {Phase.START: "B", Phase.STOP: "T", Phase.RESET: "Q", Phase.PAUSE: "P", Phase.RESUME: "C"}
+_DISPATCHING: Final = {Phase.START: "S", Phase.RESET: "R"}
+"""A command with the dispatch of its action, which is not written for itself."""
+_STATE_OF: Final = {letter: state for state, letter in _STATES.items()}
+_PHASE_OF: Final = {letter: phase for letters in (_PHASES, _DISPATCHING) for phase, letter in letters.items()}
+_TOKEN: Final = re.compile(r"([+-])([0-9]+)|([0-9]+)(?:\.([0-9]+))?([A-Za-z])")
+
+
+def _changes_text(net: Net, changes: Changes) -> str:
+    """Return changes as text: `2c3S-1+2` for action 2 completed, 3 dispatched and started, step 1 left, 2 entered.
+
+    Numbers are places in the recipe; `3.1f` is attempt 1 of action 3, which was left behind.
+    """
+    places = [(_place(net, each), each.phase) for each in changes.commands]
+    commanded = {place for place, phase in places if phase in _DISPATCHING}
+    dispatched, tokens = set(), []
+    for each in changes.actions:
+        place = net.actions[each.key.latest].index
+        if each.state is ActionState.DISPATCHED and place in commanded and not each.key.is_left_behind:
+            dispatched.add(place)
+        else:
+            attempt = f".{each.key.attempt}" if each.key.is_left_behind else ""
+            tokens.append(f"{place}{attempt}{_STATES[each.state]}")
+    for place, phase in places:
+        letter = _PHASES[phase]
+        if phase in _DISPATCHING and place in dispatched:
+            dispatched.discard(place)
+            letter = _DISPATCHING[phase]
+        tokens.append(f"{place}{letter}")
+    tokens += (f"{'+' if active else '-'}{net.steps[step].index}" for step, active in changes.steps)
+    return "".join(tokens)
+
+
+def _place(net: Net, command: CommandChange) -> int:
+    """Return the place of the first association in the recipe that requests such a command."""
+    resets = command.phase is Phase.RESET
+    named = [each for each in net.steps[command.step].actions if each.name == command.action]
+    return next((each for each in named if each.rule.resets is resets), named[0]).index
+
+
+def _read_changes(net: Net, text: str) -> Changes:
+    keys, names = list(net.actions), list(net.steps)
+    actions, commands, steps, end = [], [], [], 0
+    while match := _TOKEN.match(text, end):
+        end = match.end()
+        sign, step, place, attempt, letter = match.groups()
+        if sign:
+            steps.append((names[int(step)], sign == "+"))
+            continue
+        key = keys[int(place)]
+        if letter in _PHASE_OF:
+            commands.append(CommandChange(_PHASE_OF[letter], key.step, key.action))
+        if letter in _DISPATCHING.values():
+            actions.append(ActionChange(key, ActionState.DISPATCHED))
+        elif letter not in _PHASE_OF:
+            actions.append(ActionChange(key.left_behind(int(attempt or 0)), _STATE_OF[letter]))
+    if end != len(text):
+        raise ValueError(f"{text!r} is no list of changes")
+    actions.sort(key=lambda each: (net.actions[each.key.latest].index, each.key))
+    return Changes(tuple(actions), tuple(commands), tuple(steps))

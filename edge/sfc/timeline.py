@@ -1,0 +1,108 @@
+"""The timeline of a run: when each step was active and each action under way, from the records of its decisions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from edge.sfc.run import ActionState
+from edge.sfc.signal import Pause, Resume
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from edge.sfc.association_key import AssociationKey
+    from edge.sfc.history import ActionChange, DecisionRecord
+
+_UNDER_WAY: Final = frozenset({ActionState.DISPATCHED, ActionState.WAITING, ActionState.UNKNOWN})
+
+
+@dataclass(frozen=True, slots=True)
+class StepSpan:
+    """A step that was active from `begin` to `end`, in milliseconds since the Unix epoch; None while it is active."""
+
+    step: str
+    begin: int
+    end: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ActionSpan:
+    """An attempt of an action of a step from its command, or its wait, to its end; `state` is its last state."""
+
+    step: str
+    action: str
+    begin: int
+    end: int | None
+    state: ActionState
+
+
+@dataclass(frozen=True, slots=True)
+class PauseSpan:
+    """A pause of the run; `end` is None while it lasts."""
+
+    begin: int
+    end: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The spans of a run in the order in which they began; `begin` and `end` are those of the records."""
+
+    begin: int
+    end: int
+    steps: tuple[StepSpan, ...]
+    actions: tuple[ActionSpan, ...]
+    pauses: tuple[PauseSpan, ...]
+
+
+def timeline(records: Sequence[DecisionRecord]) -> Timeline:
+    """Return the timeline of at least one record; what began before the first record is missing."""
+    actions = _ActionSpans()
+    steps: list[StepSpan] = []
+    pauses: list[PauseSpan] = []
+    active: dict[str, int] = {}
+    for record in records:
+        at = record.at
+        for change in record.changes.actions:
+            actions.follow(change, at)
+        for step, is_active in record.changes.steps:
+            if is_active:
+                active[step] = len(steps)
+                steps.append(StepSpan(step, at, None))
+            elif (number := active.pop(step, None)) is not None:
+                steps[number] = StepSpan(step, steps[number].begin, at)
+        match record.signal:
+            case Pause():
+                pauses.append(PauseSpan(at, None))
+            case Resume() if pauses:
+                pauses[-1] = PauseSpan(pauses[-1].begin, at)
+            case _:
+                pass
+    return Timeline(records[0].at, records[-1].at, tuple(steps), tuple(actions.spans), tuple(pauses))
+
+
+class _ActionSpans:
+    """The spans of actions so far; a command that was left behind goes on under its own key."""
+
+    def __init__(self) -> None:
+        self.spans: list[ActionSpan] = []
+        self._open: dict[AssociationKey, int] = {}
+
+    def follow(self, change: ActionChange, at: int) -> None:
+        """Follow a change: it begins a span, ends one, or changes the state of one that goes on."""
+        key, state = change.key, change.state
+        number = self._open.pop(key, None)
+        if number is None and key.is_left_behind:
+            number = self._open.pop(key.latest, None)
+        if number is not None and (state is ActionState.UNKNOWN or (state in _UNDER_WAY and key.is_left_behind)):
+            self.spans[number] = replace(self.spans[number], state=state)
+            self._open[key] = number
+            return
+        if number is not None:
+            last = self.spans[number].state
+            ended = last if state is None or state in _UNDER_WAY else state
+            self.spans[number] = replace(self.spans[number], end=at, state=ended)
+        if state is not None and state in _UNDER_WAY:
+            self._open[key] = len(self.spans)
+            self.spans.append(ActionSpan(key.step, key.action, at, None, state))

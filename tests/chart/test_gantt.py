@@ -1,0 +1,44 @@
+"""The Gantt chart of a run: a row for each step and action, bars in order, nothing that can leave its element."""
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from edge.chart.gantt import gantt_svg
+from edge.sfc.history import read_record
+from edge.sfc.run import new_run
+from edge.sfc.signal import Answer, Pause, Resume, Signal, Start
+from edge.sfc.timeline import timeline
+from tests.sfc.recipes import action, chain, net_of
+from tests.sfc.test_history import played
+
+SVG = "{http://www.w3.org/2000/svg}"
+NET = net_of(chain("Load Screw<b>", action("one & only", "Load"), action("two", "Screw<b>")))
+
+
+def drawn(*signals: tuple[Signal, int], until: int) -> ET.Element:
+    run, stored = played(NET, new_run("J1", "s", "R1", {}), list(signals))
+    return ET.fromstring(gantt_svg("job <J1>", NET, timeline([read_record(NET, run, each) for each in stored]), until))  # noqa: S314 - the text is our own
+
+
+def test_rows_follow_the_recipe_and_bars_follow_time() -> None:
+    answer = Answer("J1/R1/one%20%26%20only/1", ok=True)
+    picture = drawn((Start(), 0), (Pause(), 500), (Resume(), 900), (answer, 1000), until=3000)
+    labels = [each.text for each in picture.iter(f"{SVG}text") if each.get("class") in {"step", "action"}]
+    assert labels == ["Load", "one & only", "Screw<b>", "two"]
+    bars = [each for each in picture.iter(f"{SVG}rect") if each.get("class") in {"step", "completed", "dispatched"}]
+    assert [each.get("class") for each in bars] == ["step", "completed", "step", "dispatched"]
+    spans = [(float(each.get("x", "")), float(each.get("width", ""))) for each in bars]
+    assert spans[0] == spans[1]
+    assert spans[2] == spans[3]
+    assert spans[2][0] == pytest.approx(spans[0][0] + spans[0][1], abs=0.2)
+    assert spans[2][1] == pytest.approx(2 * spans[0][1], abs=0.3)
+    assert [each.get("class") for each in picture.iter(f"{SVG}rect")].count("pause") == 1
+
+
+@pytest.mark.parametrize("until", [0, 1, 999, 86_400_000 * 30])
+def test_any_length_has_a_few_ticks_inside_the_plot(until: int) -> None:
+    picture = drawn((Start(), 0), until=until)
+    ticks = [each for each in picture.iter(f"{SVG}text") if each.get("class") == "tick"]
+    assert 2 <= len(ticks) <= 12
+    assert all(0 < float(each.get("x", "")) < float(picture.get("width", "")) for each in ticks)

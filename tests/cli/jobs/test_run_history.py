@@ -1,0 +1,45 @@
+"""Tests of `edge jobs history`."""
+
+import json
+from pathlib import Path
+
+from edge.model.job_state import Cause
+from tests.cli.calling import Edge
+from tests.station.plant import FakeEquipment, Plant, obliging, order
+
+
+async def worked(plant: Plant, tool: FakeEquipment) -> None:
+    tool.replies = obliging
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.drive()
+
+
+async def test_history_shows_signals_and_their_changes(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
+    await worked(plant, tool)
+    lines = (await edge("jobs", "history", "J1")).output.splitlines()
+    assert lines[0].split() == ["time", "after", "signal", "changes"]
+    assert "0.000 s" in lines[1]
+    assert "start" in lines[1]
+    assert any("answer to a 1: done" in each and "a ✓ completed" in each for each in lines)
+
+
+async def test_history_as_data_has_every_decision(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
+    await worked(plant, tool)
+    found = json.loads((await edge("jobs", "history", "J1", "--json")).output)
+    assert found["job_order_id"] == "J1"
+    assert [each["number"] for each in found["decisions"]] == sorted(each["number"] for each in found["decisions"])
+    assert found["decisions"][0]["signal"] == "start"
+    assert found["decisions"][0]["changes"]["commands"] == [{"phase": "start", "step": "one", "action": "a"}]
+
+
+async def test_gantt_chart_is_written(edge: Edge, plant: Plant, tool: FakeEquipment, tmp_path: Path) -> None:
+    await worked(plant, tool)
+    assert (await edge("jobs", "history", "J1", "--svg", tmp_path / "j.svg")).exit_code == 0
+    assert (tmp_path / "j.svg").read_text().startswith("<svg")
+    refused = await edge("jobs", "history", "J1", "--svg", tmp_path / "none" / "j.svg")
+    assert (refused.exit_code, "cannot be written" in refused.output) == (1, True)
+
+
+async def test_unknown_job_has_no_history(edge: Edge) -> None:
+    refused = await edge("jobs", "history", "J9")
+    assert (refused.exit_code, "no run of job 'J9'" in refused.output) == (1, True)

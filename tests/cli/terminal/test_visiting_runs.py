@@ -1,0 +1,20 @@
+"""Decisions of commands follow the settings of the gateway."""
+
+from pathlib import Path
+
+import pytest
+
+from edge.cli.terminal.store_access import open_access
+from edge.cli.terminal.visiting_runs import visiting_runs
+
+
+@pytest.fixture
+def short_retention(settings_file: Path) -> Path:
+    settings_file.write_text(settings_file.read_text() + "[retention]\nended_jobs = 77\ndecisions = 0\n")
+    return settings_file
+
+
+async def test_retention_of_the_settings_holds(short_retention: Path) -> None:
+    async with open_access(short_retention) as at:
+        context = (await visiting_runs(at)).context
+    assert (context.keep_ended_ms, context.most_decisions) == (77_000, 0)

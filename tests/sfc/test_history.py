@@ -1,0 +1,151 @@
+"""Records of decisions: what is written is read again, and a replay of the signals decides the same."""
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+
+from edge.sfc.advance import advance
+from edge.sfc.history import (
+    ActionChange,
+    Changes,
+    CommandChange,
+    DecisionRecord,
+    StoredDecision,
+    changes_of,
+    read_record,
+    record_decision,
+)
+from edge.sfc.replay import differing_fields, replay
+from edge.sfc.run import ActionState, Run, decode, encode, new_run
+from edge.sfc.signal import (
+    Abort,
+    Advanced,
+    Answer,
+    Begun,
+    Event,
+    Late,
+    Pause,
+    Phase,
+    Resolution,
+    Resolve,
+    Resume,
+    Signal,
+    Start,
+    Stop,
+    Tick,
+    Unknown,
+)
+from tests.sfc.charts import DAY, recipes
+from tests.sfc.recipes import action, chain, net_of
+from tests.sfc.test_advance_properties import MANY, Day, fresh, play
+
+
+def played(net: Any, run: Run, signals: list[tuple[Signal, int]]) -> tuple[Run, list[StoredDecision]]:
+    """Return the run after the signals, all of which must change it, and the records of the decisions."""
+    stored = []
+    for number, (signal, at) in enumerate(signals, 1):
+        advanced = advance(net, run, signal, at)
+        assert isinstance(advanced, Advanced), advanced
+        stored.append(record_decision(net, run, signal, advanced, number, at))
+        run = advanced.run
+    return run, stored
+
+
+LINE = chain("A B C", action("one", "A"), action("two", "B"))
+
+
+@MANY
+@given(recipes(), DAY)
+def test_records_replay_a_run_exactly(document: dict[str, Any], day: Day) -> None:
+    net, run = net_of(document), fresh()
+    stored = []
+    for number, (before, signal, now, advanced) in enumerate(play(net, run, day), 1):
+        assert before.started_at is not None or number == 1
+        stored.append(record_decision(net, before, signal, advanced, number, now))
+        record = read_record(net, advanced.run, stored[-1])
+        # Whether an event named the job decides only about one that no action waits for.
+        read = record.signal
+        if isinstance(read, Event) and isinstance(signal, Event):
+            read = replace(read, named=signal.named)
+        assert (read, record.changes, record.is_whole) == (signal, changes_of(net, before, advanced), True)
+        run = advanced.run
+    repeated = replay(net, run, [read_record(net, run, each) for each in stored])
+    assert repeated.differences == ()
+    assert differing_fields(decode(encode(run)), repeated.run) == ()
+
+
+@pytest.mark.parametrize(
+    "signal",
+    [
+        Start(),
+        Answer("J1/R1/one/1", ok=True),
+        Answer("J1/R1/one/1", ok=True, data={"torque": 85.0}),
+        Answer("J1/R1/one/1", ok=False),
+        Answer("J1/R1/one/12/reset", ok=False, data=[1], error="x"),
+        Unknown("J1/R1/one/1", "away"),
+        Begun("J1/R1/one/1", "gateway"),
+        Resolve("one", Resolution.DONE, {"torque": 1}, "seen", "anna"),
+        Resolve("one", Resolution.REPEAT),
+        Late("J1/R1/one/1", None, "x"),
+        Late("J1/R1/one/1", 5),
+        Event("scan", {"code": "é"}, "e1", named=True),
+        Event("scan", None, "", named=False),
+        Tick(),
+        Pause(),
+        Resume(),
+        Abort(),
+        Abort("enough"),
+        Stop("enough"),
+    ],
+    ids=str,
+)
+def test_signal_is_read_as_it_was_recorded(signal: Signal) -> None:
+    net = net_of(LINE)
+    run = new_run("J1", "station-1", "R1", {})
+    stored = record_decision(net, run, signal, Advanced(run, (), ()), 7, 1234)
+    assert read_record(net, run, stored) == DecisionRecord(7, 1234, signal, Changes())
+
+
+def test_record_names_what_changed_by_places_in_the_recipe() -> None:
+    net = net_of(LINE)
+    run, stored = played(net, new_run("J1", "s", "R1", {}), [(Start(), 5), (Answer("J1/R1/one/1", ok=True), 9)])
+    assert [(each.name, each.text) for each in stored] == [
+        ("start", "0S+0"),
+        ("ok", "0c1S-0+1"),
+    ]
+    keys = list(net.actions)
+    assert read_record(net, run, stored[1]).changes == Changes(
+        (ActionChange(keys[0], ActionState.COMPLETED), ActionChange(keys[1], ActionState.DISPATCHED)),
+        (CommandChange(Phase.START, "B", "two"),),
+        (("A", False), ("B", True)),
+    )
+
+
+@pytest.mark.parametrize("text", ["{", "0z", "9d", "+0x", "0c[", "0c{}", "x"])
+def test_damaged_record_is_refused_with_its_number(text: str) -> None:
+    net = net_of(LINE)
+    with pytest.raises(ValueError, match="decision 3: "):
+        read_record(net, new_run("J1", "s", "R1", {}), StoredDecision(3, 0, "tick", text))
+
+
+def test_result_is_read_from_the_attempt_that_brought_it() -> None:
+    net = net_of(chain("A B", action("one", "A"), action("two", "B")))
+    signals: list[tuple[Signal, int]] = [
+        (Start(), 0),
+        (Unknown("J1/R1/one/1", "away"), 1),
+        (Resolve("one", Resolution.REPEAT, None, "seen", "anna"), 2),
+        (Answer("J1/R1/one/2", ok=True, data={"torque": 5}), 3),
+    ]
+    run, stored = played(net, new_run("J1", "s", "R1", {}), signals)
+    assert (stored[3].name, stored[3].text) == ("ok", "0c1S-0+1[2]")
+    assert read_record(net, run, stored[3]).signal == signals[3][0]
+
+
+def test_record_whose_result_is_gone_says_so() -> None:
+    net = net_of(LINE)
+    run, stored = played(net, new_run("J1", "s", "R1", {}), [(Start(), 5), (Answer("J1/R1/one/1", ok=True, data=4), 9)])
+    record = read_record(net, msgspec.structs.replace(run, associations={}), stored[1])
+    assert (record.signal, record.is_whole) == (Answer("J1/R1/one/1", ok=True), False)

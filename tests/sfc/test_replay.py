@@ -1,0 +1,54 @@
+"""Replays: the records of a run decide the same again; another recipe shows where it decides otherwise."""
+
+from edge.sfc.advance import advance
+from edge.sfc.history import Changes, DecisionRecord, read_record
+from edge.sfc.replay import differing_fields, replay, starts_at_the_beginning
+from edge.sfc.run import KeptEvent, new_run
+from edge.sfc.signal import Advanced, Answer, Event, Signal, Start, Tick
+from tests.sfc.recipes import action, chain, net_of, recipe, transition, wait
+from tests.sfc.test_history import LINE, played
+
+
+def test_events_before_the_start_are_recorded_with_it() -> None:
+    net = net_of(chain("A B", wait("scan", "A"), action("two", "B")))
+    early = advance(net, new_run("J1", "s", "R1", {}), Event("scan.v1", {"code": 4}, "e1", named=True), 1)
+    assert isinstance(early, Advanced)
+    run, stored = played(net, early.run, [(Start(), 5)])
+    records = [read_record(net, run, each) for each in stored]
+    assert records[0].early == (KeptEvent("scan.v1", "e1", {"code": 4}),)
+    repeated = replay(net, run, records)
+    assert repeated.differences == ()
+    assert differing_fields(run, repeated.run) == ()
+
+
+def test_replay_with_another_recipe_shows_where_it_decides_otherwise() -> None:
+    net = net_of(LINE)
+    signals: list[tuple[Signal, int]] = [
+        (Start(), 0),
+        (Answer("J1/R1/one/1", ok=True, data={"torque": 5}), 10),
+        (Answer("J1/R1/two/1", ok=True), 20),
+    ]
+    run, stored = played(net, new_run("J1", "s", "R1", {}), signals)
+    records = [read_record(net, run, each) for each in stored]
+    transitions = [transition("A", "B", "one.torque > 8"), transition("B", "C")]
+    other = net_of(recipe("A B C", transitions, [action("one", "A"), action("two", "B")]))
+    repeated = replay(other, run, records)
+    assert [each.record.number for each in repeated.differences] == [2, 3]
+    assert repeated.differences[0].repeated.steps == ()
+    assert "no such command" in repeated.differences[1].ignored
+    assert not repeated.run.ended
+
+
+def test_records_without_the_start_cannot_be_replayed() -> None:
+    assert not starts_at_the_beginning([])
+    assert not starts_at_the_beginning([DecisionRecord(9, 0, Tick(), Changes())])
+    assert starts_at_the_beginning([DecisionRecord(1, 0, Start(), Changes())])
+
+
+def test_other_state_at_the_end_is_named_by_its_fields() -> None:
+    net = net_of(LINE)
+    run, stored = played(net, new_run("J1", "s", "R1", {}), [(Start(), 0)])
+    repeated = replay(net, run, [read_record(net, run, each) for each in stored])
+    later, _ = played(net, run, [(Answer("J1/R1/one/1", ok=True, data={"torque": 5}), 10)])
+    fields = differing_fields(later, repeated.run)
+    assert {"var:torque", "step:A", "step:B", "action:one@A"} <= set(fields)
