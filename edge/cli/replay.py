@@ -22,9 +22,10 @@ from edge.cli.terminal.store_access import json_option, print_json, settings_opt
 @settings_option
 @json_option
 def replay(last: int, settings_file: Path | None, *, every: bool, as_json: bool) -> None:  # noqa: ARG001 - `--all` is required and says what is replayed
-    """Replay the stored jobs: feed their recorded signals to their recipes again and compare the decisions.
+    """Replay stored jobs: check that this release decides as they were decided.
 
-    Run it with a new release before an upgrade. Nothing is sent and nothing is changed. The exit status is 0 when every
+    The recorded signals of each job go to its recipe again, and the decisions are compared. Run it with a new release
+    before an upgrade. Nothing is sent and nothing is changed. The exit status is 0 when every
     decision is the same, else 1. One job, or another recipe: `edge jobs replay`.
     """
     from edge.cli.jobs.replay import replay_json, replay_last, replay_text
