@@ -144,7 +144,7 @@ def test_result_is_read_from_the_attempt_that_brought_it() -> None:
     assert read_record(net, run, stored[3]).signal == signals[3][0]
 
 
-def test_record_whose_result_is_gone_says_so() -> None:
+def test_record_whose_result_is_gone_is_not_whole() -> None:
     net = net_of(LINE)
     run, stored = played(net, new_run("J1", "s", "R1", {}), [(Start(), 5), (Answer("J1/R1/one/1", ok=True, data=4), 9)])
     record = read_record(net, msgspec.structs.replace(run, associations={}), stored[1])
