@@ -29,8 +29,9 @@ _CERTIFICATE_INTERVAL_S = 60.0
 class Health:
     """The state of everything the gateway depends on; `sessions` are those with brokers, by their user.
 
-    `line`, `memory` and `counts` are the results of the last check. `refusals` return the topics that a broker refuses
-    now. `problems` return sentences of other parts. `certificates` examines the certificates of the gateway.
+    `line`, `problem_line` (its beginning, without jobs and store), `memory` and `counts` are the results of the last
+    check. `refusals` return the topics that a broker refuses now. `problems` return sentences of other parts.
+    `certificates` examines the certificates of the gateway.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Health:
         self._can_write = can_write
         self.sessions: dict[str, MqttSession] = {}
         self.line = "starting"
+        self.problem_line = ""
         self.memory = MemoryUsage(0, 0)
         self.counts = BoundedCounts()
         self.certificates_expiring: int | None = None
@@ -114,6 +116,7 @@ class Health:
         except TimeoutError:
             return "; ".join((f"Redis does not answer within {_STORE_WITHIN_S:g} s", *troubles))
         self._warn_if_filling(taken)
+        self.problem_line = "; ".join(troubles)
         at_work = self._active_runs.count
         full = f"store {taken.fullness:.0%} full" if taken.limit else f"store holds {taken.used >> 20} MiB"
         jobs = f"{at_work} {'job' if at_work == 1 else 'jobs'} at work"

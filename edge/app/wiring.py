@@ -6,6 +6,7 @@ import pkgutil
 from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING
 
+from edge.app.component import announce
 from edge.app.flow_parts import load_node_kinds, open_flow_feed, run_flows, serve_flow_calls
 from edge.app.health import Health
 from edge.app.opcua import OpcuaService
@@ -129,6 +130,7 @@ async def open_gateway(settings: Settings, notify: Notify = discard_status) -> A
         await enter(background_task(feed_watchdog(notify, core.store.heartbeat.stalled), "watchdog"))
         await enter(background_task(core.watch.run(), "equipment watch"))
         await enter(background_task(core.health.publish_status(notify, serving), "health"))
+        await enter(announce(core, kinds))
         yield core.health.degraded_by(serving)
 
 

@@ -31,6 +31,7 @@ COMMANDS = {
     "opcua": "Manage certificates of the OPC UA server, and the applications that it trusts.",
     "users": "Manage the users of OPC UA and of the command line, and their second factor.",
     "sessions": "Show and end the sessions of OPC UA and of the command line.",
+    "fleet": "Show the components of a plant.",
     "hw": "Detect and check the board, and write the files that it needs.",
     "doctor": "Examine a gateway and its dependencies, with advice for each fault.",
     "backup": "Save settings, certificates, users and jobs of a gateway in one file.",
@@ -41,7 +42,7 @@ COMMANDS = {
 }
 """Name -> first line of the help. Each command is defined in the module or package of its name."""
 
-_PACKAGES = {"alarms", "tags", "jobs", "equipment", "flows", "station", "dead_letters"}
+_PACKAGES = {"alarms", "tags", "jobs", "equipment", "flows", "station", "dead_letters", "fleet"}
 """Commands of more than one file; the group is defined in `commands.py` of the package."""
 
 

@@ -4,12 +4,18 @@ import asyncio
 import os
 import signal
 import socket
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import log_to_stderr, settings_option
+
+if TYPE_CHECKING:
+    from edge.flows.plugins import SiteKinds
+    from edge.ops.components import Describe
 
 _UNLIMITED_MB = 1 << 20
 
@@ -59,10 +65,13 @@ def worker(
     """
     from edge.app.systemd import feed_watchdog, notifier
     from edge.config import load_settings
+    from edge.errors import unwrap_group
     from edge.flows.plugin_check import ImportLimits, load_checked_kinds
     from edge.flows.worker import FlowWorker
     from edge.flows.worker_process import WorkerProcess
     from edge.links.background_task import background_task
+    from edge.ops.components import registered
+    from edge.ops.process_identity import process_token
     from edge.southbound.kinds import EQUIPMENT_SETTINGS
     from edge.store.opening import open_store
 
@@ -86,9 +95,40 @@ def worker(
             for number in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(number, flow_worker.stop)
             notify = notifier()
-            async with background_task(feed_watchdog(notify, lambda: ()), "watchdog"):
+            described = _description(worker_id, site, settings.fleet.labels)
+            async with (
+                registered(store, worker_id, process_token(), described),
+                background_task(feed_watchdog(notify, lambda: ()), "watchdog"),
+            ):
                 print_text(f"worker {worker_id} runs {', '.join(mine)}")
                 notify(f"READY=1\nSTATUS=runs {', '.join(mine)}")
                 await flow_worker.run()
 
-    asyncio.run(run())
+    with unwrap_group():
+        asyncio.run(run())
+
+
+def _description(id: str, site: "SiteKinds", labels: Mapping[str, str]) -> "Describe":
+    """Return the function that describes this worker in the list of components."""
+    from edge import __version__
+    from edge.instant import now_ms
+    from edge.model.component import Component, PluginState
+    from edge.ops.components import Report
+
+    component = Component(
+        id=id,
+        kind="worker",
+        version=__version__,
+        started=now_ms(),
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        labels=labels,
+        problems="; ".join(f"{origin}: {fault}" for origin, fault in site.faults.items()),
+    )
+    loaded = [kind.name for kind in site.kinds.values() if kind.in_worker]
+    plugins = tuple(PluginState(name=name, kind="node kind", state="loaded") for name in sorted(loaded))
+
+    async def describe() -> Report:
+        return Report(component, plugins)
+
+    return describe

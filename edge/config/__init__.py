@@ -1,5 +1,6 @@
 """Loads frozen settings from TOML files and environment, and reports all problems together."""
 
+from edge.config.fleet import FleetSettings
 from edge.config.flows import FlowsSettings
 from edge.config.load import load_settings, main_file
 from edge.config.northbound import NorthboundSettings
@@ -29,6 +30,7 @@ __all__ = [
     "SECTIONS",
     "SESSION_EXPIRY_SECONDS",
     "EquipmentSettings",
+    "FleetSettings",
     "FlowsSettings",
     "GatewaySettings",
     "IjtSettings",

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, Struct
 
+from edge.config.fleet import FleetSettings
 from edge.config.flows import FlowsSettings
 from edge.config.northbound import NorthboundSettings, Topic, TopicFilter
 from edge.config.opcua import OpcuaSettings
@@ -325,6 +326,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     mirror: Mapping[str, MirrorSettings] = msgspec.field(default_factory=dict)
     metrics: MetricsSettings = MetricsSettings()
     flows: FlowsSettings = FlowsSettings()
+    fleet: FleetSettings = FleetSettings()
     logging: LoggingSettings = LoggingSettings()
 
     @property
@@ -348,6 +350,7 @@ SECTIONS: dict[str, type[Struct]] = {
     "mirror": MirrorSettings,
     "metrics": MetricsSettings,
     "flows": FlowsSettings,
+    "fleet": FleetSettings,
     "logging": LoggingSettings,
 }
 """Section -> its keys; those of `southbound` and `source` apply to a `[southbound.<name>]` without a kind."""

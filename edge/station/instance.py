@@ -11,7 +11,7 @@ import structlog
 from edge.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.listeners import notify
-from edge.station.process_identity import is_surely_dead, process_token
+from edge.ops.process_identity import is_surely_dead, process_token
 from edge.store import leases
 from edge.store.client import Store
 from edge.store.retry import poll_store

@@ -56,6 +56,11 @@ async def load(store: Store) -> StoredAlarms:
     return StoredAlarms(int(stored.get(_REVISION, 0)), found)
 
 
+async def count(store: Store) -> int:
+    """Return how many alarms are kept."""
+    return max(0, int(await store.execute("HLEN", store.keys.alarms())) - 1)  # without the revision
+
+
 def save(keys: Keys, before: StoredAlarms, changes: Iterable[AlarmChange]) -> Commit:
     """Write changed alarms and append their changes; an alarm that need not be kept is removed."""
     key, operations = keys.alarms(), []

@@ -26,6 +26,7 @@ class Lifetime(StrEnum):
     WORKER = "60 seconds after the last heartbeat"
     LOGIN = "15 minutes after the wait of the last failed login; 10 minutes for a used code"
     RECOVERY = "until the user gets other recovery codes or is removed"
+    COMPONENT = "30 days after the last sign of life, or as `edge fleet forget --after-days` sets"
     SESSION = "a minute after its gateway has last renewed it; of a command `[users] session`"
 
 

@@ -35,3 +35,28 @@ class OperationsKeys:
     def last_activity(self) -> str:
         """Return the key of the last activity of each session, as ISO 8601."""
         return f"{self.prefix}:last-activity"
+
+    @register_key("hash", Lifetime.COMPONENT)
+    def discovery_components(self) -> str:
+        """Return the key of what each component of the plant is and how it is, by its id, as JSON."""
+        return f"{self.prefix}:discovery:components"
+
+    @register_key("hash", Lifetime.COMPONENT)
+    def discovery_timestamps(self) -> str:
+        """Return the key of the last sign of life of each component, in seconds since the epoch."""
+        return f"{self.prefix}:discovery:timestamps"
+
+    @register_key("hash", Lifetime.COMPONENT)
+    def discovery_tokens(self) -> str:
+        """Return the key of the process that works under the id of each component."""
+        return f"{self.prefix}:discovery:tokens"
+
+    @register_key("hash", Lifetime.COMPONENT)
+    def discovery_plugins(self) -> str:
+        """Return the key of the state of the equipment kinds and node kinds of each component, as JSON."""
+        return f"{self.prefix}:discovery:plugins"
+
+    @register_key("hash", Lifetime.OURS)
+    def discovery_settings(self) -> str:
+        """Return the key of the settings of the list of components: `remove_after_s`."""
+        return f"{self.prefix}:discovery:settings"

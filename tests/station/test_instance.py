@@ -10,8 +10,8 @@ import pytest
 from edge.config import RedisSettings
 from edge.errors import Unavailable
 from edge.links.background_task import background_task
+from edge.ops.process_identity import process_token
 from edge.station.instance import Gate, Instance, open_instance
-from edge.station.process_identity import process_token
 from edge.store import leases
 from edge.store.client import Store
 from edge.store.opening import open_store
@@ -29,7 +29,7 @@ async def another(redis: RedisSettings, name: str = "other") -> AsyncIterator[In
 
 async def dead_token() -> str:
     """Return the token of a process that has ended."""
-    code = "from edge.station.process_identity import process_token; print(process_token())"
+    code = "from edge.ops.process_identity import process_token; print(process_token())"
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)
     reported, _ = await process.communicate()
     return reported.decode().strip()

@@ -3,9 +3,9 @@
 import asyncio
 import sys
 
-from edge.station.process_identity import is_surely_dead, process_token
+from edge.ops.process_identity import is_surely_dead, process_token
 
-_SHOWN = "from edge.station.process_identity import process_token; print(process_token())"
+_SHOWN = "from edge.ops.process_identity import process_token; print(process_token())"
 
 
 async def test_a_process_on_this_host_is_dead_once_it_is_gone() -> None:

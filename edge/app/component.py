@@ -1,0 +1,91 @@
+"""Describes this gateway as a component of the plant."""
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractAsyncContextManager
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edge import __version__
+from edge.app.parts import GatewayParts
+from edge.config import Settings
+from edge.instant import now_ms
+from edge.maintenance.tls_files import tls_files
+from edge.model.component import Component, PluginState
+from edge.opcua.x509 import read_certificate
+from edge.ops.components import Report, announced
+from edge.store import alarms
+
+if TYPE_CHECKING:
+    from edge.flows.nodes.registry import NodeKinds
+
+_CERTIFICATES_EVERY_S = 3600.0
+
+
+class GatewayDescription:
+    """The state of a gateway, as its sign of life shows it."""
+
+    def __init__(self, parts: GatewayParts, started: int, node_kinds: Iterable[str]) -> None:
+        self._parts = parts
+        self._started = started
+        self._node_kinds = tuple(node_kinds)
+        self._expiry = ""
+        self._expiry_due = 0.0
+
+    async def describe(self) -> Report:
+        """Return the state of the gateway now."""
+        if (now := time.monotonic()) >= self._expiry_due:
+            self._expiry = await asyncio.to_thread(earliest_expiry, self._parts.settings)
+            self._expiry_due = now + _CERTIFICATES_EVERY_S
+        settings = self._parts.settings
+        component = Component(
+            id=settings.gateway.name,
+            kind="gateway",
+            version=__version__,
+            started=self._started,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            labels=settings.fleet.labels,
+            scopes=settings.gateway.scopes,
+            problems=self._parts.health.problem_line,
+            jobs=self._parts.active_runs.count,
+            alarms=await alarms.count(self._parts.store) if settings.telemetry.mode == "on" else None,
+            certificate_expiry=self._expiry,
+        )
+        return Report(component, tuple(self._plugins()))
+
+    def _plugins(self) -> Iterator[PluginState]:
+        for each in self._parts.watch.health:
+            state = {True: "connected", False: "disconnected", None: "unknown"}[each.connected]
+            yield PluginState(name=each.name, kind=f"equipment {each.kind}", state=state, problem=each.problem)
+        for name in self._node_kinds:
+            yield PluginState(name=name, kind="node kind", state="loaded")
+
+
+def announce(parts: GatewayParts, kinds: "NodeKinds | None") -> AbstractAsyncContextManager[None]:
+    """Return the context in which this gateway is in the list of components."""
+    of_site = sorted(name for name, kind in (kinds or {}).items() if kind.in_worker)
+    described = GatewayDescription(parts, now_ms(), of_site)
+    name, token = parts.settings.gateway.name, parts.instance.token
+    held = parts.instance.lease_held
+    return announced(parts.store, name, token, described.describe, holds_lease=lambda: held.is_open)
+
+
+def earliest_expiry(settings: Settings) -> str:
+    """Return the date on which the first certificate of the gateway expires; "" without a readable certificate."""
+    paths = [path for name, path in tls_files(settings).items() if not name.endswith(".key_file")]
+    if settings.opcua.endpoint:
+        paths.append(Path(settings.opcua.pki, "own.der"))
+    found = [expiry for path in paths if (expiry := _expiry(path)) is not None]
+    return min(found).isoformat() if found else ""
+
+
+def _expiry(path: Path) -> date | None:
+    try:
+        return read_certificate(path).not_valid_after_utc.date()
+    except (OSError, ValueError):
+        return None

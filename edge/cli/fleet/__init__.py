@@ -1,0 +1,1 @@
+"""`edge fleet`: shows the components of a plant."""

@@ -1,0 +1,158 @@
+"""Registers this process as a component in the store, and detects another process of the same id."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+
+import structlog
+
+from edge.errors import Defect, Refused, Unavailable
+from edge.links.background_task import background_task
+from edge.model.component import Component, PluginState
+from edge.ops.process_identity import is_surely_dead
+from edge.store import components
+from edge.store.client import Store
+from edge.store.commit import join
+from edge.store.retry import poll_store
+
+logger = structlog.get_logger(__name__)
+
+HEARTBEAT_S = 15.0
+_LEAVE_WITHIN_S = 2.0
+_LOOK_EVERY_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How a component is now."""
+
+    component: Component
+    plugins: Sequence[PluginState] = ()
+
+
+Describe = Callable[[], Awaitable[Report]]
+
+
+class _Registration:
+    """Writes signs of life; the description only when it has changed: each write wears the flash."""
+
+    def __init__(self, store: Store, id: str, token: str, describe: Describe, clock_s: Callable[[], float]) -> None:
+        self._store = store
+        self._id = id
+        self._token = token
+        self._describe = describe
+        self._clock_s = clock_s
+        self._written: Report | None = None
+
+    async def beat(self) -> None:
+        """Write a sign of life. Raises Refused when another process has taken the id."""
+        holder = await components.load_holder(self._store, self._id)
+        if holder is not None and holder.token != self._token:
+            raise another_holder(self._id)
+        before = self._written if holder else None  # without a holder the store was emptied
+        report, keys = await self._describe(), self._store.keys
+        parts = [components.touch(keys, self._id, int(self._clock_s()))]
+        if before is None:
+            parts.append(components.take(keys, self._id, self._token))
+        if before is None or report.component != before.component:
+            parts.append(components.put(keys, report.component))
+        if before is None or report.plugins != before.plugins:
+            parts.append(components.put_plugins(keys, self._id, report.plugins))
+        await self._store.commit(join(parts))
+        self._written = report
+
+    async def leave(self) -> None:
+        """Release the id; the component stays in the list with its last sign of life. Raises Unavailable."""
+        holder = await components.load_holder(self._store, self._id)
+        if holder is not None and holder.token == self._token:
+            await self._store.execute("HDEL", self._store.keys.discovery_tokens(), self._id)
+
+
+@asynccontextmanager
+async def registered(
+    store: Store,
+    id: str,
+    token: str,
+    describe: Describe,
+    *,
+    heartbeat_s: float = HEARTBEAT_S,
+    clock_s: Callable[[], float] = time.time,
+) -> AsyncIterator[None]:
+    """Register a component for the length of the block.
+
+    Raises Refused when another process of this id shows signs of life; a former process that was killed is replaced.
+    When another process takes the id during the block, Refused ends the block.
+    """
+    await _claim(store, id, token, heartbeat_s)
+    registration = _Registration(store, id, token, describe, clock_s)
+    async with _beating(store, registration, registration.beat, heartbeat_s, clock_s):
+        yield
+
+
+@asynccontextmanager
+async def announced(
+    store: Store,
+    id: str,
+    token: str,
+    describe: Describe,
+    *,
+    holds_lease: Callable[[], bool],
+    heartbeat_s: float = HEARTBEAT_S,
+    clock_s: Callable[[], float] = time.time,
+) -> AsyncIterator[None]:
+    """Announce a component whose id is protected by a lease: it shows signs of life while it holds the lease."""
+    registration = _Registration(store, id, token, describe, clock_s)
+
+    async def beat() -> None:
+        if holds_lease():
+            holder = await components.load_holder(store, id)
+            if holder is None or holder.token != token:
+                await store.commit(components.take(store.keys, id, token))
+            await registration.beat()
+
+    async with _beating(store, registration, beat, heartbeat_s, clock_s):
+        yield
+
+
+@asynccontextmanager
+async def _beating(
+    store: Store,
+    registration: _Registration,
+    beat: Callable[[], Awaitable[None]],
+    heartbeat_s: float,
+    clock_s: Callable[[], float],
+) -> AsyncIterator[None]:
+    await components.remove_outdated(store, int(clock_s()))
+    try:
+        async with background_task(poll_store("component", beat, heartbeat_s), "component"):
+            yield
+    finally:
+        with suppress(Unavailable, Defect, TimeoutError):
+            async with asyncio.timeout(_LEAVE_WITHIN_S):
+                await registration.leave()
+
+
+def another_holder(id: str) -> Refused:
+    """Return the error for an id that another process holds."""
+    advice = "Stop the other one, or start this one under another name."
+    return Refused("component", f"another component of the name {id!r} works on this store", advice)
+
+
+async def _claim(store: Store, id: str, token: str, heartbeat_s: float) -> None:
+    """Claim the id; wait up to two heartbeats to see whether a holder of unknown fate still lives."""
+    first: components.Holder | None = None
+    until = time.monotonic() + 2 * heartbeat_s + 1
+    while (holder := await components.claim(store, id, token)) is not None:
+        if holder.token == token:
+            return
+        if is_surely_dead(holder.token) or (first == holder and time.monotonic() > until):
+            await store.commit(components.take(store.keys, id, token))
+            return
+        if first is None:
+            logger.info("waiting for a sign of life of another component of this name", component=id)
+            first = holder
+        elif holder != first:
+            raise another_holder(id)
+        await asyncio.sleep(min(_LOOK_EVERY_S, heartbeat_s))

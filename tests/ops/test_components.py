@@ -1,0 +1,137 @@
+"""Components register and show signs of life; of two with one id the later one stops with the reason."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+
+from edge.errors import Refused, unwrap_group
+from edge.model.component import Component, PluginState
+from edge.ops.components import Report, announced, registered
+from edge.ops.process_identity import process_token
+from edge.store import components
+from edge.store.client import Store
+
+BEAT_S = 0.05
+LIVING, OTHER = "elsewhere 1 first", "elsewhere 2 second"
+"""Tokens of processes whose fate cannot be known from here."""
+
+Describe = Callable[[], Awaitable[Report]]
+
+
+def described(id: str = "worker-1", **others: object) -> Describe:
+    async def describe() -> Report:
+        component = Component(id=id, kind="worker", version="1.0", started=1, **others)  # type: ignore[arg-type]
+        return Report(component, (PluginState(name="sum", kind="node kind", state="loaded"),))
+
+    return describe
+
+
+async def test_component_is_listed_while_it_works_and_after_it(store: Store) -> None:
+    now = [1000.0]
+    async with registered(store, "worker-1", LIVING, described(), heartbeat_s=BEAT_S, clock_s=lambda: now[0]):
+        found = await listed(store)
+        assert (found.component.kind, found.plugins[0].name, found.token, found.seen_s) == (
+            "worker",
+            "sum",
+            LIVING,
+            1000,
+        )
+        now[0] = 1015.0
+        await listed(store, lambda found: found.seen_s == 1015)
+    assert replace(await listed(store), token="") == await listed(store), "it holds the id no more"
+
+
+Check = Callable[[components.KnownComponent], bool]
+
+
+async def listed(store: Store, check: Check = lambda _: True, id: str = "worker-1") -> components.KnownComponent:
+    """Return the component once it is listed and as expected."""
+    async with asyncio.timeout(30):
+        while True:
+            found = (await components.load_all(store)).get(id)
+            if found and check(found):
+                return found
+            await asyncio.sleep(BEAT_S)
+
+
+async def test_later_component_of_an_id_stops_with_the_reason(store: Store) -> None:
+    clock = iter(range(1000, 10_000_000))
+    async with registered(store, "worker-1", LIVING, described(), heartbeat_s=BEAT_S, clock_s=lambda: next(clock)):
+        await listed(store)
+        with pytest.raises(Refused, match="another component of the name 'worker-1' works on this store"):
+            async with registered(store, "worker-1", OTHER, described(), heartbeat_s=1.0):
+                pytest.fail("it must not work")
+        assert (await listed(store)).token == LIVING
+
+
+async def test_of_components_that_start_together_one_works(store: Store) -> None:
+    async def start(token: str) -> str:
+        clock = iter(range(1000, 10_000_000))
+        try:
+            async with registered(store, "worker-1", token, described(), heartbeat_s=0.2, clock_s=lambda: next(clock)):
+                await asyncio.sleep(1.0)
+        except Refused:
+            return "stopped"
+        return "worked"
+
+    found = await asyncio.gather(*(start(f"elsewhere {number} x") for number in range(5)))
+    assert sorted(found) == ["stopped"] * 4 + ["worked"]
+
+
+async def test_component_whose_id_is_taken_while_it_works_stops(store: Store) -> None:
+    async def work() -> None:
+        async with registered(store, "worker-1", LIVING, described(), heartbeat_s=BEAT_S):
+            await listed(store)
+            await store.commit(components.take(store.keys, "worker-1", OTHER))
+            await asyncio.Event().wait()
+
+    with pytest.raises(Refused), unwrap_group():
+        await work()
+
+
+async def test_killed_component_is_replaced(store: Store) -> None:
+    dead = process_token().rsplit(" ", 2)[0] + " 4194303 killed"
+    await store.commit(components.take(store.keys, "worker-1", dead))
+    async with registered(store, "worker-1", OTHER, described(), heartbeat_s=BEAT_S):
+        assert (await listed(store)).token == OTHER
+    # Of a process on another machine only missing signs of life show that it is gone.
+    await store.commit(components.take(store.keys, "worker-1", LIVING))
+    async with registered(store, "worker-1", OTHER, described(), heartbeat_s=BEAT_S):
+        assert (await listed(store)).token == OTHER
+
+
+async def test_component_registers_again_in_an_emptied_store(store: Store) -> None:
+    async with registered(store, "worker-1", LIVING, described(), heartbeat_s=BEAT_S):
+        await listed(store)
+        await store.commit(components.remove(store.keys, ["worker-1"]))
+        assert (await listed(store, lambda found: bool(found.token))).token == LIVING
+
+
+async def test_gateway_without_its_lease_shows_no_sign_of_life(store: Store) -> None:
+    holds = [False]
+    begin = announced(store, "gw-1", LIVING, described("gw-1"), holds_lease=lambda: holds[0], heartbeat_s=BEAT_S)
+    async with begin:
+        await asyncio.sleep(4 * BEAT_S)
+        assert await components.load_all(store) == {}
+        holds[0] = True
+        await listed(store, id="gw-1")
+
+
+async def test_components_of_long_ago_are_removed(store: Store) -> None:
+    for id, seen_s in (("old", 1000), ("new", 2_000_000)):
+        report = await described(id)()
+        await store.commit(components.put(store.keys, report.component))
+        await store.commit(components.touch(store.keys, id, seen_s))
+    assert await components.remove_outdated(store, 2_000_010) == []
+    await store.commit(components.set_remove_after(store.keys, 3600))
+    assert await components.remove_outdated(store, 2_000_010) == ["old"]
+    assert list(await components.load_all(store)) == ["new"]
+
+
+async def test_entries_that_cannot_be_read_are_left_out(store: Store) -> None:
+    await store.execute("HSET", store.keys.discovery_components(), "x", "no JSON")
+    await store.execute("HSET", store.keys.discovery_timestamps(), "x", "soon")
+    assert await components.load_all(store) == {}
+    assert await components.remove_outdated(store, 10**9) == ["x"]
