@@ -37,6 +37,28 @@ def replace_atomically(path: Path, mode: int) -> Iterator[BinaryIO]:
         partial.unlink(missing_ok=True)
 
 
+def append_whole(path: Path, content: bytes, mode: int) -> int:
+    """Append to a file and flush it to the disk, all or nothing on a full disk; return its size. Raises OSError.
+
+    After a power cut the file may end with a part of the content.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, mode)
+    try:
+        before = os.fstat(descriptor).st_size
+        try:
+            rest = memoryview(content)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+            os.fsync(descriptor)
+        except OSError:
+            # The disk may be full: a part would hide what is appended later.
+            os.ftruncate(descriptor, before)
+            raise
+    finally:
+        os.close(descriptor)
+    return before + len(content)
+
+
 def sync(file: BinaryIO) -> None:
     """Flush the file to the disk; this may take long on a slow disk. Raises OSError."""
     file.flush()

@@ -1,12 +1,14 @@
 """A file is complete or absent, with the right owner and mode."""
 
 import os
+import resource
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from edge.files import make_directory, replace_atomically, sync, write_atomically
+from edge.files import append_whole, make_directory, replace_atomically, sync, write_atomically
 
 
 @pytest.fixture
@@ -104,3 +106,26 @@ def test_files_made_by_root_belong_to_the_owner_of_the_folder(tmp_path: Path) ->
     write_atomically(tmp_path / "made" / "file", b"", 0o644)
     for made in (tmp_path / "made", tmp_path / "made" / "file"):
         assert (made.stat().st_uid, made.stat().st_gid) == (4840, 4841)
+
+
+def test_content_is_appended_with_its_size(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    assert [append_whole(path, b"one", 0o640), append_whole(path, b"two", 0o640)] == [3, 6]
+    assert path.read_bytes() == b"onetwo"
+
+
+def test_append_that_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"one")
+    child = os.fork()
+    if child == 0:
+        # A limit of the process stands for a full disk.
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5, 5))
+        try:
+            append_whole(path, b"twothree", 0o640)
+        except OSError:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert path.read_bytes() == b"one"

@@ -56,6 +56,7 @@ def carry_out(
     chance, figures, began = random.Random(seed), FlowFigures(), time.monotonic()
     with open_flow_plant(directory) as plant:
         plant.counter.slow_s = 0.1
+        _sync_each_commit(plant)
         gateway = plant.start("edge")
         for number in range(FLOWS):
             plant.put(_flow(f"f{number}", plant.counter.url))
@@ -65,6 +66,7 @@ def carry_out(
             if with_store and figures.kills % 2 == 0:
                 plant.store.kill()
                 plant.store.start()
+                _sync_each_commit(plant)
             else:
                 gateway.kill()
                 gateway.start()
@@ -76,6 +78,11 @@ def carry_out(
         _collect(plant, figures)
     figures.seconds = time.monotonic() - began
     return figures
+
+
+def _sync_each_commit(plant: FlowPlant) -> None:
+    """Set a store that loses nothing it has confirmed: one that syncs each second may when it is killed."""
+    plant.store.cli("CONFIG", "SET", "appendfsync", "always")
 
 
 def _flow(name: str, url: str) -> dict[str, Any]:

@@ -6,18 +6,18 @@ from collections.abc import Iterable
 from edge.flows.nodes.act import AppendToFile
 from edge.flows.nodes.kind import Act, Attempt, Inputs, NodeConfig, NodeKind
 
-_FILE = re.compile(r"[\w][\w.-]*\.(csv|parquet)")
+_FILE = re.compile(r"[\w][\w.-]*\.(csv|arrows\.gz)")
 
 
 class FileAppendConfig(NodeConfig, frozen=True):
-    """The name of the file in the gateway's folder of flow files; its ending chooses the format."""
+    """The name of the file in the gateway's folder of flow files; its ending is `.csv` or `.arrows.gz`, its format."""
 
     file: str
 
 
 def _faults(config: FileAppendConfig, _predecessors: Iterable[str]) -> Iterable[str]:
     if not _FILE.fullmatch(config.file):
-        yield f"{config.file!r} is no file name; use letters, digits, '.', '-', '_' and the ending .csv or .parquet"
+        yield f"{config.file!r} is no file name; use letters, digits, '.', '-', '_' and the ending .csv or .arrows.gz"
 
 
 def _action(config: FileAppendConfig, attempt: Attempt) -> AppendToFile:

@@ -1,16 +1,16 @@
-"""Appends values to CSV files in the folder of the gateway; a file that is full becomes the previous one."""
+"""Appends values to CSV files and files of columns in the folder of the gateway; each has one previous file."""
 
 import asyncio
 import csv
 import io
-import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from edge.files import append_whole
 from edge.flows.nodes.act import AppendToFile
 from edge.flows.nodes.kind import NodeError
 from edge.instant import Clock
@@ -19,6 +19,7 @@ LARGEST_FILE: Final = 10 << 20
 """In bytes; each file has one previous file of that size."""
 _TIME: Final = "time"
 _VALUE: Final = "value"
+_MODE: Final = 0o640
 
 
 class FileAppender:
@@ -33,38 +34,60 @@ class FileAppender:
     async def append(self, action: AppendToFile, _task_id: str) -> dict[str, Any]:
         """Append a value and return the size of the file; raises NodeError.
 
-        The members of an object are the columns of a new file; later objects need the same members.
+        The members of an object are the columns of a new file; later objects need the same members. A list of objects
+        is one row each.
         """
-        if not action.file.endswith(".csv"):
-            raise NodeError(f"{action.file}: this release writes .csv files only")
-        row = action.value if isinstance(action.value, Mapping) else {_VALUE: action.value}
-        time = datetime.fromtimestamp(self._clock() / 1000, UTC).isoformat(timespec="milliseconds")
+        rows = _rows(action.value)
         async with self._lock:
             try:
-                size = await asyncio.to_thread(self._write, action.file, {_TIME: time, **row})
+                size = await asyncio.to_thread(self._append, self._directory / action.file, rows)
             except OSError as error:
                 raise NodeError(f"{action.file}: {error.strerror or error}") from None
         return {"file": action.file, "bytes": size}
 
-    def _write(self, name: str, row: Mapping[str, Any]) -> int:
+    def _append(self, path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
+        if any(_TIME in row for row in rows):
+            raise NodeError(f"{path.name}: a member has the name {_TIME} of the column of the instant")
         self._directory.mkdir(parents=True, exist_ok=True)
-        path = self._directory / name
+        if path.suffix != ".csv":
+            return _append_columns(path, self._clock(), rows, self._largest)
+        return self._append_lines(path, rows)
+
+    def _append_lines(self, path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
+        time = datetime.fromtimestamp(self._clock() / 1000, UTC).isoformat(timespec="milliseconds")
         columns = _columns(path)
-        if columns is not None and set(columns) != set(row):
-            raise NodeError(f"{name} has the columns {', '.join(columns)}, the value has {', '.join(row)}")
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         if columns is None or path.stat().st_size > self._largest:
             if columns is not None:
-                path.replace(path.with_name(f"{name}.previous"))
-            columns = list(row)
+                path.replace(path.with_name(f"{path.name}.previous"))
+            columns = [_TIME, *rows[0]]
             writer.writerow(columns)
-        writer.writerow([_cell(row[column]) for column in columns])
-        with path.open("a", encoding="utf-8") as file:
-            file.write(text.getvalue())
-            file.flush()
-            os.fsync(file.fileno())
-        return path.stat().st_size
+        for row in rows:
+            timed = {_TIME: time, **row}
+            if set(columns) != set(timed):
+                raise NodeError(f"{path.name} has the columns {', '.join(columns)}, the value has {', '.join(timed)}")
+            writer.writerow([_cell(timed[column]) for column in columns])
+        return append_whole(path, text.getvalue().encode(errors="replace"), _MODE)
+
+
+def _rows(value: Any) -> Sequence[Mapping[str, Any]]:
+    match value:
+        case Mapping():
+            return [value]
+        case [Mapping(), *_] if all(isinstance(each, Mapping) for each in value):
+            return list(value)
+        case _:
+            return [{_VALUE: value}]
+
+
+def _append_columns(path: Path, at: int, rows: Sequence[Mapping[str, Any]], largest: int) -> int:
+    try:
+        # The library is an extra of the package.
+        from edge.flows.ports.columns import append_columns  # noqa: PLC0415
+    except ImportError:
+        raise NodeError("files of columns need nanoarrow: pip install 'microdcs-edge[history]'") from None
+    return append_columns(path, at, rows, largest)
 
 
 def _columns(path: Path) -> list[str] | None:

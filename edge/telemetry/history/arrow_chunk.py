@@ -5,13 +5,12 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, Final
 
 import nanoarrow as na
-from nanoarrow.ipc import StreamWriter
 
 from edge.rules.sample_lines import Quality, Sample
+from edge.telemetry.history.arrow_columns import encode_batch, instant_column, number_column, text_column
 
 _QUALITIES: Final = (Quality.GOOD, Quality.UNCERTAIN, Quality.BAD)
 """The code of a quality is its place here."""
@@ -48,23 +47,17 @@ def encode_chunk(samples: Iterable[Sample]) -> bytes:
 
 def _serialize(ordered: Sequence[Sample], *, with_schema: bool) -> bytes:
     typed = [_typed(each.value) for each in ordered]
-    instants = array("q", [each.at for each in ordered])
     columns = (
-        na.c_array_from_buffers(na.timestamp("ms", "UTC", nullable=False), len(ordered), [None, instants]),
-        _texts([each.tag for each in ordered], nullable=False),
-        _numbers([each.number for each in typed]),
-        _texts([each.text for each in typed], nullable=True),
+        instant_column([each.at for each in ordered]),
+        text_column([each.tag for each in ordered], nullable=False),
+        number_column([each.number for each in typed]),
+        text_column([each.text for each in typed], nullable=True),
         _codes([each.code for each in typed]),
         _codes([_QUALITIES.index(each.quality) for each in ordered]),
-        _texts([each.process for each in ordered], nullable=True),
+        text_column([each.process for each in ordered], nullable=True),
     )
     batch = na.c_array_from_buffers(_SCHEMA, len(ordered), [None], children=columns)
-    out = io.BytesIO()
-    writer = StreamWriter.from_writable(out)
-    writer.write_stream(batch, write_schema=with_schema)
-    # Without the marker of an end: further batches follow.
-    writer.release()
-    return out.getvalue()
+    return encode_batch(batch, with_schema=with_schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,31 +95,6 @@ def _value(code: int, number: float, text: str | None) -> Any:
             return text or ""
         case _:
             return None
-
-
-def _validity(present: Sequence[bool]) -> bytes | None:
-    """Return the bitmap of the values that are present; None when all are."""
-    if all(present):
-        return None
-    bits = bytearray(-(-len(present) // 8))
-    for number, each in enumerate(present):
-        bits[number >> 3] |= each << (number & 7)
-    return bytes(bits)
-
-
-def _numbers(values: Sequence[float | None]) -> Any:
-    present = _validity([each is not None for each in values])
-    data = array("d", [0.0 if each is None else each for each in values])
-    return na.c_array_from_buffers(na.float64(), len(values), [present, data], null_count=0 if present is None else -1)
-
-
-def _texts(values: Sequence[str | None], *, nullable: bool) -> Any:
-    present = _validity([each is not None for each in values])
-    parts = [b"" if each is None else each.encode(errors="replace") for each in values]
-    offsets = array("i", accumulate(map(len, parts), initial=0))
-    kind = na.string(nullable=nullable)
-    buffers = [present, offsets, b"".join(parts)]
-    return na.c_array_from_buffers(kind, len(values), buffers, null_count=0 if present is None else -1)
 
 
 def _codes(values: Sequence[int]) -> Any:

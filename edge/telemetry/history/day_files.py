@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 import structlog
 
-from edge.files import make_directory, sync
+from edge.files import append_whole, make_directory, sync
 from edge.rules.sample_lines import Sample
 from edge.telemetry.history.arrow_chunk import encode_chunk, encode_schema
-from edge.telemetry.history.gzip_member import encode_member, members, read_content
+from edge.telemetry.history.gzip_member import encode_member, end_of_whole_members
 
 logger = structlog.get_logger(__name__)
 
@@ -68,7 +68,7 @@ def recover(directory: Path) -> None:
         return
     path = files[-1].path
     with path.open("r+b") as file:
-        end = _end_of_whole_chunks(file)
+        end = end_of_whole_members(file)
         torn = file.seek(0, os.SEEK_END) - end
         if 0 < torn <= _LONGEST_TAIL:
             file.truncate(end)
@@ -104,41 +104,10 @@ def _append(directory: Path, day: str, chunk: bytes, most: int) -> int:
     path = directory / f"{day}{f'.{part}' if part > 1 else ''}{SUFFIX}"
     is_new = not path.exists() or not path.stat().st_size
     content = encode_member(encode_schema(), 0, 0, 0) + chunk if is_new else chunk
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, _MODE)
-    try:
-        before = os.fstat(descriptor).st_size
-        try:
-            _write_all(descriptor, content)
-            os.fsync(descriptor)
-        except OSError:
-            # The disk may be full: a partial chunk would hide the chunks after it.
-            os.ftruncate(descriptor, before)
-            raise
-    finally:
-        os.close(descriptor)
+    append_whole(path, content, _MODE)
     if is_new:
         _sync_directory(directory)
     return len(content)
-
-
-def _write_all(descriptor: int, content: bytes) -> None:
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
-
-
-def _end_of_whole_chunks(file: BinaryIO) -> int:
-    """Return the end of the last chunk that is whole; the chunks before it are not read."""
-    last = None
-    for last in members(file):  # noqa: B007 - only the last one is used
-        pass
-    if last is None:
-        return 0
-    try:
-        read_content(file, last)
-    except ValueError:
-        return last.offset
-    return last.offset + last.length
 
 
 def _sync_directory(directory: Path) -> None:

@@ -65,6 +65,20 @@ def read_content(file: BinaryIO, member: GzipMember) -> bytes:
     return content
 
 
+def end_of_whole_members(file: BinaryIO) -> int:
+    """Return the end of the last member that is whole; the content of those before it is not read."""
+    last = None
+    for last in members(file):  # noqa: B007 - only the last one is used
+        pass
+    if last is None:
+        return 0
+    try:
+        read_content(file, last)
+    except ValueError:
+        return last.offset
+    return last.offset + last.length
+
+
 def _member_at(file: BinaryIO, offset: int, size: int) -> GzipMember | None:
     file.seek(offset)
     head = file.read(_OVERHEAD)

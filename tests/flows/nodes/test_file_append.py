@@ -13,8 +13,20 @@ def test_request_of_an_attempt() -> None:
     assert request(KIND, config, 5) == AppendToFile("report.csv", 5)
 
 
+def test_file_of_columns_is_chosen_by_its_ending() -> None:
+    assert configure(KIND, {"file": "report.arrows.gz"}) == []
+
+
 @pytest.mark.parametrize(
-    "config", [{}, {"file": "../report.csv"}, {"file": "/etc/x.csv"}, {"file": "report.exe"}, {"file": ".csv"}]
+    "config",
+    [
+        {},
+        {"file": "../report.csv"},
+        {"file": "/etc/x.csv"},
+        {"file": "report.exe"},
+        {"file": ".csv"},
+        {"file": "r.parquet"},
+    ],
 )
 def test_configuration_that_cannot_work_is_a_fault(config: dict[str, object]) -> None:
     assert configure(KIND, config)

@@ -30,6 +30,30 @@ async def test_other_values_have_one_column(tmp_path: Path) -> None:
     assert (tmp_path / "a.csv").read_text().splitlines()[0] == "time,value"
 
 
+async def test_list_of_objects_has_one_row_each(tmp_path: Path) -> None:
+    await append(tmp_path, [{"a": 1}, {"a": 2}], [{"a": 4}])
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    assert [line.rpartition(",")[2] for line in lines] == ["a", "1", "2", "4"]
+
+
+async def test_rows_that_do_not_fit_leave_the_file_unchanged(tmp_path: Path) -> None:
+    await append(tmp_path, {"a": 1})
+    before = (tmp_path / "a.csv").read_bytes()
+    with pytest.raises(NodeError, match="the value has time, b"):
+        await append(tmp_path, [{"a": 1}, {"b": 1}])
+    assert (tmp_path / "a.csv").read_bytes() == before
+
+
+async def test_member_with_the_name_of_the_instant_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NodeError, match="has the name time"):
+        await append(tmp_path, {"time": 1})
+
+
+async def test_columns_are_appended_by_their_ending(tmp_path: Path) -> None:
+    found = await append(tmp_path, {"a": 1}, {"a": 2.5}, file="a.arrows.gz")
+    assert found == {"file": "a.arrows.gz", "bytes": (tmp_path / "a.arrows.gz").stat().st_size}
+
+
 async def test_other_columns_are_refused(tmp_path: Path) -> None:
     with pytest.raises(NodeError, match="has the columns time, a, the value has time, b"):
         await append(tmp_path, {"a": 1}, {"b": 1})
@@ -46,5 +70,6 @@ async def test_file_that_cannot_be_written_fails_the_node(tmp_path: Path) -> Non
     (tmp_path / "a.csv").mkdir()
     with pytest.raises(NodeError, match=r"a\.csv: Is a directory"):
         await append(tmp_path, 1)
-    with pytest.raises(NodeError, match=r"\.csv files only"):
-        await append(tmp_path, 1, file="a.parquet")
+    (tmp_path / "a.arrows.gz").mkdir()
+    with pytest.raises(NodeError, match=r"a\.arrows\.gz: Is a directory"):
+        await append(tmp_path, 1, file="a.arrows.gz")
