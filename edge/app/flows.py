@@ -71,7 +71,7 @@ async def open_flows(
         owner=store.consumer,
         kept_cycles=core.settings.flows.kept_cycles,
     )
-    engine = FlowEngine(context, is_gone)
+    engine = FlowEngine(context, is_gone, may_begin=lambda: core.mode.in_force is None)
     engine.listeners.extend(listeners)
     while_present = core.instance.lease_held.run_while_open(engine.run, "flows")
     await stack.enter_async_context(background_task(while_present, "flows while present"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from edge.app.maintenance_mode import show_maintenance, switch_for_client
 from edge.app.parts import GatewayParts
 from edge.errors import Unavailable
 from edge.links.background_task import background_task
@@ -114,6 +115,7 @@ async def _open_server(
         ResponseProvider(store),
         partial(resolve, jobs.runs, dedupe_ms=jobs.dedupe_ms),
         partial(release, jobs.runs, equipment, dedupe_ms=jobs.dedupe_ms),
+        partial(switch_for_client, parts),
         scopes,
         flows,
     )
@@ -142,5 +144,6 @@ async def _open_server(
     await stack.enter_async_context(background_task(show_jobs(store, server, scopes), "OPC UA lists"))
     if flows:
         await stack.enter_async_context(background_task(flows.run(server.flows), "OPC UA flows"))
+    await stack.enter_async_context(background_task(show_maintenance(parts, server), "OPC UA maintenance"))
     show_charts(parts.active_runs, server.charts, parts.clock)
     return server

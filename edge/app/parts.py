@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from edge.app.health import Health
 from edge.config import Settings
 from edge.ops.audit_trail import AuditTrail
+from edge.ops.mode_watch import ModeWatch
 from edge.station.active_runs import ActiveRuns
 from edge.station.clock import SteadyClock, StoreTime
 from edge.station.direct_commands import DirectCommands
@@ -30,6 +31,7 @@ class GatewayParts:
     store_time: StoreTime
     direct_commands: DirectCommands
     trail: AuditTrail
+    mode: ModeWatch
 
     @property
     def retention(self) -> RetentionPolicy:

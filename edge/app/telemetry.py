@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edge.app.alarm_actions import follow_actions
+from edge.app.alarm_suppression import AlarmSuppression
 from edge.app.built_in_rules import with_built_in
 from edge.app.gateway_tags import GatewayTags
 from edge.app.history import open_history
@@ -70,6 +71,7 @@ async def open_telemetry(
     volatile = await stack.enter_async_context(open_volatile(core.settings, core.store.consumer))
     queue = SampleQueue(volatile or core.store, now_ms, limits, interest.wants)
     processor = RuleProcessor(core.store, with_built_in(own), now_ms, redactor(()), volatile=volatile)
+    suppression = AlarmSuppression(core.store, core.mode, core.settings.maintenance.suppress_alarms, now_ms)
     history = await open_history(stack, settings, processor)
     updates = await _load_rules(core, own, interest, processor)
     samples = JobSamples(core.store.keys, interest, equipment_of, settings.stream_length)
@@ -79,6 +81,7 @@ async def open_telemetry(
     works = (
         ("rules", processor.run),
         ("alarm actions", lambda: follow_actions(core.store, service, core.source)),
+        ("alarm suppression", suppression.run),
         ("ended jobs", lambda: _reconcile_jobs(core, processor, queue)),
     )
     for name, work in works:

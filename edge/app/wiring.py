@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from edge.app.component import announce
 from edge.app.flow_parts import load_node_kinds, open_flow_feed, run_flows, serve_flow_calls
 from edge.app.health import Health
+from edge.app.maintenance_mode import end_upgrade, maintenance_calls
 from edge.app.opcua import OpcuaService
 from edge.app.parts import GatewayParts
 from edge.app.systemd import Notify, discard_status, feed_watchdog
@@ -34,6 +35,7 @@ from edge.northbound.publisher import Publisher, publish_task_name
 from edge.northbound.topics import Topics
 from edge.opcua.generated_structures import import_asyncua
 from edge.ops.audit_trail import open_trail
+from edge.ops.mode_watch import ModeWatch
 from edge.southbound.kinds import KINDS
 from edge.southbound.mqtt import open_equipment
 from edge.station.active_runs import ActiveRuns
@@ -47,6 +49,7 @@ from edge.station.equipment_tracer import EquipmentTracer
 from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment
 from edge.station.instance import TaskFactory, open_instance
 from edge.station.jobs import JobService
+from edge.station.maintenance_pause import MaintenancePause
 from edge.station.recipe_lookup import RecipeLookup
 from edge.station.retention import Expiry
 from edge.station.runs import Runs
@@ -90,6 +93,7 @@ async def open_gateway(settings: Settings, notify: Notify = discard_status) -> A
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
         core = await _open_core(stack, settings)
+        await end_upgrade(core)
         kinds = await load_node_kinds(settings)
         await _open_equipment(stack, core)
         most = settings.northbound.max_downloadable_job_orders
@@ -97,7 +101,9 @@ async def open_gateway(settings: Settings, notify: Notify = discard_status) -> A
         routes = routes_of((each.equipment, each.type_ids) for each in core.watch.watched)
         dispatch = Dispatch(core.runs, routes, core.direct_commands.is_busy)
         recipes = RecipeLookup(core.store, core.runs.compiled, dispatch.unrouted)
-        jobs = JobService(core.store, core.runs, most, dedupe_ms, now_ms, recipes, core.retention.refuses_beyond)
+        jobs = JobService(
+            core.store, core.runs, most, dedupe_ms, now_ms, recipes, core.retention.refuses_beyond, core.mode
+        )
         telemetry = await _open_telemetry(stack, core, jobs, dispatch)
         await _open_background_work(stack, core, jobs, dispatch)
         station_settings = StationSettings(core.store, dedupe_ms)
@@ -116,6 +122,7 @@ async def open_gateway(settings: Settings, notify: Notify = discard_status) -> A
             core.trail,
             equipment,
             serve_flow_calls(core, kinds),
+            maintenance_calls(core),
         )
         feed = open_flow_feed(core, kinds)
         opcua = await _open_opcua(stack, core, jobs, station_settings, feed)
@@ -151,6 +158,9 @@ async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> Ga
     # Before any session opens: a broker would disconnect the session of another gateway with this name.
     instance = await stack.enter_async_context(open_instance(store, scopes))
     trail = await stack.enter_async_context(open_trail(store, settings.gateway.name, keep.audit, now_ms))
+    mode = ModeWatch(store, settings.gateway.name)
+    await mode.refresh()
+    await stack.enter_async_context(background_task(mode.run(), "mode"))
     store_time = StoreTime(store)
     await store_time.refresh()
     clock = SteadyClock(store_time)
@@ -167,7 +177,9 @@ async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> Ga
     limits = CountLimits(scopes, keep.marks, keep.undelivered_jobs)
     health = Health(store, active_runs, watch, functools.partial(_certificates, settings), limits=limits)
     direct = DirectCommands(runs)
-    return GatewayParts(settings, store, instance, runs, active_runs, watch, health, clock, store_time, direct, trail)
+    return GatewayParts(
+        settings, store, instance, runs, active_runs, watch, health, clock, store_time, direct, trail, mode
+    )
 
 
 async def _open_equipment(stack: contextlib.AsyncExitStack, core: GatewayParts) -> None:
@@ -214,7 +226,7 @@ async def _open_background_work(
     jobs.listeners.append(timers.expect)
     safing = SafingSender(store, scopes, dispatch.routes, core.clock)
     core.watch.safing_commands = lambda: safing.open_commands
-    worker = Worker(store, scopes, runs, Starter(store, runs, dispatch))
+    worker = Worker(store, scopes, runs, Starter(store, runs, dispatch, core.mode))
     works: tuple[tuple[str, TaskFactory], ...] = (
         ("sender", Sender(runs, dispatch).run),
         ("safing", safing.run),
@@ -222,7 +234,8 @@ async def _open_background_work(
         ("timers", timers.run),
         ("take-over", TakeOver(store, scopes, core.instance, runs, worker).run),
         ("clock", functools.partial(follow_reference_clock, core.clock, store, refresh=core.store_time.refresh)),
-        ("start sweep", StartSweep(store, scopes, core.clock, worker.claimed).run),
+        ("start sweep", StartSweep(store, scopes, core.clock, worker.claimed, mode=core.mode).run),
+        ("maintenance pause", MaintenancePause(runs, core.active_runs.loaded, core.mode).run),
     )
     for name, work in works:
         await stack.enter_async_context(

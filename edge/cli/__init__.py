@@ -18,6 +18,7 @@ COMMANDS = {
     "refused": "Show refused messages and declined calls, newest first.",
     "replay": "Replay stored jobs: check that this release decides as they were decided.",
     "audit": "Show who did what, and verify that no record is missing or changed.",
+    "maintenance": "Keep work from starting while people work at a plant.",
     "station": "Show and set what a station accepts: Work Masters, resources, job limit, rules.",
     "check": "Check a settings file or a recipe and report every fault.",
     "draw": "Draw a recipe or a running job as an IEC 61131-3 chart.",

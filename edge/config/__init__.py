@@ -3,6 +3,7 @@
 from edge.config.fleet import FleetSettings
 from edge.config.flows import FlowsSettings
 from edge.config.load import load_settings, main_file
+from edge.config.maintenance import MaintenanceSettings
 from edge.config.northbound import NorthboundSettings
 from edge.config.opcua import OpcuaSettings
 from edge.config.password import password_of
@@ -35,6 +36,7 @@ __all__ = [
     "GatewaySettings",
     "IjtSettings",
     "LoggingSettings",
+    "MaintenanceSettings",
     "MetricsSettings",
     "MirrorSettings",
     "MqttEquipmentSettings",

@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 
 from edge.config.fleet import FleetSettings
 from edge.config.flows import FlowsSettings
+from edge.config.maintenance import MaintenanceSettings
 from edge.config.northbound import NorthboundSettings, Topic, TopicFilter
 from edge.config.opcua import OpcuaSettings
 from edge.config.retention import RetentionSettings
@@ -327,6 +328,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     metrics: MetricsSettings = MetricsSettings()
     flows: FlowsSettings = FlowsSettings()
     fleet: FleetSettings = FleetSettings()
+    maintenance: MaintenanceSettings = MaintenanceSettings()
     logging: LoggingSettings = LoggingSettings()
 
     @property
@@ -351,6 +353,7 @@ SECTIONS: dict[str, type[Struct]] = {
     "metrics": MetricsSettings,
     "flows": FlowsSettings,
     "fleet": FleetSettings,
+    "maintenance": MaintenanceSettings,
     "logging": LoggingSettings,
 }
 """Section -> its keys; those of `southbound` and `source` apply to a `[southbound.<name>]` without a kind."""

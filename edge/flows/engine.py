@@ -61,13 +61,14 @@ class FlowEngine:
         gone_after_s: float = 5.0,
         look_every_s: float = 2.0,
         elapsed_ms: Callable[[], int] = _since_boot_ms,
+        may_begin: Callable[[], bool] = lambda: True,
     ) -> None:
         """Run flows; `is_gone` returns whether the gateway of a name holds no lease.
 
         A step of the clock is its change against `elapsed_ms`, which runs evenly.
 
         A cycle is taken over once its gateway has been gone for `gone_after_s`: after an outage of the store it has to
-        renew its lease first.
+        renew its lease first. While `may_begin` returns False, cycles that are due wait.
         """
         self.stats = FlowStats()
         self.listeners: list[Callable[[FlowRecord, CycleRecord], None]] = []
@@ -78,6 +79,7 @@ class FlowEngine:
         self._gone_after_s = gone_after_s
         self._look_every_s = look_every_s
         self._elapsed_ms = elapsed_ms
+        self._may_begin = may_begin
         self._runners: dict[str, CycleRunner] = {}
         self._beginning: set[str] = set()
         self._gone_since: dict[str, float] = {}
@@ -152,6 +154,8 @@ class FlowEngine:
     async def _begin_due(self, tasks: asyncio.TaskGroup) -> list[bool]:
         """Begin the cycles that are due, all at once: flows that are due together share round trips to the store."""
         due = await self._state.due(self._context.clock(), _BATCH)
+        if not self._may_begin():
+            return [False] * len(due)
         found = await asyncio.gather(*(self._begin(flow_id, tasks) for flow_id in due), return_exceptions=True)
         if failed := [each for each in found if isinstance(each, BaseException)]:
             raise failed[0]

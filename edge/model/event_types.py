@@ -30,6 +30,9 @@ ALARM_TYPE = "com.github.aschamberger.microdcs.alarm.v1"
 ALARM_METHOD_TYPE = "com.github.aschamberger.microdcs.alarm.{}.v1"
 """The type of a call of the method of an alarm, and of its answer."""
 
+MAINTENANCE_METHOD_TYPE = "com.github.aschamberger.microdcs.maintenance.{}.v1"
+"""The type of a call of the method of the maintenance mode, and of its answer."""
+
 FLOW_METHOD_TYPE = "com.github.aschamberger.microdcs.flow.{}.v1"
 """The type of a call of the method of a flow, and of its answer."""
 

@@ -1,6 +1,8 @@
 """The users of the OPC UA server, and the port by which the protocol layer asks for their permissions."""
 
 import ipaddress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -26,6 +28,30 @@ class Caller:
 
 CALLER: ContextVar[Caller] = ContextVar("CALLER")
 """The caller of the current method; set for every call from outside."""
+
+LOCALES: ContextVar[tuple[str, ...]] = ContextVar("LOCALES", default=())
+"""The LocaleIds of the session of the current method, the preferred one first."""
+
+
+@contextmanager
+def calling(caller: Caller, locales: tuple[str, ...]) -> Iterator[None]:
+    """Set the caller and the LocaleIds of the methods that are called in the block."""
+    token, kept = CALLER.set(caller), LOCALES.set(locales)
+    try:
+        yield
+    finally:
+        CALLER.reset(token)
+        LOCALES.reset(kept)
+
+
+_MOST_LOCALES = 10
+_LONGEST_LOCALE = 35
+"""Bounds of the LocaleIds that a session keeps; 35 characters hold every tag (RFC 5646, 4.4.1)."""
+
+
+def bounded_locales(locales: Sequence[str | None]) -> tuple[str, ...]:
+    """Return the LocaleIds of a client as far as a session keeps them."""
+    return tuple(each[:_LONGEST_LOCALE] for each in locales[:_MOST_LOCALES] if each)
 
 
 @dataclass(frozen=True, slots=True)

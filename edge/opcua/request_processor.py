@@ -304,7 +304,7 @@ class RequestProcessor(UaProcessor):
                 raise ServiceError(ua.StatusCodes.BadIdentityTokenRejected)
             await self._take_over(session)
         response = ua.ActivateSessionResponse()
-        response.Parameters = session.activate(caller)
+        response.Parameters = session.activate(caller, params.LocaleIds or ())
         self._access.record_login(caller)
         self.send_response(header.RequestHandle, seqhdr, response)
         return True

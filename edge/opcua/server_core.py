@@ -4,7 +4,7 @@ The changes for one connection are in `server_framing`, `server_channel`, `reque
 subclasses of asyncua's parts. `tests/opcua/test_server_core.py` fails when asyncua fixes one of them itself.
 """
 
-from collections.abc import Callable, Iterable, MutableMapping
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Never
 
@@ -76,6 +76,8 @@ class ServerCore(InternalServer):
         self.counts = ServerCounts()
         self.restricted: dict[ua.NodeId, Callable[[Caller, Peer], bool]] = {}
         """Variables that not every caller may read, each with the check."""
+        self.localized: dict[ua.NodeId, Callable[[Sequence[str]], ua.Variant]] = {}
+        """Variables whose value depends on the LocaleIds of the session, each with the function that reads it."""
         self.reference_types = ReferenceTypes(self.aspace)
         # One thread: it never takes more than its share of the interpreter.
         self.decoder = ThreadPoolExecutor(1, thread_name_prefix="opcua-decoder")

@@ -7,7 +7,6 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Sequence, Sized
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, TypeVar
 
 from asyncua import ua
@@ -16,7 +15,7 @@ from asyncua.crypto.permission_rules import User, UserRole
 from asyncua.server.internal_session import InternalSession, SessionState
 from asyncua.server.internal_subscription import InternalSubscription
 
-from edge.opcua.access import CALLER, Caller
+from edge.opcua.access import Caller, bounded_locales, calling
 from edge.opcua.limits import REQUEST_BYTES, ServerLimits
 from edge.opcua.monitored_items import MonitoredItems
 from edge.opcua.publishing import modify, publish_for, republish, revise, start_publishing
@@ -33,7 +32,7 @@ from edge.opcua.server_channel import ServerChannel
 from edge.opcua.server_methods import method_of, perform
 from edge.opcua.session_connection import SessionConnection
 from edge.opcua.time_slices import Pacer, Turn, WorkBudget
-from edge.opcua.value_reads import Stamps, browse_name, check_timestamps, read_item, refused_value
+from edge.opcua.value_reads import Stamps, browse_name, check_timestamps, localized_value, read_item, refused_value
 from edge.opcua.view_service import View
 
 _O = TypeVar("_O")
@@ -55,6 +54,7 @@ class ServerSession(InternalSession):
         self.iserver.register_external_session(self)
         self.connection: SessionConnection | None = None
         self.caller: Caller | None = None
+        self.locales: tuple[str, ...] = ()
         self.certificate = b""
         self.budget = WorkBudget()
         self.record = SessionRecord()
@@ -98,8 +98,9 @@ class ServerSession(InternalSession):
         result.MaxRequestMessageSize = REQUEST_BYTES
         return result
 
-    def activate(self, caller: Caller) -> ua.ActivateSessionResult:
-        """Activate the session for `caller`."""
+    def activate(self, caller: Caller, locales: Sequence[str] = ()) -> ua.ActivateSessionResult:
+        """Activate the session for `caller`; without LocaleIds it keeps those of its first activation."""
+        self.locales = bounded_locales(locales) or self.locales
         if not self.is_activated() and self._timeout_task is not None:
             self._timeout_task.cancel()
             self._timeout_task = None  # asyncua puts its own there, and ends either with the session
@@ -136,6 +137,8 @@ class ServerSession(InternalSession):
         if (refused := self._refusal(item)) is not None:
             return refused
         value = read_item(self.aspace, item)
+        if (localized := self.iserver.localized.get(item.NodeId)) and item.AttributeId == ua.AttributeIds.Value:
+            return localized_value(value, localized, self.locales)
         if not item.IndexRange and item.AttributeId == ua.AttributeIds.UserExecutable and value.StatusCode.is_good():
             return ua.DataValue(ua.Variant(self._may_call(item.NodeId), ua.VariantType.Boolean))
         return value
@@ -205,11 +208,8 @@ class ServerSession(InternalSession):
         caller = self.caller
         if caller is None:
             raise ServiceError(ua.StatusCodes.BadSessionNotActivated)
-        token = CALLER.set(caller)
-        try:
+        with calling(caller, self.locales):
             result = await self._perform(request)
-        finally:
-            CALLER.reset(token)
         self.iserver.access.record_call(caller, self._method_name(request.MethodId), request, result)
         return result
 
@@ -356,8 +356,8 @@ class ServerSession(InternalSession):
     async def set_monitoring_mode(self, params: ua.SetMonitoringModeParameters) -> list[ua.StatusCode]:
         """Set the monitoring mode of items."""
         items = self._checked_items(params.SubscriptionId, params.MonitoredItemIds)
-        set_mode = partial(items.set_monitoring_mode, params.MonitoringMode)
-        return await self._one_by_one(params.MonitoredItemIds, lambda item: set_mode([item]))
+        mode = params.MonitoringMode
+        return await self._one_by_one(params.MonitoredItemIds, lambda item: items.set_monitoring_mode(mode, [item]))
 
     async def _one_by_one(self, operations: Iterable[_O], perform: Callable[[_O], Awaitable[list[_R]]]) -> list[_R]:
         results: list[_R] = []

@@ -1,5 +1,6 @@
 """Applies the arguments of Read to the attributes that the server holds (OPC 10000-4, 5.11.2 and 7.29)."""
 
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from asyncua import ua
@@ -46,6 +47,15 @@ def read_item(aspace: AddressSpace, item: ua.ReadValueId) -> ua.DataValue:
 def browse_name(aspace: AddressSpace, node: ua.NodeId) -> str:
     """Return the name of a node; empty for an unknown one."""
     return str(aspace[node].attributes[ua.AttributeIds.BrowseName].value.Value.Value.Name) if node in aspace else ""
+
+
+def localized_value(
+    value: ua.DataValue, localized: Callable[[Sequence[str]], ua.Variant], locales: Sequence[str]
+) -> ua.DataValue:
+    """Return a text in the language of a session, with status and time of the value that all clients share."""
+    if value.StatusCode.is_bad():
+        return value
+    return ua.DataValue(localized(locales), value.StatusCode, value.SourceTimestamp, value.ServerTimestamp)
 
 
 def refused_value(attribute: ua.AttributeIds) -> ua.DataValue | None:

@@ -18,7 +18,7 @@ from edge.model.audit import MAX_TEXT, AuditRecord
 from edge.ops.audit_chain import head_of, seal
 from edge.store import audit
 from edge.store.client import Store
-from edge.store.commit import Committed
+from edge.store.commit import NOTHING, Commit, Committed
 from edge.store.retry import retry_while_unavailable
 
 RecordAudit: TypeAlias = Callable[[AuditRecord], None]
@@ -75,6 +75,14 @@ async def append(store: Store, records: Sequence[AuditRecord], keep: int) -> Non
     await _Batch(records, keep).write(store)
 
 
+async def plan_append(store: Store, records: Sequence[AuditRecord], keep: int) -> Commit:
+    """Return the commit that appends records to the chain; Stale at the head of the chain when others came between."""
+    if not keep:
+        return NOTHING
+    before = await audit.load_head(store)
+    return audit.append(store.keys, before, seal(before, _texts(records, keep)), keep)
+
+
 @asynccontextmanager
 async def open_trail(store: Store, instance: str, keep: int, clock: Clock) -> AsyncIterator["AuditTrail"]:
     """Write the records of a gateway for the length of the block, and at its end what still waits."""
@@ -113,10 +121,19 @@ class AuditTrail:
         """The number of records that are not written yet."""
         return len(self._waiting) + (len(self._batch) if self._batch else 0)
 
+    @property
+    def keep(self) -> int:
+        """The number of records that the store keeps at least; 0: none."""
+        return self._keep
+
     def record(self, record: AuditRecord) -> None:
         """Copy a record to the log and queue it for the store."""
-        self._copies.log(record)
+        self.copy(record)
         self.queue(record)
+
+    def copy(self, record: AuditRecord) -> None:
+        """Copy a record to the log. The caller has written it to the store."""
+        self._copies.log(record)
 
     def queue(self, record: AuditRecord) -> None:
         """Queue a record for the store. The caller has logged it."""
@@ -166,11 +183,15 @@ def _cut(record: AuditRecord) -> AuditRecord:
     return msgspec.structs.replace(record, **cut)
 
 
+def _texts(records: Sequence[AuditRecord], keep: int) -> list[str]:
+    return [msgspec.json.encode(msgspec.structs.replace(_cut(each), keep=keep)).decode() for each in records]
+
+
 class _Batch:
     """Records for one commit; after an attempt whose effect is unknown it finds out first whether they are there."""
 
     def __init__(self, records: Sequence[AuditRecord], keep: int) -> None:
-        self._texts = [msgspec.json.encode(msgspec.structs.replace(_cut(each), keep=keep)).decode() for each in records]
+        self._texts = _texts(records, keep)
         self._keep = keep
         self._attempted = ""
 

@@ -25,6 +25,7 @@ from edge.model.job_state import (
     next_status,
     timed_status,
 )
+from edge.ops.mode_watch import ModeWatch
 from edge.sfc.signal import Abort, Ignored, Pause, Resume, Signal, Stop
 from edge.station.call_facts import CallIdentity, OrderFacts, read_given, read_job, read_order_facts
 from edge.station.decision import Decision, MethodRequest, NotAllowed, end_job_without_run
@@ -66,6 +67,8 @@ class JobCall(msgspec.Struct, frozen=True):
     expires_at: int | None = None
     sent_at: int | None = None
     trace: Mapping[str, str] = {}
+    languages: tuple[str, ...] = ()
+    """The languages of the caller, the preferred one first: for the message of a maintenance mode."""
 
 
 class CallAnswer(msgspec.Struct, frozen=True):
@@ -97,6 +100,8 @@ _REMOVED = "the job order was removed after this call was sent"
 _UNDELIVERED = "{} results wait for the MES: subscribe to them, clear them, or export them with edge jobs export"
 _BEGIN_WORK = ORDER_METHODS | {Cause.START, Cause.RESUME}
 """The methods that are refused while no new call can be marked; those that end work are not."""
+_START_WORK = frozenset({Cause.STORE_AND_START, Cause.START, Cause.RESUME})
+"""The methods that a maintenance mode refuses."""
 _UNKNOWN = CallAnswer(ReturnStatus.UNKNOWN_JOB_ORDER_ID, ("no such job order in this scope",))
 
 
@@ -112,11 +117,13 @@ class JobService:
         wall: Clock | None = None,
         recipes: RecipeLookup | None = None,
         max_undelivered: int | None = None,
+        mode: ModeWatch | None = None,
     ) -> None:
         """Create the service; `wall` is the clock of expiry times; the clock of the runs may lag behind it.
 
         With `recipes`, an order that cannot run is refused when it is stored, not only at its start. With
-        `max_undelivered`, so are orders while that many results wait for the MES.
+        `max_undelivered`, so are orders while that many results wait for the MES. With `mode`, calls that start work
+        are refused during maintenance.
         """
         self._store = store
         self._runs = runs
@@ -125,6 +132,7 @@ class JobService:
         self._wall = wall or runs.clock
         self._recipes = recipes
         self._max_undelivered = max_undelivered
+        self._mode = mode
         self.listeners: list[Callable[[int], None]] = []
         """Called with the StartTime, in milliseconds since the epoch, of a job that has to wait for it."""
 
@@ -151,12 +159,33 @@ class JobService:
                 # Answered without a mark: the same call may be sent again later.
                 logger.warning("job method refused", method=call.method, scope=call.scope, reasons=[fault])
                 return CallAnswer(ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, (fault,))
+            if refusal := await self._refuse_in_maintenance(call):
+                logger.warning("job method refused", method=call.method, scope=call.scope, reasons=refusal.reasons)
+                return refusal
             refuse_expired(call.expires_at, self._wall())
             answer = await self._carry_out(call, self._plan(call, facts))
             if answer is not None:
                 if answer.reasons:
                     logger.warning("job method refused", method=call.method, scope=call.scope, reasons=answer.reasons)
                 return answer
+
+    async def _refuse_in_maintenance(self, call: JobCall) -> CallAnswer | None:
+        """Return the refusal of a call that would start work; without a mark, so that it may be sent again later."""
+        mode = self._mode
+        if mode is None or mode.in_force is None or call.method not in _START_WORK:
+            return None
+        # The mode may have been switched off since the last look.
+        await mode.refresh()
+        if mode.in_force is None:
+            return None
+        return CallAnswer(ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, (mode.message(call.languages),))
+
+    async def _refresh(self, stale_key: str) -> None:
+        """Drop what is old after a stale commit."""
+        if self._recipes:
+            self._recipes.forget(stale_key)
+        if self._mode:
+            await self._mode.refresh_after(stale_key)
 
     async def _read(self, call: JobCall) -> str | OrderFacts | Job | None:
         """Return the stored answer to a call, else the facts for its plan."""
@@ -203,8 +232,7 @@ class JobService:
                     notify(self.listeners, change.due)
                 return answer
             case Stale(key):
-                if self._recipes:
-                    self._recipes.forget(key)
+                await self._refresh(key)
                 return None
 
     async def _signal_run(self, call: JobCall, job_id: str, signal: Signal) -> CallAnswer | None:
@@ -216,7 +244,8 @@ class JobService:
                 return await self._write(call, _NOTHING, CallAnswer(ReturnStatus.INVALID_JOB_ORDER_STATUS, (reason,)))
             case NotAllowed() | NoRun():
                 return await self._write(call, _NOTHING, _not_in_this_state(call.method, None))
-            case Stale():
+            case Stale(key):
+                await self._refresh(key)
                 return None
 
     def _plan_order(self, call: JobCall, arguments: OrderCall, facts: OrderFacts) -> _Change | CallAnswer:
@@ -306,6 +335,8 @@ class JobService:
         text = msgspec.json.encode(answer).decode()
         keys = self._store.keys
         marked = dedupe.mark(keys, call.source, call.event_id, text, self._dedupe_ms)
+        if self._mode and call.method in _START_WORK and answer.status is ReturnStatus.NO_ERROR:
+            marked = join((self._mode.guard, marked))
         if not _has_transaction(call):
             return marked
         transaction = _transaction_of(call)

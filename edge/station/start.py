@@ -7,6 +7,7 @@ import structlog
 
 from edge.errors import Unavailable
 from edge.model.job_state import Cause, JobState
+from edge.ops.mode_watch import ModeWatch
 from edge.sfc.advance import advance
 from edge.sfc.run import new_run
 from edge.sfc.signal import Advanced, Event
@@ -30,7 +31,9 @@ logger = structlog.get_logger(__name__)
 class Starter:
     """Performs the work `start_recipe`."""
 
-    def __init__(self, store: Store, runs: Runs, dispatch: Dispatch) -> None:
+    def __init__(self, store: Store, runs: Runs, dispatch: Dispatch, mode: ModeWatch | None = None) -> None:
+        """Create the starter; during a maintenance mode of `mode` jobs stay in the queue of starts."""
+        self._mode = mode
         self._store = store
         self._runs = runs
         self._recipes = RecipeLookup(store, runs.compiled, dispatch.unrouted)
@@ -46,6 +49,8 @@ class Starter:
         jobs of a newer release are left.
         """
         done = work.acknowledge(self._store.keys, entry.scope, (entry.entry_id,))
+        if await self._is_left_queued(done):
+            return
         seen: set[str] = set()
         finished = False
         left: DocumentTooNew | None = None
@@ -65,6 +70,18 @@ class Starter:
             finally:
                 seen.add(job_id)
                 self._in_hand.discard(job_id)
+
+    async def _is_left_queued(self, done: Commit) -> bool:
+        """Acknowledge work during maintenance without a start: the jobs stay queued, and a sweep adds their work again.
+
+        Kept entries would fill the worker, and delay the commands behind them.
+        """
+        mode = self._mode
+        while mode is not None and mode.in_force is not None:
+            if isinstance(await self._store.commit(join((mode.guard, done))), Committed):
+                return True
+            await mode.refresh()
+        return False
 
     async def _choose(self, entry: Work, seen: set[str]) -> tuple[tuple[str, bool] | None, Job | None]:
         """Return the first job that no other entry is starting here, and whether it is in the queue of starts.
@@ -98,6 +115,8 @@ class Starter:
                 job = expected if expected and expected.job_id == job_id else await jobs.load(self._store, job_id)
                 expected = None
                 if job is None or job.status.state is not JobState.ALLOWED_TO_START:
+                    return False
+                if self._mode and self._mode.in_force:
                     return False
                 if not queued and job.earliest_start > self._runs.clock():
                     await self._wait_for_start_time(job)
@@ -134,9 +153,12 @@ class Starter:
             kept = advance(net, run, Event(event.type_id, event.data, event.id, named=True), self._runs.clock())
             run = kept.run if isinstance(kept, Advanced) else run
         decision = begin(self._runs.context, job, run, net, self._runs.clock())
-        result = await self._runs.commit(decision, join((found.guard, done)))
+        guards = (found.guard, self._mode.guard) if self._mode else (found.guard,)
+        result = await self._runs.commit(decision, join((*guards, done)))
         if isinstance(result, Stale):
             self._recipes.forget(result.key)
+            if self._mode:
+                await self._mode.refresh_after(result.key)
         return isinstance(result, Committed)
 
     async def _fail(self, job: Job, reason: str, done: Commit) -> bool:

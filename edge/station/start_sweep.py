@@ -1,6 +1,7 @@
 """Repairs the queue of starts: finds jobs that are allowed to start and have neither a queue entry nor a timer."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Collection
 
 import structlog
@@ -8,6 +9,7 @@ import structlog
 from edge.errors import Unavailable
 from edge.instant import Clock
 from edge.model.job_state import JobState
+from edge.ops.mode_watch import ModeWatch
 from edge.station.start import plan_start
 from edge.store import jobs, leases, runs, work
 from edge.store.client import Store
@@ -33,17 +35,26 @@ class StartSweep:
         clock: Clock,
         on_claimed: Callable[[], None],
         interval_s: float = SWEEP_INTERVAL_S,
+        mode: ModeWatch | None = None,
     ) -> None:
+        """Create the sweep; during a maintenance mode of `mode` it adds no work, and it runs at once after its end."""
         self._store = store
         self._scopes = tuple(scopes)
         self._clock = clock
         self._on_claimed = on_claimed
         self._interval_s = interval_s
+        self._mode = mode
+        self._wake = asyncio.Event()
+        if mode:
+            mode.listeners.append(lambda _: self._wake.set())
 
     async def run(self) -> None:
         """Run a sweep at each interval until cancelled."""
         while True:
-            await asyncio.sleep(self._interval_s)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._interval_s):
+                    await self._wake.wait()
+            self._wake.clear()
             try:
                 await self.sweep()
             except Unavailable as error:
@@ -57,7 +68,8 @@ class StartSweep:
         await work.create_groups(self._store, self._scopes)
         for scope in self._scopes:
             await self._return_jobs(scope)
-            await self._add_entries(scope)
+            if not (self._mode and self._mode.in_force):
+                await self._add_entries(scope)
             await self._claim_strays(scope)
 
     async def _return_jobs(self, scope: str) -> None:

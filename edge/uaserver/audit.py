@@ -17,9 +17,12 @@ from edge.opcua.access import Caller
 from edge.opcua.binary import DecodeError
 from edge.ops.audit_trail import AuditTrail, audit_logger
 from edge.uaserver.encoding import job_order_id_of
+from edge.uaserver.method_roles import SWITCH_OFF_METHOD, SWITCH_ON_METHOD
 from edge.uaserver.namespaces import Namespace
 
 _MOST_TEXTS = 20
+_WRITTEN_WITH_THEIR_EFFECT = frozenset({SWITCH_ON_METHOD, SWITCH_OFF_METHOD})
+"""The methods whose record is in the commit of their effect."""
 
 
 def record_call(
@@ -42,6 +45,8 @@ def record_call(
         status=status,
         return_status=return_status,
     )
+    if method in _WRITTEN_WITH_THEIR_EFFECT and return_status == ReturnStatus.NO_ERROR:
+        return
     shown = status if return_status in {None, ReturnStatus.NO_ERROR} else f"{status}, ReturnStatus {return_status}"
     _queue(trail, "opcua.call", caller, method, subject=job_order_id, status=shown, comment=comment)
 

@@ -57,6 +57,10 @@ _TEXTS: Mapping[str, str] = MappingProxyType(
         "FlowType": "A flow: cyclic work next to the jobs.",
         "Flows": "The flows of the store.",
         "<Flow>": "A flow.",
+        "MaintenanceType": "The maintenance mode of a gateway.",
+        "Maintenance": "The maintenance mode: while it is on, no work is started.",
+        "MachineryItemState": "Whether the machine works (OPC 40001-1, 12.2).",
+        "MachineryOperationMode": "What the machine is used for (OPC 40001-1, 12.3).",
     }
 )
 

@@ -10,6 +10,9 @@ from edge.model.role import Role
 
 RESOLVE_METHOD = "ResolveAction"
 RELEASE_METHOD = "ReleaseStops"
+SWITCH_ON_METHOD = "SwitchOn"
+SWITCH_OFF_METHOD = "SwitchOff"
+"""The methods of the maintenance mode."""
 
 METHOD_ROLES: Mapping[str, Role] = MappingProxyType(
     {
@@ -32,6 +35,8 @@ METHOD_ROLES: Mapping[str, Role] = MappingProxyType(
         "Store": Role.ENGINEER,
         "StoreAndStart": Role.ENGINEER,
         "Update": Role.ENGINEER,
+        SWITCH_ON_METHOD: Role.ENGINEER,
+        SWITCH_OFF_METHOD: Role.ENGINEER,
     }
 )
 """The lowest role that may call each method, by browse name; no role may call a method that is not listed."""

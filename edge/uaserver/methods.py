@@ -22,11 +22,13 @@ from asyncua.server.address_space import AddressSpace, MethodService
 from edge.errors import Refused, Unavailable
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnStatus, State, StateQuery
 from edge.model.job_state import Cause
-from edge.opcua.access import CALLER
+from edge.model.maintenance import MaintenanceKind
+from edge.opcua.access import CALLER, LOCALES, Caller
 from edge.opcua.binary import DecodeError, NestingError
 from edge.opcua.limits import DECODED_AT_ONCE
 from edge.opcua.time_slices import Pacer
 from edge.opcua.variant_json import to_json
+from edge.ops.mode import ModeRequest, SwitchOff, SwitchOn
 from edge.sfc.signal import Resolution
 from edge.station.jobs import CallAnswer, JobCall
 from edge.station.release import ReleaseRequest
@@ -34,6 +36,7 @@ from edge.station.resolve import ResolveRequest
 from edge.station.response_provider import PAGE, FoundResponses, PageLimit
 from edge.uaserver import method_roles
 from edge.uaserver.encoding import decode_structure, extension_object
+from edge.uaserver.own_types import read_flag, read_instant
 
 logger = structlog.get_logger(__name__)
 
@@ -99,6 +102,8 @@ class Services:
     """Applies the decision on an action of unknown outcome (edge.station.resolve)."""
     release: Callable[[ReleaseRequest], Awaitable[object]]
     """Releases unconfirmed stops; raises Refused where none is open (edge.station.release)."""
+    switch_mode: Callable[[ModeRequest, Caller], Awaitable[object]]
+    """Switches the maintenance mode of this gateway; raises Refused for arguments that make no sense."""
     scopes: Collection[str] = ()
     """The scopes of this gateway."""
     flows: FlowMethods | None = None
@@ -169,6 +174,12 @@ class JobMethodService(MethodService):
                 return await self._resolve(scope, *arguments)
             case method_roles.RELEASE_METHOD:
                 return await self._release(target.equipment, *arguments)
+            case method_roles.SWITCH_ON_METHOD:
+                now, message, until = arguments
+                kind = MaintenanceKind.NOW if now else MaintenanceKind.DRAIN
+                return await self._switch(SwitchOn(CALLER.get().name or "anonymous", kind, message, until))
+            case method_roles.SWITCH_OFF_METHOD:
+                return await self._switch(SwitchOff())
             case "Store" | "StoreAndStart" | "Update":
                 order, comment = arguments
                 return await self._ask(scope, name, OrderCall(job_order=order, comment=comment))
@@ -224,6 +235,13 @@ class JobMethodService(MethodService):
             return _answer(ReturnStatus.INVALID_REQUEST)
         return _answer(ReturnStatus.NO_ERROR)
 
+    async def _switch(self, request: ModeRequest) -> ua.CallMethodResult:
+        try:
+            await self._services.switch_mode(request, CALLER.get())
+        except Refused:
+            return _answer(ReturnStatus.INVALID_REQUEST)
+        return _answer(ReturnStatus.NO_ERROR)
+
     async def _control(self, flow_id: str, name: str, reason: str = "") -> ua.CallMethodResult:
         """Start or stop a flow."""
         if self._services.flows is None:
@@ -245,7 +263,7 @@ class JobMethodService(MethodService):
 
     async def _ask(self, scope: str, name: str, call: OrderCall | IdCall) -> ua.CallMethodResult:
         # An OPC UA call carries no identifier, so a repeated call counts as a new one.
-        asked = JobCall(scope, Cause(name), call, source=_SOURCE, event_id=str(uuid.uuid4()))
+        asked = JobCall(scope, Cause(name), call, source=_SOURCE, event_id=str(uuid.uuid4()), languages=LOCALES.get())
         status = (await self._services.jobs.call(asked)).status
         if self.refresh is not None and status is ReturnStatus.NO_ERROR:
             job_order_id = call.job_order.job_order_id if isinstance(call, OrderCall) else call.job_order_id
@@ -362,5 +380,7 @@ _ARGUMENTS: Mapping[str, Sequence[ReadArgument]] = MappingProxyType(
         "RequestJobResponseByJobOrderState": (_states,),
         method_roles.RESOLVE_METHOD: (_text, _text, _resolution, _reason, _data),
         method_roles.RELEASE_METHOD: (_text, _reason),
+        method_roles.SWITCH_ON_METHOD: (read_flag, _text, read_instant),
+        method_roles.SWITCH_OFF_METHOD: (),
     }
 )

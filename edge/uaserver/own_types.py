@@ -8,6 +8,7 @@ from typing import Any
 from asyncua import ua
 from asyncua.server.internal_server import InternalServer
 
+from edge.opcua.binary import DecodeError
 from edge.uaserver.descriptions import describe
 from edge.uaserver.namespaces import Namespace
 
@@ -112,6 +113,23 @@ def variable_item(node_id: ua.NodeId, parent: ua.NodeId, shown: VariableSpec) ->
     asked = item(node_id, parent, HAS_COMPONENT, ua.NodeClass.Variable, variable_attributes(shown))
     asked.TypeDefinition = ua.NodeId(ua.ObjectIds.BaseDataVariableType)
     return asked
+
+
+def read_flag(argument: ua.Variant) -> bool:
+    """Read a Boolean argument. Raises DecodeError."""
+    if argument.VariantType is not ua.VariantType.Boolean or argument.is_array:
+        raise DecodeError("it is no boolean")
+    return bool(argument.Value)
+
+
+def read_instant(argument: ua.Variant) -> int | None:
+    """Read a DateTime argument in milliseconds since the epoch; None for its null. Raises DecodeError."""
+    if argument.VariantType is ua.VariantType.Null:
+        return None
+    if argument.VariantType is not ua.VariantType.DateTime or argument.is_array:
+        raise DecodeError("it is no instant")
+    at: datetime = argument.Value if argument.Value.tzinfo else argument.Value.replace(tzinfo=UTC)
+    return None if at <= NO_INSTANT else round(at.timestamp() * 1000)
 
 
 def argument(name: str, data_type: ua.NodeId, description: str, *, is_array: bool = False) -> ua.Argument:

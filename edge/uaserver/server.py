@@ -35,6 +35,7 @@ from edge.uaserver.events import JobEventPublisher
 from edge.uaserver.flow_nodes import FlowNodes
 from edge.uaserver.gateway_object import GatewayObject
 from edge.uaserver.live_list import LiveList, notify_subscribers
+from edge.uaserver.maintenance_object import MaintenanceObject
 from edge.uaserver.methods import JobMethodService, Services, Target
 from edge.uaserver.namespaces import (
     TYPES_PUBLISHED,
@@ -54,6 +55,7 @@ from edge.uaserver.space import (
     add_machine,
     add_namespace_metadata,
 )
+from edge.uaserver.view import MaintenanceView
 
 logger = structlog.get_logger(__name__)
 
@@ -77,7 +79,8 @@ class _Machine:
 class UaServer:
     """The running server. Its lists are updated at once; their subscribers are notified within live_list.BUNDLE_S.
 
-    `charts` shows the running jobs of all machines, `gateway` the state of the gateway, `flows` its flows.
+    `charts` shows the running jobs of all machines, `gateway` the state of the gateway, `flows` its flows and
+    `maintenance` its mode.
     """
 
     def __init__(
@@ -88,11 +91,13 @@ class UaServer:
         charts: Charts,
         gateway: GatewayObject,
         flows: FlowNodes,
+        maintenance: MaintenanceObject,
     ) -> None:
         self.endpoint = endpoint
         self.charts = charts
         self.gateway = gateway
         self.flows = flows
+        self.maintenance = maintenance
         self._core = core
         self._machines = machines
 
@@ -188,7 +193,9 @@ async def open_server(
         charts = _add_charts(server, nodes)
         gateway_object = GatewayObject(iserver, equipment)
         flow_nodes = FlowNodes(iserver)
-        targets = _targets(nodes) | gateway_object.targets
+        maintenance = MaintenanceObject(iserver, {scope: found.building_blocks for scope, found in nodes.items()})
+        await maintenance.show(MaintenanceView(None, lambda _: "", frozenset()))
+        targets = _targets(nodes) | gateway_object.targets | maintenance.targets
         iserver.method_service = JobMethodService(
             iserver.aspace,
             lambda node_id: targets.get(node_id) or charts.target_of(node_id) or flow_nodes.target_of(node_id),
@@ -211,7 +218,7 @@ async def open_server(
             tasks.create_task(server_object.notify_subscribers(iserver), name="opcua diagnostics"),
         )
         try:
-            yield UaServer(endpoint, iserver, shown, charts, gateway_object, flow_nodes)
+            yield UaServer(endpoint, iserver, shown, charts, gateway_object, flow_nodes, maintenance)
         finally:
             for task in running:
                 task.cancel()

@@ -22,6 +22,7 @@ from edge.opcua.access import Caller, Peer
 from edge.opcua.server_core import ServerCore
 from edge.opcua.shared_array import shared_array
 from edge.opcua.view_service import CONTINUATION_POINTS
+from edge.ops.localization import known_languages
 from edge.uaserver.live_list import notify_all
 
 _INTERVAL_S = 1.0
@@ -96,7 +97,7 @@ def _fixed_values(own: limits.ServerLimits) -> Mapping[int, ua.Variant]:
     }
     arrays = {
         _I.Server_ServerCapabilities_ServerProfileArray: (PROFILES, T.String),
-        _I.Server_ServerCapabilities_LocaleIdArray: (("en",), T.String),
+        _I.Server_ServerCapabilities_LocaleIdArray: (known_languages(()), T.String),
         _I.Server_ServerCapabilities_SoftwareCertificates: ((), T.ExtensionObject),
     }
     return {

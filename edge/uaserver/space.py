@@ -30,6 +30,12 @@ from edge.uaserver.own_types import HAS_COMPONENT, MANDATORY, NO_INSTANT, add_no
 
 JOB_ORDER_STATUS_EVENT = ua.NodeId("JobOrderStatusEventType", Namespace.TYPES)
 
+_STATE_MACHINES: Mapping[str, ua.NodeId] = MappingProxyType(
+    {
+        "MachineryItemState": ua.NodeId(1002, Namespace.MACHINERY),
+        "MachineryOperationMode": ua.NodeId(1008, Namespace.MACHINERY),
+    }
+)
 _RECEIVER_TYPE = ua.NodeId(1002, Namespace.ISA95)
 _RECEIVER_SUBSTATES_TYPE = ua.NodeId(1008, Namespace.ISA95)
 _PROVIDER_TYPE = ua.NodeId(1003, Namespace.ISA95)
@@ -102,6 +108,7 @@ class MachineNodes:
     """
 
     machine: ua.NodeId
+    building_blocks: ua.NodeId
     job_order_list: ua.NodeId
     work_master: ua.NodeId
     job_order_response_list: ua.NodeId
@@ -195,6 +202,10 @@ async def add_machine(iserver: InternalServer, machine: MachineDescription, name
     place = place.below(root, HAS_COMPONENT, ua.QualifiedName("MachineryBuildingBlocks", Namespace.MACHINERY))
     blocks = _add_object(iserver, place, _FOLDER_TYPE)
     _add_reference(iserver, blocks, _HAS_ADD_IN, identification)
+    for name, type_id in _STATE_MACHINES.items():
+        _instantiate(
+            iserver, type_id, place.below(blocks, _HAS_ADD_IN, ua.QualifiedName(name, Namespace.MACHINERY)), {}
+        )
     place = place.below(blocks, _HAS_ADD_IN, ua.QualifiedName("JobManagement", Namespace.JOBS))
     most = ua.Variant(machine.max_downloadable_job_orders, ua.VariantType.UInt16)
     _instantiate(iserver, _JOB_MANAGEMENT_TYPE, place, {"MaxDownloadableJobOrders": most})
@@ -209,6 +220,7 @@ async def add_machine(iserver: InternalServer, machine: MachineDescription, name
     add_nodes(iserver, method_items(resolve, _node_id(control), description, _RESOLVE_ARGUMENTS, RETURN_STATUS))
     return MachineNodes(
         machine=root,
+        building_blocks=blocks,
         job_order_list=_node_id(control, "JobOrderList"),
         work_master=_node_id(control, "WorkMaster"),
         job_order_response_list=_node_id(results, "JobOrderResponseList"),

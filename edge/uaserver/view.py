@@ -1,10 +1,11 @@
 """The state shown to clients at one instant, in plain values; instants and durations are in milliseconds."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from edge.model.equipment_health import EquipmentHealth
+from edge.model.maintenance import Maintenance
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,15 @@ class GatewayView:
     memory_limit: int
     is_nearly_full: bool
     equipment: Mapping[str, EquipmentHealth]
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceView:
+    """The maintenance mode, its message in the languages of a reader, and the scopes in which jobs run."""
+
+    mode: Maintenance | None
+    message: Callable[[Sequence[str]], str]
+    executing: frozenset[str]
 
 
 ViewReader: TypeAlias = Callable[[], ChartView]

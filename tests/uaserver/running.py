@@ -24,7 +24,9 @@ from edge.model.isa95 import (
 from edge.model.job_state import JobState, JobStatus, SubState, state_entries
 from edge.model.role import Role
 from edge.opcua import limits
+from edge.opcua.access import Caller
 from edge.ops.audit_trail import AuditTrail
+from edge.ops.mode import ModeRequest
 from edge.station.jobs import CallAnswer, JobCall
 from edge.station.release import ReleaseRequest
 from edge.station.resolve import ResolveRequest
@@ -67,6 +69,7 @@ class Station:
         self.resolved: list[ResolveRequest] = []
         self.released: list[ReleaseRequest] = []
         self.flows: list[tuple[str, ...]] = []
+        self.switched: list[ModeRequest] = []
         self.failure: Exception | None = None
 
     async def call(self, call: JobCall) -> CallAnswer:
@@ -99,6 +102,11 @@ class Station:
     async def stop(self, flow_id: str, reason: str) -> None:
         self.flows.append(("stop", flow_id, reason))
 
+    async def switch_mode(self, request: ModeRequest, _caller: Caller) -> None:
+        if self.failure:
+            raise self.failure
+        self.switched.append(request)
+
     async def resolve(self, request: ResolveRequest) -> CallAnswer:
         self.resolved.append(request)
         return CallAnswer(self.status)
@@ -126,7 +134,7 @@ async def served(
 
     async def hold() -> None:
         scopes = [each.scope for each in machines]
-        services = Services(behind, behind, behind.resolve, behind.release, scopes, behind)
+        services = Services(behind, behind, behind.resolve, behind.release, behind.switch_mode, scopes, behind)
         async with (
             asyncio.TaskGroup() as tasks,
             open_server(settings, "edge", machines, services, tasks, activation_s, equipment, trail) as server,

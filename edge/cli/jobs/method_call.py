@@ -9,12 +9,14 @@ import msgspec
 from edge.cli.jobs.stored_job import find
 from edge.cli.jobs.table import state_text
 from edge.cli.terminal.audit import authorize_command, record_as
+from edge.cli.terminal.operator import operator_languages
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import SOURCE, StoreAccess, open_access, print_json, read_json, usage_failure
 from edge.cli.terminal.visiting_runs import visiting_runs
 from edge.instant import now_ms
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnStatus
 from edge.model.job_state import METHODS, Cause, JobState, next_status
+from edge.ops.mode_watch import ModeWatch
 from edge.station.jobs import CallAnswer, JobCall, JobService
 from edge.station.retention import retention_policy
 from edge.store.jobs import Job
@@ -68,6 +70,8 @@ async def _call(at: StoreAccess, scope: str, method: Cause, arguments: OrderCall
     retention = at.settings.retention
     job_id = arguments.job_order.job_order_id if isinstance(arguments, OrderCall) else arguments.job_order_id
     user = await authorize_command(at, f"jobs {method}", job_id)
+    mode = ModeWatch(at.store, at.settings.gateway.name)
+    await mode.refresh()
     service = JobService(
         at.store,
         await visiting_runs(at),
@@ -75,8 +79,10 @@ async def _call(at: StoreAccess, scope: str, method: Cause, arguments: OrderCall
         retention.dedupe * 1000,
         wall=now_ms,
         max_undelivered=retention_policy(at.settings).refuses_beyond,
+        mode=mode,
     )
-    answer = await service.call(JobCall(scope, method, arguments, SOURCE, str(uuid.uuid4())))
+    asked = JobCall(scope, method, arguments, SOURCE, str(uuid.uuid4()), languages=operator_languages())
+    answer = await service.call(asked)
     comment = " / ".join(each.text or "" for each in arguments.comment or ())
     await record_as(at, user, f"jobs {method}", job_id, "; ".join(answer.reasons) or "Good", comment)
     found = await find(at.store, job_id)
@@ -121,7 +127,7 @@ class MethodResult(msgspec.Struct, frozen=True):
             case ReturnStatus.UNKNOWN_JOB_ORDER_ID:
                 return "Find its id: edge jobs list"
             case ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER:
-                return "Check what the station accepts, and add to it: edge station show, edge station set"
+                return "Check what the station accepts: edge station show, edge station set, edge maintenance show"
             case ReturnStatus.INVALID_JOB_ORDER_STATUS if self.job:
                 accepted = ", ".join(commands_in(self.job.status.state))
                 return f"It is {state_text(self.job.status)}; in this state it accepts: {accepted}"

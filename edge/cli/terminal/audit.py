@@ -38,7 +38,12 @@ async def authorize_command(at: StoreAccess, action: str, subject: str) -> str:
 
 async def record_as(at: StoreAccess, user: str, action: str, subject: str, status: str, comment: str = "") -> None:
     """Record a command of a user with its result. Raises Unavailable."""
-    record = AuditRecord(
+    await write_record(at, record_of(at, user, action, subject, status, comment))
+
+
+def record_of(at: StoreAccess, user: str, action: str, subject: str, status: str, comment: str = "") -> AuditRecord:
+    """Return the record of a command of a user."""
+    return AuditRecord(
         at=now_ms(),
         kind="cli.call",
         instance=at.settings.gateway.name,
@@ -48,4 +53,3 @@ async def record_as(at: StoreAccess, user: str, action: str, subject: str, statu
         status=status,
         comment=comment,
     )
-    await write_record(at, record)

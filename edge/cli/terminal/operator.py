@@ -1,4 +1,4 @@
-"""Names the operator who runs a command, for audit records."""
+"""Names the operator who runs a command, for audit records, and the languages of the operator."""
 
 import os
 import pwd
@@ -9,3 +9,12 @@ def operator_name() -> str:
     name = pwd.getpwuid(os.getuid()).pw_name
     caller = os.environ.get("SUDO_USER", "") if os.getuid() == 0 else ""
     return f"{caller} ({name})" if caller else name
+
+
+def operator_languages() -> tuple[str, ...]:
+    """Return the language of the operator, from the environment as gettext reads it."""
+    from edge.ops.localization import language_of_locale
+
+    # The first that is set decides.
+    locale = next((found for name in ("LC_ALL", "LC_MESSAGES", "LANG") if (found := os.environ.get(name))), "")
+    return language_of_locale(locale)

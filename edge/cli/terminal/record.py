@@ -12,11 +12,12 @@ from edge.ops.audit_trail import append
 
 async def write_record(at: StoreAccess, record: AuditRecord) -> None:
     """Write a record to the store and the journal. Raises Unavailable."""
-    _copy_to_journal(record)
+    copy_to_journal(record)
     await append(at.store, [record], at.settings.retention.audit)
 
 
-def _copy_to_journal(record: AuditRecord) -> None:
+def copy_to_journal(record: AuditRecord) -> None:
+    """Copy a record to the journal, where this machine has one."""
     try:
         from systemd.journal import send
     except ImportError:  # an extra, installed with the package

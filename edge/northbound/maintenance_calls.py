@@ -1,0 +1,118 @@
+"""Execute the maintenance methods of the MES and of sidecars: switch the mode on and off, and show it."""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+import msgspec
+
+from edge.errors import Refused
+from edge.model.audit import AuditRecord
+from edge.model.cloudevent import CloudEvent
+from edge.model.isa95 import ReturnStatus, read_payload
+from edge.model.maintenance import Maintenance, MaintenanceAnswer, MaintenanceCall, MaintenanceKind
+from edge.ops.audit_trail import AuditTrail
+from edge.ops.localization import localize, parse_languages
+from edge.ops.mode import ModeRequest, SwitchOff, SwitchOn, mode_in_force, switch_mode
+from edge.store import dedupe, mode
+from edge.store.client import Store
+
+LANGUAGES = "acceptlanguage"
+"""The extension attribute with the languages of the caller, as the header Accept-Language has them."""
+
+
+def languages_of(event: CloudEvent) -> tuple[str, ...]:
+    """Return the languages that the sender of an event prefers."""
+    return parse_languages(event.extensions.get(LANGUAGES, ""))
+
+
+class MaintenanceCalls:
+    """The maintenance mode as the MES switches it."""
+
+    def __init__(
+        self,
+        store: Store,
+        trail: AuditTrail,
+        switched: Callable[[], Awaitable[object]],
+        running: Callable[[], int],
+        dedupe_ms: int,
+    ) -> None:
+        """Record each switch in `trail`; `running` counts the jobs that have not ended.
+
+        `switched` is called after each switch.
+        """
+        self._store = store
+        self._trail = trail
+        self._switched = switched
+        self._running = running
+        self._dedupe_ms = dedupe_ms
+
+    async def call(self, method: str, event: CloudEvent, origin: str) -> MaintenanceAnswer:
+        """Execute a method of MAINTENANCE_METHODS; the same event again has no second effect. Raises Refused."""
+        try:
+            call = read_payload(event.data if event.data is not None else {}, MaintenanceCall)
+        except msgspec.ValidationError as error:
+            reason = f"the payload does not have the arguments of {event.type}: {error}."
+            raise Refused("invalid_payload", reason, "Send Message, Until, Now, Gateway and By, or none.") from None
+        if method == "Show" or await dedupe.load_answer(self._store, event.source, event.id) is not None:
+            return await self._answer(event)
+        request = _request(method, call, event.source)
+        record = self._record(method, call, event, origin)
+        mark = dedupe.mark(self._store.keys, event.source, event.id, method, self._dedupe_ms)
+        clock, keep = self._trail.clock, self._trail.keep
+        await switch_mode(self._store, call.gateway, request, record, clock, keep, mark)
+        self._trail.copy(record)
+        await self._switched()
+        return await self._answer(event)
+
+    def _record(self, method: str, call: MaintenanceCall, event: CloudEvent, origin: str) -> AuditRecord:
+        is_rpc = origin == "rpc"
+        return AuditRecord(
+            at=self._trail.clock(),
+            kind="rpc.call" if is_rpc else "mes.call",
+            instance=self._trail.instance,
+            user=call.by or event.source,
+            application=event.source if call.by else "",
+            address="" if is_rpc else origin,
+            action=f"maintenance {method.lower()}",
+            subject=call.gateway or "*",
+            comment=call.message,
+            status="Good",
+        )
+
+    async def _answer(self, event: CloudEvent) -> MaintenanceAnswer:
+        found = mode_in_force(await mode.load(self._store, self._trail.instance))
+        if found is None:
+            return MaintenanceAnswer(return_status=ReturnStatus.NO_ERROR, on=False, running_jobs=self._running())
+        message = localize(found.message, await mode.load_texts(self._store), languages_of(event))
+        return maintenance_answer(found, message, self._running())
+
+
+def maintenance_answer(found: Maintenance, message: str, running_jobs: int) -> MaintenanceAnswer:
+    """Return a mode that is on as it is sent."""
+    return MaintenanceAnswer(
+        return_status=ReturnStatus.NO_ERROR,
+        on=True,
+        kind=found.kind,
+        message=message,
+        since=_instant(found.since) if found.since else None,
+        until=None if found.until is None else _instant(found.until),
+        by=found.by,
+        running_jobs=running_jobs,
+    )
+
+
+def _request(method: str, call: MaintenanceCall, source: str) -> ModeRequest:
+    if method == "Off":
+        return SwitchOff()
+    kind = MaintenanceKind.NOW if call.now else MaintenanceKind.DRAIN
+    return SwitchOn(call.by or source, kind, call.message, _milliseconds(call.until))
+
+
+def _instant(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def _milliseconds(instant: datetime | None) -> int | None:
+    if instant is None:
+        return None
+    return round((instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -1,0 +1,105 @@
+"""The maintenance mode in the store: one for all gateways, and one for each; with the localised texts of people."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from edge.model.maintenance import DEFAULT_MESSAGE, Maintenance
+from edge.store.client import Store
+from edge.store.commit import Absent, Commit, Guard, Holds, RedisCommand, join
+from edge.store.keys import Keys
+
+_OFF, _ON = "0", "1"
+_EVERY = "*"
+_MESSAGE = "Maintenance"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMode:
+    """The modes of the store and of one gateway as they were read; None is off.
+
+    `texts` are the values of their keys, which guard a commit that depends on them.
+    """
+
+    store: Maintenance | None
+    gateway: Maintenance | None
+    texts: tuple[tuple[str, str | None], ...]
+
+    @property
+    def guard(self) -> Commit:
+        """Return the guard that neither mode was switched since."""
+        return Commit(guards=tuple(_guard(*each) for each in self.texts))
+
+    def depends_on(self, key: str) -> bool:
+        """Return whether a key is one of the modes."""
+        return any(key == each for each, _ in self.texts)
+
+
+async def load(store: Store, gateway: str) -> StoredMode:
+    """Read the mode of the store and that of a gateway."""
+    keys = store.keys
+    names = (keys.mode(), keys.mode_of(gateway))
+    texts, details, messages = await store.read(
+        [
+            ("MGET", *names),
+            ("HMGET", keys.maintenance(), _EVERY, gateway),
+            ("HMGET", keys.messages(), _MESSAGE, _message_field(gateway)),
+        ]
+    )
+    modes = [_read(*each) for each in zip(texts, details, messages, strict=True)]
+    return StoredMode(modes[0], modes[1], tuple(zip(names, texts, strict=True)))
+
+
+def save(keys: Keys, before: StoredMode, gateway: str, mode: Maintenance | None) -> Commit:
+    """Write the mode of a gateway, of all gateways where it names none; Stale when it was switched meanwhile."""
+    key, text = before.texts[1 if gateway else 0]
+    field, message = gateway or _EVERY, _message_field(gateway)
+    switched = RedisCommand("SET", (key, _ON if mode else _OFF))
+    if mode is None:
+        rest = [RedisCommand("HDEL", (keys.maintenance(), field)), RedisCommand("HDEL", (keys.messages(), message))]
+    else:
+        rest = [
+            RedisCommand("HSET", (keys.maintenance(), field, msgspec.json.encode(_without_message(mode)).decode())),
+            RedisCommand("HSET", (keys.messages(), message, mode.message)),
+        ]
+    return Commit((_guard(key, text),), (switched, *rest))
+
+
+async def load_texts(store: Store) -> Mapping[str, str]:
+    """Return the localised texts of people, by `[lang:]Name`."""
+    texts: Mapping[str, str] = await store.execute("HGETALL", store.keys.localization())
+    return texts
+
+
+def save_texts(keys: Keys, texts: Mapping[str, str | None]) -> Commit:
+    """Write localised texts by `[lang:]Name`; None removes one."""
+    key = keys.localization()
+    written = (
+        RedisCommand("HDEL", (key, name)) if text is None else RedisCommand("HSET", (key, name, text))
+        for name, text in texts.items()
+    )
+    return join(Commit(operations=(each,)) for each in written)
+
+
+def _read(text: str | None, details: str | None, message: str | None) -> Maintenance | None:
+    """Return a mode; one that was switched on by hand, with a redis-cli, has no details."""
+    if text is None or text == _OFF:
+        return None
+    try:
+        found = msgspec.json.decode(details or "{}", type=Maintenance)
+    except msgspec.DecodeError:
+        found = Maintenance()
+    return msgspec.structs.replace(found, message=message or DEFAULT_MESSAGE)
+
+
+def _guard(key: str, text: str | None) -> Guard:
+    return Absent(key) if text is None else Holds(key, text)
+
+
+def _without_message(mode: Maintenance) -> Maintenance:
+    return msgspec.structs.replace(mode, message=DEFAULT_MESSAGE)
+
+
+def _message_field(gateway: str) -> str:
+    return f"{_MESSAGE}:{gateway}" if gateway else _MESSAGE

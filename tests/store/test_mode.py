@@ -1,0 +1,37 @@
+"""The keys of the maintenance mode are those of the source document, and people may set them by hand."""
+
+import pytest
+
+from edge.model.maintenance import DEFAULT_MESSAGE, Maintenance, MaintenanceKind
+from edge.store import mode
+from edge.store.client import Store
+from edge.store.commit import Committed, Stale
+
+ON = Maintenance(kind=MaintenanceKind.NOW, message="fire", since=5, until=9, by="anna")
+
+
+@pytest.mark.parametrize("gateway", ["", "gw-1"])
+async def test_mode_is_read_as_it_was_written(store: Store, gateway: str) -> None:
+    before = await mode.load(store, "gw-1")
+    assert isinstance(await store.commit(mode.save(store.keys, before, gateway, ON)), Committed)
+    found = await mode.load(store, "gw-1")
+    assert (found.gateway if gateway else found.store) == ON
+    assert (found.store if gateway else found.gateway) is None
+    assert await store.execute("HGETALL", store.keys.messages()) == {f"Maintenance{gateway and ':gw-1'}": "fire"}
+    assert isinstance(await store.commit(mode.save(store.keys, before, gateway, None)), Stale)
+    assert isinstance(await store.commit(mode.save(store.keys, found, gateway, None)), Committed)
+    assert await store.execute("EXISTS", store.keys.messages(), store.keys.maintenance()) == 0
+
+
+async def test_mode_that_was_set_by_hand_is_on_without_details(store: Store) -> None:
+    await store.execute("SET", store.keys.mode(), "1")
+    await store.execute("HSET", store.keys.maintenance(), "*", "{not JSON")
+    assert (await mode.load(store, "gw-1")).store == Maintenance(message=DEFAULT_MESSAGE)
+    await store.execute("SET", store.keys.mode(), "0")
+    assert (await mode.load(store, "gw-1")).store is None
+
+
+async def test_texts_are_written_and_removed_by_name(store: Store) -> None:
+    await store.commit(mode.save_texts(store.keys, {"Greeting": "Hello!", "ru:Greeting": "Привет!"}))
+    await store.commit(mode.save_texts(store.keys, {"Greeting": None}))
+    assert await mode.load_texts(store) == {"ru:Greeting": "Привет!"}
