@@ -8,6 +8,7 @@
 # make demo SCENE=telemetry      shows an alarm from its sensor to the MES
 # make demo SCENE=flows          shows flows: a report of a sensor, one of job results, one that is stopped in part
 # make test ARGS="-k sequence"   hands arguments to pytest
+# make test WORKERS=3            runs three files at a time; many tests wait more than they compute
 # make deb SUITE=trixie          builds for one suite only; as root, as system-test and debian13
 
 SHELL := bash
@@ -25,7 +26,7 @@ endif
 # A machine that forbids it would compile every module again in each of the thousands of processes of the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lock check format test coverage outside promises docs pictures endure fuzz schemas bench chaos demo deb repo system-test release-check debian13 ansible-check clean
+.PHONY: help setup lock check format test coverage outside long promises docs pictures endure fuzz schemas bench chaos demo deb repo system-test release-check debian13 ansible-check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -42,7 +43,7 @@ demo: ## Run a whole job on real parts; SCENE=telemetry: an alarm, SCENE=flows: 
 test: setup ## Run every test on real servers; ARGS="..." goes to pytest; COVERAGE=1: measure as make coverage
 	@mkdir -p build && rm -f build/coverage*
 	@$(if $(COVERAGE),PYTEST_PLUGINS=tests.branch_coverage) \
-		$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+		$(BIN)/python -m pytest --numprocesses $(or $(WORKERS),2) --dist loadfile --no-loadscope-reorder $(ARGS)
 	@$(if $(COVERAGE),$(BIN)/coverage combine --quiet && for room in $(COVERED); do \
 		echo "edge/$$room"; $(BIN)/coverage report --include "edge/$$room/*" --fail-under 90 || exit 1; done)
 
@@ -51,6 +52,9 @@ coverage: ## Measure branch coverage by the tests of sfc, station and store; fai
 
 outside: setup ## Test the product from outside, with programs of other vendors: every fault and promise, also the long ones
 	@$(BIN)/python -m pytest --numprocesses 2 -m "not system" tests/outside $(ARGS)
+
+long: setup ## Run the tests that make test leaves out because they take long
+	@$(BIN)/python -m pytest --numprocesses 2 -m "long and not system" $(ARGS)
 
 promises: setup ## Write docs/reference/promises.md from tests/outside/promises.toml
 	@$(BIN)/python -m tests.outside.promises

@@ -51,6 +51,8 @@ def pytest_collection_finish() -> None:
     """Exclude imported objects from garbage collection, as the gateway does: it takes a sixth of the time."""
     gc.collect()
     gc.freeze()
+    # Address spaces of thousands of nodes are made again and again: by default a collection follows every 700 objects.
+    gc.set_threshold(20_000)
 
 
 @pytest.fixture(autouse=True)

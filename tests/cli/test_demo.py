@@ -124,6 +124,7 @@ def test_the_demo_runs_with_devices_over_opcua_too(traces: Traces) -> None:
     traces.assert_nothing_is_left()
 
 
+@pytest.mark.long  # tests/sim/test_demo_view.py checks the table on a terminal without a demo
 def test_the_demo_draws_its_table_on_a_terminal(traces: Traces) -> None:
     ours, theirs = pty.openpty()
     process = traces.start(terminal=theirs)
