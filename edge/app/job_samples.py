@@ -10,7 +10,7 @@ from edge.rules.sample_value import JOB_ENDED, JOB_STARTED
 from edge.sfc.run import ActionState, Outcome
 from edge.station.decision import Decision
 from edge.store import telemetry
-from edge.store.commit import Commit
+from edge.store.commit import Commit, written_size
 from edge.store.keys import Keys
 from edge.telemetry.batch import Batch, encode_batch, fault_of
 from edge.telemetry.interest import RuleInterest
@@ -29,6 +29,8 @@ class JobSamples:
         self._interest = interest
         self._equipment_of = equipment_of
         self._stream_length = stream_length
+        self.written_bytes = 0
+        """Bytes that these samples took in the append-only file, about."""
 
     def add(self, decision: Decision) -> Commit:
         """Return the entries to append with a decision; none when no rule uses them."""
@@ -36,7 +38,9 @@ class JobSamples:
         if not lines:
             return Commit()
         batch = Batch("", 0, decision.at, lines)
-        return telemetry.append(self._keys, encode_batch(batch), self._stream_length)
+        commit = telemetry.append(self._keys, encode_batch(batch), self._stream_length)
+        self.written_bytes += written_size(commit)
+        return commit
 
 
 def job_lines(decision: Decision, equipment_of: Mapping[str, str]) -> Iterator[Line]:

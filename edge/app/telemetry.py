@@ -53,11 +53,18 @@ class TelemetryService:
     processor: RuleProcessor
     updates: RuleUpdates
     interest: RuleInterest
+    job_samples: JobSamples
     own_rules: int = 0
     """The number of rules without the built-in ones."""
     publisher: AlarmPublisher | None = None
     history: "HistoryWriter | None" = None
     volatile: Store | None = None
+
+    @property
+    def written_bytes(self) -> int:
+        """Return about how many bytes telemetry wrote to the append-only file of the durable store since the start."""
+        sampled = 0 if self.volatile else self.queue.written_bytes
+        return sampled + self.processor.written_bytes + self.job_samples.written_bytes
 
 
 async def open_telemetry(
@@ -95,7 +102,9 @@ async def open_telemetry(
         mirror = SetMirror(core.store, name, read, now_ms, interest, partial(_job_of, core), settings.stream_length)
         works_here = gate.run_while_open(mirror.run, f"mirror {name}")
         await stack.enter_async_context(background_task(works_here, f"mirror {name} while it is ours"))
-    return TelemetryService(queue, processor, updates, interest, own_rules=len(own), history=history, volatile=volatile)
+    return TelemetryService(
+        queue, processor, updates, interest, samples, own_rules=len(own), history=history, volatile=volatile
+    )
 
 
 async def _load_rules(

@@ -63,6 +63,9 @@ def _metrics(
     dropped = service.queue.dropped
     meaning = "Samples dropped because the queue was full."
     yield TelemetryMetric("telemetry_dropped", meaning, is_counter=True, samples=(("", dropped),))
+    written, evaluated = service.written_bytes, service.processor.evaluated
+    meaning = "Bytes that samples and rules took in the append-only file, about."
+    yield TelemetryMetric("telemetry_written_bytes", meaning, is_counter=True, samples=(("", written),))
     if history := service.history:
         for name, meaning, count in (
             ("telemetry_history_written", "Samples in the files of history.", history.written),
@@ -79,6 +82,7 @@ def _metrics(
         ("telemetry_stream_length", "Entries of the stream; near its limit in normal operation.", stream.entries),
         ("telemetry_dlq_length", "Batches among the dead letters.", stream.dead_letters),
         ("telemetry_consumer_lag", "Entries that are not evaluated yet: alert on this one.", stream.lag),
+        ("telemetry_bytes_per_sample", "Bytes of the append-only file per sample.", written / max(1, evaluated)),
         ("telemetry_queue_length", "Samples that wait for the stream.", service.queue.waiting),
         ("alarms_standing", "Alarms that are not normal.", service.processor.standing),
         ("alarms_shelved", "Alarms that are shelved.", service.processor.shelved),

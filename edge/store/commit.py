@@ -12,6 +12,13 @@ _MANY = 4000
 """The most arguments of one command; Lua unpacks fewer than 8,000 values. Even, as fields and values come in pairs."""
 
 
+_TRANSACTION_SIZE = 29
+"""Bytes of MULTI and EXEC."""
+_HEAD_SIZE = 5
+_ARGUMENT_SIZE = 6
+"""Bytes of the length before a command and before each argument, and of the ends of line."""
+
+
 @dataclass(frozen=True, slots=True)
 class Revision:
     """The hash at `key` must still be at the revision that was read; 0: it does not exist yet."""
@@ -108,6 +115,20 @@ def fields(mapping: Mapping[str, str]) -> Iterator[str]:
     """Yield the fields of a hash or entry as Redis takes them: each name followed by its value."""
     for pair in mapping.items():
         yield from pair
+
+
+def written_size(commit: Commit) -> int:
+    """Return about how many bytes of the append-only file a commit takes."""
+    size = _TRANSACTION_SIZE if len(commit.operations) > 1 else 0
+    for each in commit.operations:
+        size += _HEAD_SIZE + command_size(each.command, *each.arguments)
+    return size
+
+
+def command_size(*arguments: Argument) -> int:
+    """Return the bytes of the arguments of a command as the append-only file holds them."""
+    texts = (each if isinstance(each, str | bytes) else str(each) for each in arguments)
+    return sum(len(each.encode() if isinstance(each, str) else each) + _ARGUMENT_SIZE for each in texts)
 
 
 def _packed(guard: Guard) -> tuple[str | int, ...]:

@@ -3,12 +3,12 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
 from edge.store.client import Store
-from edge.store.commit import Commit, RedisCommand, Revision, join, spread
+from edge.store.commit import Commit, Revision, fields, join, operation, spread
 from edge.store.keys import Keys
 
 _REVISION: Final = "rev"
@@ -32,12 +32,13 @@ class StoredStates:
 
 @dataclass(frozen=True, slots=True)
 class WindowChange:
-    """Samples that entered a window, as text, and the number that it holds then."""
+    """Parts of a window to append, as text, and the number of newest parts to keep; None keeps all, 0 deletes it.
 
-    added: tuple[str, ...]
-    length: int
-    trims: bool = True
-    """Whether samples that left the window are removed now; more of them in the store do no harm."""
+    Parts whose samples have left the window do no harm.
+    """
+
+    added: tuple[str, ...] = ()
+    kept: int | None = 0
 
 
 async def load(store: Store) -> StoredStates:
@@ -57,31 +58,31 @@ def save(
     key = keys.telemetry_state()
     written = {_name(subject): text for subject, text in states.items() if text is not None}
     gone = [_name(subject) for subject, text in states.items() if text is None]
-    head: list[Any] = [_REVISION, str(revision + 1), _FACTS, facts]
+    head = {_REVISION: str(revision + 1), _FACTS: facts}
     if rules is not None:
-        head += [_RULES, rules]
+        head[_RULES] = rules
     return join(
         (
-            Commit((Revision(key, revision),), (RedisCommand("HSET", (key, *head)),)),
-            spread("HSET", (key,), [each for pair in written.items() for each in pair]),
+            Commit((Revision(key, revision),)),
+            spread("HSET", (key,), fields(head | written)),
             spread("HDEL", (key,), gone),
         )
     )
 
 
 async def load_window(store: Store, subject: RuleSubject) -> list[str]:
-    """Read the samples of a window, the oldest first."""
-    samples: list[str] = await store.execute("LRANGE", store.keys.telemetry_window(_digest(subject)), 0, -1)
-    return samples
+    """Read the parts of a window, the oldest first."""
+    parts: list[str] = await store.execute("LRANGE", store.keys.telemetry_window(_digest(subject)), 0, -1)
+    return parts
 
 
 def save_window(keys: Keys, subject: RuleSubject, change: WindowChange) -> Commit:
-    """Append samples to a window and drop the ones that left it; a window of length 0 is deleted."""
+    """Append parts to a window and drop the oldest ones."""
     key = keys.telemetry_window(_digest(subject))
-    if not change.length:
-        return Commit(operations=(RedisCommand("DEL", (key,)),))
-    trim = (RedisCommand("LTRIM", (key, -change.length, -1)),) if change.trims else ()
-    return join((spread("RPUSH", (key,), change.added), Commit(operations=trim)))
+    if change.kept == 0:
+        return operation("DEL", key)
+    appended = spread("RPUSH", (key,), change.added)
+    return appended if change.kept is None else join((appended, operation("LTRIM", key, -change.kept, -1)))
 
 
 def _name(subject: RuleSubject) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from edge.store.client import MAX_BLOCK_MS, Store
-from edge.store.commit import Commit, fields, join, operation, spread
+from edge.store.commit import Commit, command_size, fields, join, operation, spread
 from edge.store.keys import RULES_GROUP, Keys
 from edge.store.stream import Entry, entries
 
@@ -36,6 +36,17 @@ async def remove_older_half(store: Store) -> int:
 def acknowledge(keys: Keys, entry_ids: Iterable[str]) -> Commit:
     """Acknowledge entries; they stay in the stream for other readers."""
     return spread("XACK", (keys.telemetry(), RULES_GROUP), entry_ids)
+
+
+def delivery_size(store: Store) -> int:
+    """Return about how many bytes of the append-only file the delivery of an entry takes.
+
+    Redis writes an XCLAIM for each entry that a consumer takes, and an XGROUP SETID for each read.
+    """
+    key, name, position = store.keys.telemetry(), store.consumer, "0" * 15
+    claim = ("XCLAIM", key, RULES_GROUP, name, "0", position, "TIME", position[:13], "RETRYCOUNT", "1")
+    moved = ("XGROUP", "SETID", key, RULES_GROUP, position, "ENTRIESREAD", "0" * 6)
+    return command_size(*claim, "FORCE", "JUSTID", "LASTID", position) + command_size(*moved)
 
 
 def dead_letter(keys: Keys, entry: Entry, reason: str, now: int) -> Commit:

@@ -23,7 +23,7 @@ from edge.rules.sample_lines import Line, Occurrence, Sample
 from edge.store import alarms, telemetry
 from edge.store.alarms import StoredAlarms
 from edge.store.client import MAX_BLOCK_MS, Store
-from edge.store.commit import Commit, Committed, join, operation
+from edge.store.commit import Commit, Committed, join, operation, written_size
 from edge.store.dead_letters import LetterKind
 from edge.store.retry import RETRY_INTERVAL_S, restart_on_outage
 from edge.store.stream import Entry
@@ -36,8 +36,12 @@ from edge.telemetry.volatile_intake import TakenEntry, VolatileIntake, take_eith
 logger = structlog.get_logger(__name__)
 
 ALARM_BUCKETS_S: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0, 60.0)
-STATE_INTERVAL_MS: Final = 5_000
-"""Longest time until a decision about volatile samples is committed; one that changes an alarm is committed at once."""
+DURABLE_INTERVAL_MS: Final = 1_000
+VOLATILE_INTERVAL_MS: Final = 5_000
+"""Longest time until a decision about samples is committed; one that changes an alarm is committed at once.
+
+The entries of that time are acknowledged together: at few samples a second each commit costs more than its samples.
+"""
 _LINES_PER_TURN: Final = 20
 """Lines after which other tasks of the event loop get a turn."""
 
@@ -66,11 +70,16 @@ class RuleProcessor:
         redact: Redact,
         retry_s: float = RETRY_INTERVAL_S,
         volatile: Store | None = None,
+        durable_interval_ms: int = DURABLE_INTERVAL_MS,
     ) -> None:
         """Evaluate the stream of a store, and that of a volatile store where samples have one of their own."""
         self.tags = LatestTags(store)
         self.alarm_latency = Latency(ALARM_BUCKETS_S)
         """Time from the arrival of a batch to the commit of the alarms that it changed."""
+        self.evaluated = 0
+        """Lines whose evaluation was committed since the start."""
+        self.written_bytes = 0
+        """Bytes that this wrote to the append-only file of the durable store, without the samples, about."""
         self.sample_listeners: list[Callable[[Sequence[Sample]], None]] = []
         """Called with the samples of each batch after its commit."""
         self._store = store
@@ -83,9 +92,10 @@ class RuleProcessor:
         self._alarms = StoredAlarms(0, {})
         self._faults = LogThrottle(logger)
         self._volatile = volatile
+        self._durable_interval_ms = durable_interval_ms
         self._intake: VolatileIntake | None = None
         self._open: list[_OpenBatch] = []
-        """Batches that were evaluated and are not committed: those of the volatile store wait for a common commit."""
+        """Batches that were evaluated and wait for a common commit."""
         self._found_open: list[FoundAlarm] = []
         self._decided = 0
         """Number of open batches that the states in memory contain."""
@@ -212,9 +222,10 @@ class RuleProcessor:
         """Decide about a batch and commit, unless it may wait for a common commit."""
         self._open.append(batch)
         await self._decide()
-        is_urgent = batch.taken.source is self._store or self._found_open
-        if is_urgent or self._clock() - self._committed_at >= STATE_INTERVAL_MS:
+        # An entry that may have ended the process before must not make others pending again.
+        if self._found_open or batch.taken.deliveries:
             await self._commit_open()
+        await self._commit_if_due()
 
     async def _decide(self) -> RuleMemory:
         """Evaluate the open batches that the states do not contain; return the states."""
@@ -232,7 +243,8 @@ class RuleProcessor:
         while True:
             memory = await self._decide()
             found, taken = self._found_open, [each.taken for each in self._open]
-            stats: _Stats = Counter({"processed": sum(len(each.batch.lines) for each in self._open)})
+            lines = sum(len(each.batch.lines) for each in self._open)
+            stats: _Stats = Counter({"processed": lines})
             if faults := sum(each.faults for each in self._open):
                 stats["refused"] = faults
             facts = replace(memory.facts, jobs=memory.evaluator.jobs)
@@ -242,6 +254,9 @@ class RuleProcessor:
             self._memory = None
         if found:
             self.alarm_latency.record(max(0, self._clock() - self._open[-1].batch.arrived_at) / 1000)
+        self.evaluated += lines
+        deliveries = sum(each.source is self._store for each in taken)
+        self.written_bytes += deliveries * telemetry.delivery_size(self._store)
         samples = [sample for each in self._open for sample in each.samples]
         self._open, self._found_open, self._decided = [], [], 0
         self._committed_at = self._clock()
@@ -250,8 +265,12 @@ class RuleProcessor:
         await self._release(taken)
 
     async def _commit_if_due(self) -> None:
-        if self._open and self._clock() - self._committed_at >= STATE_INTERVAL_MS:
+        if self._open and not 0 <= self._clock() - self._committed_at < self._commit_interval_ms():
             await self._commit_open()
+
+    def _commit_interval_ms(self) -> int:
+        is_durable = any(each.taken.source is self._store for each in self._open)
+        return self._durable_interval_ms if is_durable else VOLATILE_INTERVAL_MS
 
     def _acknowledge(self, taken: Iterable[TakenEntry]) -> Commit:
         """Return the acknowledgement of the entries of the durable store, for the commit of their decision."""
@@ -320,10 +339,10 @@ class RuleProcessor:
         while True:
             changes = decide_alarms(self._alarms.alarms, found)
             fault_point(FaultPoint.DECIDED)
-            result = await self._store.commit(
-                join((written, alarms.save(keys, self._alarms, changes), self._count(stats)))
-            )
+            commit = join((written, alarms.save(keys, self._alarms, changes), self._count(stats)))
+            result = await self._store.commit(commit)
             if isinstance(result, Committed):
+                self.written_bytes += written_size(commit)
                 self._alarms = alarms.applied(self._alarms, changes)
                 return True
             if result.key != keys.alarms():
@@ -346,6 +365,6 @@ class RuleProcessor:
     def _block_ms(self) -> int:
         """Return how long to wait for samples: until the next timer or end of a shelving."""
         timers = (self._memory.evaluator.next_timer if self._memory else None, next_expiry(self._alarms.alarms))
-        state = self._committed_at + STATE_INTERVAL_MS if self._open else None
+        state = self._committed_at + self._commit_interval_ms() if self._open else None
         due = min((each for each in (*timers, state) if each is not None), default=None)
         return MAX_BLOCK_MS if due is None else min(MAX_BLOCK_MS, max(1, due - self._clock()))

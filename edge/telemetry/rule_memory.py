@@ -1,6 +1,7 @@
 """The states of all rules in memory, loaded from the store, and the commit of what changed since the last one."""
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -21,30 +22,70 @@ from edge.telemetry.state_text import (
     decode_digests,
     decode_facts,
     decode_state,
+    decode_window,
     digest_of,
     encode_digests,
     encode_facts,
     encode_state,
-    encode_window_sample,
+    encode_window,
 )
 
 logger = structlog.get_logger(__name__)
 
-_TRIM_EVERY: Final = 32
-"""Samples of a window after which old ones are removed from the store: each removal wears the flash."""
+_TRIM_EVERY: Final = 8
+"""Parts of a window after which old ones are removed from the store: each removal wears the flash."""
 
 _States: TypeAlias = dict[Key, SubjectState]
+
+
+class StoredWindow:
+    """What the store has of the window of a baseline: parts, each with the samples of one commit."""
+
+    def __init__(self, taken: int = 0, parts: Iterable[int] = ()) -> None:
+        """Continue a window with the number of samples that it took, and those of each of its parts."""
+        self._taken = taken
+        self._parts = deque(parts)
+        self._length = sum(self._parts)
+        self._untrimmed = 0
+
+    def change_to(self, state: BaselineState) -> WindowChange:
+        """Return what to write for the window of a state."""
+        length = window_length(state)
+        added = latest_of(state, min(state.taken - self._taken, length))
+        self._taken = state.taken
+        if not length:
+            self._parts.clear()
+            self._length = 0
+            return WindowChange()
+        text = (encode_window(added),) if added else ()
+        if added:
+            self._parts.append(len(added))
+            self._length += len(added)
+            self._untrimmed += 1
+        if self._untrimmed < _TRIM_EVERY:
+            return WindowChange(text, None)
+        self._untrimmed = 0
+        while self._length - self._parts[0] >= length:
+            self._length -= self._parts.popleft()
+        return WindowChange(text, len(self._parts))
 
 
 class RuleMemory:
     """The evaluator of the rules, with the revision that guards its states in the store."""
 
-    def __init__(self, rules: Sequence[Rule], evaluator: RuleEvaluator, facts: StreamFacts, revision: int) -> None:
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        evaluator: RuleEvaluator,
+        facts: StreamFacts,
+        revision: int,
+        windows: dict[Key, StoredWindow],
+    ) -> None:
         self.rules = rules
         self.evaluator = evaluator
         self.facts = facts
         self._revision = revision
-        self._taken = {key: _taken(state) for key, state in evaluator.states.items()}
+        self._windows = windows
         self._gone: dict[RuleSubject, None] = {}
         self._unsaved_rules: str | None = None
         self._written: dict[Key, str] = {}
@@ -67,7 +108,7 @@ class RuleMemory:
         """Return the commit of the facts and of every state that changed."""
         changed = self.evaluator.take_changed()
         texts: dict[RuleSubject, str | None] = dict.fromkeys(self._gone)
-        windows = [rule_states.save_window(keys, each, WindowChange((), 0)) for each in self._gone]
+        windows = [rule_states.save_window(keys, each, WindowChange()) for each in self._gone]
         for key, state in changed.items():
             subject = (self.rules[key[0]].id, key[1])
             text = None if state is None else encode_state(state)
@@ -76,21 +117,14 @@ class RuleMemory:
                 texts[subject] = text
             if text is not None and state is not None and isinstance(state.detector, BaselineState):
                 self._written[key] = text
-                windows.append(rule_states.save_window(keys, subject, self._window_change(key, state.detector)))
-                self._taken[key] = state.detector.taken
+                window = self._windows.setdefault(key, StoredWindow())
+                windows.append(rule_states.save_window(keys, subject, window.change_to(state.detector)))
         self._gone = {}
         saved = rule_states.save(keys, self._revision, encode_facts(facts), texts, self._unsaved_rules)
         self._unsaved_rules = None
         self._revision += 1
         self.facts = facts
         return join((saved, *windows))
-
-    def _window_change(self, key: Key, state: BaselineState) -> WindowChange:
-        length = window_length(state)
-        before = self._taken.get(key, 0)
-        added = latest_of(state, min(state.taken - before, length))
-        trims = state.taken // _TRIM_EVERY != before // _TRIM_EVERY
-        return WindowChange(tuple(map(encode_window_sample, added)), length, trims)
 
 
 async def load_memory(store: Store, rules: Sequence[Rule], now: int) -> RuleMemory:
@@ -105,32 +139,32 @@ async def load_memory(store: Store, rules: Sequence[Rule], now: int) -> RuleMemo
     known = decode_digests(stored.rules)
     numbers = {rule.id: number for number, rule in enumerate(rules) if known.get(rule.id) == digests[rule.id]}
     states: _States = {}
+    windows: dict[Key, StoredWindow] = {}
     gone: list[RuleSubject] = []
     for subject, text in stored.states.items():
         number = numbers.get(subject[0])
-        state = None if number is None else await _load_state(store, subject, text)
-        if number is None or state is None:
+        loaded = None if number is None else await _load_state(store, subject, text)
+        if number is None or loaded is None:
             gone.append(subject)
         else:
-            states[number, subject[1]] = state
+            states[number, subject[1]], windows[number, subject[1]] = loaded
     evaluator = RuleEvaluator(rules, max(now, facts.at))
     evaluator.restore(states, facts.jobs)
-    memory = RuleMemory(rules, evaluator, facts, stored.revision)
+    memory = RuleMemory(rules, evaluator, facts, stored.revision, windows)
     if known != digests:
         memory.save_rules(encode_digests(digests))
     memory.forget(gone)
     return memory
 
 
-async def _load_state(store: Store, subject: RuleSubject, text: str) -> SubjectState | None:
-    """Return a state with its window; None for one that cannot be read, which is logged."""
+async def _load_state(store: Store, subject: RuleSubject, text: str) -> tuple[SubjectState, StoredWindow] | None:
+    """Return a state and its window in the store; None for one that cannot be read, which is logged."""
     try:
-        window = await rule_states.load_window(store, subject) if '"baseline"' in text else []
-        return decode_state(text, window)
+        parts = await rule_states.load_window(store, subject) if '"baseline"' in text else []
+        window = [decode_window(each) for each in parts]
+        state = decode_state(text, [sample for part in window for sample in part])
     except (ValueError, msgspec.DecodeError) as error:
         logger.error("state of a rule cannot be read", rule=subject[0], subject=subject[1], reason=str(error))  # noqa: TRY400 - the reason says all
         return None
-
-
-def _taken(state: SubjectState) -> int:
-    return state.detector.taken if isinstance(state.detector, BaselineState) else 0
+    taken = state.detector.taken if isinstance(state.detector, BaselineState) else 0
+    return state, StoredWindow(taken, map(len, window))

@@ -15,6 +15,7 @@ from edge.links.log_throttle import LogThrottle
 from edge.rules.sample_lines import Line, Sample
 from edge.store import telemetry
 from edge.store.client import Store
+from edge.store.commit import written_size
 from edge.store.errors import OutOfMemory
 from edge.store.retry import RETRY_INTERVAL_S, retry_while_unavailable
 from edge.telemetry.batch import Batch, encode_batch, fault_of
@@ -55,6 +56,8 @@ class SampleQueue:
         """Lines that cannot be taken."""
         self.appended = 0
         """Lines that are in the stream."""
+        self.written_bytes = 0
+        """Bytes that these lines took in the append-only file, about, if their store has one."""
         self.received = 0
         """Lines that were queued; those that no rule uses are not."""
         self._store = store
@@ -132,9 +135,9 @@ class SampleQueue:
     async def _append(self, batch: Batch) -> None:
         # After a lost reply the batch is appended again with the same number: the processor recognises it.
         try:
-            await self._store.commit(
-                telemetry.append(self._store.keys, encode_batch(batch), self._limits.stream_length)
-            )
+            commit = telemetry.append(self._store.keys, encode_batch(batch), self._limits.stream_length)
+            await self._store.commit(commit)
+            self.written_bytes += written_size(commit)
         except OutOfMemory:
             # Only an append trims the stream, and a full server refuses it: without this no sample would pass again.
             removed = await telemetry.remove_older_half(self._store)

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -68,21 +68,30 @@ def encode_state(state: SubjectState) -> str:
     return msgspec.json.encode(state).decode()
 
 
-def decode_state(text: str, window: Iterable[str]) -> SubjectState:
-    """Return the state of a text and, for a baseline, of its window. Raises msgspec.DecodeError and ValueError."""
+def decode_state(text: str, window: Iterable[WindowSample]) -> SubjectState:
+    """Return the state of a text and, for a baseline, of its window. Raises msgspec.DecodeError."""
     state = msgspec.json.decode(text, type=SubjectState)
     if isinstance(state.detector, BaselineState):
-        samples = [decode_window_sample(each) for each in window]
-        return replace(state, detector=with_window(state.detector, samples))
+        return replace(state, detector=with_window(state.detector, window))
     return state
 
 
-def encode_window_sample(sample: WindowSample) -> str:
-    """Return the instant and the value of a sample as text."""
-    return json.dumps(sample, separators=(",", ":"))
+def encode_window(samples: Sequence[WindowSample]) -> str:
+    """Return samples as text: the instant and value of the first one, then the distance and value of each other."""
+    numbers: list[float] = []
+    before = 0
+    for at, value in samples:
+        numbers += (at - before, value)
+        before = at
+    return json.dumps(numbers, separators=(",", ":"))
 
 
-def decode_window_sample(text: str) -> WindowSample:
-    """Return a sample of a window. Raises msgspec.DecodeError."""
-    found: WindowSample = msgspec.json.decode(text, type=tuple[int, float])
-    return found
+def decode_window(text: str) -> list[WindowSample]:
+    """Return the samples of a part of a window. Raises msgspec.DecodeError and ValueError."""
+    numbers: list[float] = msgspec.json.decode(text, type=list[float], strict=True)
+    samples: list[WindowSample] = []
+    at = 0
+    for distance, value in zip(numbers[::2], numbers[1::2], strict=True):
+        at += int(distance)
+        samples.append((at, value))
+    return samples

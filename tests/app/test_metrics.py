@@ -11,6 +11,7 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
 from edge.app.health import Health
+from edge.app.job_samples import JobSamples
 from edge.app.metrics import MetricSources, page
 from edge.app.rule_updates import RuleUpdates
 from edge.app.telemetry import TelemetryService
@@ -202,6 +203,7 @@ async def test_the_page_reports_every_metric_with_its_labels(
         RuleProcessor(store, rules, clock, str),
         RuleUpdates(store, rules, print),
         RuleInterest(rules),
+        JobSamples(store.keys, RuleInterest(rules), {}, 10),
         history=HistoryWriter(Path("unused"), HistoryLimits(days=1)),
     )
     await append(store, temp(0, 1))

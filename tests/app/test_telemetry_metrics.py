@@ -1,5 +1,6 @@
 """The figures of telemetry are those of the store and of the process."""
 
+from edge.app.job_samples import JobSamples
 from edge.app.rule_updates import RuleUpdates
 from edge.app.telemetry import TelemetryService
 from edge.app.telemetry_metrics import read_figures
@@ -18,6 +19,7 @@ async def test_figures_are_read_from_store_and_process(store: Store) -> None:
         RuleProcessor(store, rules, clock, str),
         RuleUpdates(store, rules, print),
         RuleInterest(rules),
+        JobSamples(store.keys, RuleInterest(rules), {}, 10),
     )
     await append(store, temp(0, 1))
     await store.execute("HSET", store.keys.telemetry_counters(), "rule:triggered:hot", "3", "sent", "2")

@@ -21,7 +21,7 @@ async def test_states_come_back_and_can_be_removed(store: Store) -> None:
 
 
 async def test_window_grows_and_is_trimmed(store: Store) -> None:
-    await store.commit(rule_states.save_window(store.keys, ONE, WindowChange(("a", "b", "c"), 3)))
+    await store.commit(rule_states.save_window(store.keys, ONE, WindowChange(("a", "b", "c"), None)))
     await store.commit(rule_states.save_window(store.keys, ONE, WindowChange(("d",), 2)))
     assert await rule_states.load_window(store, ONE) == ["c", "d"]
     assert await rule_states.load_window(store, OTHER) == []

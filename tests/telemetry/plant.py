@@ -56,11 +56,19 @@ async def append(store: Store, *lines: Line, producer: str = "test", number: int
 
 @contextlib.asynccontextmanager
 async def at_work(
-    store: Store, rules: Sequence[Rule], clock: Callable[[], int], volatile: Store | None = None
+    store: Store,
+    rules: Sequence[Rule],
+    clock: Callable[[], int],
+    volatile: Store | None = None,
+    durable_interval_ms: int = 0,
 ) -> AsyncIterator[RuleProcessor]:
-    """Run a processor for the length of the block."""
+    """Run a processor for the length of the block; it commits each entry of the durable store by default."""
+
+    def redact(text: str) -> str:
+        return text.replace("secret", "***")
+
     processor = RuleProcessor(
-        store, rules, clock, lambda text: text.replace("secret", "***"), retry_s=0.05, volatile=volatile
+        store, rules, clock, redact, retry_s=0.05, volatile=volatile, durable_interval_ms=durable_interval_ms
     )
     async with background_task(processor.run(), "telemetry"):
         yield processor

@@ -1,6 +1,7 @@
 """The processor: one alarm per condition, one commit per batch, and nothing lost or doubled by an outage."""
 
 import asyncio
+import time
 from functools import partial
 from random import Random
 from typing import Any
@@ -224,7 +225,15 @@ async def test_lost_commits_lose_no_alarm_and_double_none(store: Store, seed: in
     failing.__dict__ = dict(vars(store))
     failing.chance = chance
     await telemetry.create_group(store)
-    processor = RuleProcessor(failing, rules, TelemetryClock(), str, retry_s=0.001)
+    processor = RuleProcessor(
+        failing,
+        rules,
+        # Before all samples: their timers end with them, not with the test.
+        lambda: BEGIN - 1_000_000 + int(time.monotonic() * 1000) % 1_000,
+        str,
+        retry_s=0.001,
+        durable_interval_ms=10 * seed,
+    )
     running = asyncio.create_task(processor.run())
     for first in range(0, len(lines), 6):
         await append(store, *lines[first : first + 6])
@@ -247,3 +256,41 @@ async def test_other_rules_are_used_from_the_next_entry_on(store: Store) -> None
         processor.use_rules(rules_of(HOT))
         await append(store, temp(1, 96))
         await until_kinds(store, ["raised", "raised", "cleared", "escalated"])
+
+
+async def test_samples_without_an_alarm_share_a_commit(store: Store) -> None:
+    """At few samples a second a commit for each costs many times the sample."""
+    clock = TelemetryClock()
+    async with at_work(store, rules_of(HOT), clock, durable_interval_ms=1_000) as processor:
+        await append(store, temp(0, 20))
+        await until_drained(store)
+        for second in range(1, 9):
+            await append(store, temp(second, 20))
+        await until_async(lambda: _is_taken(store, 8))
+        assert processor.evaluated == 1
+        clock.now += 1_000
+        await until_drained(store)
+        await append(store, temp(9, 20), temp(9, 96))
+        await until_drained(store)
+    assert await kinds_of(store) == ["raised"]
+    assert (await telemetry.read_counters(store))["processed"] == 11
+
+
+async def _is_taken(store: Store, pending: int) -> bool:
+    (group,) = await store.execute("XINFO GROUPS", store.keys.telemetry())
+    return (int(group["lag"]), int(group["pending"])) == (0, pending)
+
+
+async def test_entries_of_a_killed_process_are_committed_one_by_one(store: Store) -> None:
+    """An entry that ended the process would take along those that wait for a common commit with it."""
+    rules, clock = rules_of(HOT), TelemetryClock()
+    await telemetry.create_group(store)
+    async with at_work(store, rules, clock, durable_interval_ms=1_000):
+        await append(store, temp(0, 20))
+        await until_drained(store)
+    await append(store, temp(1, 20))
+    await append(store, temp(2, 20))
+    await telemetry.take_new(store, 1)
+    async with at_work(store, rules, clock, durable_interval_ms=1_000) as processor:
+        await until_drained(store)
+        assert processor.evaluated == 2

@@ -1,10 +1,13 @@
 """The memory of rules: loaded as it was committed, without the states of other rules."""
 
+from edge.rules.baseline import BaselineState, window_length, window_of
+from edge.rules.evaluator import RuleEvaluator
 from edge.rules.sample_lines import Sample
 from edge.store import rule_states
 from edge.store.client import Store
 from edge.store.commit import Committed, Stale
 from edge.telemetry.rule_memory import load_memory
+from edge.telemetry.state_text import decode_window
 from tests.telemetry.plant import HOT, rules_of
 
 BASELINE = {"id": "dev", "kind": "baseline", "tag": "*", "severity": 3, "window_seconds": 1}
@@ -24,10 +27,31 @@ async def test_memory_comes_back_as_it_was_committed(store: Store) -> None:
         loaded = second.evaluator.states[key]
         assert (loaded.active, loaded.cooldown_until) == (state.active, state.cooldown_until)
     assert second.active_alarms() == first.active_alarms()
-    samples = await rule_states.load_window(store, ("dev", "wrench.temp"))
-    # Old samples are removed from the store after every 32 new ones.
-    assert samples.index("[5000,120.0]") < 32
-    assert samples[-1] == "[5990,130.0]"
+    parts = await rule_states.load_window(store, ("dev", "wrench.temp"))
+    # Old samples are removed from the store after every eight new parts of 17 samples.
+    assert sum(map(len, map(decode_window, parts))) < 100 + 9 * 17
+    assert decode_window(parts[-1])[-1] == (5990, 130.0)
+
+
+async def test_window_that_is_loaded_again_and_again_keeps_all_its_samples(store: Store) -> None:
+    rules = rules_of(BASELINE)
+    evaluator = RuleEvaluator(rules, 0)
+    for at in range(0, 5000, 10):
+        memory = await load_memory(store, rules, at)
+        list(memory.evaluator.feed(Sample(at, "t", at % 70)))
+        list(evaluator.feed(Sample(at, "t", at % 70)))
+        assert isinstance(await store.commit(memory.plan_commit(store.keys, memory.facts)), Committed)
+        # One memory in ten serves several commits, so that it trims.
+        for later in range(at + 1, at + 10) if not at % 100 else ():
+            list(memory.evaluator.feed(Sample(later, "t", later % 70)))
+            list(evaluator.feed(Sample(later, "t", later % 70)))
+            await store.commit(memory.plan_commit(store.keys, memory.facts))
+    (kept,) = (await load_memory(store, rules, 5000)).evaluator.states.values()
+    (expected,) = evaluator.states.values()
+    assert isinstance(kept.detector, BaselineState)
+    assert isinstance(expected.detector, BaselineState)
+    assert window_of(kept.detector)[-window_length(expected.detector) :] == window_of(expected.detector)
+    assert len(await rule_states.load_window(store, ("dev", "t"))) < 400
 
 
 async def test_commit_of_an_old_memory_is_stale(store: Store) -> None:

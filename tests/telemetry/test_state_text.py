@@ -14,12 +14,12 @@ from edge.telemetry.state_text import (
     decode_digests,
     decode_facts,
     decode_state,
-    decode_window_sample,
+    decode_window,
     digest_of,
     encode_digests,
     encode_facts,
     encode_state,
-    encode_window_sample,
+    encode_window,
 )
 from tests.telemetry.plant import rules_of
 
@@ -53,9 +53,18 @@ def test_window_of_a_baseline_travels_apart() -> None:
     (state,) = evaluator.states.values()
     text = encode_state(state)
     assert len(text) < 200
-    samples = [encode_window_sample((at, at / 7)) for at in range(1, 400)]
-    assert decode_state(text, samples) == state
-    assert decode_window_sample(samples[6]) == (7, 1.0)
+    assert decode_state(text, [(at, at / 7) for at in range(1, 400)]) == state
+
+
+def test_part_of_a_window_holds_distances_of_time() -> None:
+    samples = [(1_700_000_000_000, 81.5), (1_700_000_000_020, 82.0), (1_700_000_000_020, -1e300)]
+    text = encode_window(samples)
+    assert text == "[1700000000000,81.5,20,82.0,0,-1e+300]"
+    assert decode_window(text) == samples
+    assert decode_window("[1700000000000,81.5]") == samples[:1]
+    for damaged in ("[1]", "{}", '["x",1]', "["):
+        with pytest.raises((ValueError, msgspec.DecodeError)):
+            decode_window(damaged)
 
 
 def test_facts_come_back_as_they_were() -> None:

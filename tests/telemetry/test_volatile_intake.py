@@ -13,7 +13,7 @@ from edge.rules.sample_lines import Sample
 from edge.store import telemetry
 from edge.store.client import Store
 from edge.store.opening import open_unchecked
-from edge.telemetry.processor import STATE_INTERVAL_MS
+from edge.telemetry.processor import VOLATILE_INTERVAL_MS
 from tests.outside.servers import Store as Server
 from tests.telemetry.plant import (
     BEGIN,
@@ -84,7 +84,7 @@ async def test_samples_without_an_alarm_share_a_commit(store: Store, volatile: S
             await append(volatile, temp(second, 20))
         await until_async(lambda: _is_taken(volatile, 30))
         assert commits_of(store) - commits <= 3
-        clock.now += STATE_INTERVAL_MS
+        clock.now += VOLATILE_INTERVAL_MS
         await append(volatile, temp(31, 20))
         await until_drained(volatile)
     counters = await telemetry.read_counters(store)
