@@ -72,8 +72,12 @@ async def _telemetry_metrics(sources: MetricSources) -> list[Metric]:
         labels = (each.label,) if each.label else ()
         samples = [((value,) if each.label else (), number) for value, number in each.samples]
         found.append((_counter if each.is_counter else _gauge)(each.name, each.meaning, labels, samples))
-    meaning = "Time from the arrival of a batch to the commit of its alarms."
-    return [*found, _histogram("alarm_latency_seconds", meaning, (), [((), figures.latency)])]
+    for name, meaning, latency in (
+        ("alarm_latency_seconds", "Time from the arrival of a batch to the commit of its alarms.", figures.latency),
+        ("alarm_confirmed_seconds", "Time from a sample to the broker's confirmation of its alarm.", figures.confirmed),
+    ):
+        found.append(_histogram(name, meaning, (), [((), latency)]))
+    return found
 
 
 class _CollectedMetrics(Collector):

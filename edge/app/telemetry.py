@@ -64,7 +64,12 @@ class TelemetryService:
     def written_bytes(self) -> int:
         """Return about how many bytes telemetry wrote to the append-only file of the durable store since the start."""
         sampled = 0 if self.volatile else self.queue.written_bytes
-        return sampled + self.processor.written_bytes + self.job_samples.written_bytes
+        return (
+            sampled
+            + self.processor.written_bytes
+            + self.processor.alarms.written_bytes
+            + self.job_samples.written_bytes
+        )
 
 
 async def open_telemetry(
@@ -77,7 +82,9 @@ async def open_telemetry(
     limits = QueueLimits(stream_length=settings.stream_length)
     volatile = await stack.enter_async_context(open_volatile(core.settings, core.store.consumer))
     queue = SampleQueue(volatile or core.store, now_ms, limits, interest.wants)
-    processor = RuleProcessor(core.store, with_built_in(own), now_ms, redactor(()), volatile=volatile)
+    processor = RuleProcessor(
+        core.store, with_built_in(own), now_ms, redactor(()), volatile=volatile, flood_limit=settings.flood_alarms
+    )
     suppression = AlarmSuppression(core.store, core.mode, core.settings.maintenance.suppress_alarms, now_ms)
     history = await open_history(stack, settings, processor)
     updates = await _load_rules(core, own, interest, processor)

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from edge.app.telemetry import TelemetryService
 from edge.errors import Unavailable
 from edge.latency import Latency
+from edge.northbound.alarm_publisher import BUCKETS_S
 from edge.store import telemetry
 from edge.store.client import Store
 
-_RULE = "rule:triggered:"
+_RULE_COUNTS = (
+    ("triggered", "Findings raised by a rule."),
+    ("rate_limited", "Findings not raised by a rule because of its cooldown, or once per job."),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +30,11 @@ class TelemetryMetric:
 
 @dataclass(frozen=True, slots=True)
 class TelemetryFigures:
-    """All metrics of telemetry, and the histogram of the time to an alarm."""
+    """All metrics of telemetry, and the histograms of the times to an alarm and to its confirmation by the broker."""
 
     metrics: tuple[TelemetryMetric, ...]
     latency: Latency
+    confirmed: Latency
 
 
 async def read_figures(service: TelemetryService, store: Store) -> TelemetryFigures:
@@ -42,7 +47,8 @@ async def read_figures(service: TelemetryService, store: Store) -> TelemetryFigu
             stream = telemetry.StreamLengths(
                 stream.entries + other.entries, stream.lag + other.lag, stream.dead_letters
             )
-    return TelemetryFigures(tuple(_metrics(service, counts, stream)), service.processor.alarm_latency)
+    confirmed = service.publisher.latency if service.publisher else Latency(BUCKETS_S)
+    return TelemetryFigures(tuple(_metrics(service, counts, stream)), service.processor.alarm_latency, confirmed)
 
 
 def _metrics(
@@ -56,10 +62,13 @@ def _metrics(
         ("failed", "Changes of alarms that the broker refused."),
     ):
         yield TelemetryMetric(f"telemetry_{name}", meaning, is_counter=True, samples=(("", counts.get(name, 0)),))
-    triggered = tuple((each.removeprefix(_RULE), count) for each, count in counts.items() if each.startswith(_RULE))
-    yield TelemetryMetric(
-        "rule_triggered", "Findings raised by a rule.", is_counter=True, samples=triggered, label="rule"
-    )
+    for name, meaning in _RULE_COUNTS:
+        prefix = f"rule:{name}:"
+        found = tuple((each.removeprefix(prefix), count) for each, count in counts.items() if each.startswith(prefix))
+        yield TelemetryMetric(f"rule_{name}", meaning, is_counter=True, samples=found, label="rule")
+    withheld = counts.get("withheld", 0)
+    meaning = "Alarms that a flood withheld."
+    yield TelemetryMetric("alarms_withheld", meaning, is_counter=True, samples=(("", withheld),))
     dropped = service.queue.dropped
     meaning = "Samples dropped because the queue was full."
     yield TelemetryMetric("telemetry_dropped", meaning, is_counter=True, samples=(("", dropped),))
@@ -84,7 +93,8 @@ def _metrics(
         ("telemetry_consumer_lag", "Entries that are not evaluated yet: alert on this one.", stream.lag),
         ("telemetry_bytes_per_sample", "Bytes of the append-only file per sample.", written / max(1, evaluated)),
         ("telemetry_queue_length", "Samples that wait for the stream.", service.queue.waiting),
-        ("alarms_standing", "Alarms that are not normal.", service.processor.standing),
-        ("alarms_shelved", "Alarms that are shelved.", service.processor.shelved),
+        ("alarms_standing", "Alarms that are not normal.", service.processor.alarms.standing),
+        ("alarms_shelved", "Alarms that are shelved.", service.processor.alarms.shelved),
+        ("alarms_raised_recently", "Alarms raised in the last ten minutes (ISA-18.2).", service.processor.alarms.rate),
     ):
         yield TelemetryMetric(name, meaning, is_counter=False, samples=(("", value),))

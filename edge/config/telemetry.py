@@ -42,6 +42,15 @@ class TelemetrySettings(Struct, frozen=True, kw_only=True):
             extra={"schemes": ("redis", "rediss", "unix")},
         ),
     ] = "unix:///run/redis-microdcs-telemetry/redis.sock"
+    flood_alarms: Annotated[
+        int,
+        Meta(
+            ge=2,
+            le=10_000,
+            description="Different alarms within a minute from which on one summary alarm stands for further ones, "
+            "until half as many come.",
+        ),
+    ] = 100
     history_days: Annotated[
         int, Meta(ge=0, le=3_650, description="Days for which recorded samples are kept in files; 0 writes none.")
     ] = 0

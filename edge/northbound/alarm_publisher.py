@@ -7,6 +7,7 @@ import structlog
 
 from edge.errors import Refused, Unavailable
 from edge.instant import Clock
+from edge.latency import Latency
 from edge.links.background_task import background_task
 from edge.links.mqtt import Message, MqttSession, PublishRefused, to_message
 from edge.model.alarm import Alarm, AlarmChangeKind
@@ -24,6 +25,7 @@ from edge.store.telemetry import record_attempt
 logger = structlog.get_logger(__name__)
 
 READER = "mes"
+BUCKETS_S = (0.05, 0.1, 0.2, 0.5, 1.0, 5.0, 60.0, 3600.0)
 LATE_MS = 5_000
 """Age from which a change is marked as late."""
 _RETRY_S = 0.5
@@ -37,6 +39,8 @@ class AlarmPublisher:
     def __init__(self, store: Store, session: MqttSession, source: str, topics: Topics, clock: Clock) -> None:
         self.sent = 0
         self.failed = 0
+        self.latency = Latency(BUCKETS_S)
+        """Time from the sample of a change to its confirmation by the broker."""
         self._store = store
         self._session = session
         self._source = source
@@ -95,6 +99,8 @@ class AlarmPublisher:
             error = await self._publish(change)
             self.failed += error is not None
             self.sent += error is None
+            if error is None:
+                self.latency.record(max(0, self._clock() - change.alarm.changed_at) / 1000)
             await self._store.commit(
                 join(
                     (

@@ -227,6 +227,19 @@ def _left(detector: Detector) -> Detector:
             return replace(detector, holds=False)
 
 
+def is_rate_limited(rule: Rule, before: SubjectState, after: SubjectState, given: RuleInput) -> bool:
+    """Return whether an evaluation without findings held one back: its cooldown runs, or it was raised in the job."""
+    if not (rule.cooldown_seconds or rule.once) or after.active:
+        return False
+    match before.detector, after.detector:
+        case EntersState(), EntersState():
+            return isinstance(given, Sample) and before.detector != after.detector
+        case OccursState(), OccursState():
+            return isinstance(given, Occurrence)
+        case _:
+            return not _severity(rule, before.detector) and bool(_severity(rule, after.detector))
+
+
 def _severity(rule: Rule, detector: Detector) -> int:
     """Return the severity of the condition as it is now; 0 when it does not hold."""
     match rule, detector:

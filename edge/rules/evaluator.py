@@ -1,5 +1,6 @@
 """Evaluates many rules over a stream of samples: finds the subjects of each input, and the instants of their timers."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -16,6 +17,7 @@ from edge.rules.evaluate import (
     TimePassed,
     evaluate,
     is_open,
+    is_rate_limited,
     new_state,
     next_instant,
 )
@@ -45,6 +47,8 @@ class RuleEvaluator:
     """Keeps the states of all rules and subjects; inputs come in order of time, with `run_until` between them."""
 
     def __init__(self, rules: Iterable[Rule], begin: int) -> None:
+        self.rate_limited: Counter[str] = Counter()
+        """Findings that were not raised because of a cooldown, or once per job, by the ids of their rules."""
         self._rules = [ready_rule(rule) for rule in rules]
         self._states: dict[Key, SubjectState] = {}
         self._timers: list[tuple[int, int, str]] = []
@@ -120,7 +124,10 @@ class RuleEvaluator:
             if not is_open(ready.rule, self._jobs):
                 return
             state = new_state(ready.rule, now)
+        before = state
         state, findings = evaluate(ready, subject, state, given, now, self._jobs)
+        if not findings and is_open(ready.rule, self._jobs) and is_rate_limited(ready.rule, before, state, given):
+            self.rate_limited[ready.rule.id] += 1
         self._store(key, state)
         for finding in findings:
             yield OrderedFinding(number, finding)

@@ -63,11 +63,16 @@ def save(
         head[_RULES] = rules
     return join(
         (
-            Commit((Revision(key, revision),)),
+            guard(keys, revision),
             spread("HSET", (key,), fields(head | written)),
             spread("HDEL", (key,), gone),
         )
     )
+
+
+def guard(keys: Keys, revision: int) -> Commit:
+    """Return a commit of nothing that fails when the states have another revision."""
+    return Commit((Revision(keys.telemetry_state(), revision),))
 
 
 async def load_window(store: Store, subject: RuleSubject) -> list[str]:

@@ -10,13 +10,19 @@ from edge.rules.alarm import AlarmChanged, AlarmEvent, ChangeSeverity, Clear, Ex
 from edge.rules.alarm_message import render_message
 from edge.rules.finding import Finding, FindingEvent
 from edge.store.alarms import AlarmChange
+from edge.telemetry.alarm_flood import (
+    FLOOD_ALARMS,
+    FLOOD_RULE,
+    MAX_ALARMS,
+    NO_FLOOD,
+    Flood,
+    count_recent,
+    is_over,
+    is_withheld,
+    raise_summary,
+    summary_of,
+)
 
-MAX_ALARMS: Final = 1_000
-"""Alarms that are kept; further ones count in one summary alarm."""
-FLOOD_RULE: Final = "alarm.flood"
-_FLOOD_SUBJECT: Final = "gateway"
-_FLOOD_SEVERITY: Final = 700
-_FLOOD_ENDS: Final = 0.9
 _DEFAULT_MESSAGE: Final = "{rule}: {subject} is {value}"
 _ANNOUNCED: Final = frozenset({AlarmChangeKind.RAISED, AlarmChangeKind.ESCALATED})
 
@@ -33,32 +39,78 @@ class FoundAlarm:
     """The data of an occurrence."""
 
 
-def decide_alarms(alarms: Mapping[str, Alarm], found: Iterable[FoundAlarm]) -> list[AlarmChange]:
-    """Return the changes of alarms that findings make, in their order."""
+@dataclass(frozen=True, slots=True)
+class AlarmDecision:
+    """The changes of alarms in their order, the flood after them, and how many raises were withheld."""
+
+    changes: list[AlarmChange]
+    flood: Flood
+    withheld: int = 0
+
+
+def decide_alarms(
+    alarms: Mapping[str, Alarm], found: Iterable[FoundAlarm], flood: Flood = NO_FLOOD, limit: int = FLOOD_ALARMS
+) -> AlarmDecision:
+    """Return the changes of alarms that findings make; in a flood, raises without an action are withheld."""
     changed = dict(alarms)
     changes: list[AlarmChange] = []
+    recent: int | None = None
+    withheld: list[tuple[str, int]] = []
     for each in found:
         finding = each.finding
-        alarm = changed.get(alarm_id(finding.rule, finding.subject)) or _new(finding.rule, finding.subject)
-        if alarm.id not in changed and len(changed) >= MAX_ALARMS and finding.event is FindingEvent.RAISED:
-            summary = changed.get(alarm_id(FLOOD_RULE, _FLOOD_SUBJECT)) or _new(FLOOD_RULE, _FLOOD_SUBJECT)
-            _apply(summary, _flood(len(changed)), finding.at, "", changed, changes)
-            continue
+        ident = alarm_id(finding.rule, finding.subject)
+        alarm = changed.get(ident) or Alarm(id=ident, rule=finding.rule, subject=finding.subject)
+        if finding.event is FindingEvent.RAISED:
+            if recent is None:
+                recent = count_recent(changed, flood, finding.at)
+            # The station must get the actions of alarms in a flood too.
+            if not _action(each) and is_withheld(ident, changed, recent, limit):
+                withheld.append((ident, finding.at))
+                summary = raise_summary(changed, recent, finding.severity)
+                _apply(summary_of(changed), summary, finding.at, "", changed, changes)
+                continue
+            recent += ident not in changed
         for event in _events(each):
-            current = changed.get(alarm.id, alarm)
-            _apply(current, event, finding.at, each.rule.action if each.job else "none", changed, changes)
-    _end_flood(changed, changes)
-    return changes
+            _apply(changed.get(ident, alarm), event, finding.at, _action(each), changed, changes)
+    return AlarmDecision(changes, flood.with_raises(dict(withheld)), len(withheld))
+
+
+def end_flood(
+    alarms: Mapping[str, Alarm],
+    standing: Iterable[FoundAlarm],
+    flood: Flood,
+    now: int,
+    limit: int = FLOOD_ALARMS,
+) -> AlarmDecision:
+    """Return the changes at the end of a flood: what stands is raised, the summary alarm cleared; none while it lasts.
+
+    `standing` are the active findings, as raises.
+    """
+    if not is_over(alarms, flood, now, limit):
+        return AlarmDecision([], flood)
+    changed = dict(alarms)
+    changes: list[AlarmChange] = []
+    is_complete = True
+    for each in standing:
+        ident = alarm_id(each.finding.rule, each.finding.subject)
+        alarm = changed.get(ident)
+        if alarm is None and len(changed) >= MAX_ALARMS:
+            is_complete = False
+        elif alarm is None or alarm.active is not ActiveState.ACTIVE:
+            alarm = alarm or Alarm(id=ident, rule=each.finding.rule, subject=each.finding.subject)
+            for event in _events(each):
+                _apply(alarm, event, now, _action(each), changed, changes)
+    if is_complete:
+        _apply(summary_of(changed), Clear(), now, "", changed, changes)
+    return AlarmDecision(changes, Flood(ended_at=now))
 
 
 def clear_orphans(alarms: Mapping[str, Alarm], active: Iterable[str], now: int) -> list[AlarmChange]:
     """Return the changes that clear active alarms whose rule no longer finds them; `active` are those it finds."""
     kept = set(active)
     changes: list[AlarmChange] = []
-    is_flood_over = len(alarms) < MAX_ALARMS * _FLOOD_ENDS
     for alarm in alarms.values():
-        is_found = alarm.id in kept if alarm.rule != FLOOD_RULE else not is_flood_over
-        if alarm.active is ActiveState.ACTIVE and not is_found:
+        if alarm.active is ActiveState.ACTIVE and alarm.id not in kept and alarm.rule != FLOOD_RULE:
             _apply(alarm, Clear(), now, "", {}, changes)
     return changes
 
@@ -78,20 +130,9 @@ def next_expiry(alarms: Mapping[str, Alarm]) -> int | None:
     return min(ends, default=None)
 
 
-def _end_flood(changed: dict[str, Alarm], changes: list[AlarmChange]) -> None:
-    """Clear the summary alarm once fewer alarms remain; the caller continues with the next finding."""
-    summary = changed.get(alarm_id(FLOOD_RULE, _FLOOD_SUBJECT))
-    if summary is not None and len(changed) < MAX_ALARMS * _FLOOD_ENDS and changes:
-        _apply(summary, Clear(), changes[-1].alarm.changed_at, "", changed, changes)
-
-
-def _new(rule: str, subject: str) -> Alarm:
-    return Alarm(id=alarm_id(rule, subject), rule=rule, subject=subject)
-
-
-def _flood(standing: int) -> Raise:
-    text = f"{standing} alarms are standing; further ones are not shown one by one"
-    return Raise(_FLOOD_SEVERITY, {"en": text}, standing)
+def _action(found: FoundAlarm) -> str:
+    """Return the action at the job of a finding; empty for none."""
+    return found.rule.action if found.job and found.rule.action != "none" else ""
 
 
 def _apply(
@@ -101,8 +142,7 @@ def _apply(
     if not isinstance(result, AlarmChanged):
         return
     changed[alarm.id] = result.alarm
-    is_asked = action in {"pause", "abort"} and result.kind in _ANNOUNCED
-    changes.append(AlarmChange(result.alarm, result.kind, action if is_asked else ""))
+    changes.append(AlarmChange(result.alarm, result.kind, action if result.kind in _ANNOUNCED else ""))
 
 
 def _events(found: FoundAlarm) -> tuple[AlarmEvent, ...]:

@@ -11,23 +11,23 @@ import structlog
 from msgspec.structs import replace
 
 from edge.errors import Unavailable
-from edge.faults import FaultPoint, fault_point
 from edge.instant import Clock
 from edge.latency import Latency
 from edge.links.background_task import background_task
 from edge.links.log_throttle import LogThrottle
 from edge.model.rule import Rule
 from edge.rules.evaluator import OrderedFinding
-from edge.rules.finding import FindingEvent
+from edge.rules.finding import Finding, FindingEvent
 from edge.rules.sample_lines import Line, Occurrence, Sample
-from edge.store import alarms, telemetry
-from edge.store.alarms import StoredAlarms
+from edge.store import telemetry
 from edge.store.client import MAX_BLOCK_MS, Store
-from edge.store.commit import Commit, Committed, join, operation, written_size
+from edge.store.commit import Commit, join
 from edge.store.dead_letters import LetterKind
 from edge.store.retry import RETRY_INTERVAL_S, restart_on_outage
 from edge.store.stream import Entry
-from edge.telemetry.alarm_decision import FoundAlarm, clear_orphans, decide_alarms, expire_shelvings, next_expiry
+from edge.telemetry.alarm_decision import FoundAlarm
+from edge.telemetry.alarm_flood import FLOOD_ALARMS
+from edge.telemetry.alarm_keeper import AlarmKeeper
 from edge.telemetry.batch import Batch, BatchError, decode_batch, event_time
 from edge.telemetry.latest_tags import LatestTags
 from edge.telemetry.rule_memory import RuleMemory, load_memory
@@ -71,9 +71,11 @@ class RuleProcessor:
         retry_s: float = RETRY_INTERVAL_S,
         volatile: Store | None = None,
         durable_interval_ms: int = DURABLE_INTERVAL_MS,
+        flood_limit: int = FLOOD_ALARMS,
     ) -> None:
         """Evaluate the stream of a store, and that of a volatile store where samples have one of their own."""
         self.tags = LatestTags(store)
+        self.alarms = AlarmKeeper(store, clock, flood_limit)
         self.alarm_latency = Latency(ALARM_BUCKETS_S)
         """Time from the arrival of a batch to the commit of the alarms that it changed."""
         self.evaluated = 0
@@ -89,7 +91,6 @@ class RuleProcessor:
         self._retry_s = retry_s
         self._has_begun = False
         self._memory: RuleMemory | None = None
-        self._alarms = StoredAlarms(0, {})
         self._faults = LogThrottle(logger)
         self._volatile = volatile
         self._durable_interval_ms = durable_interval_ms
@@ -105,16 +106,6 @@ class RuleProcessor:
         """Evaluate other rules from the next entry on; states of rules that are the same continue."""
         self._rules = rules
         self._memory = None
-
-    @property
-    def standing(self) -> int:
-        """Return the number of alarms that are kept."""
-        return len(self._alarms.alarms)
-
-    @property
-    def shelved(self) -> int:
-        """Return the number of shelved alarms."""
-        return sum(each.shelving is not None for each in self._alarms.alarms.values())
 
     @property
     def running_jobs(self) -> tuple[str, ...]:
@@ -141,6 +132,7 @@ class RuleProcessor:
                 if not entries:
                     await self._pass_time()
                 await self._commit_if_due()
+                await self.alarms.tend(lambda: self._standing(self._memory) if self._memory else [])
                 await self.tags.save_if_due(self._clock())
 
     @contextlib.asynccontextmanager
@@ -166,12 +158,7 @@ class RuleProcessor:
         self._memory = await load_memory(self._store, rules, self._clock())
         if rules is not self._rules:
             return await self._load()
-        self._alarms = await alarms.load(self._store)
-        orphans = clear_orphans(self._alarms.alarms, self._memory.active_alarms(), self._clock())
-        if orphans and isinstance(
-            await self._store.commit(alarms.save(self._store.keys, self._alarms, orphans)), Committed
-        ):
-            self._alarms = alarms.applied(self._alarms, orphans)
+        await self.alarms.load(self._standing(self._memory), self._memory.guard(self._store.keys))
         return self._memory
 
     async def _take_pending(self, *, suspects: bool) -> None:
@@ -196,7 +183,7 @@ class RuleProcessor:
             try:
                 if not entry.fields:
                     # It was trimmed from the stream before it was evaluated.
-                    await self._store.commit(join((self._count({"trimmed": 1}), self._acknowledge([taken]))))
+                    await self._store.commit(join((self.alarms.count({"trimmed": 1}), self._acknowledge([taken]))))
                     await self._release([taken])
                     return
                 batch, faults = decode_batch(entry.fields)
@@ -311,6 +298,19 @@ class RuleProcessor:
             data = line.data if isinstance(line, Occurrence) else None
             yield FoundAlarm(each.finding, memory.rules[each.rule_number], value, job, data)
 
+    def _standing(self, memory: RuleMemory) -> list[FoundAlarm]:
+        """Return the active findings, as if they were raised now."""
+        return [
+            FoundAlarm(
+                Finding(memory.facts.at, memory.rules[number].id, subject, FindingEvent.RAISED, state.active),
+                memory.rules[number],
+                self.tags.value_of(subject),
+                memory.evaluator.jobs.current,
+            )
+            for (number, subject), state in memory.evaluator.states.items()
+            if state.active
+        ]
+
     async def _pass_time(self) -> None:
         """Evaluate what time alone changes, now that no sample waits."""
         memory, now = await self._decide(), self._clock()
@@ -324,47 +324,28 @@ class RuleProcessor:
             facts = replace(memory.facts, at=at)
             if not await self._commit(memory.plan_commit(self._store.keys, facts), found, Counter()):
                 self._memory = None
-        ends = next_expiry(self._alarms.alarms)
-        if ends is not None and ends <= now:
-            changes = expire_shelvings(self._alarms.alarms, now)
-            await self._store.commit(alarms.save(self._store.keys, self._alarms, changes))
-            self._alarms = await alarms.load(self._store)
 
     async def _commit(self, written: Commit, found: Sequence[FoundAlarm], stats: _Stats) -> bool:
         """Commit a decision with the alarms that follow from it; False when the states were changed meanwhile."""
-        keys = self._store.keys
         for each in found:
             if each.finding.event is FindingEvent.RAISED:
                 stats[f"rule:triggered:{each.finding.rule}"] += 1
-        while True:
-            changes = decide_alarms(self._alarms.alarms, found)
-            fault_point(FaultPoint.DECIDED)
-            commit = join((written, alarms.save(keys, self._alarms, changes), self._count(stats)))
-            result = await self._store.commit(commit)
-            if isinstance(result, Committed):
-                self.written_bytes += written_size(commit)
-                self._alarms = alarms.applied(self._alarms, changes)
-                return True
-            if result.key != keys.alarms():
-                return False
-            # A person has answered an alarm meanwhile.
-            self._alarms = await alarms.load(self._store)
-
-    def _count(self, stats: dict[str, int]) -> Commit:
-        key = self._store.keys.telemetry_counters()
-        return join(operation("HINCRBY", key, name, count) for name, count in stats.items())
+        if self._memory:
+            stats.update({f"rule:rate_limited:{rule}": n for rule, n in self._memory.evaluator.rate_limited.items()})
+            self._memory.evaluator.rate_limited.clear()
+        return await self.alarms.commit(written, found, stats)
 
     async def _write_dead_letter(self, taken: TakenEntry, reason: str) -> None:
         entry = taken.entry
         clean = Entry(entry.entry_id, {name: self._redact(text) for name, text in entry.fields.items()})
         letter = telemetry.dead_letter(self._store.keys, clean, self._redact(reason), self._clock())
-        await self._store.commit(join((letter, self._acknowledge([taken]), self._count({"dlq": 1}))))
+        await self._store.commit(join((letter, self._acknowledge([taken]), self.alarms.count({"dlq": 1}))))
         await self._release([taken])
         logger.error("dead letter written", kind=LetterKind.TELEMETRY.value, entry=entry.entry_id, reason=reason)
 
     def _block_ms(self) -> int:
         """Return how long to wait for samples: until the next timer or end of a shelving."""
-        timers = (self._memory.evaluator.next_timer if self._memory else None, next_expiry(self._alarms.alarms))
+        timers = (self._memory.evaluator.next_timer if self._memory else None, self.alarms.next_instant)
         state = self._committed_at + self._commit_interval_ms() if self._open else None
         due = min((each for each in (*timers, state) if each is not None), default=None)
         return MAX_BLOCK_MS if due is None else min(MAX_BLOCK_MS, max(1, due - self._clock()))

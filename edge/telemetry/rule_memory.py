@@ -7,7 +7,6 @@ from typing import Final, TypeAlias
 import msgspec
 import structlog
 
-from edge.model.alarm import alarm_id
 from edge.model.rule import Rule
 from edge.rules.baseline import BaselineState, latest_of, window_length
 from edge.rules.evaluate import SubjectState
@@ -99,10 +98,9 @@ class RuleMemory:
         """Remove states of rules that no longer exist, or that detect something else now, with the next commit."""
         self._gone |= dict.fromkeys(subjects)
 
-    def active_alarms(self) -> set[str]:
-        """Return the ids of the alarms whose finding is active."""
-        states = self.evaluator.states.items()
-        return {alarm_id(self.rules[number].id, subject) for (number, subject), state in states if state.active}
+    def guard(self, keys: Keys) -> Commit:
+        """Return a commit that fails when the states in the store are others than these."""
+        return rule_states.guard(keys, self._revision)
 
     def plan_commit(self, keys: Keys, facts: StreamFacts) -> Commit:
         """Return the commit of the facts and of every state that changed."""

@@ -207,7 +207,9 @@ async def test_the_page_reports_every_metric_with_its_labels(
         history=HistoryWriter(Path("unused"), HistoryLimits(days=1)),
     )
     await append(store, temp(0, 1))
-    await store.execute("HSET", store.keys.telemetry_counters(), "rule:triggered:hot", "3")
+    await store.execute(
+        "HSET", store.keys.telemetry_counters(), "rule:triggered:hot", "3", "rule:rate_limited:hot", "1"
+    )
     await sources.health.check()
     async with open_session(mqtt, unique) as session, looked_at(sources, wait_until):
         sources = replace(sources, telemetry=telemetry)

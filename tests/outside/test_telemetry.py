@@ -364,3 +364,23 @@ def test_entries_that_are_no_batches_are_dead_letters(plant: TelemetryPlant) -> 
     assert plant.store.cli("XLEN", "microdcs-edge:telemetry:dlq") == "0"
     plant.send("mark", time.monotonic())
     assert plant.mes.call("Clear", {"JobOrderID": "none"}).status == 2
+
+
+def test_flood_of_alarms_reaches_the_mes_as_one(plant: TelemetryPlant) -> None:
+    """150 sensors become too hot at once: the first hundred are alarms, one stands for the others."""
+    plant.wrench.holds = True
+    assert plant.mes.start_job("F1").status == 1
+    plant.mes.wait_for_state("F1", "Running")
+    for number in range(150):
+        plant.send(f"flood{number}.temp", 85)
+    plant.wait_for(lambda: plant.changes("alarm.flood", "gateway") == ["raised"], "the summary alarm is raised")
+    plant.send("line.stop", 1)
+    plant.mes.wait_for_state("F1", "Aborted")
+    plant.wrench.release()
+    plant.send("line.stop", 0)
+    plant.send("flood0.temp", 20)
+    plant.wait_for(lambda: plant.changes("hot", "flood0.temp") == ["raised", "cleared"], "a known alarm is cleared")
+    raised = [number for number in range(150) if plant.changes("hot", f"flood{number}.temp")]
+    assert 80 < len(raised) <= 100
+    withheld = int(plant.store.cli("HGET", "microdcs-edge:telemetry:counters", "withheld"))
+    assert withheld >= 150 - len(raised)

@@ -13,6 +13,7 @@ from edge.rules.sample_lines import Line
 from edge.store import alarms, telemetry
 from edge.store.alarms import AlarmChange
 from edge.store.client import Store
+from edge.telemetry.alarm_flood import FLOOD_ALARMS
 from edge.telemetry.batch import Batch, encode_batch
 from edge.telemetry.processor import RuleProcessor
 
@@ -61,6 +62,7 @@ async def at_work(
     clock: Callable[[], int],
     volatile: Store | None = None,
     durable_interval_ms: int = 0,
+    flood_limit: int = FLOOD_ALARMS,
 ) -> AsyncIterator[RuleProcessor]:
     """Run a processor for the length of the block; it commits each entry of the durable store by default."""
 
@@ -68,7 +70,14 @@ async def at_work(
         return text.replace("secret", "***")
 
     processor = RuleProcessor(
-        store, rules, clock, redact, retry_s=0.05, volatile=volatile, durable_interval_ms=durable_interval_ms
+        store,
+        rules,
+        clock,
+        redact,
+        retry_s=0.05,
+        volatile=volatile,
+        durable_interval_ms=durable_interval_ms,
+        flood_limit=flood_limit,
     )
     async with background_task(processor.run(), "telemetry"):
         yield processor

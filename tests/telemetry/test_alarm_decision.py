@@ -1,4 +1,4 @@
-"""Findings become changes of alarms: one alarm per rule and subject, and one summary for a flood."""
+"""Findings become changes of alarms: one alarm per rule and subject."""
 
 from typing import Any
 
@@ -8,14 +8,12 @@ from edge.model.alarm import ActiveState, Alarm, AlarmState, Shelving, alarm_id
 from edge.rules.finding import Finding, FindingEvent
 from edge.store.alarms import AlarmChange
 from edge.telemetry.alarm_decision import (
-    FLOOD_RULE,
-    MAX_ALARMS,
     FoundAlarm,
     clear_orphans,
-    decide_alarms,
     expire_shelvings,
     next_expiry,
 )
+from edge.telemetry.alarm_decision import decide_alarms as decide
 from tests.telemetry.plant import HOT, rules_of
 
 RULE = HOT | {"message": {"en": "{subject} has {value} in {job}", "de": "{subject}: {value}"}, "action": "pause"}
@@ -25,6 +23,10 @@ OCCURS: dict[str, Any] = {"id": "left", "kind": "occurs", "pattern": "carrier.le
 def found(event: FindingEvent, severity: int = 500, job: str | None = "J1", **rule: Any) -> FoundAlarm:
     (parsed,) = rules_of(RULE | rule)
     return FoundAlarm(Finding(7, "hot", "wrench.temp", event, severity), parsed, 81.5, job)
+
+
+def decide_alarms(alarms: dict[str, Alarm], found: list[FoundAlarm]) -> list[AlarmChange]:
+    return decide(alarms, found).changes
 
 
 def kept(changes: list[AlarmChange]) -> dict[str, Alarm]:
@@ -61,17 +63,6 @@ def test_an_occurrence_is_over_at_once_and_waits_for_a_person() -> None:
     assert [each.kind for each in changes] == ["raised", "cleared"]
     assert changes[-1].alarm.state is AlarmState.RETURNED_UNACKNOWLEDGED
     assert changes[0].alarm.message == {"en": "left: J1 is –"}
-
-
-def test_a_flood_becomes_one_summary_alarm_that_ends_with_it() -> None:
-    many = {str(number): Alarm(id=str(number), rule="r", subject=str(number)) for number in range(MAX_ALARMS)}
-    changes = decide_alarms(many, [found(FindingEvent.RAISED), found(FindingEvent.CLEARED), found(FindingEvent.RAISED)])
-    assert [(each.alarm.rule, each.kind) for each in changes] == [(FLOOD_RULE, "raised")]
-    few = kept(changes)
-    later = decide_alarms(few, [found(FindingEvent.RAISED)])
-    assert [(each.alarm.rule, each.kind) for each in later] == [("hot", "raised"), (FLOOD_RULE, "cleared")]
-    assert clear_orphans(many | few, [], 9) == []
-    assert [each.kind for each in clear_orphans(few, [], 9)] == ["cleared"]
 
 
 def test_only_active_alarms_without_a_finding_are_cleared() -> None:

@@ -39,7 +39,7 @@ class AlarmRaiser:
         try:
             while True:
                 stored = await alarms.load(self._store)
-                changes = decide_alarms(stored.alarms, [found])
+                changes = decide_alarms(stored.alarms, [found]).changes
                 # A flood of alarms may change none: they are counted in one then.
                 if not changes or isinstance(
                     await self._store.commit(alarms.save(self._store.keys, stored, changes)), Committed
