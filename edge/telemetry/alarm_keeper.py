@@ -31,7 +31,7 @@ class AlarmKeeper:
     """Holds the alarms as the store has them, with the revision that guards them."""
 
     def __init__(self, store: Store, clock: Clock, flood_limit: int = FLOOD_ALARMS) -> None:
-        """Withhold further alarms after `flood_limit` different ones in a minute."""
+        """Limit the alarms that are shown one by one to `flood_limit` different ones in a minute."""
         self.written_bytes = 0
         """Bytes that this wrote to the append-only file, about."""
         self._store = store

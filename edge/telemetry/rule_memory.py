@@ -41,7 +41,7 @@ class StoredWindow:
     """What the store has of the window of a baseline: parts, each with the samples of one commit."""
 
     def __init__(self, taken: int = 0, parts: Iterable[int] = ()) -> None:
-        """Continue a window with the number of samples that it took, and those of each of its parts."""
+        """Restore a window with the number of samples that it took, and those of each of its parts."""
         self._taken = taken
         self._parts = deque(parts)
         self._length = sum(self._parts)

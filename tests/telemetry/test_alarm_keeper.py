@@ -1,0 +1,89 @@
+"""Alarms of a processor at work: floods and shelvings end in time, whatever else goes on."""
+
+from edge.rules.alarm import Shelve
+from edge.rules.sample_lines import Sample
+from edge.store import alarms, telemetry
+from edge.store.client import Store
+from edge.telemetry.alarm_flood import FLOOD_RULE
+from edge.telemetry.alarm_keeper import AlarmKeeper
+from edge.telemetry.alarm_requests import request_change
+from tests.telemetry.plant import (
+    BEGIN,
+    HOT,
+    TelemetryClock,
+    append,
+    at_work,
+    changes_of,
+    kinds_of,
+    rules_of,
+    until_async,
+    until_drained,
+)
+from tests.telemetry.test_processor import temp, until_kinds
+
+
+async def test_flood_is_one_alarm_and_what_stands_is_raised_at_its_end(store: Store) -> None:
+    clock = TelemetryClock()
+    rules = rules_of(HOT | {"tag": "*", "message": "{subject} has {value}"})
+    async with at_work(store, rules, clock, flood_limit=10):
+        await append(store, *(Sample(BEGIN, f"t{number}", 90) for number in range(40)))
+        await until_drained(store)
+        assert await kinds_of(store) == ["raised"] * 11
+        await append(store, *(Sample(BEGIN + 1, f"t{number}", 20) for number in range(20)))
+        await until_drained(store)
+        clock.now += 61_000
+        # Samples come all the time: the end of a flood does not wait for silence.
+        await until_async(lambda: _has_cleared(store, clock))
+    raised = [each.alarm for each in await changes_of(store) if each.kind.value == "raised"]
+    assert sorted(each.subject for each in raised[11:]) == sorted(f"t{number}" for number in range(20, 40))
+    assert raised[-1].message["en"].endswith("has 90")
+    assert (await telemetry.read_counters(store))["withheld"] == 30
+
+
+async def _has_cleared(store: Store, clock: TelemetryClock) -> bool:
+    clock.now += 10
+    await append(store, Sample(clock.now, "other", 1))
+    changes = await changes_of(store)
+    return changes[-1].alarm.rule == FLOOD_RULE and changes[-1].kind.value == "cleared"
+
+
+async def test_flood_continues_after_a_restart(store: Store) -> None:
+    clock, rules = TelemetryClock(), rules_of(HOT | {"tag": "*"})
+    async with at_work(store, rules, clock, flood_limit=10):
+        await append(store, *(Sample(BEGIN, f"t{number}", 90) for number in range(40)))
+        await until_drained(store)
+    async with at_work(store, rules, clock, flood_limit=10):
+        await append(store, Sample(BEGIN + 1, "t40", 90))
+        await until_drained(store)
+        assert await kinds_of(store) == ["raised"] * 11
+        clock.now += 61_000
+        await until_kinds(store, ["raised"] * 42 + ["cleared"])
+
+
+async def test_shelving_ends_while_samples_come_all_the_time(store: Store) -> None:
+    """Its end was looked for only when no sample waited."""
+    clock = TelemetryClock()
+    async with at_work(store, rules_of(HOT), clock):
+        await append(store, temp(0, 90))
+        await until_drained(store)
+        (ident,) = (await alarms.load(store)).alarms
+        await request_change(store, ident, Shelve("bo", until=clock.now + 5_000), clock)
+        await append(store, temp(1, 96))
+        await until_drained(store)
+        clock.now += 5_000
+        for second in range(2, 40):
+            await append(store, temp(second, 97))
+        await until_drained(store)
+    assert await kinds_of(store) == ["raised", "shelved", "escalated", "unshelved"]
+
+
+async def test_rate_counts_the_alarms_of_ten_minutes(store: Store) -> None:
+    clock = TelemetryClock()
+    async with at_work(store, rules_of(HOT), clock) as processor:
+        keeper: AlarmKeeper = processor.alarms
+        for second, value in enumerate((90, 20, 90, 20)):
+            await append(store, temp(second, value))
+        await until_drained(store)
+        assert (keeper.rate, keeper.standing, keeper.shelved) == (2, 1, 0)
+        clock.now += 600_001
+        assert keeper.rate == 1
