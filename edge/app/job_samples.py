@@ -19,6 +19,7 @@ JOB_ABORTED: Final = "job.aborted"
 MAX_MEMBERS: Final = 64
 """Members of one result that become samples."""
 _ANSWERED: Final = frozenset({ActionState.COMPLETED, ActionState.FAILED})
+_CARRIER: Final = ("carrier_id", "carrier")
 
 
 class JobSamples:
@@ -55,9 +56,12 @@ def job_lines(decision: Decision, equipment_of: Mapping[str, str]) -> Iterator[L
             action = decision.loaded.net.actions[key.latest]
             parameters = action.parameters | run.parameters if run.parameters else action.parameters
             process = joining_process_of(parameters)
+            carrier = next((str(parameters[name]) for name in _CARRIER if parameters.get(name)), None)
             source = equipment_of.get(action.type_id, action.type_id)
             for name, value in islice(result_members(each.result), MAX_MEMBERS):
-                sample = Sample(at, f"{source}.{name}", value, process=process)
+                sample = Sample(
+                    at, f"{source}.{name}", value, process=process, job=job.job_id, action=key.action, carrier=carrier
+                )
                 if fault_of(sample) is None:
                     yield sample
     if run.ended and "state" in run.touched:

@@ -137,7 +137,7 @@ def evaluate(
             job = given.job if given.job in jobs.ids else jobs.current
             return _raise_once(rule, subject, state, now, job)
         case JobEnded(job=job):
-            state = _without_job(rule, state, job, jobs)
+            state = _without_job(rule, subject, state, job, jobs)
         case JobStarted() | TimePassed():
             pass
         case _:
@@ -206,12 +206,18 @@ def _pass_time(rule: Rule, detector: Detector, now: int, jobs: RunningJobs) -> D
             return detector
 
 
-def _without_job(rule: Rule, state: SubjectState, job: str, jobs: RunningJobs) -> SubjectState:
+def ends_with_job(rule: Rule, subject: str, job: str) -> bool:
+    """Return whether a subject of a rule ends with a job."""
+    has_jobs = not isinstance(rule, ExpressionRule | OccursRule) and rule.subject == "job"
+    return has_jobs and subject.endswith(f"[{job}]")
+
+
+def _without_job(rule: Rule, subject: str, state: SubjectState, job: str, jobs: RunningJobs) -> SubjectState:
     """Return the state after the end of a job: what was noted for it is dropped; a closed rule leaves its condition."""
     detector = state.detector
     if isinstance(detector, EntersState):
         detector = tendency.forget_job(detector, job)
-    if not is_open(rule, jobs):
+    if not is_open(rule, jobs) or ends_with_job(rule, subject, job):
         detector = _left(detector)
     return replace(state, detector=detector, raised_in=tuple(each for each in state.raised_in if each != job))
 

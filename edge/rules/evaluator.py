@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import TypeAlias
+from itertools import islice
+from typing import Final, TypeAlias, assert_never
 
 from edge.model.rule import ExpressionRule, OccursRule, Rule, StaleRule
 from edge.rules.evaluate import (
@@ -15,6 +16,7 @@ from edge.rules.evaluate import (
     RuleInput,
     SubjectState,
     TimePassed,
+    ends_with_job,
     evaluate,
     is_open,
     is_rate_limited,
@@ -27,6 +29,9 @@ from edge.rules.sample_lines import Line, Occurrence, Sample
 from edge.rules.sample_value import JOB_ENDED, JOB_STARTED, is_usable
 from edge.rules.tag_condition import compile_tag_condition
 from edge.rules.tag_pattern import has_wildcard, matches
+
+MAX_CARRIERS: Final = 1_000
+"""Carriers of a rule whose states are kept; a line never sees some of them again."""
 
 Key: TypeAlias = tuple[int, str]
 """The number of a rule and one of its subjects."""
@@ -53,7 +58,12 @@ class RuleEvaluator:
         self._states: dict[Key, SubjectState] = {}
         self._timers: list[tuple[int, int, str]] = []
         self._due: dict[Key, int] = {}
-        self._routes: dict[tuple[str, str | None], tuple[Key, ...]] = {}
+        self._takers: dict[str, tuple[tuple[int, Rule], ...]] = {}
+        """The rules that take the samples of a tag."""
+        self._routes: dict[str, tuple[Key, ...]] = {}
+        """The subjects of tags whose rules all have the tag as their subject."""
+        self._subjects: list[dict[str, None]] = [{} for _ in self._rules]
+        """The subjects of each rule, in the order in which they came."""
         self._jobs = RunningJobs()
         self._changed: set[Key] = set()
         for number, ready in enumerate(self._rules):
@@ -95,14 +105,15 @@ class RuleEvaluator:
         while self._timers and self._timers[0][0] <= now:
             instant, number, subject = heappop(self._timers)
             if self._due.get((number, subject)) == instant:
-                yield from self._evaluate((number, subject), TimePassed(), instant)
+                yield from self._evaluate((number, subject), TimePassed(), instant, self._jobs)
 
     def feed(self, given: Line) -> Iterator[OrderedFinding]:
         """Yield the findings of one input."""
         match given:
             case Sample():
                 if is_usable(given):
-                    yield from self._each(self._route(given), given, given.at)
+                    jobs = self._jobs.of_sample(given.job)
+                    yield from self._each(self._route(given, jobs.current), given, given.at, jobs)
             case Occurrence(name=name, job=job):
                 if name == JOB_STARTED:
                     self._jobs = self._jobs.start(job or "", given.at)
@@ -111,22 +122,26 @@ class RuleEvaluator:
                 if name == JOB_ENDED:
                     self._jobs = self._jobs.end(job or "")
                     yield from self._each(self._known(), JobEnded(job or ""), given.at)
+                    self._forget_job(job or "")
 
-    def _each(self, keys: Sequence[Key], given: RuleInput, now: int) -> Iterator[OrderedFinding]:
+    def _each(
+        self, keys: Sequence[Key], given: RuleInput, now: int, jobs: RunningJobs | None = None
+    ) -> Iterator[OrderedFinding]:
         for key in keys:
-            yield from self._evaluate(key, given, now)
+            yield from self._evaluate(key, given, now, jobs or self._jobs)
 
-    def _evaluate(self, key: Key, given: RuleInput, now: int) -> Iterator[OrderedFinding]:
+    def _evaluate(self, key: Key, given: RuleInput, now: int, jobs: RunningJobs) -> Iterator[OrderedFinding]:
         number, subject = key
         ready = self._rules[number]
         state = self._states.get(key)
         if state is None:
-            if not is_open(ready.rule, self._jobs):
+            if not is_open(ready.rule, jobs):
                 return
             state = new_state(ready.rule, now)
+            self._make_room(ready.rule, number)
         before = state
-        state, findings = evaluate(ready, subject, state, given, now, self._jobs)
-        if not findings and is_open(ready.rule, self._jobs) and is_rate_limited(ready.rule, before, state, given):
+        state, findings = evaluate(ready, subject, state, given, now, jobs)
+        if not findings and is_open(ready.rule, jobs) and is_rate_limited(ready.rule, before, state, given):
             self.rate_limited[ready.rule.id] += 1
         self._store(key, state)
         for finding in findings:
@@ -137,8 +152,10 @@ class RuleEvaluator:
         if isinstance(state.detector, OccursState) and state == _OCCURS_NOTHING:
             # A subject of occurrences is a job: it must not stay after the job.
             self._states.pop(key, None)
+            self._subjects[key[0]].pop(key[1], None)
         else:
             self._states[key] = state
+            self._subjects[key[0]][key[1]] = None
         if known is not state and known != state:
             self._changed.add(key)
         instant = next_instant(self._rules[key[0]].rule, state, self._jobs)
@@ -148,24 +165,45 @@ class RuleEvaluator:
             self._due[key] = instant
             heappush(self._timers, (instant, *key))
 
+    def _forget_job(self, job: str) -> None:
+        """Drop the subjects of a job that has ended; their findings are cleared."""
+        ended = [key for key in self._states if ends_with_job(self._rules[key[0]].rule, key[1], job)]
+        for key in ended:
+            self._drop(key)
+
+    def _make_room(self, rule: Rule, number: int) -> None:
+        """Drop the carriers of a rule that were first seen longest ago, without an active finding."""
+        known = self._subjects[number]
+        if _subject_kind(rule) != "carrier" or len(known) < MAX_CARRIERS:
+            return
+        idle = (each for each in known if not self._states[number, each].active)
+        for subject in list(islice(idle, MAX_CARRIERS // 10)):
+            self._drop((number, subject))
+
+    def _drop(self, key: Key) -> None:
+        del self._states[key]
+        self._subjects[key[0]].pop(key[1], None)
+        self._due.pop(key, None)
+        self._changed.add(key)
+
     def _known(self) -> list[Key]:
         return sorted(self._states)
 
-    def _route(self, sample: Sample) -> tuple[Key, ...]:
-        """Return the subjects that a sample concerns."""
-        tag, process = sample.tag, sample.process
-        known = self._routes.get((tag, process))
-        if known is None:
-            known = self._routes[tag, process] = tuple(
-                (number, _subject(ready.rule, tag, process))
-                for number, ready in enumerate(self._rules)
-                if takes(ready, tag)
-            )
-        return known
+    def _route(self, sample: Sample, job: str | None) -> tuple[Key, ...]:
+        """Return the subjects that a sample of a job concerns."""
+        tag = sample.tag
+        rules = self._takers.get(tag)
+        if rules is None:
+            takers = [(number, ready.rule) for number, ready in enumerate(self._rules) if takes(ready, tag)]
+            rules = self._takers[tag] = tuple(takers)
+            if all(_subject_kind(rule) == "tag" for _, rule in rules):
+                self._routes[tag] = tuple((number, _subject(rule, sample, job)) for number, rule in rules)
+        known = self._routes.get(tag)
+        return known or tuple((number, _subject(rule, sample, job)) for number, rule in rules)
 
     def _subjects_of_occurrence(self, given: Occurrence) -> list[Key]:
         return [
-            (number, given.job or ready.rule.pattern)
+            (number, _subject_of_occurrence(ready.rule, given))
             for number, ready in enumerate(self._rules)
             if isinstance(ready.rule, OccursRule) and matches(ready.rule.pattern, given.name)
         ]
@@ -187,11 +225,41 @@ def takes(ready: ReadyRule, tag: str) -> bool:
             return matches(rule.tag, tag)
 
 
-def _subject(rule: Rule, tag: str, process: str | None) -> str:
-    match rule:
-        case ExpressionRule():
-            return rule.id
-        case OccursRule():
+def _subject_kind(rule: Rule) -> str:
+    return "tag" if isinstance(rule, ExpressionRule) else rule.subject
+
+
+def _subject(rule: Rule, sample: Sample, job: str | None) -> str:
+    """Return the subject of a rule to which a sample belongs; without a process, job or carrier it is the tag."""
+    if isinstance(rule, ExpressionRule):
+        return rule.id
+    tag = sample.tag
+    match rule.subject:
+        case "tag":
             return tag
+        case "tool":
+            return tag.partition(".")[0]
+        case "process":
+            part = sample.process
+        case "carrier":
+            part = sample.carrier
+        case "job":
+            part = job
         case _:
-            return f"{tag}[{process}]" if rule.subject == "process" and process is not None else tag
+            assert_never(rule.subject)
+    return tag if part is None else f"{tag}[{part}]"
+
+
+def _subject_of_occurrence(rule: OccursRule, given: Occurrence) -> str:
+    """Return the job, carrier or tool of an occurrence; without one it is the pattern."""
+    data = given.data if isinstance(given.data, Mapping) else {}
+    match rule.subject:
+        case "job":
+            part: object = given.job
+        case "carrier":
+            part = data.get("carrier", data.get("member"))
+        case "tool":
+            part = data.get("tool")
+        case _:
+            assert_never(rule.subject)
+    return part if isinstance(part, str) and part else rule.pattern

@@ -80,9 +80,10 @@ def _read_members(
 
 
 def _struct_in(annotation: Any) -> type[msgspec.Struct] | None:
-    return next(
-        (each for each in (annotation, *get_args(annotation)) if each in {AlarmLimits, Capability, LimitLevel}), None
-    )
+    """Return the nested model of a member, within its description and its alternatives."""
+    if annotation in {AlarmLimits, Capability, LimitLevel}:
+        return annotation  # type: ignore[no-any-return]
+    return next((found for each in get_args(annotation) if (found := _struct_in(each))), None)
 
 
 def _shown(value: object) -> str:

@@ -20,6 +20,16 @@ class RunningJobs(msgspec.Struct, frozen=True):
             return self
         return RunningJobs((*self.ids, job), at if self.since is None else self.since)
 
+    def of_sample(self, job: str | None) -> "RunningJobs":
+        """Return the jobs for a sample that names its job: that one is the current one; none when it has ended."""
+        if job is None:
+            return self
+        if job not in self.ids:
+            return RunningJobs()
+        return (
+            self if self.current == job else RunningJobs((*(each for each in self.ids if each != job), job), self.since)
+        )
+
     def end(self, job: str) -> "RunningJobs":
         """Return the jobs after an end."""
         ids = tuple(each for each in self.ids if each != job)

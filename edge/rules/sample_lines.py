@@ -5,7 +5,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
+
+CONTEXT: Final = ("process", "job", "action", "carrier")
+"""To what a sample may belong."""
 
 
 class Quality(Enum):
@@ -20,7 +23,7 @@ class Quality(Enum):
 class Sample:
     """The value of a tag at an instant, in milliseconds since the epoch; NaN and infinity may stand as values.
 
-    `process` is the joining process of a result, if it has one.
+    `process`, `job`, `action` and `carrier` are those of a result, as far as it has them.
     """
 
     at: int
@@ -28,6 +31,15 @@ class Sample:
     value: Any
     quality: Quality = Quality.GOOD
     process: str | None = None
+    job: str | None = None
+    action: str | None = None
+    carrier: str | None = None
+
+    @property
+    def context(self) -> dict[str, str]:
+        """Return to what the sample belongs, by the names of the members of a line."""
+        found = {"process": self.process, "job": self.job, "action": self.action, "carrier": self.carrier}
+        return {name: text for name, text in found.items() if text is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +94,8 @@ def parse_line(text: str) -> Line:
         raise LineError("at is a whole number of milliseconds")
     match data:
         case {"tag": str() as tag, "value": value} if "occurrence" not in data:
-            return Sample(at, tag, value, _quality(data), _text(data, "process"))
+            process, job, action, carrier = (_text(data, each) for each in CONTEXT)
+            return Sample(at, tag, value, _quality(data), process, job, action, carrier)
         case {"occurrence": str() as name} if "tag" not in data:
             return Occurrence(at, name, _text(data, "job"), data.get("data"))
         case _:

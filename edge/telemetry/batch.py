@@ -59,12 +59,11 @@ def encode_line(line: Line) -> str:
     """Return a line in the form of `edge rules test`; `parse_line` reads it back."""
     data: dict[str, Any]
     match line:
-        case Sample(at=at, tag=tag, value=value, quality=quality, process=process):
+        case Sample(at=at, tag=tag, value=value, quality=quality):
             data = {"at": at, "tag": tag, "value": value}
             if quality is not Quality.GOOD:
                 data["quality"] = quality.value
-            if process is not None:
-                data["process"] = process
+            data |= line.context
         case Occurrence(at=at, name=name, job=job, data=content):
             data = {"at": at, "occurrence": name}
             data |= {key: each for key, each in (("job", job), ("data", content)) if each is not None}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from edge.model.rule import EntersRule, OccursRule, Rule
+from edge.model.rule import EntersRule, ExpressionRule, OccursRule, Rule
 from edge.rules.evaluator import ready_rule, takes
 from edge.rules.sample_lines import Line, Sample
 from edge.rules.sample_value import JOB_ENDED, JOB_STARTED
@@ -13,7 +13,8 @@ _MAX_CACHED: Final = 10_000
 
 
 def _needs_jobs(rule: Rule) -> bool:
-    return bool(rule.while_ or rule.once or rule.action != "none") or isinstance(rule, EntersRule)
+    has_jobs = rule.while_ or rule.once or rule.action != "none" or isinstance(rule, EntersRule)
+    return bool(has_jobs) or (not isinstance(rule, ExpressionRule | OccursRule) and rule.subject == "job")
 
 
 class RuleInterest:

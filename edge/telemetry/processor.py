@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -276,11 +277,7 @@ class RuleProcessor:
         found: list[FoundAlarm] = []
         for number, line in enumerate(batch.lines, 1):
             at = event_time(line.at, batch.arrived_at, at)
-            moved: Line = (
-                Sample(at, line.tag, line.value, line.quality, line.process)
-                if isinstance(line, Sample)
-                else Occurrence(at, line.name, line.job, line.data)
-            )
+            moved: Line = line if line.at == at else dataclasses.replace(line, at=at)
             found += self._found(memory, evaluator.run_until(at), None)
             self.tags.note(line)
             if isinstance(moved, Sample) and self.sample_listeners:
@@ -293,9 +290,11 @@ class RuleProcessor:
 
     def _found(self, memory: RuleMemory, findings: Iterable[OrderedFinding], line: Line | None) -> Iterable[FoundAlarm]:
         for each in findings:
-            job = line.job if isinstance(line, Occurrence) else memory.evaluator.jobs.current
+            job = memory.evaluator.jobs.current
+            if isinstance(line, Occurrence) or (line and line.job is not None):
+                job = line.job
             value: Any = line.value if isinstance(line, Sample) else self.tags.value_of(each.finding.subject)
-            data = line.data if isinstance(line, Occurrence) else None
+            data = line.data if isinstance(line, Occurrence) else line.context if line else None
             yield FoundAlarm(each.finding, memory.rules[each.rule_number], value, job, data)
 
     def _standing(self, memory: RuleMemory) -> list[FoundAlarm]:

@@ -16,7 +16,7 @@ ACTION = {"step": "A", "qualifier": "N", "interaction": "push_command", "type_id
 RECIPE = {
     "steps": [{"name": "A", "initial": True}, {"name": "B"}],
     "transitions": [{"source": "A", "target": "B", "condition": "always"}],
-    "actions": [ACTION | {"name": "a", "parameters": {"joining_process_id": "P1"}}],
+    "actions": [ACTION | {"name": "a", "parameters": {"joining_process_id": "P1", "carrier_id": "C7"}}],
 }
 
 
@@ -26,7 +26,10 @@ async def recorded(store: Store) -> list[Line]:
 
 
 def shown(line: Line) -> tuple[object, ...]:
-    return (line.name, line.job) if isinstance(line, Occurrence) else (line.tag, line.value, line.process)
+    if isinstance(line, Occurrence):
+        return (line.name, line.job)
+    assert (line.job, line.action, line.carrier) == ("J1", "a", "C7")
+    return (line.tag, line.value, line.process)
 
 
 async def run_job(store: Store, data: Any, *, record_all: bool) -> list[object]:

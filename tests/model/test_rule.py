@@ -1,7 +1,5 @@
 """The models of rules, their schema and their page."""
 
-import re
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -9,32 +7,7 @@ import msgspec
 import pytest
 
 from edge.model.rule import RULE_KINDS, OccursRule, Rule, StaleRule, rules_schema
-
-PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "rules.md").read_text(encoding="utf-8")
-OPTIONS = {"while", "once", "cooldown_seconds", "bypass_cooldown", "message", "action", "latch", "confirm"}
-COMMON = {"id", "severity", "tag", "subject", *OPTIONS}
-
-
-def documented(heading: str) -> dict[str, str]:
-    """Return the members in the table of a section with their defaults."""
-    section = PAGE.partition(f"{heading}\n")[2].partition("\n#")[0]
-    return dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", section, re.MULTILINE))
-
-
-@pytest.mark.parametrize("kind", RULE_KINDS)
-def test_page_lists_the_members_of_a_kind_with_their_defaults(kind: str) -> None:
-    fields = {field.encode_name: field for field in msgspec.structs.fields(RULE_KINDS[kind])}
-    own = {name: field for name, field in fields.items() if name not in COMMON}
-    table = documented(f"### {kind}")
-    assert table.keys() == own.keys()
-    for name, field in own.items():
-        assert (table[name] == "required") is field.required
-        if isinstance(field.default, int | float):
-            assert table[name] == str(field.default)
-
-
-def test_page_lists_the_members_of_every_rule() -> None:
-    assert documented("## Members of every rule").keys() == COMMON | {"kind"}
+from tests.model import rule_reference
 
 
 def test_member_while_has_its_wire_name() -> None:
@@ -62,3 +35,11 @@ def test_member_while_has_its_wire_name() -> None:
 def test_schema_accepts_what_the_models_accept(item: dict[str, Any], valid: bool) -> None:  # noqa: FBT001
     errors = list(jsonschema.Draft202012Validator(rules_schema()).iter_errors([item]))
     assert (not errors) is valid
+
+
+def test_reference_page_has_the_tables_of_the_schemas() -> None:
+    text = rule_reference.PAGE.read_text(encoding="utf-8")
+    assert text == rule_reference.page(text), rule_reference.__doc__
+    assert all(f"### {kind}\n" in text for kind in RULE_KINDS)
+    with pytest.raises(AssertionError, match="no table of members below"):
+        rule_reference.page("")

@@ -53,6 +53,14 @@ RULES = [
         "action": "abort",
     },
     {
+        "id": "strong",
+        "kind": "limit",
+        "tag": "wrench.torque",
+        "subject": "job",
+        "limits": {"high": {"at": 99, "severity": 350}},
+        "message": "{job}: {data.action} of {subject}",
+    },
+    {
         "id": "hold",
         "kind": "limit",
         "tag": "line.hold",
@@ -87,6 +95,10 @@ class TelemetryPlant:
             if each.topic == f"{PREFIX}/{SCOPE}/alarms"
         }
         return [each["change"] for each in events.values() if (each["rule"], each["subject"]) == (rule, subject)]
+
+    def has_come(self, rule: str, subject: str) -> bool:
+        """Return whether an alarm was raised and cleared."""
+        return self.changes(rule, subject) == ["raised", "cleared"]
 
     def has_changes(self, count: int) -> bool:
         """Return whether the store has so many changes of alarms."""
@@ -364,6 +376,19 @@ def test_entries_that_are_no_batches_are_dead_letters(plant: TelemetryPlant) -> 
     assert plant.store.cli("XLEN", "microdcs-edge:telemetry:dlq") == "0"
     plant.send("mark", time.monotonic())
     assert plant.mes.call("Clear", {"JobOrderID": "none"}).status == 2
+
+
+def test_rule_of_the_subject_job_has_an_alarm_for_each_job(plant: TelemetryPlant) -> None:
+    plant.wrench.torque = lambda: 100.0
+    for job in ("S1", "S2"):
+        assert plant.mes.start_job(job).status == 1
+        plant.mes.wait_for_state(job, "Ended")
+    for job in ("S1", "S2"):
+        subject = f"wrench.torque[{job}]"
+        plant.wait_for(partial(plant.has_come, "strong", subject), f"the alarm of {job} is over")
+        alarm = plant.retained("strong", subject)
+        assert alarm
+        assert (alarm["job"], alarm["message"]["en"].startswith(f"{job}: ")) == (job, True)
 
 
 def test_flood_of_alarms_reaches_the_mes_as_one(plant: TelemetryPlant) -> None:

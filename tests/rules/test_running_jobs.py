@@ -15,3 +15,10 @@ def test_second_start_and_unknown_end_change_nothing() -> None:
     jobs = RunningJobs().start("J", 1).start("K", 2)
     assert jobs.start("J", 9) == jobs
     assert jobs.end("X") == jobs
+
+
+def test_sample_that_names_its_job_sees_it_as_the_current_one() -> None:
+    jobs = RunningJobs().start("J", 1).start("K", 2)
+    assert jobs.of_sample(None) == jobs.of_sample("K") == jobs
+    assert jobs.of_sample("J") == RunningJobs(("K", "J"), 1)
+    assert jobs.of_sample("gone") == RunningJobs()

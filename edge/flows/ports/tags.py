@@ -4,7 +4,7 @@ import asyncio
 from bisect import bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from edge.errors import Unavailable
@@ -164,4 +164,4 @@ def _at(sample: Sample) -> int:
 def _placed(sample: Sample, batch: Batch) -> Sample:
     """Return a sample at the instant at which it counts."""
     at = event_time(sample.at, batch.arrived_at, 0)
-    return sample if at == sample.at else Sample(at, sample.tag, sample.value, sample.quality, sample.process)
+    return sample if at == sample.at else replace(sample, at=at)

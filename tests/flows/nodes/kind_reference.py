@@ -45,12 +45,15 @@ def _rows(schema: Mapping[str, Any]) -> Iterator[str]:
     required = definition.get("required", ())
     for name, member in definition["properties"].items():
         default = "required" if name in required else f"`{msgspec.json.encode(member.get('default')).decode()}`"
-        yield f"| `{name}` | {_type(member)} | {default} |"
+        yield f"| `{name}` | {type_of(member)} | {default} |"
 
 
-def _type(member: Mapping[str, Any]) -> str:
+def type_of(member: Mapping[str, Any]) -> str:
+    """Return the type of a member of a JSON Schema in words."""
     if "anyOf" in member:
-        return " or ".join(_type(each) for each in member["anyOf"])
+        return " or ".join(type_of(each) for each in member["anyOf"])
+    if "$ref" in member:
+        return "object"
     if "enum" in member:
         return ", ".join(f"`{each}`" for each in member["enum"])
     limits = [f"{word} {member[key]:,.12g}" for key, word in _LIMITS.items() if key in member]
