@@ -1,25 +1,24 @@
-"""The gateway itself as a source of samples: equipment, store, clock, certificates, results, temperature, steps."""
+"""The gateway itself as a source of samples: equipment, store, clock, certificates, results, board, steps."""
 
 import asyncio
 import contextlib
 import resource
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Final
 
 from edge.app.built_in_rules import STEP_OVERDUE
 from edge.app.parts import GatewayParts
 from edge.app.step_times import StepTimes
 from edge.errors import Unavailable
-from edge.maintenance.clock import Clock, read_clock
+from edge.hardware.board_sensors import BoardSensors
+from edge.maintenance.clock import Clock, read_clock, read_offset_ms
 from edge.rules.sample_lines import Line, Occurrence, Sample
-from edge.store import undelivered
+from edge.store import telemetry, undelivered
 
 _INTERVAL_S: Final = 2.0
 _REPEAT_MS: Final = 600_000
 """A value that stays is repeated so often: each time wears the flash."""
 _COUNT_EVERY_MS: Final = 60_000
-_TEMPERATURE: Final = Path("/sys/class/thermal/thermal_zone0/temp")
 
 
 class GatewayTags:
@@ -31,6 +30,8 @@ class GatewayTags:
         self._clock = clock
         self._last: dict[str, tuple[object, int]] = {}
         self._uncollected: int | None = None
+        self._lag: int | None = None
+        self._sensors = BoardSensors()
         self._counted_at = 0
         self._steps = StepTimes()
         core.runs.listeners.append(self._steps.watch)
@@ -42,6 +43,8 @@ class GatewayTags:
             if now - self._counted_at >= _COUNT_EVERY_MS:
                 self._counted_at = now
                 await self._count_results()
+                with contextlib.suppress(Unavailable):
+                    self._lag = (await telemetry.read_lengths(self._core.store)).lag
             self.sample(now)
             await asyncio.sleep(interval_s)
 
@@ -80,7 +83,9 @@ class GatewayTags:
         if state is not Clock.UNKNOWN:
             yield "gateway.clock_synchronised", int(state is Clock.SYNCHRONISED)
         yield "gateway.memory_mib", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-        try:
-            yield "gateway.cpu_temperature", round(int(_TEMPERATURE.read_text()) / 1000)
-        except (OSError, ValueError):
-            return
+        if self._lag is not None:
+            yield "gateway.consumer_lag", self._lag
+        offset = read_offset_ms()
+        if offset is not None:
+            yield "gateway.clock_offset_ms", round(offset)
+        yield from self._sensors.values()

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import struct
 from collections.abc import Callable, MutableMapping
 from enum import StrEnum
 from pathlib import Path
@@ -12,6 +13,12 @@ _ERROR_STATE = 5
 
 _TIMEX_BYTES = 512
 """Larger than `struct timex`; with all zeros the call only reads."""
+
+_OFFSET = struct.Struct("@8xq24xi")
+"""The members `offset` and `status` of `struct timex` with a `long` of 64 bits."""
+_STA_NANO = 0x2000
+_NANOSECONDS_PER_MS = 1_000_000
+_MICROSECONDS_PER_MS = 1_000
 
 _TIMESYNCD = Path("/run/systemd/timesync")
 
@@ -39,6 +46,15 @@ def read_clock(ask_kernel: Callable[[], int] = _ask_kernel, timesyncd: Path = _T
     if (state := ask_kernel()) >= 0:
         return Clock.UNSYNCHRONISED if state == _ERROR_STATE else Clock.SYNCHRONISED
     return _marked(timesyncd)
+
+
+def read_offset_ms(ask: Callable[[Any], int] = _libc.adjtimex) -> float | None:
+    """Return the offset that the kernel still has to correct; None in a sandbox, or while it is not synchronised."""
+    timex = ctypes.create_string_buffer(_TIMEX_BYTES)
+    if ask(timex) in {-1, _ERROR_STATE}:
+        return None
+    offset, status = _OFFSET.unpack_from(timex.raw)
+    return float(offset) / (_NANOSECONDS_PER_MS if status & _STA_NANO else _MICROSECONDS_PER_MS)
 
 
 def _marked(directory: Path) -> Clock:

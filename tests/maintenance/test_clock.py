@@ -1,10 +1,13 @@
 """The state of the clock is read from the kernel, or from the mark of systemd-timesyncd."""
 
+import struct
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from edge.maintenance.clock import Clock, mark_unsynchronised, read_clock
+from edge.maintenance.clock import Clock, mark_unsynchronised, read_clock, read_offset_ms
 
 
 @pytest.mark.parametrize(
@@ -31,3 +34,18 @@ def test_only_records_of_an_unsynchronised_clock_are_marked() -> None:
     marked = mark_unsynchronised(None, "info", {"event": "ready"}, lambda: Clock.UNSYNCHRONISED)
     assert marked == {"event": "ready", "clock": "unsynchronised"}
     assert mark_unsynchronised(None, "info", {"event": "ready"}, lambda: Clock.SYNCHRONISED) == {"event": "ready"}
+
+
+def test_offset_of_the_clock_is_that_of_the_kernel_in_its_unit() -> None:
+    def answers(offset: int, status: int, state: int = 0) -> Callable[[Any], int]:
+        def ask(timex: Any) -> int:
+            struct.pack_into("@8xq24xi", timex, 0, offset, status)
+            return state
+
+        return ask
+
+    assert read_offset_ms(answers(-2_500_000, 0x2001)) == -2.5
+    assert read_offset_ms(answers(2_500, 1)) == 2.5
+    assert read_offset_ms(answers(1, 1, state=5)) is None
+    assert read_offset_ms(answers(1, 1, state=-1)) is None
+    assert read_offset_ms() is None or isinstance(read_offset_ms(), float)

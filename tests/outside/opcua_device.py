@@ -46,6 +46,10 @@ class OpcuaDevice(Server):
         """Trigger the tool as its operator does, for a bolt of no command."""
         self._order("trigger", "triggered")
 
+    def heat(self, value: float, status: str = "Good") -> None:
+        """Write the temperature of an oven, with the name of a StatusCode."""
+        self._order(f"set {value:g} {status}", "set")
+
     def _order(self, order: str, logged: str) -> None:
         assert self._process
         assert self._process.stdin

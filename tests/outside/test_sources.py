@@ -1,9 +1,9 @@
 """Samples from an OPC UA server of another vendor and from the Redis of another system become alarms of a gateway."""
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +19,9 @@ RULES = [
     {"id": "silent", "kind": "stale", "tag": "oven.temp", "seconds": 3, "severity": 400},
     {"id": "load", "kind": "limit", "tag": "line.load", "limits": {"high": {"at": 5, "severity": 300}}},
 ]
-READER = ("+getrange", "+psubscribe", "+client", "+select", "~*", "&*")
+_PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "samples-from-redis.md"
+READER = _PAGE.read_text().partition("ACL SETUSER gateway on >a-password -@all ")[2].partition("\n")[0].split()
+"""The rights that the page about this source asks for."""
 
 
 @dataclass
@@ -33,10 +35,7 @@ class Site:
 
     def heat(self, value: float, status: str = "Good") -> None:
         """Write the temperature of the oven."""
-        process = self.oven._process  # noqa: SLF001
-        assert process
-        assert process.stdin
-        os.write(process.stdin.fileno(), f"set {value} {status}\n".encode())
+        self.oven.heat(value, status)
 
     def alarm(self, rule: str, subject: str) -> dict[str, Any] | None:
         """Return an alarm that is kept."""
@@ -72,7 +71,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         f'[source.oven]\nkind = "opcua"\nurl = "{oven.url}"\nsecurity = "none"\nsampling_interval = 50\n'
         'nodes = ["oven.temp = nsu=urn:oven;s=Temperature", "oven.state = /Oven/State"]\n'
         f'[source.line]\nkind = "redis"\nurl = "unix://reader:pw@{line.socket}"\ninterval = 0.1\n'
-        'patterns = ["Ovens:*:temp"]\nkeys = ["line:load", "line:garbage", "line:list"]\n',
+        'patterns = ["Ovens:*:temp"]\nkeys = ["line:load", "line:garbage", "line:list"]\n'
+        f'[mirror.carriers]\nurl = "unix://reader:pw@{line.socket}"\nkey = "carriers"\n',
     )
     with ended(store, line, oven, gateway):
         oven.start()
@@ -106,6 +106,22 @@ def test_channels_and_keys_of_a_foreign_redis_become_alarms(site: Site) -> None:
     site.line.cli("SET", "line:load", "1")
     site.wait_for_alarm("load", "line.load", "inactive")
     assert int(site.line.cli("DBSIZE")) == int(before) + 1
+
+
+@pytest.mark.parametrize(
+    ("command", "members"),
+    [
+        (("SADD", "carriers", "C1", "C2"), {"C1", "C2"}),
+        (("RPUSH", "carriers", "C3"), {"C3"}),
+        (("SET", "carriers", '["C4", "C5"]'), {"C4", "C5"}),
+    ],
+)
+def test_reader_may_mirror_a_set_a_list_and_a_text(site: Site, command: tuple[str, ...], members: set[str]) -> None:
+    site.line.cli("DEL", "carriers")
+    site.line.cli(*command)
+    wait_for(
+        lambda: set(site.store.cli("SMEMBERS", "microdcs-edge:mirror:carriers").split()) == members, "it is mirrored"
+    )
 
 
 def test_foreign_redis_with_garbage_slow_and_gone_disturbs_nothing(site: Site) -> None:

@@ -15,18 +15,19 @@ const { nodesets } = require("node-opcua-nodesets");
 
 const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
-// Serve node sets at a port of the loopback address; `build` adds the device to the address space.
-async function serve(port, directory, models, build) {
+// Serve node sets at a port of the loopback address; `build` adds the device to the address space. An encrypted server
+// has no other endpoint, and knows the clients whose certificates are in trusted/certs of its directory.
+async function serve(port, directory, models, build, encrypted = false) {
   const server = new OPCUAServer({
     port: Number(port),
     host: "127.0.0.1",
     hostname: "127.0.0.1",
     nodeset_filename: ["standard", ...models].map((name) => nodesets[name]),
-    securityModes: [MessageSecurityMode.None],
-    securityPolicies: [SecurityPolicy.None],
-    serverCertificateManager: new OPCUACertificateManager({ rootFolder: directory, automaticallyAcceptUnknownCertificate: true }),
+    securityModes: [encrypted ? MessageSecurityMode.SignAndEncrypt : MessageSecurityMode.None],
+    securityPolicies: [encrypted ? SecurityPolicy.Basic256Sha256 : SecurityPolicy.None],
+    serverCertificateManager: new OPCUACertificateManager({ rootFolder: directory, automaticallyAcceptUnknownCertificate: !encrypted }),
     buildInfo: { productName: "device", manufacturerName: "another vendor" },
-    disableDiscovery: true,
+    disableDiscovery: !encrypted,
   });
   await server.initialize();
   const addressSpace = server.engine.addressSpace;

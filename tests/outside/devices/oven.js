@@ -1,6 +1,6 @@
 // An oven with two variables on an independent stack (node-opcua).
 //
-//   node oven.js PORT DIRECTORY MILLISECONDS     DIRECTORY keeps the certificate; the milliseconds are not used
+//   node oven.js PORT DIRECTORY ENCRYPTED     DIRECTORY keeps the certificate; 1 is encrypted, 0 is not
 //
 // Orders: `set VALUE [STATUS]` writes the temperature with the name of a StatusCode, `cut MILLISECONDS` closes every
 // connection and listens again after that time.
@@ -9,7 +9,7 @@
 const { DataType, print, serve } = require("./opcua_server.js");
 const { StatusCodes } = require("node-opcua-status-code");
 
-const [port, directory] = process.argv.slice(2);
+const [port, directory, encrypted] = process.argv.slice(2);
 let temperature;
 
 function build(addressSpace) {
@@ -27,4 +27,4 @@ function build(addressSpace) {
   };
 }
 
-serve(port, directory, [], build);
+serve(port, directory, [], build, encrypted === "1");
