@@ -30,6 +30,7 @@ from edge.rules.running_jobs import RunningJobs
 from edge.rules.sample_lines import Occurrence, Sample
 from edge.rules.sample_value import as_number
 from edge.rules.staleness import StaleState
+from edge.rules.subject import ends_with_job
 from edge.rules.tag_condition import ConditionState, TagCondition
 from edge.rules.tendency import EntersState, RateState, ShareState
 
@@ -204,12 +205,6 @@ def _pass_time(rule: Rule, detector: Detector, now: int, jobs: RunningJobs) -> D
             return staleness.pass_time(rule, stale, now, jobs)
         case _:
             return detector
-
-
-def ends_with_job(rule: Rule, subject: str, job: str) -> bool:
-    """Return whether a subject of a rule ends with a job."""
-    has_jobs = not isinstance(rule, ExpressionRule | OccursRule) and rule.subject == "job"
-    return has_jobs and subject.endswith(f"[{job}]")
 
 
 def _without_job(rule: Rule, subject: str, state: SubjectState, job: str, jobs: RunningJobs) -> SubjectState:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import islice
-from typing import Final, TypeAlias, assert_never
+from typing import Final, TypeAlias
 
 from edge.model.rule import ExpressionRule, OccursRule, Rule, StaleRule
 from edge.rules.evaluate import (
@@ -16,7 +16,6 @@ from edge.rules.evaluate import (
     RuleInput,
     SubjectState,
     TimePassed,
-    ends_with_job,
     evaluate,
     is_open,
     is_rate_limited,
@@ -27,6 +26,7 @@ from edge.rules.finding import Finding
 from edge.rules.running_jobs import RunningJobs
 from edge.rules.sample_lines import Line, Occurrence, Sample
 from edge.rules.sample_value import JOB_ENDED, JOB_STARTED, is_usable
+from edge.rules.subject import ends_with_job, subject_kind, subject_of_occurrence, subject_of_sample
 from edge.rules.tag_condition import compile_tag_condition
 from edge.rules.tag_pattern import has_wildcard, matches
 
@@ -174,7 +174,7 @@ class RuleEvaluator:
     def _make_room(self, rule: Rule, number: int) -> None:
         """Drop the carriers of a rule that were first seen longest ago, without an active finding."""
         known = self._subjects[number]
-        if _subject_kind(rule) != "carrier" or len(known) < MAX_CARRIERS:
+        if subject_kind(rule) != "carrier" or len(known) < MAX_CARRIERS:
             return
         idle = (each for each in known if not self._states[number, each].active)
         for subject in list(islice(idle, MAX_CARRIERS // 10)):
@@ -196,14 +196,14 @@ class RuleEvaluator:
         if rules is None:
             takers = [(number, ready.rule) for number, ready in enumerate(self._rules) if takes(ready, tag)]
             rules = self._takers[tag] = tuple(takers)
-            if all(_subject_kind(rule) == "tag" for _, rule in rules):
-                self._routes[tag] = tuple((number, _subject(rule, sample, job)) for number, rule in rules)
+            if all(subject_kind(rule) == "tag" for _, rule in rules):
+                self._routes[tag] = tuple((number, subject_of_sample(rule, sample, job)) for number, rule in rules)
         known = self._routes.get(tag)
-        return known or tuple((number, _subject(rule, sample, job)) for number, rule in rules)
+        return known or tuple((number, subject_of_sample(rule, sample, job)) for number, rule in rules)
 
     def _subjects_of_occurrence(self, given: Occurrence) -> list[Key]:
         return [
-            (number, _subject_of_occurrence(ready.rule, given))
+            (number, subject_of_occurrence(ready.rule, given))
             for number, ready in enumerate(self._rules)
             if isinstance(ready.rule, OccursRule) and matches(ready.rule.pattern, given.name)
         ]
@@ -223,43 +223,3 @@ def takes(ready: ReadyRule, tag: str) -> bool:
             return False
         case rule:
             return matches(rule.tag, tag)
-
-
-def _subject_kind(rule: Rule) -> str:
-    return "tag" if isinstance(rule, ExpressionRule) else rule.subject
-
-
-def _subject(rule: Rule, sample: Sample, job: str | None) -> str:
-    """Return the subject of a rule to which a sample belongs; without a process, job or carrier it is the tag."""
-    if isinstance(rule, ExpressionRule):
-        return rule.id
-    tag = sample.tag
-    match rule.subject:
-        case "tag":
-            return tag
-        case "tool":
-            return tag.partition(".")[0]
-        case "process":
-            part = sample.process
-        case "carrier":
-            part = sample.carrier
-        case "job":
-            part = job
-        case _:
-            assert_never(rule.subject)
-    return tag if part is None else f"{tag}[{part}]"
-
-
-def _subject_of_occurrence(rule: OccursRule, given: Occurrence) -> str:
-    """Return the job, carrier or tool of an occurrence; without one it is the pattern."""
-    data = given.data if isinstance(given.data, Mapping) else {}
-    match rule.subject:
-        case "job":
-            part: object = given.job
-        case "carrier":
-            part = data.get("carrier", data.get("member"))
-        case "tool":
-            part = data.get("tool")
-        case _:
-            assert_never(rule.subject)
-    return part if isinstance(part, str) and part else rule.pattern
