@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -100,7 +101,8 @@ def parse_line(text: str) -> Line:
     match data:
         case {"tag": str() as tag, "value": value} if "occurrence" not in data:
             process, job, action, carrier = (_text(data, each) for each in CONTEXT)
-            return Sample(at, tag, value, _quality(data), process, job, action, carrier)
+            # Readers keep many samples of few tags.
+            return Sample(at, sys.intern(tag), value, _quality(data), process, job, action, carrier)
         case {"occurrence": str() as name} if "tag" not in data:
             return Occurrence(at, name, _text(data, "job"), data.get("data"))
         case _:
