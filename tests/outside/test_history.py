@@ -1,0 +1,24 @@
+"""The history of a run shows every decision; its replay decides the same, also over a kill of the gateway."""
+
+import json
+
+from tests.outside.conftest import Plant
+
+
+def test_history_survives_a_kill_and_replays_the_same(plant: Plant) -> None:
+    plant.wrench.holds = True
+    assert plant.mes.start_job("J1").status == 1
+    plant.wrench.client.wait(plant.wrench.starts, "the tool has the command")
+    plant.gateway.kill()
+    plant.gateway.start()
+    plant.wrench.release()
+    plant.mes.wait_for_state("J1", "Ended", 30)
+    found = json.loads(plant.gateway.cli("jobs", "history", "J1", "--json"))["decisions"]
+    assert found[0]["signal"] == "start"
+    assert [each["at"] for each in found] == sorted(each["at"] for each in found)
+    answers = [each for each in found if each["signal"] == "answer"]
+    assert [each["members"]["data"]["torque"]["value"] for each in answers] == [85.2]
+    assert answers[0]["changes"]["steps"] == [{"step": "Tighten", "active": False}, {"step": "Done", "active": True}]
+    assert json.loads(plant.gateway.cli("jobs", "replay", "J1", "--json"))["same"]
+    replayed = json.loads(plant.gateway.cli("replay", "--all", "--json"))
+    assert (replayed["replayed"], replayed["differing"]) == (1, [])
