@@ -66,10 +66,14 @@ class GatewayDescription:
             yield PluginState(name=name, kind="node kind", state="loaded")
 
 
-def announce(parts: GatewayParts, kinds: "NodeKinds | None") -> AbstractAsyncContextManager[None]:
-    """Return the context in which this gateway is in the list of components."""
+def describe_gateway(parts: GatewayParts, kinds: "NodeKinds | None") -> GatewayDescription:
+    """Return the description of this gateway, which starts now."""
     of_site = sorted(name for name, kind in (kinds or {}).items() if kind.in_worker)
-    described = GatewayDescription(parts, now_ms(), of_site)
+    return GatewayDescription(parts, now_ms(), of_site)
+
+
+def announce(parts: GatewayParts, described: GatewayDescription) -> AbstractAsyncContextManager[None]:
+    """Return the context in which this gateway is in the list of components."""
     name, token = parts.settings.gateway.name, parts.instance.token
     held = parts.instance.lease_held
     return announced(parts.store, name, token, described.describe, holds_lease=lambda: held.is_open)

@@ -6,6 +6,7 @@ import gc
 import signal
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import structlog
 
@@ -22,13 +23,16 @@ _STOP_WITHIN_S = 10.0
 _STOPPING = "STOPPING=1\nSTATUS=stopping"
 
 
-async def serve(settings: Settings, load: Callable[[], Settings] | None = None) -> None:
+async def serve(
+    settings: Settings, load: Callable[[], Settings] | None = None, settings_file: Path | None = None
+) -> None:
     """Run the gateway until SIGTERM or SIGINT; a second signal ends the process at once.
 
-    `load` reads the settings again at SIGHUP; without it SIGHUP keeps its effect. Raises SettingsError, or Unavailable
+    `load` reads the settings again at SIGHUP; without it SIGHUP keeps its effect. Commands of the fleet read them from
+    `settings_file`. Raises SettingsError, or Unavailable
     (also when the stop takes too long).
     """
-    life = _Life(notifier(), load)
+    life = _Life(notifier(), load, settings_file)
     limit = asyncio.timeout(None)
     try:
         async with limit:
@@ -47,8 +51,9 @@ async def serve(settings: Settings, load: Callable[[], Settings] | None = None) 
 class _Life:
     """Opens the gateway, and opens it again with other settings when it is asked to reload."""
 
-    def __init__(self, notify: Notify, load: Callable[[], Settings] | None) -> None:
+    def __init__(self, notify: Notify, load: Callable[[], Settings] | None, settings_file: Path | None = None) -> None:
         self.load = load
+        self._settings_file = settings_file
         self.stopping = asyncio.Event()
         self.woken = asyncio.Event()
         """Set to stop or to reload."""
@@ -69,7 +74,7 @@ class _Life:
 
     async def _serve(self, settings: Settings) -> Settings | None:
         """Serve with these settings; return those to serve with next, None to stop."""
-        async with open_gateway(settings, self._notify) as summary:
+        async with open_gateway(settings, self._notify, self._settings_file) as summary:
             self._former = None
             # Objects created so far live until the end: exclude them from garbage collection.
             gc.freeze()

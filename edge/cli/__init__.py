@@ -32,7 +32,7 @@ COMMANDS = {
     "opcua": "Manage certificates of the OPC UA server, and the applications that it trusts.",
     "users": "Manage the users of OPC UA and of the command line, and their second factor.",
     "sessions": "Show and end the sessions of OPC UA and of the command line.",
-    "fleet": "Show the components of a plant.",
+    "fleet": "Show the components of a plant, and send them signed commands.",
     "hw": "Detect and check the board, and write the files that it needs.",
     "doctor": "Examine a gateway and its dependencies, with advice for each fault.",
     "backup": "Save settings, certificates, users and jobs of a gateway in one file.",

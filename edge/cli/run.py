@@ -42,7 +42,7 @@ def run(file: Path | None) -> None:
 
     try:
         # The end of a terminal sends SIGHUP, too: there it ends the gateway.
-        uvloop.run(serve(load(), None if sys.stdin.isatty() else load))
+        uvloop.run(serve(load(), None if sys.stdin.isatty() else load, file))
     except EdgeError as error:
         # `systemctl status` shows the reason until the next start.
         notifier()(f"STATUS={'; '.join(error.message.splitlines())}")

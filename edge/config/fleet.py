@@ -1,10 +1,12 @@
-"""`[fleet]`: this component among the others of the plant."""
+"""`[fleet]`: this component among the others of the plant, and the signed commands that it executes."""
 
-from collections.abc import Mapping
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
+
+from edge.config.northbound import Topic
 
 
 class FleetSettings(Struct, frozen=True, kw_only=True):
@@ -17,3 +19,40 @@ class FleetSettings(Struct, frozen=True, kw_only=True):
             extra={"expected": 'a table of texts, as in { line = "3" }'},
         ),
     ] = msgspec.field(default_factory=dict)
+    listen: Annotated[
+        Literal["off", "store", "mqtt"],
+        Meta(description="Where signed commands come from: the shared store, or the broker of `[mqtt]`."),
+    ] = "off"
+    allow: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Commands that it executes, or their first words; as delivered those that only read.",
+            extra={"expected": "a list of commands, as in status, doctor, restart"},
+        ),
+    ] = ("status", "doctor", "fleet list", "jobs list", "alarms list", "sessions list", "audit")
+    keys_from: Annotated[
+        Literal["folder", "store"],
+        Meta(description="Where the public keys of administrators are: in the folder `keys`, or in the store."),
+    ] = "folder"
+    keys: Annotated[
+        str,
+        Meta(
+            description="Folder of the public keys that it accepts; `edge fleet keys` writes it.",
+            extra={"expected": "the path of a directory"},
+        ),
+    ] = "/etc/microdcs-edge/fleet-keys"
+    topic_prefix: Annotated[
+        Topic, Meta(description="Commands are `{topic_prefix}/fleet/commands/{id}`, results next to them.")
+    ] = "app"
+    directory: Annotated[
+        str,
+        Meta(
+            description="Folder of the files that commands write, such as a support bundle.",
+            extra={"expected": "the path of a directory"},
+        ),
+    ] = "/var/lib/microdcs-edge/fleet"
+
+    def conflicts(self, broker: str) -> Iterator[str]:
+        """Yield a missing broker; `broker` is the URL of `[mqtt]`."""
+        if self.listen == "mqtt" and not broker:
+            yield "listen: mqtt needs a broker; set mqtt.url, or choose store"

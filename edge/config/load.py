@@ -231,6 +231,7 @@ def _conflicts(settings: Settings) -> Iterator[str]:
     found = {"mqtt": settings.mqtt.conflicts()}
     found |= {name: equipment.conflicts(settings) for name, equipment in southbound.items()}
     found |= {"opcua": settings.opcua.conflicts()}
+    found |= {"fleet": settings.fleet.conflicts(settings.mqtt.url)}
     found |= {"rpc": settings.rpc.conflicts(), "metrics": settings.metrics.conflicts()}
     found |= {"retention": settings.retention.conflicts(settings.mqtt.url, settings.mqtt.broker_autosave)}
     for name, conflicts in found.items():

@@ -6,7 +6,15 @@ from typing import Final, Literal
 from msgspec import Struct
 
 AuditKind = Literal[
-    "opcua.call", "opcua.login", "opcua.refused", "mes.call", "rpc.call", "cli.call", "cli.login", "audit.lost"
+    "opcua.call",
+    "opcua.login",
+    "opcua.refused",
+    "mes.call",
+    "rpc.call",
+    "cli.call",
+    "cli.login",
+    "fleet.call",
+    "audit.lost",
 ]
 """By which interface a record came; `audit.lost`: how many records could not be written."""
 

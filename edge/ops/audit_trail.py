@@ -38,6 +38,7 @@ _EVENT_OF_KIND = {
     "mes.call": "MES call",
     "rpc.call": "RPC call",
     "cli.call": "command",
+    "fleet.call": "fleet command",
 }
 """The log events of records that this room copies to the log."""
 

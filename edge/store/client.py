@@ -25,8 +25,8 @@ MAX_BLOCK_MS = 5000
 COMMIT_BUCKETS_S = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
 """Bounds of commits: from a socket on this host to a disk that hangs."""
 
-_COMMIT_LUA = resources.files("edge.store").joinpath("lua/commit.lua").read_bytes()
-_COMMIT_SHA = hashlib.sha1(_COMMIT_LUA, usedforsecurity=False).hexdigest()
+COMMIT_LUA = resources.files("edge.store").joinpath("lua/commit.lua").read_bytes()
+COMMIT_SHA = hashlib.sha1(COMMIT_LUA, usedforsecurity=False).hexdigest()
 
 
 class Store:
@@ -83,9 +83,9 @@ class Store:
         began = time.perf_counter()
         argument = pack(commit)
         fault_point(FaultPoint.DECIDED)
-        (reply,) = await self._connection.call(("EVALSHA", _COMMIT_SHA, 0, argument))
+        (reply,) = await self._connection.call(("EVALSHA", COMMIT_SHA, 0, argument))
         if isinstance(reply, ReplyError) and str(reply).startswith("NOSCRIPT"):
-            (reply,) = await self._connection.call(("EVAL", _COMMIT_LUA, 0, argument))
+            (reply,) = await self._connection.call(("EVAL", COMMIT_LUA, 0, argument))
         if isinstance(reply, ReplyError):
             raise error_of_reply(str(reply))
         self.commits.record(time.perf_counter() - began)

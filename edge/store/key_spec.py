@@ -27,6 +27,8 @@ class Lifetime(StrEnum):
     LOGIN = "15 minutes after the wait of the last failed login; 10 minutes for a used code"
     RECOVERY = "until the user gets other recovery codes or is removed"
     COMPONENT = "30 days after the last sign of life, or as `edge fleet forget --after-days` sets"
+    COMMAND = "until the command expires"
+    COMMAND_RESULT = "8 days after the last result"
     SESSION = "a minute after its gateway has last renewed it; of a command `[users] session`"
 
 

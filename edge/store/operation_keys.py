@@ -60,3 +60,33 @@ class OperationsKeys:
     def discovery_settings(self) -> str:
         """Return the key of the settings of the list of components: `remove_after_s`."""
         return f"{self.prefix}:discovery:settings"
+
+    @register_key("hash", Lifetime.OURS)
+    def scripts(self) -> str:
+        """Return the key of the script of commits, for programs in other languages, with its SHA-1."""
+        return f"{self.prefix}:scripts"
+
+    @register_key("hash", Lifetime.OURS)
+    def fleet_keys(self) -> str:
+        """Return the key of the public keys of administrators as JSON Web Keys, with `[fleet] keys_from = "store"`."""
+        return f"{self.prefix}:keys"
+
+    @register_key("hash", Lifetime.COMMAND)
+    def fleet_commands(self) -> str:
+        """Return the key of the signed commands for the components on this store, by their ids."""
+        return f"{self.prefix}:commands"
+
+    @register_key("hash", Lifetime.COMMAND_RESULT)
+    def fleet_results(self, id: str) -> str:
+        """Return the key of the results of a signed command, by component, as JSON."""
+        return f"{self.prefix}:commands:{id}"
+
+    @register_key("string", Lifetime.COMMAND)
+    def fleet_executed(self, mark: str, component: str) -> str:
+        """Return the key of the mark that a component has executed or refused a signed command."""
+        return f"{self.prefix}:commands:{mark}:{component}"
+
+    @register_key("hash", Lifetime.OURS)
+    def fleet_executing(self, component: str) -> str:
+        """Return the key of the signed commands that a component executes now."""
+        return f"{self.prefix}:executing:{component}"

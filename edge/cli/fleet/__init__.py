@@ -1,1 +1,1 @@
-"""`edge fleet`: shows the components of a plant."""
+"""`edge fleet`: shows the components of a plant, and sends them signed commands."""

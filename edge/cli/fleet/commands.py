@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.cli.fleet.keys import keys
+from edge.cli.fleet.send import results, send
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def fleet() -> None:
-    """Show the components of a plant."""
+    """Show the components of a plant, and send them signed commands."""
 
 
 @fleet.command("list", epilog="Example: edge fleet list")
@@ -82,6 +84,11 @@ def forget(names: tuple[str, ...], after_days: int | None, settings_file: Path |
 
     asyncio.run(work())
     print_text(f"{len(names)} components removed" if names else f"removed after {after_days} days without sign of life")
+
+
+fleet.add_command(send)
+fleet.add_command(results)
+fleet.add_command(keys)
 
 
 async def _load(settings_file: Path | None) -> "dict[str, KnownComponent]":

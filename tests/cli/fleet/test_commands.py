@@ -1,8 +1,14 @@
 """`edge fleet` shows what the components last reported, and forgets those that are gone."""
 
+import asyncio
 import json
 import time
+from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
+
+from edge.cli import main
 from edge.model.component import Component, PluginState
 from edge.store import components
 from edge.store.client import Store
@@ -47,3 +53,42 @@ async def test_forgotten_components_leave_the_list(edge: Edge, store: Store) -> 
     assert (await edge("fleet", "forget", "gw-1", "--after-days", "7")).exit_code == 0
     assert json.loads((await edge("fleet", "list", "--json")).output) == []
     assert (await components.load_settings(store))[components.REMOVE_AFTER] == str(7 * 86_400)
+
+
+async def test_keys_are_created_accepted_listed_and_revoked(edge: Edge, settings_file: Path, tmp_path: Path) -> None:
+    with settings_file.open("a") as settings:
+        settings.write(f'[fleet]\nkeys = "{tmp_path / "keys"}"\n')
+    key = tmp_path / "anna.pem"
+    create = ["fleet", "keys", "create", "anna", str(key), "--password-stdin"]
+    assert "less than 12 characters" in CliRunner().invoke(main, create, "short\n").output
+    assert CliRunner().invoke(main, create, "a long password\n").exit_code == 0
+    assert "exists" in CliRunner().invoke(main, create, "a long password\n").output
+    assert (key.stat().st_mode & 0o077, b"ENCRYPTED" in key.read_bytes()) == (0, True)
+    assert "no keys" in (await edge("fleet", "keys", "list")).output
+    assert (await edge("fleet", "keys", "add", tmp_path / "anna.jwk")).exit_code == 0
+    (listed,) = json.loads((await edge("fleet", "keys", "list", "--json")).output)
+    assert (listed["name"], listed["revoked"]) == ("anna", False)
+    assert "no key has an id" in (await edge("fleet", "keys", "revoke", "zz")).output
+    assert (await edge("fleet", "keys", "revoke", listed["kid"][:6])).exit_code == 0
+    assert "revoked" in (await edge("fleet", "keys", "list")).output
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"kid": "1", "x": "AAAA"}'])
+async def test_file_that_is_no_public_key_is_refused(edge: Edge, tmp_path: Path, content: str) -> None:
+    file = tmp_path / "anna.jwk"
+    file.write_text(content)
+    assert (await edge("fleet", "keys", "add", file)).exit_code == 1
+
+
+async def test_send_refuses_unknown_commands_and_wrong_passwords(tmp_path: Path) -> None:
+    key = tmp_path / "anna.pem"
+    CliRunner().invoke(main, ["fleet", "keys", "create", "anna", str(key), "--password-stdin"], "a long password\n")
+
+    async def send(*arguments: str, given: str = "a long password\n") -> str:
+        command = ["fleet", "send", "--key", str(key), "--password-stdin", *arguments]
+        return str((await asyncio.to_thread(CliRunner().invoke, main, command, given)).output)
+
+    assert "components do not execute 'rm'" in await send("--all", "rm", "-rf", "/")
+    assert "does not take '--settings'" in await send("--all", "doctor", "--settings", "x")
+    assert "name components" in await send("status")
+    assert "wrong password" in await send("--all", "status", given="guess\n")

@@ -1,0 +1,130 @@
+"""Executes signed commands for this gateway: receives them, runs `edge`, sends the results."""
+
+import asyncio
+import contextlib
+import functools
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from edge.app.component import GatewayDescription
+from edge.app.parts import GatewayParts
+from edge.errors import Refused, Unavailable
+from edge.flows.child_process import child_environment
+from edge.instant import now_ms
+from edge.links.background_task import background_task
+from edge.model.fleet import PublicKey
+from edge.northbound.fleet import FleetInbox
+from edge.ops import fleet_keys
+from edge.ops.fleet_admission import FleetPolicy
+from edge.ops.fleet_commands import argv
+from edge.ops.fleet_service import FleetAnswer, FleetService
+from edge.ops.fleet_watch import FleetWatch, remove_expired
+from edge.store import fleet
+from edge.store.client import Store
+from edge.store.retry import retry_while_unavailable
+
+_COMMAND_WITHIN_S = 120.0
+_SIGNAL_AFTER_S = 0.5
+"""The time in which the result of a reload or restart is sent."""
+
+
+async def open_fleet(
+    stack: contextlib.AsyncExitStack, parts: GatewayParts, description: GatewayDescription, settings_file: Path | None
+) -> None:
+    """Execute signed commands until the stack closes."""
+    settings = parts.settings.fleet
+    policy = FleetPolicy(parts.settings.gateway.name, settings.labels, settings.allow)
+    executor = FleetExecutor(description, settings_file, Path(settings.directory))
+    keys = _key_loader(parts.store, settings.keys_from, Path(settings.keys))
+    service = FleetService(parts.store, policy, keys, executor.execute, now_ms, parts.trail.record)
+    match settings.listen:
+        case "mqtt":
+            session = parts.health.sessions["MES"]
+            inbox = FleetInbox(session, service, settings.topic_prefix)
+            await inbox.open()
+            publishing = _publish_recovered(service, inbox.publish)
+            await stack.enter_async_context(background_task(publishing, "fleet results"))
+        case _:
+            await service.recover()
+            await remove_expired(parts.store, now_ms() // 1000)
+            await stack.enter_async_context(background_task(FleetWatch(parts.store, service).run(), "fleet commands"))
+
+
+async def _publish_recovered(service: FleetService, publish: Callable[[FleetAnswer], Awaitable[None]]) -> None:
+    """Publish the results of commands that a former process had begun."""
+    for answer in await retry_while_unavailable("fleet results", service.recover):
+        await retry_while_unavailable("fleet results", functools.partial(publish, answer))
+
+
+def _key_loader(store: Store, keys_from: str, folder: Path) -> Callable[[], Awaitable[Mapping[str, PublicKey]]]:
+    async def from_store() -> Mapping[str, PublicKey]:
+        return fleet_keys.usable(await fleet.load_keys(store))
+
+    async def from_folder() -> Mapping[str, PublicKey]:
+        return await asyncio.to_thread(fleet_keys.read_folder, folder)
+
+    return from_store if keys_from == "store" else from_folder
+
+
+class FleetExecutor:
+    """Runs commands as child processes: a command that fails or hangs does not touch the gateway."""
+
+    def __init__(self, description: GatewayDescription, settings_file: Path | None, directory: Path) -> None:
+        self._description = description
+        self._common = ("--settings", str(settings_file)) if settings_file else ()
+        self._directory = directory
+
+    async def execute(self, command: str, arguments: tuple[str, ...]) -> str:
+        """Execute a command; return its output. Raises Refused when it fails, Unavailable after too long a time."""
+        match command:
+            case "status":
+                report = await self._description.describe()
+                return msgspec.json.encode(report).decode()
+            case "reload":
+                _signal_later(signal.SIGHUP)
+                return ""
+            case "restart":
+                _signal_later(signal.SIGTERM)
+                return ""
+            case "support-bundle":
+                await asyncio.to_thread(self._directory.mkdir, parents=True, exist_ok=True)
+                file = self._directory / "support.tar.gz"
+                return await _run_edge(["support-bundle", *self._common, str(file)])
+            case _:
+                return await _run_edge(argv(command, arguments, self._common))
+
+
+def _signal_later(number: signal.Signals) -> None:
+    asyncio.get_running_loop().call_later(_SIGNAL_AFTER_S, os.kill, os.getpid(), number)
+
+
+async def _run_edge(arguments: list[str]) -> str:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "edge",
+        *arguments,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=child_environment() | {"EDGE_FLEET_COMMAND": "1"},
+    )
+    try:
+        async with asyncio.timeout(_COMMAND_WITHIN_S):
+            output, errors = await process.communicate()
+    except TimeoutError as error:
+        raise Unavailable(f"the command did not end within {_COMMAND_WITHIN_S:.0f} s") from error
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    # A command that reports faults of what it examines has an output, too.
+    if process.returncode and not output:
+        reason = errors.decode(errors="replace").strip()[-1000:] or f"exit status {process.returncode}"
+        raise Refused("fleet", reason)
+    return output.decode(errors="replace").strip()

@@ -1,0 +1,158 @@
+"""Executes signed commands of administrators: each once, with a result that survives a restart."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+
+from edge.errors import EdgeError
+from edge.instant import Clock
+from edge.links.log_throttle import LogThrottle
+from edge.model.audit import AuditRecord
+from edge.model.fleet import FleetCommand, FleetResult, FleetState, PublicKey
+from edge.ops.audit_trail import RecordAudit
+from edge.ops.fleet_admission import CLOCK_S, Admitted, FleetPolicy, NotAuthentic, NotForUs, Refused, admit
+from edge.store import fleet
+from edge.store.client import Store
+
+logger = structlog.get_logger(__name__)
+
+MOST_OUTPUT = 60_000
+"""The limit of an output in characters; the rest is cut."""
+_RESTART = "restart"
+
+Execute = Callable[[str, tuple[str, ...]], Awaitable[str]]
+"""Executes a command with its arguments and returns its output. Raises EdgeError."""
+LoadKeys = Callable[[], Awaitable[Mapping[str, PublicKey]]]
+
+
+@dataclass(frozen=True, slots=True)
+class FleetAnswer:
+    """The result of a command with its id, to be sent to its sender."""
+
+    id: str
+    result: FleetResult
+
+
+class FleetService:
+    """Admits and executes the commands for one component, one at a time."""
+
+    def __init__(
+        self,
+        store: Store,
+        policy: FleetPolicy,
+        load_keys: LoadKeys,
+        execute: Execute,
+        clock: Clock,
+        record: RecordAudit,
+    ) -> None:
+        self._store = store
+        self._policy = policy
+        self._load_keys = load_keys
+        self._execute = execute
+        self._clock = clock
+        self._record = record
+        self._turn = asyncio.Lock()
+        self._faults = LogThrottle(logger)
+
+    async def handle(self, text: str, source: str) -> FleetAnswer | None:
+        """Return the result of a command, None for one without an answer. Raises Unavailable.
+
+        A command that comes again gets the result of the first time: brokers deliver more than once.
+        """
+        match admit(text, self._policy, await self._load_keys(), self._clock() // 1000):
+            case NotForUs():
+                return None
+            case NotAuthentic(reason, kid):
+                # Not in the audit trail: a flood of such texts would displace the records.
+                self._faults.warning("fleet command not authentic", reason, reason=reason, kid=kid, source=source)
+                return None
+            case Refused(command, key, refusal, reason):
+                refused = self._result(command, FleetState.REFUSED, reason=f"{refusal.value}: {reason}")
+                return await self._refuse(command, key, refused, source)
+            case Admitted(command, key):
+                async with self._turn:
+                    return await self._run(command, key, source)
+
+    async def recover(self) -> list[FleetAnswer]:
+        """Write the results of the commands that a former process had begun. Raises Unavailable."""
+        found = await fleet.load_executing(self._store, self._policy.component)
+        answers = []
+        for id, begun in found.items():
+            is_done = begun.command == _RESTART
+            state = FleetState.SUCCESSFUL if is_done else FleetState.INTERRUPTED
+            reason = "" if is_done else "the component ended before the command did"
+            result = msgspec.structs.replace(begun, state=state, at=self._clock(), reason=reason)
+            await self._store.commit(fleet.finish(self._store.keys, id, result))
+            answers.append(FleetAnswer(id, result))
+        return answers
+
+    async def _refuse(
+        self, command: FleetCommand, key: PublicKey, result: FleetResult, source: str
+    ) -> FleetAnswer | None:
+        if not await fleet.refuse(self._store, command.jti, _mark(command, key), result, self._remember_ms(command)):
+            return await self._known(command.jti)
+        self._audit(command, _name(key), result.reason, source)
+        return FleetAnswer(command.jti, result)
+
+    async def _run(self, command: FleetCommand, key: PublicKey, source: str) -> FleetAnswer | None:
+        begun, who = self._result(command, FleetState.EXECUTING), _name(key)
+        if not await fleet.begin(self._store, command.jti, _mark(command, key), begun, self._remember_ms(command)):
+            return await self._known(command.jti)
+        if command.cmd == _RESTART:
+            # The process ends in between: the result is written by its successor.
+            self._audit(command, who, "Good", source)
+        try:
+            output = await self._execute(command.cmd, command.args)
+            result = self._result(command, FleetState.SUCCESSFUL, output=output[:MOST_OUTPUT])
+        except EdgeError as error:
+            result = self._result(command, FleetState.FAILED, reason=error.message)
+        if command.cmd == _RESTART and result.state is FleetState.SUCCESSFUL:
+            return FleetAnswer(command.jti, begun)
+        await self._store.commit(fleet.finish(self._store.keys, command.jti, result))
+        self._audit(command, who, result.reason or "Good", source)
+        return FleetAnswer(command.jti, result)
+
+    async def _known(self, id: str) -> FleetAnswer | None:
+        found = (await fleet.load_results(self._store, id)).get(self._policy.component)
+        return FleetAnswer(id, found) if found else None
+
+    def _result(self, command: FleetCommand, state: FleetState, reason: str = "", output: str = "") -> FleetResult:
+        return FleetResult(
+            state=state,
+            at=self._clock(),
+            component=self._policy.component,
+            command=command.cmd[:80],
+            reason=reason,
+            output=output,
+        )
+
+    def _remember_ms(self, command: FleetCommand) -> int:
+        """Return how long an id is remembered: until the command has expired by every accepted clock."""
+        left_s = command.exp - self._clock() // 1000 + 2 * CLOCK_S
+        return max(left_s, 2 * CLOCK_S) * 1000
+
+    def _audit(self, command: FleetCommand, who: str, status: str, source: str) -> None:
+        record = AuditRecord(
+            at=self._clock(),
+            kind="fleet.call",
+            instance=self._policy.component,
+            user=who,
+            action=command.cmd,
+            subject=" ".join(command.args),
+            status=status,
+            comment=command.jti,
+            address=source,
+        )
+        self._record(record)
+
+
+def _name(key: PublicKey) -> str:
+    return key.name or key.kid
+
+
+def _mark(command: FleetCommand, key: PublicKey) -> str:
+    """Return by what a command is remembered: the holder of a revoked key must not use up the id of another's."""
+    return f"{command.jti}.{key.kid}"

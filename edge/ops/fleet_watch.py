@@ -1,0 +1,36 @@
+"""Takes signed commands from the shared store: the way for components without a broker."""
+
+from edge.ops.fleet_service import FleetService
+from edge.ops.fleet_signature import read_expiry
+from edge.store import fleet
+from edge.store.client import Store
+from edge.store.retry import poll_store
+
+LOOK_EVERY_S = 2.0
+
+
+class FleetWatch:
+    """Looks for commands in the store; the results are there, too."""
+
+    def __init__(self, store: Store, service: FleetService) -> None:
+        self._store = store
+        self._service = service
+        self._seen: frozenset[str] = frozenset()
+
+    async def run(self) -> None:
+        """Handle commands until cancelled; retry while the store is unavailable."""
+        await poll_store("fleet commands", self.look, LOOK_EVERY_S)
+
+    async def look(self) -> None:
+        """Handle the commands that have arrived since the last look."""
+        found = await fleet.load_commands(self._store)
+        for id in sorted(found.keys() - self._seen):
+            await self._service.handle(found[id], "store")
+        self._seen = frozenset(found)
+
+
+async def remove_expired(store: Store, now_s: int) -> None:
+    """Remove the commands that have expired, and what is no command."""
+    found = await fleet.load_commands(store)
+    if gone := [id for id, text in found.items() if read_expiry(text) < now_s]:
+        await store.commit(fleet.remove_commands(store.keys, gone))

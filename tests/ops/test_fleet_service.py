@@ -1,0 +1,180 @@
+"""A signed command is executed once, whatever is delivered again, and its result survives a restart."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+
+import pytest
+from msgspec.structs import replace
+
+from edge.errors import Refused
+from edge.model.audit import AuditRecord
+from edge.model.fleet import FleetCommand, FleetResult, FleetState, PublicKey
+from edge.ops.fleet_admission import FleetPolicy
+from edge.ops.fleet_keys import new_key
+from edge.ops.fleet_service import FleetService
+from edge.ops.fleet_signature import sign
+from edge.ops.fleet_watch import FleetWatch, remove_expired
+from edge.store import fleet
+from edge.store.client import Store
+
+PRIVATE, PUBLIC = new_key("anna")
+LOST_PRIVATE, LOST = new_key("ben")
+NOW_MS = 1_800_000_000_000
+COMMAND = FleetCommand(jti="0123456789abcdef", aud=("*",), iat=NOW_MS // 1000, exp=NOW_MS // 1000 + 600, cmd="status")
+
+
+class Component:
+    """A component that executes what it is sent."""
+
+    def __init__(self, store: Store, name: str = "gw-1") -> None:
+        self.store = store
+        self.executed: list[tuple[str, tuple[str, ...]]] = []
+        self.records: list[AuditRecord] = []
+        self.keys = {PUBLIC.kid: PUBLIC, LOST.kid: replace(LOST, revoked=True)}
+        self.failure: Exception | None = None
+        self.service = FleetService(
+            store,
+            FleetPolicy(name, {}, ("status", "restart")),
+            self._load_keys,
+            self._execute,
+            lambda: NOW_MS,
+            self.records.append,
+        )
+
+    async def _load_keys(self) -> Mapping[str, PublicKey]:
+        return self.keys
+
+    async def _execute(self, command: str, arguments: tuple[str, ...]) -> str:
+        self.executed.append((command, arguments))
+        if self.failure:
+            raise self.failure
+        return "well"
+
+    async def take(self, command: FleetCommand = COMMAND) -> FleetResult | None:
+        answer = await self.service.handle(sign(command, PRIVATE, PUBLIC.kid), "test")
+        return answer.result if answer else None
+
+
+async def test_command_is_executed_once_and_answered_each_time(store: Store) -> None:
+    component = Component(store)
+    first = await component.take()
+    assert first is not None
+    assert (first.state, first.output) == (FleetState.SUCCESSFUL, "well")
+    assert await component.take() == first
+    assert await Component(store).take() == first, "after a restart, too"
+    assert len(component.executed) == 1
+    (record,) = component.records
+    assert (record.kind, record.user, record.action, record.status) == ("fleet.call", "anna", "status", "Good")
+    assert await fleet.load_results(store, COMMAND.jti) == {"gw-1": first}
+
+
+async def test_command_delivered_twice_at_once_is_executed_once(store: Store) -> None:
+    component = Component(store)
+    await asyncio.gather(*(component.take() for _ in range(5)))
+    assert len(component.executed) == 1
+
+
+async def test_each_component_on_a_store_executes_it(store: Store) -> None:
+    first, second = Component(store), Component(store, "gw-2")
+    assert await first.take()
+    assert await second.take()
+    assert (len(first.executed), len(second.executed)) == (1, 1)
+
+
+async def test_id_is_remembered_until_the_command_has_expired(store: Store) -> None:
+    await Component(store).take()
+    (key,) = [key async for key in _keys(store, "commands:*:gw-1")]
+    left_ms = await store.execute("PTTL", key)
+    assert 600_000 < left_ms <= 600_000 + 120_000
+
+
+async def _keys(store: Store, pattern: str) -> AsyncIterator[str]:
+    for key in await store.execute("KEYS", f"{store.keys.prefix}:{pattern}"):
+        yield key
+
+
+async def test_failed_command_is_reported_with_its_reason(store: Store) -> None:
+    component = Component(store)
+    component.failure = Refused("fleet", "the disk is full")
+    found = await component.take()
+    assert found is not None
+    assert (found.state, found.reason) == (FleetState.FAILED, "the disk is full")
+    assert component.records[0].status == "the disk is full"
+
+
+async def test_refused_command_is_answered_recorded_and_not_executed(store: Store) -> None:
+    component = Component(store)
+    found = await component.take(replace(COMMAND, cmd="doctor"))
+    assert found is not None
+    assert (found.state, found.reason[:11]) == (FleetState.REFUSED, "not_allowed")
+    assert component.executed == []
+    assert [each.user for each in component.records] == ["anna"]
+
+
+async def test_texts_without_a_known_key_leave_no_trace(store: Store) -> None:
+    component = Component(store)
+    stranger, key = new_key("mallory")
+    for text in ("", "nonsense", sign(COMMAND, stranger, key.kid), sign(COMMAND, stranger, PUBLIC.kid)):
+        assert await component.service.handle(text, "test") is None
+    assert component.records == []
+    assert [key async for key in _keys(store, "commands*")] == []
+
+
+@pytest.mark.parametrize("revoked_first", [True, False])
+async def test_revoked_key_cannot_use_up_the_id_of_another_command(store: Store, revoked_first: bool) -> None:  # noqa: FBT001 - a parameter
+    component = Component(store)
+    by_lost_key = sign(COMMAND, LOST_PRIVATE, LOST.kid)
+    if revoked_first:
+        answer = await component.service.handle(by_lost_key, "test")
+        assert answer is not None
+        assert answer.result.state is FleetState.REFUSED
+    found = await component.take()
+    await component.service.handle(by_lost_key, "test")
+    assert found is not None
+    assert found.state is FleetState.SUCCESSFUL
+    assert (await fleet.load_results(store, COMMAND.jti))["gw-1"].state is FleetState.SUCCESSFUL
+
+
+async def test_restart_is_successful_once_the_successor_works(store: Store) -> None:
+    found = await Component(store).take(replace(COMMAND, cmd="restart"))
+    assert found is not None
+    assert found.state is FleetState.EXECUTING
+    successor = Component(store)
+    (answer,) = await successor.service.recover()
+    assert (answer.id, answer.result.state) == (COMMAND.jti, FleetState.SUCCESSFUL)
+    assert await successor.service.recover() == []
+    assert await successor.take(replace(COMMAND, cmd="restart")) == answer.result
+    assert successor.executed == []
+
+
+async def test_command_that_a_kill_interrupted_is_reported_as_such(store: Store) -> None:
+    begun = FleetResult(state=FleetState.EXECUTING, at=NOW_MS, component="gw-1", command="status")
+    assert await fleet.begin(store, COMMAND.jti, f"{COMMAND.jti}.{PUBLIC.kid}", begun, 60_000)
+    component = Component(store)
+    (answer,) = await component.service.recover()
+    assert answer.result.state is FleetState.INTERRUPTED
+    assert await component.take() == answer.result, "it is not executed a second time"
+    assert component.executed == []
+
+
+async def test_commands_of_the_shared_store_are_taken_once(store: Store) -> None:
+    component = Component(store)
+    watch = FleetWatch(store, component.service)
+    await store.commit(fleet.put_command(store.keys, COMMAND.jti, sign(COMMAND, PRIVATE, PUBLIC.kid)))
+    await store.commit(fleet.put_command(store.keys, "x", "nonsense"))
+    await watch.look()
+    await watch.look()
+    assert component.executed == [("status", ())]
+    await remove_expired(store, COMMAND.exp)
+    assert list(await fleet.load_commands(store)) == [COMMAND.jti]
+    await remove_expired(store, COMMAND.exp + 1)
+    assert await fleet.load_commands(store) == {}
+
+
+async def test_commit_script_is_shared_with_its_version(store: Store) -> None:
+    from edge.store.scripts import NAME, sha1_of, share_script
+
+    await share_script(store)
+    await share_script(store)
+    shared = await store.execute("HGETALL", store.keys.scripts())
+    assert shared[f"{NAME}:sha1"] == sha1_of(shared[NAME])
