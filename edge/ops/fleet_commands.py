@@ -36,6 +36,13 @@ COMMANDS: Mapping[str, CommandForm] = MappingProxyType(
         "sessions list": CommandForm(),
         "audit list": CommandForm(options=frozenset({"--last", "--user", "--subject", "--kind"})),
         "audit verify": CommandForm(),
+        "maintenance show": CommandForm(),
+        "maintenance on": CommandForm(
+            changes=True,
+            flags=frozenset({"--drain", "--now"}),
+            options=frozenset({"--message", "--until", "--gateway"}),
+        ),
+        "maintenance off": CommandForm(changes=True, options=frozenset({"--gateway"})),
         "sessions end": CommandForm(
             changes=True, options=frozenset({"--user"}), positional=range(20), prints_json=False
         ),
