@@ -82,7 +82,7 @@ async def open_flows(
 def _handlers(core: GatewayParts, jobs: JobService) -> dict[type, Handler]:
     """Return what every gateway serves; MQTT only with a broker."""
     files = FileAppender(Path(core.settings.flows.directory), core.clock)
-    commander = EquipmentCommander(core.direct_commands, core.watch.watched, core.scopes[0])
+    commander = EquipmentCommander(core.direct_commands, core.store.keys, core.watch.watched, core.scopes[0])
     handlers: dict[type, Handler] = {
         JobResults: ResultReader(core.store, core.scopes).read,
         HttpResource: get_resource,

@@ -13,7 +13,8 @@ from edge.maintenance.clock import Clock, read_clock
 from edge.maintenance.finding import HealthFinding, Level
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment_watch import EquipmentWatch
-from edge.store.bounds import NO_LIMITS, BoundedCounts, CountLimits, read_counts
+from edge.store.bounded_counts import MarkCounter, read_counts
+from edge.store.bounds import NO_LIMITS, BoundedCounts, CountLimits
 from edge.store.client import Store
 from edge.store.server_check import MemoryUsage, memory, writes
 
@@ -64,6 +65,7 @@ class Health:
         self._clock = clock
         self._check_interval_s = check_interval_s
         self._limits = limits
+        self._marks = MarkCounter()
         self._filling_up = False
         self._reported: frozenset[HealthFinding] = frozenset()
         self._certificate_problems: list[str] = []
@@ -110,7 +112,7 @@ class Health:
                 taken = self.memory = await memory(self._store)
                 if not await self._can_write(self._store):
                     troubles.insert(0, "Redis cannot write to its disk: is it full?")
-                self._count(await read_counts(self._store, self._limits))
+                self._count(await read_counts(self._store, self._limits, self._marks))
         except Unavailable as error:
             return "; ".join((error.message, *troubles))
         except TimeoutError:

@@ -114,7 +114,7 @@ async def _open_server(
         jobs,
         ResponseProvider(store),
         partial(resolve, jobs.runs, dedupe_ms=jobs.dedupe_ms),
-        partial(release, jobs.runs, equipment, dedupe_ms=jobs.dedupe_ms),
+        partial(release, store, equipment, dedupe_ms=jobs.dedupe_ms),
         partial(switch_for_client, parts),
         scopes,
         flows,

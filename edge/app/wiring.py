@@ -54,7 +54,7 @@ from edge.station.maintenance_pause import MaintenancePause
 from edge.station.recipe_lookup import RecipeLookup
 from edge.station.retention import Expiry
 from edge.station.runs import Runs
-from edge.station.safing import SafingSender
+from edge.station.safing_sender import SafingSender
 from edge.station.sender import Sender
 from edge.station.settings import StationSettings
 from edge.station.start import Starter
@@ -235,7 +235,7 @@ async def _open_background_work(
     expiry = Expiry(store, core.retention)
     timers = Timers(store, runs, expiry=expiry)
     jobs.listeners.append(timers.expect)
-    safing = SafingSender(store, scopes, dispatch.routes, core.clock)
+    safing = SafingSender(runs, scopes, dispatch.routes, core.clock)
     core.watch.safing_commands = lambda: safing.open_commands
     worker = Worker(store, scopes, runs, Starter(store, runs, dispatch, core.mode))
     works: tuple[tuple[str, TaskFactory], ...] = (

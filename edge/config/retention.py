@@ -53,7 +53,7 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
         int,
         Meta(
             ge=1000,
-            description="Most marks of repeated messages and removed job orders in the database of the store, some "
+            description="Most marks of repeated messages and removed job orders in the store, some "
             "250 bytes each; reported from half of that number on. At that number new orders are refused until "
             "marks expire after `dedupe`.",
         ),

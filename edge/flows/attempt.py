@@ -53,7 +53,7 @@ def compute_now(node: PlannedNode, attempt: Attempt) -> Outcome | None:
         output: Output = work.run(node.config, attempt)
         if output.delay_ms:
             return None
-        return AttemptCompleted(node.id, _checked(output))
+        return AttemptCompleted(node.id, checked(output))
     except NodeError as error:
         return AttemptFailed(node.id, str(error))
     except Exception as error:  # noqa: BLE001 - a defect in one node must not stop the others
@@ -72,7 +72,7 @@ async def perform(node: PlannedNode, attempt: Attempt, task_id: str, outside: Ou
             output = await _work(node, attempt, task_id, outside)
             if output.delay_ms:
                 await asyncio.sleep(output.delay_ms / 1000)
-            return AttemptCompleted(node.id, _checked(output))
+            return AttemptCompleted(node.id, checked(output))
     except TimeoutError as error:
         if not limit.expired():
             return _defect(node, error)
@@ -102,7 +102,7 @@ async def _work(node: PlannedNode, attempt: Attempt, task_id: str, outside: Outs
             assert_never(work)
 
 
-def _checked(output: Output) -> Output:
+def checked(output: Output) -> Output:
     """Return an output that can be stored; raises NodeError."""
     try:
         size = len(msgspec.json.encode(output.value))

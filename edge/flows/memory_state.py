@@ -8,7 +8,7 @@ import msgspec
 
 from edge.flows.cycle import Cycle
 from edge.flows.record import CycleRecord, FlowRecord
-from edge.flows.state import FlowChange
+from edge.flows.state import FlowChange, KeptAnswer
 from edge.flows.worker_task import QueuedTask, ReceivedResult, TaskResult, WorkerProgress
 
 _WAIT_S = 1.0
@@ -79,6 +79,10 @@ class MemoryFlowState:
 
     async def progress(self, cycle: Cycle) -> Mapping[str, WorkerProgress]:
         """Return an empty mapping: workers cannot access this memory."""
+        return {}
+
+    async def answers(self, cycle: Cycle) -> Mapping[str, KeptAnswer]:
+        """Return an empty mapping: equipment belongs to gateways with a store."""
         return {}
 
     async def delete(self, flow: FlowRecord) -> bool:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -9,10 +10,11 @@ import msgspec
 from edge.flows import node_task
 from edge.flows.cycle import Cycle, CycleStatus, NodeStatus, NodeTask
 from edge.flows.record import CycleRecord, FlowRecord, FlowStatus
-from edge.flows.state import FlowChange, Written
+from edge.flows.state import FlowChange, KeptAnswer, Written
 from edge.flows.worker_task import ReceivedResult, WorkerProgress, decode_result, encode_task
 from edge.store.client import MAX_BLOCK_MS, Store
 from edge.store.commit import NOTHING, Commit, Committed, Revision, fields, join, operation, spread
+from edge.store.key_spec import node_task_id
 from edge.store.keys import Keys
 from edge.store.scan import escape_pattern, scan_keys
 from edge.store.stream import entries
@@ -81,6 +83,15 @@ class RedisFlowState:
         found = zip(running, texts, strict=True)
         return {node: msgspec.json.decode(text, type=WorkerProgress) for node, text in found if text is not None}
 
+    async def answers(self, cycle: Cycle) -> Mapping[str, KeptAnswer]:
+        """Return the answers of equipment to running nodes of a cycle that were stored before the nodes ended."""
+        running = [node for node, task in cycle.tasks.items() if task.status is NodeStatus.RUNNING]
+        keys = [_answer_key(self._store.keys, cycle.flow_id, cycle.number, node) for node in running]
+        texts = await self._store.read([("GET", key) for key in keys])
+        pairs = zip(running, texts, strict=True)
+        found = {node: msgspec.json.decode(text, type=KeptAnswer) for node, text in pairs if text is not None}
+        return {node: answer for node, answer in found.items() if answer.attempt == cycle.tasks[node].attempts}
+
     async def commit(self, change: FlowChange) -> bool:
         """Write a change; return False without a write when a stored record has changed since it was read."""
         keys = self._store.keys
@@ -126,7 +137,7 @@ class RedisFlowState:
             build(flow_id, int(key.rpartition(":")[2]), node)
             for key, text in zip(cycles, texts, strict=True)
             for node in (msgspec.json.decode(text, type=list[str]) if text else ())
-            for build in (keys.node_task, keys.node_output, keys.node_worker)
+            for build in (keys.node_task, keys.node_output, keys.node_worker, partial(_answer_key, keys))
         }
 
     async def due(self, now: int, limit: int) -> list[str]:
@@ -162,6 +173,15 @@ class RedisFlowState:
         found = [entry for raw in (reply or {}).get(key, ()) for entry in entries(raw)]
         results = [ReceivedResult(each.entry_id, decode_result(each.fields["result"])) for each in found]
         return (found[-1].entry_id if found else position), results
+
+
+def keep_answer(keys: Keys, task_id: str, answer: KeptAnswer) -> Commit:
+    """Keep the answer of equipment for a node task, until its cycle has ended."""
+    return operation("SET", keys.node_answer(task_id), _json(answer), "PX", NODE_TASK_LIFETIME_MS)
+
+
+def _answer_key(keys: Keys, flow: str, cycle: int, node: str) -> str:
+    return keys.node_answer(node_task_id(flow, cycle, node))
 
 
 def _flow_id(change: FlowChange) -> str:
@@ -250,7 +270,8 @@ def _save_cycle(keys: Keys, written: Written[CycleRecord], expired: int | None) 
         gone = [keys.node_task(cycle.flow_id, expired, node) for node in cycle.tasks]
         large = [keys.node_output(cycle.flow_id, expired, node) for node in cycle.tasks]
         workers = [keys.node_worker(cycle.flow_id, expired, node) for node in cycle.tasks]
-        parts.append(spread("DEL", (keys.flow_cycle(cycle.flow_id, expired),), (*gone, *large, *workers)))
+        answers = [_answer_key(keys, cycle.flow_id, expired, node) for node in cycle.tasks]
+        parts.append(spread("DEL", (keys.flow_cycle(cycle.flow_id, expired),), (*gone, *large, *workers, *answers)))
     return join(parts)
 
 

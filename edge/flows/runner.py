@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from edge.errors import Unavailable
 from edge.flows import decision
-from edge.flows.attempt import Outside, compute_now, perform
+from edge.flows.attempt import Outside, checked, compute_now, perform
 from edge.flows.cycle import (
+    AttemptCompleted,
     AttemptFailed,
     AttemptInterrupted,
     AttemptStarted,
@@ -26,13 +27,14 @@ from edge.flows.cycle import (
     advance,
     inputs_of,
 )
-from edge.flows.nodes.kind import Attempt
+from edge.flows.nodes.kind import Attempt, NodeError, Output
 from edge.flows.plan import LONGEST_TIMEOUT_S, Plan, PlannedNode
 from edge.flows.plans import Plans
 from edge.flows.record import CycleRecord, FlowRecord
-from edge.flows.state import FlowChange, FlowState, Written
+from edge.flows.state import FlowChange, FlowState, KeptAnswer, Written
 from edge.flows.worker_task import QueuedTask, ReceivedResult, outcome_of
 from edge.instant import Clock
+from edge.store.key_spec import node_task_id
 from edge.store.retry import retry_while_unavailable
 
 logger = structlog.get_logger(__name__)
@@ -175,11 +177,16 @@ class CycleRunner:
             await self._settle(outcomes)
 
     async def take_over(self) -> None:
-        """Resume the cycle of a stopped gateway; its running attempts are interrupted."""
+        """Resume the cycle of a stopped gateway; its running attempts are interrupted, unless they were answered."""
+        answers = await self._context.state.answers(self._record.cycle)
         running = [node for node, task in self._record.cycle.tasks.items() if task.status is NodeStatus.RUNNING]
         self._resumed = frozenset(node for node, task in self._record.cycle.tasks.items() if task.is_active)
         # Workers go on while gateways change.
-        self._outcomes += [AttemptInterrupted(node) for node in running if not self._plan.nodes[node].kind.in_worker]
+        self._outcomes += [
+            _outcome_of_answer(node, answers[node]) if node in answers else AttemptInterrupted(node)
+            for node in running
+            if not self._plan.nodes[node].kind.in_worker
+        ]
         self._changed.set()
         taken = replace(self._record, owner=self._context.owner, revision=self._record.revision + 1)
         if not await self._context.state.commit(FlowChange(cycle=Written(self._record, taken))):
@@ -294,7 +301,7 @@ class CycleRunner:
             self._attempts[node] = tasks.create_task(work, name=f"flow node {node}")
 
     async def _perform(self, node: PlannedNode, attempt: Attempt) -> None:
-        task_id = f"{attempt.flow_id}_{self._record.cycle.number}_{node.id}"
+        task_id = node_task_id(attempt.flow_id, self._record.cycle.number, node.id)
         outcome = await perform(node, attempt, task_id, self._context.outside)
         # The list may be another one by now.
         self._outcomes.append(outcome)
@@ -317,6 +324,15 @@ class _Step:
     record: CycleRecord
     launched: Sequence[str]
     queued: tuple[QueuedTask, ...] = ()
+
+
+def _outcome_of_answer(node: str, answer: KeptAnswer) -> Outcome:
+    if answer.error is not None:
+        return AttemptFailed(node, answer.error)
+    try:
+        return AttemptCompleted(node, checked(Output(answer.data)))
+    except NodeError as error:
+        return AttemptFailed(node, str(error))
 
 
 def _queued_task(node: PlannedNode, attempt: Attempt, cycle: int) -> QueuedTask:

@@ -2,11 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
 
 from edge.flows.cycle import Cycle
 from edge.flows.record import CycleRecord, FlowRecord
 from edge.flows.worker_task import QueuedTask, ReceivedResult, WorkerProgress
+
+
+class KeptAnswer(msgspec.Struct, frozen=True):
+    """The answer of equipment to the command of an attempt at a node; `error` is set when it failed."""
+
+    attempt: int
+    data: Any = None
+    error: str | None = None
+
 
 RecordT = TypeVar("RecordT", FlowRecord, CycleRecord)
 
@@ -57,6 +68,10 @@ class FlowState(Protocol):
 
     async def progress(self, cycle: Cycle) -> Mapping[str, WorkerProgress]:
         """Return the progress of the running nodes of a cycle that workers have begun."""
+        ...
+
+    async def answers(self, cycle: Cycle) -> Mapping[str, KeptAnswer]:
+        """Return the answers of equipment to running nodes of a cycle that were stored before the nodes ended."""
         ...
 
     async def commit(self, change: FlowChange) -> bool:

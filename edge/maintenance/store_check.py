@@ -1,6 +1,7 @@
 """Examines the store: connection, durability, memory, latency."""
 
 import asyncio
+import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +15,8 @@ from edge.maintenance.installation import gateway_advice, is_this_machine
 from edge.model.equipment_health import EquipmentHealth
 from edge.store import health_reports
 from edge.store.advisories import find_advisories, product_of
-from edge.store.bounds import NO_LIMITS, BoundedCount, BoundedCounts, CountLimits, read_counts
+from edge.store.bounded_counts import MarkCounter, read_counts
+from edge.store.bounds import NO_LIMITS, BoundedCount, BoundedCounts, CountLimits
 from edge.store.client import Store
 from edge.store.opening import open_store
 from edge.store.runs import active_jobs
@@ -54,7 +56,7 @@ async def examine_store(
                 yield _equipment(gateway, each)
         yield await _durability(store, info)
         yield _room(MemoryUsage(int(info["used_memory"]), int(info["maxmemory"])))
-        for finding in _counts(await read_counts(store, limits)):
+        for finding in _counts(await read_counts(store, limits, MarkCounter(sys.maxsize))):
             yield finding
         yield await _speed(store)
 

@@ -289,7 +289,7 @@ class CallHandler:
             source=event.source,
             event_id=event.id,
         )
-        released = await release(self._jobs.runs, self._equipment, request, self._jobs.dedupe_ms)
+        released = await release(self._store, self._equipment, request, self._jobs.dedupe_ms)
         subject = arguments.command or arguments.equipment
         change = CallEffect("Release", subject, arguments.reason, arguments.by)
         return Reply(ReleaseAnswer(return_status=ReturnStatus.NO_ERROR, released=tuple(released)), change=change)

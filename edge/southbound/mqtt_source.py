@@ -1,15 +1,15 @@
-"""Samples from MQTT topics: the payload is MessagePack, else JSON, else text."""
+"""Samples from MQTT topics: the payload is JSON, MessagePack or text; an empty one is no value."""
 
 from functools import partial
 from typing import Any, Final
 
-import msgspec
 import structlog
 
 from edge.config import MqttSourceSettings
 from edge.instant import Clock
 from edge.links.log_throttle import LogThrottle
 from edge.links.mqtt import Message, MqttSession, Settle
+from edge.model.payload import decode_payload
 from edge.rules.sample_lines import Sample
 from edge.southbound.sample_sink import SampleSink
 
@@ -43,7 +43,8 @@ class SampleSource:
         """
         value = MISSING
         if len(message.payload) <= MAX_PAYLOAD:
-            value = resolve_pointer(decode_payload(message.payload), self._settings.pointer)
+            content = decode_payload(message.payload) if message.payload else None
+            value = resolve_pointer(content, self._settings.pointer)
         if value is MISSING:
             reason = f"no value at {self._settings.pointer!r}, or more than {MAX_PAYLOAD} bytes"
             advice = f"Correct the pointer of [source.{self._name}], or its sender."
@@ -51,21 +52,6 @@ class SampleSource:
         else:
             self._sink.put(Sample(self._clock(), tag_name(self._settings.tag, message.topic), value))
         return partial(self._sink.settle, self._sink.received)
-
-
-def decode_payload(payload: bytes) -> Any:
-    """Return the content of a payload; one printable byte is text, although MessagePack reads a number in it."""
-    if not payload:
-        return None
-    if len(payload) > 1 or not chr(payload[0]).isprintable() or not payload.isascii():
-        try:
-            return msgspec.msgpack.decode(payload)
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            pass
-    try:
-        return msgspec.json.decode(payload)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return payload.decode(errors="replace")
 
 
 def resolve_pointer(data: Any, pointer: str) -> Any:

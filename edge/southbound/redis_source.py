@@ -12,8 +12,9 @@ from edge.errors import Unavailable
 from edge.instant import Clock
 from edge.links.backoff import Backoff
 from edge.links.log_throttle import LogThrottle
+from edge.model.payload import decode_payload
 from edge.rules.sample_lines import Sample
-from edge.southbound.mqtt_source import MISSING, decode_payload, resolve_pointer, tag_name
+from edge.southbound.mqtt_source import MISSING, resolve_pointer, tag_name
 from edge.southbound.sample_sink import SampleSink
 
 logger = structlog.get_logger(__name__)

@@ -72,8 +72,7 @@ class Answers:
         If the commit of an earlier mark of this process was not confirmed, the start was not sent: it may be sent then.
         """
         if self._direct.is_waiting(command_id):
-            # The node task that sends it was committed as begun.
-            return Begin.NEW
+            return self._direct.begin(command_id)
         key = parse_command_id(command_id)
         if key is None:
             return Begin.GONE
@@ -95,7 +94,7 @@ class Answers:
 
     async def answer(self, answer: EquipmentAnswer | OutcomeUnknown) -> None:
         """Apply the answer to a command; the command id names the job, whichever instance receives the answer."""
-        if self._direct.accept(answer, self._type_ids):
+        if await self._direct.accept(answer, self._type_ids):
             self.stats.record_contact(self._runs.clock())
             return
         self._released.discard(answer.command_id)
@@ -240,8 +239,8 @@ class Answers:
         await self._store.commit(record_refusal(self._store.keys, message))
 
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:
-        """Return the commands of these types that wait for an answer in the store."""
-        found: list[Command] = []
+        """Return the commands of these types that wait for an answer, in the store or of no job."""
+        found = self._direct.outstanding(scopes, type_ids)
         for job_id in await runs.active_jobs(self._store):
             loaded = await self._runs.load_readable(job_id)
             if loaded and loaded.job.scope in scopes:

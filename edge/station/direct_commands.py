@@ -2,21 +2,40 @@
 
 import asyncio
 import contextlib
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
 
 from edge.errors import Refused, Unavailable
 from edge.sfc.signal import Phase
-from edge.station.equipment import Command, EquipmentAnswer, EquipmentPort, OutcomeUnknown
+from edge.station.equipment import Begin, Command, EquipmentAnswer, EquipmentPort, OutcomeUnknown
 from edge.station.runs import Runs
 from edge.store import runs as run_store
 from edge.store import safing
+from edge.store.commit import Commit, join
 from edge.store.safing import SafingCommand
 
 logger = structlog.get_logger(__name__)
+
+
+KeepAnswer = Callable[[EquipmentAnswer], Commit]
+"""Returns what must be stored before an answer is acknowledged at the equipment."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A command that waits for its answer.
+
+    `is_released`: no job uses the equipment, the start may be sent. `is_begun`: it may have been sent.
+    """
+
+    command: Command
+    answer: "asyncio.Future[EquipmentAnswer | OutcomeUnknown]"
+    keep: KeepAnswer
+    is_released: bool = False
+    is_begun: bool = False
 
 
 class DirectCommands:
@@ -24,8 +43,7 @@ class DirectCommands:
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
-        self._waiting: dict[str, asyncio.Future[EquipmentAnswer | OutcomeUnknown]] = {}
-        self._types: dict[str, str] = {}
+        self._waiting: dict[str, _Waiting] = {}
         self._busy: dict[str, str] = {}
 
     def is_waiting(self, command_id: str) -> bool:
@@ -36,21 +54,54 @@ class DirectCommands:
         """Return whether a piece of equipment executes a command without a job: a job waits for its end."""
         return equipment in self._busy
 
-    def accept(self, answer: EquipmentAnswer | OutcomeUnknown, type_ids: Collection[str] | None = None) -> bool:
-        """Accept an answer from equipment of these types; return False when no command of them waits for it here."""
+    def begin(self, command_id: str) -> Begin:
+        """Record that a start is about to be sent: the node task that sends it was committed as begun."""
+        waiting = self._waiting[command_id]
+        begun, waiting.is_begun = waiting.is_begun, True
+        return Begin.AGAIN if begun else Begin.NEW
+
+    def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:
+        """Return the commands of these types that wait for an answer in these scopes."""
+        return [
+            replace(each.command, offered_again=True, begun=each.is_begun)
+            for each in self._waiting.values()
+            if each.is_released
+            and not each.answer.done()
+            and each.command.scope in scopes
+            and each.command.type_id in type_ids
+        ]
+
+    async def accept(self, answer: EquipmentAnswer | OutcomeUnknown, type_ids: Collection[str] | None = None) -> bool:
+        """Accept an answer from equipment of these types; return False when no command of them waits for it here.
+
+        It is stored when this returns. Raises Unavailable without the store.
+        """
         waiting = self._waiting.get(answer.command_id)
-        if waiting is None or (type_ids is not None and self._types[answer.command_id] not in type_ids):
+        if waiting is None or (type_ids is not None and waiting.command.type_id not in type_ids):
             return False
-        if not waiting.done():
-            waiting.set_result(answer)
-        return True
+        if waiting.answer.done():
+            return not waiting.answer.cancelled()
+        # The equipment has ended the command: its stop is not needed any more.
+        ended = safing.remove(self._runs.store.keys, answer.command_id)
+        kept = waiting.keep(answer) if isinstance(answer, EquipmentAnswer) else Commit()
+        await self._runs.store.commit(join((ended, kept)))
+        if not waiting.answer.done():
+            waiting.answer.set_result(answer)
+        # The answer of a command that was given up meanwhile is late.
+        return not waiting.answer.cancelled()
 
     async def perform(
-        self, equipment: EquipmentPort, type_ids: Collection[str], command: Command, answer_within_s: float
+        self,
+        equipment: EquipmentPort,
+        type_ids: Collection[str],
+        command: Command,
+        answer_within_s: float,
+        keep: KeepAnswer = lambda _: Commit(),
     ) -> EquipmentAnswer | OutcomeUnknown:
         """Send a command and return its answer; without one in time, or when cancelled, the command is stopped.
 
-        Raises Refused when the equipment is in use or not connected, Unavailable without the store: nothing was sent.
+        `keep` is committed with the answer. Raises Refused when the equipment is in use or not connected, Unavailable
+        without the store: nothing was sent.
         """
         if equipment.connected is False:
             raise Refused("not_connected", f"{equipment.name} is not connected")
@@ -58,29 +109,31 @@ class DirectCommands:
             raise Refused("in_use", f"command {other!r} uses {equipment.name}")
         # First: from here on no job sends a start to this equipment; one that has sent it before is found below.
         self._busy[equipment.name] = command.command_id
-        waiting = self._waiting[command.command_id] = asyncio.get_running_loop().create_future()
-        self._types[command.command_id] = command.type_id
+        answer: asyncio.Future[EquipmentAnswer | OutcomeUnknown] = asyncio.get_running_loop().create_future()
+        waiting = self._waiting[command.command_id] = _Waiting(command, answer, keep)
         try:
             if job := await self._holder(type_ids):
                 raise Refused("in_use", f"job {job!r} uses {equipment.name}")
-            return await self._perform(equipment, command, waiting, answer_within_s)
+            return await self._perform(equipment, waiting, answer_within_s)
         finally:
-            del self._waiting[command.command_id], self._types[command.command_id]
+            answer.cancel()
+            del self._waiting[command.command_id]
             del self._busy[equipment.name]
 
     async def _perform(
         self,
         equipment: EquipmentPort,
-        command: Command,
-        waiting: "asyncio.Future[EquipmentAnswer | OutcomeUnknown]",
+        waiting: _Waiting,
         answer_within_s: float,
     ) -> EquipmentAnswer | OutcomeUnknown:
+        command = waiting.command
         # Before the start: when this process is killed, the stop is sent at the end of the time for the answer.
         await self._keep_stop(command, answer_within_s)
         try:
             async with asyncio.timeout(answer_within_s):
+                waiting.is_released = True
                 await equipment.send(command)
-                answer = await waiting
+                return await waiting.answer
         except Unavailable as error:
             # The equipment may have the start nevertheless.
             await self._stop(equipment, command)
@@ -91,10 +144,6 @@ class DirectCommands:
         except asyncio.CancelledError:
             await self._stop(equipment, command)
             raise
-        with contextlib.suppress(Unavailable):
-            # Kept, it is sent later, for a command that the equipment has ended.
-            await self._runs.store.commit(safing.remove(self._runs.store.keys, command.command_id))
-        return answer
 
     async def _holder(self, type_ids: Collection[str]) -> str | None:
         """Return a running job whose recipe has commands of these types, as the store has it."""

@@ -7,9 +7,8 @@ import msgspec
 from edge.errors import Refused
 from edge.model.acceptance import MAX_TEXT_LENGTH
 from edge.model.isa95 import ReleasedStop
-from edge.sfc.signal import Late
-from edge.station.runs import Runs
 from edge.store import dedupe, safing
+from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
 from edge.store.keys import Keys
 from edge.store.safing import SafingCommand
@@ -32,16 +31,15 @@ class ReleaseRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def release(
-    active_runs: Runs, equipment: Mapping[str, Collection[str]], request: ReleaseRequest, dedupe_ms: int
+    store: Store, equipment: Mapping[str, Collection[str]], request: ReleaseRequest, dedupe_ms: int
 ) -> Sequence[ReleasedStop]:
     """Release open stops and resets and return them; they are not sent any more. The same request gets the same answer.
 
-    `equipment` maps each name to its command types. The job and the log of the gateway name operator and reason. Raises
-    Refused(`nothing_open`) when there is none, Refused(`unknown_equipment`) for a name that is not in the settings,
-    Refused(`invalid_payload`) without operator or reason, Unavailable when the store is gone.
+    `equipment` maps each name to its command types. The gateway of the scope records operator and reason at the job.
+    Raises Refused(`nothing_open`) when there is none, Refused(`unknown_equipment`) for a name that is not in the
+    settings, Refused(`invalid_payload`) without operator or reason, Unavailable when the store is gone.
     """
     type_ids = _validated(equipment, request)
-    store = active_runs.store
     while True:
         given = await dedupe.load_answer(store, request.source, request.event_id)
         if given is not None:
@@ -57,11 +55,7 @@ async def release(
         marked = dedupe.mark(store.keys, request.source, request.event_id, text, dedupe_ms)
         parts = [_release(store.keys, each, request) for each in found]
         if isinstance(await store.commit(join((marked, *parts))), Committed):
-            break
-    for each in found:
-        error = f"stop released by {request.by}: {request.reason}"
-        await active_runs.signal(each.job_id, Late(each.command_id, error=error))
-    return answer
+            return answer
 
 
 def _is_asked_for(command: SafingCommand, type_ids: Collection[str], request: ReleaseRequest) -> bool:

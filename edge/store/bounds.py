@@ -1,12 +1,9 @@
-"""Counts what is kept in bounded number: marks of repeated messages, and results that the MES has not received."""
+"""What is kept in bounded number: marks of repeated messages, and results that the MES has not received."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from edge.store.client import Store
+from typing import Final
 
 ALARM_PART: Final = 0.5
 """The part of a limit from which on a count is reported: there is still as much time again to do something."""
@@ -37,7 +34,7 @@ class BoundedCount:
 
 @dataclass(frozen=True, slots=True)
 class BoundedCounts:
-    """The marks in the database, and the undelivered results of each scope."""
+    """The marks of the store, and the undelivered results of each scope."""
 
     marks: BoundedCount = BoundedCount()
     undelivered: Mapping[str, BoundedCount] = field(default_factory=lambda: MappingProxyType({}))
@@ -53,24 +50,3 @@ class CountLimits:
 
 
 NO_LIMITS: Final = CountLimits()
-
-
-async def read_counts(store: "Store", limits: CountLimits) -> BoundedCounts:
-    """Read the counts in one round trip. Raises Unavailable.
-
-    Marks are nearly all of the keys with a lifetime, which the server counts itself: their number is that of the
-    database, with those of other programs in it.
-    """
-    keyspace, *undelivered = await store.read(
-        [("INFO", "keyspace"), *(("ZCARD", store.keys.joborder_undelivered(scope)) for scope in limits.scopes)]
-    )
-    counts = zip(limits.scopes, undelivered, strict=True)
-    return BoundedCounts(
-        BoundedCount(_expiring(keyspace, store.database), limits.marks),
-        {scope: BoundedCount(int(count), limits.undelivered) for scope, count in counts},
-    )
-
-
-def _expiring(keyspace: Mapping[str, Any], database: int) -> int:
-    found = keyspace.get(f"db{database}", {})
-    return int(found.get("expires", 0))

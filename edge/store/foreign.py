@@ -13,6 +13,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import NoPermissionError
 
 from edge.errors import Unavailable
+from edge.model.payload import decode_payload
 from edge.store.errors import translate_errors
 
 TIMEOUT_S: Final = 2.0
@@ -57,13 +58,13 @@ class ForeignRedis:
                 return None
             case b"hash" if await ask("HLEN", key) <= MAX_MEMBERS:
                 found = await ask("HGETALL", key)
-                return {name.decode(errors="replace"): decode_value(each) for name, each in found.items()}
+                return {name.decode(errors="replace"): decode_payload(each) for name, each in found.items()}
             case b"set" if await ask("SCARD", key) <= MAX_MEMBERS:
-                return [decode_value(each) for each in sorted(await ask("SMEMBERS", key))]
+                return [decode_payload(each) for each in sorted(await ask("SMEMBERS", key))]
             case b"list" if await ask("LLEN", key) <= MAX_MEMBERS:
-                return [decode_value(each) for each in await ask("LRANGE", key, 0, -1)]
+                return [decode_payload(each) for each in await ask("LRANGE", key, 0, -1)]
             case b"string" if await ask("STRLEN", key) <= MAX_BYTES:
-                return decode_value(await ask("GET", key) or b"null")
+                return decode_payload(await ask("GET", key) or b"null")
             case other:
                 raise UnreadableValueError(f"a {other.decode()} that is too large, or of a type that is not read")
 
@@ -165,15 +166,3 @@ def decode_list(payload: bytes) -> Any:
         with contextlib.suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             return decode(payload)
     return None
-
-
-def decode_value(payload: bytes) -> Any:
-    """Return the content of a value: JSON, else MessagePack, else UTF-8 text.
-
-    A single printable character is no MessagePack, although it could be the number of that character.
-    """
-    is_character = len(payload) == 1 and payload.isascii() and payload.decode().isprintable()
-    for decode in (msgspec.json.decode, *(() if is_character else (msgspec.msgpack.decode,))):
-        with contextlib.suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            return decode(payload)
-    return payload.decode(errors="replace")

@@ -66,6 +66,11 @@ class KeySpec:
 _NUMBER_INSIDE = re.compile(r"_\d+_")
 
 
+def node_task_id(flow: str, cycle: int, node: str) -> str:
+    """Return the id of a node task, which is a part of its keys."""
+    return f"{key_part(flow)}_{cycle}_{key_part(node)}"
+
+
 def key_part(id: str) -> str:
     """Return an id as one part of a key: no two flows, cycles and nodes share a key, whatever their ids are."""
     quoted = id.replace("%", "%25").replace(":", "%3A")

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from edge.store.key_spec import BUILDERS, KeySpec, KeyType, Lifetime, key_part
+from edge.store.key_spec import BUILDERS, KeySpec, KeyType, Lifetime, key_part, node_task_id
 from edge.store.key_spec import register_key as _key
 from edge.store.operation_keys import OperationsKeys
 
@@ -258,17 +258,22 @@ class Keys(OperationsKeys):
     @_key("string", Lifetime.NODE_TASK)
     def node_task(self, flow: str, cycle: int, node: str) -> str:
         """Return the key of a node task with its state, as JSON."""
-        return f"{self.prefix}:node_tasks:{key_part(flow)}_{cycle}_{key_part(node)}"
+        return f"{self.prefix}:node_tasks:{node_task_id(flow, cycle, node)}"
 
     @_key("string", Lifetime.NODE_TASK)
     def node_output(self, flow: str, cycle: int, node: str) -> str:
         """Return the key of an output of more than 64 KiB, as JSON."""
-        return f"{self.prefix}:node_tasks:{key_part(flow)}_{cycle}_{key_part(node)}:output"
+        return f"{self.prefix}:node_tasks:{node_task_id(flow, cycle, node)}:output"
 
     @_key("string", Lifetime.NODE_TASK)
     def node_worker(self, flow: str, cycle: int, node: str) -> str:
         """Return the key of the worker that runs a node task, with its progress, as JSON."""
-        return f"{self.prefix}:node_tasks:{key_part(flow)}_{cycle}_{key_part(node)}:worker"
+        return f"{self.prefix}:node_tasks:{node_task_id(flow, cycle, node)}:worker"
+
+    @_key("string", Lifetime.NODE_TASK)
+    def node_answer(self, task: str) -> str:
+        """Return the key of the answer of equipment to a command of a node task, as JSON."""
+        return f"{self.prefix}:node_tasks:{task}:answer"
 
     @_key("stream", Lifetime.BACKLOG)
     def node_work(self, kind: str) -> str:

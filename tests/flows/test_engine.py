@@ -9,6 +9,9 @@ import pytest
 from edge.flows.cycle import CycleStatus
 from edge.flows.nodes.kind import Withheld
 from edge.flows.record import CycleRecord
+from edge.flows.redis_state import RedisFlowState, keep_answer
+from edge.flows.state import KeptAnswer
+from edge.store.client import Store
 from tests.flows.documents import flow, node
 from tests.flows.gateways import CHAIN, FakeOutside, Plant, reasons, statuses
 
@@ -111,6 +114,27 @@ async def test_read_of_a_gateway_that_is_gone_runs_again(plant: Plant, outside: 
     assert (record.owner, record.cycle.status) == ("b", CycleStatus.COMPLETED)
     assert record.cycle.tasks["read"].attempts == 2
     assert second.actions == [("flow_0_send", 42)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "output"),
+    [(KeptAnswer(1, {"ok": 1}), "completed", {"ok": 1}), (KeptAnswer(1, error="no part"), "failed", None)],
+    ids=["done", "failed"],
+)
+async def test_stored_answer_of_equipment_ends_the_node_of_a_killed_gateway(
+    store: Store, answer: KeptAnswer, status: str, output: object
+) -> None:
+    plant, held = Plant(RedisFlowState(store)), FakeOutside()
+    held.hold()
+    command = node("command", "mqtt.publish", topic="x")
+    async with plant.gateway("a", held):
+        await plant.run(flow([node("one", "constant", value=1), command], "one>command", interval_seconds=0))
+        await plant.at("command")
+    await store.commit(keep_answer(store.keys, "flow_0_command", answer))
+    async with plant.gateway("b"):
+        record = await plant.ended()
+    task = record.cycle.tasks["command"]
+    assert (task.status.value, task.output, task.reason) == (status, output, answer.error)
 
 
 def _has_attempts(number: int, record: CycleRecord) -> bool:

@@ -4,8 +4,8 @@ from msgspec.structs import replace as changed
 
 from edge.flows.cycle import Cycle, NodeStatus, NodeTask
 from edge.flows.record import CycleRecord, FlowRecord
-from edge.flows.redis_state import CYCLE_LIFETIME_MS, NODE_TASK_LIFETIME_MS, RedisFlowState
-from edge.flows.state import FlowChange, Written
+from edge.flows.redis_state import CYCLE_LIFETIME_MS, NODE_TASK_LIFETIME_MS, RedisFlowState, keep_answer
+from edge.flows.state import FlowChange, KeptAnswer, Written
 from edge.flows.worker_task import WorkerProgress
 from edge.store.client import Store
 from edge.store.keys import KEYS
@@ -98,3 +98,15 @@ async def test_progress_of_running_nodes_is_read(store: Store) -> None:
     await store.execute("SET", store.keys.node_worker("f", 0, "a"), '{"worker_id":"w","attempt":1,"progress":7,"x":1}')
     found = await state.progress(Cycle("f", 0, 0, tasks))
     assert found == {"a": WorkerProgress(worker_id="w", progress=7)}
+
+
+async def test_answers_of_equipment_go_with_their_cycle(store: Store) -> None:
+    state = RedisFlowState(store)
+    await state.commit(BEGUN)
+    await store.commit(keep_answer(store.keys, "press*report_0_mean", KeptAnswer(1, 5)))
+    second = changed(CYCLE, cycle=Cycle("press*report", 1, 120_000, TASKS), revision=70_000)
+    await state.commit(FlowChange(cycle=Written(None, second), expired=0))
+    assert [key for key in await types(store) if key.endswith(":answer")] == []
+    await store.commit(keep_answer(store.keys, "press*report_1_mean", KeptAnswer(1, 5)))
+    assert await state.delete(FLOW)
+    assert [key for key in await types(store) if key.startswith("node_tasks")] == []

@@ -50,12 +50,21 @@ class OpcuaDevice(Server):
         """Write the temperature of an oven, with the name of a StatusCode."""
         self._order(f"set {value:g} {status}", "set")
 
+    def order(self, order: str) -> None:
+        """Pass an order that the head of its program explains; return when it is carried out."""
+        before = self.values("ordered").count(order)
+        self._send(order)
+        wait_for(lambda: self.values("ordered").count(order) > before, f"{order} in {self.log}", START_SECONDS)
+
     def _order(self, order: str, logged: str) -> None:
+        before = self.count(logged)
+        self._send(order)
+        wait_for(lambda: self.count(logged) > before, f"{logged} in {self.log}", START_SECONDS)
+
+    def _send(self, order: str) -> None:
         assert self._process
         assert self._process.stdin
-        before = self.count(logged)
         os.write(self._process.stdin.fileno(), f"{order}\n".encode())
-        wait_for(lambda: self.count(logged) > before, f"{logged} in {self.log}", START_SECONDS)
 
     def records(self) -> list[dict[str, Any]]:
         """Return its own log from the first start on."""

@@ -9,7 +9,7 @@ from tests.outside.conftest import Plant
 from tests.outside.plant import Mes
 from tests.outside.servers import EDGE, wait_for
 
-_MARKS = "for i = 1, {} do redis.call('set', 'mark:' .. i, '1', 'ex', 600) end return 1"
+_MARKS = "for i = 1, {} do redis.call('set', 'microdcs-edge:cededupe:' .. i, '1', 'ex', 600) end return 1"
 
 
 def test_new_orders_are_refused_while_marks_are_at_their_limit(plant: Plant) -> None:
@@ -28,7 +28,7 @@ def test_new_orders_are_refused_while_marks_are_at_their_limit(plant: Plant) -> 
     assert plant.mes.call("Clear", {"JobOrderID": "J2"}).status == 1
     levels = {each["subject"]: each["level"] for each in json.loads(plant.gateway.cli("doctor", "--json"))["findings"]}
     assert levels["marks of messages"] == "failing"
-    plant.store.cli("eval", "for i = 1, 1000 do redis.call('del', 'mark:' .. i) end return 1", "0")
+    plant.store.cli("eval", "for i = 1, 1000 do redis.call('del', 'microdcs-edge:cededupe:' .. i) end return 1", "0")
     plant.gateway.wait_for_status(lambda line: "marks" not in line, "there is room again")
     assert plant.mes.start_job("J3").status == 1
     plant.mes.wait_for_state("J3", "Ended")

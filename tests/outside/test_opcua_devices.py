@@ -197,6 +197,46 @@ def test_a_gateway_that_is_killed_finds_the_result_of_the_bolt(line: Line) -> No
     assert line.controller.values("defect") == []
 
 
+@pytest.mark.parametrize("quiet", [False, True], ids=["with its event", "without its event"])
+@pytest.mark.parametrize("killed", [False, True], ids=["cut off", "gateway killed"])
+def test_a_bolt_that_ends_at_the_search_is_not_repeated(line: Line, *, killed: bool, quiet: bool) -> None:
+    """The bolt ends after the missed results were collected, before the controller is asked for its identifiers."""
+    before = line.controller.count("started")
+    line.controller.order("endAtSearch")
+    job = f"search {killed} {quiet}"
+    line.start(job, "WM-1")
+    line.controller.wait_for("started", before + 1)
+    if quiet:
+        line.controller.order("quiet")
+    if killed:
+        line.gateway.kill()
+        line.gateway.start()
+    else:
+        line.controller.cut(200)
+    assert "85.2" in str(line.response(job))
+    assert line.controller.count("started") == before + 1
+
+
+def test_a_start_that_is_cut_off_before_its_answer_is_not_repeated(line: Line) -> None:
+    before = line.controller.count("started")
+    line.controller.order("unanswered")
+    line.start("answer cut off", "WM-1")
+    line.controller.wait_for("started", before + 1)
+    line.controller.cut(200)
+    assert "85.2" in str(line.response("answer cut off"))
+    assert line.controller.count("started") == before + 1
+
+
+@pytest.mark.long
+def test_a_start_that_is_never_answered_is_not_repeated(line: Line) -> None:
+    """The call ends by its time limit of 30 s; the result came meanwhile."""
+    before = line.controller.count("started")
+    line.controller.order("unanswered")
+    line.start("no answer", "WM-1")
+    assert "85.2" in str(line.response("no answer"))
+    assert line.controller.count("started") == before + 1
+
+
 def test_a_camera_of_another_vendor_takes_a_picture_with_its_recipe(line: Line) -> None:
     """PrepareRecipe is answered before the recipe is prepared; the picture waits for RecipePrepared."""
     line.start("picture", "WM-2")

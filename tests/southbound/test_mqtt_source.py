@@ -3,44 +3,14 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
-import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from edge.config import MqttSettings, MqttSourceSettings
 from edge.links.mqtt import Message, MqttSession, open_session
 from edge.rules.sample_lines import Sample
-from edge.southbound.mqtt_source import MAX_PAYLOAD, MISSING, SampleSource, decode_payload, resolve_pointer, tag_name
+from edge.southbound.mqtt_source import MAX_PAYLOAD, MISSING, SampleSource, resolve_pointer, tag_name
 from tests.conftest import WaitUntil
 from tests.southbound.samples import Sink
-
-
-@pytest.mark.parametrize(
-    ("payload", "value"),
-    [
-        (b"", None),
-        (b"5", 5),
-        (b"42", 42),
-        (b"81.5", 81.5),
-        (b"true", True),
-        (b'{"v": 1}', {"v": 1}),
-        (b"on", "on"),
-        (msgspec.msgpack.encode({"v": 1.5}), {"v": 1.5}),
-        (msgspec.msgpack.encode(300), 300),
-        (b"\xc3", True),
-        (b"[" * 50_000, "[" * 50_000),
-        (b"\x91" * 50_000, ...),
-    ],
-)
-def test_payload_is_messagepack_else_json_else_text(payload: bytes, value: Any) -> None:
-    decoded = decode_payload(payload)
-    assert value is ... or decoded == value
-
-
-@given(st.binary(max_size=200))
-def test_no_payload_raises(payload: bytes) -> None:
-    decode_payload(payload)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Commands without a job go to equipment that no job uses, and their answers come back."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -11,9 +12,11 @@ from edge.station.answers import Answers
 from edge.station.direct_commands import DirectCommands, result_of
 from edge.station.dispatch import Dispatch
 from edge.station.equipment import Begin, Command, EquipmentAnswer, OutcomeUnknown
-from edge.station.safing import SafingSender
+from edge.station.safing_sender import SafingSender
 from edge.station.sender import Sender
-from edge.store import safing
+from edge.store import dead_letters, safing
+from edge.store.client import Store
+from edge.store.commit import Commit, CommitResult, operation
 from tests.station.plant import (
     DEDUPE_MS,
     SCOPE,
@@ -131,10 +134,10 @@ async def test_stop_is_kept_before_the_start_and_due_after_the_answer_time(
     await until_true(lambda: tool.commands)
     (kept,) = await safing.load_all(plant.store)
     assert kept.since >= plant.runs.clock() + 20_000
-    sender = SafingSender(plant.store, [SCOPE], {TIGHTEN: tool}, plant.runs.clock, repeat_intervals_s=(0.0, 0.0))
+    sender = SafingSender(plant.runs, [SCOPE], {TIGHTEN: tool}, plant.runs.clock, repeat_intervals_s=(0.0, 0.0))
     await sender.send_due()
     assert [each.phase for each in tool.commands] == [Phase.START]
-    late = SafingSender(plant.store, [SCOPE], {TIGHTEN: tool}, lambda: kept.since, repeat_intervals_s=(0.0, 0.0))
+    late = SafingSender(plant.runs, [SCOPE], {TIGHTEN: tool}, lambda: kept.since, repeat_intervals_s=(0.0, 0.0))
     await late.send_due()
     assert [each.phase for each in tool.commands] == [Phase.START, Phase.STOP]
     assert tool.station
@@ -179,6 +182,97 @@ async def test_cancelled_command_is_stopped(direct: DirectCommands, tool: FakeEq
     await asyncio.wait([work])
     assert [each.phase for each in tool.commands] == [Phase.START, Phase.STOP]
     assert not direct.is_waiting(command().command_id)
+
+
+async def test_command_is_offered_again_to_equipment_that_reconnects(
+    direct: DirectCommands, tool: FakeEquipment
+) -> None:
+    """The equipment may have lost its start; one that must not be repeated has its begun mark."""
+    assert tool.station
+    work = asyncio.create_task(direct.perform(tool, [TIGHTEN], command(), 30))
+    await until_true(lambda: tool.commands)
+    again = replace(command(), offered_again=True)
+    assert await tool.station.outstanding([SCOPE], [TIGHTEN]) == [again]
+    assert await tool.station.outstanding(["other"], [TIGHTEN]) == []
+    assert await tool.station.outstanding([SCOPE], ["other"]) == []
+    assert await tool.station.begin(command().command_id) is Begin.NEW
+    assert await tool.station.outstanding([SCOPE], [TIGHTEN]) == [replace(again, begun=True)]
+    assert await tool.station.begin(command().command_id) is Begin.AGAIN
+    await tool.station.answer(EquipmentAnswer(command().command_id, {"ok": True}))
+    await work
+    assert await tool.station.outstanding([SCOPE], [TIGHTEN]) == []
+
+
+async def test_command_is_not_offered_before_the_jobs_are_checked(
+    direct: DirectCommands, tool: FakeEquipment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tool that connects meanwhile must not start next to a job that uses it."""
+    reading, release = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: Store) -> list[str]:
+        reading.set()
+        await release.wait()
+        return []
+
+    monkeypatch.setattr("edge.station.direct_commands.run_store.active_jobs", slow)
+    work = asyncio.create_task(direct.perform(tool, [TIGHTEN], command(), 30))
+    await reading.wait()
+    assert direct.outstanding([SCOPE], [TIGHTEN]) == []
+    release.set()
+    await until_true(lambda: tool.commands)
+    work.cancel()
+    await asyncio.wait([work])
+
+
+async def test_answer_is_stored_before_it_is_acknowledged(
+    direct: DirectCommands, plant: Plant, tool: FakeEquipment
+) -> None:
+    def keep(answer: EquipmentAnswer) -> Commit:
+        return operation("SET", f"{plant.store.keys.prefix}:kept", str(answer.data))
+
+    work = asyncio.create_task(direct.perform(tool, [TIGHTEN], command(), 30, keep))
+    await until_true(lambda: tool.commands)
+    assert tool.station
+    await tool.station.answer(EquipmentAnswer(command().command_id, 85))
+    assert await plant.store.execute("GET", f"{plant.store.keys.prefix}:kept") == "85"
+    assert await safing.load_all(plant.store) == []
+    await work
+
+
+async def test_answer_without_a_store_is_not_acknowledged(
+    direct: DirectCommands, plant: Plant, tool: FakeEquipment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = asyncio.create_task(direct.perform(tool, [TIGHTEN], command(), 30))
+    await until_true(lambda: tool.commands)
+    assert tool.station
+
+    async def refuse(_: Commit) -> CommitResult:
+        raise Unavailable("gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(plant.store, "commit", refuse)
+        with pytest.raises(Unavailable):
+            await tool.station.answer(EquipmentAnswer(command().command_id, 85))
+        assert not work.done()
+    await tool.station.answer(EquipmentAnswer(command().command_id, 85))
+    assert result_of_work(await work) == 85
+
+
+def result_of_work(answer: EquipmentAnswer | OutcomeUnknown) -> object:
+    """Return the data of an answer that must be one."""
+    assert isinstance(answer, EquipmentAnswer)
+    return result_of(answer)
+
+
+async def test_answer_after_the_time_limit_is_kept_as_late(
+    direct: DirectCommands, plant: Plant, tool: FakeEquipment
+) -> None:
+    await direct.perform(tool, [TIGHTEN], command(), 0.05)
+    assert tool.station
+    await tool.station.answer(EquipmentAnswer(command().command_id, {"torque": 85}))
+    (letter,) = (await dead_letters.load_all(plant.store)).values()
+    assert letter.details["command_id"] == command().command_id
+    assert await safing.load_all(plant.store) == []
 
 
 async def test_start_may_be_sent_and_is_outstanding_while_it_waits(direct: DirectCommands, tool: FakeEquipment) -> None:

@@ -36,7 +36,7 @@ def equipment() -> dict[str, FakeEquipment]:
 
 async def test_release_names_operator_and_reason(plant: Plant) -> None:
     await plant.store.commit(safing.save(plant.store.keys, STOP))
-    (released,) = await release(plant.runs, EQUIPMENT, request(), DEDUPE_MS)
+    (released,) = await release(plant.store, EQUIPMENT, request(), DEDUPE_MS)
     assert released == ReleasedStop(command="J1/R/tighten/1", phase="stop", job_order_id="J1")
     (kept,) = await safing.load_all(plant.store)
     assert (kept.released_by, kept.release_reason) == ("kim", "air cut off")
@@ -44,8 +44,8 @@ async def test_release_names_operator_and_reason(plant: Plant) -> None:
 
 async def test_repeated_release_gets_the_same_answer(plant: Plant) -> None:
     await plant.store.commit(safing.save(plant.store.keys, STOP))
-    first = await release(plant.runs, EQUIPMENT, request(), DEDUPE_MS)
-    assert await release(plant.runs, EQUIPMENT, request(), DEDUPE_MS) == first
+    first = await release(plant.store, EQUIPMENT, request(), DEDUPE_MS)
+    assert await release(plant.store, EQUIPMENT, request(), DEDUPE_MS) == first
 
 
 @pytest.mark.parametrize(
@@ -56,15 +56,15 @@ async def test_repeated_release_gets_the_same_answer(plant: Plant) -> None:
 async def test_nothing_open_is_refused(plant: Plant, fields: dict[str, object]) -> None:
     await plant.store.commit(safing.save(plant.store.keys, STOP))
     with pytest.raises(Refused, match="is open"):
-        await release(plant.runs, EQUIPMENT, request(**fields), DEDUPE_MS)
+        await release(plant.store, EQUIPMENT, request(**fields), DEDUPE_MS)
 
 
 @pytest.mark.parametrize("fields", [{"by": ""}, {"reason": " "}, {"reason": "x" * 100_000}])
 async def test_release_without_operator_or_reason_is_refused(plant: Plant, fields: dict[str, object]) -> None:
     with pytest.raises(Refused, match="operator"):
-        await release(plant.runs, EQUIPMENT, request(**fields), DEDUPE_MS)
+        await release(plant.store, EQUIPMENT, request(**fields), DEDUPE_MS)
 
 
 async def test_release_of_unknown_equipment_is_refused(plant: Plant) -> None:
     with pytest.raises(Refused, match="no equipment 'wretch'"):
-        await release(plant.runs, EQUIPMENT, request(equipment="wretch"), DEDUPE_MS)
+        await release(plant.store, EQUIPMENT, request(equipment="wretch"), DEDUPE_MS)

@@ -7,7 +7,6 @@ from pathlib import Path
 from edge.cli.terminal.audit import recorded
 from edge.cli.terminal.operator import operator_name
 from edge.cli.terminal.store_access import SOURCE, open_access, usage_failure
-from edge.cli.terminal.visiting_runs import visiting_runs
 from edge.model.isa95 import ReleasedStop
 from edge.station.release import ReleaseRequest, release
 
@@ -20,7 +19,6 @@ async def release_stops(
         if name not in at.settings.southbound:
             usage_failure(f"the settings have no [southbound.{name}]")
         equipment = {name: at.settings.southbound[name].type_ids}
-        retention = at.settings.retention
         request = ReleaseRequest(
             equipment=name,
             scopes=at.settings.gateway.scopes,
@@ -31,4 +29,4 @@ async def release_stops(
             event_id=str(uuid.uuid4()),
         )
         async with recorded(at, "equipment release", command_id or name, reason):
-            return await release(await visiting_runs(at), equipment, request, retention.dedupe * 1000)
+            return await release(at.store, equipment, request, at.settings.retention.dedupe * 1000)

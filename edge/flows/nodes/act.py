@@ -68,11 +68,12 @@ class AppendToFile:
 
 @dataclass(frozen=True, slots=True)
 class CommandEquipment:
-    """Send a command to equipment that no job uses."""
+    """Send a command to equipment that no job uses; each attempt of a node task is a command of its own."""
 
     equipment: str
     type_id: str
     value: Any
+    attempt: int = 1
 
 
 Action: TypeAlias = (

@@ -12,7 +12,7 @@ class EquipmentCommandConfig(NodeConfig, frozen=True):
 
 
 def _action(config: EquipmentCommandConfig, attempt: Attempt) -> CommandEquipment:
-    return CommandEquipment(config.equipment, config.type_id, attempt.input)
+    return CommandEquipment(config.equipment, config.type_id, attempt.input, attempt.number)
 
 
 KIND = NodeKind(

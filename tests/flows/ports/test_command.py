@@ -3,9 +3,12 @@
 import pytest
 
 from edge.flows.attempt import OutcomeUnknownError
+from edge.flows.cycle import Cycle, NodeStatus, NodeTask
 from edge.flows.nodes.act import CommandEquipment
 from edge.flows.nodes.kind import NodeError
 from edge.flows.ports.command import EquipmentCommander
+from edge.flows.redis_state import RedisFlowState
+from edge.flows.state import KeptAnswer
 from edge.station.answers import Answers
 from edge.station.direct_commands import DirectCommands
 from edge.station.equipment import EquipmentAnswer
@@ -27,7 +30,7 @@ def commander(store: Store, tool: FakeEquipment) -> EquipmentCommander:
     direct = DirectCommands(runs)
     tool.station = Answers(store, runs, DEDUPE_MS, [TIGHTEN], direct)
     watched = WatchedEquipment(tool, "mqtt", [TIGHTEN], EquipmentStats())
-    return EquipmentCommander(direct, [watched], SCOPE, answer_within_s=0.5)
+    return EquipmentCommander(direct, store.keys, [watched], SCOPE, answer_within_s=0.5)
 
 
 async def test_input_brings_the_parameters_and_the_answer_is_the_output(
@@ -71,3 +74,23 @@ async def test_error_of_the_equipment_fails_the_node(commander: EquipmentCommand
 async def test_missing_answer_has_an_unknown_outcome(commander: EquipmentCommander) -> None:
     with pytest.raises(OutcomeUnknownError, match="did not answer"):
         await commander.command(CommandEquipment("tool", TIGHTEN, None), "t")
+
+
+async def test_answer_is_stored_with_the_node_task_before_it_is_acknowledged(
+    store: Store, commander: EquipmentCommander, tool: FakeEquipment
+) -> None:
+    """A gateway that is killed between the answer and the end of the node finds it there."""
+    tool.replies = obliging
+    await commander.command(CommandEquipment("tool", TIGHTEN, None, 2), "flow_0_n")
+    cycle = Cycle("flow", 0, 0, {"n": NodeTask(NodeStatus.RUNNING, attempts=2)})
+    assert await RedisFlowState(store).answers(cycle) == {"n": KeptAnswer(2, {"ok": True})}
+    repeated = Cycle("flow", 0, 0, {"n": NodeTask(NodeStatus.RUNNING, attempts=3)})
+    assert await RedisFlowState(store).answers(repeated) == {}
+
+
+async def test_second_attempt_is_a_command_of_its_own(commander: EquipmentCommander, tool: FakeEquipment) -> None:
+    """Under the id of the first one the equipment would only repeat its answer."""
+    tool.replies = obliging
+    for attempt in (1, 2):
+        await commander.command(CommandEquipment("tool", TIGHTEN, None, attempt), "flow_0_n")
+    assert [each.command_id for each in tool.commands] == ["flow_0_n/flow/flow/1", "flow_0_n/flow/flow/2"]

@@ -12,7 +12,8 @@ from edge.errors import Unavailable
 from edge.flows.nodes.kind import NodeError
 from edge.flows.nodes.read import RedisValue
 from edge.flows.ports.foreign_value import read_key
-from edge.store.foreign import MAX_BYTES, MAX_MEMBERS, decode_value
+from edge.model.payload import decode_payload
+from edge.store.foreign import MAX_BYTES, MAX_MEMBERS
 from tests.store.servers import Server, own_server
 
 
@@ -91,4 +92,4 @@ async def test_password_is_not_in_the_reason() -> None:
 
 
 async def test_keys_that_are_no_text_become_text() -> None:
-    assert msgspec.to_builtins(decode_value(msgspec.msgpack.encode({1: "a"})), str_keys=True) == {"1": "a"}
+    assert msgspec.to_builtins(decode_payload(msgspec.msgpack.encode({1: "a"})), str_keys=True) == {"1": "a"}

@@ -3,7 +3,9 @@
 //   node camera.js PORT DIRECTORY MILLISECONDS     a job takes so long; DIRECTORY keeps the certificate
 //
 // It prepares a recipe a while after it has answered PrepareRecipe, and is Ready with the recipe before meanwhile.
-// Orders: `cut MILLISECONDS` closes every connection and listens again after that time.
+// Orders: `cut MILLISECONDS` closes every connection and listens again after that time; `german` shows the texts of its
+// states in German from now on; `fail` ends the job by the state Error, and the mode keeps its last state; `stuck` lets
+// no Reset lead out of Error any more.
 "use strict";
 
 const { DataType, Variant, bind, eventSource, pause, print, serve, variant } = require("./opcua_server.js");
@@ -13,6 +15,14 @@ const { VariantArrayType } = require("node-opcua-variant");
 const VISION = "http://opcfoundation.org/UA/MachineVision";
 const [port, directory, duration] = process.argv.slice(2);
 const PREPARE_MS = 200;
+const GERMAN = {
+  Preoperational: "Betriebsvorbereitung",
+  Error: "Fehler",
+  Operational: "In Betrieb",
+  Initialized: "Initialisiert",
+  Ready: "Bereit",
+  SingleExecution: "Einzelauftrag",
+};
 
 function build(addressSpace) {
   const index = addressSpace.getNamespaceIndex(VISION);
@@ -35,11 +45,16 @@ function build(addressSpace) {
   const automatic = promoteToStateMachine(machine.automaticModeStateMachine);
   const tellResult = eventSource(addressSpace, addressSpace.findEventType("ResultReadyEventType", index), "Ready");
   const tellRecipe = eventSource(addressSpace, addressSpace.findEventType("RecipePreparedEventType", index), "Prepared");
-  const state = { recipe: null, jobs: 0, job: null, results: [] };
+  const state = { recipe: null, jobs: 0, job: null, results: [], german: false, stuck: false };
 
+  const enter = (owner, name) => {
+    owner.setState(name);
+    const text = { locale: "de", text: GERMAN[name] };
+    if (state.german) owner.currentState.setValueFromSource(variant(DataType.LocalizedText, text));
+  };
   const show = (mode) => {
-    machine.setState("Operational");
-    automatic.setState(mode);
+    enter(machine, "Operational");
+    enter(automatic, mode);
   };
 
   function finish(job) {
@@ -74,7 +89,8 @@ function build(addressSpace) {
 
   bind(machine, {
     Reset: () => {
-      machine.setState("Preoperational");
+      print({ reset: true });
+      if (!state.stuck) enter(machine, "Preoperational");
       return [error(0)];
     },
     SelectModeAutomatic: () => {
@@ -128,6 +144,19 @@ function build(addressSpace) {
     },
   });
   machine.setState("Preoperational");
+  return {
+    german() {
+      state.german = true;
+      enter(machine, "Preoperational");
+    },
+    fail() {
+      state.job = null;
+      enter(machine, "Error");
+    },
+    stuck() {
+      state.stuck = true;
+    },
+  };
 }
 
 serve(port, directory, ["machineVision"], build).catch((defect) => {

@@ -3,7 +3,10 @@
 //   node controller.js PORT DIRECTORY MILLISECONDS     a joining takes so long; DIRECTORY keeps the certificate
 //
 // Orders: `cut MILLISECONDS` closes every connection and listens again after that time; `trigger` has the operator
-// tighten a bolt of his own at once.
+// tighten a bolt of his own at once; `anonymous` leaves the identifiers out of all results from now on. Each of these
+// acts once: `quiet` reports no event of the next result; `endAtSearch` lets the next joining run until the identifiers
+// are asked for, and end right before that answer; `unanswered` starts the next joining without an answer to its start;
+// `hold` lets the next joining run until `end`.
 "use strict";
 
 const { DataType, bind, eventSource, pause, print, serve, variant } = require("./opcua_server.js");
@@ -45,7 +48,8 @@ function build(addressSpace) {
   });
   const tell = eventSource(addressSpace, addressSpace.findEventType("JoiningSystemResultReadyEventType", ijt), "Ready");
   const tellAgain = eventSource(addressSpace, addressSpace.findEventType("RequestedResultEventType", ijt), "Requested");
-  const state = { enabled: false, identifiers: [], joining: null, results: [] };
+  const state = { enabled: false, identifiers: [], joining: null, results: [], anonymous: false };
+  const once = new Set();
 
   const raise = (source, each) => source({ result: { dataType: DataType.ExtensionObject, value: each } });
 
@@ -61,14 +65,20 @@ function build(addressSpace) {
         sequenceNumber: [0, number],
         name: process,
         classification: 1,
-        associatedEntities: state.identifiers,
+        associatedEntities: state.anonymous ? [] : state.identifiers,
       }),
       resultContent: [variant(DataType.ExtensionObject, make(ijt, "JoiningResultDataType", { overallResultValues: [torque] }))],
     });
     state.identifiers = [];
     state.results.push(each);
     print({ finished: process, result: `N${number}` });
-    raise(tell, each);
+    if (!once.delete("quiet")) raise(tell, each);
+  }
+
+  function end() {
+    const done = state.joining;
+    state.joining = null;
+    if (done) finish(done);
   }
 
   bind(system.assetManagement.methodSet, {
@@ -82,7 +92,10 @@ function build(addressSpace) {
       print({ identifiers: state.identifiers.map((each) => `${each.name}=${each.entityId}`) });
       return status();
     },
-    GetIdentifiers: () => [variant(DataType.ExtensionObject, state.identifiers), ...status()],
+    GetIdentifiers: () => {
+      if (state.joining && once.delete("endAtSearch")) end();
+      return [variant(DataType.ExtensionObject, state.identifiers), ...status()];
+    },
     ResetIdentifiers: () => {
       state.identifiers = [];
       return status();
@@ -93,12 +106,8 @@ function build(addressSpace) {
       if (!state.enabled || state.joining) return status(state.joining ? "a joining is at work" : "the tool is locked");
       state.joining = process.joiningProcessId;
       print({ started: state.joining });
-      pause(Number(duration)).then(() => {
-        const done = state.joining;
-        state.joining = null;
-        if (done) finish(done);
-      });
-      return status();
+      if (!once.has("endAtSearch") && !once.delete("hold")) pause(Number(duration)).then(end);
+      return once.delete("unanswered") ? new Promise(() => {}) : status();
     },
     AbortJoiningProcess: () => {
       print({ aborted: state.joining });
@@ -125,10 +134,19 @@ function build(addressSpace) {
     },
   });
 
+  const toggles = ["quiet", "endAtSearch", "unanswered", "hold"].map((each) => [each, () => once.add(each)]);
   return {
+    ...Object.fromEntries(toggles),
+    anonymous() {
+      state.anonymous = true;
+    },
+    end,
     trigger() {
+      const { identifiers } = state;
+      state.identifiers = [];
       print({ triggered: true });
       finish("by hand");
+      state.identifiers = identifiers;
     },
   };
 }

@@ -52,6 +52,7 @@ async function serve(port, directory, models, build, encrypted = false) {
     const [name, ...words] = line.split(" ");
     try {
       await orders[name](...words);
+      print({ ordered: line });
     } catch (error) {
       print({ defect: error.stack });
     }

@@ -2,15 +2,18 @@
 
 import asyncio
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
 from edge.config import RedisSettings
+from edge.errors import Unavailable
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
 from edge.station.release import ReleaseRequest, release
-from edge.station.safing import SafingSender
-from edge.store import safing
+from edge.station.safing_sender import SafingSender
+from edge.store import runs, safing
+from edge.store.commit import Commit, CommitResult
 from tests.station.plant import (
     DEDUPE_MS,
     SCOPE,
@@ -40,7 +43,7 @@ def equipment(tool: FakeEquipment) -> dict[str, FakeEquipment]:
 def sender_of(plant: Plant, tool: FakeEquipment, repeat_interval_s: float = 60.0) -> SafingSender:
     routes = {TIGHTEN: tool, "open.v1": tool}
     intervals = (repeat_interval_s, repeat_interval_s)
-    return SafingSender(plant.store, (SCOPE,), routes, plant.runs.clock, repeat_intervals_s=intervals)
+    return SafingSender(plant.runs, (SCOPE,), routes, plant.runs.clock, repeat_intervals_s=intervals)
 
 
 async def abort_while_away(plant: Plant, tool: FakeEquipment) -> None:
@@ -157,7 +160,7 @@ async def test_intervals_do_not_grow_while_nothing_receives_the_reset(plant: Pla
     await abort_while_away(plant, tool)
     tool.reachable, tool.problem = True, "nothing subscribes to its commands"
     routes = {TIGHTEN: tool, "open.v1": tool}
-    sender = SafingSender(plant.store, (SCOPE,), routes, plant.runs.clock, repeat_intervals_s=(0.001, 3600.0))
+    sender = SafingSender(plant.runs, (SCOPE,), routes, plant.runs.clock, repeat_intervals_s=(0.001, 3600.0))
     async with asyncio.timeout(60):
         # Intervals that double would be longer than a minute after sixteen of them.
         while len(tool.received(Phase.RESET)) < 20:
@@ -177,7 +180,7 @@ async def test_released_stop_is_sent_no_more(plant: Plant, tool: FakeEquipment) 
         source="/mes",
         event_id="1",
     )
-    await release(plant.runs, {"tool": (open_reset.type_id,)}, request, DEDUPE_MS)
+    await release(plant.store, {"tool": (open_reset.type_id,)}, request, DEDUPE_MS)
     tool.reachable = True
     with capture_logs() as logs:
         await sender.send_due()
@@ -185,3 +188,46 @@ async def test_released_stop_is_sent_no_more(plant: Plant, tool: FakeEquipment) 
     assert (record["audit"], record["by"], record["reason"]) == ("equipment.release", "kim", "air cut off")
     assert (tool.received(Phase.RESET), sender.open_commands) == ([], ())
     assert await safing.load_all(plant.store) == []
+    assert await _late_errors(plant, "J1") == ["stop released by kim: air cut off"]
+
+
+async def test_release_is_recorded_at_the_job_after_an_outage(
+    plant: Plant, tool: FakeEquipment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store goes away after the release: the next poll records it at the job and removes the stop, once."""
+    await abort_while_away(plant, tool)
+    (open_reset,) = await safing.load_all(plant.store)
+    released = msgspec.structs.replace(open_reset, released_by="kim", release_reason="air cut off")
+    await plant.store.commit(safing.save(plant.store.keys, released))
+    sender = sender_of(plant, tool)
+    commit, lost = plant.store.commit, [True]
+
+    async def lose_first(commit_: Commit) -> CommitResult:
+        if lost:
+            lost.clear()
+            raise Unavailable("gone")
+        return await commit(commit_)
+
+    monkeypatch.setattr(plant.store, "commit", lose_first)
+    with pytest.raises(Unavailable):
+        await sender.send_due()
+    for _ in range(2):
+        await sender.send_due()
+    assert await safing.load_all(plant.store) == []
+    assert await _late_errors(plant, "J1") == ["stop released by kim: air cut off"]
+
+
+async def test_release_for_a_job_that_is_gone_is_removed(plant: Plant, tool: FakeEquipment) -> None:
+    await abort_while_away(plant, tool)
+    (open_reset,) = await safing.load_all(plant.store)
+    await plant.ask(Cause.CLEAR, "J1")
+    released = msgspec.structs.replace(open_reset, released_by="kim", release_reason="air cut off")
+    await plant.store.commit(safing.save(plant.store.keys, released))
+    await sender_of(plant, tool).send_due()
+    assert await safing.load_all(plant.store) == []
+
+
+async def _late_errors(plant: Plant, job_id: str) -> list[str | None]:
+    stored = await runs.load(plant.store, job_id)
+    assert stored is not None
+    return [each.error for each in stored.run.past.values() if each.error]

@@ -1,0 +1,24 @@
+"""Decodes what other systems send without a content type: JSON, MessagePack or text."""
+
+from typing import Any
+
+import msgspec
+
+
+def decode_payload(payload: bytes) -> Any:
+    """Return the content of a payload: JSON, else MessagePack, else UTF-8 text.
+
+    A single printable character is no MessagePack, although it could be the number of that character. Longer payloads
+    are never both: JSON begins with a character that is a complete MessagePack number.
+    """
+    is_character = len(payload) == 1 and payload.isascii() and payload.decode().isprintable()
+    try:
+        return msgspec.json.decode(payload)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        pass
+    if not is_character:
+        try:
+            return msgspec.msgpack.decode(payload)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            pass
+    return payload.decode(errors="replace")

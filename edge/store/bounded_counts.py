@@ -1,0 +1,64 @@
+"""Counts what is kept in bounded number: marks of repeated messages, and results that the MES has not received."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from edge.store.bounds import BoundedCount, BoundedCounts, CountLimits
+from edge.store.client import Store
+from edge.store.scan import escape_pattern
+
+_BATCH: Final = 1000
+_BATCHES: Final = 20
+
+
+class MarkCounter:
+    """Counts the marks by their keys, a part at each call, so that the server can serve other clients meanwhile."""
+
+    def __init__(self, batches: int = _BATCHES) -> None:
+        self._batches = batches
+        self._cursor = "0"
+        self._seen = 0
+        self._counted = 0
+
+    async def count(self, store: Store) -> int:
+        """Read the next keys; return the number of marks of the last complete pass, or of this one if it is higher."""
+        keys = store.keys
+        marks = keys.cededupe(""), keys.transdedupe(""), keys.joborder_tombstone("")
+        pattern = f"{escape_pattern(keys.prefix)}:[ct]*e:*"
+        for _ in range(self._batches):
+            self._cursor, found = await store.execute("SCAN", self._cursor, "MATCH", pattern, "COUNT", _BATCH)
+            self._seen += sum(key.startswith(marks) for key in found)
+            if str(self._cursor) == "0":
+                self._counted, self._seen = self._seen, 0
+                break
+        return max(self._counted, self._seen)
+
+    def reset(self) -> None:
+        """Forget the passes: the server counts few keys."""
+        self._cursor, self._seen, self._counted = "0", 0, 0
+
+
+async def read_counts(store: Store, limits: CountLimits, counter: MarkCounter) -> BoundedCounts:
+    """Read the counts. Raises Unavailable.
+
+    The server itself counts the keys with a lifetime, which marks and few others have. Only while these reach half of
+    the limit are the marks counted one by one.
+    """
+    keyspace, *undelivered = await store.read(
+        [("INFO", "keyspace"), *(("ZCARD", store.keys.joborder_undelivered(scope)) for scope in limits.scopes)]
+    )
+    counts = zip(limits.scopes, undelivered, strict=True)
+    marks = BoundedCount(_expiring(keyspace, store.database), limits.marks)
+    if marks.is_nearly_full:
+        marks = BoundedCount(await counter.count(store), limits.marks)
+    else:
+        counter.reset()
+    return BoundedCounts(
+        marks,
+        {scope: BoundedCount(int(count), limits.undelivered) for scope, count in counts},
+    )
+
+
+def _expiring(keyspace: Mapping[str, Any], database: int) -> int:
+    found = keyspace.get(f"db{database}", {})
+    return int(found.get("expires", 0))
