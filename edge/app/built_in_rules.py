@@ -21,6 +21,20 @@ _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "message": {"en": "{subject}: equipment is offline"},
     },
     {
+        "id": "gateway.tool_may_be_active",
+        "kind": "limit",
+        "tag": "equipment.*.maybe_active",
+        "limits": {"high": {"at": 0, "severity": 800}},
+        "message": {"en": "{subject}: it has not confirmed a stop, the tool may still be active"},
+    },
+    {
+        "id": "gateway.outcome_unknown",
+        "kind": "limit",
+        "tag": "equipment.*.unknown_outcomes",
+        "limits": {"high": {"at": 0, "severity": 700}},
+        "message": {"en": "{subject}: the outcome of {value} commands is unknown: edge jobs resolve"},
+    },
+    {
         "id": "gateway.job_aborted",
         "kind": "occurs",
         "pattern": JOB_ABORTED,

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import resource
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -13,6 +14,7 @@ from edge.errors import Unavailable
 from edge.hardware.board_sensors import BoardSensors
 from edge.maintenance.clock import Clock, read_clock, read_offset_ms
 from edge.rules.sample_lines import Line, Occurrence, Sample
+from edge.sfc.run import ActionState
 from edge.store import telemetry, undelivered
 
 _INTERVAL_S: Final = 2.0
@@ -66,11 +68,23 @@ class GatewayTags:
             with contextlib.suppress(Unavailable):
                 self._uncollected = sum([await undelivered.count(self._core.store, each) for each in self._core.scopes])
 
+    def _unknown_outcomes(self) -> Counter[str]:
+        """Count the commands whose outcome the recipe or a person has yet to decide, by type."""
+        found: Counter[str] = Counter()
+        for loaded in self._core.active_runs.loaded.values():
+            run = loaded.stored.run
+            unknown = [key for key in run.open if run.associations[key].state is ActionState.UNKNOWN]
+            found.update(loaded.net.actions[key.latest].type_id for key in unknown)
+        return found
+
     def _values(self) -> Iterator[tuple[str, float]]:
+        maybe_active, unknown = self._core.watch.maybe_active(), self._unknown_outcomes()
         for each in self._core.watch.watched:
-            connected = each.equipment.connected
+            name, connected = each.equipment.name, each.equipment.connected
             if connected is not None:
-                yield f"equipment.{each.equipment.name}.connected", int(connected)
+                yield f"equipment.{name}.connected", int(connected)
+            yield f"equipment.{name}.maybe_active", int(name in maybe_active)
+            yield f"equipment.{name}.unknown_outcomes", sum(unknown[type_id] for type_id in each.type_ids)
         memory = self._core.health.memory
         if memory.limit:
             yield "gateway.store_fullness", round(memory.fullness, 2)

@@ -6,7 +6,9 @@ from tests.telemetry.plant import HOT, rules_of
 
 def test_rule_of_the_user_replaces_the_built_in_one() -> None:
     built_in = with_built_in(())
-    assert {"gateway.equipment_offline", "gateway.job_aborted"} < {rule.id for rule in built_in}
+    assert {"gateway.equipment_offline", "gateway.tool_may_be_active", "gateway.outcome_unknown"} < {
+        rule.id for rule in built_in
+    }
     own = rules_of(HOT | {"id": "gateway.equipment_offline"})
     assert with_built_in(own)[0] == own[0]
     assert len(with_built_in(own)) == len(built_in)

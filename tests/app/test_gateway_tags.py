@@ -12,9 +12,12 @@ COUNTS = BoundedCounts(BoundedCount(600, 1000))
 
 
 def core_of(connected: dict[str, bool | None], memory: MemoryUsage) -> Any:
-    watched = [SimpleNamespace(equipment=SimpleNamespace(name=name, connected=on)) for name, on in connected.items()]
+    watched = [
+        SimpleNamespace(equipment=SimpleNamespace(name=name, connected=on), type_ids=[f"{name}.v1"])
+        for name, on in connected.items()
+    ]
     return SimpleNamespace(
-        watch=SimpleNamespace(watched=watched),
+        watch=SimpleNamespace(watched=watched, maybe_active=lambda: ["wrench"]),
         health=SimpleNamespace(memory=memory, certificates_expiring=1, counts=COUNTS),
         runs=SimpleNamespace(listeners=[]),
         active_runs=SimpleNamespace(loaded={}),
@@ -31,6 +34,8 @@ def test_values_are_sampled_when_they_change_and_now_and_then() -> None:
     assert (samples["equipment.wrench.connected"], samples["gateway.store_fullness"]) == (1, 0.5)
     assert samples["gateway.marks_fullness"] == 0.6
     assert "equipment.camera.connected" not in samples
+    assert (samples["equipment.wrench.maybe_active"], samples["equipment.camera.maybe_active"]) == (1, 0)
+    assert samples["equipment.wrench.unknown_outcomes"] == 0
     assert samples["gateway.certificates_expiring"] == 1
     taken.clear()
     core.watch.watched[0].equipment.connected = False

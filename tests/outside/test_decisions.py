@@ -121,6 +121,8 @@ def test_an_unknown_outcome_is_resolved_with_reason_and_audit(plant: Plant, tmp_
         f"{plant.wrench.topic}/answers", "", {"causationid": command, "mdcserrorkind": "unknown"}, confirm=None
     )
     wait_for(lambda: ": unknown" in _edge(plant, "jobs", "why", "J1").stdout, "the outcome is unknown")
+    if decide is _resolve_by_command:
+        wait_for(lambda: "gateway.outcome_unknown" in _edge(plant, "alarms", "list", "--json").stdout, "its alarm")
     decide(plant, socket_path)
     plant.mes.wait_for_state("J1", "Ended", 60)
     plant.mes.client.wait(lambda: plant.mes.result("J1"), "the result of the job", 60)

@@ -31,6 +31,7 @@ def test_reset_of_a_tool_that_was_away_is_sent_when_it_returns(plant: Plant) -> 
     plant.gateway.kill()
     plant.gateway.start()
     wait_for(lambda: "the tool may still be active" in plant.gateway.cli("equipment", "show", "wrench"), "the alarm")
+    wait_for(lambda: "gateway.tool_may_be_active" in plant.gateway.cli("alarms", "list", "--json"), "its alarm")
     returned = Wrench(plant.broker.port)
     returned.open()
     presence = f"{PREFIX}/equipment/wrench/presence"
