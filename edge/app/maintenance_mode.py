@@ -1,12 +1,15 @@
 """Connects the maintenance mode with the interfaces that switch and show it."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from edge.app.parts import GatewayParts
 from edge.model.audit import AuditRecord
 from edge.model.job_state import JobState
 from edge.model.maintenance import UPGRADE, Maintenance
+from edge.northbound.further_calls import FurtherCall
+from edge.northbound.lock_calls import LockCalls
 from edge.northbound.maintenance_calls import MaintenanceCalls
 from edge.ops.mode import ModeRequest, SwitchOff, SwitchOn, switch_mode
 from edge.store import mode
@@ -38,8 +41,12 @@ async def end_upgrade(core: GatewayParts) -> None:
     await core.mode.refresh()
 
 
-def maintenance_calls(core: GatewayParts) -> MaintenanceCalls:
-    """Return the maintenance mode as the MES and sidecars switch it."""
+def operation_calls(core: GatewayParts) -> Mapping[str, FurtherCall]:
+    """Return the calls of operations that the MES and sidecars may make, by their type."""
+    return {**_maintenance_calls(core).table, **LockCalls(core.store, core.trail).table}
+
+
+def _maintenance_calls(core: GatewayParts) -> MaintenanceCalls:
 
     def running() -> int:
         return sum(each.job.status.state is JobState.RUNNING for each in core.active_runs.loaded.values())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from edge.app.component import announce, describe_gateway
 from edge.app.flow_parts import load_node_kinds, open_flow_feed, run_flows, serve_flow_calls
 from edge.app.health import Health
-from edge.app.maintenance_mode import end_upgrade, maintenance_calls
+from edge.app.maintenance_mode import end_upgrade, operation_calls
 from edge.app.opcua import OpcuaService
 from edge.app.parts import GatewayParts
 from edge.app.systemd import Notify, discard_status, feed_watchdog
@@ -36,6 +36,7 @@ from edge.northbound.publisher import Publisher, publish_task_name
 from edge.northbound.topics import Topics
 from edge.opcua.generated_structures import import_asyncua
 from edge.ops.audit_trail import open_trail
+from edge.ops.locks import keep_swept
 from edge.ops.mode_watch import ModeWatch
 from edge.southbound.kinds import KINDS
 from edge.southbound.mqtt import open_equipment
@@ -126,7 +127,7 @@ async def open_gateway(
             core.trail,
             equipment,
             serve_flow_calls(core, kinds),
-            maintenance_calls(core),
+            operation_calls(core),
         )
         feed = open_flow_feed(core, kinds)
         opcua = await _open_opcua(stack, core, jobs, station_settings, feed)
@@ -246,6 +247,7 @@ async def _open_background_work(
         ("take-over", TakeOver(store, scopes, core.instance, runs, worker).run),
         ("clock", functools.partial(follow_reference_clock, core.clock, store, refresh=core.store_time.refresh)),
         ("start sweep", StartSweep(store, scopes, core.clock, worker.claimed, mode=core.mode).run),
+        ("locks", functools.partial(keep_swept, store)),
         ("maintenance pause", MaintenancePause(runs, core.active_runs.loaded, core.mode).run),
     )
     for name, work in works:

@@ -33,6 +33,9 @@ ALARM_METHOD_TYPE = "com.github.aschamberger.microdcs.alarm.{}.v1"
 MAINTENANCE_METHOD_TYPE = "com.github.aschamberger.microdcs.maintenance.{}.v1"
 """The type of a call of the method of the maintenance mode, and of its answer."""
 
+LOCKS_METHOD_TYPE = "com.github.aschamberger.microdcs.locks.{}.v1"
+"""The type of a call of the method of the locks, and of its answer."""
+
 FLOW_METHOD_TYPE = "com.github.aschamberger.microdcs.flow.{}.v1"
 """The type of a call of the method of a flow, and of its answer."""
 

@@ -24,6 +24,7 @@ from edge.model.event_types import (
     JOB_ORDER_TYPE,
     JOB_RESPONSE_TYPE,
     LATE_RESULT_TYPE,
+    LOCKS_METHOD_TYPE,
     MAINTENANCE_METHOD_TYPE,
     METHOD_TYPE,
     PROGRESS_TYPE,
@@ -56,6 +57,7 @@ from edge.model.isa95 import (
 from edge.model.job_progress import JobProgress
 from edge.model.job_state import METHODS, ORDER_METHODS, RESPONSE_METHODS
 from edge.model.late_result import LateResultEvent
+from edge.model.lock_message import LockCall, LocksAnswer
 from edge.model.maintenance import MaintenanceAnswer, MaintenanceCall
 from edge.model.recipe import recipe_schema
 from edge.model.rule import rules_schema
@@ -82,6 +84,8 @@ _PAYLOADS: dict[str, tuple[Any, str]] = {
     "alarm.call": (AlarmCall, ALARM_METHOD_TYPE.format("METHOD")),
     "maintenance.call": (MaintenanceCall, MAINTENANCE_METHOD_TYPE.format("METHOD")),
     "maintenance.answer": (MaintenanceAnswer, MAINTENANCE_METHOD_TYPE.format("METHOD")),
+    "locks.call": (LockCall, LOCKS_METHOD_TYPE.format("METHOD")),
+    "locks.answer": (LocksAnswer, LOCKS_METHOD_TYPE.format("METHOD")),
     "flow.call": (FlowCall, FLOW_METHOD_TYPE.format("METHOD")),
     "config.equipment": (Equipment | tuple[Equipment, ...], CONFIG_TYPE.format("equipment")),
     "config.materialclass": (Material | tuple[Material, ...], CONFIG_TYPE.format("materialclass")),

@@ -17,7 +17,6 @@ from edge.model.event_types import (
     ALARM_METHOD_TYPE,
     CONFIG_TYPE,
     FLOW_METHOD_TYPE,
-    MAINTENANCE_METHOD_TYPE,
     METHOD_TYPE,
     REFUSED_TYPE,
     RELEASE_TYPE,
@@ -42,8 +41,8 @@ from edge.model.isa95 import (
     read_payload,
 )
 from edge.model.job_state import METHODS, ORDER_METHODS, RESPONSE_METHODS, Cause
-from edge.model.maintenance import MAINTENANCE_METHODS
-from edge.northbound.maintenance_calls import MaintenanceCalls, languages_of
+from edge.northbound.further_calls import FurtherCall
+from edge.northbound.maintenance_calls import languages_of
 from edge.northbound.message_age import expiry_of, sent_at_of
 from edge.ops.audit_trail import AuditTrail
 from edge.sfc.signal import Resolution
@@ -66,9 +65,6 @@ _METHOD_OF_TYPE: Mapping[str, Cause] = {METHOD_TYPE.format(method): method for m
 _KIND_OF_TYPE: Mapping[str, str] = {CONFIG_TYPE.format(kind): kind for kind in KINDS}
 _METHOD_OF_ALARM: Mapping[str, str] = {ALARM_METHOD_TYPE.format(method): method for method in ALARM_METHODS}
 _METHOD_OF_FLOW: Mapping[str, str] = {FLOW_METHOD_TYPE.format(method): method for method in FLOW_METHODS}
-_METHOD_OF_MAINTENANCE: Mapping[str, str] = {
-    MAINTENANCE_METHOD_TYPE.format(method): method for method in MAINTENANCE_METHODS
-}
 _FLOW_SETTING = CONFIG_TYPE.format(FLOW_KIND)
 _BY_ID, _BY_STATE = map(METHOD_TYPE.format, RESPONSE_METHODS)
 _TRACE_CONTEXT = ("traceparent", "tracestate")
@@ -131,14 +127,15 @@ class CallHandler:
         trail: AuditTrail | None = None,
         equipment: Mapping[str, Collection[str]] = MappingProxyType({}),
         flows: "FlowCalls | None" = None,
-        maintenance: MaintenanceCalls | None = None,
+        further: Mapping[str, FurtherCall] = MappingProxyType({}),
     ) -> None:
         """Refuse calls older than `max_age_s` as expired; 0 accepts any age. `trail` gets a record of each change.
 
         `equipment` maps the names of the settings to the command types. Without `flows` calls for flows are refused.
+        `further` are calls by their type, each answered by its function.
         """
         self._flows = flows
-        self._maintenance = maintenance
+        self._further = further
         self._source = source
         self._scopes = frozenset(scopes)
         self._store = store
@@ -210,8 +207,9 @@ class CallHandler:
         refuse_expired(expires_at, self._clock())
         if event_type == _FLOW_SETTING or event_type in _METHOD_OF_FLOW:
             return await self._call_flow(event_type, event)
-        if self._maintenance and (switch := _METHOD_OF_MAINTENANCE.get(event_type)):
-            return Reply(await self._maintenance.call(switch, event, call.source))
+        if further := self._further.get(event_type):
+            # Such a call records its change itself, in the commit of its effect.
+            return Reply(await further(event, call.source))
         if event_type == RESOLVE_TYPE:
             return await self._resolve(scope, event)
         if event_type == RELEASE_TYPE:

@@ -1,15 +1,18 @@
 """Execute the maintenance methods of the MES and of sidecars: switch the mode on and off, and show it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 
 import msgspec
 
 from edge.errors import Refused
 from edge.model.audit import AuditRecord
 from edge.model.cloudevent import CloudEvent
+from edge.model.event_types import MAINTENANCE_METHOD_TYPE
 from edge.model.isa95 import ReturnStatus, read_payload
-from edge.model.maintenance import Maintenance, MaintenanceAnswer, MaintenanceCall, MaintenanceKind
+from edge.model.maintenance import MAINTENANCE_METHODS, Maintenance, MaintenanceAnswer, MaintenanceCall, MaintenanceKind
+from edge.northbound.further_calls import FurtherCall
 from edge.ops.audit_trail import AuditTrail
 from edge.ops.localization import localize, parse_languages
 from edge.ops.mode import ModeRequest, SwitchOff, SwitchOn, mode_in_force, switch_mode
@@ -45,6 +48,11 @@ class MaintenanceCalls:
         self._switched = switched
         self._running = running
         self._dedupe_ms = dedupe_ms
+
+    @property
+    def table(self) -> Mapping[str, FurtherCall]:
+        """Return the calls by their CloudEvents type."""
+        return {MAINTENANCE_METHOD_TYPE.format(method): partial(self.call, method) for method in MAINTENANCE_METHODS}
 
     async def call(self, method: str, event: CloudEvent, origin: str) -> MaintenanceAnswer:
         """Execute a method of MAINTENANCE_METHODS; the same event again has no second effect. Raises Refused."""

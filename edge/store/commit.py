@@ -51,7 +51,16 @@ class Holds:
     text: str
 
 
-Guard = Revision | Absent | Fewer | Holds
+@dataclass(frozen=True, slots=True)
+class HashField:
+    """The field of the hash at `key` must still be `text`; None: it must be absent."""
+
+    key: str
+    name: str
+    text: str | None
+
+
+Guard = Revision | Absent | Fewer | Holds | HashField
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +150,8 @@ def _packed(guard: Guard) -> tuple[str | int, ...]:
             return ("fewer", key, member, limit)
         case Holds(key, text):
             return ("holds", key, text)
+        case HashField(key, name, text):
+            return ("field", key, name) if text is None else ("field", key, name, text)
         case _:
             assert_never(guard)
 

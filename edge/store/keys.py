@@ -245,6 +245,11 @@ class Keys(OperationsKeys):
         """Return the key of the localised texts of the site, by `[lang:]Name`."""
         return f"{self.prefix}:localization"
 
+    @_key("hash", Lifetime.OURS)
+    def locks(self, kind: str) -> str:
+        """Return the key of the locks of a kind: by object its holder and those that wait, as JSON."""
+        return f"{self.prefix}:locks:{kind}"
+
     @_key("hash", Lifetime.FLOW)
     def flow(self, flow: str) -> str:
         """Return the key of a flow with its document, structure and state."""

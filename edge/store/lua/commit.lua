@@ -4,7 +4,8 @@
 -- errs, and the ones after it are not done: one that can err stands before those that must not be done without it.
 --
 -- ARGV[1]  MessagePack: { guards, operations }
---   guards      { {"revision", key, text} | {"absent", key} | {"fewer", key, member, limit} | {"holds", key, text} , ... }
+--   guards      { {"revision", key, text} | {"absent", key} | {"fewer", key, member, limit} | {"holds", key, text}
+--                 | {"field", key, name [, text]} , ... }
 --   operations  { {command, argument, ...}, ... }
 -- Returns the key whose guard failed, or nothing but an empty text.
 -- Keys travel inside ARGV[1]: the product talks to one server, never to a cluster.
@@ -23,6 +24,9 @@ local met = {
   end,
   holds = function(key, text)
     return redis.call('GET', key) == text
+  end,
+  field = function(key, name, text)
+    return redis.call('HGET', key, name) == (text or false)
   end,
 }
 

@@ -1,0 +1,65 @@
+"""Locks in the store: a hash for each kind, from the object to its holder and those that wait."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+
+from edge.model.lock import Lock, LockKind
+from edge.store.client import Store
+from edge.store.commit import Commit, HashField, RedisCommand
+from edge.store.keys import Keys
+
+logger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLock:
+    """A lock as it was read; `text` guards its next commit, None: the object has no lock."""
+
+    kind: LockKind
+    object_id: str
+    lock: Lock | None
+    text: str | None
+
+
+async def load(store: Store, kind: LockKind, object_ids: Iterable[str]) -> list[StoredLock]:
+    """Read the locks of some objects, in their order."""
+    ids = list(object_ids)
+    texts = await store.execute("HMGET", store.keys.locks(kind.value), *ids) if ids else []
+    return [_stored(kind, *each) for each in zip(ids, texts, strict=True)]
+
+
+async def load_all(store: Store, kinds: Iterable[LockKind]) -> list[StoredLock]:
+    """Read every lock of some kinds, by object."""
+    listed = list(kinds)
+    found: list[Mapping[str, str]] = await store.read([("HGETALL", store.keys.locks(each.value)) for each in listed])
+    return [
+        _stored(kind, object_id, text)
+        for kind, texts in zip(listed, found, strict=True)
+        for object_id, text in sorted(texts.items())
+    ]
+
+
+def save(keys: Keys, before: StoredLock, lock: Lock | None) -> Commit:
+    """Write the next lock of an object; Stale when somebody changed it meanwhile."""
+    key = keys.locks(before.kind.value)
+    guard = HashField(key, before.object_id, before.text)
+    if lock == before.lock and (lock is not None or before.text is None):
+        return Commit((guard,))
+    if lock is None:
+        return Commit((guard,), (RedisCommand("HDEL", (key, before.object_id)),))
+    text = msgspec.json.encode(lock).decode()
+    return Commit((guard,), (RedisCommand("HSET", (key, before.object_id, text)),))
+
+
+def _stored(kind: LockKind, object_id: str, text: str | None) -> StoredLock:
+    """Read a lock; one that cannot be read counts as free, and is replaced."""
+    if text is None:
+        return StoredLock(kind, object_id, None, None)
+    try:
+        return StoredLock(kind, object_id, msgspec.json.decode(text, type=Lock), text)
+    except msgspec.DecodeError as error:
+        logger.error("lock cannot be read", kind=kind, object=object_id, reason=str(error))  # noqa: TRY400 - the reason says all
+        return StoredLock(kind, object_id, None, text)
