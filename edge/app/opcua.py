@@ -11,6 +11,7 @@ import structlog
 from edge.app.maintenance_mode import show_maintenance, switch_for_client
 from edge.app.parts import GatewayParts
 from edge.errors import Unavailable
+from edge.instant import now_ms
 from edge.links.background_task import background_task
 from edge.links.backoff import Backoff
 from edge.model.role import Role
@@ -19,9 +20,16 @@ from edge.station.release import release
 from edge.station.resolve import resolve
 from edge.station.response_provider import ResponseProvider
 from edge.station.settings import StationSettings
+from edge.store.client import Store
 from edge.uaserver.view import GatewayView
 
 if TYPE_CHECKING:
+    from edge.app.telemetry import TelemetryService
+    from edge.model.alarm import Alarm
+    from edge.model.alarm_message import AlarmNotice
+    from edge.ops.login import Users
+    from edge.rules.alarm import AlarmEvent
+    from edge.uaserver.alarms import AlarmNodes, AlarmSettings
     from edge.uaserver.flow_feed import FlowFeed
     from edge.uaserver.server import UaServer
 
@@ -41,7 +49,9 @@ class OpcuaService:
         station_settings: StationSettings,
         flows: "FlowFeed | None" = None,
         retry_s: tuple[float, float] = RETRY_S,
+        telemetry: "TelemetryService | None" = None,
     ) -> None:
+        self._telemetry = telemetry
         self.server: UaServer | None = None
         self._parts = parts
         self._jobs = jobs
@@ -83,7 +93,9 @@ class OpcuaService:
         self._parts.health.opcua_problem = error.message
 
     async def _serve(self, stack: contextlib.AsyncExitStack) -> "UaServer":
-        server = await _open_server(stack, self._parts, self._jobs, self._station_settings, self._flows)
+        server = await _open_server(
+            stack, self._parts, self._jobs, self._station_settings, self._flows, self._telemetry
+        )
         self.server = server
         self._parts.health.opcua_problem = ""
         return server
@@ -95,11 +107,10 @@ async def _open_server(
     jobs: JobService,
     station_settings: StationSettings,
     flows: "FlowFeed | None",
+    telemetry: "TelemetryService | None",
 ) -> "UaServer":
     settings, store, scopes = parts.settings, parts.store, parts.scopes
     # asyncua takes half a second to import: skip it when the server is off.
-    from edge.ops.login import Users  # noqa: PLC0415
-    from edge.ops.login_throttle import StoredMemory  # noqa: PLC0415
     from edge.ops.sessions import show_sessions  # noqa: PLC0415
     from edge.uaserver.chart_feed import show_charts  # noqa: PLC0415
     from edge.uaserver.job_feed import show_jobs, show_work_masters  # noqa: PLC0415
@@ -120,13 +131,17 @@ async def _open_server(
         flows,
     )
     name, trail = settings.gateway.name, parts.trail
-    users = Users(
-        Path(settings.users_file),
-        memory=StoredMemory(store),
-        totp_roles=[Role[role.upper()] for role in settings.users.totp],
-    )
+    alarms = await _alarm_settings(store) if telemetry else None
     opened = open_server(
-        settings.opcua, name, machines, services, tasks, equipment=tuple(equipment), trail=trail, users=users
+        settings.opcua,
+        name,
+        machines,
+        services,
+        tasks,
+        equipment=tuple(equipment),
+        trail=trail,
+        users=_users(parts),
+        alarms=alarms,
     )
     server = await stack.enter_async_context(opened)
     await stack.enter_async_context(show_sessions(store, partial(server.live_sessions, name)))
@@ -146,4 +161,37 @@ async def _open_server(
         await stack.enter_async_context(background_task(flows.run(server.flows), "OPC UA flows"))
     await stack.enter_async_context(background_task(show_maintenance(parts, server), "OPC UA maintenance"))
     show_charts(parts.active_runs, server.charts, parts.clock)
+    if telemetry and server.alarms:
+        await _follow_alarms(stack, parts, server.alarms, telemetry)
     return server
+
+
+def _users(parts: GatewayParts) -> "Users":
+    # Imported only with the server.
+    from edge.ops.login import Users  # noqa: PLC0415
+    from edge.ops.login_throttle import StoredMemory  # noqa: PLC0415
+
+    roles = [Role[role.upper()] for role in parts.settings.users.totp]
+    return Users(Path(parts.settings.users_file), memory=StoredMemory(parts.store), totp_roles=roles)
+
+
+async def _follow_alarms(
+    stack: contextlib.AsyncExitStack, parts: GatewayParts, alarms: "AlarmNodes", telemetry: "TelemetryService"
+) -> None:
+    # Imported only with telemetry.
+    from edge.uaserver.alarm_feed import show_alarms  # noqa: PLC0415
+
+    shown = show_alarms(parts.store, alarms, parts.scopes, lambda: telemetry.updates.rules)
+    await stack.enter_async_context(background_task(shown, "OPC UA alarms"))
+
+
+async def _alarm_settings(store: Store) -> "AlarmSettings":
+    # Imported only with telemetry.
+    from edge.store.identity import load_identity  # noqa: PLC0415
+    from edge.telemetry.alarm_requests import request_change  # noqa: PLC0415
+    from edge.uaserver.alarms import AlarmSettings  # noqa: PLC0415
+
+    async def request(alarm_id: str, event: "AlarmEvent", normal: "Alarm | None") -> "AlarmNotice":
+        return await request_change(store, alarm_id, event, now_ms, normal=normal)
+
+    return AlarmSettings(await load_identity(store), request, now_ms)

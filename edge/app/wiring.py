@@ -130,7 +130,7 @@ async def open_gateway(
             operation_calls(core),
         )
         feed = open_flow_feed(core, kinds)
-        opcua = await _open_opcua(stack, core, jobs, station_settings, feed)
+        opcua = await _open_opcua(stack, core, jobs, station_settings, feed, telemetry)
         if settings.mqtt.url:
             await _open_northbound(stack, core, calls)
         if telemetry:
@@ -265,10 +265,11 @@ async def _open_opcua(
     jobs: JobService,
     station_settings: StationSettings,
     feed: "FlowFeed | None",
+    telemetry: "TelemetryService | None",
 ) -> OpcuaService | None:
     if not core.settings.opcua.endpoint:
         return None
-    service = OpcuaService(core, jobs, station_settings, feed)
+    service = OpcuaService(core, jobs, station_settings, feed, telemetry=telemetry)
     await service.open(stack)
     return service
 

@@ -37,6 +37,7 @@ class AlarmState(StrEnum):
     LATCHED_ACKNOWLEDGED = "latched, acknowledged"
     SHELVED = "shelved"
     SUPPRESSED = "suppressed"
+    OUT_OF_SERVICE = "out of service"
 
 
 class AlarmChangeKind(StrEnum):
@@ -54,6 +55,8 @@ class AlarmChangeKind(StrEnum):
     UNSHELVED = "unshelved"
     SUPPRESSED = "suppressed"
     UNSUPPRESSED = "unsuppressed"
+    DISABLED = "disabled"
+    ENABLED = "enabled"
 
 
 class Shelving(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,11 +69,23 @@ class Shelving(msgspec.Struct, frozen=True, kw_only=True):
     one_shot: bool = False
 
 
+class EarlierRaise(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A raise before the last one without an acknowledgement, or without a confirmation where one is needed."""
+
+    raised_at: int
+    cleared_at: int | None = None
+    severity: int = 0
+    message: Mapping[str, str] = {}
+    value: Any = None
+    acknowledged: bool = False
+
+
 class Alarm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An alarm of a rule for a subject; instants are milliseconds since the epoch.
 
     `severity` is that of the condition, after its end the last one. `count` is the number of raises since the alarm was
-    normal. `by` and `comment` are those of the last person who acted on it.
+    normal; `earlier` are those of them that wait for a person, without the last one. `by` and `comment` are those of
+    the last person who acted on it.
     """
 
     id: str
@@ -92,25 +107,31 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     comment: str = ""
     shelving: Shelving | None = None
     suppressed: bool = False
+    disabled: bool = False
+    earlier: tuple[EarlierRaise, ...] = ()
 
     @property
     def is_normal(self) -> bool:
         """Return whether the condition has ended and no acknowledgement is pending."""
-        return self.active is ActiveState.INACTIVE and self.acknowledgement is AckState.CONFIRMED
+        is_answered = self.acknowledgement is AckState.CONFIRMED and not self.earlier
+        return self.active is ActiveState.INACTIVE and is_answered
 
     @property
     def is_retained(self) -> bool:
         """Return whether the alarm must be kept: it is not normal, or silenced."""
-        return not self.is_normal or self.shelving is not None or self.suppressed
+        return not self.is_normal or self.shelving is not None or self.suppressed or self.disabled
 
     @property
     def state(self) -> AlarmState:
         """Return the state of ISA-18.2."""
+        if self.disabled:
+            return AlarmState.OUT_OF_SERVICE
         if self.suppressed:
             return AlarmState.SUPPRESSED
         if self.shelving is not None:
             return AlarmState.SHELVED
-        return _STATES[self.active, self.acknowledgement is AckState.UNACKNOWLEDGED]
+        waits = self.acknowledgement is AckState.UNACKNOWLEDGED
+        return _STATES[self.active, waits or (self.active is ActiveState.INACTIVE and bool(self.earlier))]
 
 
 _STATES: Final[dict[tuple[ActiveState, bool], AlarmState]] = {

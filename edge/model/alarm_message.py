@@ -5,10 +5,10 @@ from typing import Any, Final
 
 import msgspec
 
-from edge.model.alarm import Alarm, AlarmChangeKind, Shelving
+from edge.model.alarm import Alarm, AlarmChangeKind, EarlierRaise, Shelving
 from edge.model.isa95 import Payload
 
-ALARM_METHODS: Final = ("Acknowledge", "Confirm", "AddComment", "Reset", "Shelve", "Unshelve")
+ALARM_METHODS: Final = ("Acknowledge", "Confirm", "AddComment", "Reset", "Shelve", "Unshelve", "Disable", "Enable")
 
 
 class AlarmNotice(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +34,8 @@ class AlarmNotice(msgspec.Struct, frozen=True, kw_only=True):
     comment: str
     shelving: Shelving | None
     suppressed: bool
+    disabled: bool
+    earlier: tuple[EarlierRaise, ...]
 
     @classmethod
     def of(cls, alarm: Alarm, change: AlarmChangeKind) -> "AlarmNotice":
@@ -59,6 +61,8 @@ class AlarmNotice(msgspec.Struct, frozen=True, kw_only=True):
             comment=alarm.comment,
             shelving=alarm.shelving,
             suppressed=alarm.suppressed,
+            disabled=alarm.disabled,
+            earlier=alarm.earlier,
         )
 
 

@@ -15,6 +15,7 @@ from asyncua.server.internal_subscription import InternalSubscription
 from asyncua.ua.ua_binary import struct_to_binary, variant_to_binary
 
 from edge.opcua.answer_encoding import notification_size
+from edge.opcua.limits import NOTIFICATIONS_PER_MESSAGE
 
 _TOO_LARGE = ua.StatusCode(ua.StatusCodes.BadResponseTooLarge)
 _AROUND = 256  # bytes of a response and of two lists, in addition to their content
@@ -34,12 +35,14 @@ def limit_message(result: ua.PublishResult, subscription: InternalSubscription, 
     message.NotificationData = status
     room = left = largest - _AROUND - len(struct_to_binary(result))
     sent: list[Notification] = []
+    weight = 0
     while waiting:
         if (size := notification_size(waiting[0])) > room:
             waiting[0] = _reduced(waiting[0], room)
             size = notification_size(waiting[0])
         left -= size
-        if sent and (left < 0 or len(sent) == max_notifications):
+        weight += _weight(waiting[0])
+        if sent and (left < 0 or len(sent) == max_notifications or weight > NOTIFICATIONS_PER_MESSAGE):
             break
         sent.append(waiting.popleft())
     message.NotificationData = [*_lists(sent), *status]
@@ -48,11 +51,15 @@ def limit_message(result: ua.PublishResult, subscription: InternalSubscription, 
 
 
 def is_within_count(result: ua.PublishResult, subscription: InternalSubscription) -> bool:
-    """Return whether a message has at most the number of notifications that its client accepts."""
+    """Return whether a message has the number of notifications that its client accepts, and can be built at once."""
     max_notifications = subscription.monitored_item_srv.max_notifications
-    return (
-        not max_notifications or sum(1 for _ in _each(result.NotificationMessage.NotificationData)) <= max_notifications
-    )
+    weights = [_weight(each) for each in _each(result.NotificationMessage.NotificationData)]
+    return len(weights) <= (max_notifications or len(weights)) and sum(weights) <= NOTIFICATIONS_PER_MESSAGE
+
+
+def _weight(notification: Notification) -> int:
+    """Return how many values take as long to encode as a notification: an event may have a hundred fields."""
+    return 1 + (len(notification.EventFields) // 4 if isinstance(notification, ua.EventFieldList) else 0)
 
 
 def _each(data: Iterable[object]) -> Iterable[Notification]:

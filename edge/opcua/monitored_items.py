@@ -5,6 +5,7 @@ invalid.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -27,13 +28,13 @@ from edge.opcua.value_reads import check_encoding, stamp_change
 
 _Operator = ua.FilterOperator
 
-# How many operands each operator takes (OPC 10000-4, 7.7.3), for those that asyncua knows.
+# How many operands each operator takes (OPC 10000-4, 7.7.3), for those of `event_filter`.
 _OPERANDS: Mapping[ua.FilterOperator, range] = MappingProxyType(
     {
         **dict.fromkeys((_Operator.IsNull, _Operator.Not, _Operator.OfType), range(1, 2)),
         **dict.fromkeys((_Operator.Equals, _Operator.And, _Operator.Or), range(2, 3)),
         **dict.fromkeys((_Operator.GreaterThan, _Operator.GreaterThanOrEqual), range(2, 3)),
-        **dict.fromkeys((_Operator.LessThan, _Operator.LessThanOrEqual), range(2, 3)),
+        **dict.fromkeys((_Operator.LessThan, _Operator.LessThanOrEqual, _Operator.Like), range(2, 3)),
         _Operator.Between: range(3, 4),
         _Operator.InList: range(2, FILTER_ELEMENTS),
     }
@@ -41,6 +42,9 @@ _OPERANDS: Mapping[ua.FilterOperator, range] = MappingProxyType(
 _NUMBERS = frozenset(
     ua.VariantType(number) for number in range(ua.VariantType.SByte.value, ua.VariantType.String.value)
 )
+
+_KEEPS_UP = 3
+"""A client that has not acknowledged so many messages does not keep up: they are kept until it does."""
 
 _GOOD = ua.StatusCode()
 
@@ -142,6 +146,15 @@ class MonitoredItems(MonitoredItemService):
                 )
             await turn.step()
 
+    def has_room(self, item: MonitoredItemData, most: int) -> bool:
+        """Return whether an item takes another event without loss, and its client keeps up with what was sent.
+
+        Less than `most` events are queued then.
+        """
+        queued = len(self.isub._triggered_events.get(item.monitored_item_id, ()))  # noqa: SLF001
+        unacknowledged = len(self.isub._not_acknowledged_results)  # noqa: SLF001
+        return queued < min(item.queue_size, most) and unacknowledged < _KEEPS_UP
+
     async def notify(self, item: MonitoredItemData, notification: Notification) -> None:
         """Queue a notification: to be published, or until another item triggers it."""
         if item.mode is ua.MonitoringMode.Sampling:
@@ -225,7 +238,9 @@ class MonitoredItems(MonitoredItemService):
         self._keeps_oldest.discard(mid)
         self._triggers.forget(mid)
         if item.callback_handle in self._monitored_datachange:
-            self.aspace.delete_datachange_callback(item.callback_handle)
+            # The node may be gone meanwhile.
+            with contextlib.suppress(KeyError):
+                self.aspace.delete_datachange_callback(item.callback_handle)
             del self._monitored_datachange[item.callback_handle]
         listening = self._monitored_events.get(item.read_value_id.NodeId, [])
         if mid in listening:

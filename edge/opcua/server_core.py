@@ -15,6 +15,7 @@ from asyncua.server.address_space import AttributeService, NodeData
 from asyncua.server.internal_server import InternalServer
 
 from edge.opcua.access import AccessPolicy, Caller, Peer
+from edge.opcua.extensions import HistoryService, MethodExtension, NoHistory
 from edge.opcua.limits import DEFAULTS, UNACKNOWLEDGED, ServerLimits
 from edge.opcua.request_counts import ServerCounts
 from edge.opcua.server_session import ServerSession
@@ -78,6 +79,9 @@ class ServerCore(InternalServer):
         """Variables that not every caller may read, each with the check."""
         self.localized: dict[ua.NodeId, Callable[[Sequence[str]], ua.Variant]] = {}
         """Variables whose value depends on the LocaleIds of the session, each with the function that reads it."""
+        self.method_extension: MethodExtension | None = None
+        """Performs the methods of conditions; None without telemetry."""
+        self.history: HistoryService = NoHistory()
         self.reference_types = ReferenceTypes(self.aspace)
         # One thread: it never takes more than its share of the interpreter.
         self.decoder = ThreadPoolExecutor(1, thread_name_prefix="opcua-decoder")

@@ -146,7 +146,7 @@ class ServerSession(InternalSession):
     def _refusal(self, item: ua.ReadValueId) -> ua.DataValue | None:
         """Return the answer about a value that the caller may not read; None for all others."""
         may_read = self.iserver.restricted.get(item.NodeId)
-        if may_read is None or (self.caller is not None and may_read(self.caller, self._channel().peer)):
+        if may_read is None or (self.caller and may_read(self.caller, self._channel().peer)):
             return None
         return refused_value(item.AttributeId)
 
@@ -160,10 +160,9 @@ class ServerSession(InternalSession):
         return await super().write(params)
 
     async def history_read(self, params: ua.HistoryReadParameters) -> list[ua.HistoryReadResult]:
-        """Refuse: there is no history, and asyncua would return an empty one."""
+        """Read history."""
         self._check_count("MaxNodesPerRead", params.NodesToRead)
-        unsupported = ua.StatusCode(ua.StatusCodes.BadHistoryOperationUnsupported)
-        return [ua.HistoryReadResult(StatusCode=unsupported) for _ in params.NodesToRead]
+        return await self.iserver.history.read(params, self)
 
     async def browse(self, params: ua.BrowseParameters) -> list[ua.BrowseResult]:
         """Follow references."""
@@ -214,6 +213,8 @@ class ServerSession(InternalSession):
         return result
 
     async def _perform(self, request: ua.CallMethodRequest) -> ua.CallMethodResult:
+        if (extension := self.iserver.method_extension) is not None and extension.serves(request):
+            return await extension.call(request, self)
         if (name := method_of(request)) is None:
             (result,) = await super().call([request])
             return result
@@ -372,8 +373,7 @@ class ServerSession(InternalSession):
         return items.set_triggering(params.TriggeringItemId, params.LinksToAdd, params.LinksToRemove)
 
     def _items(self, subscription_id: int) -> MonitoredItems:
-        items: MonitoredItems = self.subscription_service.subscriptions[subscription_id].monitored_item_srv
-        return items
+        return self.subscription_service.subscriptions[subscription_id].monitored_item_srv
 
     def _checked_items(self, subscription_id: int, operations: Sized) -> MonitoredItems:
         self._check_own(subscription_id)

@@ -4,7 +4,7 @@ Pure. One table holds the moves between the states of the condition and of its a
 silence an alarm and leave both as they are (ISA-18.2, OPC 10000-9).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from types import MappingProxyType
@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias, assert_never
 
 from msgspec.structs import replace
 
-from edge.model.alarm import AckState, ActiveState, Alarm, AlarmChangeKind, Shelving
+from edge.model.alarm import AckState, ActiveState, Alarm, AlarmChangeKind, EarlierRaise, Shelving
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +43,20 @@ class Clear:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledge:
-    """A person has seen the alarm."""
+    """A person has seen the alarm with all its raises, or only the raise at an instant."""
 
     by: str
     comment: str = ""
+    raised_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """A person has acted on the alarm."""
+    """A person has acted on the alarm with all its raises, or only on the raise at an instant."""
 
     by: str
     comment: str = ""
+    raised_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,22 @@ class Unsuppress:
     """The maintenance mode ends."""
 
 
+@dataclass(frozen=True, slots=True)
+class Disable:
+    """A person takes the alarm out of service: it is silent until somebody enables it."""
+
+    by: str
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Enable:
+    """A person puts the alarm into service again."""
+
+    by: str
+    comment: str = ""
+
+
 AlarmEvent: TypeAlias = (
     Raise
     | ChangeSeverity
@@ -118,6 +136,8 @@ AlarmEvent: TypeAlias = (
     | ExpireShelving
     | Suppress
     | Unsuppress
+    | Disable
+    | Enable
 )
 
 
@@ -154,6 +174,9 @@ class _Move(Enum):
     CONFIRM = auto()
     RESET = auto()
 
+
+MAX_EARLIER: Final = 10
+"""Earlier raises that are kept; older ones are only counted."""
 
 _States: TypeAlias = tuple[ActiveState, AckState]
 _INACTIVE, _ACTIVE, _LATCHED = ActiveState.INACTIVE, ActiveState.ACTIVE, ActiveState.LATCHED
@@ -194,11 +217,10 @@ def transition(alarm: Alarm, event: AlarmEvent, now: int) -> AlarmChanged | Alar
     match event:
         case Raise() | ChangeSeverity() | Clear():
             return _follow_condition(alarm, event, now)
-        case Acknowledge(by=by, comment=comment):
-            move = _Move.ACKNOWLEDGE_TO_CONFIRM if alarm.confirm else _Move.ACKNOWLEDGE
-            return _answer(alarm, move, by, comment, now) or AlarmRefusal("the alarm is acknowledged already")
-        case Confirm(by=by, comment=comment):
-            return _answer(alarm, _Move.CONFIRM, by, comment, now) or AlarmRefusal(
+        case Acknowledge():
+            return _acknowledge(alarm, event, now) or AlarmRefusal("the alarm is acknowledged already")
+        case Confirm():
+            return _confirm(alarm, event, now) or AlarmRefusal(
                 "only an acknowledged alarm that is not confirmed can be confirmed"
             )
         case Reset(by=by, comment=comment):
@@ -213,13 +235,15 @@ def transition(alarm: Alarm, event: AlarmEvent, now: int) -> AlarmChanged | Alar
             return _suppress(alarm, now, suppressed=True)
         case Unsuppress():
             return _suppress(alarm, now, suppressed=False)
+        case Disable() | Enable():
+            return _put_in_service(alarm, event, now)
         case _:
             assert_never(event)
 
 
 def is_annunciated(alarm: Alarm) -> bool:
     """Return whether people must be shown the alarm: it is not normal, and not silenced."""
-    return not alarm.is_normal and alarm.shelving is None and not alarm.suppressed
+    return not (alarm.is_normal or alarm.shelving or alarm.suppressed or alarm.disabled)
 
 
 def _follow_condition(alarm: Alarm, event: Raise | ChangeSeverity | Clear, now: int) -> AlarmChanged | AlarmUnchanged:
@@ -247,6 +271,7 @@ def _follow_condition(alarm: Alarm, event: Raise | ChangeSeverity | Clear, now: 
                 raised_at=now,
                 cleared_at=None,
                 count=1 if alarm.is_normal else alarm.count + 1,
+                earlier=_earlier(alarm),
             )
         case Raise() | ChangeSeverity():
             after = replace(after, severity=event.severity, message=event.message, value=event.value)
@@ -277,6 +302,56 @@ def _answer(alarm: Alarm, move: _Move, by: str, comment: str, now: int) -> Alarm
         return None
     after = replace(_signed(alarm, by, comment, now), active=target[0], acknowledgement=target[1])
     return AlarmChanged(after, _KINDS[move])
+
+
+def _acknowledge(alarm: Alarm, event: Acknowledge, now: int) -> AlarmChanged | None:
+    """Return the alarm after an acknowledgement; None when nothing waits for it."""
+    is_meant = _is_meant(event.raised_at)
+    seen = tuple(replace(each, acknowledged=True) if is_meant(each.raised_at) else each for each in alarm.earlier)
+    earlier = seen if alarm.confirm else tuple(each for each in seen if not each.acknowledged)
+    move = _Move.ACKNOWLEDGE_TO_CONFIRM if alarm.confirm else _Move.ACKNOWLEDGE
+    return _answer_raises(alarm, move, event, earlier, now)
+
+
+def _confirm(alarm: Alarm, event: Confirm, now: int) -> AlarmChanged | None:
+    """Return the alarm after a confirmation; None when nothing waits for it."""
+    if event.raised_at is None and alarm.acknowledgement is AckState.UNACKNOWLEDGED:
+        return None
+    is_meant = _is_meant(event.raised_at)
+    earlier = tuple(each for each in alarm.earlier if not (each.acknowledged and is_meant(each.raised_at)))
+    return _answer_raises(alarm, _Move.CONFIRM, event, earlier, now)
+
+
+def _is_meant(raised_at: int | None) -> Callable[[int | None], bool]:
+    return lambda at: raised_at is None or raised_at == at
+
+
+def _answer_raises(
+    alarm: Alarm, move: _Move, event: Acknowledge | Confirm, earlier: tuple[EarlierRaise, ...], now: int
+) -> AlarmChanged | None:
+    """Return the alarm after the answer of a person to its last raise, to earlier ones, or to all."""
+    answered = None
+    if event.raised_at in {None, alarm.raised_at}:
+        answered = _answer(alarm, move, event.by, event.comment, now)
+    if answered is None and earlier == alarm.earlier:
+        return None
+    after = answered.alarm if answered else _signed(alarm, event.by, event.comment, now)
+    return AlarmChanged(replace(after, earlier=earlier), _KINDS[move])
+
+
+def _earlier(alarm: Alarm) -> tuple[EarlierRaise, ...]:
+    """Return the raises that wait for a person when the alarm is raised again."""
+    if alarm.acknowledgement is AckState.CONFIRMED or alarm.raised_at is None:
+        return alarm.earlier
+    last = EarlierRaise(
+        raised_at=alarm.raised_at,
+        cleared_at=alarm.cleared_at,
+        severity=alarm.severity,
+        message=alarm.message,
+        value=alarm.value,
+        acknowledged=alarm.acknowledgement is AckState.ACKNOWLEDGED,
+    )
+    return (*alarm.earlier, last)[-MAX_EARLIER:]
 
 
 def _signed(alarm: Alarm, by: str, comment: str, now: int) -> Alarm:
@@ -313,3 +388,11 @@ def _suppress(alarm: Alarm, now: int, *, suppressed: bool) -> AlarmChanged | Ala
         return AlarmUnchanged()
     kind = AlarmChangeKind.SUPPRESSED if suppressed else AlarmChangeKind.UNSUPPRESSED
     return AlarmChanged(replace(alarm, suppressed=suppressed, changed_at=now), kind)
+
+
+def _put_in_service(alarm: Alarm, event: Disable | Enable, now: int) -> AlarmChanged | AlarmRefusal:
+    disabled = isinstance(event, Disable)
+    if alarm.disabled is disabled:
+        return AlarmRefusal(f"the alarm is {'disabled' if disabled else 'enabled'} already")
+    kind = AlarmChangeKind.DISABLED if disabled else AlarmChangeKind.ENABLED
+    return AlarmChanged(replace(_signed(alarm, event.by, event.comment, now), disabled=disabled), kind)

@@ -375,6 +375,11 @@ class Keys(OperationsKeys):
         """Return the key of each change of an alarm."""
         return f"{self.prefix}:alarms:changes"
 
+    @_key("string", Lifetime.OURS)
+    def identity(self) -> str:
+        """Return the key of the identity of the store, made once."""
+        return f"{self.prefix}:identity"
+
 
 def _spec(build: Callable[..., str], type: KeyType, lifetime: Lifetime) -> KeySpec:
     _, *fields = inspect.signature(build).parameters

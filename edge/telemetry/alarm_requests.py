@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from edge.errors import Refused
 from edge.instant import Clock
+from edge.model.alarm import Alarm
 from edge.model.alarm_message import AlarmCall, AlarmNotice
 from edge.rules.alarm import (
     Acknowledge,
@@ -12,6 +13,8 @@ from edge.rules.alarm import (
     AlarmEvent,
     AlarmRefusal,
     Confirm,
+    Disable,
+    Enable,
     Reset,
     Shelve,
     Unshelve,
@@ -33,14 +36,16 @@ async def request_change(
     event: AlarmEvent,
     clock: Clock,
     also: Callable[[AlarmNotice], Commit] = _nothing,
+    normal: Alarm | None = None,
 ) -> AlarmNotice:
     """Apply the request of a person to an alarm and return the alarm after it; `also` adds to the same commit.
 
+    `normal` is the alarm when the store does not keep it, because it is normal.
     Raises Refused (`unknown_alarm`, `invalid_state`), and Unavailable when the store is gone.
     """
     while True:
         stored = await alarms.load(store)
-        alarm = stored.alarms.get(alarm_id)
+        alarm = stored.alarms.get(alarm_id, normal)
         if alarm is None:
             raise Refused("unknown_alarm", f"there is no alarm {alarm_id!r}.", "List the alarms: edge alarms list.")
         result = transition(alarm, event, clock())
@@ -69,5 +74,9 @@ def alarm_event_of(method: str, call: AlarmCall, now: int) -> AlarmEvent:
             return Reset(call.by, call.comment)
         case "Shelve":
             return Shelve(call.by, call.comment, None if call.seconds is None else now + round(call.seconds * 1000))
-        case _:
+        case "Unshelve":
             return Unshelve(call.by, call.comment)
+        case "Disable":
+            return Disable(call.by, call.comment)
+        case _:
+            return Enable(call.by, call.comment)

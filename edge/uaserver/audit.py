@@ -122,10 +122,13 @@ def _who(caller: Caller) -> dict[str, str]:
 
 
 def _subject(request: ua.CallMethodRequest) -> str:
-    """Return what a call is about: equipment, a flow, or a JobOrderID, which its first argument is or contains."""
+    """Return what a call is about: an alarm, equipment, a flow, or the JobOrderID in its first argument."""
     if _is_part_of_gateway(request):
         # The method of equipment or a flow: its object names it.
         return str(request.ObjectId.Identifier)
+    if request.ObjectId.NamespaceIndex == Namespace.ALARMS:
+        # The method of an alarm, or of its shelving.
+        return str(request.ObjectId.Identifier).partition("/")[0]
     match request.InputArguments:
         case [ua.Variant(Value=str(job_order_id)), *_]:
             return job_order_id
@@ -143,11 +146,14 @@ def _is_part_of_gateway(request: ua.CallMethodRequest) -> bool:
 
 
 def _comment(request: ua.CallMethodRequest) -> str:
-    """Return the texts after the first argument: the comment (OPC 10031-4, 6.2.2), or action and reason."""
+    """Return the comment of a call: texts after the first argument (OPC 10031-4, 6.2.2), or a text in a language."""
     texts: list[str] = []
     is_of_flow = str(request.ObjectId.Identifier).startswith("Gateway/Flows/")
-    for argument in (request.InputArguments or ())[0 if is_of_flow else 1 :]:
+    has_no_subject = is_of_flow or request.ObjectId.NamespaceIndex == Namespace.ALARMS
+    for argument in (request.InputArguments or ())[0 if has_no_subject else 1 :]:
         match argument:
+            case ua.Variant(VariantType=ua.VariantType.LocalizedText, Value=ua.LocalizedText(Text=str(text))):
+                texts.append(text)
             case ua.Variant(VariantType=ua.VariantType.LocalizedText, Value=list(array)):
                 texts += [text.Text or "" for text in array[:_MOST_TEXTS]]
             case ua.Variant(VariantType=ua.VariantType.String, Value=str(text)):

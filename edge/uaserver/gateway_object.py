@@ -40,6 +40,9 @@ from edge.uaserver.own_types import (
 )
 from edge.uaserver.view import GatewayView
 
+GATEWAY_NAME = "Gateway"
+"""The browse name of the object."""
+
 GATEWAY_TYPE = type_node("GatewayType")
 EQUIPMENT_TYPE = type_node("EquipmentType")
 _RELEASE_OF_TYPE = type_node("EquipmentType", RELEASE_METHOD)
@@ -132,6 +135,7 @@ class GatewayObject:
         add_modelling_rules(iserver, _rules())
         add_nodes(iserver, _instances(equipment))
         self._aspace = iserver.aspace
+        self.node_id = _node("Gateway")
         for asked in _instances(equipment):
             if asked.NodeClass is ua.NodeClass.Variable:
                 held = self._aspace[asked.RequestedNewNodeId].attributes[ua.AttributeIds.Value]

@@ -18,6 +18,8 @@ METHOD_ROLES: Mapping[str, Role] = MappingProxyType(
     {
         "GetMonitoredItems": Role.OBSERVER,
         "ResendData": Role.OBSERVER,
+        "ConditionRefresh": Role.OBSERVER,
+        "ConditionRefresh2": Role.OBSERVER,
         "RequestJobResponseByJobOrderID": Role.OBSERVER,
         "RequestJobResponseByJobOrderState": Role.OBSERVER,
         # The operator at the station controls the jobs that the station holds.
@@ -31,6 +33,21 @@ METHOD_ROLES: Mapping[str, Role] = MappingProxyType(
         "Clear": Role.OPERATOR,
         RESOLVE_METHOD: Role.OPERATOR,
         RELEASE_METHOD: Role.OPERATOR,
+        # The operator answers alarms.
+        "Acknowledge": Role.OPERATOR,
+        "Confirm": Role.OPERATOR,
+        "AddComment": Role.OPERATOR,
+        "Reset": Role.OPERATOR,
+        "Reset2": Role.OPERATOR,
+        "TimedShelve": Role.OPERATOR,
+        "TimedShelve2": Role.OPERATOR,
+        "OneShotShelve": Role.OPERATOR,
+        "OneShotShelve2": Role.OPERATOR,
+        "Unshelve": Role.OPERATOR,
+        "Unshelve2": Role.OPERATOR,
+        # An alarm without a time limit on its silence is a matter of the plan.
+        "Disable": Role.ENGINEER,
+        "Enable": Role.ENGINEER,
         # Only an engineer plans: adds a job order or changes it.
         "Store": Role.ENGINEER,
         "StoreAndStart": Role.ENGINEER,

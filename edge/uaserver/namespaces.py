@@ -24,6 +24,8 @@ class Namespace(IntEnum):
     TYPES = 7
     MACHINES = 8
     CHARTS = 9
+    ALARMS = 10
+    """Only with telemetry."""
 
 
 OFFICIAL_URI = {
@@ -48,3 +50,8 @@ def machines_uri(gateway: str) -> str:
 def charts_uri(gateway: str) -> str:
     """Return the URI of the namespace of this gateway's running charts, whose nodes are added and removed."""
     return f"{application_uri(gateway)}:charts"
+
+
+def alarms_uri(store_id: str) -> str:
+    """Return the URI of the namespace of alarms and tags: the same for every gateway on a store, and for no other."""
+    return f"urn:microdcs-edge:store:{store_id}"

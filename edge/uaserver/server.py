@@ -10,6 +10,7 @@ from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import structlog
@@ -33,7 +34,7 @@ from edge.uaserver.chart_types import add_chart_types
 from edge.uaserver.charts import Charts
 from edge.uaserver.events import JobEventPublisher
 from edge.uaserver.flow_nodes import FlowNodes
-from edge.uaserver.gateway_object import GatewayObject
+from edge.uaserver.gateway_object import GATEWAY_NAME, GatewayObject
 from edge.uaserver.live_list import LiveList, notify_subscribers
 from edge.uaserver.maintenance_object import MaintenanceObject
 from edge.uaserver.methods import JobMethodService, Services, Target
@@ -57,6 +58,9 @@ from edge.uaserver.space import (
 )
 from edge.uaserver.view import MaintenanceView
 
+if TYPE_CHECKING:
+    from edge.uaserver.alarms import AlarmNodes, AlarmSettings
+
 logger = structlog.get_logger(__name__)
 
 _PORT = 4840  # IANA: opc.tcp
@@ -79,8 +83,8 @@ class _Machine:
 class UaServer:
     """The running server. Its lists are updated at once; their subscribers are notified within live_list.BUNDLE_S.
 
-    `charts` shows the running jobs of all machines, `gateway` the state of the gateway, `flows` its flows and
-    `maintenance` its mode.
+    `charts` shows the running jobs of all machines, `gateway` the state of the gateway, `flows` its flows,
+    `maintenance` its mode and `alarms` the conditions of alarms; without telemetry there are none.
     """
 
     def __init__(
@@ -92,12 +96,14 @@ class UaServer:
         gateway: GatewayObject,
         flows: FlowNodes,
         maintenance: MaintenanceObject,
+        alarms: "AlarmNodes | None" = None,
     ) -> None:
         self.endpoint = endpoint
         self.charts = charts
         self.gateway = gateway
         self.flows = flows
         self.maintenance = maintenance
+        self.alarms = alarms
         self._core = core
         self._machines = machines
 
@@ -166,12 +172,13 @@ async def open_server(
     equipment: Sequence[str] = (),
     trail: AuditTrail | None = None,
     users: Users | None = None,
+    alarms: "AlarmSettings | None" = None,
 ) -> AsyncIterator[UaServer]:
     """Serve the machines until the context exits; the server's own tasks run in `tasks`.
 
     The server shows the state of each piece of `equipment`. It closes a session that its client has not activated
     within `activation_s` seconds after its creation. Calls and logins are recorded in `trail`. Without `users` those of
-    the settings log in.
+    the settings log in. With `alarms`, each alarm is a condition.
 
     Raises SettingsError when node sets are missing or when endpoint or certificate are unusable; Unavailable while the
     address or the port is unavailable or the disk is full.
@@ -195,6 +202,7 @@ async def open_server(
         flow_nodes = FlowNodes(iserver)
         maintenance = MaintenanceObject(iserver, {scope: found.building_blocks for scope, found in nodes.items()})
         await maintenance.show(MaintenanceView(None, lambda _: "", frozenset()))
+        alarm_nodes = await _add_alarms(server, nodes, gateway_object, alarms, tasks) if alarms else None
         targets = _targets(nodes) | gateway_object.targets | maintenance.targets
         iserver.method_service = JobMethodService(
             iserver.aspace,
@@ -218,7 +226,7 @@ async def open_server(
             tasks.create_task(server_object.notify_subscribers(iserver), name="opcua diagnostics"),
         )
         try:
-            yield UaServer(endpoint, iserver, shown, charts, gateway_object, flow_nodes, maintenance)
+            yield UaServer(endpoint, iserver, shown, charts, gateway_object, flow_nodes, maintenance, alarm_nodes)
         finally:
             for task in running:
                 task.cancel()
@@ -301,6 +309,20 @@ def _add_charts(server: ProtocolServer, nodes: Mapping[str, MachineNodes]) -> Ch
     for scope, found in nodes.items():
         charts.add_machine(scope, found.machine)
     return charts
+
+
+async def _add_alarms(
+    server: ProtocolServer,
+    nodes: Mapping[str, MachineNodes],
+    gateway_object: GatewayObject,
+    alarms: "AlarmSettings",
+    tasks: asyncio.TaskGroup,
+) -> "AlarmNodes":
+    # Imported only with telemetry.
+    from edge.uaserver.alarms import add_alarms  # noqa: PLC0415
+
+    sources = {scope: found.machine for scope, found in nodes.items()} | {GATEWAY_NAME: gateway_object.node_id}
+    return await add_alarms(server, server.iserver, sources, alarms, tasks)
 
 
 def _targets(nodes: Mapping[str, MachineNodes]) -> dict[ua.NodeId, Target]:

@@ -92,7 +92,7 @@ async def test_a_list_has_no_dead_band_but_a_number_has(client: Client, subscrip
 @pytest.mark.parametrize(
     ("wanted", "code"),
     [
-        (where(O.Like, ONE, ONE), C.BadFilterOperatorUnsupported),
+        (where(O.RelatedTo, ONE, ONE), C.BadFilterOperatorUnsupported),
         (where(O.Cast, ONE, ONE), C.BadFilterOperatorUnsupported),
         (where(O.InView, ONE), C.BadFilterOperatorUnsupported),
         (where(O.BitwiseAnd, ONE, ONE), C.BadFilterOperatorUnsupported),
@@ -118,7 +118,7 @@ async def test_an_item_is_changed_by_the_same_rules(client: Client, subscription
         (value, ABSOLUTE, C.Good),
         (value, PERCENT, C.BadMonitoredItemFilterUnsupported),
         (events, where(O.Not, ONE), C.Good),
-        (events, where(O.Like, ONE, ONE), C.BadEventFilterInvalid),
+        (events, where(O.RelatedTo, ONE, ONE), C.BadEventFilterInvalid),
         (events, None, C.BadMonitoredItemFilterInvalid),
         (999_999, None, C.BadMonitoredItemIdInvalid),
     ]

@@ -15,6 +15,7 @@ class NaiveAlarm:
     one_shot: bool = False
     shelved: bool = False
     suppressed: bool = False
+    disabled: bool = False
 
     def last(self, *words: str) -> int:
         """Return the position of the last of some words in the history; -1 without one."""

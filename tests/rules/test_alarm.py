@@ -7,6 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from edge.model.alarm import AckState, ActiveState, Alarm, AlarmChangeKind, AlarmState, Shelving
 from edge.rules.alarm import (
+    MAX_EARLIER,
     Acknowledge,
     AddComment,
     AlarmChanged,
@@ -16,6 +17,8 @@ from edge.rules.alarm import (
     ChangeSeverity,
     Clear,
     Confirm,
+    Disable,
+    Enable,
     ExpireShelving,
     Raise,
     Reset,
@@ -30,6 +33,7 @@ from tests.rules.alarm_oracle import NaiveAlarm
 
 NORMAL = Alarm(id="a", rule="hot", subject="wrench.temp")
 TEXT = {"en": "too hot"}
+HIGH_AGAIN = Raise(800, TEXT, 96.0)
 WARN, HIGH = Raise(500, TEXT, 81.5), ChangeSeverity(800, TEXT, 96.0)
 LATCHING = Raise(500, TEXT, latch=True)
 CONFIRMING = Raise(500, TEXT, confirm=True)
@@ -66,6 +70,10 @@ def after(*events: AlarmEvent, alarm: Alarm = NORMAL) -> Alarm:
         ((WARN, Shelve("bo", until=99), Unshelve("bo")), AlarmState.UNACKNOWLEDGED),
         ((WARN, Suppress()), AlarmState.SUPPRESSED),
         ((WARN, Suppress(), Unsuppress()), AlarmState.UNACKNOWLEDGED),
+        ((WARN, Suppress(), Disable("bo")), AlarmState.OUT_OF_SERVICE),
+        ((WARN, Disable("bo"), Enable("bo")), AlarmState.UNACKNOWLEDGED),
+        ((WARN, Clear(), WARN, Clear(), Acknowledge("bo", raised_at=3)), AlarmState.RETURNED_UNACKNOWLEDGED),
+        ((WARN, Clear(), WARN, Acknowledge("bo", raised_at=1)), AlarmState.UNACKNOWLEDGED),
     ],
 )
 def test_events_lead_to_the_state_of_isa_18_2(events: tuple[AlarmEvent, ...], state: AlarmState) -> None:
@@ -84,6 +92,10 @@ def test_events_lead_to_the_state_of_isa_18_2(events: tuple[AlarmEvent, ...], st
         ((WARN,), Unshelve("bo")),
         ((WARN,), Shelve("bo", until=2)),
         ((WARN, Clear()), Shelve("bo")),
+        ((), Enable("bo")),
+        ((WARN, Disable("bo")), Disable("eve")),
+        ((WARN,), Acknowledge("bo", raised_at=7)),
+        ((WARN, Clear(), WARN), Confirm("bo", raised_at=1)),
     ],
 )
 def test_request_that_the_state_does_not_allow_is_refused(events: tuple[AlarmEvent, ...], request_: AlarmEvent) -> None:
@@ -112,6 +124,26 @@ def test_raise_again_before_the_answer_counts_on() -> None:
     alarm = after(WARN, Clear(), WARN, Clear(), WARN)
     assert (alarm.count, alarm.raised_at, alarm.cleared_at) == (3, 5, None)
     assert after(Clear(), Acknowledge("bo"), WARN, alarm=alarm).count == 1
+
+
+def test_each_raise_that_nobody_answered_waits_for_a_person() -> None:
+    alarm = after(WARN, Clear(), HIGH_AGAIN, Clear(), WARN)
+    assert [(each.raised_at, each.cleared_at, each.severity) for each in alarm.earlier] == [(1, 2, 500), (3, 4, 800)]
+    one = after(Acknowledge("bo", raised_at=3), alarm=alarm)
+    assert ([each.raised_at for each in one.earlier], one.acknowledgement) == ([1], AckState.UNACKNOWLEDGED)
+    assert not after(Acknowledge("bo"), alarm=alarm).earlier
+
+
+def test_raise_to_be_confirmed_waits_for_its_confirmation() -> None:
+    alarm = after(CONFIRMING, Clear(), CONFIRMING, Acknowledge("bo"))
+    assert [each.acknowledged for each in alarm.earlier] == [True]
+    assert not after(Confirm("bo", raised_at=1), alarm=alarm).earlier
+    assert after(Clear(), Confirm("bo"), alarm=alarm).is_normal
+
+
+def test_only_the_newest_unanswered_raises_are_kept() -> None:
+    alarm = after(*(event for _ in range(MAX_EARLIER + 3) for event in (WARN, Clear())))
+    assert (len(alarm.earlier), alarm.count) == (MAX_EARLIER, MAX_EARLIER + 3)
 
 
 def test_an_alarm_keeps_the_person_the_comment_and_the_value() -> None:
@@ -185,6 +217,11 @@ class AlarmMachine(RuleBasedStateMachine):
         self.apply(Suppress() if suppressed else Unsuppress(), suppressed is not self.naive.suppressed)
         self.naive.suppressed = suppressed
 
+    @rule(disabled=st.booleans())
+    def disable(self, disabled: bool) -> None:  # noqa: FBT001
+        self.apply(Disable("x") if disabled else Enable("x"), disabled is not self.naive.disabled)
+        self.naive.disabled = disabled
+
     @invariant()
     def agrees(self) -> None:
         if not hasattr(self, "alarm"):
@@ -192,7 +229,7 @@ class AlarmMachine(RuleBasedStateMachine):
         alarm, naive = self.alarm, self.naive
         assert (alarm.active, alarm.acknowledgement) == (naive.active, naive.acknowledgement)
         assert (alarm.severity, alarm.shelving is not None) == (naive.severity, naive.shelved)
-        silent = naive.shelved or naive.suppressed
+        silent = naive.shelved or naive.suppressed or naive.disabled
         waits = naive.active != "inactive" or naive.acknowledgement != "confirmed"
         assert (is_annunciated(alarm), alarm.is_retained) == (waits and not silent, waits or silent)
 

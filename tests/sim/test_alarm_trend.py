@@ -29,6 +29,8 @@ NOTICE = AlarmNotice(
     comment="",
     shelving=None,
     suppressed=False,
+    disabled=False,
+    earlier=(),
 )
 
 

@@ -31,6 +31,7 @@ from edge.station.jobs import CallAnswer, JobCall
 from edge.station.release import ReleaseRequest
 from edge.station.resolve import ResolveRequest
 from edge.station.response_provider import PAGE, FoundResponses, PageLimit
+from edge.uaserver.alarms import AlarmSettings
 from edge.uaserver.methods import Services
 from edge.uaserver.namespaces import machines_uri
 from edge.uaserver.server import UaServer, open_server
@@ -121,6 +122,7 @@ async def served(
     activation_s: float = limits.ACTIVATION_S,
     equipment: Sequence[str] = (),
     trail: AuditTrail | None = None,
+    alarms: AlarmSettings | None = None,
 ) -> AsyncIterator[UaServer]:
     """Run a server in a task of its own, as pytest enters and exits a fixture in different tasks.
 
@@ -137,7 +139,9 @@ async def served(
         services = Services(behind, behind, behind.resolve, behind.release, behind.switch_mode, scopes, behind)
         async with (
             asyncio.TaskGroup() as tasks,
-            open_server(settings, "edge", machines, services, tasks, activation_s, equipment, trail) as server,
+            open_server(
+                settings, "edge", machines, services, tasks, activation_s, equipment, trail, alarms=alarms
+            ) as server,
         ):
             opened.set_result(server)
             await enough.wait()

@@ -1,4 +1,4 @@
-"""`edge alarms`: shows alarms, and acknowledges, confirms, resets and shelves them."""
+"""`edge alarms`: shows alarms, and acknowledges, confirms, resets, shelves and disables them."""
 
 import asyncio
 import getpass
@@ -23,7 +23,7 @@ _comment_option = click.option("--comment", default="", help="Remark that is kep
 
 @click.group()
 def alarms() -> None:
-    """Show alarms; acknowledge, confirm, reset or shelve them.
+    """Show alarms; acknowledge, confirm, reset, shelve or disable them.
 
     These commands work on the store of the settings, also while no gateway runs. ALARM is the id of an alarm or the
     beginning of it. The exit status is 0 on success, 1 when the request is refused or the store is unavailable, and 2
@@ -152,6 +152,26 @@ def shelve(alarm: str, minutes: float | None, by: str | None, comment: str, sett
 def unshelve(alarm: str, by: str | None, comment: str, settings_file: Path | None) -> None:
     """End the shelving of an alarm."""
     _request("Unshelve", alarm, by, comment, settings_file)
+
+
+@alarms.command(epilog='Example: edge alarms disable 3f9a --comment "sensor is being replaced"')
+@click.argument("alarm")
+@_by_option
+@_comment_option
+@settings_option
+def disable(alarm: str, by: str | None, comment: str, settings_file: Path | None) -> None:
+    """Take an alarm out of service: it is silent until it is enabled."""
+    _request("Disable", alarm, by, comment, settings_file)
+
+
+@alarms.command(epilog="Example: edge alarms enable 3f9a")
+@click.argument("alarm")
+@_by_option
+@_comment_option
+@settings_option
+def enable(alarm: str, by: str | None, comment: str, settings_file: Path | None) -> None:
+    """Put an alarm into service again."""
+    _request("Enable", alarm, by, comment, settings_file)
 
 
 def _request(

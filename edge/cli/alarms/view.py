@@ -32,6 +32,8 @@ def as_data(alarm: Alarm) -> dict[str, object]:
         "comment": alarm.comment,
         "shelved_until": utc_time(alarm.shelving.until) if alarm.shelving else None,
         "suppressed": alarm.suppressed,
+        "disabled": alarm.disabled,
+        "unacknowledged_before": [utc_time(each.raised_at) for each in alarm.earlier],
     }
 
 
@@ -67,7 +69,7 @@ def changes_table(changes: Iterable[AlarmChange]) -> Table:
 def report(alarm: Alarm) -> Iterator[str]:
     """Yield the report of an alarm, line by line."""
     known = ((name, value) for name, value in as_data(alarm).items() if name != "message")
-    facts = {name: value for name, value in known if value is not None and value != ""}
+    facts = {name: value for name, value in known if value not in (None, "", [])}
     facts |= {f"message ({language})": text for language, text in alarm.message.items()}
     width = max(map(len, facts))
     for name, value in facts.items():

@@ -1,0 +1,55 @@
+"""Adds the conditions of alarms to the server: their namespace, their places, their methods and ConditionRefresh."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from asyncua import ua
+
+from edge.instant import Clock
+from edge.opcua.server_core import ServerCore
+from edge.opcua.server_transport import ProtocolServer
+from edge.uaserver import nodesets
+from edge.uaserver.condition_methods import AlarmRequests, ConditionMethods
+from edge.uaserver.condition_refresh import ConditionRefresher
+from edge.uaserver.condition_view import ConditionPlace
+from edge.uaserver.conditions import MAX_NORMAL, Conditions
+from edge.uaserver.namespaces import Namespace, alarms_uri
+from edge.uaserver.space import add_namespace_metadata
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmSettings:
+    """What the conditions need of the gateway: the identity of its store, the requests to alarms, and the time."""
+
+    store_id: str
+    request: AlarmRequests
+    clock: Clock
+    max_normal: int = MAX_NORMAL
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmNodes:
+    """The conditions, the places where they can be by the name of the source, and ConditionRefresh."""
+
+    conditions: Conditions
+    places: Mapping[str, ConditionPlace]
+    refresher: ConditionRefresher
+
+
+async def add_alarms(
+    server: ProtocolServer,
+    core: ServerCore,
+    sources: Mapping[str, ua.NodeId],
+    settings: AlarmSettings,
+    tasks: asyncio.TaskGroup,
+) -> AlarmNodes:
+    """Add conditions below these sources, machines and the gateway."""
+    uri = alarms_uri(settings.store_id)
+    await nodesets.register(server, Namespace.ALARMS, uri)
+    add_namespace_metadata(core, uri)
+    conditions = Conditions(core, settings.max_normal)
+    places = {name: conditions.add_source(name, node_id) for name, node_id in sources.items()}
+    refresher = ConditionRefresher(core, conditions, tasks)
+    core.method_extension = ConditionMethods(conditions, refresher, settings.request, settings.clock)
+    return AlarmNodes(conditions, places, refresher)

@@ -1,0 +1,233 @@
+"""Builds the nodes of conditions, one at a time when a client asks for it: 1,000 conditions cost no nodes."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache, partial
+from types import MappingProxyType
+from typing import Any, Final
+
+from asyncua import ua
+from asyncua.server.address_space import AttributeValue, NodeData
+
+from edge.uaserver.condition_fields import ConditionMember, member_table, name_of, variant_of
+from edge.uaserver.condition_view import ConditionView
+from edge.uaserver.namespaces import Namespace
+from edge.uaserver.own_types import HAS_COMPONENT, type_name
+
+_I: Final = ua.ObjectIds
+_A: Final = ua.AttributeIds
+T: Final = ua.VariantType
+_READ: Final = 1 << ua.AccessLevel.CurrentRead
+_HAS_PROPERTY: Final = ua.NodeId(_I.HasProperty)
+_HAS_TYPE_DEFINITION: Final = ua.NodeId(_I.HasTypeDefinition)
+HAS_CONDITION: Final = ua.NodeId(_I.HasCondition)
+FOLDER: Final = "Alarms"
+
+_OBJECTS: Final[Mapping[str, int]] = MappingProxyType(
+    {"ShelvingState": _I.ShelvedStateMachineType, "LimitState": _I.ExclusiveLimitStateMachineType}
+)
+_METHODS: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
+    {
+        "": (
+            _I.ConditionType_Enable,
+            _I.ConditionType_Disable,
+            _I.ConditionType_AddComment,
+            _I.AcknowledgeableConditionType_Acknowledge,
+            _I.AcknowledgeableConditionType_Confirm,
+            _I.AlarmConditionType_Reset,
+            _I.AlarmConditionType_Reset2,
+        ),
+        "ShelvingState": (
+            _I.ShelvedStateMachineType_TimedShelve,
+            _I.ShelvedStateMachineType_TimedShelve2,
+            _I.ShelvedStateMachineType_Unshelve,
+            _I.ShelvedStateMachineType_Unshelve2,
+            _I.ShelvedStateMachineType_OneShotShelve,
+            _I.ShelvedStateMachineType_OneShotShelve2,
+        ),
+    }
+)
+"""By the path of an object: its methods. All conditions share the method nodes of the types."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    """A node below a condition: its path, and the reference to it."""
+
+    path: str
+    reference: ua.NodeId
+    node_class: ua.NodeClass
+    type_id: int
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    def reference_from(self, condition: str) -> ua.ReferenceDescription:
+        return _reference(
+            self.reference,
+            member_id(condition, self.path),
+            ua.QualifiedName(self.name),
+            self.node_class,
+            ua.NodeId(self.type_id),
+        )
+
+
+def member_id(condition: str, path: str) -> ua.NodeId:
+    """Return the NodeId of a member of a condition; the empty path is the condition."""
+    return ua.NodeId(f"{condition}/{path}" if path else condition, Namespace.ALARMS)
+
+
+def reference_to(view: ConditionView, reference_type: ua.NodeId = HAS_COMPONENT) -> ua.ReferenceDescription:
+    """Return the reference to a condition."""
+    name = ua.QualifiedName(name_of(view), Namespace.ALARMS)
+    return _reference(reference_type, view.condition_id, name, ua.NodeClass.Object, ua.NodeId(view.kind.type_id))
+
+
+def folder_node(node_id: ua.NodeId, parent: NodeData) -> NodeData:
+    """Create the folder of the conditions of a source, and its reference from the parent."""
+    node = NodeData(node_id)
+    node.attributes = _object_attributes(node_id, type_name(FOLDER), "The alarms.")
+    folder_type = ua.NodeId(_I.FolderType)
+    node.references = [_is_a(_I.FolderType), _inverse(parent, HAS_COMPONENT)]
+    parent.references.append(_reference(HAS_COMPONENT, node_id, type_name(FOLDER), ua.NodeClass.Object, folder_type))
+    return node
+
+
+def condition_node(
+    node_id: ua.NodeId, path: str, read_view: Callable[[], ConditionView], folder: NodeData, source: NodeData
+) -> NodeData:
+    """Create the node at a path of a condition. Raises KeyError when the type has none there."""
+    view = read_view()
+    condition, type_id = view.alarm.id, view.kind.type_id
+    children = _children(type_id)
+    node = NodeData(node_id)
+    below = [each.reference_from(condition) for each in children.get(path, ())]
+    if not path:
+        name = ua.QualifiedName(name_of(view), Namespace.ALARMS)
+        node.attributes = _object_attributes(node_id, name, view.message.Text or "")
+        back = [_inverse(folder, HAS_COMPONENT), _inverse(source, HAS_CONDITION)]
+        node.references = [_is_a(type_id), *back, *below, *_methods(path)]
+        return node
+    parent = _reference(
+        HAS_COMPONENT,
+        member_id(condition, path.rpartition("/")[0]),
+        ua.QualifiedName(path.rpartition("/")[0].rpartition("/")[2]),
+        ua.NodeClass.Object,
+        is_forward=False,
+    )
+    if path in _OBJECTS:
+        node.attributes = _object_attributes(node_id, ua.QualifiedName(path), "")
+        node.references = [_is_a(_OBJECTS[path]), parent, *below, *_methods(path)]
+        return node
+    member = member_table(type_id)[path]
+    value = AttributeValue(ua.DataValue())
+    value.value_callback = partial(_read, member, read_view)
+    node.attributes = {**_variable_attributes(member), _A.NodeId: _held(node_id, T.NodeId), _A.Value: value}
+    parent.ReferenceTypeId = _reference_of(member)
+    node.references = [_is_a(member.variable_type), parent, *below]
+    return node
+
+
+def _read(
+    member: ConditionMember, read_view: Callable[[], ConditionView], _node: ua.NodeId, _attribute: ua.AttributeIds
+) -> ua.DataValue:
+    view = read_view()
+    at = datetime.fromtimestamp(view.alarm.changed_at / 1000, UTC)
+    return ua.DataValue(variant_of(member, view), SourceTimestamp=at, ServerTimestamp=datetime.now(UTC))
+
+
+@lru_cache(maxsize=32)
+def _children(type_id: int) -> Mapping[str, tuple[_Child, ...]]:
+    """Return the nodes below each path of conditions of a type."""
+    found: dict[str, list[_Child]] = {}
+    for path, member in member_table(type_id).items():
+        parent = path.rpartition("/")[0]
+        if parent in _OBJECTS and parent not in found:
+            found.setdefault("", []).append(_Child(parent, HAS_COMPONENT, ua.NodeClass.Object, _OBJECTS[parent]))
+        found.setdefault(parent, []).append(
+            _Child(path, _reference_of(member), ua.NodeClass.Variable, member.variable_type)
+        )
+    return {path: tuple(children) for path, children in found.items()}
+
+
+def _reference_of(member: ConditionMember) -> ua.NodeId:
+    return _HAS_PROPERTY if member.variable_type == _I.PropertyType else HAS_COMPONENT
+
+
+@lru_cache(maxsize=4)
+def _methods(path: str) -> tuple[ua.ReferenceDescription, ...]:
+    return tuple(
+        _reference(HAS_COMPONENT, ua.NodeId(each), ua.QualifiedName(method_name(each)), ua.NodeClass.Method)
+        for each in _METHODS.get(path, ())
+    )
+
+
+def method_name(method: int) -> str:
+    """Return the browse name of a method of a type: the last part of its name."""
+    return ua.ObjectIdNames[method].rpartition("_")[2]
+
+
+@lru_cache(maxsize=256)
+def _variable_attributes(member: ConditionMember) -> dict[ua.AttributeIds, AttributeValue]:
+    name = member.path.rpartition("/")[2]
+    return {
+        _A.BrowseName: _held(ua.QualifiedName(name), T.QualifiedName),
+        _A.NodeClass: _held(ua.NodeClass.Variable, T.Int32),
+        _A.DisplayName: _held(ua.LocalizedText(name), T.LocalizedText),
+        _A.Description: _held(ua.LocalizedText(f"{member.path} (OPC 10000-9)", "en"), T.LocalizedText),
+        _A.DataType: _held(ua.NodeId(member.data_type), T.NodeId),
+        _A.ValueRank: _held(ua.ValueRank.Scalar, T.Int32),
+        _A.ArrayDimensions: AttributeValue(ua.DataValue(ua.Variant(None, T.UInt32, is_array=True))),
+        _A.AccessLevel: _held(_READ, T.Byte),
+        _A.UserAccessLevel: _held(_READ, T.Byte),
+        _A.Historizing: _held(False, T.Boolean),  # noqa: FBT003
+        _A.WriteMask: _held(0, T.UInt32),
+        _A.UserWriteMask: _held(0, T.UInt32),
+    }
+
+
+def _object_attributes(
+    node_id: ua.NodeId, name: ua.QualifiedName, description: str
+) -> dict[ua.AttributeIds, AttributeValue]:
+    return {
+        _A.NodeId: _held(node_id, T.NodeId),
+        _A.NodeClass: _held(ua.NodeClass.Object, T.Int32),
+        _A.BrowseName: _held(name, T.QualifiedName),
+        _A.DisplayName: _held(ua.LocalizedText(name.Name), T.LocalizedText),
+        _A.Description: _held(ua.LocalizedText(description, "en"), T.LocalizedText),
+        _A.EventNotifier: _held(0, T.Byte),
+        _A.WriteMask: _held(0, T.UInt32),
+        _A.UserWriteMask: _held(0, T.UInt32),
+    }
+
+
+def _held(value: Any, kind: ua.VariantType) -> AttributeValue:
+    return AttributeValue(ua.DataValue(ua.Variant(value, kind)))
+
+
+def _is_a(type_id: int) -> ua.ReferenceDescription:
+    names = {_I.FolderType: ua.NodeClass.ObjectType}
+    is_variable = ua.ObjectIdNames[type_id].endswith(("VariableType", "PropertyType"))
+    node_class = names.get(type_id, ua.NodeClass.VariableType if is_variable else ua.NodeClass.ObjectType)
+    name = ua.QualifiedName(ua.ObjectIdNames[type_id])
+    return _reference(_HAS_TYPE_DEFINITION, ua.NodeId(type_id), name, node_class)
+
+
+def _inverse(node: NodeData, reference_type: ua.NodeId) -> ua.ReferenceDescription:
+    name = node.attributes[_A.BrowseName].value.Value.Value
+    return _reference(reference_type, node.nodeid, name, ua.NodeClass.Object, is_forward=False)
+
+
+def _reference(
+    reference_type: ua.NodeId,
+    target: ua.NodeId,
+    name: ua.QualifiedName,
+    node_class: ua.NodeClass,
+    type_id: ua.NodeId | None = None,
+    *,
+    is_forward: bool = True,
+) -> ua.ReferenceDescription:
+    shown = ua.LocalizedText(name.Name)
+    return ua.ReferenceDescription(reference_type, is_forward, target, name, shown, node_class, type_id or ua.NodeId())
