@@ -7,6 +7,7 @@ from typing import Any, Final
 from edge.model.joining_process import joining_process_of
 from edge.rules.sample_lines import Line, Occurrence, Sample
 from edge.rules.sample_value import JOB_ENDED, JOB_STARTED
+from edge.rules.tag_definitions import TagDefinitions
 from edge.sfc.run import ActionState, Outcome
 from edge.station.decision import Decision
 from edge.store import telemetry
@@ -25,17 +26,27 @@ _CARRIER: Final = ("carrier_id", "carrier")
 class JobSamples:
     """Adds samples to the commit of each decision: the results, and the start and end of the job."""
 
-    def __init__(self, keys: Keys, interest: RuleInterest, equipment_of: Mapping[str, str], stream_length: int) -> None:
+    def __init__(
+        self,
+        keys: Keys,
+        interest: RuleInterest,
+        equipment_of: Mapping[str, str],
+        stream_length: int,
+        tags: TagDefinitions | None = None,
+    ) -> None:
         self._keys = keys
         self._interest = interest
         self._equipment_of = equipment_of
         self._stream_length = stream_length
+        self._tags = tags or TagDefinitions()
         self.written_bytes = 0
         """Bytes that these samples took in the append-only file, about."""
 
     def add(self, decision: Decision) -> Commit:
         """Return the entries to append with a decision; none when no rule uses them."""
-        lines = tuple(each for each in job_lines(decision, self._equipment_of) if self._interest.wants(each))
+        wanted = (each for each in job_lines(decision, self._equipment_of) if self._interest.wants(each))
+        judged = (self._tags.judge(each) if isinstance(each, Sample) else each for each in wanted)
+        lines = tuple(each for each in judged if not isinstance(each, str))
         if not lines:
             return Commit()
         batch = Batch("", 0, decision.at, lines)

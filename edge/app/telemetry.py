@@ -34,6 +34,7 @@ from edge.station.jobs import JobService
 from edge.store import jobs
 from edge.store.client import Store
 from edge.store.foreign import open_foreign
+from edge.telemetry.definition_file import read_definitions
 from edge.telemetry.interest import RuleInterest
 from edge.telemetry.mirror import SetMirror
 from edge.telemetry.processor import RuleProcessor
@@ -81,14 +82,15 @@ async def open_telemetry(
     interest = RuleInterest(with_built_in(own), record_all=settings.record == "all")
     limits = QueueLimits(stream_length=settings.stream_length)
     volatile = await stack.enter_async_context(open_volatile(core.settings, core.store.consumer))
-    queue = SampleQueue(volatile or core.store, now_ms, limits, interest.wants)
+    tags = read_definitions(settings.tags)
+    queue = SampleQueue(volatile or core.store, now_ms, limits, interest.wants, tags.judge)
     processor = RuleProcessor(
         core.store, with_built_in(own), now_ms, redactor(()), volatile=volatile, flood_limit=settings.flood_alarms
     )
     suppression = AlarmSuppression(core.store, core.mode, core.settings.maintenance.suppress_alarms, now_ms)
     history = await open_history(stack, settings, processor)
     updates = await _load_rules(core, own, interest, processor)
-    samples = JobSamples(core.store.keys, interest, equipment_of, settings.stream_length)
+    samples = JobSamples(core.store.keys, interest, equipment_of, settings.stream_length, tags)
     core.runs.additions.append(samples.add)
     # Only one instance on the store evaluates the rules: the publisher of the first scope.
     gate = core.instance.publisher_gates[core.scopes[0]]

@@ -21,6 +21,13 @@ class TelemetrySettings(Struct, frozen=True, kw_only=True):
     rules: Annotated[
         str, Meta(description="File with the list of rules, as JSON; empty for none.", extra={"must_be": "file"})
     ] = ""
+    tags: Annotated[
+        str,
+        Meta(
+            description="File with definitions of tags, as JSON: unit, type, range, description; empty for none.",
+            extra={"must_be": "file"},
+        ),
+    ] = ""
     record: Annotated[
         Literal["used", "all"],
         Meta(description="`used` records the samples that a rule evaluates; `all` also those of every other tag."),

@@ -62,6 +62,7 @@ from edge.model.maintenance import MaintenanceAnswer, MaintenanceCall
 from edge.model.recipe import recipe_schema
 from edge.model.rule import rules_schema
 from edge.model.state_index import StateIndex
+from edge.model.tag import tags_schema
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _BY_ID, _BY_STATE = RESPONSE_METHODS
@@ -118,6 +119,7 @@ def schemas() -> Iterator[tuple[str, str]]:
         yield f"{name}.schema.json", _text(head | msgspec.json.schema(payload))
     yield "sfc_recipe.schema.json", _text(recipe_schema())
     yield "rules.schema.json", _text(rules_schema())
+    yield "tags.schema.json", _text(tags_schema())
 
 
 def _text(schema: dict[str, Any]) -> str:

@@ -39,6 +39,10 @@ def _wants_all(_: Line) -> bool:
     return True
 
 
+def _as_it_is(sample: Sample) -> Sample:
+    return sample
+
+
 class SampleQueue:
     """Takes lines from all sources and appends them to the stream in batches; on overflow the oldest are dropped."""
 
@@ -48,8 +52,9 @@ class SampleQueue:
         clock: Clock,
         limits: QueueLimits | None = None,
         wants: Callable[[Line], bool] = _wants_all,
+        judge: Callable[[Sample], Sample | str] = _as_it_is,
     ) -> None:
-        """Take the lines that `wants` accepts."""
+        """Take the lines that `wants` accepts, as `judge` returns them, or refuse them for its reason."""
         self.dropped = 0
         """Lines that were dropped because the queue was full."""
         self.refused = 0
@@ -64,6 +69,7 @@ class SampleQueue:
         self._clock = clock
         self._limits = limits or QueueLimits()
         self._wants = wants
+        self._judge = judge
         self._lines: deque[Line] = deque()
         self._awake = asyncio.Event()
         self._settled = 0
@@ -86,13 +92,16 @@ class SampleQueue:
     def put(self, line: Line) -> None:
         """Queue a line that is wanted; one that cannot be taken is logged and counted."""
         if fault := fault_of(line):
-            name = line.tag if isinstance(line, Sample) else line.name
-            self.refused += 1
-            advice = "Correct its source, or take it from the settings."
-            self._faults.warning("sample refused", name[:200], name=name[:200], reason=fault, advice=advice)
+            self._refuse(line, fault)
             return
         if not self._wants(line):
             return
+        if isinstance(line, Sample):
+            judged = self._judge(line)
+            if isinstance(judged, str):
+                self._refuse(line, judged)
+                return
+            line = judged
         if len(self._lines) >= self._limits.size:
             self._lines.popleft()
             self.dropped += 1
@@ -102,6 +111,12 @@ class SampleQueue:
         self._awake.set()
         if len(self._lines) >= self._limits.batch_size:
             self._full.set()
+
+    def _refuse(self, line: Line, reason: str) -> None:
+        name = line.tag if isinstance(line, Sample) else line.name
+        self.refused += 1
+        advice = "Correct its source, or the definition of its tag, or take it from the settings."
+        self._faults.warning("sample refused", name[:200], name=name[:200], reason=reason, advice=advice)
 
     async def run(self) -> None:
         """Append the queued lines in batches until cancelled; an unavailable store is waited for."""

@@ -28,12 +28,14 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelemetryPlant]:
         store.start()
         rules = directory / "rules.json"
         rules.write_text(json.dumps(RULES))
+        tags = directory / "tags.json"
+        tags.write_text(json.dumps([{"tag": "gauge.temp", "unit": "CEL", "type": "number", "high": 500}]))
         gateway = Gateway(
             directory / "gateway",
             "edge",
             f'[redis]\nurl = "unix://{store.socket}"\n[mqtt]\nurl = "mqtt://127.0.0.1:{broker.port}"\n'
             f'[northbound]\ntopic_prefix = "{PREFIX}"\n[opcua]\nendpoint = ""\n'
-            f'[telemetry]\nrules = "{rules}"\n'
+            f'[telemetry]\nrules = "{rules}"\ntags = "{tags}"\n'
             '[source.sensors]\ntopic = "sensors/+"\npointer = "/v"\ntag = "{2}"\n'
             f'[mirror.carriers]\nurl = "unix://{line.socket}"\nkey = "carriers"\n'
             '[southbound.wrench]\ntype_ids = ["com.example.station.tighten.v1"]\n'
@@ -271,6 +273,19 @@ def test_entries_that_are_no_batches_are_dead_letters(plant: TelemetryPlant) -> 
     assert plant.store.cli("XLEN", "microdcs-edge:telemetry:dlq") == "0"
     plant.send("mark", time.monotonic())
     assert plant.mes.call("Clear", {"JobOrderID": "none"}).status == 2
+
+
+def test_definition_of_a_tag_has_its_unit_type_and_range(plant: TelemetryPlant) -> None:
+    plant.send("gauge.temp", "hot")
+    plant.send("gauge.temp", 700)
+
+    def shown() -> dict[str, Any]:
+        found = json.loads(plant.gateway.cli("tags", "list", "gauge.*", "--json"))
+        return {name: found[0].get(name) for name in ("value", "unit", "quality", "high")} if found else {}
+
+    expected = {"value": 700, "unit": "CEL", "quality": "uncertain", "high": 500}
+    wait_for(lambda: shown() == expected, "the tag has the unit and the quality of its definition")
+    assert "its value is no number, but str" in plant.gateway.log.read_text()
 
 
 def test_rule_of_the_subject_job_has_an_alarm_for_each_job(plant: TelemetryPlant) -> None:

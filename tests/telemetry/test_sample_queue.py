@@ -9,6 +9,7 @@ from edge.config import RedisSettings
 from edge.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.rules.sample_lines import Occurrence, Sample
+from edge.rules.tag_definitions import TagDefinitions, parse_definitions
 from edge.store.client import Store
 from edge.store.commit import Commit, CommitResult
 from edge.store.opening import open_store
@@ -123,3 +124,12 @@ async def test_full_redis_of_samples_serves_again_without_its_older_half(tmp_pat
         found = await batches(store)
         assert len(found) < 50
         assert found[-1].lines[-1].at == BEGIN + 4_999
+
+
+async def test_sample_is_taken_as_it_is_judged(store: Store) -> None:
+    definitions, faults = parse_definitions([{"tag": "t", "type": "number", "high": 9}])
+    assert faults == ()
+    queue = SampleQueue(store, lambda: 0, judge=TagDefinitions(definitions).judge)
+    for value in (1, "text", 10):
+        queue.put(Sample(0, "t", value))
+    assert (queue.refused, queue.waiting) == (1, 2)

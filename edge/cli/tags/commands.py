@@ -21,6 +21,7 @@ from edge.instant import now_ms
 if TYPE_CHECKING:
     from edge.cli.tags.history import Trend
     from edge.rules.sample_lines import Sample
+    from edge.rules.tag_definitions import TagDefinitions
 
 
 _TREND_MS = 86_400_000
@@ -45,10 +46,11 @@ def list_(pattern: str, settings_file: Path | None, *, as_json: bool) -> None:
     from edge.cli.tags.view import as_data, table
 
     found = [each for each in asyncio.run(_load(settings_file)) if _matches(pattern, each)]
+    known = _definitions(settings_file)
     if as_json:
-        print_json([as_data(each) for each in found])
+        print_json([as_data(each, known.find(each.tag)) for each in found])
     elif found:
-        open_console().print(table(found))
+        open_console().print(table(found, known))
     else:
         print_text("no tags")
 
@@ -65,11 +67,11 @@ def show(tag: str, settings_file: Path | None, *, as_json: bool) -> None:
     found = next((each for each in asyncio.run(_load(settings_file)) if each.tag == tag), None)
     if found is None:
         raise Refused("unknown_tag", f"there is no tag {tag!r}", "List the tags: edge tags list")
-    trend = _trend(tag, settings_file)
+    trend, known = _trend(tag, settings_file), _definitions(settings_file).find(tag)
     if as_json:
-        print_json(as_data(found) | trend_data(trend))
+        print_json(as_data(found, known) | trend_data(trend))
     else:
-        print_text("\n".join([*report(found), *trend_report(trend)]))
+        print_text("\n".join([*report(found, known), *trend_report(trend)]))
 
 
 @tags.command(epilog="Example: edge tags export 'wrench.*' --from 8h --output wrench.csv")
@@ -138,6 +140,15 @@ def watch(pattern: str, count: int | None, settings_file: Path | None, *, as_jso
 
     with unwrap_group():
         asyncio.run(run())
+
+
+def _definitions(settings_file: Path | None) -> "TagDefinitions":
+    """Return the definitions of tags of the settings. Raises SettingsError."""
+    from edge.config import load_settings
+    from edge.southbound.kinds import EQUIPMENT_SETTINGS
+    from edge.telemetry.definition_file import read_definitions
+
+    return read_definitions(load_settings(settings_file, os.environ, EQUIPMENT_SETTINGS).telemetry.tags)
 
 
 def _history(settings_file: Path | None) -> Path | None:

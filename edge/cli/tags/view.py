@@ -3,19 +3,23 @@
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+import msgspec
 from rich.table import Table
 from rich.text import Text
 
 from edge.cli.jobs.table import local_time, plain_table, utc_time
 from edge.cli.terminal.output import printable
+from edge.model.tag import TagDefinition
 from edge.rules.sample_lines import Sample
+from edge.rules.tag_definitions import TagDefinitions
 
 if TYPE_CHECKING:
     from edge.cli.tags.history import Trend
 
 
-def as_data(sample: Sample) -> dict[str, object]:
-    """Return a sample as data; its instant in UTC."""
+def as_data(sample: Sample, definition: TagDefinition | None = None) -> dict[str, object]:
+    """Return a sample as data, with the definition of its tag; its instant in UTC."""
+    known = msgspec.to_builtins(definition) if definition else {}
     return {
         "tag": sample.tag,
         "value": sample.value,
@@ -23,24 +27,28 @@ def as_data(sample: Sample) -> dict[str, object]:
         "quality": sample.quality.value,
         "process": sample.process,
         "at": utc_time(sample.at),
+        **{name: known[name] for name in ("unit", "low", "high", "description") if name in known},
     }
 
 
-def table(samples: Iterable[Sample]) -> Table:
-    """Return samples as a table."""
-    found = plain_table("tag", "value", "quality", "process", "at")
+def table(samples: Iterable[Sample], definitions: TagDefinitions | None = None) -> Table:
+    """Return samples as a table, with the units of their definitions."""
+    found = plain_table("tag", "value", "unit", "quality", "process", "at")
     for each in samples:
-        cells = (each.tag, each.value, each.quality.value, each.process or "", local_time(each.at))
+        known = definitions.find(each.tag) if definitions else None
+        unit = known.unit if known else ""
+        cells = (each.tag, each.value, unit, each.quality.value, each.process or "", local_time(each.at))
         found.add_row(*(Text(printable(cell)) for cell in cells))
     return found
 
 
-def report(sample: Sample) -> Iterator[str]:
-    """Yield the report of a sample, line by line."""
-    facts = as_data(sample) | {"at": local_time(sample.at)}
+def report(sample: Sample, definition: TagDefinition | None = None) -> Iterator[str]:
+    """Yield the report of a sample with the definition of its tag, line by line."""
+    facts = as_data(sample, definition) | {"at": local_time(sample.at)}
+    width = max(map(len, (name for name, fact in facts.items() if fact is not None)))
     for name, fact in facts.items():
         if fact is not None:
-            yield f"{name:<7}  {printable(fact)}"
+            yield f"{name:<{width}}  {printable(fact)}"
 
 
 def trend_data(trend: "Trend | None") -> dict[str, object]:
