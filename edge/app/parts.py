@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from edge.app.health import Health
+from edge.app.scanned_jobs import ScannedJobs
 from edge.config import Settings
 from edge.ops.audit_trail import AuditTrail
 from edge.ops.mode_watch import ModeWatch
@@ -32,6 +33,7 @@ class GatewayParts:
     direct_commands: DirectCommands
     trail: AuditTrail
     mode: ModeWatch
+    scanned_jobs: ScannedJobs
 
     @property
     def retention(self) -> RetentionPolicy:

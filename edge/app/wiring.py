@@ -13,6 +13,7 @@ from edge.app.health import Health
 from edge.app.maintenance_mode import end_upgrade, operation_calls
 from edge.app.opcua import OpcuaService
 from edge.app.parts import GatewayParts
+from edge.app.scanned_jobs import ScannedJobs
 from edge.app.systemd import Notify, discard_status, feed_watchdog
 from edge.config import (
     EquipmentSettings,
@@ -109,6 +110,8 @@ async def open_gateway(
         jobs = JobService(
             core.store, core.runs, most, dedupe_ms, now_ms, recipes, core.retention.refuses_beyond, core.mode
         )
+        if any(each.kind == "reader" for each in settings.southbound.values()):
+            await enter(background_task(core.scanned_jobs.run(jobs), "scanned jobs"))
         telemetry = await _open_telemetry(stack, core, jobs, dispatch)
         await _open_background_work(stack, core, jobs, dispatch)
         station_settings = StationSettings(core.store, dedupe_ms)
@@ -189,8 +192,9 @@ async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> Ga
     limits = CountLimits(scopes, keep.marks, keep.undelivered_jobs)
     health = Health(store, active_runs, watch, functools.partial(_certificates, settings), limits=limits)
     direct = DirectCommands(runs)
+    scanned = ScannedJobs(f"urn:microdcs-edge:{settings.gateway.name}")
     return GatewayParts(
-        settings, store, instance, runs, active_runs, watch, health, clock, store_time, direct, trail, mode
+        settings, store, instance, runs, active_runs, watch, health, clock, store_time, direct, trail, mode, scanned
     )
 
 
@@ -217,7 +221,8 @@ async def _open_one(
     if not isinstance(section, MqttEquipmentSettings):
         # asyncua is imported only where it is used.
         opener = pkgutil.resolve_name(KINDS[section.kind].opener)
-        opened: EquipmentPort = await stack.enter_async_context(opener(name, section, answers, core.scopes))
+        more = (core.scanned_jobs.put,) if section.kind == "reader" else ()
+        opened: EquipmentPort = await stack.enter_async_context(opener(name, section, answers, core.scopes, *more))
         return opened
     broker = broker_settings(section, core.settings.mqtt)
     if not broker.url:

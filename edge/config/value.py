@@ -138,7 +138,7 @@ def _url_faults(url: str, schemes: tuple[str, ...]) -> Iterator[str]:
         return
     if scheme == "unix" and not parts.path.startswith("/"):
         yield "expected the path of a socket, as in unix:///run/redis/redis.sock"
-    elif scheme not in {"unix", "embedded"} and not has_host:
+    elif scheme not in {"unix", "embedded", "serial"} and not has_host:
         yield f"expected a host, as in {scheme}://127.0.0.1"
 
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from edge.config import EquipmentSettings, MqttEquipmentSettings, OpcuaEquipmentSettings, Settings, broker_settings
 from edge.errors import Refused, SettingsError, Unavailable
 from edge.links.mqtt_connection import connect
+from edge.links.openprotocol_session import open_openprotocol
 from edge.maintenance.broker_check import address, diagnostic_broker, read_retained
+from edge.southbound.openprotocol_settings import OpenProtocolSettings, address_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,8 @@ async def ping(name: str, section: EquipmentSettings, settings: Settings) -> Pin
                 return await _over_mqtt(name, section, settings)
             case OpcuaEquipmentSettings():
                 return await _over_opcua(section)
+            case OpenProtocolSettings():
+                return await _over_openprotocol(section)
             case _:
                 return PingResult(None, f"equipment of kind {section.kind} can be reached by its gateway only")
     except (Refused, SettingsError, Unavailable) as error:
@@ -49,6 +53,14 @@ async def _over_mqtt(name: str, section: MqttEquipmentSettings, settings: Settin
             return PingResult(None, f"{at} refuses the subscription to {topic}: {refusal}", seconds)
         case _:
             return PingResult(None, f"{at} answers; presence of the equipment unknown", seconds)
+
+
+async def _over_openprotocol(section: OpenProtocolSettings) -> PingResult:
+    """Start the communication on a session of its own, and stop it."""
+    began = time.perf_counter()
+    async with open_openprotocol(*address_of(section), link_layer=False) as session:
+        seconds = time.perf_counter() - began
+        return PingResult(answers=True, detail=f"{session.controller['name']!r} has started", seconds=seconds)
 
 
 async def _over_opcua(section: OpcuaEquipmentSettings) -> PingResult:

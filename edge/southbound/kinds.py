@@ -15,7 +15,7 @@ class EquipmentKind:
 
     `settings` is the type of its section, `opener` the function that opens it: `opener(name, settings, station,
     scopes)` returns an asynchronous context manager with the `Equipment`. The opener of MQTT also takes a session, with
-    a broker that it may share with the MES, and a CloudEvents source.
+    a broker that it may share with the MES, and a CloudEvents source; that of a reader, what starts scanned jobs.
     """
 
     settings: str
@@ -29,6 +29,7 @@ KINDS: Mapping[str, EquipmentKind] = {
     ),
     "vision": EquipmentKind("edge.config:VisionSettings", "edge.southbound.vision:open_vision"),
     "ijt": EquipmentKind("edge.config:IjtSettings", "edge.southbound.ijt:open_ijt"),
+    "reader": EquipmentKind("edge.southbound.reader_settings:ReaderSettings", "edge.southbound.reader:open_reader"),
     "openprotocol": EquipmentKind(
         "edge.southbound.openprotocol_settings:OpenProtocolSettings",
         "edge.southbound.openprotocol:open_openprotocol_equipment",

@@ -1,13 +1,13 @@
 """The settings of a tightening controller with Open Protocol."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
 
-from edge.config import EquipmentSettings, Settings
+from edge.config import EquipmentSettings
 
 PORT = 4545
 """The port of Open Protocol, for a URL without one."""
@@ -54,16 +54,6 @@ class OpenProtocolSettings(EquipmentSettings, frozen=True, kw_only=True):
             extra={"expected": 'a table of type_ids, as in { identifier = "com.example.station.scanned.v1" }'},
         ),
     ] = msgspec.field(default_factory=dict)
-
-    def conflicts(self, _settings: Settings) -> Iterator[str]:
-        """Yield an address without a host."""
-        try:
-            parts = urlsplit(self.url)
-            host, _ = parts.hostname, parts.port
-        except ValueError:  # reported when the key was read
-            return
-        if not host:
-            yield "url: expected a host, as in tcp://192.168.1.30:4545"
 
 
 def address_of(settings: OpenProtocolSettings) -> tuple[str, int]:

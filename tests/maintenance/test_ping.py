@@ -7,6 +7,8 @@ import pytest
 from edge.config import MqttEquipmentSettings, MqttSettings, OpcuaEquipmentSettings, Settings
 from edge.links.mqtt import open_session
 from edge.maintenance.ping import ping
+from edge.sim.openprotocol import open_openprotocol_controller
+from edge.southbound.openprotocol_settings import OpenProtocolSettings
 from edge.southbound.stacklight import StackLightSettings
 from tests.uaserver.running import served
 
@@ -42,10 +44,19 @@ async def test_an_opcua_server_reports_its_time() -> None:
     assert pong.detail.startswith("its clock reads 20")
 
 
+async def test_controller_with_open_protocol_names_itself() -> None:
+    async with open_openprotocol_controller("station 7") as controller:
+        url = f"tcp://127.0.0.1:{controller.server.port}"
+        section = OpenProtocolSettings(kind="openprotocol", type_ids=("a",), url=url)
+        pong = await ping("wrench", section, Settings())
+    assert (pong.answers, pong.detail) == (True, "'station 7' has started")
+
+
 async def test_who_is_not_there_does_not_answer() -> None:
     wrench = MqttEquipmentSettings(type_ids=("a",), url=f"mqtt://{NOBODY}")
     eye = OpcuaEquipmentSettings(kind="vision", type_ids=("b",), url=f"opc.tcp://{NOBODY}", security="none")
-    for name, section in (("wrench", wrench), ("eye", eye)):
+    screw = OpenProtocolSettings(kind="openprotocol", type_ids=("c",), url=f"tcp://{NOBODY}")
+    for name, section in (("wrench", wrench), ("eye", eye), ("screw", screw)):
         pong = await ping(name, section, Settings())
         assert (pong.answers, pong.seconds) == (False, None)
         assert NOBODY in pong.detail

@@ -2,7 +2,6 @@
 
 import pytest
 
-from edge.config import Settings
 from edge.southbound.openprotocol_settings import PORT, OpenProtocolSettings, address_of
 
 
@@ -15,8 +14,3 @@ def settings(url: str) -> OpenProtocolSettings:
 )
 def test_address_is_that_of_the_url(url: str, address: tuple[str, int]) -> None:
     assert address_of(settings(url)) == address
-    assert list(settings(url).conflicts(Settings())) == []
-
-
-def test_address_without_a_host_is_a_conflict() -> None:
-    assert list(settings("tcp:///x").conflicts(Settings())) == ["url: expected a host, as in tcp://192.168.1.30:4545"]

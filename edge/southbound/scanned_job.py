@@ -1,0 +1,20 @@
+"""A job that a code starts."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedJob:
+    """A job that a code starts: with `work_master` it is stored first. `event_id` identifies the reading."""
+
+    scope: str
+    job_order_id: str
+    work_master: str
+    parameters: Mapping[str, Any]
+    event_id: str
+
+
+StartScanned: TypeAlias = Callable[[ScannedJob], Awaitable[None]]
+"""Takes a job that a code starts; raises Refused when it takes no more."""

@@ -1,0 +1,98 @@
+"""Lines of readers: framing of any stream, a real TCP socket, and a pseudo terminal in the place of a serial port."""
+
+import asyncio
+import os
+import pty
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edge.errors import Refused, SettingsError, Unavailable
+from edge.links.line_stream import LINE_BYTES, LineFramer, open_serial_lines, open_tcp_lines
+
+_texts = st.lists(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=50), max_size=5)
+
+
+def framed(raw: bytes, *, stx: bool = False) -> list[str]:
+    lines = list(LineFramer(framed=stx).feed(raw))
+    return [f"refused: {each.kind}" if isinstance(each, Refused) else each for each in lines]
+
+
+@given(_texts, st.sampled_from([b"\r", b"\n", b"\r\n", b"\0"]), st.integers(1, 20))
+def test_lines_are_cut_whatever_ends_them(texts: list[str], end: bytes, size: int) -> None:
+    raw = b"".join(each.encode() + end for each in texts)
+    framer = LineFramer(framed=False)
+    pieces = [raw[at : at + size] for at in range(0, len(raw), size)]
+    assert [line for piece in pieces for line in framer.feed(piece)] == texts
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (b"\x02A1\x03\x02B2\x03", ["A1", "B2"]),
+        (b"noise\x02A1\x03\r\n", ["A1"]),
+        (b"\x02A\r\n1\x03", ["A\r\n1"]),
+        (b"\x02A1\x02B2\x03", ["B2"]),
+        (b"\x02\x03", []),
+    ],
+)
+def test_code_stands_between_stx_and_etx(raw: bytes, expected: list[str]) -> None:
+    assert framed(raw, stx=True) == expected
+
+
+@pytest.mark.parametrize("stx", [False, True])
+def test_line_that_is_too_long_is_refused_and_the_next_is_read(*, stx: bool) -> None:
+    long, short = b"x" * (3 * LINE_BYTES), b"A1"
+    raw = b"\x02" + long + b"\x03\x02" + short + b"\x03" if stx else long + b"\r\n" + short + b"\r\n"
+    assert framed(raw, stx=stx) == ["refused: too_large", "A1"]
+
+
+def test_bytes_that_are_no_text_are_replaced() -> None:
+    assert framed(b"\xff\xfeA1\n") == ["\ufffd\ufffdA1"]
+
+
+async def test_lines_of_a_tcp_reader_end_with_its_connection() -> None:
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"A1\r\nB")
+        await writer.drain()
+        writer.write(b"2\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with open_tcp_lines("127.0.0.1", port, framed=False) as lines:
+            assert [each async for each in lines] == ["A1", "B2"]
+    with pytest.raises(Unavailable, match="cannot connect"):
+        async with open_tcp_lines("127.0.0.1", port, framed=False):
+            pass
+
+
+async def test_lines_of_a_serial_port_end_when_it_is_gone() -> None:
+    ours, port = pty.openpty()
+    try:
+        async with open_serial_lines(os.ttyname(port), 115_200, framed=False) as lines:
+            os.write(ours, b"A1\r")
+            assert await anext(lines) == "A1"
+            os.close(port)
+            os.write(ours, b"B2\r")
+            assert await anext(lines) == "B2"
+            os.close(ours)
+            assert [each async for each in lines] == []
+    finally:
+        for descriptor in (ours, port):
+            try:
+                os.close(descriptor)
+            except OSError:
+                continue
+
+
+async def test_port_that_is_missing_or_no_port_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="cannot open"):
+        async with open_serial_lines(str(tmp_path / "ttyUSB9"), 9600, framed=False):
+            pass
+    (tmp_path / "file").touch()
+    with pytest.raises(SettingsError, match="no serial port"):
+        async with open_serial_lines(str(tmp_path / "file"), 9600, framed=False):
+            pass

@@ -1,0 +1,175 @@
+"""A reader of codes: an event for each code, once; a job for a code that no job waits for."""
+
+import asyncio
+import os
+import pty
+import tty
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from edge.errors import Unavailable
+from edge.southbound.reader import open_reader
+from edge.southbound.reader_settings import ReaderSettings
+from edge.southbound.scanned_job import ScannedJob
+from edge.station.equipment import Task
+from tests.conftest import WaitUntil
+from tests.southbound.contract import SCOPES, WORK, RecordingStation
+
+
+class Scanner:
+    """A reader that is a TCP server, under control of a test."""
+
+    def __init__(self) -> None:
+        self.writers: list[asyncio.StreamWriter] = []
+        self.port = 0
+
+    async def accept(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.writers.append(writer)
+
+    def scan(self, *codes: str) -> None:
+        for code in codes:
+            self.writers[-1].write(f"{code}\r\n".encode())
+
+
+class Reading:
+    """A station, the started jobs, and a clock in milliseconds."""
+
+    def __init__(self) -> None:
+        self.station = RecordingStation()
+        self.jobs: list[ScannedJob] = []
+        self.now = 0
+
+    async def start(self, job: ScannedJob) -> None:
+        self.jobs.append(job)
+
+    @property
+    def codes(self) -> list[str]:
+        return [each.data["code"] for each in self.station.events]
+
+
+@asynccontextmanager
+async def scanner() -> AsyncIterator[Scanner]:
+    device = Scanner()
+    async with await asyncio.start_server(device.accept, "127.0.0.1", 0) as server:
+        device.port = server.sockets[0].getsockname()[1]
+        yield device
+        for writer in device.writers:
+            writer.close()
+
+
+@asynccontextmanager
+async def reading(wait_until: WaitUntil, url: str, **keys: Any) -> AsyncIterator[Reading]:
+    one = Reading()
+    settings = ReaderSettings(kind="reader", type_ids=("scanned.v1",), url=url, **keys)
+    async with open_reader("scanner", settings, one.station, SCOPES, one.start, clock=lambda: one.now) as equipment:
+        await wait_until(lambda: equipment.connected)
+        yield one
+
+
+async def test_code_is_an_event_of_its_scope(wait_until: WaitUntil) -> None:
+    async with scanner() as device, reading(wait_until, f"tcp://127.0.0.1:{device.port}") as one:
+        await wait_until(lambda: device.writers)
+        device.scan("A1", "B2")
+        await wait_until(lambda: one.codes == ["A1", "B2"])
+        event = one.station.events[0]
+    assert (event.type_id, event.scope, event.data) == ("scanned.v1", SCOPES[0], {"code": "A1"})
+    assert event.source.endswith("scanner")
+    assert one.jobs == []
+
+
+async def test_code_waits_for_the_store(wait_until: WaitUntil) -> None:
+    async with scanner() as device, reading(wait_until, f"tcp://127.0.0.1:{device.port}") as one:
+        await wait_until(lambda: device.writers)
+        one.station.failures = [Unavailable("the store is away")]
+        device.scan("A1")
+        await wait_until(lambda: one.codes == ["A1"])
+        assert len(device.writers) == 1
+
+
+async def test_code_that_is_read_again_and_again_is_one_reading(wait_until: WaitUntil) -> None:
+    async with scanner() as device, reading(wait_until, f"tcp://127.0.0.1:{device.port}", dedupe=2.0) as one:
+        await wait_until(lambda: device.writers)
+        for now in (0, 1500, 3000):
+            one.now = now
+            device.scan("A1", f"at {now}")
+            await wait_until(lambda now=now: f"at {now}" in one.codes)
+        one.now = 5000
+        device.scan("A1")
+        await wait_until(lambda: one.codes.count("A1") == 2)
+
+
+async def test_groups_of_the_pattern_are_data_and_other_codes_are_refused(wait_until: WaitUntil) -> None:
+    pattern = r"(?P<vin>\w{4})-(?P<color>\d+)?"
+    async with scanner() as device, reading(wait_until, f"tcp://127.0.0.1:{device.port}", pattern=pattern) as one:
+        await wait_until(lambda: device.writers)
+        device.scan("garbage", "WDB1-7", "WDB2-")
+        await wait_until(lambda: len(one.station.events) == 2)
+    assert [each.data for each in one.station.events] == [
+        {"code": "WDB1-7", "vin": "WDB1", "color": "7"},
+        {"code": "WDB2-", "vin": "WDB2"},
+    ]
+    assert [each.kind for each in one.station.refused] == ["unreadable"]
+
+
+@pytest.mark.parametrize("used", [True, False])
+async def test_code_starts_a_job_unless_a_job_waits_for_it(wait_until: WaitUntil, *, used: bool) -> None:
+    keys = {"starts": "work_master", "work_master": "WM-1"}
+    async with scanner() as device, reading(wait_until, f"tcp://127.0.0.1:{device.port}", **keys) as one:
+        one.station.task = Task("J1", "scan", {}) if used else None
+        await wait_until(lambda: device.writers)
+        device.scan("A1", "end")
+        await wait_until(lambda: "end" in one.codes)
+        await wait_until(lambda: used or len(one.jobs) == 2)
+    found = [(each.job_order_id, each.work_master, each.parameters) for each in one.jobs][:1]
+    assert found == ([] if used else [("A1", "WM-1", {"code": "A1"})])
+
+
+async def test_reader_that_was_away_is_connected_again(wait_until: WaitUntil) -> None:
+    async with scanner() as device, reading(wait_until, f"tcp://127.0.0.1:{device.port}") as one:
+        await wait_until(lambda: device.writers)
+        device.writers[0].close()
+        await wait_until(lambda: len(device.writers) == 2)
+        device.scan("A1")
+        await wait_until(lambda: one.codes == ["A1"])
+
+
+async def test_codes_of_a_serial_port_are_events(wait_until: WaitUntil) -> None:
+    ours, port = pty.openpty()
+    tty.setraw(ours)
+    url = f"serial://{os.ttyname(port)}"
+    try:
+        async with reading(wait_until, url, framing="stx") as one:
+            os.write(ours, b"\x02RFID-0815\x03")
+            await wait_until(lambda: one.codes == ["RFID-0815"])
+    finally:
+        os.close(ours)
+        os.close(port)
+
+
+async def test_command_is_refused(wait_until: WaitUntil) -> None:
+    one = RecordingStation()
+    async with scanner() as device:
+        settings = ReaderSettings(kind="reader", type_ids=("scanned.v1",), url=f"tcp://127.0.0.1:{device.port}")
+        async with open_reader("scanner", settings, one, SCOPES) as equipment:
+            await wait_until(lambda: equipment.connected)
+            assert equipment.problem == ""
+            await equipment.send(WORK)
+            await wait_until(lambda: one.answers)
+            await equipment.stop(WORK)
+    assert one.answers[0].error
+    assert "pull_event" in one.answers[0].error
+
+
+async def test_gateway_without_jobs_refuses_to_start_one(wait_until: WaitUntil) -> None:
+    one = RecordingStation()
+    async with scanner() as device:
+        url = f"tcp://127.0.0.1:{device.port}"
+        settings = ReaderSettings(kind="reader", type_ids=("scanned.v1",), url=url, starts="order")
+        async with open_reader("scanner", settings, one, SCOPES) as equipment:
+            await wait_until(lambda: equipment.connected and device.writers)
+            device.scan("A1")
+            await wait_until(lambda: one.refused)
+    assert "starts no jobs" in one.refused[0].reason

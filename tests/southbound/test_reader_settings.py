@@ -1,0 +1,39 @@
+"""The settings of a reader; what cannot work is reported."""
+
+from typing import Any
+
+import pytest
+
+from edge.config import Settings
+from edge.southbound.reader_settings import ReaderSettings
+
+
+def conflicts(**keys: Any) -> list[str]:
+    values: dict[str, Any] = {"type_ids": ("scanned.v1",), "url": "tcp://10.0.0.7:2001"} | keys
+    return list(ReaderSettings(kind="reader", **values).conflicts(Settings()))
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [{}, {"url": "serial:///dev/ttyUSB0", "baud": 115200}, {"starts": "order"}, {"pattern": r"(?P<vin>\w{17})"}],
+)
+def test_settings_that_work_have_no_conflict(keys: dict[str, Any]) -> None:
+    assert conflicts(**keys) == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({"type_ids": ("a", "b")}, "type_ids"),
+        ({"baud": 9601}, "baud"),
+        ({"starts": "work_master"}, "work_master"),
+        ({"work_master": "WM"}, "work_master"),
+        ({"scope": "elsewhere"}, "scope"),
+        ({"pattern": "("}, "pattern"),
+        ({"url": "tcp://10.0.0.7"}, "url"),
+        ({"url": "serial://ttyUSB0"}, "url"),
+    ],
+)
+def test_conflict_names_its_key(keys: dict[str, Any], expected: str) -> None:
+    (found,) = conflicts(**keys)
+    assert found.partition(":")[0] == expected
