@@ -3,16 +3,18 @@
 import dataclasses
 import functools
 import importlib.util
+import re
 from collections.abc import Callable, Container, Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
 from edge.errors import SettingsError
-from edge.flows.nodes.kind import Compute, NodeKind
-from edge.flows.nodes.registry import BUILT_IN, NodeKinds
+from edge.flows.nodes.kind import Compute, Inputs, NodeConfig, NodeKind
+from edge.flows.nodes.registry import BUILT_IN, NodeKinds, config_schema
 
 ENTRY_POINT: Final = "microdcs_edge.nodes"
+_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,15 +51,38 @@ def read_kinds(
             continue
         on_import(origin)
         match _loaded(load):
-            case NodeKind(name=name, work=Compute()) as kind if name not in kinds:
+            case NodeKind() as kind if fault := _fault_of(kind):
+                faults[origin] = fault
+            case NodeKind(name=name) as kind if name not in kinds:
                 kinds[name] = dataclasses.replace(kind, in_worker=True)
-            case NodeKind(name=name, work=Compute()):
+            case NodeKind(name=name):
                 faults[origin] = f"there is a node kind {name!r} already"
             case BaseException() as error:
                 faults[origin] = f"{type(error).__name__}: {error}"
             case _:
                 faults[origin] = "KIND is a NodeKind with the work Compute"
     return SiteKinds(kinds, faults)
+
+
+def _fault_of(kind: Any) -> str | None:
+    """Return what is wrong with a kind; its members may have any type."""
+    if not isinstance(kind.work, Compute) or not callable(kind.work.run):
+        return "KIND is a NodeKind with the work Compute"
+    if not isinstance(kind.name, str) or not _NAME.fullmatch(kind.name):
+        return "the name of a kind has 1 to 100 letters, digits, '.', '-' and '_'"
+    if (
+        not isinstance(kind.summary, str)
+        or not isinstance(kind.inputs, Inputs)
+        or not isinstance(kind.repeatable, bool)
+    ):
+        return "summary is a text, inputs one of Inputs, repeatable true or false"
+    if not isinstance(kind.config, type) or not issubclass(kind.config, NodeConfig) or not callable(kind.faults):
+        return "config is a subclass of NodeConfig, faults a function"
+    try:
+        config_schema(kind)
+    except Exception as error:  # noqa: BLE001 - any error of foreign code is a fault of that code
+        return f"its config has no JSON Schema: {error}"
+    return None
 
 
 def list_origins(folder: str) -> list[str]:

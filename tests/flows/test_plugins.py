@@ -8,7 +8,7 @@ import pytest
 from edge.errors import SettingsError
 from edge.flows.nodes.kind import Attempt, Compute, NodeError
 from edge.flows.nodes.registry import BUILT_IN
-from edge.flows.plugins import load_kinds
+from edge.flows.plugins import load_kinds, read_kinds
 from tests.flows.site_kinds import CHECK, write_check
 
 
@@ -45,3 +45,24 @@ def test_example_of_the_page_runs(tmp_path: Path) -> None:
     assert kind.work.run(config, Attempt("f", "n", 1, 0, {"a": [1.0, 0.5]})).value == {"score": 0.75, "good": True}
     with pytest.raises(NodeError, match="expected 2 pixels, got 0"):
         kind.work.run(config, Attempt("f", "n", 1, 0, {"a": []}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ('NodeKind(5, "s", CheckConfig, Inputs.ONE, Compute(run))', "the name of a kind has"),
+        ('NodeKind("a b\\n", "s", CheckConfig, Inputs.ONE, Compute(run))', "the name of a kind has"),
+        ('NodeKind("x" * 101, "s", CheckConfig, Inputs.ONE, Compute(run))', "the name of a kind has"),
+        ('NodeKind("site.x", None, CheckConfig, Inputs.ONE, Compute(run))', "summary is a text"),
+        ('NodeKind("site.x", "s", CheckConfig, "many", Compute(run))', "summary is a text"),
+        ('NodeKind("site.x", "s", dict, Inputs.ONE, Compute(run))', "config is a subclass"),
+        ('NodeKind("site.x", "s", CheckConfig, Inputs.ONE, Compute(None))', "KIND is a NodeKind with"),
+        ('NodeKind("site.x", "s", Odd, Inputs.ONE, Compute(run))', "its config has no JSON Schema"),
+    ],
+)
+def test_kind_with_members_of_wrong_types_is_left_out(tmp_path: Path, kind: str, reason: str) -> None:
+    odd = "\n\nclass Odd(NodeConfig, frozen=True):\n    member: NodeKind\n\n"
+    (tmp_path / "odd.py").write_text(f"{CHECK.partition('KIND =')[0]}{odd}KIND = {kind}\n")
+    found = read_kinds(str(tmp_path))
+    assert found.kinds == BUILT_IN
+    assert found.faults[str(tmp_path / "odd.py")].startswith(reason)
