@@ -16,7 +16,6 @@ from edge.config import Settings
 from edge.instant import now_ms
 from edge.maintenance.tls_files import tls_files
 from edge.model.component import Component, PluginState
-from edge.opcua.x509 import read_certificate
 from edge.ops.components import Report, announced
 from edge.store import alarms
 
@@ -89,6 +88,9 @@ def earliest_expiry(settings: Settings) -> str:
 
 
 def _expiry(path: Path) -> date | None:
+    # Imported only when there are certificates.
+    from edge.opcua.x509 import read_certificate  # noqa: PLC0415
+
     try:
         return read_certificate(path).not_valid_after_utc.date()
     except (OSError, ValueError):
