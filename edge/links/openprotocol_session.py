@@ -153,6 +153,9 @@ class OpenProtocolSession:
                 raise
             finally:
                 self._request = None
+                # The reason of a lost connection may come after the request was cancelled.
+                if not answered.cancel() and not answered.cancelled():
+                    answered.exception()
             self._trace(message, answer, "")
             return answer
 
