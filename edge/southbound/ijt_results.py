@@ -261,13 +261,17 @@ class ResultCollector:
         self.changed.set()
 
     async def _dismiss(self, result: Result, *, is_new: bool) -> None:
-        """Report a new result that no command waits for, then acknowledge it; an aborted joining is not reported."""
-        if not is_new:
+        """Report a new result that no command waits for, then acknowledge it; an aborted joining is not reported.
+
+        After a restart, a result that may have been answered before is new if its command was given up meanwhile.
+        """
+        meta, command_id = result["ResultMetaData"], command_id_of(result)
+        was_given_up = not is_new and command_id is not None and await self._reporter.was_given_up(command_id)
+        if not is_new and not was_given_up:
             return
-        meta = result["ResultMetaData"]
         if not was_aborted(result):
-            created, command_id = meta.get("CreationTime"), command_id_of(result)
-            await self._reporter.report(meta["ResultId"], created, command_id, result_data(result))
+            report = self._reporter.keep if was_given_up else self._reporter.report
+            await report(meta["ResultId"], meta.get("CreationTime"), command_id, result_data(result))
         self._known.settle([meta["ResultId"]])
         await self._acknowledge_own(result)
 

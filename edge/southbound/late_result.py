@@ -28,6 +28,10 @@ class LateResults:
         except Unavailable:
             return True
 
+    async def was_given_up(self, command_id: str) -> bool:
+        """Return whether a command was given up without a result; raises Unavailable without the store."""
+        return await self._station.has_open_stop(command_id)
+
     async def report(self, result_id: str, created: datetime | None, command_id: str | None, data: Any) -> None:
         """Pass a result to the station; raises Unavailable while the station cannot keep it.
 
@@ -37,6 +41,10 @@ class LateResults:
         if command_id:
             await self._station.answer(EquipmentAnswer(command_id, data=data))
             return
+        await self.keep(result_id, created, None, data)
+
+    async def keep(self, result_id: str, created: datetime | None, command_id: str | None, data: Any) -> None:
+        """Keep a result as late; it confirms no stop. Raises Unavailable while the station cannot keep it."""
         await self._station.late(
             LateResult(
                 source=self._source,
@@ -44,6 +52,7 @@ class LateResults:
                 key=f"{result_id} {created.isoformat() if created else ''}".rstrip(),
                 scope=self._scope,
                 data=data,
+                command_id=command_id,
                 created_at=round(created.timestamp() * 1000) if created else None,
             )
         )

@@ -263,6 +263,10 @@ class Answers:
         loaded = await self._runs.load(key.job_id) if key else None
         return loaded is not None and is_outstanding(loaded.stored.run, command_id)
 
+    async def has_open_stop(self, command_id: str) -> bool:
+        """Return whether the stop of a command is not confirmed yet: its result was not received before."""
+        return bool(await safing.load(self._store, command_id))
+
     def record_repeated_start(self) -> None:
         """Count a start that the equipment may have received before."""
         self.stats.record_repeated_start()

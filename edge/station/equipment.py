@@ -172,6 +172,9 @@ class StationPort(Protocol):
     async def is_outstanding(self, command_id: str) -> bool:
         """Return whether a command still waits for an answer."""
 
+    async def has_open_stop(self, command_id: str) -> bool:
+        """Return whether the stop of a command is not confirmed yet: its result was not received before."""
+
     def record_repeated_start(self) -> None:
         """Count a start that the equipment may have received before."""
 

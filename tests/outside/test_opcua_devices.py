@@ -88,7 +88,7 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
     settings = (
         f'[redis]\nurl = "unix://{store.socket}"\n[mqtt]\nurl = "mqtt://127.0.0.1:{broker.port}"\n'
         f'[northbound]\ntopic_prefix = "{PREFIX}"\n[opcua]\nendpoint = ""\n'
-        f'[metrics]\nlisten = "127.0.0.1:{metrics_port}"\n'
+        f'[flows]\nrun = "on"\n[metrics]\nlisten = "127.0.0.1:{metrics_port}"\n'
         f'[southbound.wrench]\nkind = "ijt"\ntype_ids = ["{TIGHTEN}"]\nurl = "{controller.url}"\nsecurity = "none"\n'
         f'[southbound.eye]\nkind = "vision"\ntype_ids = ["{INSPECT}"]\nurl = "{camera.url}"\nsecurity = "none"\n'
     )
@@ -253,3 +253,43 @@ def test_a_picture_that_is_taken_while_the_camera_is_cut_off_counts(line: Line) 
     line.camera.cut(1500)
     assert "P1" in str(line.response("picture cut off"))
     assert line.camera.count("started") == before + 1
+
+
+def _calibrate(line: Line, flow: str) -> None:
+    """Start a flow that tightens one bolt, and wait until the spindle turns."""
+    before = line.controller.count("started")
+    torque = {"id": "bolt", "kind": "constant", "config": {"value": {"joining_process_id": "rear axle 85Nm"}}}
+    command = {"id": "command", "kind": "equipment.command", "config": {"equipment": "wrench", "type_id": TIGHTEN}}
+    file = line.gateway.directory / f"{flow}.json"
+    document = {"id": flow, "interval_seconds": 0, "nodes": [torque, command], "edges": [["bolt", "command"]]}
+    file.write_text(json.dumps(document))
+    line.gateway.cli("flows", "put", str(file), "--start")
+    line.controller.wait_for("started", before + 1)
+
+
+def _node(line: Line, flow: str) -> Any:
+    """Return the status of the node that tightens, with its output."""
+    shown = json.loads(line.gateway.cli("flows", "show", flow, "--json"))
+    return shown["cycle"]["nodes"]["command"]
+
+
+def test_a_bolt_of_a_flow_counts_although_the_tool_was_cut_off(line: Line) -> None:
+    """A command of no job is looked for at the new connection, too."""
+    before = line.controller.count("started")
+    _calibrate(line, "cut-off")
+    line.controller.cut(1500)
+    wait_for(lambda: _node(line, "cut-off")["status"] == "completed", "the node has its result")
+    assert "85.2" in str(_node(line, "cut-off"))
+    assert line.controller.count("started") == before + 1
+
+
+def test_a_bolt_of_a_flow_whose_gateway_was_killed_is_kept(line: Line) -> None:
+    """The node is interrupted; its bolt is a late result, and is not tightened again."""
+    before = line.controller.count("started")
+    _calibrate(line, "killed-flow")
+    line.gateway.kill()
+    line.controller.wait_for("finished", line.controller.count("started"))
+    line.gateway.start()
+    wait_for(lambda: _node(line, "killed-flow")["status"] == "failed", "the node is interrupted")
+    wait_for(lambda: "killed-flow_0_command" in line.gateway.cli("dead-letters", "list", "--json"), "the bolt is kept")
+    assert line.controller.count("started") == before + 1

@@ -70,6 +70,9 @@ class Answers(list[EquipmentAnswer]):
     def record_repeated_start(self) -> None:
         """Ignore a start that is offered again."""
 
+    async def has_open_stop(self, command_id: str) -> bool:
+        return not command_id
+
     async def is_outstanding(self, command_id: str) -> bool:
         return bool(command_id)
 

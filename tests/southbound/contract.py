@@ -57,6 +57,7 @@ class RecordingStation:
         self.refused: list[RefusedMessage] = []
         self.unanswered: list[Command] = []
         self.stopped_meanwhile: set[str] = set()
+        self.open_stops: set[str] = set()
         self.traced: list[tuple[TraceKind, Any]] = []
         self.repeated_starts = 0
 
@@ -102,6 +103,9 @@ class RecordingStation:
 
     async def is_outstanding(self, command_id: str) -> bool:
         return command_id not in self.stopped_meanwhile
+
+    async def has_open_stop(self, command_id: str) -> bool:
+        return command_id in self.open_stops
 
     def record_repeated_start(self) -> None:
         self.repeated_starts += 1

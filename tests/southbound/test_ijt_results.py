@@ -174,6 +174,26 @@ async def test_a_result_that_is_larger_than_all_that_is_kept_is_found() -> None:
     assert found["ResultMetaData"]["ResultId"] == "R1"
 
 
+@pytest.mark.parametrize("open_stop", [False, True])
+async def test_latest_result_after_a_restart_is_late_if_its_command_was_given_up(*, open_stop: bool) -> None:
+    """Without an open stop it was answered before the restart. A controller need not report results again."""
+    station, latest = RecordingStation(), result_of(WORK.command_id, "R9")
+    station.stopped_meanwhile.add(WORK.command_id)
+    station.open_stops |= {WORK.command_id} if open_stop else set()
+
+    class Latest(Mute):
+        def __contains__(self, name: object) -> bool:
+            return name == "GetLatestResult"
+
+        async def call_result_method(self, *_: object, output_count: int | None = None) -> list[Any]:
+            return [0, latest]
+
+    methods = cast("IjtMethods", Latest())
+    await ResultCollector(methods, ControllerState(), reporter(station), acknowledge=False).catch_up()
+    assert [each.command_id for each in station.late_results] == ([WORK.command_id] if open_stop else [])
+    assert station.answers == []
+
+
 async def test_missed_results_received_before_the_next_loss_are_not_requested() -> None:
     class Asked(Mute):
         def __init__(self) -> None:

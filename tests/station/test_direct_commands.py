@@ -122,6 +122,7 @@ async def test_stop_of_a_command_is_kept_until_the_equipment_confirms_it(
     (kept,) = await safing.load_all(plant.store)
     assert (kept.phase, kept.command_id, kept.type_id) == (Phase.STOP, command().command_id, TIGHTEN)
     assert tool.station
+    assert await tool.station.has_open_stop(command().command_id)
     await tool.station.stopped(command().command_id, None)
     assert await safing.load_all(plant.store) == []
 
