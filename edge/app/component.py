@@ -5,7 +5,7 @@ import os
 import socket
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractAsyncContextManager
+from contextlib import AsyncExitStack
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from edge.maintenance.tls_files import tls_files
 from edge.model.component import Component, PluginState
 from edge.ops.components import Report, announced
 from edge.store import alarms
+from edge.store.scripts import share_script
 
 if TYPE_CHECKING:
     from edge.flows.nodes.registry import NodeKinds
@@ -65,17 +66,23 @@ class GatewayDescription:
             yield PluginState(name=name, kind="node kind", state="loaded")
 
 
-def describe_gateway(parts: GatewayParts, kinds: "NodeKinds | None") -> GatewayDescription:
-    """Return the description of this gateway, which starts now."""
+async def join_plant(
+    stack: AsyncExitStack, parts: GatewayParts, kinds: "NodeKinds | None", settings_file: Path | None
+) -> None:
+    """Enter this gateway in the list of components until the stack closes; execute signed commands if they are on."""
+    await share_script(parts.store)
     of_site = sorted(name for name, kind in (kinds or {}).items() if kind.in_worker)
-    return GatewayDescription(parts, now_ms(), of_site)
+    described = GatewayDescription(parts, now_ms(), of_site)
+    name, instance = parts.settings.gateway.name, parts.instance
+    held = instance.lease_held
+    await stack.enter_async_context(
+        announced(parts.store, name, instance.token, described.describe, holds_lease=lambda: held.is_open)
+    )
+    if parts.settings.fleet.listen != "off":
+        # Imported only when signed commands are on.
+        from edge.app.fleet import open_fleet  # noqa: PLC0415
 
-
-def announce(parts: GatewayParts, described: GatewayDescription) -> AbstractAsyncContextManager[None]:
-    """Return the context in which this gateway is in the list of components."""
-    name, token = parts.settings.gateway.name, parts.instance.token
-    held = parts.instance.lease_held
-    return announced(parts.store, name, token, described.describe, holds_lease=lambda: held.is_open)
+        await open_fleet(stack, parts, described.describe, settings_file)
 
 
 def earliest_expiry(settings: Settings) -> str:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import msgspec
 
-from edge.app.component import GatewayDescription
 from edge.app.parts import GatewayParts
 from edge.errors import Refused, Unavailable
 from edge.flows.child_process import child_environment
@@ -20,6 +19,7 @@ from edge.links.background_task import background_task
 from edge.model.fleet import PublicKey
 from edge.northbound.fleet import FleetInbox
 from edge.ops import fleet_keys
+from edge.ops.components import Describe
 from edge.ops.fleet_admission import FleetPolicy
 from edge.ops.fleet_commands import argv
 from edge.ops.fleet_service import FleetAnswer, FleetService
@@ -34,12 +34,12 @@ _SIGNAL_AFTER_S = 0.5
 
 
 async def open_fleet(
-    stack: contextlib.AsyncExitStack, parts: GatewayParts, description: GatewayDescription, settings_file: Path | None
+    stack: contextlib.AsyncExitStack, parts: GatewayParts, describe: Describe, settings_file: Path | None
 ) -> None:
     """Execute signed commands until the stack closes."""
     settings = parts.settings.fleet
     policy = FleetPolicy(parts.settings.gateway.name, settings.labels, settings.allow)
-    executor = FleetExecutor(description, settings_file, Path(settings.directory))
+    executor = FleetExecutor(describe, settings_file, Path(settings.directory))
     keys = _key_loader(parts.store, settings.keys_from, Path(settings.keys))
     service = FleetService(parts.store, policy, keys, executor.execute, now_ms, parts.trail.record)
     match settings.listen:
@@ -74,8 +74,8 @@ def _key_loader(store: Store, keys_from: str, folder: Path) -> Callable[[], Awai
 class FleetExecutor:
     """Runs commands as child processes: a command that fails or hangs does not touch the gateway."""
 
-    def __init__(self, description: GatewayDescription, settings_file: Path | None, directory: Path) -> None:
-        self._description = description
+    def __init__(self, describe: Describe, settings_file: Path | None, directory: Path) -> None:
+        self._describe = describe
         self._common = ("--settings", str(settings_file)) if settings_file else ()
         self._directory = directory
 
@@ -83,7 +83,7 @@ class FleetExecutor:
         """Execute a command; return its output. Raises Refused when it fails, Unavailable after too long a time."""
         match command:
             case "status":
-                report = await self._description.describe()
+                report = await self._describe()
                 return msgspec.json.encode(report).decode()
             case "reload":
                 _signal_later(signal.SIGHUP)

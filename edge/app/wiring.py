@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edge.app.component import announce, describe_gateway
+from edge.app.component import join_plant
 from edge.app.flow_parts import load_node_kinds, open_flow_feed, run_flows, serve_flow_calls
 from edge.app.health import Health
 from edge.app.maintenance_mode import end_upgrade, operation_calls
@@ -66,7 +66,6 @@ from edge.station.timers import Timers
 from edge.station.worker import Worker
 from edge.store.bounds import CountLimits
 from edge.store.opening import open_store
-from edge.store.scripts import share_script
 
 if TYPE_CHECKING:
     from edge.app.telemetry import TelemetryService
@@ -90,8 +89,8 @@ async def open_gateway(
     """Open every part and start its work; yield one line that names what is served.
 
     Interfaces that accept calls open after the parts that execute them, and close before them. Only the store is
-    required: every other unavailable part is retried, and named in the line. Commands of
-    the fleet read the settings from `settings_file`. Raises SettingsError, or Unavailable without the store.
+    required: every other unavailable part is retried, and named in the line. Commands of the fleet read
+    the settings from `settings_file`. Raises SettingsError, or Unavailable without the store.
     """
     if settings.opcua.endpoint:
         # Before any part that imports asyncua.
@@ -145,14 +144,7 @@ async def open_gateway(
         await enter(background_task(feed_watchdog(notify, core.store.heartbeat.stalled), "watchdog"))
         await enter(background_task(core.watch.run(), "equipment watch"))
         await enter(background_task(core.health.publish_status(notify, serving), "health"))
-        await share_script(core.store)
-        described = describe_gateway(core, kinds)
-        await enter(announce(core, described))
-        if settings.fleet.listen != "off":
-            # Imported only when signed commands are on.
-            from edge.app.fleet import open_fleet  # noqa: PLC0415
-
-            await open_fleet(stack, core, described, settings_file)
+        await join_plant(stack, core, kinds, settings_file)
         yield core.health.degraded_by(serving)
 
 

@@ -45,7 +45,7 @@ class Admitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedCommand:
     """An authentic command that is not executed: the sender gets the reason."""
 
     command: FleetCommand
@@ -67,7 +67,7 @@ class NotForUs:
     """A command for other components."""
 
 
-Admission = Admitted | Refused | NotAuthentic | NotForUs
+Admission = Admitted | RefusedCommand | NotAuthentic | NotForUs
 
 
 def admit(text: str, policy: FleetPolicy, keys: Mapping[str, PublicKey], now_s: int) -> Admission:
@@ -79,10 +79,10 @@ def admit(text: str, policy: FleetPolicy, keys: Mapping[str, PublicKey], now_s: 
         case SignatureRefusal(fault, kid, command):
             if command is None:
                 return NotAuthentic(fault.value, kid)
-            return Refused(command, keys[kid], Refusal.REVOKED_KEY, f"{fault.value}: {kid}")
+            return RefusedCommand(command, keys[kid], Refusal.REVOKED_KEY, f"{fault.value}: {kid}")
         case SignedCommand(admitted, key):
             if refused := _refusal(admitted, policy, now_s):
-                return Refused(admitted, key, *refused)
+                return RefusedCommand(admitted, key, *refused)
             return Admitted(admitted, key)
 
 

@@ -13,7 +13,7 @@ from edge.links.log_throttle import LogThrottle
 from edge.model.audit import AuditRecord
 from edge.model.fleet import FleetCommand, FleetResult, FleetState, PublicKey
 from edge.ops.audit_trail import RecordAudit
-from edge.ops.fleet_admission import CLOCK_S, Admitted, FleetPolicy, NotAuthentic, NotForUs, Refused, admit
+from edge.ops.fleet_admission import CLOCK_S, Admitted, FleetPolicy, NotAuthentic, NotForUs, RefusedCommand, admit
 from edge.store import fleet
 from edge.store.client import Store
 
@@ -69,7 +69,7 @@ class FleetService:
                 # Not in the audit trail: a flood of such texts would displace the records.
                 self._faults.warning("fleet command not authentic", reason, reason=reason, kid=kid, source=source)
                 return None
-            case Refused(command, key, refusal, reason):
+            case RefusedCommand(command, key, refusal, reason):
                 refused = self._result(command, FleetState.REFUSED, reason=f"{refusal.value}: {reason}")
                 return await self._refuse(command, key, refused, source)
             case Admitted(command, key):

@@ -50,7 +50,7 @@ def remove_commands(keys: Keys, ids: list[str]) -> Commit:
 async def begin(store: Store, id: str, mark: str, result: FleetResult, remember_ms: int) -> bool:
     """Mark a command as begun at a component; return False when it was begun or refused before."""
     keys, component = store.keys, result.component
-    key = keys.fleet_executed(mark, component)
+    key = keys.fleet_executed(component, mark)
     guarded = Commit((Absent(key),), (RedisCommand("SET", (key, "1", "PX", remember_ms)),))
     working = operation("HSET", keys.fleet_executing(component), id, _encode(result))
     return isinstance(await store.commit(join((guarded, working, _put(keys, id, result)))), Committed)
@@ -62,7 +62,7 @@ async def refuse(store: Store, id: str, mark: str, result: FleetResult, remember
     A result of the same id, of another key, stays.
     """
     keys = store.keys
-    key, results = keys.fleet_executed(mark, result.component), keys.fleet_results(id)
+    key, results = keys.fleet_executed(result.component, mark), keys.fleet_results(id)
     guarded = Commit((Absent(key),), (RedisCommand("SET", (key, "1", "PX", remember_ms)),))
     kept = operation("HSETNX", results, result.component, _encode(result))
     expiring = operation("PEXPIRE", results, RESULTS_MS)

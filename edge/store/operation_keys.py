@@ -82,9 +82,9 @@ class OperationsKeys:
         return f"{self.prefix}:commands:{id}"
 
     @register_key("string", Lifetime.COMMAND)
-    def fleet_executed(self, mark: str, component: str) -> str:
+    def fleet_executed(self, component: str, mark: str) -> str:
         """Return the key of the mark that a component has executed or refused a signed command."""
-        return f"{self.prefix}:commands:{mark}:{component}"
+        return f"{self.prefix}:executed:{component}:{mark}"
 
     @register_key("hash", Lifetime.OURS)
     def fleet_executing(self, component: str) -> str:

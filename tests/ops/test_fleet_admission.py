@@ -12,7 +12,7 @@ from edge.ops.fleet_admission import (
     NotAuthentic,
     NotForUs,
     Refusal,
-    Refused,
+    RefusedCommand,
     admit,
 )
 from edge.ops.fleet_commands import COMMANDS, READING, argv
@@ -27,7 +27,7 @@ COMMAND = FleetCommand(jti="0123456789abcdef", aud=("gw-1",), iat=NOW - 10, exp=
 
 def admitted(command: FleetCommand, key: PublicKey = PUBLIC) -> object:
     found = admit(sign(command, PRIVATE, PUBLIC.kid), POLICY, {key.kid: key}, NOW)
-    return found.refusal if isinstance(found, Refused) else type(found)
+    return found.refusal if isinstance(found, RefusedCommand) else type(found)
 
 
 @pytest.mark.parametrize(

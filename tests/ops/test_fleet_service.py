@@ -83,7 +83,7 @@ async def test_each_component_on_a_store_executes_it(store: Store) -> None:
 
 async def test_id_is_remembered_until_the_command_has_expired(store: Store) -> None:
     await Component(store).take()
-    (key,) = [key async for key in _keys(store, "commands:*:gw-1")]
+    (key,) = [key async for key in _keys(store, "executed:gw-1:*")]
     left_ms = await store.execute("PTTL", key)
     assert 600_000 < left_ms <= 600_000 + 120_000
 
@@ -117,7 +117,7 @@ async def test_texts_without_a_known_key_leave_no_trace(store: Store) -> None:
     for text in ("", "nonsense", sign(COMMAND, stranger, key.kid), sign(COMMAND, stranger, PUBLIC.kid)):
         assert await component.service.handle(text, "test") is None
     assert component.records == []
-    assert [key async for key in _keys(store, "commands*")] == []
+    assert [key async for key in _keys(store, "*xecut*")] == []
 
 
 @pytest.mark.parametrize("revoked_first", [True, False])
