@@ -1,5 +1,6 @@
 """Turns a flow document into a plan, or into the list of all its faults."""
 
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -176,11 +177,8 @@ class _Draft:
             self._fault(FaultKind.UNKNOWN_KIND, node_id, message)
         else:
             self._check_ports(node_id, kind, len(sources))
-            try:
-                config = msgspec.convert(entry.get("config", {}), kind.config)
-                problems += kind.faults(config, sources)
-            except msgspec.ValidationError as error:
-                problems.append(f"config of {kind.name}: {error}")
+            config, found = _read_config(kind, entry.get("config", {}), sources)
+            problems += found
         for problem in problems:
             self._fault(FaultKind.INVALID_CONFIG, node_id, problem)
         if kind is not None and config is not None and not problems:
@@ -203,6 +201,20 @@ class _Draft:
 
 def _is_id(value: object) -> bool:
     return isinstance(value, str) and 1 <= len(value) <= LONGEST_ID
+
+
+def _read_config(kind: NodeKind[Any], document: object, sources: set[str]) -> tuple[NodeConfig | None, list[str]]:
+    """Return the configuration of a node, None when it cannot be used, and what is wrong with it."""
+    try:
+        config: NodeConfig = msgspec.convert(document, kind.config)
+        return config, [str(each) for each in kind.faults(config, sources)]
+    except msgspec.ValidationError as error:
+        return None, [f"config of {kind.name}: {error}"]
+    except Exception as error:
+        if not kind.in_worker:
+            raise
+        # A defect in the code of a site is a fault of its flows, and ends no gateway.
+        return None, [f"the check of {kind.name} failed: {traceback.format_exception_only(error)[-1].strip()}"]
 
 
 def _member_problems(entry: Mapping[str, Any]) -> Iterator[str]:

@@ -1,11 +1,13 @@
 """A flow document becomes a plan, or the list of all its faults."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edge.flows.nodes.registry import BUILT_IN
 from edge.flows.plan import Plan, Rejected, plan_flow
 from tests.flows.documents import flow, node, plan_of
 
@@ -123,3 +125,29 @@ def test_any_document_is_planned_or_refused_with_its_faults(document: object) ->
             assert all(fault.message for fault in faults)
         case Plan(nodes=nodes, layers=layers):
             assert sorted(nodes) == sorted(each for layer in layers for each in layer)
+
+
+class _UnprintableError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def _raise(error: Exception) -> list[str]:
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        (lambda _config, _sources: _raise(ZeroDivisionError("by zero")), "failed: ZeroDivisionError: by zero"),
+        (lambda _config, _sources: _raise(_UnprintableError()), "failed: "),
+        (lambda _config, _sources: None, "failed: TypeError"),
+        (lambda _config, _sources: [5], "5"),
+    ],
+)
+def test_check_of_a_site_that_fails_is_a_fault_of_the_flow(check: Any, message: str) -> None:
+    kind = replace(BUILT_IN["constant"], name="site.x", in_worker=True, faults=check)
+    planned = plan_flow(flow([node("a", "site.x", value=1)]), {"site.x": kind})
+    assert isinstance(planned, Rejected)
+    assert [(fault.kind.value, fault.where) for fault in planned.faults] == [("invalid_config", "a")]
+    assert message in planned.faults[0].message
