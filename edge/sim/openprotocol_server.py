@@ -105,6 +105,11 @@ class OpenProtocolServer:
         for client in self._clients:
             client.push(mid, **values)
 
+    def send_raw(self, message: MidFrame) -> None:
+        """Send a message to each client as it is, also a wrong one."""
+        for client in self._clients:
+            client.send(message)
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         client = ServedClient(writer)
         task = asyncio.current_task()

@@ -51,6 +51,7 @@ from edge.southbound.openprotocol_settings import OpenProtocolSettings, address_
 from edge.southbound.openprotocol_tool import TighteningTool
 from edge.southbound.repetition import chosen_repetition, claim_start, count_repeated_start
 from edge.station.equipment import Command, EquipmentEvent, Repetition, StationPort
+from edge.store.refused import RefusedMessage
 
 POLL_SECONDS = 5.0
 
@@ -94,7 +95,7 @@ def open_openprotocol_equipment(
     state = ToolState()
     repetition = chosen_repetition(settings, Repetition.ONCE)
     host, port = address_of(settings)
-    events = ToolEvents(name, settings.events, station, next(iter(scopes)))
+    events = ToolEvents(name, settings.url, settings.events, station, next(iter(scopes)))
     reporter = LateResults(name, next(iter(scopes)), station)
 
     @asynccontextmanager
@@ -166,10 +167,11 @@ def _fields(message: MidFrame) -> dict[str, Any]:
 
 async def _device_events(session: OpenProtocolSession) -> DeviceEvents:
     async for message in session.messages():
+        found = {"mid": message.mid, "revision": message.revision}
         try:
-            yield {**parse_message(message), "mid": message.mid, "revision": message.revision}
+            yield parse_message(message) | found
         except Refused as refusal:
-            yield refusal
+            yield {"unreadable": refusal.message, "data": message.data.decode("latin-1")} | found
 
 
 async def _subscribe(session: OpenProtocolSession, make: ControllerMake) -> None:
@@ -190,8 +192,9 @@ async def _subscribe(session: OpenProtocolSession, make: ControllerMake) -> None
 class ToolEvents:
     """Reports what happens at a tool without a command as events of the station, by the settings `events`."""
 
-    def __init__(self, name: str, type_ids: Mapping[Any, str], station: StationPort, scope: str) -> None:
+    def __init__(self, name: str, place: str, type_ids: Mapping[Any, str], station: StationPort, scope: str) -> None:
         self._name = name
+        self._place = place
         self._type_ids = type_ids
         self._station = station
         self._scope = scope
@@ -203,6 +206,12 @@ class ToolEvents:
         source = f"urn:microdcs-edge:equipment:{self._name}"
         event = EquipmentEvent(source, event_id or new_id(), type_id, self._scope, data)
         return await self._station.event(event) is not None
+
+    async def refuse(self, reason: str, data: str) -> None:
+        """Record a message that cannot be read."""
+        _log.warning("controller message unreadable", equipment=self._name, reason=reason)
+        message = RefusedMessage(self._place, "", "", "unreadable", reason, data.encode("latin-1"))
+        await self._station.record_refusal(message)
 
     async def report_result(self, result: TighteningResult) -> bool:
         """Report a result of the operator's own; the same result again is the same event."""
@@ -251,6 +260,11 @@ class TighteningDevice:
         """Handle a result, an alarm or a changed identifier."""
         mid = device_event["mid"]
         match mid:
+            case _ if "unreadable" in device_event:
+                # A controller that gets no acknowledgement sends no further message.
+                await self._events.refuse(device_event["unreadable"], device_event["data"])
+                if mid == Mid.RESULT:
+                    await self._session.send(MidFrame(Mid.RESULT_ACKNOWLEDGE))
             case Mid.RESULT:
                 await self._results.handle_live(device_event)
             case Mid.IDENTIFIER_CHANGED:

@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from edge.errors import Unavailable
+from edge.links.openprotocol_frame import MidFrame
 from edge.links.openprotocol_mids import Mid
 from edge.model.equipment_trace import TraceKind
 from edge.sim.openprotocol import JAMMED, TighteningController, open_openprotocol_controller
@@ -302,6 +303,17 @@ async def test_requests_are_traced_with_their_answers(opener: Opener, wait_until
     (declined,) = [each for each in calls if each.question == "MID 0018 revision 1"]
     assert (declined.arguments, declined.error) == (["099"], "MID 0018 declined: there is no such parameter set")
     assert any(each.found and each.found["answer"] == "MID 0005 revision 1" for each in calls)
+
+
+async def test_unreadable_result_is_set_aside_and_acknowledged(
+    opener: Opener, controller: TighteningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        controller.server.send_raw(MidFrame(Mid.RESULT, b"01what is this"))
+        await wait_until(lambda: bench.station.refused and controller.acknowledged)
+        assert (await tightened(bench, wait_until, parameter_set=3)).data["evaluation"] == "OK"
+    assert bench.station.refused[0].payload == b"01what is this"
+    assert "MID 0061 revision 1: cell" in bench.station.refused[0].reason
 
 
 async def test_clock_of_the_controller_is_set(controller: TighteningController, wait_until: WaitUntil) -> None:
