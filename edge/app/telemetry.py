@@ -64,13 +64,10 @@ class TelemetryService:
     @property
     def written_bytes(self) -> int:
         """Return about how many bytes telemetry wrote to the append-only file of the durable store since the start."""
+        processor = self.processor
         sampled = 0 if self.volatile else self.queue.written_bytes
-        return (
-            sampled
-            + self.processor.written_bytes
-            + self.processor.alarms.written_bytes
-            + self.job_samples.written_bytes
-        )
+        decided = processor.written_bytes + processor.alarms.written_bytes + processor.tags.written_bytes
+        return sampled + decided + self.job_samples.written_bytes
 
 
 async def open_telemetry(

@@ -13,7 +13,7 @@ _MANY = 4000
 
 
 _TRANSACTION_SIZE = 29
-"""Bytes of MULTI and EXEC."""
+"""Bytes of MULTI and EXEC, which enclose what a script writes."""
 _HEAD_SIZE = 5
 _ARGUMENT_SIZE = 6
 """Bytes of the length before a command and before each argument, and of the ends of line."""
@@ -128,7 +128,7 @@ def fields(mapping: Mapping[str, str]) -> Iterator[str]:
 
 def written_size(commit: Commit) -> int:
     """Return about how many bytes of the append-only file a commit takes."""
-    size = _TRANSACTION_SIZE if len(commit.operations) > 1 else 0
+    size = _TRANSACTION_SIZE
     for each in commit.operations:
         size += _HEAD_SIZE + command_size(each.command, *each.arguments)
     return size

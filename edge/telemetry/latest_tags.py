@@ -5,6 +5,7 @@ from typing import Any, Final
 from edge.rules.sample_lines import Line, Sample
 from edge.store import tags
 from edge.store.client import Store
+from edge.store.commit import written_size
 from edge.telemetry.batch import encode_line
 
 SAVE_EVERY_MS: Final = 5_000
@@ -15,6 +16,8 @@ class LatestTags:
     """Keeps the last sample of at most 10,000 tags; those of further tags are not kept."""
 
     def __init__(self, store: Store) -> None:
+        self.written_bytes = 0
+        """Bytes that this wrote to the append-only file, about."""
         self._store = store
         self._latest: dict[str, Sample] = {}
         self._unsaved: set[str] = set()
@@ -36,8 +39,8 @@ class LatestTags:
         """Write the tags that changed, when the last time was long enough ago. Raises Unavailable."""
         if not self._unsaved or 0 <= now - self._saved_at < SAVE_EVERY_MS:
             return
-        await self._store.commit(
-            tags.save(self._store.keys, {name: encode_line(self._latest[name]) for name in self._unsaved})
-        )
+        commit = tags.save(self._store.keys, {name: encode_line(self._latest[name]) for name in self._unsaved})
+        await self._store.commit(commit)
+        self.written_bytes += written_size(commit)
         self._unsaved.clear()
         self._saved_at = now

@@ -1,6 +1,7 @@
 """The processor: one alarm per condition, one commit per batch, and nothing lost or doubled by an outage."""
 
 import asyncio
+import tempfile
 import time
 from functools import partial
 from random import Random
@@ -10,6 +11,7 @@ import pytest
 
 from edge.config import RedisSettings
 from edge.errors import Unavailable
+from edge.links.background_task import background_task
 from edge.model.alarm import AlarmState
 from edge.rules.alarm import Acknowledge
 from edge.rules.replay import replay
@@ -20,6 +22,7 @@ from edge.store.commit import Commit, CommitResult
 from edge.store.opening import open_store
 from edge.telemetry.alarm_requests import request_change
 from edge.telemetry.processor import RuleProcessor
+from edge.telemetry.sample_queue import SampleQueue
 from tests.telemetry.plant import (
     BEGIN,
     HOT,
@@ -305,3 +308,29 @@ async def test_findings_held_back_by_a_cooldown_are_counted(store: Store) -> Non
     counters = await telemetry.read_counters(store)
     assert counters["rule:rate_limited:hot"] == 2
     assert counters["rule:rate_limited:left"] == 6
+
+
+async def test_bytes_that_are_counted_are_those_of_the_file() -> None:
+    clock, began = TelemetryClock(), BEGIN
+    with tempfile.TemporaryDirectory(prefix="t-") as directory:
+        async with open_store(RedisSettings(url=f"embedded:{directory}"), "one") as own:
+            baseline = {"id": "dev", "kind": "baseline", "tag": "*", "severity": 300}
+            queue = SampleQueue(own, clock)
+            async with (
+                at_work(own, rules_of(HOT, baseline), clock, durable_interval_ms=1_000) as processor,
+                background_task(queue.run(), "samples"),
+            ):
+                await until_async(lambda: own.execute("EXISTS", own.keys.telemetry()))
+                before = int((await own.execute("INFO", "persistence"))["aof_current_size"])
+                for second in range(20):
+                    clock.now = began + second * 1000
+                    for number in range(10):
+                        queue.put(temp(second + number / 100, 70 + number * second % 13))
+                    await queue.settle(queue.received)
+                clock.now += 10_000
+                await until_drained(own)
+                size = int((await own.execute("INFO", "persistence"))["aof_current_size"]) - before
+                counted = queue.written_bytes + processor.written_bytes
+                counted += processor.alarms.written_bytes + processor.tags.written_bytes
+    assert size > 10_000
+    assert counted == pytest.approx(size, rel=0.15)
