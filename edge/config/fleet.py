@@ -29,7 +29,17 @@ class FleetSettings(Struct, frozen=True, kw_only=True):
             description="Commands that it executes, or their first words; as delivered those that only read.",
             extra={"expected": "a list of commands, as in status, doctor, restart"},
         ),
-    ] = ("status", "doctor", "fleet list", "jobs list", "alarms list", "sessions list", "audit", "maintenance show")
+    ] = (
+        "status",
+        "doctor",
+        "fleet list",
+        "jobs list",
+        "alarms list",
+        "sessions list",
+        "audit",
+        "locks list",
+        "maintenance show",
+    )
     keys_from: Annotated[
         Literal["folder", "store"],
         Meta(description="Where the public keys of administrators are: in the folder `keys`, or in the store."),

@@ -36,6 +36,10 @@ COMMANDS: Mapping[str, CommandForm] = MappingProxyType(
         "sessions list": CommandForm(),
         "audit list": CommandForm(options=frozenset({"--last", "--user", "--subject", "--kind"})),
         "audit verify": CommandForm(),
+        "locks list": CommandForm(positional=range(11)),
+        "locks delete": CommandForm(
+            changes=True, flags=frozenset({"--force"}), options=frozenset({"--id"}), positional=range(2)
+        ),
         "maintenance show": CommandForm(),
         "maintenance on": CommandForm(
             changes=True,

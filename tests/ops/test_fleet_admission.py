@@ -90,6 +90,11 @@ def test_as_delivered_only_reading_commands_are_allowed() -> None:
             ("--user", "--settings=/x"),
             ["audit", "list", "--settings", "F", "--json", "--user=--settings=/x"],
         ),
+        (
+            "locks delete",
+            ("job", "--id", "J1", "--id=J2", "--force"),
+            ["locks", "delete", "--settings", "F", "--json", "--id=J1", "--id=J2", "--force", "--", "job"],
+        ),
         ("sessions end", ("s1",), ["sessions", "end", "--settings", "F", "--", "s1"]),
     ],
 )
@@ -102,6 +107,7 @@ def test_no_value_becomes_another_option(command: str, arguments: tuple[str, ...
     [
         ("audit list", ("--last",)),
         ("audit list", ("extra",)),
+        ("locks list", ("--rpc", "tcp://192.0.2.1:5005")),
         ("audit list", ("--settings=/x",)),
         ("doctor", ("x\n",)),
         ("sessions end", ("x" * 501,)),
