@@ -31,7 +31,7 @@ from tests.chaos.devices import PREFIX, TYPE_ID, WORK_S, Device, open_device
 from tests.store.servers import own_server
 
 SCOPE = "station-1"
-JOB_ENDS_WITHIN_S = 60.0
+JOB_ENDS_WITHIN_S = 240.0
 READY_WITHIN_S = 300.0
 
 Disturbance = Callable[[float], Awaitable[None]]
