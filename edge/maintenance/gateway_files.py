@@ -12,6 +12,9 @@ from edge.config import Settings
 from edge.maintenance.tls_files import tls_files
 from edge.opcua.x509 import SUFFIXES
 
+_PATTERNS = {"settings/conf.d": "*.toml", "fleet/keys": "*.jwk"}
+"""The files of a folder that belong to a gateway; all files of the other folders."""
+
 
 @dataclass(frozen=True, slots=True)
 class GatewayFiles:
@@ -33,7 +36,7 @@ class GatewayFiles:
             if _is_file(path):
                 yield name, path
         for name, folder in self.folders.items():
-            for path in sorted(folder.glob("*.toml" if name.endswith("conf.d") else "*")):
+            for path in sorted(folder.glob(_PATTERNS.get(name, "*"))):
                 if not _is_file(path) or path.name.startswith(".") or path.name.endswith(REPLACED_SUFFIX):
                     continue
                 if not name.endswith("trusted") or _is_public(path):
@@ -83,6 +86,7 @@ def locate_files(settings: Settings, main: Path) -> GatewayFiles:
         "settings/conf.d": main.parent / "conf.d",
         "settings/passwords": main.parent / "passwords",
         "opcua/trusted": Path(settings.opcua.trusted),
+        "fleet/keys": Path(settings.fleet.keys),
     }
     folders |= {
         f"tls/southbound.{name}.trusted": Path(directory)

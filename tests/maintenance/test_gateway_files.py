@@ -6,12 +6,20 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from edge.config import MqttSettings, OpcuaSettings, Settings
+from edge.config import FleetSettings, MqttSettings, OpcuaSettings, Settings
 from edge.maintenance.gateway_files import environment_variable, is_below, is_secret, locate_files
 
 
 def test_each_file_that_is_there_finds_back_to_its_place(tmp_path: Path) -> None:
-    for name in ("edge.toml", "conf.d/10-site.toml", "conf.d/notes.txt", "passwords/mqtt", "trusted/a.der", "users"):
+    for name in (
+        "edge.toml",
+        "conf.d/10-site.toml",
+        "conf.d/notes.txt",
+        "passwords/mqtt",
+        "trusted/a.der",
+        "users",
+        "k/a.jwk",
+    ):
         file = tmp_path / name
         file.parent.mkdir(exist_ok=True)
         file.write_text(name)
@@ -27,10 +35,13 @@ def test_each_file_that_is_there_finds_back_to_its_place(tmp_path: Path) -> None
             pki=str(tmp_path / "pki"), trusted=str(tmp_path / "trusted"), users_file=str(tmp_path / "users")
         ),
         mqtt=MqttSettings(url="mqtts://b", ca_file=str(tmp_path / "users")),
+        fleet=FleetSettings(keys=str(tmp_path / "k")),
     )
+    (tmp_path / "k" / "private-key-left-here.pem").touch()
     at = locate_files(settings, tmp_path / "edge.toml")
     existing = dict(at.existing())
     assert sorted(existing) == [
+        "fleet/keys/a.jwk",
         "opcua/trusted/a.der",
         "opcua/users",
         "settings/conf.d/10-site.toml",
