@@ -12,6 +12,7 @@ from edge.app.flow_parts import load_node_kinds, open_flow_feed, run_flows, serv
 from edge.app.health import Health
 from edge.app.maintenance_mode import end_upgrade, operation_calls
 from edge.app.opcua import OpcuaService
+from edge.app.operation_work import run_operations
 from edge.app.parts import GatewayParts
 from edge.app.scanned_jobs import ScannedJobs
 from edge.app.systemd import Notify, discard_status, feed_watchdog
@@ -145,6 +146,7 @@ async def open_gateway(
         await enter(background_task(core.watch.run(), "equipment watch"))
         await enter(background_task(core.health.publish_status(notify, serving), "health"))
         await join_plant(stack, core, kinds, settings_file)
+        await enter(background_task(run_operations(core, settings_file), "operations while present"))
         yield core.health.degraded_by(serving)
 
 

@@ -19,6 +19,7 @@ COMMANDS = {
     "replay": "Replay stored jobs: check that this release decides as they were decided.",
     "audit": "Show who did what, and verify that no record is missing or changed.",
     "locks": "Show who holds which lock, hold one, or delete those of dead owners.",
+    "operations": "Schedule, show, watch and cancel operations: backups and support bundles.",
     "maintenance": "Keep work from starting while people work at a plant.",
     "station": "Show and set what a station accepts: Work Masters, resources, job limit, rules.",
     "check": "Check a settings file or a recipe and report every fault.",
@@ -44,7 +45,7 @@ COMMANDS = {
 }
 """Name -> first line of the help. Each command is defined in the module or package of its name."""
 
-_PACKAGES = {"alarms", "tags", "jobs", "equipment", "flows", "station", "dead_letters", "fleet", "locks"}
+_PACKAGES = {"alarms", "tags", "jobs", "equipment", "flows", "station", "dead_letters", "fleet", "locks", "operations"}
 """Commands of more than one file; the group is defined in `commands.py` of the package."""
 
 

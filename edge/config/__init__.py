@@ -6,6 +6,7 @@ from edge.config.load import load_settings, main_file
 from edge.config.maintenance import MaintenanceSettings
 from edge.config.northbound import NorthboundSettings
 from edge.config.opcua import OpcuaSettings
+from edge.config.operations import OperationsSettings
 from edge.config.password import password_of
 from edge.config.retention import SESSION_EXPIRY_SECONDS, RetentionSettings
 from edge.config.sections import (
@@ -45,6 +46,7 @@ __all__ = [
     "NorthboundSettings",
     "OpcuaEquipmentSettings",
     "OpcuaSettings",
+    "OperationsSettings",
     "RedisSettings",
     "RetentionSettings",
     "RpcSettings",

@@ -17,6 +17,7 @@ from edge.config.flows import FlowsSettings
 from edge.config.maintenance import MaintenanceSettings
 from edge.config.northbound import NorthboundSettings, Topic, TopicFilter
 from edge.config.opcua import OpcuaSettings
+from edge.config.operations import OperationsSettings
 from edge.config.retention import RetentionSettings
 from edge.config.telemetry import MirrorSettings, MqttSourceSettings, SourceSettings, TelemetrySettings
 from edge.config.users import UsersSettings
@@ -329,6 +330,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     flows: FlowsSettings = FlowsSettings()
     fleet: FleetSettings = FleetSettings()
     maintenance: MaintenanceSettings = MaintenanceSettings()
+    operations: OperationsSettings = OperationsSettings()
     logging: LoggingSettings = LoggingSettings()
 
     @property
@@ -354,6 +356,7 @@ SECTIONS: dict[str, type[Struct]] = {
     "flows": FlowsSettings,
     "fleet": FleetSettings,
     "maintenance": MaintenanceSettings,
+    "operations": OperationsSettings,
     "logging": LoggingSettings,
 }
 """Section -> its keys; those of `southbound` and `source` apply to a `[southbound.<name>]` without a kind."""

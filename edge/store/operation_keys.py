@@ -90,3 +90,18 @@ class OperationsKeys:
     def fleet_executing(self, component: str) -> str:
         """Return the key of the signed commands that a component executes now."""
         return f"{self.prefix}:executing:{component}"
+
+    @register_key("hash", Lifetime.OURS)
+    def operations(self) -> str:
+        """Return the key of the operations by id, as JSON: scheduled, running, and the last 100 that have ended."""
+        return f"{self.prefix}:operations"
+
+    @register_key("hash", Lifetime.OURS)
+    def operations_progress(self) -> str:
+        """Return the key of the progress of each operation, from 0.0 to 100.0."""
+        return f"{self.prefix}:operations:progress"
+
+    @register_key("zset", Lifetime.OURS)
+    def operations_queue(self, type: str) -> str:
+        """Return the key of the scheduled operations of a type, by the instant at which they are due."""
+        return f"{self.prefix}:operations:queue:{type}"

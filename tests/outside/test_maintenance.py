@@ -123,7 +123,7 @@ async def _publish(path: str, job: str, language: str) -> Any:
 
 
 async def _look(port: int, look: Callable[[Client], Awaitable[None]]) -> None:
-    client = Client(f"opc.tcp://127.0.0.1:{port}")
+    client = Client(f"opc.tcp://127.0.0.1:{port}", timeout=60)
     client.locale = ["de-AT", "en"]
     activate = client.uaclient.activate_session
 

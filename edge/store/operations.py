@@ -1,0 +1,87 @@
+"""Operations in the store: their documents, their progress, and a queue for each type."""
+
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+
+from edge.model.operation import Operation, OperationState, OperationType
+from edge.store.client import Store
+from edge.store.commit import Commit, HashField, RedisCommand
+from edge.store.keys import Keys
+
+logger = structlog.get_logger(__name__)
+
+KEPT = 100
+"""Ended operations that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOperation:
+    """An operation as it was read, with its progress from 0 to 100; `text` guards its next commit."""
+
+    operation: Operation
+    progress: float
+    text: str | None
+
+
+async def load_all(store: Store) -> list[StoredOperation]:
+    """Read every operation, the newest first; one that cannot be read is logged and left out."""
+    documents, progress = await store.read(
+        [("HGETALL", store.keys.operations()), ("HGETALL", store.keys.operations_progress())]
+    )
+    found = [_stored(id, text, progress.get(id)) for id, text in documents.items()]
+    return sorted((each for each in found if each), key=lambda each: (-each.operation.created, each.operation.id))
+
+
+async def load(store: Store, id: str) -> StoredOperation | None:
+    """Read an operation; None when there is none."""
+    text, progress = await store.read(
+        [("HGET", store.keys.operations(), id), ("HGET", store.keys.operations_progress(), id)]
+    )
+    return _stored(id, text, progress) if text is not None else None
+
+
+async def due_ids(store: Store, type: OperationType, now: int) -> list[str]:
+    """Return the scheduled operations of a type that are due, the earliest first."""
+    ids: list[str] = await store.execute("ZRANGEBYSCORE", store.keys.operations_queue(type.value), "-inf", now)
+    return ids
+
+
+def create(keys: Keys, operation: Operation) -> Commit:
+    """Write a new operation."""
+    return save(keys, StoredOperation(operation, 0.0, None), operation, 0.0)
+
+
+def save(keys: Keys, before: StoredOperation, after: Operation, progress: float) -> Commit:
+    """Write the next state of an operation; Stale when somebody changed it meanwhile."""
+    text, queue = msgspec.json.encode(after).decode(), keys.operations_queue(after.type.value)
+    is_queued = after.state is OperationState.SCHEDULED
+    queued = (
+        RedisCommand("ZADD", (queue, after.due, after.id)) if is_queued else RedisCommand("ZREM", (queue, after.id))
+    )
+    return Commit(
+        (HashField(keys.operations(), after.id, before.text),),
+        (
+            RedisCommand("HSET", (keys.operations(), after.id, text)),
+            RedisCommand("HSET", (keys.operations_progress(), after.id, f"{progress:.1f}")),
+            queued,
+        ),
+    )
+
+
+def remove(keys: Keys, before: StoredOperation) -> Commit:
+    """Remove an ended operation."""
+    id = before.operation.id
+    return Commit(
+        (HashField(keys.operations(), id, before.text),),
+        (RedisCommand("HDEL", (keys.operations(), id)), RedisCommand("HDEL", (keys.operations_progress(), id))),
+    )
+
+
+def _stored(id: str, text: str, progress: str | None) -> StoredOperation | None:
+    try:
+        return StoredOperation(msgspec.json.decode(text, type=Operation), float(progress or 0), text)
+    except (msgspec.DecodeError, ValueError) as error:
+        logger.error("operation cannot be read", operation=id, reason=str(error))  # noqa: TRY400 - the reason says all
+        return None

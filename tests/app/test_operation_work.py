@@ -1,0 +1,58 @@
+"""A gateway makes backups and support bundles in its folder, and keeps the newest."""
+
+import asyncio
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from edge.app.operation_work import remove_old_files, stages
+from edge.app.wiring import open_gateway
+from edge.config import load_settings
+from edge.model.operation import OperationType
+from edge.ops.operations import schedule_operation
+from edge.southbound.kinds import EQUIPMENT_SETTINGS
+from edge.store import operations
+from edge.store.client import Store
+
+
+def test_only_the_newest_files_of_a_type_are_kept(tmp_path: Path) -> None:
+    for name in ("gw-backup-1", "gw-backup-2", "gw-backup-3", "gw-support-bundle-1", "other"):
+        (tmp_path / f"{name}.tar.gz").touch()
+    remove_old_files(tmp_path, "gw-backup", 2)
+    assert sorted(each.name for each in tmp_path.iterdir()) == [
+        *("gw-backup-2.tar.gz", "gw-backup-3.tar.gz", "gw-support-bundle-1.tar.gz", "other.tar.gz")
+    ]
+
+
+def test_stages_advance_and_do_not_reach_the_end() -> None:
+    seen: list[tuple[float, str]] = []
+    line = stages(lambda progress, text: seen.append((progress, text)))
+    for number in range(7):
+        line(str(number))
+    assert [progress for progress, _ in seen] == [20, 40, 60, 80, 95, 95, 95]
+
+
+@pytest.mark.parametrize("directory", ["files", "/proc/nothing"])
+async def test_gateway_executes_a_backup_or_reports_why_not(
+    settings_text: str, tmp_path: Path, store: Store, directory: str
+) -> None:
+    file = tmp_path / "edge.toml"
+    folder = tmp_path / directory
+    file.write_text(f'{settings_text}[operations]\ndirectory = "{folder}"\n')
+    settings = load_settings(file, {}, EQUIPMENT_SETTINGS)
+    scheduled = await schedule_operation(store, OperationType.BACKUP, "anna", 0, {})
+    async with open_gateway(settings, settings_file=file), asyncio.timeout(60):
+        while not (found := await operations.load(store, scheduled.id)) or not found.operation.has_ended:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    if directory == "files":
+        assert found.operation.state == "done", found
+        with tarfile.open(found.operation.result) as archive:
+            assert {"manifest.json", "store.jsonl"} <= set(archive.getnames())
+    else:
+        assert "cannot be created" in found.operation.error
+
+
+@pytest.fixture
+def settings_text(store: Store, valkey: str) -> str:
+    return f'[redis]\nurl = "{valkey}"\nprefix = "{store.keys.prefix}"\n[mqtt]\nurl = ""\n[opcua]\nendpoint = ""\n'

@@ -1,0 +1,42 @@
+"""`edge operations`: people schedule, see, repeat and cancel the work of gateways."""
+
+import json
+
+import pytest
+
+from edge.store import audit
+from edge.store.client import Store
+from tests.cli.calling import Edge
+
+
+async def test_operation_is_scheduled_shown_and_cancelled(edge: Edge, store: Store) -> None:
+    scheduled = json.loads(
+        (await edge("operations", "schedule", "backup", "--at", "02:00", "--daily", "--json")).output
+    )
+    assert (scheduled["type"], scheduled["daily"]) == ("backup", "02:00")
+    assert "scheduled (02:00 daily)" in (await edge("operations", "list")).output
+    assert (await edge("operations", "repeat", scheduled["id"])).exit_code == 1
+    assert (await edge("operations", "cancel", scheduled["id"])).output == f"{scheduled['id']}: cancelled\n"
+    assert (await edge("operations", "cancel", scheduled["id"])).exit_code == 1
+    assert (await edge("operations", "watch", scheduled["id"])).exit_code == 1
+    assert (await edge("operations", "repeat", scheduled["id"])).exit_code == 0
+    states = sorted(each["state"] for each in json.loads((await edge("operations", "list", "--json")).output))
+    assert states == ["cancelled", "scheduled"]
+    actions = [json.loads(each.text)["action"] async for each in audit.read_all(store)]
+    assert actions == ["operations schedule", "operations cancel", "operations cancel", "operations schedule"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (("schedule", "defrag"), 2),
+        (("schedule", "backup", "--at", "25:00"), 2),
+        (("schedule", "backup", "--daily"), 2),
+        (("show", "nothing"), 1),
+        (("watch", "nothing"), 1),
+        (("cancel", "nothing"), 1),
+    ],
+)
+async def test_wrong_arguments_schedule_nothing(edge: Edge, arguments: tuple[str, ...], status: int) -> None:
+    assert (await edge("operations", *arguments)).exit_code == status
+    assert json.loads((await edge("operations", "list", "--json")).output) == []
