@@ -27,7 +27,7 @@ COMMANDS = {
     "flows": "Check, try, run and watch flows: cyclic work next to the jobs.",
     "worker": "Run a worker: it runs the nodes whose kinds are files of `[flows] nodes` or packages.",
     "simulate": "Run a recipe with simulated equipment, in virtual time or live.",
-    "alarms": "Show alarms; acknowledge, confirm, reset or shelve them.",
+    "alarms": "Show alarms; acknowledge, confirm, reset, shelve or disable them.",
     "tags": "Show tags with their last samples, watch samples, or export history.",
     "rules": "Check rules, and run them over recorded samples in virtual time.",
     "schemas": "Write the JSON Schemas of all payloads, and of recipes.",
