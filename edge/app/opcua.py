@@ -20,7 +20,6 @@ from edge.station.release import release
 from edge.station.resolve import resolve
 from edge.station.response_provider import ResponseProvider
 from edge.station.settings import StationSettings
-from edge.store.client import Store
 from edge.uaserver.view import GatewayView
 
 if TYPE_CHECKING:
@@ -131,7 +130,7 @@ async def _open_server(
         flows,
     )
     name, trail = settings.gateway.name, parts.trail
-    alarms = await _alarm_settings(store) if telemetry else None
+    alarms = await _alarm_settings(parts, telemetry) if telemetry else None
     opened = open_server(
         settings.opcua,
         name,
@@ -185,13 +184,21 @@ async def _follow_alarms(
     await stack.enter_async_context(background_task(shown, "OPC UA alarms"))
 
 
-async def _alarm_settings(store: Store) -> "AlarmSettings":
+async def _alarm_settings(parts: GatewayParts, telemetry: "TelemetryService") -> "AlarmSettings":
     # Imported only with telemetry.
     from edge.store.identity import load_identity  # noqa: PLC0415
     from edge.telemetry.alarm_requests import request_change  # noqa: PLC0415
     from edge.uaserver.alarms import AlarmSettings  # noqa: PLC0415
 
+    store = parts.store
+
     async def request(alarm_id: str, event: "AlarmEvent", normal: "Alarm | None") -> "AlarmNotice":
         return await request_change(store, alarm_id, event, now_ms, normal=normal)
 
-    return AlarmSettings(await load_identity(store), request, now_ms)
+    history = None
+    if telemetry.history is not None:
+        # Imported only with history: its library is an extra of the package.
+        from edge.uaserver.tag_history import TagHistory  # noqa: PLC0415
+
+        history = TagHistory(Path(parts.settings.telemetry.history_directory), telemetry.history)
+    return AlarmSettings(await load_identity(store), request, now_ms, store, history)

@@ -21,9 +21,6 @@ class HistoryService(Protocol):
     async def read(self, params: ua.HistoryReadParameters, session: Any) -> list[ua.HistoryReadResult]:
         """Read the history of nodes. Raises ServiceError for a request that is invalid as a whole."""
 
-    def forget(self, session: Any) -> None:
-        """Release the continuation points of a session that has ended."""
-
 
 class NoHistory:
     """Refuses: there is no history, and asyncua would return an empty one."""
@@ -32,6 +29,3 @@ class NoHistory:
         """Return that no node has history."""
         unsupported = ua.StatusCode(ua.StatusCodes.BadHistoryOperationUnsupported)
         return [ua.HistoryReadResult(StatusCode=unsupported) for _ in params.NodesToRead]
-
-    def forget(self, _session: Any) -> None:
-        """Return: there are none."""

@@ -188,7 +188,7 @@ class MonitoredItems(MonitoredItemService):
     def _create_events_monitored_item(self, params: ua.MonitoredItemCreateRequest) -> ua.MonitoredItemCreateResult:
         asked = params.RequestedParameters.Filter
         status = self.aspace.read_attribute_value(params.ItemToMonitor.NodeId, ua.AttributeIds.EventNotifier).StatusCode
-        status = status if status.is_bad() else _check_event_filter(asked)
+        status = status if status.is_bad() else event_filter_status(asked)
         if status.is_bad():
             return ua.MonitoredItemCreateResult(StatusCode=status, FilterResult=_filter_result(asked))
         return super()._create_events_monitored_item(params)
@@ -207,7 +207,7 @@ class MonitoredItems(MonitoredItemService):
             return ua.MonitoredItemModifyResult(StatusCode=_bad(ua.StatusCodes.BadMonitoredItemIdInvalid))
         asked = params.RequestedParameters.Filter
         is_of_events = item.read_value_id.AttributeId == ua.AttributeIds.EventNotifier
-        status = _check_event_filter(asked) if is_of_events else self._check_value_filter(item.read_value_id, asked)
+        status = event_filter_status(asked) if is_of_events else self._check_value_filter(item.read_value_id, asked)
         if status.is_bad():
             return ua.MonitoredItemModifyResult(StatusCode=status, FilterResult=_filter_result(asked))
         return super()._modify_monitored_item(params)
@@ -291,7 +291,7 @@ def _is_within_deadband(last: ua.Variant, current: ua.Variant, asked: DataChange
     return bool(abs(current.Value - last.Value) <= asked.DeadbandValue)
 
 
-def _check_event_filter(asked: Any) -> ua.StatusCode:
+def event_filter_status(asked: Any) -> ua.StatusCode:
     """Return whether an event filter is valid."""
     match asked:
         case ua.EventFilter():

@@ -103,6 +103,16 @@ async def follow(store: Store, after: str) -> AsyncIterator[AlarmChange]:
                     yield change
 
 
+async def between(store: Store, first: str, last: str, count: int, *, is_backward: bool = False) -> list[AlarmChange]:
+    """Return at most `count` changes between two positions; backwards `first` is the newest. `(` excludes a position.
+
+    An entry that cannot be read is left out, and its place is taken by none.
+    """
+    command = "XREVRANGE" if is_backward else "XRANGE"
+    reply = await store.execute(command, store.keys.alarm_changes(), first, last, "COUNT", count)
+    return [change for entry in entries(reply) if (change := _change(entry))]
+
+
 async def newest(store: Store, count: int) -> list[AlarmChange]:
     """Return the newest changes, at most `count`, the oldest of them first."""
     reply = await store.execute("XREVRANGE", store.keys.alarm_changes(), "+", "-", "COUNT", count)

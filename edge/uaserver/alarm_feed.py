@@ -1,14 +1,19 @@
 """Updates the conditions from the store and publishes every change of an alarm."""
 
+import asyncio
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 import structlog
 
+from edge.errors import Unavailable
+from edge.links.background_task import background_task
 from edge.model.alarm import Alarm
 from edge.model.rule import Rule
 from edge.opcua.time_slices import Pacer
-from edge.store import alarms, jobs
+from edge.store import alarms, jobs, tags
 from edge.store.alarms import BEGINNING, AlarmChange
 from edge.store.client import Store
 from edge.store.isolation import Isolated
@@ -23,11 +28,13 @@ from edge.uaserver.condition_view import (
     kind_of,
 )
 from edge.uaserver.gateway_object import GATEWAY_NAME
+from edge.uaserver.tag_nodes import TagNodes, tag_node_id
 
 logger = structlog.get_logger(__name__)
 
 _NEWEST: Final = 1_000
 """Changes that are read at the start: they show alarms that are normal again, and severities before the last."""
+_TAGS_S: Final = 5.0
 _MAX_JOBS: Final = 1_000
 """Jobs whose scope is remembered."""
 
@@ -40,7 +47,16 @@ async def show_alarms(
     `rules` returns the current rules of the gateway.
     """
     feed = _AlarmFeed(store, nodes, scopes, rules)
-    await restart_on_outage("OPC UA alarms", feed.run)
+    async with background_task(_show_tags(store, nodes.tags), "OPC UA tags"):
+        await restart_on_outage("OPC UA alarms", feed.run)
+
+
+async def _show_tags(store: Store, nodes: TagNodes) -> None:
+    """Show the tags and their last samples, which are saved every few seconds."""
+    while True:
+        with contextlib.suppress(Unavailable):
+            nodes.show(await tags.load(store))
+        await asyncio.sleep(_TAGS_S)
 
 
 class _AlarmFeed:
@@ -63,7 +79,7 @@ class _AlarmFeed:
             await self._show_all(newest)
         async for change in alarms.follow(self._store, self._position or BEGINNING):
             with Isolated(logger, "alarm not shown", alarm=change.alarm.id):
-                place, kind = await self._place_of(change.alarm), self._kind_of(change.alarm)
+                place, kind = await self._place_with_input(change.alarm), self._kind_of(change.alarm)
                 await self._nodes.conditions.follow(change, place, kind)
             self._position = change.position
 
@@ -90,7 +106,7 @@ class _AlarmFeed:
         pacer = Pacer()
         for state in shown.values():
             with Isolated(logger, "alarm not shown", alarm=state.alarm.id):
-                place, kind = await self._place_of(state.alarm), self._kind_of(state.alarm)
+                place, kind = await self._place_with_input(state.alarm), self._kind_of(state.alarm)
                 self._nodes.conditions.put(state, place, kind)
             await pacer.step()
         self._position = position
@@ -100,6 +116,10 @@ class _AlarmFeed:
 
     def _kind_of(self, alarm: Alarm) -> ConditionKind:
         return kind_of(next((each for each in self._rules() if each.id == alarm.rule), None), alarm)
+
+    async def _place_with_input(self, alarm: Alarm) -> ConditionPlace:
+        place = await self._place_of(alarm)
+        return replace(place, input_node=tag_node_id(alarm.subject)) if self._nodes.tags.has(alarm.subject) else place
 
     async def _place_of(self, alarm: Alarm) -> ConditionPlace:
         """Return the machine of an alarm, or the gateway: the machine of its job, or the only one."""

@@ -9,13 +9,19 @@ from asyncua import ua
 from edge.instant import Clock
 from edge.opcua.server_core import ServerCore
 from edge.opcua.server_transport import ProtocolServer
+from edge.store.client import Store
 from edge.uaserver import nodesets
 from edge.uaserver.condition_methods import AlarmRequests, ConditionMethods
 from edge.uaserver.condition_refresh import ConditionRefresher
 from edge.uaserver.condition_view import ConditionPlace
 from edge.uaserver.conditions import MAX_NORMAL, Conditions
+from edge.uaserver.gateway_object import GATEWAY_NAME
+from edge.uaserver.history import CONTINUATION_POINTS, History
+from edge.uaserver.history_events import EventHistory
 from edge.uaserver.namespaces import Namespace, alarms_uri
 from edge.uaserver.space import add_namespace_metadata
+from edge.uaserver.tag_history import TagHistory
+from edge.uaserver.tag_nodes import TagNodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +31,9 @@ class AlarmSettings:
     store_id: str
     request: AlarmRequests
     clock: Clock
+    store: Store
+    history: TagHistory | None = None
+    """The history of tags; None when none is kept."""
     max_normal: int = MAX_NORMAL
 
 
@@ -35,6 +44,7 @@ class AlarmNodes:
     conditions: Conditions
     places: Mapping[str, ConditionPlace]
     refresher: ConditionRefresher
+    tags: TagNodes
 
 
 async def add_alarms(
@@ -51,5 +61,12 @@ async def add_alarms(
     conditions = Conditions(core, settings.max_normal)
     places = {name: conditions.add_source(name, node_id) for name, node_id in sources.items()}
     refresher = ConditionRefresher(core, conditions, tasks)
+    tags = conditions.tags = TagNodes(core.aspace[sources[GATEWAY_NAME]], has_history=settings.history is not None)
+    events = EventHistory(settings.store, conditions, places, GATEWAY_NAME)
+    core.history = History(core.aspace.__contains__, events, settings.history)
+    most = ua.DataValue(ua.Variant(CONTINUATION_POINTS, ua.VariantType.UInt16))
+    await core.write_attribute_value(
+        ua.NodeId(ua.ObjectIds.Server_ServerCapabilities_MaxHistoryContinuationPoints), most
+    )
     core.method_extension = ConditionMethods(conditions, refresher, settings.request, settings.clock)
-    return AlarmNodes(conditions, places, refresher)
+    return AlarmNodes(conditions, places, refresher, tags)

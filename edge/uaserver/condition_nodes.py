@@ -65,7 +65,7 @@ class _Child:
         return self.path.rpartition("/")[2]
 
     def reference_from(self, condition: str) -> ua.ReferenceDescription:
-        return _reference(
+        return make_reference(
             self.reference,
             member_id(condition, self.path),
             ua.QualifiedName(self.name),
@@ -82,16 +82,18 @@ def member_id(condition: str, path: str) -> ua.NodeId:
 def reference_to(view: ConditionView, reference_type: ua.NodeId = HAS_COMPONENT) -> ua.ReferenceDescription:
     """Return the reference to a condition."""
     name = ua.QualifiedName(name_of(view), Namespace.ALARMS)
-    return _reference(reference_type, view.condition_id, name, ua.NodeClass.Object, ua.NodeId(view.kind.type_id))
+    return make_reference(reference_type, view.condition_id, name, ua.NodeClass.Object, ua.NodeId(view.kind.type_id))
 
 
 def folder_node(node_id: ua.NodeId, parent: NodeData) -> NodeData:
     """Create the folder of the conditions of a source, and its reference from the parent."""
     node = NodeData(node_id)
-    node.attributes = _object_attributes(node_id, type_name(FOLDER), "The alarms.")
+    node.attributes = object_attributes(node_id, type_name(FOLDER), "The alarms.")
     folder_type = ua.NodeId(_I.FolderType)
-    node.references = [_is_a(_I.FolderType), _inverse(parent, HAS_COMPONENT)]
-    parent.references.append(_reference(HAS_COMPONENT, node_id, type_name(FOLDER), ua.NodeClass.Object, folder_type))
+    node.references = [is_a(_I.FolderType), inverse_reference(parent, HAS_COMPONENT)]
+    parent.references.append(
+        make_reference(HAS_COMPONENT, node_id, type_name(FOLDER), ua.NodeClass.Object, folder_type)
+    )
     return node
 
 
@@ -106,11 +108,11 @@ def condition_node(
     below = [each.reference_from(condition) for each in children.get(path, ())]
     if not path:
         name = ua.QualifiedName(name_of(view), Namespace.ALARMS)
-        node.attributes = _object_attributes(node_id, name, view.message.Text or "")
-        back = [_inverse(folder, HAS_COMPONENT), _inverse(source, HAS_CONDITION)]
-        node.references = [_is_a(type_id), *back, *below, *_methods(path)]
+        node.attributes = object_attributes(node_id, name, view.message.Text or "")
+        back = [inverse_reference(folder, HAS_COMPONENT), inverse_reference(source, HAS_CONDITION)]
+        node.references = [is_a(type_id), *back, *below, *_methods(path)]
         return node
-    parent = _reference(
+    parent = make_reference(
         HAS_COMPONENT,
         member_id(condition, path.rpartition("/")[0]),
         ua.QualifiedName(path.rpartition("/")[0].rpartition("/")[2]),
@@ -118,15 +120,15 @@ def condition_node(
         is_forward=False,
     )
     if path in _OBJECTS:
-        node.attributes = _object_attributes(node_id, ua.QualifiedName(path), "")
-        node.references = [_is_a(_OBJECTS[path]), parent, *below, *_methods(path)]
+        node.attributes = object_attributes(node_id, ua.QualifiedName(path), "")
+        node.references = [is_a(_OBJECTS[path]), parent, *below, *_methods(path)]
         return node
     member = member_table(type_id)[path]
     value = AttributeValue(ua.DataValue())
     value.value_callback = partial(_read, member, read_view)
-    node.attributes = {**_variable_attributes(member), _A.NodeId: _held(node_id, T.NodeId), _A.Value: value}
+    node.attributes = {**_attributes_of(member), _A.NodeId: _held(node_id, T.NodeId), _A.Value: value}
     parent.ReferenceTypeId = _reference_of(member)
-    node.references = [_is_a(member.variable_type), parent, *below]
+    node.references = [is_a(member.variable_type), parent, *below]
     return node
 
 
@@ -159,7 +161,7 @@ def _reference_of(member: ConditionMember) -> ua.NodeId:
 @lru_cache(maxsize=4)
 def _methods(path: str) -> tuple[ua.ReferenceDescription, ...]:
     return tuple(
-        _reference(HAS_COMPONENT, ua.NodeId(each), ua.QualifiedName(method_name(each)), ua.NodeClass.Method)
+        make_reference(HAS_COMPONENT, ua.NodeId(each), ua.QualifiedName(method_name(each)), ua.NodeClass.Method)
         for each in _METHODS.get(path, ())
     )
 
@@ -170,27 +172,36 @@ def method_name(method: int) -> str:
 
 
 @lru_cache(maxsize=256)
-def _variable_attributes(member: ConditionMember) -> dict[ua.AttributeIds, AttributeValue]:
-    name = member.path.rpartition("/")[2]
+def _attributes_of(member: ConditionMember) -> dict[ua.AttributeIds, AttributeValue]:
+    name = ua.QualifiedName(member.path.rpartition("/")[2])
+    return variable_attributes(name, ua.NodeId(member.data_type), f"{member.path} (OPC 10000-9)", _READ)
+
+
+def variable_attributes(
+    name: ua.QualifiedName, data_type: ua.NodeId, description: str, access_level: int
+) -> dict[ua.AttributeIds, AttributeValue]:
+    """Return the attributes of a variable without those of its instance; history makes it historizing."""
+    has_history = bool(access_level & 1 << ua.AccessLevel.HistoryRead)
     return {
-        _A.BrowseName: _held(ua.QualifiedName(name), T.QualifiedName),
+        _A.BrowseName: _held(name, T.QualifiedName),
         _A.NodeClass: _held(ua.NodeClass.Variable, T.Int32),
-        _A.DisplayName: _held(ua.LocalizedText(name), T.LocalizedText),
-        _A.Description: _held(ua.LocalizedText(f"{member.path} (OPC 10000-9)", "en"), T.LocalizedText),
-        _A.DataType: _held(ua.NodeId(member.data_type), T.NodeId),
+        _A.DisplayName: _held(ua.LocalizedText(name.Name), T.LocalizedText),
+        _A.Description: _held(ua.LocalizedText(description, "en"), T.LocalizedText),
+        _A.DataType: _held(data_type, T.NodeId),
         _A.ValueRank: _held(ua.ValueRank.Scalar, T.Int32),
         _A.ArrayDimensions: AttributeValue(ua.DataValue(ua.Variant(None, T.UInt32, is_array=True))),
-        _A.AccessLevel: _held(_READ, T.Byte),
-        _A.UserAccessLevel: _held(_READ, T.Byte),
-        _A.Historizing: _held(False, T.Boolean),  # noqa: FBT003
+        _A.AccessLevel: _held(access_level, T.Byte),
+        _A.UserAccessLevel: _held(access_level, T.Byte),
+        _A.Historizing: _held(has_history, T.Boolean),
         _A.WriteMask: _held(0, T.UInt32),
         _A.UserWriteMask: _held(0, T.UInt32),
     }
 
 
-def _object_attributes(
+def object_attributes(
     node_id: ua.NodeId, name: ua.QualifiedName, description: str
 ) -> dict[ua.AttributeIds, AttributeValue]:
+    """Return the attributes of an object."""
     return {
         _A.NodeId: _held(node_id, T.NodeId),
         _A.NodeClass: _held(ua.NodeClass.Object, T.Int32),
@@ -207,20 +218,22 @@ def _held(value: Any, kind: ua.VariantType) -> AttributeValue:
     return AttributeValue(ua.DataValue(ua.Variant(value, kind)))
 
 
-def _is_a(type_id: int) -> ua.ReferenceDescription:
+def is_a(type_id: int) -> ua.ReferenceDescription:
+    """Return the reference to a type."""
     names = {_I.FolderType: ua.NodeClass.ObjectType}
     is_variable = ua.ObjectIdNames[type_id].endswith(("VariableType", "PropertyType"))
     node_class = names.get(type_id, ua.NodeClass.VariableType if is_variable else ua.NodeClass.ObjectType)
     name = ua.QualifiedName(ua.ObjectIdNames[type_id])
-    return _reference(_HAS_TYPE_DEFINITION, ua.NodeId(type_id), name, node_class)
+    return make_reference(_HAS_TYPE_DEFINITION, ua.NodeId(type_id), name, node_class)
 
 
-def _inverse(node: NodeData, reference_type: ua.NodeId) -> ua.ReferenceDescription:
+def inverse_reference(node: NodeData, reference_type: ua.NodeId) -> ua.ReferenceDescription:
+    """Return the reference back to a parent."""
     name = node.attributes[_A.BrowseName].value.Value.Value
-    return _reference(reference_type, node.nodeid, name, ua.NodeClass.Object, is_forward=False)
+    return make_reference(reference_type, node.nodeid, name, ua.NodeClass.Object, is_forward=False)
 
 
-def _reference(
+def make_reference(
     reference_type: ua.NodeId,
     target: ua.NodeId,
     name: ua.QualifiedName,
@@ -229,5 +242,6 @@ def _reference(
     *,
     is_forward: bool = True,
 ) -> ua.ReferenceDescription:
+    """Return a reference to a node."""
     shown = ua.LocalizedText(name.Name)
     return ua.ReferenceDescription(reference_type, is_forward, target, name, shown, node_class, type_id or ua.NodeId())

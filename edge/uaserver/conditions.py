@@ -38,13 +38,14 @@ from edge.uaserver.condition_view import (
 from edge.uaserver.event_publisher import SERVER, EventPublisher, lineage
 from edge.uaserver.live_list import notify_all
 from edge.uaserver.namespaces import Namespace
+from edge.uaserver.tag_nodes import TagNodes, is_of_tags
 
 MAX_NORMAL: Final = 1_000
 """Conditions of normal alarms that are shown; those that changed first are removed first."""
 
 _GONE: Final = ua.DataValue(StatusCode=ua.StatusCode(ua.StatusCodes.BadNodeIdUnknown))
 _HAS_NOTIFIER: Final = ua.NodeId(ua.ObjectIds.HasNotifier)
-_SUBSCRIBE: Final = 1 << ua.EventNotifier.SubscribeToEvents
+_SUBSCRIBE: Final = 1 << ua.EventNotifier.SubscribeToEvents | 1 << ua.EventNotifier.HistoryRead
 
 
 class _ValueCallbacks(dict[int, Any]):
@@ -94,6 +95,8 @@ class Conditions:
         self._normal: dict[str, None] = {}
         self._folders: dict[str, tuple[NodeData, NodeData]] = {}
         self._types: dict[int, tuple[ua.NodeId, ...]] = {}
+        self.tags: TagNodes | None = None
+        """The tags, in the same namespace."""
         self._gone: list[AttributeValue] = []
         """Values of removed conditions whose subscribers are not notified yet."""
         self._followed = asyncio.Event()
@@ -180,6 +183,8 @@ class Conditions:
             return self._folders[identifier][0]
         if not isinstance(identifier, str):
             raise KeyError(node_id)
+        if self.tags is not None and is_of_tags(node_id):
+            return self.tags.node(node_id)
         alarm_id, _, path = identifier.partition("/")
         condition = self._conditions[alarm_id]
         if (kept := condition.watched.get(node_id)) is not None:

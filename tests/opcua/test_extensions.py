@@ -9,4 +9,3 @@ async def test_history_is_refused_for_each_node() -> None:
     params = ua.HistoryReadParameters(NodesToRead=[ua.HistoryReadValueId()] * 3)
     results = await NoHistory().read(params, None)
     assert [each.StatusCode.name for each in results] == ["BadHistoryOperationUnsupported"] * 3
-    NoHistory().forget(None)

@@ -28,6 +28,7 @@ from edge.uaserver.alarms import AlarmSettings
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.server import UaServer
 from edge.uaserver.space import MachineDescription
+from edge.uaserver.tag_history import TagHistory
 from tests.uaserver.running import MACHINES, served
 
 ROOT = Path(__file__).parents[2]
@@ -80,13 +81,14 @@ async def alarm_server(
     role: Role = Role.ENGINEER,
     machines: tuple[MachineDescription, ...] = MACHINES[:1],
     trail: AuditTrail | None = None,
+    history: TagHistory | None = None,
 ) -> AsyncIterator[UaServer]:
     """Serve the alarms of a store; anonymous clients have the role."""
 
     async def request(alarm_id: str, event: AlarmEvent, normal: Alarm | None) -> AlarmNotice:
         return await request_change(store, alarm_id, event, now_ms, normal=normal)
 
-    settings = AlarmSettings(await load_identity(store), request, now_ms)
+    settings = AlarmSettings(await load_identity(store), request, now_ms, store, history)
     async with served(machines=machines, role=role, alarms=settings, trail=trail) as server:
         assert server.alarms
         shown = show_alarms(store, server.alarms, [each.scope for each in machines], lambda: rules)

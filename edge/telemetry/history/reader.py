@@ -15,7 +15,7 @@ from edge.telemetry.history.gzip_member import GzipMember, members, read_content
 logger = structlog.get_logger(__name__)
 
 END_OF_TIME: Final = 1 << 62
-_LAST_MS: Final = 253_402_300_799_000
+LAST_MS: Final = 253_402_300_799_000
 """The end of the year 9999."""
 
 
@@ -31,7 +31,7 @@ def read_samples(
 
 def _chunks(directory: Path, start: int, end: int) -> Iterator[SampleChunk]:
     """Yield the chunks with samples of a time; a damaged one is logged and left out."""
-    first, last = day_of(max(0, start)), day_of(min(max(0, end), _LAST_MS))
+    first, last = day_of(max(0, start)), day_of(min(max(0, end), LAST_MS))
     for file in list_files(directory):
         if not first <= file.day <= last:
             continue
@@ -39,14 +39,15 @@ def _chunks(directory: Path, start: int, end: int) -> Iterator[SampleChunk]:
             with file.path.open("rb") as opened:
                 for member in members(opened):
                     is_wanted = member.rows and member.first < end and member.last >= start
-                    if is_wanted and (chunk := _chunk(opened, file, member)):
+                    if is_wanted and (chunk := decode_member(opened, file, member)):
                         yield chunk
         except FileNotFoundError:
             # It was the oldest, and was removed meanwhile.
             continue
 
 
-def _chunk(opened: BinaryIO, file: DayFile, member: GzipMember) -> SampleChunk | None:
+def decode_member(opened: BinaryIO, file: DayFile, member: GzipMember) -> SampleChunk | None:
+    """Return the chunk of a member; None for a damaged one, which is logged."""
     try:
         return decode_chunk(read_content(opened, member))
     except ValueError as error:

@@ -51,6 +51,10 @@ class HistoryWriter:
         if len(self._buffer) >= self._limits.chunk:
             self._is_full.set()
 
+    def buffered(self, tag: str, start: int, end: int) -> list[Sample]:
+        """Return the samples of a tag that are not in files yet, from `start` to before `end`."""
+        return [each for each in self._buffer if each.tag == tag and start <= each.at < end]
+
     async def run(self) -> None:
         """Write chunks until cancelled; write the rest at the end."""
         # Not in a thread: it is short, and a cancelled thread would still change the file.

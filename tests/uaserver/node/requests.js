@@ -44,6 +44,8 @@ function made(value) {
   const fields = Object.fromEntries(Object.entries(value).filter(([key]) => key !== "$").map(([k, v]) => [k, made(v)]));
   if (!value.$) return fields;
   if (value.$ === "NodeId") return coerceNodeId(fields.text);
+  if (value.$ === "Date") return new Date(fields.at);
+  if (value.$ === "Buffer") return Buffer.from(fields.hex, "hex");
   if (value.$ === "NumericRange") return new NumericRange(fields.text);
   const Class = types[value.$] || opcua[value.$];
   if (!Class) throw new Error(`node-opcua has no class ${value.$}`);
