@@ -34,7 +34,7 @@ class AggregateValue:
     status: int
 
 
-class Interval:
+class SampleInterval:
     """Collects the samples of one interval; `held` is the value that holds at its start."""
 
     def __init__(self, start: int, end: int, held: float | None, *, uncertain_is_bad: bool = False) -> None:

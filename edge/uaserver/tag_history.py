@@ -13,7 +13,7 @@ from edge.opcua.time_slices import Turn
 from edge.rules.sample_lines import Quality, Sample
 from edge.telemetry.history.history_page import HistoryPage, read_page
 from edge.telemetry.history.reader import END_OF_TIME
-from edge.uaserver.history_aggregates import Interval, number_of
+from edge.uaserver.history_aggregates import SampleInterval, number_of
 from edge.uaserver.history_values import STATUS_OF, ValueEncoder
 
 VALUES_PER_NODE: Final = 10_000
@@ -188,7 +188,7 @@ class TagHistory:
         before = await self._before(rest.tag, starts[0][0] if starts else lowest, turn)
         held = number_of(before) if before is not None and before.quality is not Quality.BAD else None
         for start, end in starts:
-            interval = Interval(start, end, held, uncertain_is_bad=rest.uncertain_is_bad)
+            interval = SampleInterval(start, end, held, uncertain_is_bad=rest.uncertain_is_bad)
             cursor = ""
             while True:
                 page = await self._read(rest.tag, start, end, _SAMPLES_PER_READ, cursor, turn)

@@ -6,14 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.rules.sample_lines import Quality, Sample
-from edge.uaserver.history_aggregates import Interval
+from edge.uaserver.history_aggregates import SampleInterval
 
 BAD_NO_DATA = int(ua.StatusCodes.BadNoData)
 CALCULATED = 0x401
 
 
-def interval(*samples: tuple[int, object], held: float | None = None, quality: Quality = Quality.GOOD) -> Interval:
-    found = Interval(0, 100, held)
+def interval(
+    *samples: tuple[int, object], held: float | None = None, quality: Quality = Quality.GOOD
+) -> SampleInterval:
+    found = SampleInterval(0, 100, held)
     for at, value in samples:
         found.add(Sample(at, "t", value, quality))
     return found
