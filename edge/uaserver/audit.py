@@ -149,10 +149,10 @@ def _comment(request: ua.CallMethodRequest) -> str:
     """Return the comment of a call: texts after the first argument (OPC 10031-4, 6.2.2), or a text in a language."""
     texts: list[str] = []
     is_of_flow = str(request.ObjectId.Identifier).startswith("Gateway/Flows/")
-    has_no_subject = is_of_flow or request.ObjectId.NamespaceIndex == Namespace.ALARMS
-    for argument in (request.InputArguments or ())[0 if has_no_subject else 1 :]:
+    is_of_alarm = request.ObjectId.NamespaceIndex == Namespace.ALARMS
+    for argument in (request.InputArguments or ())[0 if is_of_flow or is_of_alarm else 1 :]:
         match argument:
-            case ua.Variant(VariantType=ua.VariantType.LocalizedText, Value=ua.LocalizedText(Text=str(text))):
+            case ua.Variant(Value=ua.LocalizedText(Text=str(text))) if is_of_alarm:
                 texts.append(text)
             case ua.Variant(VariantType=ua.VariantType.LocalizedText, Value=list(array)):
                 texts += [text.Text or "" for text in array[:_MOST_TEXTS]]

@@ -104,6 +104,15 @@ def test_a_call_with_whatever_arguments_is_recorded(arguments: list[ua.Variant],
     assert (record["user"], record["job_order_id"], record["comment"]) == ("anonymous", "", "")
 
 
+def test_answer_to_an_alarm_is_recorded_with_its_id_and_comment(records: Records) -> None:
+    condition = ua.NodeId("0011223344556677/ShelvingState", 10)
+    given = [ua.Variant(b"event"), ua.Variant(ua.LocalizedText("on my way"), ua.VariantType.LocalizedText)]
+    request = ua.CallMethodRequest(condition, ua.NodeId(9111), given)
+    audit.record_call(Caller("op", Role.OPERATOR), "Acknowledge", request, ua.CallMethodResult())
+    (record,) = of_kind(records, "opcua.call")
+    assert (record["job_order_id"], record["comment"]) == ("0011223344556677", "on my way")
+
+
 def test_stop_of_a_flow_is_recorded_with_its_reason(records: Records) -> None:
     flow, reason = ua.NodeId("Gateway/Flows/press%2Freport", 1), ua.Variant("night", ua.VariantType.String)
     audit.record_call(
