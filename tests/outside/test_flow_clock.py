@@ -43,14 +43,16 @@ def cycles(plant: FlowPlant) -> tuple[int, int, int]:
 def test_flow_follows_a_step_of_the_clock(plant: FlowPlant, clock: Clock, seconds: int, *, catch_up: bool) -> None:
     plant.put(chain("tick", node("v", "constant", value=1), interval_seconds=2, catch_up=catch_up))
     wait_for(lambda: cycles(plant)[0] >= 1, "the flow runs")
+    asked = time.monotonic()
     first, at, _ = cycles(plant)
     began = time.monotonic()
     clock.set(seconds)
-    wait_for(lambda: abs(cycles(plant)[1] - at) > HOUR * 500, "the flow follows the clock", 4 * MEASURED_EVERY_S)
+    wait_for(lambda: abs(cycles(plant)[1] - at) > HOUR * 500, "the flow follows the clock", 6 * MEASURED_EVERY_S)
     # The other gateway has measured the clock by now too.
     wait_for(lambda: time.monotonic() - began > 1.5 * MEASURED_EVERY_S, "both have followed")
+    least = (time.monotonic() - began) / 2
     last, _, missed = cycles(plant)
-    expected = (time.monotonic() - began) / 2
-    # One more by the step, and one by the time that the commands take.
-    assert abs(last - first - expected) <= 2 + 1
-    assert missed <= 2
+    most = (time.monotonic() - asked) / 2
+    # One more or less by the step, and one at each end; a busy machine may miss some, the step would miss 1,800.
+    assert least - 3 <= last - first + missed <= most + 3
+    assert missed <= 10
