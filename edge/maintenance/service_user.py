@@ -3,7 +3,7 @@
 import os
 import pwd
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from edge.config import Settings
@@ -21,7 +21,12 @@ _PRINT_UNREADABLE = 'for file; do [ -r "$file" ] || printf "%s\\0" "$file"; done
 FindUnreadable = Callable[[Sequence[Path]], Iterable[Path]]
 
 
-def access_problems(main: Path, settings: Settings | None, unreadable: FindUnreadable | None = None) -> Iterator[str]:
+def access_problems(
+    main: Path,
+    settings: Settings | None,
+    unreadable: FindUnreadable | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Iterator[str]:
     """Yield a problem for each file that the service cannot read; without `settings` of the settings files only.
 
     Only root can test the permissions of another user, and only the installed gateway has its own user.
@@ -29,7 +34,9 @@ def access_problems(main: Path, settings: Settings | None, unreadable: FindUnrea
     examine = unreadable or _unreadable_by_service
     if unreadable is None and (os.geteuid() != 0 or main.parent != Path(DEFAULT_DIRECTORY) or not _exists(USER)):
         return
-    passwords = set(_password_files(settings, main)) if settings else set[Path]()
+    # What systemd passes to this process, it passes to the service.
+    passed = {main.parent / "passwords", Path(environ.get("CREDENTIALS_DIRECTORY", main.parent / "passwords"))}
+    passwords = set(_password_files(settings, passed)) if settings else set[Path]()
     named = _files(settings, main) if settings else ()
     files = sorted({main, *main.parent.glob("conf.d/*.toml"), *named, *passwords})
     hidden = [file for file in files if str(file).startswith(_HIDDEN)]
@@ -49,11 +56,11 @@ def _files(settings: Settings, main: Path) -> Iterator[Path]:
             yield file
 
 
-def _password_files(settings: Settings, main: Path) -> Iterator[Path]:
-    """Yield the files of passwords that systemd does not pass to the service."""
-    for section in (settings.redis, settings.mqtt, *settings.southbound.values()):
+def _password_files(settings: Settings, passed: Collection[Path]) -> Iterator[Path]:
+    """Yield the files of passwords that are in no directory which systemd passes to the service."""
+    for section in (settings.redis, settings.mqtt, *settings.southbound.values(), *settings.source.values()):
         file = Path(getattr(section, "password_file", ""))
-        if file.name and (file.parent != main.parent / "passwords" or file.name.startswith(".")):
+        if file.name and (file.parent not in passed or file.name.startswith(".")):
             yield file
 
 

@@ -49,6 +49,16 @@ def test_password_that_the_service_cannot_read_belongs_in_passwords(tmp_path: Pa
     ]
 
 
+def test_credential_of_this_process_is_passed_to_the_service(tmp_path: Path) -> None:
+    credential = tmp_path / "credentials/password_mqtt"
+    credential.parent.mkdir()
+    credential.write_text("")
+    settings = Settings(mqtt=MqttSettings(password_file=str(credential)))
+    find, main = only("password_mqtt"), tmp_path / "edge.toml"
+    assert list(access_problems(main, settings, find, {"CREDENTIALS_DIRECTORY": str(credential.parent)})) == []
+    assert len(list(access_problems(main, settings, find, {}))) == 1
+
+
 def test_directory_that_the_service_never_sees_is_named() -> None:
     problems = list(access_problems(Path("/run/user/1000/edge.toml"), None, only()))
     assert problems == [
