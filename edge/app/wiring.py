@@ -142,11 +142,11 @@ async def open_gateway(
         sidecars = await _open_rpc(stack, core, calls)
         measured = await _open_metrics(stack, core, opcua, flows, telemetry)
         serving = _summary(settings, opcua, sidecars, measured, telemetry)
-        await enter(background_task(feed_watchdog(notify, core.store.heartbeat.stalled), "watchdog"))
         await enter(background_task(core.watch.run(), "equipment watch"))
         await enter(background_task(core.health.publish_status(notify, serving), "health"))
         await join_plant(stack, core, kinds, settings_file)
         await enter(background_task(run_operations(core, settings_file), "operations while present"))
+        await enter(background_task(feed_watchdog(notify, core.store.heartbeat.stalled), "watchdog"))
         yield core.health.degraded_by(serving)
 
 

@@ -16,7 +16,7 @@ from edge.flows.service import FlowService
 from edge.store.client import Store
 from tests.app.running import opcua_in
 from tests.flows.gateways import CHAIN
-from tests.outside.servers import free_port
+from tests.ports import free_port
 
 
 @pytest.mark.parametrize("run", ["on", "off"])

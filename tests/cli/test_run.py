@@ -16,16 +16,10 @@ import pytest
 from edge.config import MqttSettings, RedisSettings
 from edge.sim.broker import open_broker
 from tests.app.running import NO_OPCUA, Gateway, edge_run, opcua_in, settings_of, written
+from tests.ports import free_port
 
 OFF: Mapping[str, str] = {"EDGE_MQTT__URL": "", "EDGE_OPCUA__ENDPOINT": ""}
 """The least gateway: a store and nothing else."""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def environment(redis: RedisSettings) -> dict[str, str]:

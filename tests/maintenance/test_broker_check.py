@@ -12,7 +12,7 @@ from edge.maintenance.broker_check import brokers, examine_broker
 from edge.maintenance.finding import HealthFinding, Level
 from edge.sim.broker import open_broker
 from tests.northbound.access_rules import refusing_subscriptions
-from tests.store.servers import free_port
+from tests.ports import free_port
 
 
 def settings_with(mqtt: MqttSettings, prefix: str, **urls: str) -> Settings:

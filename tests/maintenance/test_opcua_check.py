@@ -23,7 +23,7 @@ from edge.ops.users import User, write_user
 from edge.uaserver import certificates
 from edge.uaserver.namespaces import application_uri
 from edge.uaserver.trust import add_certificate
-from tests.store.servers import free_port
+from tests.ports import free_port
 
 
 @asynccontextmanager

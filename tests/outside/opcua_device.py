@@ -6,7 +6,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.outside.servers import ROOT, START_SECONDS, Server, free_port, wait_for
+from tests.outside.servers import ROOT, START_SECONDS, Server, wait_for
+from tests.ports import free_port
 
 _PROGRAMS = Path(__file__).with_name("devices")
 

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from tests.ports import free_port
+
 START_SECONDS = 60.0
 STOP_SECONDS = 15.0
 ROOT = Path(__file__).parents[2]
@@ -27,14 +29,6 @@ def wait_for(condition: Callable[[], object], what: str, deadline: float = 60.0)
     while not condition():
         assert time.monotonic() < end, f"not within {deadline:g} s: {what}"
         time.sleep(0.01)
-
-
-def free_port() -> int:
-    """Return a free TCP port of the loopback address."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def accepts(port: int) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from asyncua import Client, Node, ua
 
 from tests.outside.flow_plant import FlowPlant, chain, node, open_flow_plant
-from tests.outside.servers import free_port
+from tests.ports import free_port
 
 DEADLINE_S = 60.0
 

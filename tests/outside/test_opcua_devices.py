@@ -11,7 +11,8 @@ import pytest
 
 from tests.outside.opcua_device import OpcuaDevice
 from tests.outside.plant import Mes
-from tests.outside.servers import PREFIX, Broker, Gateway, Store, ended, free_port, wait_for
+from tests.outside.servers import PREFIX, Broker, Gateway, Store, ended, wait_for
+from tests.ports import free_port
 
 # Two servers of node-opcua read their node sets first.
 pytestmark = pytest.mark.timeout(240)

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tests.outside.conftest import Plant
-from tests.outside.servers import EDGE, Gateway, free_port, wait_for
+from tests.outside.servers import EDGE, Gateway, wait_for
+from tests.ports import free_port
 
 _DOCS = Path(__file__).parents[2] / "docs"
 

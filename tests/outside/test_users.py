@@ -23,7 +23,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from tests.outside.servers import EDGE, Gateway, Store, ended, free_port, wait_for
+from tests.outside.servers import EDGE, Gateway, Store, ended, wait_for
+from tests.ports import free_port
 
 PASSWORD = "correct horse"
 _URI = "urn:example:client"

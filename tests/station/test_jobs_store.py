@@ -9,8 +9,9 @@ from edge.errors import Unavailable
 from edge.model.isa95 import ReturnStatus
 from edge.model.job_state import Cause, JobState
 from edge.store import jobs
+from tests.ports import free_port
 from tests.station.plant import LINEAR, TIGHTEN, Clock, FakeEquipment, instance, obliging, order, until_true
-from tests.store.servers import free_port, own_server
+from tests.store.servers import own_server
 
 FAULTS = {
     "memory": (("CONFIG", "SET", "maxmemory", "1"), ("CONFIG", "SET", "maxmemory", "0")),

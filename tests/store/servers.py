@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import signal
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -14,13 +13,6 @@ from edge.config import RedisSettings
 from edge.errors import EdgeError, Unavailable
 from edge.store.client import Store
 from edge.store.opening import open_store
-
-
-def free_port() -> int:
-    """Return a free TCP port of this machine."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Server:

@@ -12,7 +12,8 @@ from edge.errors import Defect, Unavailable
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, Revision, Stale, operation
 from edge.store.opening import open_store
-from tests.store.servers import Server, free_port, own_server
+from tests.ports import free_port
+from tests.store.servers import Server, own_server
 
 SAVED = operation("HSET", "word", "rev", "1", "text", "kept")
 

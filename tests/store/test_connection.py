@@ -14,7 +14,8 @@ from edge.errors import Unavailable
 from edge.store.connection import CommandConnection, Endpoint
 from edge.store.errors import AccessDenied
 from edge.store.pipeline import ReplyError
-from tests.store.servers import free_port, own_server
+from tests.ports import free_port
+from tests.store.servers import own_server
 from tests.store.tls import TlsFiles, tls_server, write_certificate
 
 

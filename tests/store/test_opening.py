@@ -9,7 +9,8 @@ from edge.config import RedisSettings
 from edge.errors import SettingsError, Unavailable
 from edge.store.commit import Committed, operation
 from edge.store.opening import open_store
-from tests.store.servers import free_port, own_server, refusal_of
+from tests.ports import free_port
+from tests.store.servers import own_server, refusal_of
 
 SAVED = operation("HSET", "word", "rev", "1", "text", "kept")
 

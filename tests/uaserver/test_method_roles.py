@@ -12,6 +12,8 @@ def test_every_job_method_stands_in_the_table() -> None:
 def test_an_observer_may_only_ask() -> None:
     assert {name for name in METHOD_ROLES if may_call(Role.OBSERVER, name)} == {
         *RESPONSE_METHODS,
+        "ConditionRefresh",
+        "ConditionRefresh2",
         "GetMonitoredItems",
         "ResendData",
     }

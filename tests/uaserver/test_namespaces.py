@@ -5,6 +5,7 @@ from edge.uaserver.namespaces import (
     TYPES_URI,
     UA_URI,
     Namespace,
+    alarms_uri,
     application_uri,
     charts_uri,
     machines_uri,
@@ -12,7 +13,7 @@ from edge.uaserver.namespaces import (
 
 
 def test_every_index_has_one_uri() -> None:
-    own = (application_uri("edge"), TYPES_URI, machines_uri("edge"), charts_uri("edge"))
+    own = (application_uri("edge"), TYPES_URI, machines_uri("edge"), charts_uri("edge"), alarms_uri("0"))
     uris = {UA_URI, *own, *OFFICIAL_URI.values()}
     assert len(uris) == len(Namespace)
     assert sorted(Namespace) == list(range(len(Namespace)))
