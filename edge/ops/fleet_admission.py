@@ -77,7 +77,7 @@ def admit(text: str, policy: FleetPolicy, keys: Mapping[str, PublicKey], now_s: 
         return NotForUs()
     match verify(text, keys):
         case SignatureRefusal(fault, kid, command):
-            if command is None:
+            if command is None or not _is_id(command.jti):
                 return NotAuthentic(fault.value, kid)
             return RefusedCommand(command, keys[kid], Refusal.REVOKED_KEY, f"{fault.value}: {kid}")
         case SignedCommand(admitted, key):
@@ -91,8 +91,12 @@ def _is_for(audience: tuple[str, ...], policy: FleetPolicy) -> bool:
     return not ours.isdisjoint(audience)
 
 
+def _is_id(text: str) -> bool:
+    return len(text) in _ID_LENGTH and text.isalnum() and text.isascii()
+
+
 def _refusal(command: FleetCommand, policy: FleetPolicy, now_s: int) -> tuple[Refusal, str] | None:
-    if len(command.jti) not in _ID_LENGTH or not command.jti.isalnum() or not command.jti.isascii():
+    if not _is_id(command.jti):
         return Refusal.MALFORMED, "its id is not 16 to 64 letters and digits"
     if not 0 < command.exp - command.iat <= LONGEST_S:
         return Refusal.TOO_LONG, f"its lifetime is {command.exp - command.iat} s, at most {LONGEST_S} s are allowed"

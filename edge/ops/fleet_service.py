@@ -10,10 +10,21 @@ import structlog
 from edge.errors import EdgeError
 from edge.instant import Clock
 from edge.links.log_throttle import LogThrottle
+from edge.links.rate_limit import RateLimit
 from edge.model.audit import AuditRecord
 from edge.model.fleet import FleetCommand, FleetResult, FleetState, PublicKey
 from edge.ops.audit_trail import RecordAudit
-from edge.ops.fleet_admission import CLOCK_S, Admitted, FleetPolicy, NotAuthentic, NotForUs, RefusedCommand, admit
+from edge.ops.fleet_admission import (
+    CLOCK_S,
+    LONGEST_S,
+    Admitted,
+    FleetPolicy,
+    NotAuthentic,
+    NotForUs,
+    Refusal,
+    RefusedCommand,
+    admit,
+)
 from edge.store import fleet
 from edge.store.client import Store
 
@@ -22,6 +33,9 @@ logger = structlog.get_logger(__name__)
 MOST_OUTPUT = 60_000
 """The limit of an output in characters; the rest is cut."""
 _RESTART = "restart"
+_MOST_REFUSALS_AN_HOUR = 60
+_LIMITED = frozenset({Refusal.REVOKED_KEY, Refusal.EXPIRED})
+"""Refusals that an attacker without a valid key can cause: by a stolen key, or by old commands."""
 
 Execute = Callable[[str, tuple[str, ...]], Awaitable[str]]
 """Executes a command with its arguments and returns its output. Raises EdgeError."""
@@ -56,6 +70,7 @@ class FleetService:
         self._record = record
         self._turn = asyncio.Lock()
         self._faults = LogThrottle(logger)
+        self._refusals = RateLimit(_MOST_REFUSALS_AN_HOUR, 3600)
 
     async def handle(self, text: str, source: str) -> FleetAnswer | None:
         """Return the result of a command, None for one without an answer. Raises Unavailable.
@@ -70,6 +85,12 @@ class FleetService:
                 self._faults.warning("fleet command not authentic", reason, reason=reason, kid=kid, source=source)
                 return None
             case RefusedCommand(command, key, refusal, reason):
+                if refusal in _LIMITED and not self._refusals.try_acquire():
+                    # Each refusal takes memory of the store for a week, and a place in the audit trail.
+                    self._faults.warning(
+                        "fleet command refused", refusal.value, reason=reason, kid=key.kid, source=source
+                    )
+                    return None
                 refused = self._result(command, FleetState.REFUSED, reason=f"{refusal.value}: {reason}")
                 return await self._refuse(command, key, refused, source)
             case Admitted(command, key):
@@ -92,10 +113,10 @@ class FleetService:
     async def _refuse(
         self, command: FleetCommand, key: PublicKey, result: FleetResult, source: str
     ) -> FleetAnswer | None:
-        if not await fleet.refuse(self._store, command.jti, _mark(command, key), result, self._remember_ms(command)):
-            return await self._known(command.jti)
-        self._audit(command, _name(key), result.reason, source)
-        return FleetAnswer(command.jti, result)
+        if await fleet.refuse(self._store, command.jti, _mark(command, key), result, self._remember_ms(command)):
+            self._audit(command, _name(key), result.reason, source)
+        # The result of a command of this id that was executed stays: an old or stolen key must not replace it.
+        return await self._known(command.jti)
 
     async def _run(self, command: FleetCommand, key: PublicKey, source: str) -> FleetAnswer | None:
         begun, who = self._result(command, FleetState.EXECUTING), _name(key)
@@ -130,9 +151,13 @@ class FleetService:
         )
 
     def _remember_ms(self, command: FleetCommand) -> int:
-        """Return how long an id is remembered: until the command has expired by every accepted clock."""
-        left_s = command.exp - self._clock() // 1000 + 2 * CLOCK_S
-        return max(left_s, 2 * CLOCK_S) * 1000
+        """Return how long an id is remembered: until the command has expired by every accepted clock.
+
+        That is at least its whole lifetime: our clock may be ahead now, and be set right later. The sender chooses the
+        instants, so that the result is bounded.
+        """
+        left_s = max(command.exp - self._clock() // 1000, command.exp - command.iat, 0)
+        return (min(left_s, LONGEST_S + CLOCK_S) + 2 * CLOCK_S) * 1000
 
     def _audit(self, command: FleetCommand, who: str, status: str, source: str) -> None:
         record = AuditRecord(

@@ -1,10 +1,15 @@
 """Takes signed commands from the shared store: the way for components without a broker."""
 
+import structlog
+
+from edge.errors import Defect
 from edge.ops.fleet_service import FleetService
 from edge.ops.fleet_signature import read_expiry
 from edge.store import fleet
 from edge.store.client import Store
 from edge.store.retry import poll_store
+
+logger = structlog.get_logger(__name__)
 
 LOOK_EVERY_S = 2.0
 
@@ -25,7 +30,11 @@ class FleetWatch:
         """Handle the commands that have arrived since the last look."""
         found = await fleet.load_commands(self._store)
         for id in sorted(found.keys() - self._seen):
-            await self._service.handle(found[id], "store")
+            try:
+                await self._service.handle(found[id], "store")
+            except Defect as error:
+                # A foreign value at a key of one command must not stop the gateway.
+                logger.error("fleet command not handled", id=id[:80], reason=error.message)  # noqa: TRY400 - the reason says all
         self._seen = frozenset(found)
 
 

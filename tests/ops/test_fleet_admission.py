@@ -118,3 +118,9 @@ def test_no_value_becomes_another_option(command: str, arguments: tuple[str, ...
 def test_arguments_that_a_command_may_not_have_are_refused(command: str, arguments: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match=r"."):
         argv(command, arguments)
+
+
+def test_revoked_key_with_another_id_than_allowed_is_not_answered() -> None:
+    """The id is part of a topic and of a key: the holder of a stolen key must not choose its length."""
+    found = admitted(replace(COMMAND, jti="a" * 4000), replace(PUBLIC, revoked=True))
+    assert found is NotAuthentic

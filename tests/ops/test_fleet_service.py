@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec.structs import replace
 
 from edge.errors import Refused
@@ -178,3 +179,56 @@ async def test_commit_script_is_shared_with_its_version(store: Store) -> None:
     await share_script(store)
     shared = await store.execute("HGETALL", store.keys.scripts())
     assert shared[f"{NAME}:sha1"] == sha1_of(shared[NAME])
+
+
+@pytest.mark.parametrize("exp", [10**16, 10**20, 10**400])
+@pytest.mark.parametrize("private", [PRIVATE, LOST_PRIVATE])
+async def test_absurd_expiry_does_not_stop_a_component(store: Store, exp: int, private: Ed25519PrivateKey) -> None:
+    kid = PUBLIC.kid if private is PRIVATE else LOST.kid
+    text = sign(replace(COMMAND, exp=exp), private, kid)
+    answer = await Component(store).service.handle(text, "test")
+    assert answer is not None
+    assert answer.result.state is FleetState.REFUSED
+
+
+async def test_foreign_value_at_a_key_does_not_stop_a_component(store: Store) -> None:
+    await store.execute("SET", store.keys.fleet_results(COMMAND.jti), "no hash")
+    component = Component(store)
+    await store.commit(fleet.put_command(store.keys, "0", sign(COMMAND, PRIVATE, PUBLIC.kid)))
+    later = replace(COMMAND, jti="f" * 16)
+    await store.commit(fleet.put_command(store.keys, "1", sign(later, PRIVATE, PUBLIC.kid)))
+    await FleetWatch(store, component.service).look()
+    assert (await fleet.load_results(store, later.jti))["gw-1"].state is FleetState.SUCCESSFUL
+
+
+async def test_revoked_key_does_not_replace_the_sent_result_of_another(store: Store) -> None:
+    component = Component(store)
+    first = await component.take()
+    answer = await component.service.handle(sign(COMMAND, LOST_PRIVATE, LOST.kid), "test")
+    assert answer is not None
+    assert answer.result == first
+
+
+async def test_flood_by_a_revoked_key_is_bounded_in_store_and_audit_trail(store: Store) -> None:
+    component = Component(store)
+    for number in range(200):
+        await component.service.handle(sign(replace(COMMAND, jti=f"{number:032}"), LOST_PRIVATE, LOST.kid), "test")
+    assert len(component.records) == 60
+    assert len([key async for key in _keys(store, "commands:*")]) == 60
+    assert (await component.take()) is not None, "valid commands are executed meanwhile"
+
+
+async def test_flood_of_expired_commands_is_bounded_in_the_audit_trail(store: Store) -> None:
+    component = Component(store)
+    for number in range(100):
+        await component.take(replace(COMMAND, jti=f"{number:032}", iat=COMMAND.iat - 600, exp=COMMAND.iat - 1))
+    assert len(component.records) == 60
+
+
+async def test_command_taken_with_a_clock_ahead_is_remembered_when_the_clock_is_set(store: Store) -> None:
+    ahead_ms = 590_000
+    command = replace(COMMAND, iat=COMMAND.iat - ahead_ms // 1000, exp=COMMAND.exp - ahead_ms // 1000)
+    await Component(store).take(command)
+    (key,) = [key async for key in _keys(store, "executed:gw-1:*")]
+    # By the true clock the command is new: its whole lifetime is still to come.
+    assert await store.execute("PTTL", key) > 600_000
