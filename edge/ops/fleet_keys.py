@@ -64,7 +64,7 @@ def read_public(content: bytes) -> PublicKey:
     """Return a public key. Raises Refused for one of another type, or with an id that is not its thumbprint."""
     try:
         key = msgspec.json.decode(content, type=PublicKey)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise Refused("key", f"no public key as JSON Web Key: {error}", _ADVICE) from error
     if not is_usable(key) or key.kid != thumbprint(key):
         raise Refused("key", f"{key.name or key.kid} is no Ed25519 key with its own id", _ADVICE)

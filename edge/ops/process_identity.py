@@ -1,11 +1,13 @@
 """Names a running process so that another on the same host can check whether it still runs."""
 
 import os
+import re
 import uuid
 from pathlib import Path
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _PID_NAMESPACE = Path("/proc/self/ns/pid")
+_TOKEN = re.compile(r"(.+) ([1-9][0-9]{0,8}) \S+")
 
 
 def process_token() -> str:
@@ -15,11 +17,11 @@ def process_token() -> str:
 
 def is_surely_dead(token: str) -> bool:
     """Return whether the process of a token is gone; False also where that cannot be known."""
-    place, pid, _ = token.rsplit(" ", 2)
-    if not place or place != _place():
+    match = _TOKEN.fullmatch(token)  # a sidecar claims its name with any random value
+    if match is None or match[1] != _place():
         return False
     try:
-        os.kill(int(pid), 0)
+        os.kill(int(match[2]), 0)
     except ProcessLookupError:
         return True
     except PermissionError:

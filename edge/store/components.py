@@ -98,7 +98,7 @@ async def load_all(store: Store) -> dict[str, KnownComponent]:
         try:
             component = msgspec.json.decode(text, type=Component)
             states = msgspec.json.decode(plugins.get(id, "[]"), type=tuple[PluginState, ...])
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             continue
         found[id] = KnownComponent(component, _seconds(seen.get(id)), tokens.get(id, ""), states)
     return found

@@ -19,7 +19,7 @@ async def load_keys(store: Store) -> dict[str, PublicKey]:
     for kid, text in (await store.execute("HGETALL", store.keys.fleet_keys())).items():
         try:
             key = msgspec.json.decode(text, type=PublicKey)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             continue
         if key.kid == kid:
             found[kid] = key
@@ -103,6 +103,6 @@ def _decode_all(stored: Mapping[str, str]) -> dict[str, FleetResult]:
     for name, text in stored.items():
         try:
             found[name] = msgspec.json.decode(text, type=FleetResult)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             continue
     return found

@@ -46,6 +46,6 @@ async def load_all(store: Store, scopes: Sequence[str]) -> Mapping[str, GatewayR
 def _report(text: str | None) -> EquipmentReport | None:
     try:
         return msgspec.json.decode(text, type=EquipmentReport) if text else None
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         # Another version may have written it; the next report replaces it.
         return None

@@ -88,7 +88,7 @@ def _read(text: str | None, details: str | None, message: str | None) -> Mainten
         return None
     try:
         found = msgspec.json.decode(details or "{}", type=Maintenance)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         found = Maintenance()
     return msgspec.structs.replace(found, message=message or DEFAULT_MESSAGE)
 

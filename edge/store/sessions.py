@@ -60,5 +60,5 @@ async def load_all(store: Store) -> dict[str, tuple[Session, str]]:
 def _session(text: str | None) -> Session | None:
     try:
         return msgspec.json.decode(text, type=Session) if text else None
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None

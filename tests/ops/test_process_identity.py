@@ -3,6 +3,8 @@
 import asyncio
 import sys
 
+import pytest
+
 from edge.ops.process_identity import is_surely_dead, process_token
 
 _SHOWN = "from edge.ops.process_identity import process_token; print(process_token())"
@@ -28,3 +30,10 @@ def test_of_a_process_elsewhere_nothing_is_known() -> None:
 
 def test_no_two_starts_have_one_token() -> None:
     assert process_token() != process_token()
+
+
+@pytest.mark.parametrize("token", ["", "4f1c09d2", "one two", "{place} x y", f"{{place}} {'9' * 30} y"])
+def test_fate_of_a_token_of_another_form_is_unknown(token: str) -> None:
+    """A sidecar claims its name with any random value: a worker of this name must stop with the reason."""
+    place, _, _ = process_token().rsplit(" ", 2)
+    assert not is_surely_dead(token.format(place=place))

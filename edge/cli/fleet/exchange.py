@@ -65,7 +65,7 @@ async def _results(at: StoreAccess, id: str) -> AsyncIterator[tuple[MqttSession,
     async def keep(message: Message) -> None:
         try:
             result = msgspec.json.decode(message.payload, type=FleetResult)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             return
         # The broker controls who writes a topic: a component speaks for itself only.
         if result.component == message.topic.rpartition("/")[2]:

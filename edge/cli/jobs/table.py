@@ -26,12 +26,15 @@ def state_text(status: JobStatus) -> str:
 
 
 def utc_time(milliseconds: int | None) -> datetime | None:
-    """Return an instant in UTC."""
-    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
+    """Return an instant in UTC; None also for one out of range, which another program may have stored."""
+    try:
+        return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def local_time(milliseconds: int | None) -> str:
-    """Return an instant in local time; an empty text for None."""
+    """Return an instant in local time; an empty text for none, or one out of range."""
     at = utc_time(milliseconds)
     return at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else ""
 
