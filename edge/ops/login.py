@@ -4,9 +4,10 @@ import asyncio
 import base64
 import hmac
 import os
+import re
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -17,8 +18,8 @@ from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
 from edge.errors import Defect, Unavailable
 from edge.model.role import Role
-from edge.ops.login_throttle import LoginMemory, LoginThrottle, ProcessMemory
-from edge.ops.users import ITERATIONS, MEMORY_KIB, User, read_users
+from edge.ops.login_throttle import LoginMemory, LoginThrottle, ProcessMemory, source_of
+from edge.ops.users import ITERATIONS, MEMORY_KIB, NAME, User, read_users
 
 logger = structlog.get_logger(__name__)
 
@@ -80,8 +81,9 @@ class Users:
 
     async def log_in(self, given: Credentials) -> Role | LoginRefusal:
         """Return the role of a user, or the reason for the refusal."""
-        if len(given.secret.encode()) > PASSWORD_BYTES:
-            return LoginRefusal.WRONG
+        if len(given.secret.encode(errors="surrogatepass")) > PASSWORD_BYTES or not re.fullmatch(NAME, given.name):
+            return LoginRefusal.WRONG  # no user has such a name or password
+        given = replace(given, address=source_of(given.address))
         async with self._hashing:  # includes the throttle: many connections get no more attempts than one
             await self._memory.load_failures(self._throttle, given.name, given.address)
             if self._throttle.is_blocked(given.name, given.address):
@@ -158,7 +160,7 @@ def _phc(content: bytes) -> str:
 
 def _is_right(user: User, password: str) -> bool:
     try:
-        Argon2id.verify_phc_encoded(password.encode(), user.password_hash)
+        Argon2id.verify_phc_encoded(password.encode(errors="surrogatepass"), user.password_hash)
     except InvalidKey:
         return False
     return True

@@ -1,5 +1,6 @@
 """Delays logins after failures, and keeps the failures in the store: a restart forgets none of them."""
 
+import ipaddress
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
@@ -12,6 +13,8 @@ from edge.store.client import Store
 logger = structlog.get_logger(__name__)
 
 _Key = tuple[str, ...]
+_HOST_BITS = 64
+"""The last bits of an IPv6 address, which a host chooses itself (RFC 4291, 2.5.1)."""
 
 
 class LoginThrottle:
@@ -69,6 +72,21 @@ class LoginThrottle:
 def _keys(name: str, address: str) -> Iterator[tuple[_Key, int]]:
     yield (address, name), LoginThrottle.FREE
     yield (address,), LoginThrottle.FREE_FOR_ADDRESS
+
+
+def source_of(address: str) -> str:
+    """Return the address by which failures are counted: one for all addresses that a host can choose itself.
+
+    Those are the addresses of its loopback interface, and those of its network in IPv6.
+    """
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address  # of the command line
+    found = getattr(found, "ipv4_mapped", None) or found
+    if found.is_loopback:
+        return "loopback"
+    return str(found) if found.version == 4 else str(ipaddress.ip_network((found, _HOST_BITS), strict=False))  # noqa: PLR2004 - IPv4
 
 
 class LoginMemory(Protocol):

@@ -23,8 +23,11 @@ from edge.model.role import Role
 
 logger = structlog.get_logger(__name__)
 
-NAME = r"[^\s:#\x00-\x1f\ud800-\udfff][^:\x00-\x1f\ud800-\udfff]{0,63}"
-"""A name must not contain surrogates: `_KEEP_BYTES` decodes bytes that are not UTF-8 to them."""
+NAME = r"[^\s:#\x00-\x1f\ud800-\udfff][^:\x00-\x1f\x85\u2028\u2029\ud800-\udfff]{0,63}"
+"""A name must not contain an end of line of Unicode, which would begin another user.
+
+Nor surrogates: `_KEEP_BYTES` decodes bytes that are not UTF-8 to them.
+"""
 PASSWORD_LENGTH = range(8, 257)
 """The allowed lengths of new passwords, in characters."""
 

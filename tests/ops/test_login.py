@@ -12,7 +12,7 @@ from edge.config import RedisSettings
 from edge.model.role import Role
 from edge.ops import totp
 from edge.ops.login import Credentials, LoginRefusal, Users
-from edge.ops.login_throttle import LoginThrottle, StoredMemory
+from edge.ops.login_throttle import LoginThrottle, StoredMemory, source_of
 from edge.ops.users import Token, User, hash_password, read_users, remove_user, write_user
 from edge.store.client import Store
 from edge.store.opening import open_store
@@ -168,3 +168,34 @@ def test_line_with_a_factor_that_cannot_be_read_allows_no_login(tmp_path: Path, 
     path = tmp_path / "users"
     path.write_text(f"anna:engineer:{HASH}:{rest}\n")
     assert read_users(path) == {}
+
+
+@pytest.mark.parametrize(
+    ("address", "other", "is_one"),
+    [
+        ("127.0.0.1", "127.3.2.1", True),
+        ("127.0.0.1", "::1", True),
+        ("::ffff:127.9.9.9", "::1", True),
+        ("192.0.2.1", "::ffff:192.0.2.1", True),
+        ("192.0.2.1", "192.0.2.2", False),
+        ("2001:db8::1", "2001:db8::ffff:1:2:3", True),
+        ("fe80::1%eth0", "fe80::2", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("cli anna", "cli ben", False),
+    ],
+)
+def test_failures_are_counted_for_all_addresses_that_a_host_chooses(address: str, other: str, is_one: bool) -> None:  # noqa: FBT001 - a parameter
+    assert (source_of(address) == source_of(other)) is is_one
+
+
+async def test_guesses_from_other_loopback_addresses_have_to_wait(file: Path, store: Store) -> None:
+    users = Users(file, lambda: 0.0, lambda: NOW, StoredMemory(store))
+    for number in range(LoginThrottle.FREE):
+        assert await users.log_in(Credentials("ben", "guess", f"127.0.0.{number + 1}")) is LoginRefusal.WRONG
+    assert await users.log_in(Credentials("ben", PASSWORD, "127.0.1.1")) is LoginRefusal.TOO_SOON
+
+
+@pytest.mark.parametrize(("name", "secret"), [("a" * 65, "x"), ("a\nb", "x"), ("", "x"), ("ben", "\udcff")])
+async def test_name_or_password_that_no_user_has_is_refused(file: Path, name: str, secret: str) -> None:
+    """A failure is kept with its name: names of a megabyte would fill the memory."""
+    assert await People(file).log_in(name, secret) is LoginRefusal.WRONG

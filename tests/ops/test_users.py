@@ -1,5 +1,6 @@
 """The login of users with password and role; guessing is slow and does not reveal which users exist."""
 
+import re
 import time
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from edge.model.role import Role
 from edge.ops.login import PASSWORD_BYTES, Credentials, LoginRefusal, Users
 from edge.ops.login_throttle import LoginThrottle
-from edge.ops.users import User, hash_password, read_users, write_user
+from edge.ops.users import NAME, User, hash_password, read_users, write_user
 
 HERE, ELSEWHERE = "192.0.2.1", "192.0.2.2"
 HASH = hash_password("correct horse")
@@ -163,3 +164,11 @@ def test_nobodys_hash_costs_what_a_real_one_costs(file: Path) -> None:
 
 def test_equal_passwords_have_unequal_hashes() -> None:
     assert hash_password("same") != hash_password("same")
+
+
+@pytest.mark.parametrize(
+    "end_of_line", ["\n", "\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
+)
+def test_name_with_an_end_of_line_is_not_valid(end_of_line: str) -> None:
+    """A line that `str.splitlines` divides would be two: `eve` and another user with her role."""
+    assert not re.fullmatch(NAME, f"eve{end_of_line}bob")
