@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 import functools
 import os
+import secrets
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -17,18 +18,21 @@ from edge.flows.child_process import child_environment
 from edge.instant import now_ms
 from edge.links.background_task import background_task
 from edge.model.fleet import PublicKey
+from edge.model.session import Session
 from edge.northbound.fleet import FleetInbox
 from edge.ops import fleet_keys
 from edge.ops.components import Describe
 from edge.ops.fleet_admission import FleetPolicy
-from edge.ops.fleet_commands import argv
+from edge.ops.fleet_commands import COMMANDS, argv
 from edge.ops.fleet_service import FleetAnswer, FleetService
 from edge.ops.fleet_watch import FleetWatch, remove_expired
-from edge.store import fleet
+from edge.ops.sessions import session_id
+from edge.store import fleet, sessions
 from edge.store.client import Store
 from edge.store.retry import retry_while_unavailable
 
 _COMMAND_WITHIN_S = 120.0
+_SESSION_MS = round(1000 * _COMMAND_WITHIN_S) + 10_000
 _SIGNAL_AFTER_S = 0.5
 """The time in which the result of a reload or restart is sent."""
 
@@ -39,7 +43,8 @@ async def open_fleet(
     """Execute signed commands until the stack closes."""
     settings = parts.settings.fleet
     policy = FleetPolicy(parts.settings.gateway.name, settings.labels, settings.allow)
-    executor = FleetExecutor(describe, settings_file, Path(settings.directory))
+    instance = parts.settings.gateway.name if parts.settings.users.cli == "login" else ""
+    executor = FleetExecutor(describe, settings_file, Path(settings.directory), parts.store, instance)
     keys = _key_loader(parts.store, settings.keys_from, Path(settings.keys))
     service = FleetService(parts.store, policy, keys, executor.execute, now_ms, parts.trail.record)
     match settings.listen:
@@ -72,12 +77,19 @@ def _key_loader(store: Store, keys_from: str, folder: Path) -> Callable[[], Awai
 
 
 class FleetExecutor:
-    """Runs commands as child processes: a command that fails or hangs does not touch the gateway."""
+    """Runs commands as child processes: a command that fails or hangs does not touch the gateway.
 
-    def __init__(self, describe: Describe, settings_file: Path | None, directory: Path) -> None:
+    With `login_at`, the name of this gateway, a changing command gets a session: the settings require a login.
+    """
+
+    def __init__(
+        self, describe: Describe, settings_file: Path | None, directory: Path, store: Store, login_at: str
+    ) -> None:
         self._describe = describe
         self._common = ("--settings", str(settings_file)) if settings_file else ()
         self._directory = directory
+        self._store = store
+        self._login_at = login_at
 
     async def execute(self, command: str, arguments: tuple[str, ...]) -> str:
         """Execute a command; return its output. Raises Refused when it fails, Unavailable after too long a time."""
@@ -94,16 +106,36 @@ class FleetExecutor:
             case "support-bundle":
                 await asyncio.to_thread(self._directory.mkdir, parents=True, exist_ok=True)
                 file = self._directory / "support.tar.gz"
-                return await _run_edge(["support-bundle", *self._common, str(file)])
+                return await self._run(command, ["support-bundle", *self._common, str(file)])
             case _:
-                return await _run_edge(argv(command, arguments, self._common))
+                return await self._run(command, argv(command, arguments, self._common))
+
+    async def _run(self, command: str, arguments: list[str]) -> str:
+        if not (self._login_at and COMMANDS[command].changes):
+            return await _run_edge(arguments, {})
+        async with self._session(command) as key:
+            return await _run_edge(arguments, {"EDGE_FLEET_SESSION": key})
+
+    @contextlib.asynccontextmanager
+    async def _session(self, command: str) -> AsyncIterator[str]:
+        """Open a session of the command line for the length of the block; yield its key."""
+        key, keys = secrets.token_urlsafe(32), self._store.keys
+        session = Session(
+            user="fleet", role="engineer", way="cli", instance=self._login_at, since=now_ms(), client=f"edge {command}"
+        )
+        await self._store.commit(sessions.put(keys, session_id(key), session, _SESSION_MS))
+        try:
+            yield key
+        finally:
+            with contextlib.suppress(Unavailable):  # it expires
+                await self._store.commit(sessions.remove(keys, [session_id(key)]))
 
 
 def _signal_later(number: signal.Signals) -> None:
     asyncio.get_running_loop().call_later(_SIGNAL_AFTER_S, os.kill, os.getpid(), number)
 
 
-async def _run_edge(arguments: list[str]) -> str:
+async def _run_edge(arguments: list[str], environment: Mapping[str, str]) -> str:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -112,7 +144,7 @@ async def _run_edge(arguments: list[str]) -> str:
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env=child_environment() | {"EDGE_FLEET_COMMAND": "1"},
+        env={**child_environment(), **environment},
     )
     try:
         async with asyncio.timeout(_COMMAND_WITHIN_S):

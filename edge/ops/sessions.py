@@ -1,6 +1,7 @@
 """Shows the sessions of this gateway in the store, and ends those that `edge sessions end` names."""
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -33,6 +34,11 @@ class LiveSession:
     session: Session
     last_activity: datetime
     end: Callable[[], Awaitable[None]]
+
+
+def session_id(key: str) -> str:
+    """Return the id of a session of the command line: the list shows ids, and one must not be enough to use it."""
+    return hashlib.sha256(key.encode()).hexdigest()[:16]
 
 
 class SessionList:

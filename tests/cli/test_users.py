@@ -8,8 +8,11 @@ from typing import Any
 import pyotp
 import pytest
 
+from edge.app.fleet import FleetExecutor
 from edge.cli.terminal.login import role_for
+from edge.errors import Refused
 from edge.model.role import Role
+from edge.ops.components import Report
 from edge.ops.users import read_users
 from edge.store import audit
 from edge.store.client import Store
@@ -140,3 +143,27 @@ async def test_sessions_end_reports_an_unknown_session(edge: Edge, add: Add) -> 
 def test_operators_control_jobs_and_engineers_the_rest() -> None:
     assert role_for("jobs Abort") is role_for("alarms acknowledge") is Role.OPERATOR
     assert role_for("station set rules") is role_for("anything new") is Role.ENGINEER
+
+
+async def test_variable_alone_does_not_replace_the_login(edge: Edge, add: Add, monkeypatch: pytest.MonkeyPatch) -> None:
+    await add("ben", "engineer")
+    monkeypatch.setenv("EDGE_FLEET_COMMAND", "1")
+    monkeypatch.setenv("EDGE_FLEET_SESSION", "1")
+    assert "require a login" in (await edge("dead-letters", "drop", "--all")).output
+
+
+async def test_signed_command_has_a_session_for_its_time(
+    add: Add, settings_file: Path, tmp_path: Path, store: Store
+) -> None:
+    await add("ben", "engineer")
+
+    async def describe() -> Report:
+        raise AssertionError
+
+    executor = FleetExecutor(describe, settings_file, tmp_path, store, "edge")
+    assert await executor.execute("maintenance on", ("--now",))
+    assert await store.execute("KEYS", store.keys.session("*")) in ([], set())
+    assert ("maintenance on", "Good") in await actions(store)
+    without = FleetExecutor(describe, settings_file, tmp_path, store, "")
+    with pytest.raises(Refused, match="require a login"):
+        await without.execute("maintenance off", ())

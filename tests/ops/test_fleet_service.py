@@ -225,7 +225,7 @@ async def test_flood_of_expired_commands_is_bounded_in_the_audit_trail(store: St
     assert len(component.records) == 60
 
 
-async def test_command_taken_with_a_clock_ahead_is_remembered_when_the_clock_is_set(store: Store) -> None:
+async def test_command_taken_with_a_clock_ahead_is_remembered_when_it_is_set(store: Store) -> None:
     ahead_ms = 590_000
     command = replace(COMMAND, iat=COMMAND.iat - ahead_ms // 1000, exp=COMMAND.exp - ahead_ms // 1000)
     await Component(store).take(command)

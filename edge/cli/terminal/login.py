@@ -4,7 +4,6 @@ The settings decide whether commands need a login: `[users] cli`. It names peopl
 limits what they change by mistake. It is no barrier for an administrator, who can write to the store and the settings.
 """
 
-import hashlib
 import os
 import secrets
 from datetime import UTC, datetime
@@ -22,13 +21,14 @@ from edge.model.role import Role
 from edge.model.session import Session
 from edge.ops.login import Credentials, LoginRefusal, Users
 from edge.ops.login_throttle import StoredMemory
+from edge.ops.sessions import session_id
 from edge.store import sessions
 from edge.store.client import Store
 from edge.store.commit import join
 
 _TOKEN = "EDGE_TOKEN"  # noqa: S105 - the name of a variable
-_FLEET = "EDGE_FLEET_COMMAND"
-"""Set by a gateway for the process that executes a signed command."""
+_FLEET = "EDGE_FLEET_SESSION"
+"""The session that a gateway opens for the process of a signed command: it has checked signature and policy."""
 _OPERATOR_COMMANDS = frozenset({"jobs", "equipment", "alarms"})
 _ADVICE = "Log in with: edge users login NAME"
 
@@ -46,8 +46,6 @@ async def authorize(at: StoreAccess, action: str) -> str:
     system_user = operator_name()
     if at.settings.users.cli == "open":
         return system_user
-    if _FLEET in os.environ:
-        return f"fleet ({system_user})"  # the gateway has checked the signature and the policy
     name, role = await _logged_in(at)
     needed = role_for(action)
     if role < needed:
@@ -61,7 +59,7 @@ async def acting_user(at: StoreAccess) -> str:
     system_user, key = operator_name(), _stored_key()
     if at.settings.users.cli == "open" or not key:
         return system_user
-    found = (await sessions.load(at.store, [_session_id(key)])).get(_session_id(key))
+    found = (await sessions.load(at.store, [session_id(key)])).get(session_id(key))
     return f"{found.user} ({system_user})" if found else system_user
 
 
@@ -78,7 +76,7 @@ async def log_in(at: StoreAccess, name: str, secret: str) -> Role:
         address=os.uname().nodename,
         client=f"edge ({operator_name()})",
     )
-    id, lifetime_ms = _session_id(key), at.settings.users.session * 1000
+    id, lifetime_ms = session_id(key), at.settings.users.session * 1000
     shown = sessions.put(at.store.keys, id, session, lifetime_ms)
     await at.store.commit(join((shown, sessions.touch(at.store.keys, id, datetime.now(UTC)))))
     write_atomically(_prepared(_session_file()), key.encode(), 0o600)
@@ -91,7 +89,7 @@ async def log_out(store: Store) -> bool:
     _session_file().unlink(missing_ok=True)
     if not key:
         return False
-    await store.commit(sessions.remove(store.keys, [_session_id(key)]))
+    await store.commit(sessions.remove(store.keys, [session_id(key)]))
     return True
 
 
@@ -103,10 +101,10 @@ def make_users(settings: Settings, store: Store) -> Users:
 
 async def _logged_in(at: StoreAccess) -> tuple[str, Role]:
     name, _, token = os.environ.get(_TOKEN, "").partition(":")
-    if name and token:
+    if name and token and _FLEET not in os.environ:
         return name, await _check(at, name, token)
     key = _stored_key()
-    id = _session_id(key) if key else ""
+    id = session_id(key) if key else ""
     found = (await sessions.load(at.store, [id])).get(id) if id else None
     if found is None:
         problem = "the settings require a login for commands that change something, and there is no session"
@@ -156,12 +154,9 @@ def _prepared(file: Path) -> Path:
 
 
 def _stored_key() -> str:
+    if key := os.environ.get(_FLEET):
+        return key
     try:
         return _session_file().read_text(encoding="ascii", errors="replace").strip()
     except OSError:
         return ""
-
-
-def _session_id(key: str) -> str:
-    # The list of sessions shows ids: they must not be enough to use a session.
-    return hashlib.sha256(key.encode()).hexdigest()[:16]
