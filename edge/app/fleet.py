@@ -24,7 +24,7 @@ from edge.ops import fleet_keys
 from edge.ops.components import Describe
 from edge.ops.fleet_admission import FleetPolicy
 from edge.ops.fleet_commands import COMMANDS, argv
-from edge.ops.fleet_service import FleetAnswer, FleetService
+from edge.ops.fleet_service import MOST_OUTPUT, FleetAnswer, FleetService
 from edge.ops.fleet_watch import FleetWatch, remove_expired
 from edge.ops.sessions import session_id
 from edge.store import fleet, sessions
@@ -32,6 +32,8 @@ from edge.store.client import Store
 from edge.store.retry import retry_while_unavailable
 
 _COMMAND_WITHIN_S = 120.0
+_MOST_OUTPUT_BYTES = 4 * MOST_OUTPUT
+_CHUNK = 65_536
 _SESSION_MS = round(1000 * _COMMAND_WITHIN_S) + 10_000
 _SIGNAL_AFTER_S = 0.5
 """The time in which the result of a reload or restart is sent."""
@@ -148,7 +150,7 @@ async def _run_edge(arguments: list[str], environment: Mapping[str, str]) -> str
     )
     try:
         async with asyncio.timeout(_COMMAND_WITHIN_S):
-            output, errors = await process.communicate()
+            output, errors, _ = await asyncio.gather(_head_of(process.stdout), _head_of(process.stderr), process.wait())
     except TimeoutError as error:
         raise Unavailable(f"the command did not end within {_COMMAND_WITHIN_S:.0f} s") from error
     finally:
@@ -160,3 +162,11 @@ async def _run_edge(arguments: list[str], environment: Mapping[str, str]) -> str
         reason = errors.decode(errors="replace").strip()[-1000:] or f"exit status {process.returncode}"
         raise Refused("fleet", reason)
     return output.decode(errors="replace").strip()
+
+
+async def _head_of(stream: asyncio.StreamReader | None) -> bytes:
+    """Read a stream to its end and return its first bytes: a long output must not fill the memory of the gateway."""
+    found = bytearray()
+    while stream is not None and (chunk := await stream.read(_CHUNK)):
+        found += chunk[: _MOST_OUTPUT_BYTES - len(found)]
+    return bytes(found)

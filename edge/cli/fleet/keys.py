@@ -56,6 +56,10 @@ def add(file: Path, settings_file: Path | None) -> None:
     key = read_public(file.read_bytes())
     if key.revoked:
         raise Refused("key", f"key {key.kid} of {key.name} is revoked", "Create a new key: edge fleet keys create")
+    known = asyncio.run(_load(settings_file)).get(key.kid)
+    if known is not None and known.revoked:
+        problem = f"key {key.kid} of {known.name} was revoked at this component"
+        raise Refused("key", problem, "Create a new key: edge fleet keys create")
     asyncio.run(_write(settings_file, "fleet keys add", key.kid, key))
     print_text(f"key {key.kid} of {key.name} is accepted")
 

@@ -71,6 +71,9 @@ async def test_keys_are_created_accepted_listed_and_revoked(edge: Edge, settings
     assert "no key has an id" in (await edge("fleet", "keys", "revoke", "zz")).output
     assert (await edge("fleet", "keys", "revoke", listed["kid"][:6])).exit_code == 0
     assert "revoked" in (await edge("fleet", "keys", "list")).output
+    again = await edge("fleet", "keys", "add", tmp_path / "anna.jwk")
+    assert (again.exit_code, "was revoked" in again.output) == (1, True), "a repeated installation restores no key"
+    assert "revoked" in (await edge("fleet", "keys", "list")).output
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"kid": "1", "x": "AAAA"}'])
