@@ -28,6 +28,7 @@ class AccessControl:
     def __init__(self, settings: OpcuaSettings, users: Users | None = None, trail: AuditTrail | None = None) -> None:
         self._trail = trail
         self._refusals = audit.RefusalLog(trail=trail)
+        self._limit = audit.CallerLimit()
         self.allows_unencrypted = settings.security == "none"
         self.allows_anonymous = settings.anonymous != "nobody"
         self._anonymous = Role[settings.anonymous.upper()] if self.allows_anonymous else None
@@ -73,13 +74,15 @@ class AccessControl:
 
     def record_login(self, caller: Caller) -> None:
         """Record that a session was activated."""
-        audit.record_login(caller, self._trail)
+        if self._limit.admits(caller):
+            audit.record_login(caller, self._trail)
 
     def record_call(
         self, caller: Caller, method: str, request: ua.CallMethodRequest, result: ua.CallMethodResult
     ) -> None:
-        """Record a method call."""
-        audit.record_call(caller, method, request, result, self._trail)
+        """Record a method call, a refused one unless the caller had too many of them."""
+        if not audit.is_without_effect(result) or self._limit.admits(caller):
+            audit.record_call(caller, method, request, result, self._trail)
 
     def record_refusal(self, event: str, address: str, **fields: object) -> None:
         """Record that a client was refused."""

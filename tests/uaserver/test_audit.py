@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from edge.ops.audit_trail import open_trail
 from edge.store.audit import newest
 from edge.store.client import Store
 from edge.uaserver import audit
+from edge.uaserver.access_control import AccessControl
 from edge.uaserver.encoding import extension_object
 from tests.conftest import WaitUntil
 from tests.uaserver.clients import connected, make_application, make_settings, with_users
@@ -148,6 +150,30 @@ def test_a_flood_of_refusals_leaves_a_drop_and_a_count(records: Records) -> None
     refusals.record("OPC UA client turned away", "192.0.2.1", reason="it is not trusted")
     assert records[-2]["dropped"] == 980
     assert records[-1]["address"] == "192.0.2.1"
+
+
+def test_flood_of_logins_and_refused_calls_of_a_user_is_bounded(records: Records, tmp_path: Path) -> None:
+    access = AccessControl(make_settings(tmp_path))
+    request, refused = (
+        ua.CallMethodRequest(),
+        ua.CallMethodResult(StatusCode=ua.StatusCode(ua.StatusCodes.BadUserAccessDenied)),
+    )
+    for _ in range(500):
+        access.record_login(Caller("eve", Role.OBSERVER))
+        access.record_call(Caller("eve", Role.OBSERVER), "Abort", request, refused)
+    assert len(records) == audit.CallerLimit.MOST
+    access.record_login(Caller("anna", Role.OPERATOR))
+    access.record_call(Caller("eve", Role.OPERATOR), "Start", request, ua.CallMethodResult())
+    assert [each["user"] for each in records[-2:]] == ["anna", "eve"], "other users and calls with an effect"
+
+
+def test_limit_of_a_user_ends_with_a_count(records: Records) -> None:
+    now = 0.0
+    limit, eve = audit.CallerLimit(lambda: now), Caller("eve", Role.OBSERVER)
+    assert sum(limit.admits(eve) for _ in range(500)) == audit.CallerLimit.MOST
+    now = 61.0
+    assert limit.admits(eve)
+    assert (records[-1]["user"], records[-1]["dropped"]) == ("eve", 440)
 
 
 async def test_calls_logins_and_refusals_reach_the_trail(
