@@ -71,6 +71,7 @@ def trust(which: str, settings_file: Path | None) -> None:
     THUMBPRINT, or its beginning, is that of a rejected application; FILE is the certificate of an application or of
     an authority that signs trusted applications.
     """
+    from edge.cli.terminal.user_file import record_change
     from edge.opcua.x509 import read_certificate
     from edge.uaserver.certificates import thumbprint
     from edge.uaserver.trust import add_certificate, find_certificates
@@ -86,6 +87,7 @@ def trust(which: str, settings_file: Path | None) -> None:
         laid = add_certificate(certificate, trusted)
         for entry in find_certificates([rejected], thumbprint(certificate)):
             entry.path.unlink()
+    record_change(settings_file, "opcua trust", thumbprint(certificate), certificate.subject.rfc4514_string())
     print_text(f"trusted: {certificate.subject.rfc4514_string()} ({laid})")
 
 
@@ -98,6 +100,8 @@ def reject(which: str, settings_file: Path | None) -> None:
     THUMBPRINT, or its beginning, is that of a trusted application. Its open channels end when their keys have to be
     renewed, within one hour; restart the gateway to end them now.
     """
+    from edge.cli.terminal.user_file import record_change
+    from edge.uaserver.certificates import thumbprint
     from edge.uaserver.trust import add_certificate
 
     settings, _ = _read(settings_file)
@@ -107,7 +111,9 @@ def reject(which: str, settings_file: Path | None) -> None:
         add_certificate(found[0].certificate, rejected)
         for entry in found:
             entry.path.unlink()
-    print_text(f"rejected: {found[0].certificate.subject.rfc4514_string()}")
+    certificate = found[0].certificate
+    record_change(settings_file, "opcua reject", thumbprint(certificate), certificate.subject.rfc4514_string())
+    print_text(f"rejected: {certificate.subject.rfc4514_string()}")
 
 
 @opcua.command(epilog="Example: edge opcua renew --host gateway.plant.example.com")
@@ -120,6 +126,7 @@ def renew(hosts: tuple[str, ...], settings_file: Path | None) -> None:
     """
     from urllib.parse import urlsplit
 
+    from edge.cli.terminal.user_file import record_change
     from edge.errors import Refused
     from edge.uaserver import certificates
     from edge.uaserver.namespaces import application_uri
@@ -131,6 +138,7 @@ def renew(hosts: tuple[str, ...], settings_file: Path | None) -> None:
     names = [*certificates.own_hosts(urlsplit(settings.endpoint).hostname or ""), *hosts]
     with _file_errors(directory):
         own = certificates.renew(directory, application_uri(gateway), dict.fromkeys(names))
+    record_change(settings_file, "opcua renew", certificates.thumbprint(own.certificate))
     print_text(f"{directory / 'own.der'}: {certificates.thumbprint(own.certificate)}")
     print_text("restart the gateway, then trust this certificate in its clients")
 
@@ -144,7 +152,7 @@ def password(name: str, role: str, settings_file: Path | None, *, password_stdin
     """Add a user, or change the password and role of a user; `edge users` does more."""
     from dataclasses import replace
 
-    from edge.cli.terminal.user_file import check_name, new_password
+    from edge.cli.terminal.user_file import check_name, new_password, record_change
     from edge.model.role import Role
     from edge.ops.users import User, hash_password, read_users, write_user
 
@@ -154,6 +162,8 @@ def password(name: str, role: str, settings_file: Path | None, *, password_stdin
     with _file_errors(users_file):
         known = read_users(users_file).get(name) or User(name, Role[role.upper()], "")
         write_user(users_file, replace(known, role=Role[role.upper()], password_hash=hash_password(secret)))
+    is_other_role = known.role is not Role[role.upper()]
+    record_change(settings_file, "opcua password", name, role, ends_sessions=is_other_role)
     print_text(f"{name} is {role}, in {users_file}")
 
 

@@ -16,6 +16,7 @@ from edge.ops.components import Report
 from edge.ops.users import read_users
 from edge.store import audit
 from edge.store.client import Store
+from edge.uaserver import certificates
 from tests.cli.calling import Edge
 
 PASSWORD = "correct horse"
@@ -143,6 +144,26 @@ async def test_sessions_end_reports_an_unknown_session(edge: Edge, add: Add) -> 
 def test_operators_control_jobs_and_engineers_the_rest() -> None:
     assert role_for("jobs Abort") is role_for("alarms acknowledge") is Role.OPERATOR
     assert role_for("station set rules") is role_for("anything new") is Role.ENGINEER
+
+
+async def test_password_command_of_opcua_is_recorded_and_ends_sessions(edge: Edge, add: Add, store: Store) -> None:
+    await add("ben", "engineer")
+    await edge("users", "login", "ben", "--password-stdin", given=f"{PASSWORD}\n")
+    await edge("opcua", "password", "ben", "--role", "observer", "--password-stdin", given="battery staple\n")
+    assert json.loads((await edge("sessions", "list", "--json")).output) == []
+    assert ("opcua password", "Good") in await actions(store)
+
+
+async def test_trust_in_an_application_is_recorded(
+    edge: Edge, settings_file: Path, tmp_path: Path, store: Store
+) -> None:
+    with settings_file.open("a") as settings:
+        settings.write(f'[opcua]\npki = "{tmp_path / "pki"}"\ntrusted = "{tmp_path / "trusted"}"\n')
+    made = certificates.load_or_make(tmp_path / "scada", "urn:scada", ("here",)).certificate
+    assert (await edge("opcua", "trust", tmp_path / "scada" / "own.der")).exit_code == 0
+    assert (await edge("opcua", "reject", certificates.thumbprint(made)[:6])).exit_code == 0
+    assert (await edge("opcua", "renew")).exit_code == 0
+    assert await actions(store) == [("opcua trust", "Good"), ("opcua reject", "Good"), ("opcua renew", "Good")]
 
 
 async def test_variable_alone_does_not_replace_the_login(edge: Edge, add: Add, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import click
 from edge.cli.terminal.login import acting_user
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import StoreAccess, open_access
-from edge.errors import Refused, Unavailable
+from edge.errors import EdgeError, Refused
 from edge.ops.sessions import request_end
 from edge.ops.users import NAME, PASSWORD_LENGTH
 from edge.store.login_attempts import forget_user
@@ -58,7 +58,7 @@ def record_change(
 ) -> int:
     """Record a change of a user; return how many sessions of the user end by it.
 
-    The file is changed also while the store is unavailable; a warning reports what was left out.
+    The file is changed also while the store cannot be used; a warning reports what was left out.
     """
 
     async def work() -> int:
@@ -67,7 +67,7 @@ def record_change(
 
     try:
         return asyncio.run(work())
-    except Unavailable as error:
+    except EdgeError as error:
         print_text(f"edge: not in the audit trail: {error.message}", err=True)
         if ends_sessions:
             print_text("edge: Open sessions go on; end them later with: edge sessions end", err=True)
