@@ -1,6 +1,7 @@
 """Executes signed commands of administrators: each once, with a result that survives a restart."""
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
@@ -27,6 +28,7 @@ from edge.ops.fleet_admission import (
 )
 from edge.store import fleet
 from edge.store.client import Store
+from edge.store.retry import RETRY_INTERVAL_S, retry_while_unavailable
 
 logger = structlog.get_logger(__name__)
 
@@ -61,6 +63,7 @@ class FleetService:
         execute: Execute,
         clock: Clock,
         record: RecordAudit,
+        retry_s: float = RETRY_INTERVAL_S,
     ) -> None:
         self._store = store
         self._policy = policy
@@ -68,6 +71,7 @@ class FleetService:
         self._execute = execute
         self._clock = clock
         self._record = record
+        self._retry_s = retry_s
         self._turn = asyncio.Lock()
         self._faults = LogThrottle(logger)
         self._refusals = RateLimit(_MOST_REFUSALS_AN_HOUR, 3600)
@@ -132,8 +136,10 @@ class FleetService:
             result = self._result(command, FleetState.FAILED, reason=error.message)
         if command.cmd == _RESTART and result.state is FleetState.SUCCESSFUL:
             return FleetAnswer(command.jti, begun)
-        await self._store.commit(fleet.finish(self._store.keys, command.jti, result))
         self._audit(command, who, result.reason or "Good", source)
+        finish = functools.partial(self._store.commit, fleet.finish(self._store.keys, command.jti, result))
+        # An outage now must not lose the result: the command is not executed again.
+        await retry_while_unavailable("fleet result", finish, self._retry_s)
         return FleetAnswer(command.jti, result)
 
     async def _known(self, id: str) -> FleetAnswer | None:

@@ -1,13 +1,14 @@
 """A signed command is executed once, whatever is delivered again, and its result survives a restart."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import cast
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec.structs import replace
 
-from edge.errors import Refused
+from edge.errors import Refused, Unavailable
 from edge.model.audit import AuditRecord
 from edge.model.fleet import FleetCommand, FleetResult, FleetState, PublicKey
 from edge.ops.fleet_admission import FleetPolicy
@@ -17,6 +18,7 @@ from edge.ops.fleet_signature import sign
 from edge.ops.fleet_watch import FleetWatch, remove_expired
 from edge.store import fleet
 from edge.store.client import Store
+from edge.store.commit import Commit, CommitResult
 
 PRIVATE, PUBLIC = new_key("anna")
 LOST_PRIVATE, LOST = new_key("ben")
@@ -33,6 +35,7 @@ class Component:
         self.records: list[AuditRecord] = []
         self.keys = {PUBLIC.kid: PUBLIC, LOST.kid: replace(LOST, revoked=True)}
         self.failure: Exception | None = None
+        self.during: Callable[[], None] = lambda: None
         self.service = FleetService(
             store,
             FleetPolicy(name, {}, ("status", "restart")),
@@ -40,6 +43,7 @@ class Component:
             self._execute,
             lambda: NOW_MS,
             self.records.append,
+            retry_s=0.01,
         )
 
     async def _load_keys(self) -> Mapping[str, PublicKey]:
@@ -47,6 +51,7 @@ class Component:
 
     async def _execute(self, command: str, arguments: tuple[str, ...]) -> str:
         self.executed.append((command, arguments))
+        self.during()
         if self.failure:
             raise self.failure
         return "well"
@@ -232,3 +237,32 @@ async def test_command_taken_with_a_clock_ahead_is_remembered_when_it_is_set(sto
     (key,) = [key async for key in _keys(store, "executed:gw-1:*")]
     # By the true clock the command is new: its whole lifetime is still to come.
     assert await store.execute("PTTL", key) > 600_000
+
+
+class LosingStore:
+    """A store that is unavailable for some commits."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.losses = 0
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+    async def commit(self, commit: Commit) -> CommitResult:
+        if self.losses:
+            self.losses -= 1
+            raise Unavailable("Redis does not answer")
+        return await self._store.commit(commit)
+
+
+async def test_result_and_record_survive_an_outage_at_the_end(store: Store) -> None:
+    losing = LosingStore(store)
+    component = Component(cast("Store", losing))
+
+    component.during = lambda: setattr(losing, "losses", 3)
+    found = await component.take()
+    assert found is not None
+    assert (found.state, losing.losses) == (FleetState.SUCCESSFUL, 0)
+    assert (await fleet.load_results(store, COMMAND.jti))["gw-1"] == found
+    assert [each.status for each in component.records] == ["Good"]
