@@ -8,7 +8,7 @@ _BELOW_THE_EPHEMERAL = range(15_000, 32_000)
 
 
 def free_port() -> int:
-    """Return a TCP port that nobody uses on the loopback address."""
+    """Return a TCP port that is free on the loopback address."""
     while True:
         port = random.choice(_BELOW_THE_EPHEMERAL)
         with socket.socket() as probe:

@@ -18,7 +18,11 @@ def test_backup_of_a_killed_gateway_is_interrupted_and_run_again(plant: Plant) -
     plant.gateway.start()
     other.start()
     # So much that the archive takes seconds, in which the gateway is killed.
-    fill = "for i=1,1500 do redis.call('HSET', KEYS[1], i, string.rep(redis.sha1hex(i), 1000)) end"
+    fill = """for i = 1, 1000 do
+        local parts = {}
+        for j = 1, 1000 do parts[j] = redis.sha1hex(i .. ':' .. j) end
+        redis.call('HSET', KEYS[1], i, table.concat(parts))
+    end"""
     plant.store.cli("eval", fill, "1", "microdcs-edge:localization")
     scheduled = json.loads(plant.gateway.cli("operations", "schedule", "backup", "--json"))["id"]
 
