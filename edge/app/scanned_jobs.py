@@ -27,7 +27,7 @@ class ScannedJobs:
         self._waiting: asyncio.Queue[ScannedJob] = asyncio.Queue(_WAITING)
 
     async def put(self, job: ScannedJob) -> None:
-        """Take a job; raises Refused when too many wait, as while the store is unavailable."""
+        """Queue a job. Raises Refused when too many jobs wait, for example while the store is unavailable."""
         try:
             self._waiting.put_nowait(job)
         except asyncio.QueueFull:

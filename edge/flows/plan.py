@@ -210,10 +210,9 @@ def _read_config(kind: NodeKind[Any], document: object, sources: set[str]) -> tu
         return config, [str(each) for each in kind.faults(config, sources)]
     except msgspec.ValidationError as error:
         return None, [f"config of {kind.name}: {error}"]
-    except Exception as error:
+    except Exception as error:  # a defect in the code of a site is a fault of its flows, and ends no gateway
         if not kind.in_worker:
             raise
-        # A defect in the code of a site is a fault of its flows, and ends no gateway.
         return None, [f"the check of {kind.name} failed: {traceback.format_exception_only(error)[-1].strip()}"]
 
 

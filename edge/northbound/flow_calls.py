@@ -117,7 +117,7 @@ class FlowCalls:
         return await dedupe.load_answer(self._store, event.source, event.id) is not None
 
     def _mark(self, event: CloudEvent) -> Commit:
-        """Return the mark of the event; without a guard, because that of the flow decides who is first."""
+        """Return the mark of the event. It needs no guard: the guard of the flow lets only one commit succeed."""
         marked = dedupe.mark(self._store.keys, event.source, event.id, _DONE, self._dedupe_ms)
         return Commit(operations=marked.operations)
 

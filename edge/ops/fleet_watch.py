@@ -1,4 +1,4 @@
-"""Takes signed commands from the shared store: the way for components without a broker."""
+"""Reads signed commands from the shared store, for components without a broker."""
 
 import structlog
 

@@ -85,7 +85,7 @@ async def hold_lock(
     lease_ms: int = LEASE_MS,
     look_every_s: float = _LOOK_EVERY_S,
 ) -> AsyncIterator[None]:
-    """Hold a lock for the length of the block; its lease is renewed, and it is released at the end.
+    """Acquire a lock, renew its lease while the block runs, and release it at the end.
 
     Raises Refused(`locked`) when it is not free within `wait_s` seconds, Unavailable when the store is gone.
     """

@@ -2,15 +2,14 @@
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import structlog
 
-from edge.errors import EdgeError, Refused
-from edge.links.background_task import background_task
+from edge.errors import EdgeError, Refused, unwrap_group
 from edge.model.lock import LockKind
 from edge.model.operation import Operation, OperationType
 from edge.ops.locks import hold_lock
@@ -32,7 +31,7 @@ _REPORT_EVERY_S = 0.5
 
 Report: TypeAlias = Callable[[float, str], None]
 """Receives the progress of an operation, from 0 to 100, and its present stage."""
-Executor: TypeAlias = Callable[[Operation, Report], Awaitable[str]]
+Executor: TypeAlias = Callable[[Operation, Report], Coroutine[Any, Any, str]]
 """Executes an operation and returns its result. Raises EdgeError."""
 
 
@@ -157,31 +156,37 @@ class OperationRunner:
 
     async def _execute(self, operation: Operation) -> None:
         latest: list[tuple[float, str]] = [(0.0, "")]
+        try:
+            result = await self._work(operation, latest)
+            finish = Finish(operation.owner, error="cancelled")
+            if result is not None:
+                finish, latest[0] = Finish(operation.owner, result=result), (100.0, "")
+        except EdgeError as error:
+            finish = Finish(operation.owner, error=error.message)
+        except Exception as error:  # a defect in one operation must not stop the others
+            logger.exception("operation failed", operation=operation.id)
+            cause = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
+            finish = Finish(operation.owner, error=f"{type(cause).__name__}: {cause}")
+        await self._save(operation.id, finish, latest[0][0])
+        logger.info("operation ended", operation=operation.id, type=operation.type, error=finish.error or None)
+
+    async def _work(self, operation: Operation, latest: list[tuple[float, str]]) -> str | None:
+        """Return the result of an operation, None when it was cancelled; its lease is renewed meanwhile.
+
+        The work never goes on alone: without its lease another instance executes the operation.
+        """
 
         def report(progress: float, text: str) -> None:
             latest[0] = (min(100.0, max(0.0, progress)), text)
 
-        work = asyncio.ensure_future(self._executors[operation.type](operation, report))
-        try:
-            async with background_task(self._keep(operation, latest, work), f"lease of operation {operation.id}"):
-                finish = Finish(operation.owner, result=await work)
-                latest[0] = (100.0, "")
-        except asyncio.CancelledError:
-            # Cancelled by a person; the end of the gateway cancels this task itself.
-            if not work.cancelled() or (task := asyncio.current_task()) is None or task.cancelling():
-                work.cancel()
-                raise
-            finish = Finish(operation.owner, error="cancelled")
-        except EdgeError as error:
-            finish = Finish(operation.owner, error=error.message)
-        except Exception as error:
-            # A defect in one operation must not stop the others.
-            logger.exception("operation failed", operation=operation.id)
-            finish = Finish(operation.owner, error=f"{type(error).__name__}: {error}")
-        await self._save(operation.id, finish, latest[0][0])
-        logger.info("operation ended", operation=operation.id, type=operation.type, error=finish.error or None)
+        with unwrap_group():
+            async with asyncio.TaskGroup() as tasks:
+                work = tasks.create_task(self._executors[operation.type](operation, report))
+                lease = tasks.create_task(self._keep(operation, latest, work), name=f"lease of {operation.id}")
+                work.add_done_callback(lambda _: lease.cancel())
+        return None if work.cancelled() else work.result()
 
-    async def _keep(self, operation: Operation, latest: list[tuple[float, str]], work: asyncio.Future[str]) -> None:
+    async def _keep(self, operation: Operation, latest: list[tuple[float, str]], work: asyncio.Task[str]) -> None:
         """Renew the lease with the progress until cancelled; cancel the work when a person asked for it."""
 
         async def renew() -> None:

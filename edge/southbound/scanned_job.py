@@ -17,4 +17,4 @@ class ScannedJob:
 
 
 StartScanned: TypeAlias = Callable[[ScannedJob], Awaitable[None]]
-"""Takes a job that a code starts; raises Refused when it takes no more."""
+"""Queues a job that a code starts. Raises Refused when too many jobs wait."""

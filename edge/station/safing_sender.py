@@ -128,8 +128,7 @@ class SafingSender:
         except Unavailable as error:
             logger.info("safing command delayed", command=command.command_id, reason=error.message)
             self._sent_at[key] = float("-inf")
-        except Exception:
-            # A defect in one kind of equipment must not keep the others from being stopped.
+        except Exception:  # a defect in one kind of equipment must not keep the others from being stopped
             logger.exception("safing command failed", command=command.command_id)
         else:
             if not equipment.problem:

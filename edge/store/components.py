@@ -49,7 +49,7 @@ async def load_holder(store: Store, id: str) -> Holder | None:
 
 
 def take(keys: Keys, id: str, token: str) -> Commit:
-    """Take an id from a holder that is gone."""
+    """Assign an id whose process has ended to another process."""
     return operation("HSET", keys.discovery_tokens(), id, token)
 
 

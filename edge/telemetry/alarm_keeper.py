@@ -28,7 +28,7 @@ _MOST_COUNTED: Final = 10_000
 
 
 class AlarmKeeper:
-    """Holds the alarms as the store has them, with the revision that guards them."""
+    """The alarms as they are stored, with the revision that guards their changes."""
 
     def __init__(self, store: Store, clock: Clock, flood_limit: int = FLOOD_ALARMS) -> None:
         """Limit the alarms that are shown one by one to `flood_limit` different ones in a minute."""

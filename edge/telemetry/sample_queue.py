@@ -54,7 +54,7 @@ class SampleQueue:
         wants: Callable[[Line], bool] = _wants_all,
         judge: Callable[[Sample], Sample | str] = _as_it_is,
     ) -> None:
-        """Take the lines that `wants` accepts, as `judge` returns them, or refuse them for its reason."""
+        """Queue the lines that `wants` accepts, as `judge` returns them; count and log those that it refuses."""
         self.dropped = 0
         """Lines that were dropped because the queue was full."""
         self.refused = 0

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from edge.errors import Refused, Unavailable
+from edge.errors import Defect, Refused, Unavailable
 from edge.links.background_task import background_task
 from edge.model.lock import LockKind
 from edge.model.operation import Operation, OperationState, OperationType
@@ -140,3 +140,25 @@ async def test_wrong_requests_are_refused(store: Store) -> None:
     await change_operation(store, operation.id, Cancel("ben"))
     with pytest.raises(Refused, match="is cancelled"):
         await change_operation(store, operation.id, Cancel("ben"))
+
+
+async def test_work_does_not_go_on_when_its_lease_cannot_be_renewed(store: Store) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def work(_: Operation, __: Report) -> str:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return ""
+
+    await scheduled(store)
+    async with asyncio.timeout(60):
+        executing = asyncio.create_task(runner(store, work).look())
+        await begun.wait()
+        # The document of the operations is of a foreign type: no reading and no renewal succeeds.
+        await store.execute("SET", store.keys.operations(), "foreign")
+        with pytest.raises(Defect):
+            await executing
+    assert ended.is_set()

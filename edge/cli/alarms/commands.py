@@ -160,7 +160,7 @@ def unshelve(alarm: str, by: str | None, comment: str, settings_file: Path | Non
 @_comment_option
 @settings_option
 def disable(alarm: str, by: str | None, comment: str, settings_file: Path | None) -> None:
-    """Take an alarm out of service: it is silent until it is enabled."""
+    """Disable an alarm: it is not raised until it is enabled again."""
     _request("Disable", alarm, by, comment, settings_file)
 
 

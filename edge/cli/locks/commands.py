@@ -77,7 +77,7 @@ def delete(
 def hold(
     kind: str, object_id: str, command: tuple[str, ...], reason: str, wait_s: float, settings_file: Path | None
 ) -> None:
-    """Hold a lock while a command runs, as flock(1) does for files.
+    """Run a command while this process owns a lock, as flock(1) does for files.
 
     KIND is equipment, station, job or operation, ID the object. The exit status is that of the command. When this
     command is killed, its lock expires within ten seconds.
