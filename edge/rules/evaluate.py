@@ -174,7 +174,7 @@ def _observe(
     value = as_number(sample.value)
     match ready.rule, detector:
         case StaleRule(), _:
-            return staleness.observe(now), False
+            return staleness.observe(max(now, sample.arrived_at)), False
         case ShareRule() as rule, ShareState() as state:
             return tendency.observe_share(rule, state, sample.value), False
         case EntersRule(), EntersState() as state:

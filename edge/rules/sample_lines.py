@@ -26,7 +26,8 @@ class Quality(Enum):
 class Sample:
     """The value of a tag at an instant, in milliseconds since the epoch; NaN and infinity may stand as values.
 
-    `process`, `job`, `action` and `carrier` are those of a result, as far as it has them.
+    `process`, `job`, `action` and `carrier` are those of a result, as far as it has them. `arrived_at` is the instant
+    of its arrival where that is known: a source with a slow clock, or with a value that rarely changes, is not silent.
     """
 
     at: int
@@ -37,6 +38,7 @@ class Sample:
     job: str | None = None
     action: str | None = None
     carrier: str | None = None
+    arrived_at: int = 0
 
     @property
     def context(self) -> dict[str, str]:

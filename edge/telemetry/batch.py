@@ -1,6 +1,7 @@
 """Batches of samples and occurrences as the stream holds them: every field is text, and nothing is lost."""
 
 import contextlib
+import dataclasses
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -106,3 +107,10 @@ def event_time(source_at: int, arrived_at: int, latest: int) -> int:
     """
     is_plausible = arrived_at - _LATE_MS <= source_at <= arrived_at + _EARLY_MS
     return max(latest, source_at if is_plausible else arrived_at)
+
+
+def moved_to(line: Line, at: int, arrived_at: int) -> Line:
+    """Return a line at the instant at which it counts; a sample notes when it arrived."""
+    if isinstance(line, Sample):
+        return dataclasses.replace(line, at=at, arrived_at=arrived_at)
+    return line if line.at == at else dataclasses.replace(line, at=at)

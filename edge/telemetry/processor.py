@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import dataclasses
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +28,7 @@ from edge.store.stream import Entry
 from edge.telemetry.alarm_decision import FoundAlarm
 from edge.telemetry.alarm_flood import FLOOD_ALARMS
 from edge.telemetry.alarm_keeper import AlarmKeeper
-from edge.telemetry.batch import Batch, BatchError, decode_batch, event_time
+from edge.telemetry.batch import Batch, BatchError, decode_batch, event_time, moved_to
 from edge.telemetry.latest_tags import LatestTags
 from edge.telemetry.rule_memory import RuleMemory, load_memory
 from edge.telemetry.volatile_intake import TakenEntry, VolatileIntake, take_either
@@ -277,7 +276,7 @@ class RuleProcessor:
         found: list[FoundAlarm] = []
         for number, line in enumerate(batch.lines, 1):
             at = event_time(line.at, batch.arrived_at, at)
-            moved: Line = line if line.at == at else dataclasses.replace(line, at=at)
+            moved = moved_to(line, at, batch.arrived_at)
             found += self._found(memory, evaluator.run_until(at), None)
             self.tags.note(line)
             if isinstance(moved, Sample) and self.sample_listeners:

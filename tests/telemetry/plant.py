@@ -47,11 +47,13 @@ class TelemetryClock:
 _numbers: dict[str, int] = {}
 
 
-async def append(store: Store, *lines: Line, producer: str = "test", number: int | None = None) -> None:
-    """Append a batch that arrives at the instant of its last line."""
+async def append(
+    store: Store, *lines: Line, producer: str = "test", number: int | None = None, arrived_at: int | None = None
+) -> None:
+    """Append a batch that arrives at an instant, by default that of its last line."""
     key = f"{store.keys.prefix}/{producer}"
     _numbers[key] = number or _numbers.get(key, 0) + 1
-    batch = Batch(producer, _numbers[key], lines[-1].at if lines else BEGIN, lines)
+    batch = Batch(producer, _numbers[key], arrived_at or (lines[-1].at if lines else BEGIN), lines)
     await store.commit(telemetry.append(store.keys, encode_batch(batch), 1000))
 
 

@@ -74,6 +74,26 @@ async def test_delay_ends_at_its_instant_without_a_sample(store: Store) -> None:
     assert (await changes_of(store))[0].alarm.raised_at == BEGIN + 200
 
 
+async def test_silence_ends_with_the_arrival_of_a_value_that_is_older_than_its_limit(store: Store) -> None:
+    clock = TelemetryClock()
+    silent = {"id": "silent", "kind": "stale", "tag": "wrench.temp", "seconds": 3, "severity": 400}
+    async with at_work(store, rules_of(silent), clock):
+        await append(store, temp(0, 60))
+        await until_drained(store)
+        clock.now += 5_000
+        await until_kinds(store, ["raised"])
+        clock.now += 5_000
+        # The first value of a server that is back, and a source whose clock is slow.
+        await append(store, temp(1, 60), arrived_at=clock.now)
+        await until_kinds(store, ["raised", "cleared"])
+        clock.now += 2_900
+        await append(store, Sample(clock.now, "other", 1))
+        await until_drained(store)
+        assert await kinds_of(store) == ["raised", "cleared"]
+        clock.now += 100
+        await until_kinds(store, ["raised", "cleared", "raised"])
+
+
 async def test_delay_and_window_continue_after_a_restart(store: Store) -> None:
     clock = TelemetryClock()
     baseline = {"id": "dev", "kind": "baseline", "tag": "wrench.temp", "severity": 300, "min_samples": 5}
