@@ -74,7 +74,7 @@ async def test_delay_ends_at_its_instant_without_a_sample(store: Store) -> None:
     assert (await changes_of(store))[0].alarm.raised_at == BEGIN + 200
 
 
-async def test_silence_ends_with_the_arrival_of_a_value_that_is_older_than_its_limit(store: Store) -> None:
+async def test_silence_ends_with_the_arrival_of_an_old_value(store: Store) -> None:
     clock = TelemetryClock()
     silent = {"id": "silent", "kind": "stale", "tag": "wrench.temp", "seconds": 3, "severity": 400}
     async with at_work(store, rules_of(silent), clock):
