@@ -79,6 +79,7 @@ async def show_maintenance(core: GatewayParts, server: "UaServer") -> None:
     """Show the mode and the state of the machines to OPC UA clients, now and after each change, until cancelled."""
     changed = asyncio.Event()
     changed.set()
+    shown: tuple[Maintenance | None, frozenset[str]] | None = None
 
     def note_mode(_: Maintenance | None) -> None:
         changed.set()
@@ -94,7 +95,10 @@ async def show_maintenance(core: GatewayParts, server: "UaServer") -> None:
             changed.clear()
             running = (each.job for each in core.active_runs.loaded.values())
             executing = frozenset(job.scope for job in running if job.status.state is JobState.RUNNING)
-            await server.maintenance.show(MaintenanceView(core.mode.in_force, core.mode.message, executing))
+            # Most changes of a run change none of this.
+            if (view := (core.mode.in_force, executing)) != shown:
+                await server.maintenance.show(MaintenanceView(core.mode.in_force, core.mode.message, executing))
+                shown = view
     finally:
         core.mode.listeners.remove(note_mode)
         core.active_runs.listeners.remove(note_run)

@@ -237,17 +237,27 @@ async def follow(store: Store, positions: Mapping[str, str]) -> AsyncIterator[Ch
 
     Raises Unavailable when the store is unavailable: follow again from the last position seen.
     """
+    async for batch in follow_in_batches(store, positions):
+        for change in batch:
+            yield change
+
+
+async def follow_in_batches(store: Store, positions: Mapping[str, str]) -> AsyncIterator[list[Change]]:
+    """Yield the changes as `follow` does, those together that happened since the last ones were asked for."""
     cursors = dict(positions)
     scope_of = {store.keys.joborder_changes(scope): scope for scope in cursors}
     while True:
         streams = (*scope_of, *(cursors[scope] for scope in scope_of.values()))
         reply = await store.wait("XREAD", "COUNT", _BATCH, "BLOCK", MAX_BLOCK_MS, "STREAMS", *streams)
+        batch = []
         for stream, raw in (reply or {}).items():
             scope = scope_of[stream]
             for entry in entries(raw[0]):
                 cursors[scope] = entry.entry_id
                 if change := _parse_change(scope, entry):
-                    yield change
+                    batch.append(change)
+        if batch:
+            yield batch
 
 
 def _parse_change(scope: str, entry: Entry) -> Change | None:

@@ -34,9 +34,13 @@ class JobEventPublisher:
             "SourceName": ua.Variant(source_name, T.String),
         }
 
+    def has_listeners(self) -> bool:
+        """Return whether a client monitors these events."""
+        return self._publisher.has_listeners(self._notifiers)
+
     async def publish_event(self, status_event: JobStatusEvent, at: datetime) -> None:
         """Publish a change of state that happened at an instant."""
-        if self._publisher.has_listeners(self._notifiers):
+        if self.has_listeners():
             event = EventRecord(self._types, self._fields | _fields_of(status_event, at))
             await self._publisher.publish((event,), self._notifiers)
 

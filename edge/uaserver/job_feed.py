@@ -21,6 +21,7 @@ from edge.store.client import Store
 from edge.store.isolation import Isolated
 from edge.store.jobs import Job
 from edge.store.retry import restart_on_outage
+from edge.uaserver.live_list import BUNDLE_S
 from edge.uaserver.server import UaServer
 
 logger = structlog.get_logger(__name__)
@@ -72,11 +73,21 @@ async def _follow_jobs(
     # `shown` also holds the jobs that the store lost during its outage.
     for scope, job_id in tuple(shown):
         await _show(store, server, shown, scope, job_id)
-    async for change in changes.follow(store, positions):
-        job = await _show(store, server, shown, change.scope, change.job_order_id)
-        if is_transition(change.cause):
-            await _publish_event(store, server, change, job)
-        positions[change.scope] = change.position
+    async for batch in changes.follow_in_batches(store, positions):
+        changed: dict[tuple[str, str], None] = {}
+        for change in batch:
+            if is_transition(change.cause) and server.has_event_listeners(change.scope):
+                # A client that receives the event reads the lists next.
+                job = await _show(store, server, shown, change.scope, change.job_order_id)
+                await _publish_event(store, server, change, job)
+            else:
+                changed[change.scope, change.job_order_id] = None
+            positions[change.scope] = change.position
+        for scope, job_id in changed:
+            await _show(store, server, shown, scope, job_id)
+        if changed:
+            # A job changes several times in a row: it is read once.
+            await asyncio.sleep(BUNDLE_S)
 
 
 async def show_work_masters(store: Store, server: UaServer, scope: str) -> None:

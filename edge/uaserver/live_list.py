@@ -52,6 +52,8 @@ class LiveList:
         if not self._has_pending_change:
             return
         self._has_pending_change = False
+        if not self._subscribers:
+            return
         await notify_all(self._subscribers, self._current())
 
     def _has_changed(self) -> None:

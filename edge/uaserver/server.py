@@ -132,6 +132,10 @@ class UaServer:
         machine.job_orders.drop(job_order_id)
         machine.job_responses.drop(job_order_id)
 
+    def has_event_listeners(self, scope: str) -> bool:
+        """Return whether a client monitors the events of a machine or of the Server object."""
+        return self._machines[scope].events.has_listeners()
+
     async def publish_event(self, scope: str, status_event: JobStatusEvent, at: datetime) -> None:
         """Publish a change of a job's state that happened at an instant."""
         await self._machines[scope].events.publish_event(status_event, at)

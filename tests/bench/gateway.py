@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from edge.config import MqttSettings
+from edge.links.background_task import background_task
 from edge.links.mqtt import Message, open_session, to_event
 from edge.model.isa95 import JobOrder, OrderCall, ReturnStatus, WorkMaster
 from edge.model.job_state import JobState
@@ -66,7 +67,15 @@ async def gateway(directory: Path, url: str) -> AsyncIterator[Gateway]:
             async with asyncio.timeout(30):
                 while b"READY=1" not in await asyncio.get_running_loop().sock_recv(notify, 4096):
                     pass
-            yield Gateway(process.pid, time.perf_counter() - began)
+            ready_s = time.perf_counter() - began
+            async with background_task(_drain(notify), "notifications"):
+                yield Gateway(process.pid, ready_s)
+
+
+async def _drain(notify: socket.socket) -> None:
+    """Read the notifications as systemd does: a full socket would hold the gateway."""
+    while True:
+        await asyncio.get_running_loop().sock_recv(notify, 4096)
 
 
 @asynccontextmanager
@@ -76,7 +85,11 @@ async def _process(
     # A package has its modules compiled; here the first start does it.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "edge", *arguments, env={**environment, **environ}, stdout=asyncio.subprocess.PIPE
+        *(sys.executable, "-m", "edge", *arguments),
+        env={**environment, **environ},
+        stdout=asyncio.subprocess.PIPE,
+        # Its log has a line for each call of the MES: it hides the table.
+        stderr=asyncio.subprocess.DEVNULL,
     )
     try:
         yield process

@@ -38,7 +38,8 @@ class RunningCharts(set[str]):
 class Screen:
     """A fake of the OPC UA server: it records the shown jobs and the published states."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, listens: bool = True) -> None:
+        self.listens = listens
         self.jobs: dict[str, str] = {}
         self.responses: dict[str, str] = {}
         self.masters: list[str] = []
@@ -63,6 +64,9 @@ class Screen:
 
     def refresh_after_calls(self, refresh: Callable[[str, str], Awaitable[None]]) -> None:
         self.refresh = refresh
+
+    def has_event_listeners(self, scope: str) -> bool:
+        return self.listens
 
     async def publish_event(self, scope: str, status_event: JobStatusEvent, at: datetime) -> None:
         self.published.append(status_event.job_state[0].state_text.text)
@@ -169,3 +173,15 @@ async def test_a_run_that_another_instance_has_ended_is_shown_no_more(store: Sto
         await desk.call(Cause.CANCEL, "J2")
         await wait_until(lambda: screen.jobs == {"J1": "Aborted", "J3": "NotAllowedToStart"})
     assert screen.charts == {"J3"}
+
+
+async def test_lists_follow_the_jobs_without_a_listener_of_events(store: Store, wait_until: WaitUntil) -> None:
+    desk, screen = Desk(store), Screen(listens=False)
+    await desk.configure()
+    async with showing(store, screen):
+        await wait_until(lambda: screen.masters == ["WM-1"])
+        for number in range(5):
+            await desk.call(Cause.STORE, f"J{number}")
+            await desk.call(Cause.ABORT, f"J{number}")
+        await wait_until(lambda: screen.jobs == {f"J{number}": "Aborted" for number in range(5)})
+        assert screen.published == []
