@@ -153,7 +153,9 @@ class SimulatedController:
 
 def result_of(command: CloudEvent) -> dict[str, Any]:
     """Return a simulated result: for tightening a torque near `torque_spec` (Nm), for any other command `done`."""
-    if "tighten" not in command.type or command.extensions.get("phase") == "reset":
+    if command.extensions.get("phase") == "reset":
+        return {"reset": True}
+    if "tighten" not in command.type:
         return {"done": True}
     number = re.match(r"\d+(?:\.\d+)?", str(_member(_member(command.data, "parameters"), "torque_spec")))
     target = float(number.group()) if number else 10.0

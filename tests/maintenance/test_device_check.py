@@ -1,5 +1,9 @@
 """A device over MQTT is tested from the gateway's side, and what it does wrong is named."""
 
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 
 from edge.config import MqttSettings
@@ -28,7 +32,7 @@ async def test_simulated_controller_passes_also_without_its_memory(
     ):
         found = await check(mqtt, unique, 30.0)
     assert [each for each in found.values() if each.grade is not OK] == []
-    assert len(found) == 7
+    assert len(found) == 8
     assert ("unknown" in found["start that was offered before"].detail) is forgetful
 
 
@@ -48,6 +52,7 @@ async def test_device_that_never_answers_fails_with_reasons(mqtt: MqttSettings, 
         "stop": FAILED,
         "reset": FAILED,
         "start that was offered before": FAILED,
+        "work": OK,
     }
 
 
@@ -65,6 +70,58 @@ async def test_device_that_works_again_and_leaves_attributes_out_is_found(mqtt: 
         found = await check(mqtt, unique, 30.0)
     assert found["repeated start"].grade is FAILED
     assert (found["attributes"].grade, found["content type"].grade) == (NOTE, NOTE)
+
+
+async def check_of_device(
+    mqtt: MqttSettings, unique: str, answer: Callable[[str], Message], *, work_s: float = 0.0
+) -> dict[str, CheckFinding]:
+    """Return what the test finds of a device that works at each start, and answers by the phase of the command."""
+
+    async def take(message: Message) -> None:
+        phase = message.user_properties["phase"]
+        if phase == "start":
+            await asyncio.sleep(work_s)
+        assert message.response_topic
+        given = answer(phase)
+        properties = {"causationid": message.user_properties["id"], **given.user_properties}
+        await session.send(replace(given, topic=message.response_topic, user_properties=properties))
+
+    session: MqttSession
+    async with open_session(mqtt, f"{unique}-device") as session:
+        await session.subscribe(f"{unique}/wrench/commands", take)
+        return await check(mqtt, unique, 5.0)
+
+
+async def test_device_that_works_again_with_an_equal_result_is_found(mqtt: MqttSettings, unique: str) -> None:
+    found = await check_of_device(
+        mqtt, unique, lambda phase: Message("", b'{"torque": 85}' if phase == "start" else b""), work_s=0.3
+    )
+    assert found["repeated start"].grade is NOTE
+    assert "it may have worked again" in found["repeated start"].detail
+    assert found["reset"].grade is OK
+
+
+async def test_device_that_starts_work_at_a_reset_is_found(mqtt: MqttSettings, unique: str) -> None:
+    found = await check_of_device(mqtt, unique, lambda _: Message("", b'{"torque": 85}'))
+    assert found["reset"].grade is NOTE
+    assert found["repeated start"].grade is OK
+
+
+async def test_answer_with_foreign_correlation_data_is_found(mqtt: MqttSettings, unique: str) -> None:
+    found = await check_of_device(mqtt, unique, lambda _: Message("", correlation_data=bytes(16)))
+    assert found["correlation data"].grade is NOTE
+
+
+async def test_answer_to_another_command_is_named_in_the_report(mqtt: MqttSettings, unique: str) -> None:
+    async def answer(message: Message) -> None:
+        assert message.response_topic
+        await session.publish(message.response_topic, user_properties={"causationid": "J7"})
+
+    async with open_session(mqtt, f"{unique}-device") as session:
+        await session.subscribe(f"{unique}/wrench/commands", answer)
+        found = await check(mqtt, unique, 0.5)
+    assert found["start"].grade is FAILED
+    assert "an answer came with causationid J7" in found["start"].detail
 
 
 async def test_a_topic_without_subscriber_ends_the_test(mqtt: MqttSettings, unique: str) -> None:

@@ -64,17 +64,18 @@ def schema(name: str) -> Any:
     return json.loads((ROOT / "schemas" / f"equipment.{name}.schema.json").read_text(encoding="utf-8"))
 
 
-def example_on(topic: str) -> Example:
-    """Return the one example that publishes to a topic of the wrench."""
-    (found,) = [each for each in examples() if each.topic == f"{PREFIX}/equipment/wrench/{topic}"]
-    return found
+def example_on(topic: str, phase: str | None = None) -> Example:
+    """Return the one example that publishes to a topic of the wrench; of commands, that of a phase."""
+    found = [each for each in examples() if each.topic == f"{PREFIX}/equipment/wrench/{topic}"]
+    (example,) = [each for each in found if each.attributes.get("phase") == phase]
+    return example
 
 
 def test_a_command_has_the_attributes_of_the_example(plant: Plant) -> None:
     assert plant.mes.start_job("J1").status == 1
     plant.mes.wait_for_state("J1", "Ended")
     (command,) = plant.wrench.commands
-    shown = example_on("commands")
+    shown = example_on("commands", "start")
     assert set(shown.attributes) <= set(command.attributes)
     assert set(json.loads(shown.payload)) == set(command.data)
     assert shown.properties["response-topic"].rpartition("/")[2] == (command.response_topic or "").rpartition("/")[2]
@@ -99,7 +100,7 @@ def test_a_device_of_another_vendor_passes_the_test_of_devices(plant: Plant) -> 
     report = json.loads(run_edge(*arguments, *broker))
     assert report["passed"], report
     strict = json.loads(run_edge(*arguments, *broker, "--strict"))
-    assert [each["check"] for each in strict["findings"] if each["grade"] != "ok"] == ["presence"]
+    assert [each["check"] for each in strict["findings"] if each["grade"] != "ok"] == ["presence", "reset"]
     assert not strict["passed"]
 
 

@@ -125,7 +125,7 @@ def test_every_other_command_of_the_equipment_page_is_accepted(station: Station)
     with station.listening("mosquitto_sub -V 5 -q 1 -t app/equipment/wrench/# -F '%t %P %p'") as heard:
         for each in examples("equipment.md", "mosquitto_pub"):
             station.shell(each)
-        for words in ("phase:start", "torque", "presence", "qa_result"):
+        for words in ("phase:start", "phase:stop", "phase:reset", "torque", "presence", "qa_result"):
             wait_for(lambda: words in heard.read_text(), f"{words} has arrived")  # noqa: B023 - it is called at once
     refused = json.loads(station.gateway.cli("refused", "--json"))
     assert [each for each in refused if "J1/R/tighten/1" not in json.dumps(each)] == []
