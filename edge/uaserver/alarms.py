@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from asyncua import ua
 
@@ -20,8 +21,10 @@ from edge.uaserver.history import CONTINUATION_POINTS, History
 from edge.uaserver.history_events import EventHistory
 from edge.uaserver.namespaces import Namespace, alarms_uri
 from edge.uaserver.space import add_namespace_metadata
-from edge.uaserver.tag_history import TagHistory
 from edge.uaserver.tag_nodes import TagNodes
+
+if TYPE_CHECKING:
+    from edge.uaserver.tag_history import TagHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class AlarmSettings:
     request: AlarmRequests
     clock: Clock
     store: Store
-    history: TagHistory | None = None
+    history: "TagHistory | None" = None
     """The history of tags; None when none is kept."""
     max_normal: int = MAX_NORMAL
 

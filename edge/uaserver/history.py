@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from secrets import token_bytes
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
 import structlog
@@ -18,9 +18,13 @@ from edge.opcua.server_session import ServerSession
 from edge.opcua.time_slices import Turn
 from edge.uaserver.history_aggregates import AGGREGATES
 from edge.uaserver.history_events import EventHistory, EventRange
+from edge.uaserver.history_parts import AtTime, HistoryPart, Processed, Raw
 from edge.uaserver.history_values import history_data
-from edge.uaserver.tag_history import AtTime, HistoryPart, Processed, Raw, TagHistory
 from edge.uaserver.tag_nodes import tag_of
+
+if TYPE_CHECKING:
+    # The files of the history need a library that is an extra of the package.
+    from edge.uaserver.tag_history import TagHistory
 
 logger = structlog.get_logger(__name__)
 
@@ -46,7 +50,7 @@ class _Point:
 class History:
     """The HistoryRead service; without files of history it reads events only."""
 
-    def __init__(self, knows: Callable[[ua.NodeId], bool], events: EventHistory, tags: TagHistory | None) -> None:
+    def __init__(self, knows: Callable[[ua.NodeId], bool], events: EventHistory, tags: "TagHistory | None") -> None:
         self._knows = knows
         self._events = events
         self._tags = tags

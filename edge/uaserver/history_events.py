@@ -20,7 +20,7 @@ from edge.uaserver.condition_nodes import member_id
 from edge.uaserver.condition_view import ConditionKind, ConditionPlace, ConditionView, follow_change
 from edge.uaserver.conditions import Conditions
 from edge.uaserver.event_publisher import SERVER
-from edge.uaserver.tag_history import HistoryPart
+from edge.uaserver.history_parts import HistoryPart
 
 _S: Final = ua.StatusCodes
 EVENTS_PER_NODE: Final = 1_000

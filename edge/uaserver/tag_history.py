@@ -1,8 +1,8 @@
 """Reads the history of a tag in parts: raw values, aggregates of intervals, values at instants."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -14,6 +14,7 @@ from edge.rules.sample_lines import Quality, Sample
 from edge.telemetry.history.history_page import HistoryPage, read_page
 from edge.telemetry.history.reader import END_OF_TIME
 from edge.uaserver.history_aggregates import SampleInterval, number_of
+from edge.uaserver.history_parts import AtTime, HistoryPart, Processed, Raw
 from edge.uaserver.history_values import STATUS_OF, ValueEncoder
 
 VALUES_PER_NODE: Final = 10_000
@@ -26,59 +27,6 @@ _SAMPLES_PER_READ: Final = 5_000
 _SECONDS_PER_PART: Final = 3.0
 _RAW: Final = 0
 _INTERPOLATED: Final = 0x402
-
-
-@dataclass(frozen=True, slots=True)
-class Raw:
-    """Raw values: from `start` to before `end`, backwards when `end` is the earlier one; None is open."""
-
-    tag: str
-    start: int | None
-    end: int | None
-    limit: int
-    bounds: bool = False
-    cursor: str = ""
-    is_continued: bool = False
-    kept: tuple[Sample, ...] = ()
-    """Samples that were read already and did not fit."""
-
-    @property
-    def is_backward(self) -> bool:
-        """Return whether the newest value comes first."""
-        return self.start is None or (self.end is not None and self.end < self.start)
-
-
-@dataclass(frozen=True, slots=True)
-class Processed:
-    """An aggregate for each interval from `start` to `end`."""
-
-    tag: str
-    start: int
-    end: int
-    interval: int
-    aggregate: str
-    uncertain_is_bad: bool = False
-    done: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class AtTime:
-    """The value at each instant."""
-
-    tag: str
-    times: tuple[int, ...]
-    done: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryPart:
-    """A part of an answer: encoded values or an event list, their number, and what is left to read."""
-
-    values: Sequence[bytes]
-    count: int
-    rest: Any = None
-    status: int = 0
-    events: ua.ExtensionObject | None = None
 
 
 class Buffer(Protocol):

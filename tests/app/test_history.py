@@ -42,6 +42,6 @@ async def test_missing_library_is_a_fault_of_the_settings(store: Store, monkeypa
             await open_history(stack, TelemetrySettings(history_days=1), processor)
 
 
-def test_telemetry_without_history_does_not_import_its_library() -> None:
-    code = "import sys, edge.app.telemetry; print('nanoarrow' in sys.modules)"
+def test_gateway_without_history_does_not_import_its_library() -> None:
+    code = "import sys, edge.app.telemetry, edge.uaserver.alarms; print('nanoarrow' in sys.modules)"
     assert check_output([sys.executable, "-c", code], text=True).strip() == "False"

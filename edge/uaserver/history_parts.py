@@ -1,0 +1,62 @@
+"""What a client reads of a history, part by part: the range that is left, and the encoded values of one part."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from asyncua import ua
+
+from edge.rules.sample_lines import Sample
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """Raw values: from `start` to before `end`, backwards when `end` is the earlier one; None is open."""
+
+    tag: str
+    start: int | None
+    end: int | None
+    limit: int
+    bounds: bool = False
+    cursor: str = ""
+    is_continued: bool = False
+    kept: tuple[Sample, ...] = ()
+    """Samples that were read already and did not fit."""
+
+    @property
+    def is_backward(self) -> bool:
+        """Return whether the newest value comes first."""
+        return self.start is None or (self.end is not None and self.end < self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class Processed:
+    """An aggregate for each interval from `start` to `end`."""
+
+    tag: str
+    start: int
+    end: int
+    interval: int
+    aggregate: str
+    uncertain_is_bad: bool = False
+    done: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AtTime:
+    """The value at each instant."""
+
+    tag: str
+    times: tuple[int, ...]
+    done: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPart:
+    """A part of an answer: encoded values or an event list, their number, and what is left to read."""
+
+    values: Sequence[bytes]
+    count: int
+    rest: Any = None
+    status: int = 0
+    events: ua.ExtensionObject | None = None
