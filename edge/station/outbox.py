@@ -25,6 +25,10 @@ class JobOutbox:
         """Return whether this copy is of a later state of the run: replies may arrive out of order."""
         return self.run_id == stored.run.run_id and self.revision > stored.revision
 
+    def is_as_new(self, stored: StoredRun) -> bool:
+        """Return whether this copy is of the same or a later state of the run."""
+        return self.run_id == stored.run.run_id and self.revision >= stored.revision
+
 
 class OutboxCache:
     """The commands to be sent and those already sent; `queue` names the jobs with new commands.

@@ -147,12 +147,16 @@ class Runs:
                 self.outbox.drop_run(job_id)
                 return None
             loaded = LoadedJob(job, stored, net_of(stored.recipe, self.compiled))
+            current = self.outbox.get(job_id)
+            if current is not known and current is not None and current.is_as_new(stored):
+                # A state that became known meanwhile may be newer than this reply, also at the same revision: sent
+                # commands were removed from the outbox. The next reply has it.
+                continue
             if self.cache(loaded):
                 return loaded
-            # A state that became known meanwhile is newer than this reply: the next reply has it. A state that was
-            # known before the request cannot have overtaken it: the store has lost it.
-            if known and self.outbox.get(job_id) is known:
-                await self._resume_after_loss(loaded, known)
+            if current:
+                # A state that was known before the request cannot have overtaken it: the store has lost it.
+                await self._resume_after_loss(loaded, current)
 
     async def load_readable(self, job_id: str) -> LoadedJob | None:
         """Read a job as `load` does; return None also for one that cannot be read, which must not delay others."""

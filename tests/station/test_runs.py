@@ -1,8 +1,10 @@
 """What an instance holds of a run is a copy; the store has the last word."""
 
 import asyncio
+import dataclasses
 from pathlib import Path
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
@@ -155,6 +157,35 @@ async def test_a_run_whose_command_was_taken_off_need_not_be_read_again(plant: P
     loaded = plant.runs.cached("J1")
     assert loaded
     assert loaded.stored.outbox == ()
+
+
+async def test_command_removed_while_its_run_is_read_is_not_sent_again(
+    tmp_path: Path, redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
+) -> None:
+    """It came back into the outbox; a job that ended with it remained active in the store."""
+    await started(plant, tool)
+    async with relay_to(tmp_path, redis.url) as relay:
+        shaky = RedisSettings(url=relay.url, prefix=redis.prefix)
+        async with instance(shaky, {TIGHTEN: tool}, clock, consumer=plant.store.consumer) as far:
+            loaded = await far.runs.load("J1")
+            assert loaded
+            (outgoing,) = far.runs.outbox.unsent("J1")
+            far.runs.outbox.mark_sent("J1", outgoing)
+            deliver = relay.deliver
+
+            async def remove_between(request: bytes) -> bool:
+                if far.store.keys.joborder("J1").encode() in request:
+                    relay.deliver = deliver
+                    await plant.store.commit(runs.remove_sent(far.store.keys, loaded.stored, (), plant.store.consumer))
+                    without = msgspec.structs.replace(loaded.stored, outbox=())
+                    far.runs.cache(dataclasses.replace(loaded, stored=without))
+                return True
+
+            relay.deliver = remove_between
+            again = await far.runs.load("J1")
+            assert again
+            assert again.stored.outbox == ()
+            assert far.runs.outbox.unsent("J1") == ()
 
 
 @pytest.mark.untraced
