@@ -14,6 +14,13 @@ NelsonRule: TypeAlias = Annotated[int, Meta(ge=1, le=8)]
 ALL_NELSON_RULES: Final = (1, 2, 3, 4, 5, 6, 7, 8)
 
 
+class Span(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The time from an occurrence to another one, such as from a carrier's entry into the station to its exit."""
+
+    after: Annotated[RuleText, Meta(description="Name of the occurrence that begins it, with `*` for any characters.")]
+    until: Annotated[RuleText, Meta(description="Name of the occurrence that ends it, with `*` for any characters.")]
+
+
 class _RuleBase(
     msgspec.Struct,
     frozen=True,
@@ -35,11 +42,12 @@ class _RuleBase(
         Meta(description="1 to 1000 (OPC 10000-9). Required, except for `limit`, where each limit may have its own."),
     ] = None
     while_: Annotated[
-        Literal["job.running"] | None,
+        Literal["job.running"] | Span | None,
         Meta(
             description='`"job.running"`: samples and occurrences count only from the first `job.started` to the last '
-            "`job.ended`. At the end an active finding is cleared, delays are dropped and levels are left; windows, "
-            "learned values and previous samples are kept for the next job."
+            '`job.ended`. `{"after": "carriers.entered", "until": "carriers.left"}`: only from one occurrence to '
+            "another. At the end an active finding is cleared, delays are dropped and levels are left; windows, "
+            "learned values and previous samples are kept for the next time."
         ),
     ] = None
     once: Annotated[

@@ -87,11 +87,16 @@ class JobEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class SpanEnded:
+    """The span of the rule has ended; the running jobs hold it no longer."""
+
+
+@dataclass(frozen=True, slots=True)
 class TimePassed:
     """Nothing but time: a delay, a staleness or a cooldown ends."""
 
 
-RuleInput: TypeAlias = Sample | Occurrence | JobStarted | JobEnded | TimePassed
+RuleInput: TypeAlias = Sample | Occurrence | JobStarted | JobEnded | SpanEnded | TimePassed
 
 
 def new_state(rule: Rule, at: int) -> SubjectState:
@@ -139,6 +144,8 @@ def evaluate(
             return _raise_once(rule, subject, state, now, job)
         case JobEnded(job=job):
             state = _without_job(rule, subject, state, job, jobs)
+        case SpanEnded():
+            state = replace(state, detector=_left(state.detector))
         case JobStarted() | TimePassed():
             pass
         case _:
@@ -148,8 +155,8 @@ def evaluate(
 
 
 def is_open(rule: Rule, jobs: RunningJobs) -> bool:
-    """Return whether a rule takes samples now: always, or while a job runs."""
-    return rule.while_ is None or bool(jobs.ids)
+    """Return whether a rule takes samples now: always, while a job runs, or in its span."""
+    return rule.while_ is None or jobs.open_since(rule) is not None
 
 
 def next_instant(rule: Rule, state: SubjectState, jobs: RunningJobs) -> int | None:

@@ -7,13 +7,16 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import Final, TypeAlias
 
-from edge.model.rule import ExpressionRule, OccursRule, Rule, StaleRule
+from msgspec.structs import replace
+
+from edge.model.rule import ExpressionRule, OccursRule, Rule, Span, StaleRule
 from edge.rules.evaluate import (
     JobEnded,
     JobStarted,
     OccursState,
     ReadyRule,
     RuleInput,
+    SpanEnded,
     SubjectState,
     TimePassed,
     evaluate,
@@ -55,6 +58,9 @@ class RuleEvaluator:
         self.rate_limited: Counter[str] = Counter()
         """Findings that were not raised because of a cooldown, or once per job, by the ids of their rules."""
         self._rules = [ready_rule(rule) for rule in rules]
+        self._spans = tuple(
+            dict.fromkeys(each.rule.while_ for each in self._rules if isinstance(each.rule.while_, Span))
+        )
         self._states: dict[Key, SubjectState] = {}
         self._timers: list[tuple[int, int, str]] = []
         self._due: dict[Key, int] = {}
@@ -89,7 +95,8 @@ class RuleEvaluator:
 
     def restore(self, states: Mapping[Key, SubjectState], jobs: RunningJobs) -> None:
         """Restore states that were taken earlier; subjects without one begin as new."""
-        self._jobs = jobs
+        # The end of a span that no rule has had for a while may have been missed.
+        self._jobs = replace(jobs, spans=tuple(each for each in jobs.spans if each[0] in self._spans))
         for key, state in states.items():
             self._store(key, state)
         self._changed.clear()
@@ -115,6 +122,7 @@ class RuleEvaluator:
                     jobs = self._jobs.of_sample(given.job)
                     yield from self._each(self._route(given, jobs.current), given, given.at, jobs)
             case Occurrence(name=name, job=job):
+                yield from self._begin_spans(given)
                 if name == JOB_STARTED:
                     self._jobs = self._jobs.start(job or "", given.at)
                     yield from self._each(self._known(), JobStarted(job or ""), given.at)
@@ -123,6 +131,22 @@ class RuleEvaluator:
                     self._jobs = self._jobs.end(job or "")
                     yield from self._each(self._known(), JobEnded(job or ""), given.at)
                     self._forget_job(job or "")
+                yield from self._end_spans(given)
+
+    def _begin_spans(self, given: Occurrence) -> Iterator[OrderedFinding]:
+        for span in self._spans:
+            if matches(span.after, given.name):
+                self._jobs = self._jobs.begin_span(span, given.at)
+                yield from self._each(self._in_span(span), TimePassed(), given.at)
+
+    def _end_spans(self, given: Occurrence) -> Iterator[OrderedFinding]:
+        for span in self._spans:
+            if matches(span.until, given.name):
+                self._jobs = self._jobs.end_span(span)
+                yield from self._each(self._in_span(span), SpanEnded(), given.at)
+
+    def _in_span(self, span: Span) -> list[Key]:
+        return [key for key in self._known() if self._rules[key[0]].rule.while_ == span]
 
     def _each(
         self, keys: Sequence[Key], given: RuleInput, now: int, jobs: RunningJobs | None = None

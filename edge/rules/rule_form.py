@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, get_args, get_origin
 
 import msgspec
 
@@ -75,6 +75,8 @@ def _read_members(
             values[name] = msgspec.convert(members[name], field.type)
         except msgspec.ValidationError as error:
             reason = str(error).partition(" - at ")[0].partition(", got ")[0]
+            if "enum value" in reason:
+                reason = f"Expected {' or '.join(_choices_in(field.type))}"
             faults.append(f"member '{prefix}{name}': {reason[0].lower()}{reason[1:]}, not {_shown(members[name])}")
     return values
 
@@ -84,6 +86,15 @@ def _struct_in(annotation: Any) -> type[msgspec.Struct] | None:
     if annotation in {AlarmLimits, Capability, LimitLevel}:
         return annotation  # type: ignore[no-any-return]
     return next((found for each in get_args(annotation) if (found := _struct_in(each))), None)
+
+
+def _choices_in(annotation: Any) -> Iterator[str]:
+    """Return the values of the `Literal` in a type."""
+    if get_origin(annotation) is Literal:
+        yield from (repr(choice) for choice in get_args(annotation))
+    else:
+        for each in get_args(annotation):
+            yield from _choices_in(each)
 
 
 def _shown(value: object) -> str:

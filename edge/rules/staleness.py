@@ -20,7 +20,7 @@ def observe(at: int) -> StaleState:
 
 
 def pass_time(rule: StaleRule, state: StaleState, now: int, jobs: RunningJobs) -> StaleState:
-    """Return the state at an instant; with `while` staleness counts from the start of the job at the earliest."""
+    """Return the state at an instant; with `while` staleness counts from its beginning at the earliest."""
     end = _end(rule, state, jobs)
     return replace(state, holds=end is not None and now >= end)
 
@@ -33,7 +33,8 @@ def next_end(rule: StaleRule, state: StaleState, jobs: RunningJobs) -> int | Non
 def _end(rule: StaleRule, state: StaleState, jobs: RunningJobs) -> int | None:
     since = state.since
     if rule.while_ is not None:
-        if jobs.since is None:
+        begin = jobs.open_since(rule)
+        if begin is None:
             return None
-        since = max(since, jobs.since)
+        since = max(since, begin)
     return since + round(rule.seconds * 1000)

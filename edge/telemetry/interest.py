@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from edge.model.rule import EntersRule, ExpressionRule, OccursRule, Rule
+from edge.model.rule import EntersRule, ExpressionRule, OccursRule, Rule, Span
 from edge.rules.evaluator import ready_rule, takes
 from edge.rules.sample_lines import Line, Sample
 from edge.rules.sample_value import JOB_ENDED, JOB_STARTED
@@ -13,7 +13,7 @@ _MAX_CACHED: Final = 10_000
 
 
 def _needs_jobs(rule: Rule) -> bool:
-    has_jobs = rule.while_ or rule.once or rule.action != "none" or isinstance(rule, EntersRule)
+    has_jobs = rule.while_ == "job.running" or rule.once or rule.action != "none" or isinstance(rule, EntersRule)
     return bool(has_jobs) or (not isinstance(rule, ExpressionRule | OccursRule) and rule.subject == "job")
 
 
@@ -30,6 +30,9 @@ class RuleInterest:
         """Answer for other rules from now on."""
         self._ready = [ready_rule(rule) for rule in rules]
         self._patterns = [each.rule.pattern for each in self._ready if isinstance(each.rule, OccursRule)]
+        for each in self._ready:
+            if isinstance(each.rule.while_, Span):
+                self._patterns += [each.rule.while_.after, each.rule.while_.until]
         if any(_needs_jobs(each.rule) for each in self._ready):
             self._patterns += [JOB_STARTED, JOB_ENDED]
         self._known: dict[str, bool] = {}

@@ -194,3 +194,11 @@ def test_faults_of_the_options_of_alarms_name_the_rule() -> None:
     assert len(faults) == 3
     assert all(fault.startswith("rule 'hot': member '") for fault in faults)
     assert parse_rules([rule | {"message": "{value}", "action": "abort", "latch": True}])[1] == ()
+
+
+def test_fault_of_a_choice_names_the_choices() -> None:
+    rule = {"id": "r", "kind": "occurs", "pattern": "*", "severity": 1, "while": "job", "action": "stop"}
+    assert parse_rules([rule])[1] == (
+        "rule 'r': member 'while': expected 'job.running', not 'job'",
+        "rule 'r': member 'action': expected 'none' or 'pause' or 'abort', not 'stop'",
+    )

@@ -34,3 +34,10 @@ def test_only_lines_that_a_rule_uses_are_recorded(rule: dict[str, object], line:
     assert RuleInterest(rules_of(rule), record_all=True).wants(line)
     interest.use_rules(())
     assert not interest.wants(line)
+
+
+def test_rules_use_the_occurrences_between_which_they_count() -> None:
+    rule = {"id": "r", "kind": "limit", "tag": "t", "severity": 1, "limits": {"high": {"at": 1}}}
+    interest = RuleInterest(rules_of(rule | {"while": {"after": "entered", "until": "left.*"}}))
+    names = ("entered", "left.early", "left", "job.started")
+    assert [interest.wants(Occurrence(0, name, None, None)) for name in names] == [True, True, False, False]
