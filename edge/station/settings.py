@@ -73,7 +73,8 @@ class StationSettings:
             if origin and (fault := dedupe.room_fault(self._store)):
                 raise Refused("no_room", fault)
             plan, warnings = await self._plan(scope, kind, what, payload)
-            if isinstance(await self._store.commit(join((plan, self._mark(origin, warnings)))), Committed):
+            noted = resources.append_change(self._store.keys, scope)
+            if isinstance(await self._store.commit(join((plan, noted, self._mark(origin, warnings)))), Committed):
                 break
         for listener in self.listeners:
             await listener(scope)

@@ -85,6 +85,11 @@ class Keys(OperationsKeys):
         """Return the key of the ids of one kind of resource that a scope may use."""
         return f"{self.prefix}:{kind}:list:{scope}"
 
+    @_key("stream", Lifetime.STREAM)
+    def settings_changes(self) -> str:
+        """Return the key of the scopes whose settings the MES changed, each change."""
+        return f"{self.prefix}:settings:changes"
+
     @_key("string", Lifetime.PERMANENT)
     def jobacceptance(self, scope: str) -> str:
         """Return the key of the most job orders that a scope holds at a time."""

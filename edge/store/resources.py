@@ -9,9 +9,10 @@ import msgspec
 from edge.model.acceptance import Allowed, ResourceKind
 from edge.model.isa95 import WorkMaster
 from edge.store import version
-from edge.store.client import Store
+from edge.store.client import MAX_BLOCK_MS, Store
 from edge.store.commit import Commit, Revision, fields, join, operation, spread
 from edge.store.keys import Keys
+from edge.store.stream import entries
 from edge.store.tolerant_read import load_readable
 from edge.store.version import Document
 
@@ -23,6 +24,7 @@ Another scope may hold other content under the same id. `work_master` is the con
 
 REVISION_SPAN = 1_000_000
 """A revision counts the changes below this number; the part above it is random."""
+_STREAM_LENGTH = 100
 DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95WorkMasterDataType/v2.0.0"
 
 
@@ -86,6 +88,24 @@ def set_max_job_orders(keys: Keys, scope: str, limit: int | None) -> Commit:
     if limit is None:
         return operation("DEL", keys.jobacceptance(scope))
     return operation("SET", keys.jobacceptance(scope), limit)
+
+
+def append_change(keys: Keys, scope: str) -> Commit:
+    """Append a change of the settings of a scope for the other instances."""
+    return operation("XADD", keys.settings_changes(), "MAXLEN", "~", _STREAM_LENGTH, "*", "scope", scope)
+
+
+async def latest_change(store: Store) -> str:
+    """Return the position of the newest change of settings; `0-0` for none."""
+    newest = await store.execute("XREVRANGE", store.keys.settings_changes(), "+", "-", "COUNT", 1)
+    return str(newest[0][0]) if newest else "0-0"
+
+
+async def wait_for_changes(store: Store, after: str) -> tuple[str, frozenset[str]]:
+    """Wait for changes of settings, MAX_BLOCK_MS at most; return the newest position and the scopes that changed."""
+    reply = await store.wait("XREAD", "BLOCK", MAX_BLOCK_MS, "STREAMS", store.keys.settings_changes(), after)
+    found = [entry for (raw,) in (reply or {}).values() for entry in entries(raw)]
+    return (found[-1].entry_id if found else after), frozenset(entry.fields.get("scope", "") for entry in found)
 
 
 async def load_allowed(store: Store, scope: str) -> Allowed:

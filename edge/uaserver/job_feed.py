@@ -26,8 +26,6 @@ from edge.uaserver.server import UaServer
 
 logger = structlog.get_logger(__name__)
 
-_ALLOWED_S = 2.0
-
 
 async def show_jobs(store: Store, server: UaServer, scopes: Sequence[str]) -> None:
     """Show every job of the scopes; publish its changes until cancelled; wait while the store is unavailable."""
@@ -40,22 +38,25 @@ async def show_jobs(store: Store, server: UaServer, scopes: Sequence[str]) -> No
             await _show(store, server, shown, scope, job_id)
 
     server.refresh_after_calls(refresh)
-    async with background_task(_follow_allowed(store, server, scopes), "OPC UA resources"):
+    settings = functools.partial(_follow_settings, store, server, scopes)
+    async with background_task(restart_on_outage("OPC UA settings", settings), "OPC UA settings"):
         follow = functools.partial(_follow_jobs, store, server, scopes, shown, positions)
         await restart_on_outage("OPC UA lists", follow)
 
 
-async def _follow_allowed(store: Store, server: UaServer, scopes: Sequence[str]) -> None:
-    """Poll the resources that the MES allows; it can change them through another instance of the gateway."""
+async def _follow_settings(store: Store, server: UaServer, scopes: Sequence[str]) -> None:
+    """Show the settings of the MES at each change, whichever instance applied it."""
+    # The position is read before the settings, so that no change during the reading is lost.
+    position, changed = await resources.latest_change(store), frozenset(scopes)
     known: dict[str, Allowed] = {}
     while True:
-        with contextlib.suppress(Unavailable):
-            for scope in scopes:
-                allowed = await resources.load_allowed(store, scope)
-                if known.get(scope) != allowed:
-                    await show_work_masters(store, server, scope)
-                    known[scope] = allowed
-        await asyncio.sleep(_ALLOWED_S)
+        for scope in scopes:
+            # Without a change they are compared too: an instance of an earlier release appends none.
+            allowed = await resources.load_allowed(store, scope)
+            if scope in changed or known.get(scope) != allowed:
+                await show_work_masters(store, server, scope)
+                known[scope] = allowed
+        position, changed = await resources.wait_for_changes(store, position)
 
 
 async def _follow_jobs(

@@ -12,6 +12,7 @@ from edge.model.isa95 import JobOrder, ReturnStatus, WorkMaster
 from edge.model.role import Role
 from edge.station.jobs import CallAnswer, JobCall, JobService
 from edge.station.runs import Runs
+from edge.station.settings import WORK_MASTER, SettingsMethod, StationSettings
 from edge.store import resources
 from edge.store.client import Store
 from edge.uaserver.encoding import extension_object
@@ -83,6 +84,28 @@ async def test_changed_limits_of_another_instance_are_shown(store: Store, wait_u
 
         async with background_task(read(), "reading"):
             await wait_until(lambda: shown and shown[-1] == 7)
+
+
+async def test_a_work_master_that_another_instance_replaced_is_shown(store: Store, wait_until: WaitUntil) -> None:
+    await StationSettings(store).apply("station-1", WORK_MASTER, SettingsMethod.PUT, [{"ID": "axle"}])
+    async with (
+        served() as server,
+        background_task(show_jobs(store, server, ["station-1"]), "feed"),
+        Client(server.endpoint) as client,
+    ):
+        await client.load_data_type_definitions()
+        shown: list[Any] = []
+
+        async def read() -> None:
+            while not shown or shown[-1] is None:
+                masters = await value(client, "WorkMaster")
+                shown.append(masters[0].Description.Text if masters and masters[0].Description else None)
+
+        async with background_task(read(), "reading"):
+            await wait_until(lambda: shown)
+            replaced = [{"ID": "axle", "Description": {"Text": "second"}}]
+            await StationSettings(store).apply("station-1", WORK_MASTER, SettingsMethod.PUT, replaced)
+            await wait_until(lambda: shown[-1] == "second")
 
 
 async def test_a_list_read_after_a_good_answer_shows_the_change(store: Store) -> None:
