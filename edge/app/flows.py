@@ -70,6 +70,7 @@ async def open_flows(
         clock=clock,
         owner=store.consumer,
         kept_cycles=core.settings.flows.kept_cycles,
+        measure_clock=core.store_time.refresh,
     )
     engine = FlowEngine(context, is_gone, may_begin=lambda: core.mode.in_force is None)
     engine.listeners.extend(listeners)

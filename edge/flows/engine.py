@@ -138,6 +138,8 @@ class FlowEngine:
         origin = self._origin()
         await self._change_schedules(decision.correct_schedule)
         while True:
+            # Another gateway may have moved the schedules to a clock that this one has not measured yet.
+            await self._context.measure_clock()
             step, origin = self._origin() - origin, self._origin()
             if abs(step) >= _SMALLEST_STEP_MS:
                 logger.warning("clock stepped, flows follow", step_s=step / 1000)

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -46,9 +46,15 @@ class CycleLostError(Exception):
     """The cycle was deleted, or another gateway has taken it over."""
 
 
+async def _unchanged() -> None:
+    """Measure nothing: the clock is always current."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunnerContext:
     """What the runners of a gateway share; `retry_pause_s` doubles with each further attempt at a node.
+
+    `measure_clock` lets the clock follow a step now. It raises Unavailable.
 
     A task for workers fails when it has not ended `worker_wait_s` after its time limit. When the gateway stops, actions
     that must not run twice have `stop_within_s` to end.
@@ -63,6 +69,7 @@ class RunnerContext:
     retry_pause_s: float = 1.0
     worker_wait_s: float = 300.0
     stop_within_s: float = 3.0
+    measure_clock: Callable[[], Awaitable[None]] = _unchanged
 
 
 class CycleRunner:
@@ -216,6 +223,9 @@ class CycleRunner:
         record = await self._context.state.load_cycle(flow, number) if flow else None
         if flow is None or record is None or record.owner != self._context.owner or flow.last_cycle != number:
             raise CycleLostError("it was deleted, or another gateway runs it")
+        if flow.followed_step != self._flow.followed_step:
+            # Another gateway has moved the schedule to a clock that this one has not measured yet.
+            await self._context.measure_clock()
         # What the nodes remember belongs to the begin of the cycle.
         cycle = Cycle(flow.flow_id, number, record.cycle.at, record.cycle.tasks, self._record.cycle.memory)
         self._flow, self._record = flow, replace(record, cycle=cycle)

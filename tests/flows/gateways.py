@@ -76,7 +76,7 @@ UNKNOWN = OutcomeUnknownError("the reply was lost")
 
 
 class Plant:
-    """A flow state with the gateways on it; `clock` is that of all of them, moved by `step_ms`."""
+    """A flow state with the gateways on it; `clock` is that of the store, moved by `step_ms`; gateways measure it."""
 
     def __init__(self, state: FlowState, plans: Plans | None = None) -> None:
         self.state = state
@@ -99,11 +99,18 @@ class Plant:
     @contextlib.asynccontextmanager
     async def gateway(self, name: str = "edge", outside: FakeOutside | None = None) -> AsyncIterator[FlowEngine]:
         """Run flows for the length of the block; at its end the gateway is gone, as after a kill."""
+        measured = self.step_ms
+
+        async def measure() -> None:
+            nonlocal measured
+            measured = self.step_ms
+
         context = RunnerContext(
             state=self.state,
             outside=outside or FakeOutside(),
             plans=self.plans,
-            clock=self.clock,
+            clock=lambda: now_ms() + measured,
+            measure_clock=measure,
             owner=name,
             kept_cycles=100,
             retry_pause_s=self.retry_pause_s,

@@ -91,6 +91,18 @@ async def test_clock_step_back_does_not_silence_a_flow(plant: Plant, minutes: in
     assert found.last_cycle == 0
 
 
+async def test_gateway_that_missed_a_clock_step_does_not_undo_it(plant: Plant) -> None:
+    """The gateway that follows a step second must not run the flow by the old time: it would wait there for an hour."""
+    async with plant.gateway("a"), plant.gateway("b"):
+        await plant.run({**CHAIN, "interval_seconds": 0.02})
+        before = await plant.until(lambda record: record.cycle.number >= 5)
+        plant.step_ms -= 60 * MINUTE
+        stepped = await plant.until(lambda record: record.cycle.at < before.cycle.at - MINUTE)
+        await plant.until(lambda record: record.cycle.number >= stepped.cycle.number + 20)
+        found = await plant.service.load("flow")
+    assert found.missed < 60 * MINUTE / 20 / 2
+
+
 async def test_two_gateways_run_each_cycle_once(plant: Plant) -> None:
     first, second = FakeOutside(), FakeOutside()
     async with plant.gateway("a", first), plant.gateway("b", second):
