@@ -15,9 +15,9 @@ from edge.instant import now_ms
 from edge.links.background_task import background_task
 from edge.links.backoff import Backoff
 from edge.model.role import Role
+from edge.station.intervene import intervene
 from edge.station.jobs import JobService
 from edge.station.release import release
-from edge.station.resolve import resolve
 from edge.station.response_provider import ResponseProvider
 from edge.station.settings import StationSettings
 from edge.uaserver.view import GatewayView
@@ -123,7 +123,7 @@ async def _open_server(
     services = Services(
         jobs,
         ResponseProvider(store),
-        partial(resolve, jobs.runs, dedupe_ms=jobs.dedupe_ms),
+        partial(intervene, jobs.runs, dedupe_ms=jobs.dedupe_ms),
         partial(release, store, equipment, dedupe_ms=jobs.dedupe_ms),
         partial(switch_for_client, parts),
         scopes,

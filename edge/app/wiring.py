@@ -46,6 +46,7 @@ from edge.station.active_runs import ActiveRuns
 from edge.station.activity import Activity
 from edge.station.answers import Answers
 from edge.station.clock import SteadyClock, StoreTime, follow_reference_clock
+from edge.station.decision import second_person
 from edge.station.direct_commands import DirectCommands
 from edge.station.dispatch import Dispatch, routes_of
 from edge.station.equipment import EquipmentPort
@@ -179,6 +180,7 @@ async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> Ga
         keep.ended_jobs * 1000,
         keep_letters_ms=keep.dead_letters * 1000,
         most_decisions=keep.decisions,
+        second_person=second_person(settings.users.second_person, settings.users.second_person_within),
     )
     instance.lease_regained.append(runs.invalidate_all)
     active_runs = ActiveRuns(runs, scopes)

@@ -38,6 +38,7 @@ rect.completed { fill: #dcfce7; stroke: #15803d }
 rect.failed, rect.timed_out { fill: #fee2e2; stroke: #b91c1c }
 rect.stopped { fill: #ede9fe; stroke: #6d28d9 }
 rect.unknown { fill: #ffedd5; stroke: #c2410c; stroke-dasharray: 4 2 }
+line.person { stroke: #a21caf; stroke-width: 2 }
 rect.pause { fill: #9ca3af; fill-opacity: 0.25 }
 """
 
@@ -85,7 +86,7 @@ class _Gantt:
             parts.append(_text(kind, x, y + 13, text))
             parts += (self._bar(each, y) for each in bars)
             parts.append(self._note(bars[-1], y))
-        return "\n".join((*parts, "</svg>")) + "\n"
+        return "\n".join((*parts, *self._interventions(height - _MARGIN), "</svg>")) + "\n"
 
     def _x(self, at: int) -> float:
         return self._left + (at - self._begin) / (self._end - self._begin) * _PLOT
@@ -102,6 +103,12 @@ class _Gantt:
             width = max(_LEAST_BAR, end - x)
             place = f'x="{x:.1f}" y="{_HEAD - 4}" width="{width:.1f}" height="{bottom - _HEAD + 4}"'
             yield f'<rect class="pause" {place}><title>paused</title></rect>'
+
+    def _interventions(self, bottom: int) -> Iterator[str]:
+        for each in self._spans.interventions:
+            x = self._x(each.at)
+            place = f'x1="{x:.1f}" y1="{_HEAD - 4}" x2="{x:.1f}" y2="{bottom}"'
+            yield f'<line class="person" {place}><title>{escape(clean(each.text))}</title></line>'
 
     def _bar(self, span: StepSpan | ActionSpan, y: int) -> str:
         end = self._end if span.end is None else span.end

@@ -33,3 +33,13 @@ class UsersSettings(Struct, frozen=True, kw_only=True):
     session: Annotated[
         int, Meta(ge=60, le=604_800, description="Seconds after which a login on the command line ends.")
     ] = 28_800
+    second_person: Annotated[
+        tuple[Literal["retry", "skip", "force", "complete"], ...],
+        Meta(
+            description="Interventions in a job that take effect only when a second user asks for the same.",
+            extra={"expected": "a list of retry, skip, force, complete"},
+        ),
+    ] = ()
+    second_person_within: Annotated[
+        int, Meta(ge=10, le=86_400, description="Seconds within which the second user must ask for it.")
+    ] = 600

@@ -21,6 +21,9 @@ LATE_RESULT_TYPE = "com.github.aschamberger.microdcs.result.late.v1"
 RESOLVE_TYPE = "com.github.aschamberger.microdcs.resolve.v1"
 """The type of a decision about an action of unknown outcome, and of its answer."""
 
+INTERVENE_TYPE = "com.github.aschamberger.microdcs.intervene.v1"
+"""The type of an intervention in a job, and of its answer."""
+
 RELEASE_TYPE = "com.github.aschamberger.microdcs.release.v1"
 """The type of a release of unconfirmed stops, and of its answer."""
 

@@ -238,6 +238,24 @@ class ResolveCall(Payload, frozen=True, kw_only=True):
     data: Any = None
 
 
+class InterveneCall(Payload, frozen=True, kw_only=True):
+    """An intervention in a running job, as its recipe allows (not part of the standard).
+
+    `retry` and `skip` name an action (and a step where it stands in several); `data` is the result of a skipped action.
+    `complete` names a step, `force` the step to leave and the target to enter. `by` names who decided, `reason` says
+    what was seen.
+    """
+
+    job_order_id: str
+    kind: Literal["retry", "skip", "force", "complete"]
+    by: str
+    reason: str
+    action: str = ""
+    step: str = ""
+    target: str = ""
+    data: Any = None
+
+
 class ReleaseCall(Payload, frozen=True, kw_only=True):
     """The release of stops that the equipment has not confirmed (not part of the standard).
 

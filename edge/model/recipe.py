@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,11 +61,25 @@ class BranchType(StrEnum):
     SIMULTANEOUS = "simultaneous"
 
 
+class Intervention(StrEnum):
+    """What a person may do to a running job where the recipe allows it."""
+
+    RETRY = "retry"
+    SKIP = "skip"
+    FORCE = "force"
+    COMPLETE = "complete"
+
+
+Interventions: TypeAlias = tuple[Intervention, ...] | UnsetType
+"""The allowed interventions; unset, those of the recipe apply."""
+
+
 class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A step; exactly one of a recipe is initial."""
+    """A step; exactly one of a recipe is initial. `interventions`: `force` (to leave it) and `complete`."""
 
     name: Text
     initial: bool = False
+    interventions: Interventions = UNSET
 
 
 class Transition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -78,7 +92,10 @@ class Transition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One association of an action with a step; `duration_seconds` is the T of L, D, SD, DS and SL."""
+    """One association of an action with a step; `duration_seconds` is the T of L, D, SD, DS and SL.
+
+    `interventions`: `retry` and `skip`.
+    """
 
     name: Text
     step: Text
@@ -88,6 +105,7 @@ class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     timeout_seconds: Seconds = 0
     parameters: dict[str, Any] = {}
     duration_seconds: Seconds = 0
+    interventions: Interventions = UNSET
 
 
 class Branch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -99,12 +117,13 @@ class Branch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A whole recipe."""
+    """A whole recipe; `interventions` applies to every step and action without its own list."""
 
     steps: tuple[Step, ...]
     transitions: tuple[Transition, ...] = ()
     actions: tuple[Action, ...] = ()
     branches: tuple[Branch, ...] = ()
+    interventions: tuple[Intervention, ...] = ()
 
 
 UNREADABLE: Final = "unreadable"
@@ -167,6 +186,17 @@ def _one_of(words: type[StrEnum]) -> Callable[[object], StrEnum]:
     return read
 
 
+def _interventions(*allowed: Intervention) -> Callable[[object], tuple[Intervention, ...]]:
+    words = ", ".join(allowed)
+
+    def read(value: object) -> tuple[Intervention, ...]:
+        if not isinstance(value, list) or not all(each in allowed for each in value) or len(set(value)) != len(value):
+            raise _InvalidValue(f"must be a list of {words}, each once")
+        return tuple(map(Intervention, value))
+
+    return read
+
+
 class _FieldRule(msgspec.Struct, frozen=True):
     """How one key is read, and the placeholder of an invalid value with which the other faults can be found."""
 
@@ -175,7 +205,11 @@ class _FieldRule(msgspec.Struct, frozen=True):
     required: bool = True
 
 
-_STEP: Final = {"name": _FieldRule(_text), "initial": _FieldRule(_flag, placeholder=False, required=False)}
+_STEP: Final = {
+    "name": _FieldRule(_text),
+    "initial": _FieldRule(_flag, placeholder=False, required=False),
+    "interventions": _FieldRule(_interventions(Intervention.FORCE, Intervention.COMPLETE), (), required=False),
+}
 _TRANSITION: Final = {
     "source": _FieldRule(_text),
     "target": _FieldRule(_text),
@@ -191,6 +225,7 @@ _ACTION: Final = {
     "timeout_seconds": _FieldRule(_seconds, 0, required=False),
     "parameters": _FieldRule(_object, {}, required=False),
     "duration_seconds": _FieldRule(_seconds, 1, required=False),
+    "interventions": _FieldRule(_interventions(Intervention.RETRY, Intervention.SKIP), (), required=False),
 }
 _BRANCH: Final = {"name": _FieldRule(_text), "type": _FieldRule(_one_of(BranchType)), "branches": _FieldRule(_paths)}
 _LISTS: Final[dict[str, tuple[type[msgspec.Struct], dict[str, _FieldRule]]]] = {
@@ -199,6 +234,7 @@ _LISTS: Final[dict[str, tuple[type[msgspec.Struct], dict[str, _FieldRule]]]] = {
     "actions": (Action, _ACTION),
     "branches": (Branch, _BRANCH),
 }
+_ANY_INTERVENTION: Final = _interventions(*Intervention)
 
 
 def _pascal(key: str) -> str:
@@ -264,8 +300,12 @@ def parse_recipe(data: object) -> tuple[Recipe | None, tuple[str, ...]]:
     if not isinstance(data, dict):
         return None, ("a recipe must be an object with steps, transitions, actions and branches",)
     faults: list[str] = []
-    given = _canonical("", data, _LISTS, faults)
+    given = _canonical("", data, {**_LISTS, "interventions": None}, faults)
     lists: dict[str, Any] = {}
+    try:
+        lists["interventions"] = _ANY_INTERVENTION(given.get("interventions", []))
+    except _InvalidValue as invalid:
+        faults.append(f"'interventions' {invalid}")
     usable = True
     if "steps" not in given:
         faults.append("missing key 'steps'")

@@ -21,6 +21,7 @@ from edge.model.event_types import (
     ALARM_TYPE,
     CONFIG_TYPE,
     FLOW_METHOD_TYPE,
+    INTERVENE_TYPE,
     JOB_ORDER_TYPE,
     JOB_RESPONSE_TYPE,
     LATE_RESULT_TYPE,
@@ -37,6 +38,7 @@ from edge.model.flow_message import FlowCall
 from edge.model.isa95 import (
     Equipment,
     IdCall,
+    InterveneCall,
     JobOrderAndState,
     JobResponse,
     JobStatusEvent,
@@ -79,6 +81,7 @@ _PAYLOADS: dict[str, tuple[Any, str]] = {
     f"{_BY_STATE}.call": (StateCall, METHOD_TYPE.format(_BY_STATE)),
     f"{_BY_STATE}.answer": (ResponsesAnswer, METHOD_TYPE.format(_BY_STATE)),
     "resolve.call": (ResolveCall, RESOLVE_TYPE),
+    "intervene.call": (InterveneCall, INTERVENE_TYPE),
     "release.call": (ReleaseCall, RELEASE_TYPE),
     "release.answer": (ReleaseAnswer, RELEASE_TYPE),
     "alarm": (AlarmNotice, ALARM_TYPE),

@@ -17,6 +17,7 @@ from edge.model.event_types import (
     ALARM_METHOD_TYPE,
     CONFIG_TYPE,
     FLOW_METHOD_TYPE,
+    INTERVENE_TYPE,
     METHOD_TYPE,
     REFUSED_TYPE,
     RELEASE_TYPE,
@@ -27,6 +28,7 @@ from edge.model.event_types import (
 from edge.model.flow_message import FLOW_KIND, FLOW_METHODS
 from edge.model.isa95 import (
     IdCall,
+    InterveneCall,
     MethodAnswer,
     OrderCall,
     Payload,
@@ -42,13 +44,14 @@ from edge.model.isa95 import (
 )
 from edge.model.job_state import METHODS, ORDER_METHODS, RESPONSE_METHODS, Cause
 from edge.northbound.further_calls import FurtherCall
+from edge.northbound.intervention_calls import intervene_signal, resolve_signal
 from edge.northbound.maintenance_calls import languages_of
 from edge.northbound.message_age import expiry_of, sent_at_of
 from edge.ops.audit_trail import AuditTrail
-from edge.sfc.signal import Resolution
+from edge.sfc.signal import Intervene, Resolve
+from edge.station.intervene import InterventionRequest, intervene
 from edge.station.jobs import CallAnswer, JobCall, JobService, refuse_expired
 from edge.station.release import ReleaseRequest, release
-from edge.station.resolve import ResolveRequest, resolve
 from edge.station.response_provider import ResponseProvider
 from edge.station.settings import KINDS, EventOrigin, SettingsMethod, StationSettings
 from edge.store.client import Store
@@ -211,7 +214,11 @@ class CallHandler:
             # Such a call records its change itself, in the commit of its effect.
             return Reply(await further(event, call.source))
         if event_type == RESOLVE_TYPE:
-            return await self._resolve(scope, event)
+            decided = _arguments(event, ResolveCall)
+            return await self._intervene(scope, event, decided.job_order_id, resolve_signal(decided))
+        if event_type == INTERVENE_TYPE:
+            intervention = _arguments(event, InterveneCall)
+            return await self._intervene(scope, event, intervention.job_order_id, intervene_signal(intervention))
         if event_type == RELEASE_TYPE:
             return await self._release(scope, event)
         if asked := _METHOD_OF_ALARM.get(event_type):
@@ -259,22 +266,13 @@ class CallHandler:
         warnings = await self._settings.apply(scope, kind, method, event.data, origin)
         return Reply(reason="; ".join(warnings) or None, change=CallEffect(f"{method.value} {kind}", scope))
 
-    async def _resolve(self, scope: str, event: CloudEvent) -> Reply:
-        arguments = _arguments(event, ResolveCall)
-        request = ResolveRequest(
-            scope=scope,
-            job_id=arguments.job_order_id,
-            action=arguments.action,
-            resolution=Resolution(arguments.resolution),
-            by=arguments.by,
-            reason=arguments.reason,
-            data=arguments.data,
-            source=event.source,
-            event_id=event.id,
-        )
-        answer = await resolve(self._jobs.runs, request, self._jobs.dedupe_ms)
-        change = CallEffect("Resolve", f"{arguments.job_order_id}/{arguments.action}", arguments.reason, arguments.by)
-        return _method_reply(answer, change)
+    async def _intervene(self, scope: str, event: CloudEvent, job_id: str, signal: Resolve | Intervene) -> Reply:
+        request = InterventionRequest(scope=scope, job_id=job_id, signal=signal, source=event.source, event_id=event.id)
+        answer = await intervene(self._jobs.runs, request, self._jobs.dedupe_ms)
+        named = (signal.action,) if isinstance(signal, Resolve) else (signal.action, signal.step, signal.target)
+        subject = "/".join(each for each in (job_id, *named) if each)
+        action = "Resolve" if isinstance(signal, Resolve) else signal.kind.capitalize()
+        return _method_reply(answer, CallEffect(action, subject, signal.reason, signal.by))
 
     async def _release(self, scope: str, event: CloudEvent) -> Reply:
         arguments = _arguments(event, ReleaseCall)

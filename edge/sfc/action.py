@@ -225,15 +225,27 @@ def on_unknown(draft: Draft, key: AssociationKey, reason: str) -> None:
 
 
 def repeat(draft: Draft, key: AssociationKey) -> None:
-    """Start an action again whose outcome is unknown: the next attempt, under a new command id."""
+    """Start an action again that failed or whose outcome is unknown: the next attempt, under a new command id."""
     key = origin_of(draft, key)
     each, action = draft.associations[key], draft.action_of(key)
-    _end_association(draft, key, each, ActionState.UNKNOWN, each.error)
+    if each.awaits_outcome:
+        _end_association(draft, key, each, ActionState.UNKNOWN, each.error)
     start_action(draft, action)
     for other in draft.net.starting[action.name] if action.rule.stored else ():
         shared = draft.associations.get(other.key)
-        if other.key != key and shared is not None and shared.attempt == each.attempt and shared.is_open:
+        if other.key == key or shared is None or shared.attempt != each.attempt:
+            continue
+        if shared.is_open or shared.state in UNSUCCESSFUL:
             draft.put(other.key, replace(draft.associations[key], step=other.step, due=None))
+
+
+def skip(draft: Draft, key: AssociationKey, result: Any) -> None:
+    """Complete an action in place of its equipment: an unanswered command is stopped, a delay is dropped."""
+    key = origin_of(draft, key)
+    each = draft.associations[key]
+    draft.stop(draft.action_of(key), each)
+    draft.put(key, replace(each, due=None))
+    on_completed(draft, key, result)
 
 
 def origin_of(draft: Draft, key: AssociationKey) -> AssociationKey:
@@ -258,7 +270,7 @@ def _update_sharing(draft: Draft, key: AssociationKey) -> None:
             and shared is not None
             and shared.attempt == each.attempt
             and shared.state is not each.state
-            and shared.is_open
+            and (shared.is_open or shared.state in UNSUCCESSFUL)
         ):
             draft.put(other.key, replace(each, step=other.step, due=None))
 

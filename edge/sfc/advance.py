@@ -13,12 +13,11 @@ from edge.sfc.action import (
     on_failed,
     on_timeout,
     on_unknown,
-    origin_of,
-    repeat,
 )
 from edge.sfc.command_id import CommandKey, parse_command_id
 from edge.sfc.draft import Draft
 from edge.sfc.evolve import LivelockError, activate, end, settle
+from edge.sfc.intervention import intervene, resolve
 from edge.sfc.run import ActionState, Association, KeptEvent, Outcome, Run
 from edge.sfc.signal import (
     Abort,
@@ -28,9 +27,9 @@ from edge.sfc.signal import (
     Event,
     Ignored,
     IgnoredKind,
+    Intervene,
     Late,
     Pause,
-    Resolution,
     Resolve,
     Resume,
     Signal,
@@ -76,7 +75,8 @@ def advance(net: Net, run: Run, signal: Signal, now: int) -> Advanced | Ignored:
 
 
 def _dispatch(
-    draft: Draft, signal: Start | Answer | Unknown | Begun | Resolve | Event | Tick | Pause | Resume | Abort | Stop
+    draft: Draft,
+    signal: Start | Answer | Unknown | Begun | Resolve | Intervene | Event | Tick | Pause | Resume | Abort | Stop,
 ) -> Ignored | None:
     match signal:
         case Start():
@@ -88,7 +88,9 @@ def _dispatch(
         case Begun():
             return _begun(draft, signal)
         case Resolve():
-            return _resolve(draft, signal)
+            return resolve(draft, signal)
+        case Intervene():
+            return intervene(draft, signal)
         case Event():
             return _event(draft, signal)
         case Tick():
@@ -152,34 +154,6 @@ def _begun(draft: Draft, begun: Begun) -> Ignored | None:
     if each.begun or each.state is not ActionState.DISPATCHED:
         return Ignored(IgnoredKind.DUPLICATE, f"command {begun.command_id!r} has begun already")
     draft.put(association, replace(each, begun=begun.by))
-    return None
-
-
-def _resolve(draft: Draft, resolve: Resolve) -> Ignored | None:
-    unknown = [
-        key
-        for key in draft.in_recipe_order(draft.open)
-        if draft.associations[key].action == resolve.action
-        and draft.associations[key].state is ActionState.UNKNOWN
-        and draft.associations[key].awaits_outcome
-    ]
-    if not unknown:
-        return Ignored(IgnoredKind.NOT_UNKNOWN, f"the outcome of action {resolve.action!r} is not unknown")
-    key = origin_of(draft, max(unknown, key=lambda each: draft.associations[each].attempt))
-    resolved_by = ": ".join(each for each in (resolve.by, resolve.reason) if each)
-    draft.put(key, replace(draft.associations[key], resolved_by=resolved_by))
-    match resolve.resolution:
-        case Resolution.DONE:
-            on_completed(draft, key, resolve.data)
-        case Resolution.FAILED:
-            on_failed(draft, key, f"failed: {resolve.reason}" if resolve.reason else "failed")
-        case Resolution.REPEAT if key.is_left_behind:
-            return Ignored(IgnoredKind.NOT_UNKNOWN, f"the step of action {resolve.action!r} was activated again")
-        case Resolution.REPEAT:
-            repeat(draft, key)
-        case _:
-            assert_never(resolve.resolution)
-    _settle_if_running(draft)
     return None
 
 

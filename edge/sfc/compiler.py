@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import ChainMap, Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from edge.expression.syntax import ExpressionSyntaxError
-from edge.model.recipe import UNREADABLE, Action, Interaction, Recipe, parse_recipe
+from edge.model.recipe import UNREADABLE, Action, Interaction, Intervention, Recipe, Step, parse_recipe
 from edge.sfc.association_key import AssociationKey
 from edge.sfc.check import evolution_faults, part_faults, safety_faults, shape_faults, warnings_of
 from edge.sfc.condition import NO_IDENTIFIERS, Condition, Identifiers, Names, compile_condition
@@ -20,6 +20,9 @@ from edge.sfc.structure import Structure, TooManyWaysError
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
+
+
+_HELPS_A_FAILURE: Final = frozenset({Intervention.RETRY, Intervention.SKIP})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +66,17 @@ def _actions(recipe: Recipe) -> tuple[NetAction, ...]:
     for index, action in enumerate(recipe.actions):
         seen[action.name, action.step] += 1
         key = AssociationKey(action.name, action.step, seen[action.name, action.step])
-        found.append(_action(index, action, key))
+        found.append(_action(index, action, key, _allowed(recipe, action)))
     return tuple(found)
 
 
-def _action(index: int, action: Action, key: AssociationKey) -> NetAction:
+def _allowed(recipe: Recipe, part: Action | Step) -> frozenset[Intervention]:
+    """Return the interventions allowed at a step or action: its own list, else that of the recipe."""
+    own = part.interventions
+    return frozenset(recipe.interventions if own is msgspec.UNSET else own)
+
+
+def _action(index: int, action: Action, key: AssociationKey, interventions: frozenset[Intervention]) -> NetAction:
     rule = QUALIFIER_RULES[action.qualifier]
     return NetAction(
         key=key,
@@ -81,6 +90,7 @@ def _action(index: int, action: Action, key: AssociationKey) -> NetAction:
         timeout_ms=_milliseconds(action.timeout_seconds),
         duration_ms=max(1, _milliseconds(action.duration_seconds)) if rule.timed else 0,
         parameters=action.parameters,
+        interventions=interventions,
     )
 
 
@@ -173,8 +183,17 @@ def _net(structure: Structure, actions: tuple[NetAction, ...], transitions: tupl
         warnings=tuple(warnings_of(structure, transitions)),
         initial=next(step.name for step in recipe.steps if step.initial),
         steps={
-            name: _step(index, name, tuple(mine), tuple(outgoing[name]))
-            for index, (name, mine) in enumerate(in_step.items())
+            step.name: NetStep(
+                index=index,
+                name=step.name,
+                actions=tuple(in_step[step.name]),
+                # A reset dominates a set in the same step (IEC 61131-3, 6.7.4.5).
+                entering=tuple(sorted(in_step[step.name], key=lambda action: action.rule.resets)),
+                holding=tuple(action.key for action in in_step[step.name] if action.rule.holds),
+                outgoing=tuple(outgoing[step.name]),
+                interventions=_allowed(recipe, step),
+            )
+            for index, step in enumerate(recipe.steps)
         },
         transitions=transitions,
         actions={action.key: action for action in actions},
@@ -189,17 +208,6 @@ def _net(structure: Structure, actions: tuple[NetAction, ...], transitions: tupl
             for source in transition.sources
         ),
         terminal=frozenset(name for name, mine in outgoing.items() if not mine),
+        held=frozenset(action.key for action in actions if action.interventions & _HELPS_A_FAILURE),
         command_types=frozenset(action.type_id for action in actions if not action.pull),
-    )
-
-
-def _step(index: int, name: str, actions: tuple[NetAction, ...], outgoing: tuple[NetTransition, ...]) -> NetStep:
-    return NetStep(
-        index=index,
-        name=name,
-        actions=actions,
-        # A reset dominates a set in the same step (IEC 61131-3, 6.7.4.5).
-        entering=tuple(sorted(actions, key=lambda action: action.rule.resets)),
-        holding=tuple(action.key for action in actions if action.rule.holds),
-        outgoing=outgoing,
     )

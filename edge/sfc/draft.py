@@ -33,6 +33,7 @@ class Draft(RunView):
         "error",
         "faults",
         "fresh",
+        "interventions",
         "now",
         "open",
         "outcome",
@@ -57,6 +58,7 @@ class Draft(RunView):
         self.stored = run.stored.copy()
         self.early = run.early.copy()
         self.past = run.past
+        self.interventions = run.interventions
         self.active = set(run.active)
         self.open = set(run.open)
         self.outcome = run.outcome
@@ -200,6 +202,7 @@ class Draft(RunView):
             variables=self.variables,
             early=self.early,
             past=self.past,
+            interventions=self.interventions,
             faults=tuple(self.faults),
             active=frozenset(self.active),
             open=frozenset(self.open),

@@ -139,11 +139,12 @@ def _unsupervised_failure(draft: Draft) -> str | None:
 
 
 def _unhandled_failure(draft: Draft) -> str | None:
-    """Return the error of a failure whose step no transition has left."""
+    """Return the error of a failure whose step no transition has left, and for which no person is waited."""
     for key in draft.faults:
         each = draft.associations.get(key)
-        left_behind = key.is_left_behind
-        if each is not None and not left_behind and each.step in draft.active and each.state in UNSUCCESSFUL:
+        if each is None or key.is_left_behind or key in draft.net.held or each.state not in UNSUCCESSFUL:
+            continue
+        if each.step in draft.active and not draft.steps[each.step].completed:
             return _failure_text(draft, key)
     return None
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from edge.model.recipe import Intervention
 from edge.sfc.association_key import AssociationKey, parse_association_key
 from edge.sfc.command_id import command_id, command_prefix
 from edge.sfc.run import ActionState, Association, KeptEvent, PastAttempt, Run
@@ -22,12 +23,14 @@ from edge.sfc.signal import (
     Answer,
     Begun,
     Event,
+    Intervene,
     Late,
     Pause,
     Phase,
     Resolution,
     Resolve,
     Resume,
+    SecondPerson,
     Signal,
     Start,
     Stop,
@@ -218,6 +221,10 @@ def _encode_signal(run: Run, signal: Signal) -> tuple[str, list[Any]]:
             return "begun", [_short(run, signal.command_id), signal.by]
         case Resolve():
             return "resolve", [signal.action, signal.resolution, signal.reason, signal.by, signal.data]
+        case Intervene():
+            second = [signal.second.within_ms, int(signal.second.has_login)] if signal.second else None
+            names = [signal.action, signal.step, signal.target]
+            return "intervene", [signal.kind, names, signal.reason, signal.by, signal.data, second]
         case Late():
             return "late", [_short(run, signal.command_id), signal.data, signal.error]
         case Event():
@@ -235,7 +242,7 @@ def _encode_signal(run: Run, signal: Signal) -> tuple[str, list[Any]]:
 
 
 def _decode_signal(run: Run, name: str, members: list[Any]) -> Signal:
-    first, second, third, fourth, fifth = (*members, None, None, None, None, None)[:5]
+    first, second, third, fourth, fifth, sixth = (*members, *(None,) * 6)[:6]
     match name:
         case "start":
             return Start()
@@ -247,6 +254,10 @@ def _decode_signal(run: Run, name: str, members: list[Any]) -> Signal:
             return Begun(_whole(run, first), second)
         case "resolve":
             return Resolve(first, Resolution(second), fifth, third, fourth)
+        case "intervene":
+            confirmation = SecondPerson(sixth[0], bool(sixth[1])) if sixth else None
+            action, step, target = second
+            return Intervene(Intervention(first), action, step, target, fifth, third, fourth, confirmation)
         case "late":
             return Late(_whole(run, first), second, third)
         case "event":

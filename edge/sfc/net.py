@@ -11,7 +11,7 @@ from edge.sfc.signal import CommandRequest, Phase
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from edge.model.recipe import Qualifier, Recipe
+    from edge.model.recipe import Intervention, Qualifier, Recipe
     from edge.sfc.association_key import AssociationKey
     from edge.sfc.condition import Condition
     from edge.sfc.qualifier import QualifierRule
@@ -33,6 +33,7 @@ class NetAction:
     timeout_ms: int
     duration_ms: int
     parameters: dict[str, Any]
+    interventions: frozenset[Intervention]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ class NetStep:
     entering: tuple[NetAction, ...]
     holding: tuple[AssociationKey, ...]
     outgoing: tuple[NetTransition, ...]
+    interventions: frozenset[Intervention]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,8 @@ class Net:
     """Steps with an outgoing transition that compares a step's T."""
     terminal: frozenset[str]
     """Steps without outgoing transition."""
+    held: frozenset[AssociationKey]
+    """Associations whose failure waits for a person instead of failing the run."""
     command_types: frozenset[str]
 
 

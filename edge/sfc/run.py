@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from edge.sfc.association_key import AssociationKey, parse_association_key
 from edge.sfc.command_id import command_id
+from edge.sfc.intervention_note import InterventionNote
+
+_T = TypeVar("_T")
 
 
 class Outcome(StrEnum):
@@ -43,6 +46,7 @@ class ActionState(StrEnum):
 class StepState(msgspec.Struct, frozen=True, array_like=True):
     """A step that was active at least once; `elapsed_ms` is its last T once left, `held_ms` its time in pauses.
 
+    `completed` says that a person completed it: it is done, whatever its actions do.
     Stored as an array in this order, without the defaults at its end.
     """
 
@@ -51,6 +55,7 @@ class StepState(msgspec.Struct, frozen=True, array_like=True):
     active: bool = False
     elapsed_ms: int = 0
     held_ms: int = 0
+    completed: bool = False
 
     def t(self, now: int) -> int:
         """Return T in milliseconds (IEC 61131-3, 6.7.2): the elapsed time, or the last one once the step is left."""
@@ -142,6 +147,7 @@ class Run(msgspec.Struct, frozen=True):
     variables: dict[str, Any] = {}
     early: dict[int, KeptEvent] = {}
     past: dict[int, PastAttempt] = {}
+    interventions: dict[int, InterventionNote] = {}
     faults: tuple[AssociationKey, ...] = ()
     """The associations that failed while the run was paused, to be judged when it is resumed."""
     active: frozenset[str] = frozenset()
@@ -218,7 +224,7 @@ def waits(run: Run) -> dict[str, int]:
 
 
 _json: Final = msgspec.json.Encoder()
-_prefixes: Final = ("step:", "action:", "stored:", "var:", "early:", "past:")
+_prefixes: Final = ("step:", "action:", "stored:", "var:", "early:", "past:", "intervention:")
 _STORED_MEMBERS: Final = Association.__struct_fields__.index("action")
 """The key of an association, with the head, holds the members from here on."""
 _NO_STEP: Final = msgspec.structs.astuple(StepState())
@@ -242,6 +248,8 @@ def _value(run: Run, name: str) -> Any:
             return run.early.get(int(key), _ABSENT)
         case "past":
             return run.past.get(int(key), _ABSENT)
+        case "intervention":
+            return run.interventions.get(int(key), _ABSENT)
         case "state":
             faults = tuple(map(str, run.faults))
             return _State(run.outcome, run.error, run.started_at, run.ended_at, run.paused_at, faults)
@@ -276,6 +284,7 @@ def _names(run: Run) -> list[str]:
         *(f"var:{name}" for name in run.variables),
         *(f"early:{number}" for number in run.early),
         *(f"past:{number}" for number in run.past),
+        *(f"intervention:{number}" for number in run.interventions),
     ]
 
 
@@ -332,18 +341,19 @@ def decode(fields: Mapping[str, str]) -> Run:
             name: parse_association_key(msgspec.json.decode(text, type=str)) for name, text in found["stored:"].items()
         },
         variables={name: msgspec.json.decode(text) for name, text in found["var:"].items()},
-        early={
-            int(number): msgspec.json.decode(text, type=KeptEvent)
-            for number, text in sorted(found["early:"].items(), key=lambda item: int(item[0]))
-        },
-        past={
-            int(number): msgspec.json.decode(text, type=PastAttempt)
-            for number, text in sorted(found["past:"].items(), key=lambda item: int(item[0]))
-        },
+        early=_numbered(found["early:"], KeptEvent),
+        past=_numbered(found["past:"], PastAttempt),
+        interventions=_numbered(found["intervention:"], InterventionNote),
         faults=tuple(map(parse_association_key, state.faults)),
         active=frozenset(name for name, step in steps.items() if step.active),
         open=frozenset(key for key, each in associations.items() if each.is_open),
     )
+
+
+def _numbered(texts: Mapping[str, str], kind: type[_T]) -> dict[int, _T]:
+    """Decode the members of a numbered list, in its order."""
+    ordered = sorted(texts.items(), key=lambda item: int(item[0]))
+    return {int(number): msgspec.json.decode(text, type=kind) for number, text in ordered}
 
 
 def _association(head: _Head, key: AssociationKey, text: str) -> Association:

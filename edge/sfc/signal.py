@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    from edge.model.recipe import Intervention
     from edge.sfc.association_key import AssociationKey
     from edge.sfc.run import Run
 
@@ -60,6 +61,41 @@ class Resolve:
     reason: str = ""
     by: str = ""
 
+    def __str__(self) -> str:
+        return f"resolve {self.action} as {self.resolution} by {self.by or 'unknown'}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class SecondPerson:
+    """An intervention takes effect when another person asks for the same in time; `has_login` lets this one confirm."""
+
+    within_ms: int
+    has_login: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Intervene:
+    """A person intervenes in a run as its recipe allows; `by` names the person.
+
+    `retry` and `skip` name an action, with a step where it stands in several; `data` is the result of a skipped action.
+    `complete` names a step, `force` the step to leave and a target to enter.
+    """
+
+    kind: Intervention
+    action: str = ""
+    step: str = ""
+    target: str = ""
+    data: Any = None
+    reason: str = ""
+    by: str = ""
+    second: SecondPerson | None = None
+
+    def __str__(self) -> str:
+        named = (self.action, self.step) if self.action else (self.step, self.target)
+        subject = (" of " if self.action else " → ").join(each for each in named if each)
+        needs = ", with a second person" if self.second else ""
+        return f"{self.kind} {subject} by {self.by or 'unknown'}: {self.reason}{needs}"
+
 
 @dataclass(frozen=True, slots=True)
 class Late:
@@ -109,7 +145,9 @@ class Stop:
     reason: str = ""
 
 
-Signal: TypeAlias = Start | Answer | Unknown | Begun | Resolve | Late | Event | Tick | Pause | Resume | Abort | Stop
+Signal: TypeAlias = (
+    Start | Answer | Unknown | Begun | Resolve | Intervene | Late | Event | Tick | Pause | Resume | Abort | Stop
+)
 
 
 class Phase(StrEnum):
@@ -165,6 +203,9 @@ class IgnoredKind(StrEnum):
     FOREIGN = "foreign"
     NOT_WAITING = "not_waiting"
     NOT_UNKNOWN = "not_unknown"
+    NOT_ALLOWED = "not_allowed"
+    NOT_POSSIBLE = "not_possible"
+    NEEDS_SECOND = "needs_second"
     TOO_MANY = "too_many"
     NOT_STARTED = "not_started"
     STARTED = "started"

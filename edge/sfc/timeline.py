@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from edge.sfc.run import ActionState
-from edge.sfc.signal import Pause, Resume
+from edge.sfc.signal import Intervene, Pause, Resolve, Resume
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from edge.sfc.association_key import AssociationKey
     from edge.sfc.history import ActionChange, DecisionRecord
+    from edge.sfc.signal import Signal
 
 _UNDER_WAY: Final = frozenset({ActionState.DISPATCHED, ActionState.WAITING, ActionState.UNKNOWN})
 
@@ -46,6 +47,14 @@ class PauseSpan:
 
 
 @dataclass(frozen=True, slots=True)
+class InterventionMark:
+    """A person intervened: what, who and why, as text."""
+
+    at: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Timeline:
     """The spans of a run in the order in which they began; `begin` and `end` are those of the records."""
 
@@ -54,6 +63,7 @@ class Timeline:
     steps: tuple[StepSpan, ...]
     actions: tuple[ActionSpan, ...]
     pauses: tuple[PauseSpan, ...]
+    interventions: tuple[InterventionMark, ...] = ()
 
 
 def timeline(records: Sequence[DecisionRecord]) -> Timeline:
@@ -79,7 +89,12 @@ def timeline(records: Sequence[DecisionRecord]) -> Timeline:
                 pauses[-1] = PauseSpan(pauses[-1].begin, at)
             case _:
                 pass
-    return Timeline(records[0].at, records[-1].at, tuple(steps), tuple(actions.spans), tuple(pauses))
+    marks = tuple(InterventionMark(each.at, str(each.signal)) for each in records if _is_of_a_person(each.signal))
+    return Timeline(records[0].at, records[-1].at, tuple(steps), tuple(actions.spans), tuple(pauses), marks)
+
+
+def _is_of_a_person(signal: Signal) -> bool:
+    return isinstance(signal, (Intervene, Resolve))
 
 
 class _ActionSpans:

@@ -46,9 +46,11 @@ class RunView:
                 return state is not None and self.done(name)
 
     def done(self, step: str) -> bool:
-        """Return whether all actions that a step waits for have ended."""
+        """Return whether all actions that a step waits for have ended, or a person completed the step."""
         associations = self.associations
-        return all(associations[key].state in _OVER for key in self.net.steps[step].holding)
+        if all(associations[key].state in _OVER for key in self.net.steps[step].holding):
+            return True
+        return self.steps[step].completed
 
     def action(self, keys: tuple[AssociationKey, ...], prop: str) -> Any:
         """Return a property of the newest of these associations."""

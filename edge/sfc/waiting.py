@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from edge.expression.compiler import Unmet
 from edge.expression.value import EvaluationError
+from edge.sfc.intervention import held_failures
 from edge.sfc.run import ActionState
 from edge.sfc.view import RunView
 
 if TYPE_CHECKING:
+    from edge.sfc.intervention import HeldFailure
     from edge.sfc.net import Net, NetTransition
     from edge.sfc.run import Run
 
@@ -69,7 +71,18 @@ class RunHalted:
         return self.reason
 
 
-Waiting: TypeAlias = TransitionWaits | ActionWaits | RunHalted
+@dataclass(frozen=True, slots=True)
+class PersonWaits:
+    """An action failed, and the run waits for a person."""
+
+    failure: HeldFailure
+
+    def __str__(self) -> str:
+        each = self.failure
+        return f"action {each.action} of {each.step} {each.error}: waits for a person ({', '.join(each.allowed)})"
+
+
+Waiting: TypeAlias = TransitionWaits | ActionWaits | PersonWaits | RunHalted
 
 
 def explain_waiting(net: Net, run: Run, now: int) -> tuple[Waiting, ...]:
@@ -91,6 +104,7 @@ def explain_waiting(net: Net, run: Run, now: int) -> tuple[Waiting, ...]:
         *held,
         *(_transition(enabled[index], view) for index in sorted(enabled)),
         *_actions(net, run, at),
+        *map(PersonWaits, held_failures(net, run)),
     )
 
 

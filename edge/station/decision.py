@@ -1,22 +1,26 @@
 """Decides what one signal changes: the job, its run, the commit that writes both, and the requests that follow."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import msgspec
 
 from edge.errors import Defect
 from edge.model.isa95 import LocalizedText
 from edge.model.job_state import Cause, JobState, JobStatus, Removed, has_ended, next_status
+from edge.model.recipe import Intervention
 from edge.sfc.advance import advance
 from edge.sfc.association_key import AssociationKey
 from edge.sfc.history import record_decision
+from edge.sfc.intervention import held_failures
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Outcome, Run
 from edge.sfc.signal import (
     Advanced,
     CommandRequest,
     Ignored,
+    Intervene,
     Late,
     Pause,
     Phase,
@@ -103,6 +107,15 @@ class MethodRequest:
 Moves = Sequence[tuple[Cause, JobStatus]]
 
 
+def second_person(kinds: Iterable[str], within_s: int) -> Mapping[Intervention, int]:
+    """Return the interventions of these names, each with the time for a second person in milliseconds."""
+    return {Intervention(each): within_s * 1000 for each in kinds}
+
+
+NO_SECOND: Mapping[Intervention, int] = MappingProxyType({})
+"""No intervention needs a second person."""
+
+
 @dataclass(frozen=True, slots=True)
 class InstanceContext:
     """The facts behind every decision of an instance: its keys, its name and its retention times."""
@@ -113,6 +126,8 @@ class InstanceContext:
     keep_letters_ms: int
     most_decisions: int = MOST_DECISIONS
     """The number of decisions that the history of a run keeps; 0 records none."""
+    second_person: Mapping[Intervention, int] = field(default_factory=dict)
+    """The interventions that a second person must confirm, with the time for it in milliseconds."""
 
 
 def begin(context: InstanceContext, job: Job, run: Run, net: Net, now: int) -> Decision:
@@ -149,7 +164,7 @@ def decide(
     moves = () if has_ended_before else _moves(loaded.job.status, _causes(request, advanced.run))
     if moves is None:
         return NotAllowed()
-    if not moves and (has_ended_before or isinstance(signal, (Unknown, Resolve, Late))):
+    if not moves and (has_ended_before or _updates_response(loaded, signal, advanced.run)):
         moves = ((Cause.RESULT_UPDATE, loaded.job.status),)
     outbox = (*unsent, *_outgoing(advanced), *_pausing(loaded, signal))
     stored = StoredRun(advanced.run, loaded.stored.revision + 1, loaded.stored.recipe, outbox)
@@ -180,6 +195,14 @@ def end_job_without_run(context: InstanceContext, before: Job, job: Job, cause: 
             runs.set_timer(context.keys, job.job_id, now + context.keep_ended_ms),
         )
     )
+
+
+def _updates_response(before: LoadedJob, signal: Signal, run: Run) -> bool:
+    """Return whether a decision that does not move the job has changed what the MES must know of it."""
+    if isinstance(signal, (Unknown, Resolve, Intervene, Late)):
+        return True
+    net = before.net
+    return bool(net.held) and held_failures(net, run) != held_failures(net, before.stored.run)
 
 
 def _is_late(timer: int | None, due: int | None) -> bool:

@@ -21,6 +21,8 @@ from edge.model.isa95 import (
     opcua_name,
 )
 from edge.model.job_state import state_entries
+from edge.sfc.intervention import held_failures
+from edge.sfc.intervention_note import InterventionNote
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Association, PastAttempt, Run
 from edge.sfc.view import results
@@ -28,6 +30,8 @@ from edge.store.jobs import Job
 
 ERROR_ID = "Error"
 UNKNOWN_ID = "OutcomeUnknown"
+HELD_ID = "AwaitsIntervention"
+INTERVENTIONS_ID = "Interventions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +64,9 @@ def job_response(job: Job, ran: tuple[Net, Run] | None) -> JobResponse:
     """
     found = results(*ran) if ran else {}
     data = [result_parameter(action, _without_actuals(result)) for action, result in found.items()]
-    if ran and (unknown := _unknown_outcomes(ran[1])):
-        data.append(unknown)
+    if ran:
+        data += _open_questions(*ran)
+        data += _interventions(ran[1])
     if job.error:
         data.append(Parameter(id=ERROR_ID, value=job.error))
     return JobResponse(
@@ -76,12 +81,39 @@ def job_response(job: Job, ran: tuple[Net, Run] | None) -> JobResponse:
     )
 
 
-def _unknown_outcomes(run: Run) -> Parameter | None:
-    """Return the actions whose outcome is unknown, each with the reason."""
-    found = [each for each in run.associations.values() if each.state is ActionState.UNKNOWN]
-    if not found:
-        return None
-    return Parameter(id=UNKNOWN_ID, subparameters=tuple(Parameter(id=each.action, value=each.error) for each in found))
+def _open_questions(net: Net, run: Run) -> Iterator[Parameter]:
+    """Yield the actions whose outcome is unknown, and those whose failure waits for a person, each with the reason."""
+    unknown = [(each.action, each.error) for each in run.associations.values() if each.state is ActionState.UNKNOWN]
+    held = [(each.action, each.error) for each in held_failures(net, run)]
+    for name, found in ((UNKNOWN_ID, unknown), (HELD_ID, held)):
+        if found:
+            yield Parameter(id=name, subparameters=tuple(Parameter(id=action, value=error) for action, error in found))
+
+
+def _interventions(run: Run) -> Iterator[Parameter]:
+    """Yield the interventions of people: who, when, why and what."""
+    found = tuple(Parameter(id=str(number), subparameters=_facts(each)) for number, each in run.interventions.items())
+    if found:
+        yield Parameter(id=INTERVENTIONS_ID, subparameters=found)
+
+
+def _facts(each: InterventionNote) -> tuple[Parameter, ...]:
+    facts: dict[str, object] = {
+        "kind": each.kind,
+        "subject": each.subject,
+        "by": each.by,
+        "reason": each.reason,
+        "at": _text_of(each.at),
+        "second": each.second,
+        "second_at": _text_of(each.second_at),
+        "waits_for_second_until": _text_of(each.until),
+    }
+    return tuple(Parameter(id=name, value=value) for name, value in facts.items() if value)
+
+
+def _text_of(milliseconds: int | None) -> str:
+    instant = _instant(milliseconds)
+    return "" if instant is None else instant.isoformat(timespec="milliseconds")
 
 
 def attempts(run: Run) -> tuple[ActionAttempt, ...]:

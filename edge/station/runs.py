@@ -2,7 +2,7 @@
 
 import asyncio
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -11,10 +11,19 @@ import structlog
 from edge.errors import Defect
 from edge.instant import Clock
 from edge.listeners import notify
+from edge.model.recipe import Intervention
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.sfc.net import Net
 from edge.sfc.signal import CommandRequest, Ignored, Signal, StepChange
-from edge.station.decision import Decision, InstanceContext, LoadedJob, MethodRequest, NotAllowed, decide
+from edge.station.decision import (
+    NO_SECOND,
+    Decision,
+    InstanceContext,
+    LoadedJob,
+    MethodRequest,
+    NotAllowed,
+    decide,
+)
 from edge.station.outbox import JobOutbox, OutboxCache
 from edge.store import jobs, runs
 from edge.store.client import Store
@@ -73,6 +82,7 @@ class Runs:
         keep_letters_ms: int = 30 * 86_400_000,
         max_cached: int = _MAX_CACHED,
         most_decisions: int = MOST_DECISIONS,
+        second_person: Mapping[Intervention, int] = NO_SECOND,
     ) -> None:
         self.outbox = OutboxCache(max_cached)
         """The commands to send: a commit puts them there, the sender takes them."""
@@ -83,7 +93,9 @@ class Runs:
         """Each returns an addition to the commit of every decision."""
         self.clock = clock
         self.compiled = compiler
-        self.context = InstanceContext(store.keys, store.consumer, keep_ended_ms, keep_letters_ms, most_decisions)
+        self.context = InstanceContext(
+            store.keys, store.consumer, keep_ended_ms, keep_letters_ms, most_decisions, second_person
+        )
         self.store = store
         self._max_cached = max_cached
         self._loaded: dict[str, LoadedJob] = {}

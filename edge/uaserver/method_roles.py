@@ -6,9 +6,19 @@ Clients cannot write any node: the server refuses every write, so there is no ta
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from edge.model.role import Role
+from edge.model.recipe import Intervention
+from edge.model.role import INTERVENTION_ROLES, Role
 
 RESOLVE_METHOD = "ResolveAction"
+INTERVENE_METHODS: Mapping[str, Intervention] = MappingProxyType(
+    {
+        "RetryAction": Intervention.RETRY,
+        "SkipAction": Intervention.SKIP,
+        "ForceTransition": Intervention.FORCE,
+        "CompleteStep": Intervention.COMPLETE,
+    }
+)
+"""The methods that intervene in a job."""
 RELEASE_METHOD = "ReleaseStops"
 SWITCH_ON_METHOD = "SwitchOn"
 SWITCH_OFF_METHOD = "SwitchOff"
@@ -32,6 +42,7 @@ METHOD_ROLES: Mapping[str, Role] = MappingProxyType(
         "Cancel": Role.OPERATOR,
         "Clear": Role.OPERATOR,
         RESOLVE_METHOD: Role.OPERATOR,
+        **{name: INTERVENTION_ROLES[kind] for name, kind in INTERVENE_METHODS.items()},
         RELEASE_METHOD: Role.OPERATOR,
         # The operator answers alarms.
         "Acknowledge": Role.OPERATOR,

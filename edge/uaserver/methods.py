@@ -5,7 +5,6 @@ a Bad status carries no output arguments.
 """
 
 import asyncio
-import contextlib
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor
@@ -14,7 +13,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol
 
-import msgspec
 import structlog
 from asyncua import ua
 from asyncua.server.address_space import AddressSpace, MethodService
@@ -27,15 +25,19 @@ from edge.opcua.access import CALLER, LOCALES, Caller
 from edge.opcua.binary import DecodeError, NestingError
 from edge.opcua.limits import DECODED_AT_ONCE
 from edge.opcua.time_slices import Pacer
-from edge.opcua.variant_json import to_json
 from edge.ops.mode import ModeRequest, SwitchOff, SwitchOn
-from edge.sfc.signal import Resolution
+from edge.station.intervene import InterventionRequest
 from edge.station.jobs import CallAnswer, JobCall
 from edge.station.release import ReleaseRequest
-from edge.station.resolve import ResolveRequest
 from edge.station.response_provider import PAGE, FoundResponses, PageLimit
 from edge.uaserver import method_roles
 from edge.uaserver.encoding import decode_structure, extension_object
+from edge.uaserver.intervention_methods import (
+    INTERVENTION_ARGUMENTS,
+    intervention_signal,
+    read_reason,
+    read_text,
+)
 from edge.uaserver.own_types import read_flag, read_instant
 
 logger = structlog.get_logger(__name__)
@@ -98,8 +100,8 @@ class Services:
 
     jobs: JobMethods
     responses: ResponseService
-    resolve: Callable[[ResolveRequest], Awaitable[CallAnswer]]
-    """Applies the decision on an action of unknown outcome (edge.station.resolve)."""
+    intervene: Callable[[InterventionRequest], Awaitable[CallAnswer]]
+    """Applies the decision of a person about a run (edge.station.intervene)."""
     release: Callable[[ReleaseRequest], Awaitable[object]]
     """Releases unconfirmed stops; raises Refused where none is open (edge.station.release)."""
     switch_mode: Callable[[ModeRequest, Caller], Awaitable[object]]
@@ -162,6 +164,8 @@ class JobMethodService(MethodService):
             return await self._change(scope, name, target.job_order_id, *arguments)
         if target.flow:
             return await self._control(target.flow, name, *arguments)
+        if name in INTERVENTION_ARGUMENTS:
+            return await self._intervene(scope, name, arguments[0], arguments[1:])
         match name:
             case "RequestJobResponseByJobOrderID":
                 found = await self._services.responses.of_job(scope, arguments[0])
@@ -170,8 +174,6 @@ class JobMethodService(MethodService):
                 return _answer(found.status, ua.Variant(response, ua.VariantType.ExtensionObject))
             case "RequestJobResponseByJobOrderState":
                 return await self._responses_in_state(scope, arguments[0])
-            case method_roles.RESOLVE_METHOD:
-                return await self._resolve(scope, *arguments)
             case method_roles.RELEASE_METHOD:
                 return await self._release(target.equipment, *arguments)
             case method_roles.SWITCH_ON_METHOD:
@@ -197,22 +199,18 @@ class JobMethodService(MethodService):
         status = found.status | (MORE_RESPONSES if found.next else 0)
         return _answer(status, ua.Variant(encoded, ua.VariantType.ExtensionObject, is_array=True))
 
-    async def _resolve(
-        self, scope: str, job_order_id: str, action: str, resolution: Resolution, reason: str, data: object
-    ) -> ua.CallMethodResult:
-        request = ResolveRequest(
+    async def _intervene(self, scope: str, name: str, job_order_id: str, given: Sequence[Any]) -> ua.CallMethodResult:
+        by = CALLER.get().name
+        request = InterventionRequest(
             scope=scope,
             job_id=job_order_id,
-            action=action,
-            resolution=resolution,
-            by=CALLER.get().name or "anonymous",
-            reason=reason,
-            data=data,
+            signal=intervention_signal(name, given, by or "anonymous"),
             source=_SOURCE,
             event_id=str(uuid.uuid4()),
+            has_login=bool(by),
         )
         try:
-            status = (await self._services.resolve(request)).status
+            status = (await self._services.intervene(request)).status
         except Refused:
             status = ReturnStatus.INVALID_REQUEST
         if self.refresh is not None and status is ReturnStatus.NO_ERROR:
@@ -329,12 +327,6 @@ def _states(argument: ua.Variant) -> tuple[State, ...]:
     return tuple(decode_structure(State, each) for each in argument.Value)
 
 
-def _text(argument: ua.Variant) -> str:
-    if argument.VariantType is not ua.VariantType.String or argument.is_array:
-        raise DecodeError("it is no text")
-    return argument.Value or ""
-
-
 def _comment(argument: ua.Variant) -> tuple[LocalizedText, ...] | None:
     if argument.VariantType is ua.VariantType.Null:
         return None
@@ -343,44 +335,21 @@ def _comment(argument: ua.Variant) -> tuple[LocalizedText, ...] | None:
     return tuple(LocalizedText(text=each.Text or "", locale=each.Locale or "") for each in argument.Value) or None
 
 
-def _resolution(argument: ua.Variant) -> Resolution:
-    try:
-        return Resolution(_text(argument))
-    except ValueError as error:
-        raise DecodeError("the resolution is `done`, `failed` or `repeat`") from error
-
-
-def _reason(argument: ua.Variant) -> str:
-    reason = _text(argument)
-    if not reason.strip():
-        raise DecodeError("the reason is empty")
-    return reason
-
-
-def _data(argument: ua.Variant) -> object:
-    """Return a result as JSON; a text with a JSON object or array is decoded, as OPC UA has no type for objects."""
-    value = to_json(argument)
-    if isinstance(value, str) and value.startswith(("{", "[")):
-        with contextlib.suppress(msgspec.DecodeError):
-            return msgspec.json.decode(value)
-    return value
-
-
 _ORDER_ARGUMENTS = (_job_order, _comment)
-_ID_ARGUMENTS = (_text, _comment)
+_ID_ARGUMENTS = (read_text, _comment)
 _CHART_ARGUMENTS = (_comment,)
-_FLOW_ARGUMENTS: Mapping[str, Sequence[ReadArgument]] = MappingProxyType({"Start": (), "Stop": (_text,)})
+_FLOW_ARGUMENTS: Mapping[str, Sequence[ReadArgument]] = MappingProxyType({"Start": (), "Stop": (read_text,)})
 
 # The argument readers of each method, by its browse name.
 _ARGUMENTS: Mapping[str, Sequence[ReadArgument]] = MappingProxyType(
     {
         **dict.fromkeys(("Store", "StoreAndStart", "Update"), _ORDER_ARGUMENTS),
         **dict.fromkeys(("Start", "RevokeStart", "Pause", "Resume", "Stop", "Abort", "Cancel", "Clear"), _ID_ARGUMENTS),
-        "RequestJobResponseByJobOrderID": (_text,),
+        "RequestJobResponseByJobOrderID": (read_text,),
         "RequestJobResponseByJobOrderState": (_states,),
-        method_roles.RESOLVE_METHOD: (_text, _text, _resolution, _reason, _data),
-        method_roles.RELEASE_METHOD: (_text, _reason),
-        method_roles.SWITCH_ON_METHOD: (read_flag, _text, read_instant),
+        **INTERVENTION_ARGUMENTS,
+        method_roles.RELEASE_METHOD: (read_text, read_reason),
+        method_roles.SWITCH_ON_METHOD: (read_flag, read_text, read_instant),
         method_roles.SWITCH_OFF_METHOD: (),
     }
 )

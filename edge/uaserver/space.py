@@ -24,9 +24,9 @@ from edge.model.acceptance import ResourceKind
 from edge.model.job_state import METHODS, RESPONSE_METHODS, SUBSTATE_MACHINE
 from edge.uaserver.chart_types import RETURN_STATUS
 from edge.uaserver.descriptions import describe
-from edge.uaserver.method_roles import RESOLVE_METHOD
+from edge.uaserver.intervention_methods import INTERVENTION_METHODS
 from edge.uaserver.namespaces import Namespace
-from edge.uaserver.own_types import HAS_COMPONENT, MANDATORY, NO_INSTANT, add_nodes, argument, base, method_items
+from edge.uaserver.own_types import HAS_COMPONENT, MANDATORY, NO_INSTANT, add_nodes, method_items
 
 JOB_ORDER_STATUS_EVENT = ua.NodeId("JobOrderStatusEventType", Namespace.TYPES)
 
@@ -118,15 +118,6 @@ class MachineNodes:
     methods: Mapping[ua.NodeId, Mapping[ua.NodeId, str]]
 
 
-_RESOLVE_ARGUMENTS = (
-    argument("JobOrderID", base(ua.VariantType.String), "The job order that runs."),
-    argument("Action", base(ua.VariantType.String), "The action of unknown outcome."),
-    argument("Resolution", base(ua.VariantType.String), "`done`, `failed` or `repeat`."),
-    argument("Reason", base(ua.VariantType.String), "What the operator has seen; it is kept with the job."),
-    argument("Data", ua.NodeId(ua.ObjectIds.BaseDataType), "The result of an action that is done; null for none."),
-)
-
-
 @dataclass(frozen=True, slots=True)
 class _Placement:
     """The place of a new node: the path of its NodeId, its parent, the reference from the parent, its browse name."""
@@ -215,9 +206,10 @@ async def add_machine(iserver: InternalServer, machine: MachineDescription, name
     _add_reference(iserver, _SERVER, _HAS_NOTIFIER, _node_id(results))
     _enable_event_subscription(iserver, _node_id(results))
     await _invalidate_current_state(iserver, control)
-    resolve = _node_id(control, RESOLVE_METHOD)
-    description = "Decide about an action whose outcome the equipment could not find out."
-    add_nodes(iserver, method_items(resolve, _node_id(control), description, _RESOLVE_ARGUMENTS, RETURN_STATUS))
+    decide = {_node_id(control, name): name for name in INTERVENTION_METHODS}
+    for node_id, name in decide.items():
+        description, arguments = INTERVENTION_METHODS[name]
+        add_nodes(iserver, method_items(node_id, _node_id(control), description, arguments, RETURN_STATUS))
     return MachineNodes(
         machine=root,
         building_blocks=blocks,
@@ -228,7 +220,7 @@ async def add_machine(iserver: InternalServer, machine: MachineDescription, name
         allowed={kind: _node_id(control, name) for kind, name in _RESOURCES.items()},
         max_job_orders=_node_id(control, "MaxDownloadableJobOrders"),
         methods={
-            _node_id(control): _methods(iserver, control, _RECEIVER_TYPE, METHODS) | {resolve: RESOLVE_METHOD},
+            _node_id(control): _methods(iserver, control, _RECEIVER_TYPE, METHODS) | decide,
             _node_id(results): _methods(iserver, results, _PROVIDER_TYPE, RESPONSE_METHODS),
         },
     )

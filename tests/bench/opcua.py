@@ -114,7 +114,7 @@ async def _serve(directory: str, began: str) -> None:
         pki=f"{directory}/pki",
     )
     station = Station()
-    services = Services(station, station, station.resolve, station.release, station.switch_mode)
+    services = Services(station, station, station.intervene, station.release, station.switch_mode)
     machines = (MachineDescription("station-1", JOBS),)
     async with asyncio.TaskGroup() as tasks, open_server(settings, "bench", machines, services, tasks) as server:
         ready_s, cpu_s = time.monotonic() - float(began), time.process_time()

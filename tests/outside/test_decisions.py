@@ -36,9 +36,10 @@ def _mes(plant: Plant, event_type: str, data: object) -> tuple[str | None, Any]:
     return received.attributes.get("mdcserrorkind"), json.loads(received.payload)
 
 
-def _rpc(socket_path: Path, event_type: str, data: object) -> dict[str, Any]:
+def _rpc(socket_path: Path, event_type: str, data: object, **attributes: str) -> dict[str, Any]:
     """Call as a sidecar, written from docs/reference/rpc.md; return the answering event."""
-    event = {"specversion": "1.0", "id": "r1", "source": "/sidecar", "type": event_type, "subject": SCOPE, "data": data}
+    named = {"specversion": "1.0", "id": "r1", "source": "/sidecar", "type": event_type, "subject": SCOPE}
+    event = named | {"data": data} | attributes
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(60)
         client.connect(str(socket_path))

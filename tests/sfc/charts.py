@@ -108,6 +108,7 @@ def recipes(draw: st.DrawFn) -> Json:
         "branches": chart.branches,
         "transitions": chart.transitions,
         "actions": chart.actions,
+        "interventions": draw(st.sampled_from([[], ["retry", "skip", "force", "complete"]])),
     }
 
 
@@ -133,6 +134,11 @@ DAY = st.lists(
                 "tick",
                 "pause",
                 "resume",
+                "retry",
+                "skip",
+                "force",
+                "complete",
+                "second",
             ]
         ),
         st.integers(0, 7),

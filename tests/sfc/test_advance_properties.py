@@ -6,9 +6,10 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from edge.model.recipe import Qualifier
+from edge.model.recipe import Intervention, Qualifier
 from edge.sfc.advance import advance
 from edge.sfc.compiler import compile_recipe
+from edge.sfc.intervention import held_failures
 from edge.sfc.net import Net, request_of
 from edge.sfc.qualifier import QUALIFIER_RULES
 from edge.sfc.run import (
@@ -28,9 +29,11 @@ from edge.sfc.signal import (
     Answer,
     CommandRequest,
     Event,
+    Intervene,
     Pause,
     Phase,
     Resume,
+    SecondPerson,
     Signal,
     Start,
     Stop,
@@ -57,7 +60,8 @@ def fresh() -> Run:
 class Plant:
     """Turns the words of a day into signals: it remembers the commands it was sent."""
 
-    def __init__(self) -> None:
+    def __init__(self, net: Net) -> None:
+        self.net = net
         self.sent: list[CommandRequest] = []
         self.events = 0
 
@@ -80,13 +84,32 @@ class Plant:
                 return Pause()
             case "resume":
                 return Resume()
+            case "retry" | "skip" | "force" | "complete" | "second" if run.active:
+                return self.intervention(word, which, run)
             case _:
                 return Tick()
+
+    def intervention(self, word: str, which: int, run: Run) -> Intervene:
+        steps, actions = sorted(run.active), sorted({key.action for key in run.associations})
+        step = steps[which % len(steps)]
+        action = actions[which % len(actions)] if actions else "none"
+        targets = [each for transition in self.net.steps[step].outgoing for each in transition.targets]
+        by = f"person {which}"
+        match word:
+            case "force":
+                target = targets[which % len(targets)] if targets else step
+                return Intervene(Intervention.FORCE, step=step, target=target, by=by)
+            case "complete":
+                return Intervene(Intervention.COMPLETE, step=step, by=by)
+            case "second":
+                return Intervene(Intervention.SKIP, action, data={"n": 1}, by=by, second=SecondPerson(60_000))
+            case _:
+                return Intervene(Intervention(word), action, data={"n": which}, by=by)
 
 
 def play(net: Net, run: Run, day: Day, *, restarts: bool = False) -> Iterator[tuple[Run, Signal, int, Advanced]]:
     """Play a day; yields each change with the run before it."""
-    plant = Plant()
+    plant = Plant(net)
     now = 1_000_000
     for word, which, pause in [("start", 0, 0), *day]:
         now += pause
@@ -121,6 +144,8 @@ def drive(net: Net, run: Run, now: int, *, good: bool = True) -> Run:
             signal = Event(min(waiting), {"n": 1}, f"drive{len(sent)}", named=False)
         elif deadline is not None:
             now, signal = max(now, deadline), Tick()
+        elif held := held_failures(net, run):
+            signal = Intervene(Intervention.SKIP, held[0].action, held[0].step, by="anna")
         else:
             break
         advanced = advance(net, run, signal, now)

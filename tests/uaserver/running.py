@@ -27,9 +27,9 @@ from edge.opcua import limits
 from edge.opcua.access import Caller
 from edge.ops.audit_trail import AuditTrail
 from edge.ops.mode import ModeRequest
+from edge.station.intervene import InterventionRequest
 from edge.station.jobs import CallAnswer, JobCall
 from edge.station.release import ReleaseRequest
-from edge.station.resolve import ResolveRequest
 from edge.station.response_provider import PAGE, FoundResponses, PageLimit
 from edge.uaserver.alarms import AlarmSettings
 from edge.uaserver.methods import Services
@@ -67,7 +67,7 @@ class Station:
         self.status = ReturnStatus.NO_ERROR
         self.responses: tuple[JobResponse, ...] = ()
         self.next = ""
-        self.resolved: list[ResolveRequest] = []
+        self.resolved: list[InterventionRequest] = []
         self.released: list[ReleaseRequest] = []
         self.flows: list[tuple[str, ...]] = []
         self.switched: list[ModeRequest] = []
@@ -108,7 +108,7 @@ class Station:
             raise self.failure
         self.switched.append(request)
 
-    async def resolve(self, request: ResolveRequest) -> CallAnswer:
+    async def intervene(self, request: InterventionRequest) -> CallAnswer:
         self.resolved.append(request)
         return CallAnswer(self.status)
 
@@ -136,7 +136,7 @@ async def served(
 
     async def hold() -> None:
         scopes = [each.scope for each in machines]
-        services = Services(behind, behind, behind.resolve, behind.release, behind.switch_mode, scopes, behind)
+        services = Services(behind, behind, behind.intervene, behind.release, behind.switch_mode, scopes, behind)
         async with (
             asyncio.TaskGroup() as tasks,
             open_server(

@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from edge.model.isa95 import ReturnStatus
 from edge.model.role import Role
-from edge.sfc.signal import Resolution
+from edge.sfc.signal import Resolution, Resolve
 from edge.uaserver.methods import MORE_RESPONSES
 from tests.uaserver.other_stack import OtherStack, node, other_stack
 from tests.uaserver.running import MACHINES, Station, response, served
@@ -65,9 +65,8 @@ async def test_an_operator_resolves_an_action_of_unknown_outcome(operator: Other
     result = await resolve(operator, text("job-1"), text("tighten"), text("done"), text("seen"), data)
     assert (result["statusCode"], status_of(result)) == ("Good", ReturnStatus.NO_ERROR)
     (request,) = station.resolved
-    assert (request.scope, request.job_id, request.action) == ("station-1", "job-1", "tighten")
-    assert (request.resolution, request.by, request.reason) == (Resolution.DONE, "anonymous", "seen")
-    assert request.data == {"torque": 85}
+    assert (request.scope, request.job_id) == ("station-1", "job-1")
+    assert request.signal == Resolve("tighten", Resolution.DONE, {"torque": 85}, "seen", "anonymous")
 
 
 async def test_a_refused_resolution_is_uncertain(operator: OtherStack, station: Station) -> None:
@@ -76,7 +75,7 @@ async def test_a_refused_resolution_is_uncertain(operator: OtherStack, station: 
     result = await resolve(operator, text("job-1"), text("tighten"), text("failed"), text("seen"), data)
     assert result["statusCode"].startswith("Uncertain")
     assert status_of(result) == ReturnStatus.INVALID_JOB_ORDER_STATUS
-    assert station.resolved[0].data == 85.5
+    assert station.resolved[0].signal.data == 85.5
 
 
 @pytest.mark.parametrize(

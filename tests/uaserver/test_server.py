@@ -21,7 +21,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 async def open_and_leave(settings: OpcuaSettings, tasks: asyncio.TaskGroup) -> None:
     station = Station()
-    services = Services(station, station, station.resolve, station.release, station.switch_mode)
+    services = Services(station, station, station.intervene, station.release, station.switch_mode)
     async with open_server(settings, "edge", MACHINES, services, tasks):
         pass
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from edge.cli.jobs.interventions import complete_, force_, retry_, skip_
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import (
     FILE,
@@ -211,16 +212,20 @@ def resolve_(
     The equipment could not find out whether it carried out the command. Look at the work, then decide. The name of the
     user who runs this command, and the reason, stay with the job and in the audit trail.
     """
-    from edge.cli.jobs.outcome import parse_data, print_answer, resolve_action
-    from edge.sfc.signal import Resolution
+    from edge.cli.jobs.outcome import decide, parse_data, print_answer
+    from edge.sfc.signal import Resolution, Resolve
 
     if resolution is None:
         raise click.UsageError("Choose one of --done, --failed and --repeat.")
     decided = Resolution(resolution)
     if data is not None and decided is not Resolution.DONE:
         raise click.UsageError("--data is the result of an action that was done: use it with --done.")
-    answer = asyncio.run(resolve_action(settings_file, job, action, decided, parse_data(data), reason))
-    print_answer(job, action, decided, answer, as_json=as_json)
+    signal = Resolve(action, decided, parse_data(data), reason)
+    print_answer(job, signal, asyncio.run(decide(settings_file, job, signal)), as_json=as_json)
+
+
+for _command in (retry_, skip_, force_, complete_):
+    jobs.add_command(_command)
 
 
 @jobs.command("resend", epilog="Example: edge jobs resend AXLE-0001")

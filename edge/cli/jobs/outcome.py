@@ -1,6 +1,7 @@
-"""Resolves an action of unknown outcome, and sends lost commands of a job again."""
+"""Intervenes in a run for the user of a command, and sends lost commands of a job again."""
 
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -13,34 +14,46 @@ from edge.cli.terminal.store_access import SOURCE, open_access, print_json
 from edge.cli.terminal.visiting_runs import visiting_runs
 from edge.errors import Refused
 from edge.model.isa95 import ReturnStatus
-from edge.sfc.signal import Resolution
+from edge.sfc.signal import Intervene, Resolve
+from edge.station.intervene import AWAITS_SECOND, InterventionRequest, intervene
 from edge.station.jobs import CallAnswer
-from edge.station.resolve import ResolveRequest, resend, resolve
+from edge.station.resend import resend
 
 
-async def resolve_action(
-    settings_file: Path | None, job_id: str, action: str, resolution: Resolution, data: object, reason: str
-) -> CallAnswer:
-    """Apply the decision of the user who runs this command."""
+async def decide(settings_file: Path | None, job_id: str, signal: Resolve | Intervene) -> CallAnswer:
+    """Apply the decision of the user who runs this command; the command fills in the name of the user."""
+    action = f"jobs {decision_text(signal)}"
+    subject = "/".join((job_id, *named_by(signal)))
     async with open_access(settings_file) as at:
-        by = await authorize_command(at, f"jobs resolve {resolution.value}", f"{job_id}/{action}")
+        by = await authorize_command(at, action, subject)
         found = await find(at.store, job_id)
-        retention = at.settings.retention
-        request = ResolveRequest(
+        request = InterventionRequest(
             scope=found.job.scope if found else at.settings.gateway.scopes[0],
             job_id=job_id,
-            action=action,
-            resolution=resolution,
-            by=by,
-            reason=reason,
-            data=data,
+            signal=replace(signal, by=by),
             source=SOURCE,
             event_id=str(uuid.uuid4()),
+            has_login=True,
         )
-        answer = await resolve(await visiting_runs(at), request, retention.dedupe * 1000)
-        status = "; ".join(answer.reasons) or "Good"
-        await record_as(at, by, f"jobs resolve {resolution.value}", f"{job_id}/{action}", status, reason)
+        try:
+            answer = await intervene(await visiting_runs(at), request, at.settings.retention.dedupe * 1000)
+        except Refused as refusal:
+            await record_as(at, by, action, subject, refusal.message, signal.reason)
+            raise
+        await record_as(at, by, action, subject, "; ".join(answer.reasons) or "Good", signal.reason)
         return answer
+
+
+def decision_text(signal: Resolve | Intervene) -> str:
+    """Return the name of a decision, such as `resolve done` or `skip`."""
+    return f"resolve {signal.resolution.value}" if isinstance(signal, Resolve) else signal.kind.value
+
+
+def named_by(signal: Resolve | Intervene) -> tuple[str, ...]:
+    """Return the parts of the chart that a decision names."""
+    if isinstance(signal, Resolve):
+        return (signal.action,)
+    return tuple(each for each in (signal.action, signal.step, signal.target) if each)
 
 
 async def resend_commands(settings_file: Path | None, job_id: str) -> int:
@@ -59,14 +72,32 @@ def parse_data(text: str | None) -> object:
         raise click.UsageError(f"--data is not JSON: {error}") from None
 
 
-def print_answer(job_id: str, action: str, resolution: Resolution, answer: CallAnswer, *, as_json: bool) -> None:
+def print_answer(job_id: str, signal: Resolve | Intervene, answer: CallAnswer, *, as_json: bool) -> None:
     """Print the answer; end with status 1 when the decision was refused."""
-    done = answer.status is ReturnStatus.NO_ERROR
+    done, waits = answer.status is ReturnStatus.NO_ERROR, answer.status == AWAITS_SECOND
+    named = " → ".join(map(printable, named_by(signal)))
     if as_json:
-        print_json({"job": job_id, "action": action, "resolution": resolution.value, "reasons": list(answer.reasons)})
+        print_json(_as_json(job_id, signal, answer))
+    elif waits:
+        print_text(f"job {printable(job_id)}: {signal_word(signal)} of {named} waits: {answer.reasons[0]}")
+    elif isinstance(signal, Resolve) and done:
+        print_text(f"job {printable(job_id)}: action {named} resolved as {signal.resolution.value}")
     elif done:
-        print_text(f"job {printable(job_id)}: action {printable(action)} resolved as {resolution.value}")
-    if not done and not as_json:
+        print_text(f"job {printable(job_id)}: {signal_word(signal)} of {named} is carried out")
+    else:
         raise Refused("refused", "; ".join(answer.reasons), f"Look at the job: edge jobs why {job_id}")
-    if not done:
+    if not done and not waits:
         raise SystemExit(1)
+
+
+def signal_word(signal: Resolve | Intervene) -> str:
+    """Return the one word for a decision."""
+    return decision_text(signal).partition(" ")[0]
+
+
+def _as_json(job_id: str, signal: Resolve | Intervene, answer: CallAnswer) -> dict[str, object]:
+    head: dict[str, object] = {"job": job_id, "action": signal.action}
+    if isinstance(signal, Resolve):
+        return head | {"resolution": signal.resolution.value, "reasons": list(answer.reasons)}
+    facts = {"intervention": signal.kind.value, "step": signal.step, "target": signal.target}
+    return head | facts | {"waits_for_second": answer.status == AWAITS_SECOND, "reasons": list(answer.reasons)}

@@ -19,6 +19,7 @@ from edge.sfc.signal import (
     Answer,
     Begun,
     Event,
+    Intervene,
     Late,
     Pause,
     Phase,
@@ -87,8 +88,8 @@ def signal_text(signal: Signal) -> str:
             return f"unknown outcome of {_attempt(command_id)}: {reason}"
         case Begun(command_id):
             return f"begun {_attempt(command_id)}"
-        case Resolve(action, resolution, reason=reason, by=by):
-            return f"resolve {action} as {resolution.value} by {by or 'unknown'}: {reason}"
+        case Resolve() | Intervene():
+            return str(signal)
         case Late(command_id):
             return f"late result of {_attempt(command_id)}"
         case Event(type_id):

@@ -9,7 +9,7 @@ from edge.cli.jobs.stored_job import StoredJob
 from edge.cli.jobs.table import local_time, state_text, utc_time
 from edge.cli.terminal.output import printable
 from edge.model.job_state import JobState, has_ended
-from edge.sfc.waiting import ActionWaits, RunHalted, TransitionWaits, Waiting, explain_waiting
+from edge.sfc.waiting import ActionWaits, PersonWaits, RunHalted, TransitionWaits, Waiting, explain_waiting
 
 
 def waiting_of(stored: StoredJob, now: int) -> tuple[Waiting, ...]:
@@ -66,6 +66,9 @@ def _lines(waiting: Waiting, now: int | None) -> Iterator[str]:
                 yield f"    times out in {duration(waiting.left_ms)}{at}"
             if waiting.due_in_ms is not None:
                 yield f"    its duration ends in {duration(waiting.due_in_ms)}"
+        case PersonWaits(failure):
+            yield f"action {failure.action} of {failure.step}: {failure.error}, attempt {failure.attempt}"
+            yield f"    waits for a person: edge jobs {' or '.join(failure.allowed)}"
         case RunHalted(reason):
             yield reason
         case _:
@@ -82,6 +85,9 @@ def _json(waiting: Waiting, now: int | None) -> dict[str, object]:
             facts = {"action": waiting.action, "step": waiting.step, "state": waiting.state, "attempt": waiting.attempt}
             times = {"age_ms": waiting.age_ms, "left_ms": waiting.left_ms, "due_in_ms": waiting.due_in_ms}
             return {"action": facts | times | {"deadline": deadline}}
+        case PersonWaits(failure):
+            facts = {"action": failure.action, "step": failure.step, "attempt": failure.attempt}
+            return {"person": facts | {"state": failure.state, "error": failure.error, "allowed": failure.allowed}}
         case RunHalted(reason):
             return {"held": reason}
         case _:

@@ -17,7 +17,7 @@ from edge.errors import Refused
 from edge.files import write_atomically
 from edge.instant import now_ms
 from edge.model.audit import AuditRecord
-from edge.model.role import Role
+from edge.model.role import INTERVENTION_ROLES, Role
 from edge.model.session import Session
 from edge.ops.login import Credentials, LoginRefusal, Users
 from edge.ops.login_throttle import StoredMemory
@@ -30,12 +30,14 @@ _TOKEN = "EDGE_TOKEN"  # noqa: S105 - the name of a variable
 _FLEET = "EDGE_FLEET_SESSION"
 """The session that a gateway opens for the process of a signed command: it has checked signature and policy."""
 _OPERATOR_COMMANDS = frozenset({"jobs", "equipment", "alarms"})
+_INTERVENTIONS = {f"jobs {kind}": role for kind, role in INTERVENTION_ROLES.items()}
 _ADVICE = "Log in with: edge users login NAME"
 
 
 def role_for(action: str) -> Role:
     """Return the lowest role for a changing command, such as `jobs Abort`."""
-    return Role.OPERATOR if action.partition(" ")[0] in _OPERATOR_COMMANDS else Role.ENGINEER
+    lowest = Role.OPERATOR if action.partition(" ")[0] in _OPERATOR_COMMANDS else Role.ENGINEER
+    return _INTERVENTIONS.get(action, lowest)
 
 
 async def authorize(at: StoreAccess, action: str) -> str:

@@ -2,10 +2,17 @@
 
 from edge.cli.terminal.store_access import StoreAccess
 from edge.station.clock import store_clock
+from edge.station.decision import second_person
 from edge.station.runs import Runs
 
 
 async def visiting_runs(at: StoreAccess) -> Runs:
     """Return the runs of a store for one command, by the time of the store's host."""
-    keep = at.settings.retention
-    return Runs(at.store, await store_clock(at.store), keep.ended_jobs * 1000, most_decisions=keep.decisions)
+    keep, users = at.settings.retention, at.settings.users
+    return Runs(
+        at.store,
+        await store_clock(at.store),
+        keep.ended_jobs * 1000,
+        most_decisions=keep.decisions,
+        second_person=second_person(users.second_person, users.second_person_within),
+    )

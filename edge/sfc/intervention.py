@@ -1,0 +1,278 @@
+"""Decides about interventions of a person: retry or skip an action, force a transition, complete a step, resolve.
+
+A recipe lists what it allows. An intervention names what is active now; it never starts what the chart has not reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, assert_never
+
+from msgspec.structs import replace
+
+from edge.model.recipe import Intervention
+from edge.sfc.action import UNSUCCESSFUL, on_completed, on_deactivated, on_failed, origin_of, repeat, skip
+from edge.sfc.evolve import activate, deactivate, settle
+from edge.sfc.intervention_note import InterventionNote
+from edge.sfc.qualifier import Moment
+from edge.sfc.run import ActionState, Outcome
+from edge.sfc.signal import Ignored, IgnoredKind, Intervene, Resolution, Resolve
+
+if TYPE_CHECKING:
+    from edge.sfc.association_key import AssociationKey
+    from edge.sfc.draft import Draft
+    from edge.sfc.net import Net, NetTransition
+    from edge.sfc.run import Association, Run
+
+MAX_INTERVENTIONS: Final = 100
+"""The number of interventions that a run keeps."""
+
+_OPEN: Final = frozenset({ActionState.DISPATCHED, ActionState.WAITING})
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What an intervention is about: as text, as a mark of this very activation, and how it is applied."""
+
+    subject: str
+    mark: str
+    apply: Callable[[str], None]
+    """Takes who decided, with the reason."""
+
+
+def intervene(draft: Draft, signal: Intervene) -> Ignored | None:
+    """Apply an intervention, or keep it until a second person confirms it."""
+    if signal.kind in _MOVES and draft.paused_at is not None:
+        return Ignored(IgnoredKind.PAUSED, "the job is paused: resume it first")
+    target = _find(draft, signal)
+    if isinstance(target, Ignored):
+        return target
+    asked = InterventionNote(signal.kind, target.subject, signal.by, signal.reason, draft.now)
+    number = max(draft.interventions, default=0) + 1
+    if signal.second is not None:
+        number = _asked_before(draft, signal, target) or number
+        before = draft.interventions.get(number)
+        if before is None or person_of(before.by) == person_of(signal.by):
+            until = draft.now + signal.second.within_ms
+            _keep(draft, number, replace(asked, until=until, mark=target.mark, data=signal.data))
+            return None
+        if not signal.second.has_login:
+            reason = f"{before.by} asked for it: the second person confirms it with a login at the gateway"
+            return Ignored(IgnoredKind.NEEDS_SECOND, reason)
+        if before.data != signal.data:
+            return Ignored(IgnoredKind.NEEDS_SECOND, f"{before.by} asked for it with another result")
+        asked = replace(before, until=None, mark="", data=None, second=signal.by, second_at=draft.now)
+    _keep(draft, number, asked)
+    target.apply(_who(asked))
+    if draft.paused_at is None and draft.outcome is Outcome.RUNNING:
+        settle(draft)
+    return None
+
+
+def person_of(name: str) -> str:
+    """Return the person in `anna (root)`, where the account of the system follows the user."""
+    return name.partition(" (")[0].casefold()
+
+
+def awaits_second(run: Run) -> bool:
+    """Return whether the decision that led to this run asks for a second person."""
+    return any(f"intervention:{number}" in run.touched for number, each in run.interventions.items() if each.until)
+
+
+_MOVES: Final = frozenset({Intervention.RETRY, Intervention.FORCE})
+"""The interventions that send a command or clear a transition."""
+
+
+def _who(note: InterventionNote) -> str:
+    people = " and ".join(each for each in (note.by, note.second) if each)
+    return ": ".join(each for each in (people, note.reason) if each)
+
+
+def _asked_before(draft: Draft, signal: Intervene, target: _Target) -> int | None:
+    """Return the number of the same intervention that waits for a second person."""
+    for number, each in draft.interventions.items():
+        if each.until is not None and (each.kind, each.mark) == (signal.kind, target.mark) and draft.now <= each.until:
+            return number
+    return None
+
+
+def _keep(draft: Draft, number: int, note: InterventionNote) -> None:
+    draft.interventions = {**draft.interventions, number: note}
+    draft.touched.add(f"intervention:{number}")
+    if len(draft.interventions) > MAX_INTERVENTIONS:
+        oldest = min(draft.interventions)
+        draft.interventions = {each: kept for each, kept in draft.interventions.items() if each != oldest}
+        draft.touched.add(f"intervention:{oldest}")
+
+
+def _find(draft: Draft, signal: Intervene) -> _Target | Ignored:
+    match signal.kind:
+        case Intervention.RETRY | Intervention.SKIP:
+            return _find_action(draft, signal)
+        case Intervention.COMPLETE:
+            return _find_step(draft, signal)
+        case Intervention.FORCE:
+            return _find_transition(draft, signal)
+        case _:
+            assert_never(signal.kind)
+
+
+def _find_action(draft: Draft, signal: Intervene) -> _Target | Ignored:
+    named = [key for key in draft.associations if key.action == signal.action and signal.step in {"", key.step}]
+    label = f"action {signal.action!r}" + (f" of step {signal.step!r}" if signal.step else "")
+    if not named:
+        return Ignored(IgnoredKind.NOT_POSSIBLE, f"{label} was not started in this run")
+    allowed = [key for key in named if signal.kind in draft.action_of(key).interventions]
+    if not allowed:
+        return Ignored(IgnoredKind.NOT_ALLOWED, f"the recipe does not allow {signal.kind} for {label}")
+    fits = _is_retryable if signal.kind is Intervention.RETRY else _is_skippable
+    found = [key for key in draft.in_recipe_order(set(allowed)) if fits(draft, key)]
+    if not found:
+        needed = "failed, timed out or unknown" if signal.kind is Intervention.RETRY else "open, failed or unknown"
+        return Ignored(IgnoredKind.NOT_POSSIBLE, f"{label} is not {needed} in an active step")
+    key = max(found, key=lambda each: draft.associations[each].attempt)
+
+    def apply(by: str) -> None:
+        origin = origin_of(draft, key)
+        each = draft.associations[origin]
+        if signal.kind is Intervention.RETRY:
+            draft.put(origin, replace(each, resolved_by=by))
+            repeat(draft, origin)
+        else:
+            draft.put(origin, replace(each, resolved_by=f"skipped by {by}"))
+            skip(draft, origin, signal.data)
+
+    return _Target(f"{key.action} of {key.step}", f"{key}/{draft.associations[key].attempt}", apply)
+
+
+def _is_unsuccessful(draft: Draft, key: AssociationKey, each: Association) -> bool:
+    return not key.is_left_behind and each.step in draft.active and each.state in UNSUCCESSFUL
+
+
+def _is_retryable(draft: Draft, key: AssociationKey) -> bool:
+    each = draft.associations[key]
+    if draft.action_of(key).rule.sends is Moment.DEACTIVATION or key.is_left_behind or each.step not in draft.active:
+        return False
+    return each.state in UNSUCCESSFUL or (each.state is ActionState.UNKNOWN and each.awaits_outcome)
+
+
+def _is_skippable(draft: Draft, key: AssociationKey) -> bool:
+    each = draft.associations[key]
+    if each.state is ActionState.PENDING:
+        return each.due is not None
+    return each.awaits_outcome or each.state in _OPEN or _is_unsuccessful(draft, key, each)
+
+
+def _find_step(draft: Draft, signal: Intervene) -> _Target | Ignored:
+    step = draft.net.steps.get(signal.step)
+    label = f"step {signal.step!r}"
+    if step is None or signal.step not in draft.active:
+        return Ignored(IgnoredKind.NOT_POSSIBLE, f"{label} is not active")
+    if signal.kind not in step.interventions:
+        return Ignored(IgnoredKind.NOT_ALLOWED, f"the recipe does not allow {signal.kind} for {label}")
+    if draft.done(signal.step):
+        return Ignored(IgnoredKind.NOT_POSSIBLE, f"{label} is done: its transition waits for a condition")
+
+    def apply(_: str) -> None:
+        for action in step.actions:
+            if action.rule.sends is not Moment.DEACTIVATION:
+                on_deactivated(draft, action)
+        draft.put_step(step.name, replace(draft.steps[step.name], completed=True))
+        draft.fresh.add(step.name)
+
+    return _Target(step.name, f"{step.name}/{draft.steps[step.name].count}", apply)
+
+
+def _find_transition(draft: Draft, signal: Intervene) -> _Target | Ignored:
+    step = draft.net.steps.get(signal.step)
+    if step is None or signal.step not in draft.active:
+        return Ignored(IgnoredKind.NOT_POSSIBLE, f"step {signal.step!r} is not active")
+    joining = [each for each in step.outgoing if signal.target in each.targets]
+    if not joining:
+        return Ignored(IgnoredKind.NOT_POSSIBLE, f"no transition leads from {signal.step!r} to {signal.target!r}")
+    enabled = [each for each in joining if draft.active.issuperset(each.sources)]
+    if not enabled:
+        missing = ", ".join(sorted(set(joining[0].sources) - draft.active))
+        return Ignored(IgnoredKind.NOT_POSSIBLE, f"the transition also leaves steps that are not active: {missing}")
+    forced = enabled[0]
+    kept = [name for name in forced.sources if signal.kind not in draft.net.steps[name].interventions]
+    if kept:
+        return Ignored(IgnoredKind.NOT_ALLOWED, f"the recipe does not allow {signal.kind} for step {kept[0]!r}")
+    mark = " ".join(f"{name}/{draft.steps[name].count}" for name in forced.sources)
+    return _Target(_text_of(forced), f"{mark} {forced.index}", lambda _: _clear(draft, forced))
+
+
+def _text_of(transition: NetTransition) -> str:
+    return f"{', '.join(transition.sources)} → {', '.join(transition.targets)}"
+
+
+def _clear(draft: Draft, transition: NetTransition) -> None:
+    """Clear an enabled transition, whatever its condition says and its steps still do."""
+    for source in transition.sources:
+        deactivate(draft, source)
+    for target in transition.targets:
+        activate(draft, target)
+
+
+def resolve(draft: Draft, signal: Resolve) -> Ignored | None:
+    """Apply the decision of an operator about an unknown outcome; every recipe allows it."""
+    unknown = [
+        key
+        for key in draft.in_recipe_order(draft.open)
+        if draft.associations[key].action == signal.action
+        and draft.associations[key].state is ActionState.UNKNOWN
+        and draft.associations[key].awaits_outcome
+    ]
+    if not unknown:
+        return Ignored(IgnoredKind.NOT_UNKNOWN, f"the outcome of action {signal.action!r} is not unknown")
+    key = origin_of(draft, max(unknown, key=lambda each: draft.associations[each].attempt))
+    kind = f"resolve {signal.resolution}"
+    note = InterventionNote(kind, f"{key.action} of {key.step}", signal.by, signal.reason, draft.now)
+    if signal.resolution is Resolution.REPEAT and draft.paused_at is not None:
+        return Ignored(IgnoredKind.PAUSED, "the job is paused: resume it first")
+    draft.put(key, replace(draft.associations[key], resolved_by=_who(note)))
+    match signal.resolution:
+        case Resolution.DONE:
+            on_completed(draft, key, signal.data)
+        case Resolution.FAILED:
+            on_failed(draft, key, f"failed: {signal.reason}" if signal.reason else "failed")
+        case Resolution.REPEAT if key.is_left_behind:
+            return Ignored(IgnoredKind.NOT_UNKNOWN, f"the step of action {signal.action!r} was activated again")
+        case Resolution.REPEAT:
+            repeat(draft, key)
+        case _:
+            assert_never(signal.resolution)
+    _keep(draft, max(draft.interventions, default=0) + 1, note)
+    if draft.paused_at is None and draft.outcome is Outcome.RUNNING:
+        settle(draft)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFailure:
+    """An action of an active step that failed; it waits for one of the interventions that the recipe allows."""
+
+    action: str
+    step: str
+    attempt: int
+    state: ActionState
+    error: str
+    allowed: tuple[Intervention, ...]
+
+
+def held_failures(net: Net, run: Run) -> tuple[HeldFailure, ...]:
+    """Return the failures for which a run waits, in the order of the recipe."""
+    if not net.held or run.ended:
+        return ()
+    found = []
+    for key in sorted(net.held, key=lambda key: net.actions[key].index):
+        each, step = run.associations.get(key), run.steps.get(key.step)
+        if each is None or step is None or each.state not in UNSUCCESSFUL or not step.active or step.completed:
+            continue
+        allowed = tuple(sorted(net.actions[key].interventions & _HELPS))
+        found.append(HeldFailure(key.action, key.step, each.attempt, each.state, each.error or "", allowed))
+    return tuple(found)
+
+
+_HELPS: Final = frozenset({Intervention.RETRY, Intervention.SKIP})

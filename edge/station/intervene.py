@@ -1,0 +1,111 @@
+"""Applies what a person decides about a run: an outcome that is unknown, a retry, a skip, and the like."""
+
+import functools
+from collections.abc import Mapping
+from dataclasses import replace
+
+import msgspec
+import structlog
+
+from edge.errors import Refused
+from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH
+from edge.model.isa95 import ReturnStatus
+from edge.model.recipe import Intervention
+from edge.sfc.intervention import awaits_second, person_of
+from edge.sfc.signal import Ignored, Intervene, Resolve, SecondPerson
+from edge.station.decision import Decision, NotAllowed
+from edge.station.jobs import CallAnswer
+from edge.station.runs import NoRun, Runs
+from edge.store import dedupe
+from edge.store.commit import Commit, Stale
+
+logger = structlog.get_logger(__name__)
+
+AWAITS_SECOND = 1 << 34
+"""Bit of ReturnStatus, free for implementations: the request is kept until a second person confirms it."""
+
+_NAMELESS = frozenset({"", "anonymous"})
+
+
+class InterventionRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person decides about a run; `signal.by` names the person, `signal.reason` says what was seen.
+
+    `source` and `event_id` together name the request. `has_login` says that the gateway has checked who the person is.
+    """
+
+    scope: str
+    job_id: str
+    signal: Resolve | Intervene
+    source: str
+    event_id: str
+    has_login: bool = False
+
+
+async def intervene(active_runs: Runs, request: InterventionRequest, dedupe_ms: int) -> CallAnswer:
+    """Apply a decision; its effect is in the store when this returns. The same request again gets the same answer.
+
+    Raises Unavailable when the store is gone, Refused(`invalid_payload`) for a request without operator or reason, or
+    with data that are too large, Refused(`no_login`) where two people must decide and this one has no name.
+    """
+    signal = _with_second(request, active_runs.context.second_person)
+    _validate(signal)
+    store = active_runs.store
+    while True:
+        given = await dedupe.load_answer(store, request.source, request.event_id)
+        if given is not None:
+            return msgspec.json.decode(given, type=CallAnswer)
+        loaded = await active_runs.get(request.job_id)
+        if loaded is None or loaded.job.scope != request.scope:
+            return CallAnswer(ReturnStatus.UNKNOWN_JOB_ORDER_ID, ("no such running job order in this scope",))
+        mark = functools.partial(_mark, active_runs, request, dedupe_ms)
+        match await active_runs.signal(request.job_id, signal, also=mark):
+            case Decision() as decision:
+                answer = _answer(decision)
+                _log(request.job_id, signal, answer)
+                return answer
+            case Ignored(reason=reason):
+                return CallAnswer(ReturnStatus.INVALID_JOB_ORDER_STATUS, (reason,))
+            case NoRun() | NotAllowed():
+                return CallAnswer(ReturnStatus.INVALID_JOB_ORDER_STATUS, ("the job does not run",))
+            case Stale():
+                # The same request was committed elsewhere: its answer is read now.
+                continue
+
+
+def _with_second(request: InterventionRequest, second: Mapping[Intervention, int]) -> Resolve | Intervene:
+    """Return the signal, with the need for a second person where the settings ask for one."""
+    signal = request.signal
+    if not isinstance(signal, Intervene) or signal.kind not in second:
+        return signal
+    if person_of(signal.by) in _NAMELESS:
+        raise Refused("no_login", f"{signal.kind} needs two people, and this one has no name", "Log in as a user.")
+    return replace(signal, second=SecondPerson(second[signal.kind], request.has_login))
+
+
+def _answer(decision: Decision) -> CallAnswer:
+    if not awaits_second(decision.loaded.stored.run):
+        return CallAnswer(ReturnStatus.NO_ERROR)
+    return CallAnswer(ReturnStatus(AWAITS_SECOND), ("another person must ask for the same to confirm it",))
+
+
+def _mark(active_runs: Runs, request: InterventionRequest, dedupe_ms: int, decision: Decision) -> Commit:
+    text = msgspec.json.encode(_answer(decision)).decode()
+    return dedupe.mark(active_runs.store.keys, request.source, request.event_id, text, dedupe_ms)
+
+
+def _log(job_id: str, signal: Resolve | Intervene, answer: CallAnswer) -> None:
+    event = "intervention requested" if answer.reasons else "intervention applied"
+    if isinstance(signal, Resolve):
+        event = "outcome resolved"
+    logger.warning(event, job=job_id, intervention=str(signal), by=signal.by, reason=signal.reason)
+
+
+def _validate(signal: Resolve | Intervene) -> None:
+    if not signal.by:
+        raise Refused("invalid_payload", "the request names no operator", "Name the operator in `by`.")
+    if not signal.reason.strip():
+        raise Refused("invalid_payload", "the request has no reason", "Say in `reason` what you have seen.")
+    if len(signal.by) + len(signal.reason) > MAX_TEXT_LENGTH:
+        raise Refused("invalid_payload", f"operator and reason are longer than {MAX_TEXT_LENGTH} characters")
+    if len(msgspec.json.encode(signal.data)) > MAX_BYTES:
+        raise Refused("invalid_payload", f"the data are larger than {MAX_BYTES} bytes of JSON")

@@ -1,0 +1,108 @@
+"""Tests of interventions in a station: once per request, two people, the response for the MES, what is refused."""
+
+from typing import Any
+
+import pytest
+
+from edge.errors import Refused
+from edge.model.isa95 import ReturnStatus
+from edge.model.job_state import Cause
+from edge.model.recipe import Intervention
+from edge.sfc.run import Outcome
+from edge.sfc.signal import Intervene
+from edge.station.decision import second_person
+from edge.station.intervene import AWAITS_SECOND, InterventionRequest, intervene
+from edge.station.runs import Runs
+from edge.store import responses
+from edge.store.client import Store
+from tests.station.plant import DEDUPE_MS, KEEP_ENDED_MS, LINEAR, SCOPE, Clock, FakeEquipment, Plant, order
+
+
+def request(
+    kind: Intervention, event_id: str = "e1", by: str = "anna", *, has_login: bool = True, **members: Any
+) -> InterventionRequest:
+    signal = Intervene(kind, **({"action": "a", "reason": "seen", "by": by} | members))
+    return InterventionRequest(
+        scope=SCOPE, job_id="J1", signal=signal, source="cli", event_id=event_id, has_login=has_login
+    )
+
+
+async def failed(plant: Plant, tool: FakeEquipment) -> None:
+    """Start J1 in a recipe that allows all interventions; its first action fails."""
+    await plant.teach("attended", LINEAR | {"interventions": ["retry", "skip", "force", "complete"]})
+    await plant.order(Cause.STORE_AND_START, order("J1", "attended"))
+    await plant.drive()
+    await plant.answer(tool.commands[0], error="torque low")
+
+
+async def parameters(plant: Plant) -> dict[str, Any]:
+    response = await responses.load(plant.store, await plant.job("J1"))
+    assert response
+    return {each.id: each for each in response.job_response_data or ()}
+
+
+async def test_a_held_failure_is_in_the_response_at_once(plant: Plant, tool: FakeEquipment) -> None:
+    await failed(plant, tool)
+    (held,) = (await parameters(plant))["AwaitsIntervention"].subparameters
+    assert (held.id, held.value) == ("a", "failed: torque low")
+
+
+async def test_a_retry_sent_twice_asks_for_one_new_attempt(plant: Plant, tool: FakeEquipment) -> None:
+    await failed(plant, tool)
+    for _ in range(2):
+        answer = await intervene(plant.runs, request(Intervention.RETRY), DEDUPE_MS)
+        assert answer.status is ReturnStatus.NO_ERROR
+    await plant.drive()
+    assert [each.attempt for each in tool.commands] == [1, 2]
+    found = await parameters(plant)
+    assert "AwaitsIntervention" not in found
+    (note,) = found["Interventions"].subparameters
+    facts = {each.id: each.value for each in note.subparameters}
+    assert {name: facts[name] for name in ("kind", "subject", "by", "reason")} == {
+        "kind": "retry",
+        "subject": "a of one",
+        "by": "anna",
+        "reason": "seen",
+    }
+
+
+async def test_a_skip_with_a_result_goes_on_to_the_next_command(plant: Plant, tool: FakeEquipment) -> None:
+    await failed(plant, tool)
+    await intervene(plant.runs, request(Intervention.SKIP, data={"torque": 85}), DEDUPE_MS)
+    await plant.drive()
+    assert tool.received() == ["a", "b"]
+
+
+async def test_two_people_decide_where_the_settings_ask_for_it(
+    plant: Plant, tool: FakeEquipment, store: Store, clock: Clock
+) -> None:
+    await failed(plant, tool)
+    runs = Runs(store, clock, KEEP_ENDED_MS, second_person=second_person(["skip"], 600))
+    for _ in range(2):
+        answer = await intervene(runs, request(Intervention.SKIP), DEDUPE_MS)
+        assert answer.status == AWAITS_SECOND
+    claimed = await intervene(runs, request(Intervention.SKIP, "e2", "bert", has_login=False), DEDUPE_MS)
+    assert claimed.status is ReturnStatus.INVALID_JOB_ORDER_STATUS
+    assert "login at the gateway" in claimed.reasons[0]
+    with pytest.raises(Refused, match="has no name"):
+        await intervene(runs, request(Intervention.SKIP, "e3", "anonymous"), DEDUPE_MS)
+    assert (await intervene(runs, request(Intervention.SKIP, "e4", "bert"), DEDUPE_MS)).status is ReturnStatus.NO_ERROR
+    loaded = await plant.runs.load("J1")
+    assert loaded
+    assert loaded.stored.run.active == {"two"}
+
+
+async def test_interventions_are_refused_without_permission_reason_or_job(plant: Plant, tool: FakeEquipment) -> None:
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.drive()
+    refused = await intervene(plant.runs, request(Intervention.SKIP), DEDUPE_MS)
+    assert refused.status is ReturnStatus.INVALID_JOB_ORDER_STATUS
+    assert "does not allow skip" in refused.reasons[0]
+    with pytest.raises(Refused):
+        await intervene(plant.runs, request(Intervention.SKIP, reason=" "), DEDUPE_MS)
+    await plant.answer(tool.commands[0], error="torque low")
+    loaded = await plant.runs.load("J1")
+    assert loaded
+    assert loaded.stored.run.outcome is Outcome.FAILED
+    ended = await intervene(plant.runs, request(Intervention.SKIP, "e2"), DEDUPE_MS)
+    assert ended.status is ReturnStatus.INVALID_JOB_ORDER_STATUS
