@@ -48,7 +48,11 @@ class AnswerAttributes(msgspec.Struct, frozen=True, kw_only=True):
 
     causationid: Annotated[str, Meta(description="The id of the command.")]
     mdcserrorkind: Annotated[
-        str | None, Meta(description="Set when the command failed; `unknown` when its outcome is unknown.")
+        str | None,
+        Meta(
+            description="Set when the command failed; `unknown` when its outcome is unknown, `not_stopped` when it "
+            "declines a stop."
+        ),
     ] = None
     mdcserrormessage: Annotated[str | None, Meta(description="Why.")] = None
     specversion: Literal["1.0"] | None = None

@@ -219,7 +219,9 @@ def _ignore_answer(draft: Draft, key: CommandKey) -> Ignored:
         if each is not None and each.attempt == key.attempt and each.state in _ANSWERED:
             return Ignored(IgnoredKind.DUPLICATE, f"{label}: it is answered already")
     for past in draft.past.values():
-        if (past.action, past.attempt, past.reset) == (key.action, key.attempt, key.reset) and past.state in _ANSWERED:
+        # What came late answered nothing: another result of the attempt is kept, too.
+        is_same = (past.action, past.attempt, past.reset) == (key.action, key.attempt, key.reset)
+        if is_same and past.state in _ANSWERED and not past.late:
             return Ignored(IgnoredKind.DUPLICATE, f"{label}: it is answered already")
     return Ignored(IgnoredKind.LATE, f"{label}: no command waits for it any more")
 

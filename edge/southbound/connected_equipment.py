@@ -299,7 +299,7 @@ class ConnectedEquipment:
         for answer in answers:
             self._station.trace(TraceKind.ANSWER, answer)
             await self._answer(answer)
-            if isinstance(answer, EquipmentAnswer):
+            if isinstance(answer, EquipmentAnswer) and not _is_declined_reset(command, answer):
                 self._mark_ended(answer.command_id)
         if isinstance(answers[0], OutcomeUnknown):
             return
@@ -356,6 +356,11 @@ def _sets_what(command: Command, reset: Command) -> bool:
     """Return whether a command is a start of the action that is reset."""
     same = (command.job_id, command.action) == (reset.job_id, reset.action)
     return same and command.phase is not Phase.RESET
+
+
+def _is_declined_reset(command: Command, answer: EquipmentAnswer) -> bool:
+    """Return whether the device declined a reset: it is sent again until the device has carried it out."""
+    return command.phase is Phase.RESET and answer.command_id == command.command_id and answer.error is not None
 
 
 def _root_cause(error: Exception) -> Exception:

@@ -23,6 +23,7 @@ from edge.model.event_types import REFUSED_TYPE
 from edge.sfc.signal import Phase
 from edge.southbound.mqtt_answer import (
     complete_answer,
+    declined_stop,
     to_answer,
     to_equipment_event,
     to_unsolicited,
@@ -193,6 +194,8 @@ class MqttEquipment:
         if result:
             _log.warning("unsolicited result", equipment=self.name, source=result.source, result=result.key)
             await self._station.late(result)
+        elif answer and (reason := declined_stop(event)):
+            await self._station.stopped(answer.command_id, reason)
         elif answer:
             await self._station.answer(answer)
             self._sent.forget(answer.command_id)

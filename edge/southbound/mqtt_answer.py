@@ -11,6 +11,9 @@ from edge.station.equipment import EquipmentAnswer, EquipmentEvent, LateResult, 
 UNKNOWN = "unknown"
 """The `mdcserrorkind` of equipment that lost its memory and cannot report whether it executed a command."""
 
+NOT_STOPPED = "not_stopped"
+"""The `mdcserrorkind` of equipment that declines to stop a command: the tool may still be active."""
+
 
 def complete_answer(message: Message) -> Message:
     """Return an answer completed with the attributes that CloudEvents requires and its sender left out.
@@ -43,6 +46,14 @@ def to_answer(event: CloudEvent) -> EquipmentAnswer | OutcomeUnknown:
     if event.mdcserrorkind == UNKNOWN:
         return OutcomeUnknown(event.causationid, error or UNKNOWN)
     return EquipmentAnswer(command_id=event.causationid, data=event.data, error=error)
+
+
+def declined_stop(event: CloudEvent) -> str | None:
+    """Return why equipment declines to stop a command; None for every other answer, also for that to a reset."""
+    key = parse_command_id(event.causationid or "")
+    if event.mdcserrorkind != NOT_STOPPED or (key is not None and key.reset):
+        return None
+    return event.mdcserrormessage or NOT_STOPPED
 
 
 def without_correlation_data(question: Message) -> Message:

@@ -17,7 +17,7 @@ from edge.model.job_state import JobState
 from edge.sfc.advance import MAX_EARLY_EVENTS
 from edge.sfc.command_id import parse_command_id
 from edge.sfc.run import KeptEvent, find_command, is_outstanding
-from edge.sfc.signal import Answer, Begun, Event, Ignored, IgnoredKind, Late, Unknown
+from edge.sfc.signal import Answer, Begun, Event, Ignored, IgnoredKind, Late, Phase, Unknown
 from edge.station.decision import Decision, LoadedJob, NotAllowed
 from edge.station.direct_commands import DirectCommands
 from edge.station.dispatch import command_of
@@ -133,10 +133,10 @@ class Answers:
                     return
             case NotAllowed() | Stale():
                 return
-        await self._store.commit(safing.remove(self._store.keys, answer.command_id))
+        await self.stopped(answer.command_id, _error_of(answer) if key.reset else None)
 
     async def stopped(self, command_id: str, error: str | None) -> None:
-        """Remove a confirmed stop from the safing commands; record why one was declined, also at its job."""
+        """Remove a confirmed stop or reset from the safing commands; record why one was declined, also at its job."""
         if error is None:
             await self._store.commit(safing.remove(self._store.keys, command_id))
             return
@@ -146,7 +146,9 @@ class Answers:
         repeated = [each for each in await safing.load(self._store, command_id) if each.error != reason]
         for each in repeated:
             await self._store.commit(safing.save(self._store.keys, msgspec.structs.replace(each, error=reason)))
-            await self._runs.signal(each.job_id, Late(command_id, error=f"not stopped: {reason}"))
+            if each.phase is Phase.STOP:
+                # The answer to a reset is recorded at its job already.
+                await self._runs.signal(each.job_id, Late(command_id, error=f"not stopped: {reason}"))
 
     async def late(self, result: LateResult) -> None:
         """Keep a result that no command waits for; a result that names a waiting command is its answer."""
@@ -316,6 +318,11 @@ class Answers:
 def _is_result(signal: Answer | Unknown) -> TypeGuard[Answer]:
     """Return whether an answer contains a result: without one it confirms the stop of its command."""
     return isinstance(signal, Answer) and signal.error is None and signal.data is not None
+
+
+def _error_of(answer: EquipmentAnswer | OutcomeUnknown) -> str | None:
+    """Return why the equipment did not carry out a command, or may not have; None when it did."""
+    return answer.reason if isinstance(answer, OutcomeUnknown) else answer.error
 
 
 def _signal_of(answer: EquipmentAnswer | OutcomeUnknown) -> Answer | Unknown:

@@ -134,6 +134,14 @@ def test_late_result_is_kept_and_decides_nothing() -> None:
     assert (past.late, past.result, driven.run.outcome) == (True, {"torque": 85}, Outcome.ABORTED)
 
 
+@pytest.mark.parametrize("first", [Late(BOLT, {"stopped": True}), Late(BOLT, error="stop released by ops: air off")])
+def test_result_is_late_also_after_another_late_report(first: Late) -> None:
+    driven = Driven(WORK)
+    driven.signal(Abort(), 1)
+    driven.signal(first, 2)
+    assert driven.ignored(Answer(BOLT, ok=True, data={"torque": 85}), 3) is IgnoredKind.LATE
+
+
 def test_late_result_of_another_job_is_refused() -> None:
     assert Driven(WORK).ignored(Late("J2/R1/bolt/1", {}), 2) is IgnoredKind.FOREIGN
 

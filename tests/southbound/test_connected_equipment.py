@@ -77,6 +77,25 @@ async def test_what_has_no_answer_is_done_as_soon_as_the_device_is_there(wait_un
     assert plug.settled_ids == [WORK.command_id]
 
 
+async def test_reset_that_the_device_declined_is_performed_again(wait_until: WaitUntil) -> None:
+    class Locked(Plug):
+        async def perform(self, command: Command) -> Any:
+            self.begun.append(command.command_id)
+            if len(self.begun) == 1:
+                raise Refused("device", "the tool is locked")
+            return {"done": True}
+
+    station, plug = RecordingStation(), Locked()
+    reset = replace(WORK, phase=Phase.RESET, command_id=f"{WORK.command_id}/reset")
+    async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting) as equipment:
+        await wait_until(lambda: equipment.connected)
+        for count in (1, 2, 2):
+            await equipment.reset(reset)
+            await wait_until(lambda count=count: len(station.answers) == count)
+    assert [each.error for each in station.answers] == ["the tool is locked", None]
+    assert len(plug.begun) == 2
+
+
 async def test_what_happens_at_the_device_reaches_it(wait_until: WaitUntil) -> None:
     plug = Plug()
     async with open_connected("plug", "the wall", (TYPE_ID,), RecordingStation(), SCOPES, plug.connecting):

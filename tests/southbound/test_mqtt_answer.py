@@ -5,7 +5,7 @@ import pytest
 from edge.errors import Refused
 from edge.links.mqtt import Message
 from edge.model.cloudevent import CloudEvent
-from edge.southbound.mqtt_answer import complete_answer, to_answer, to_equipment_event, to_unsolicited
+from edge.southbound.mqtt_answer import complete_answer, declined_stop, to_answer, to_equipment_event, to_unsolicited
 from edge.station.equipment import EquipmentAnswer, OutcomeUnknown
 
 
@@ -21,6 +21,14 @@ def test_answer_without_a_command_is_unreadable() -> None:
 def test_error_kind_unknown_leaves_the_outcome_unknown() -> None:
     assert to_answer(_event(causationid="c", mdcserrorkind="unknown")) == OutcomeUnknown("c", "unknown")
     assert to_answer(_event(causationid="c", mdcserrorkind="jammed")) == EquipmentAnswer("c", error="jammed")
+
+
+def test_equipment_declines_a_stop_by_its_error_kind() -> None:
+    kind = {"mdcserrorkind": "not_stopped", "mdcserrormessage": "the tool is locked"}
+    assert declined_stop(_event(causationid="J/R/a/1", **kind)) == "the tool is locked"
+    # A reset that is answered with any error is declined.
+    assert declined_stop(_event(causationid="J/R/a/1/reset", **kind)) is None
+    assert declined_stop(_event(causationid="J/R/a/1", mdcserrorkind="stopped")) is None
 
 
 def test_answer_gets_the_attributes_that_its_sender_left_out() -> None:

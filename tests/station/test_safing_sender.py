@@ -10,6 +10,7 @@ from edge.config import RedisSettings
 from edge.errors import Unavailable
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
+from edge.station.equipment import OutcomeUnknown
 from edge.station.release import ReleaseRequest, release
 from edge.station.safing_sender import SafingSender
 from edge.store import runs, safing
@@ -111,6 +112,38 @@ async def test_declined_stop_is_kept_with_its_reason_and_reported_to_the_job(pla
     loaded = await plant.runs.load("J1")
     assert loaded
     assert [each.error for each in loaded.stored.run.past.values()] == ["not stopped: the tool is locked"]
+
+
+@pytest.mark.parametrize("outcome", ["error", "unknown"])
+async def test_declined_reset_is_sent_until_it_is_carried_out(plant: Plant, tool: FakeEquipment, outcome: str) -> None:
+    await abort_while_away(plant, tool)
+    tool.reachable = True
+    sender = sender_of(plant, tool, repeat_interval_s=0.0)
+    await sender.send_due()
+    (reset,) = [each for each in tool.commands if each.phase is Phase.RESET]
+    for _ in range(2):
+        if outcome == "error":
+            await plant.answer(reset, error="the clamp is locked")
+        else:
+            await plant.answers.answer(OutcomeUnknown(reset.command_id, "the clamp is locked"))
+    (kept,) = await safing.load_all(plant.store)
+    assert (kept.error, plant.answers.stats.declined_stops) == ("the clamp is locked", 2)
+    await sender.send_due()
+    assert tool.received(Phase.RESET) == ["clamp"] * 2
+    await plant.answer(reset, {"open": True})
+    assert await safing.load_all(plant.store) == []
+
+
+async def test_late_result_is_kept_after_its_stop_was_released(plant: Plant, tool: FakeEquipment) -> None:
+    await started(plant, "J1")
+    await plant.ask(Cause.ABORT, "J1")
+    request = ReleaseRequest(
+        equipment="tool", scopes=(SCOPE,), by="kim", reason="air cut off", source="/mes", event_id="r1"
+    )
+    await release(plant.store, {"tool": (TIGHTEN,)}, request, DEDUPE_MS)
+    await sender_of(plant, tool).send_due()
+    await plant.answer(tool.commands[0], {"torque": 85})
+    assert plant.answers.stats.late == 1
 
 
 async def test_answer_without_result_confirms_a_stop(plant: Plant, tool: FakeEquipment) -> None:

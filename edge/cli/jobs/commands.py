@@ -190,9 +190,9 @@ def replay_(job: str, recipe: Path | None, settings_file: Path | None, *, as_jso
 )
 @click.argument("job")
 @click.argument("action")
-@click.option("--done", "resolution", flag_value="done", help="The action was done; --data is its result.")
-@click.option("--failed", "resolution", flag_value="failed", help="The action failed, for the --reason.")
-@click.option("--repeat", "resolution", flag_value="repeat", help="Start the action again, as a new attempt.")
+@click.option("--done", is_flag=True, help="The action was done; --data is its result.")
+@click.option("--failed", is_flag=True, help="The action failed, for the --reason.")
+@click.option("--repeat", is_flag=True, help="Start the action again, as a new attempt.")
 @click.option("--data", help="The result of an action that was done, as JSON.")
 @click.option("--reason", required=True, help="What was seen; it stays with the job.")
 @settings_option
@@ -200,11 +200,13 @@ def replay_(job: str, recipe: Path | None, settings_file: Path | None, *, as_jso
 def resolve_(
     job: str,
     action: str,
-    resolution: str | None,
     data: str | None,
     reason: str,
     settings_file: Path | None,
     *,
+    done: bool,
+    failed: bool,
+    repeat: bool,
     as_json: bool,
 ) -> None:
     """Decide about an action of unknown outcome.
@@ -215,9 +217,11 @@ def resolve_(
     from edge.cli.jobs.outcome import decide, parse_data, print_answer
     from edge.sfc.signal import Resolution, Resolve
 
-    if resolution is None:
+    choices = ((done, Resolution.DONE), (failed, Resolution.FAILED), (repeat, Resolution.REPEAT))
+    chosen = [resolution for is_chosen, resolution in choices if is_chosen]
+    if len(chosen) != 1:
         raise click.UsageError("Choose one of --done, --failed and --repeat.")
-    decided = Resolution(resolution)
+    (decided,) = chosen
     if data is not None and decided is not Resolution.DONE:
         raise click.UsageError("--data is the result of an action that was done: use it with --done.")
     signal = Resolve(action, decided, parse_data(data), reason)

@@ -30,6 +30,8 @@ async def test_resolve_needs_a_decision_and_readable_data(edge: Edge) -> None:
     for options in (("--reason", "x"), ("--done",), ("--done", "--data", "{"), ("--failed", "--data", "{}")):
         reason = () if options[0] == "--reason" or len(options) == 1 else ("--reason", "seen")
         assert (await edge("jobs", "resolve", "J1", "a", *options, *reason)).exit_code == 2
+    contradiction = await edge("jobs", "resolve", "J1", "a", "--failed", "--repeat", "--reason", "seen")
+    assert (contradiction.exit_code, "Choose one of" in contradiction.output) == (2, True)
     answer = await edge("jobs", "resolve", "J1", "a", "--done", "--reason", " ")
     assert (answer.exit_code, "no reason" in answer.output) == (1, True)
 
