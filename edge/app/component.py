@@ -55,6 +55,7 @@ class GatewayDescription:
             jobs=self._parts.active_runs.count,
             alarms=await alarms.count(self._parts.store) if settings.telemetry.mode == "on" else None,
             certificate_expiry=self._expiry,
+            drift=self._parts.drift.text,
         )
         return Report(component, tuple(self._plugins()))
 

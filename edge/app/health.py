@@ -56,6 +56,8 @@ class Health:
         """Certificates that expire soon or cannot be used, as of the last check; None before it."""
         self.refusals: list[Callable[[], Iterable[str]]] = []
         self.problems: list[Callable[[], Iterable[str]]] = []
+        self.notes: list[Callable[[], Iterable[str]]] = []
+        """Return what the line adds although nothing is wrong with the gateway."""
         self.opcua_problem = ""
         """Why the OPC UA server cannot listen; empty while it does."""
         self._store = store
@@ -122,7 +124,8 @@ class Health:
         at_work = self._active_runs.count
         full = f"store {taken.fullness:.0%} full" if taken.limit else f"store holds {taken.used >> 20} MiB"
         jobs = f"{at_work} {'job' if at_work == 1 else 'jobs'} at work"
-        return "; ".join((*troubles, *_many(self.counts), jobs, full, *self._clock_faults()))
+        notes = (note for notes in self.notes for note in notes())
+        return "; ".join((*troubles, *_many(self.counts), jobs, full, *self._clock_faults(), *notes))
 
     def _problems(self) -> Iterator[str]:
         if silent := self._store.heartbeat.stalled():

@@ -1,7 +1,7 @@
 """Renders the metrics for Prometheus; values are read at each scrape and stored nowhere else."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from prometheus_client import ProcessCollector
@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 
 from edge import __version__
 from edge.app.health import Health
+from edge.app.station_drift import StationDrift
 from edge.errors import Unavailable
 from edge.instant import now_ms
 from edge.latency import Latency
@@ -49,6 +50,7 @@ class MetricSources:
     sessions: Callable[[], int] | None = None
     flows: "FlowStats | None" = None
     telemetry: "TelemetryService | None" = None
+    drift: StationDrift = field(default_factory=StationDrift)
 
 
 async def page(sources: MetricSources) -> Page:
@@ -97,6 +99,7 @@ def _families(sources: MetricSources, found: Gauges | None) -> Iterator[Metric]:
     yield from _activity_metrics(sources)
     yield from _equipment_metrics(sources)
     yield from _connection_metrics(sources)
+    yield from _drift_metrics(sources.drift)
     if sources.flows is not None:
         yield from _flow_metrics(sources.flows)
     yield _gauge("store_up", "Whether the store answers: 1 or 0.", (), [((), found is not None)])
@@ -248,6 +251,16 @@ def _scope_metrics(found: Gauges, now: int) -> Iterator[Metric]:
     yield _gauge("work_lag_seconds", "Age of the oldest pending work entry.", one, waits)
     unpublished = [((scope,), age(each.unpublished_since)) for scope, each in found.scopes.items()]
     yield _gauge("publish_lag_seconds", "Age of the oldest change not yet published to the MES.", one, unpublished)
+
+
+def _drift_metrics(drift: StationDrift) -> Iterator[Metric]:
+    """Yield the differences from the station files; nothing without such files."""
+    if drift.text is None:
+        return
+    differing = [((change,), count) for change, count in drift.counts.items()]
+    meaning = "Objects of the store that differ from the station files."
+    yield _gauge("station_drift", meaning, ("change",), differing)
+    yield _gauge("station_file_faults", "Faults in the station files.", (), [((), drift.faults)])
 
 
 def _gauge(name: str, meaning: str, labels: Sequence[str], samples: _Samples) -> Metric:

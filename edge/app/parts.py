@@ -1,9 +1,10 @@
 """Defines the parts of the gateway that its adapters share."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from edge.app.health import Health
 from edge.app.scanned_jobs import ScannedJobs
+from edge.app.station_drift import StationDrift
 from edge.config import Settings
 from edge.ops.audit_trail import AuditTrail
 from edge.ops.mode_watch import ModeWatch
@@ -34,6 +35,7 @@ class GatewayParts:
     trail: AuditTrail
     mode: ModeWatch
     scanned_jobs: ScannedJobs
+    drift: StationDrift = field(default_factory=StationDrift)
 
     @property
     def retention(self) -> RetentionPolicy:

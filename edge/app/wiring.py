@@ -15,6 +15,7 @@ from edge.app.opcua import OpcuaService
 from edge.app.operation_work import run_operations
 from edge.app.parts import GatewayParts
 from edge.app.scanned_jobs import ScannedJobs
+from edge.app.station_files import open_station_files
 from edge.app.systemd import Notify, discard_status, feed_watchdog
 from edge.config import (
     EquipmentSettings,
@@ -102,6 +103,7 @@ async def open_gateway(
         core = await _open_core(stack, settings)
         await end_upgrade(core)
         kinds = await load_node_kinds(settings)
+        await open_station_files(stack, core, kinds)
         await _open_equipment(stack, core)
         most = settings.northbound.max_downloadable_job_orders
         dedupe_ms = settings.retention.dedupe * 1000
@@ -328,7 +330,7 @@ async def _open_metrics(
     sessions = None if opcua is None else lambda: opcua.sessions
     name = core.settings.gateway.name
     sources = MetricSources(
-        name, core.scopes, core.store, core.health, core.watch, activity, sessions, flows, telemetry
+        name, core.scopes, core.store, core.health, core.watch, activity, sessions, flows, telemetry, core.drift
     )
     opened = http_page.serve_page(core.settings.metrics.listen, PATH, functools.partial(page, sources))
     return await stack.enter_async_context(opened)

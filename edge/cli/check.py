@@ -1,4 +1,4 @@
-"""`edge check`: reports every fault of a settings file or a recipe before it is used."""
+"""`edge check`: reports every fault of a settings file, a recipe or station files before they are used."""
 
 import os
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from typing import NoReturn
 
 import click
 
+from edge.cli.flows.kinds_option import kinds_option
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import FILE, json_option, print_json, read_bytes
 
@@ -15,7 +16,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 @click.group()
 def check() -> None:
-    """Check a settings file or a recipe and report every fault.
+    """Check a settings file, a recipe or station files and report every fault.
 
     The exit status is 0 without a fault, else 2.
     """
@@ -70,6 +71,23 @@ def recipe(file: Path, *, as_json: bool) -> None:
             _print_result(file, faults, (), as_json=as_json)
         case net:
             _print_result(file, (), net.warnings, as_json=as_json)
+
+
+@check.command(epilog="Example: edge check station station.d")
+@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@kinds_option
+@json_option
+def station(folder: Path, kinds_folder: str | None, *, as_json: bool) -> None:
+    """Check station files.
+
+    FOLDER is a folder as `[station] files`, for example a checkout of Git. No store is needed.
+    """
+    import asyncio
+
+    from edge.maintenance.station_files.apply import read_files
+
+    found = asyncio.run(read_files(folder.absolute(), kinds_folder or "")).files
+    _print_result(folder, found.faults, (), as_json=as_json)
 
 
 def _print_result(file: Path, problems: Sequence[str], warnings: Sequence[str], *, as_json: bool) -> NoReturn:

@@ -25,6 +25,7 @@ from edge.config.sections import (
     VisionSettings,
     broker_settings,
 )
+from edge.config.station import StationFilesSettings
 from edge.config.telemetry import MirrorSettings, MqttSourceSettings, SourceSettings, TelemetrySettings
 from edge.config.users import UsersSettings
 
@@ -52,6 +53,7 @@ __all__ = [
     "RpcSettings",
     "Settings",
     "SourceSettings",
+    "StationFilesSettings",
     "TelemetrySettings",
     "UsersSettings",
     "VisionSettings",

@@ -39,6 +39,7 @@ class FleetSettings(Struct, frozen=True, kw_only=True):
         "audit",
         "locks list",
         "maintenance show",
+        "station diff",
     )
     keys_from: Annotated[
         Literal["folder", "store"],

@@ -19,6 +19,7 @@ from edge.config.northbound import NorthboundSettings, Topic, TopicFilter
 from edge.config.opcua import OpcuaSettings
 from edge.config.operations import OperationsSettings
 from edge.config.retention import RetentionSettings
+from edge.config.station import StationFilesSettings
 from edge.config.telemetry import MirrorSettings, MqttSourceSettings, SourceSettings, TelemetrySettings
 from edge.config.users import UsersSettings
 
@@ -321,6 +322,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     southbound: Mapping[str, EquipmentSettings] = msgspec.field(default_factory=dict)
     opcua: OpcuaSettings = OpcuaSettings()
     users: UsersSettings = UsersSettings()
+    station: StationFilesSettings = StationFilesSettings()
     rpc: RpcSettings = RpcSettings()
     retention: RetentionSettings = RetentionSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
@@ -347,6 +349,7 @@ SECTIONS: dict[str, type[Struct]] = {
     "southbound": MqttEquipmentSettings,
     "opcua": OpcuaSettings,
     "users": UsersSettings,
+    "station": StationFilesSettings,
     "rpc": RpcSettings,
     "retention": RetentionSettings,
     "telemetry": TelemetrySettings,

@@ -14,9 +14,11 @@ AuditKind = Literal[
     "cli.call",
     "cli.login",
     "fleet.call",
+    "station.fill",
     "audit.lost",
 ]
-"""By which interface a record came; `audit.lost`: how many records could not be written."""
+"""By which interface a record came; `station.fill`: an empty store was filled from files; `audit.lost`:
+how many records could not be written."""
 
 MAX_TEXT: Final = 1000
 """The limit of each text in characters: some of them come from clients."""

@@ -64,6 +64,7 @@ from edge.model.maintenance import MaintenanceAnswer, MaintenanceCall
 from edge.model.recipe import recipe_schema
 from edge.model.rule import rules_schema
 from edge.model.state_index import StateIndex
+from edge.model.station_file import station_file_schema
 from edge.model.tag import tags_schema
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -123,6 +124,7 @@ def schemas() -> Iterator[tuple[str, str]]:
     yield "sfc_recipe.schema.json", _text(recipe_schema())
     yield "rules.schema.json", _text(rules_schema())
     yield "tags.schema.json", _text(tags_schema())
+    yield "station.schema.json", _text(station_file_schema())
 
 
 def _text(schema: dict[str, Any]) -> str:

@@ -39,6 +39,7 @@ _EVENT_OF_KIND = {
     "rpc.call": "RPC call",
     "cli.call": "command",
     "fleet.call": "fleet command",
+    "station.fill": "store filled",
 }
 """The log events of records that this room copies to the log."""
 

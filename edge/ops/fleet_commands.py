@@ -50,6 +50,8 @@ COMMANDS: Mapping[str, CommandForm] = MappingProxyType(
         "sessions end": CommandForm(
             changes=True, options=frozenset({"--user"}), positional=range(20), prints_json=False
         ),
+        "station diff": CommandForm(),
+        "station apply": CommandForm(changes=True, flags=frozenset({"--delete"})),
         "support-bundle": _CHANGING,
         "reload": _CHANGING,
         "restart": _CHANGING,

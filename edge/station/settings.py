@@ -72,9 +72,8 @@ class StationSettings:
                 return known
             if origin and (fault := dedupe.room_fault(self._store)):
                 raise Refused("no_room", fault)
-            plan, warnings = await self._plan(scope, kind, what, payload)
-            noted = resources.append_change(self._store.keys, scope)
-            if isinstance(await self._store.commit(join((plan, noted, self._mark(origin, warnings)))), Committed):
+            plan, warnings = await self.plan(scope, kind, what, payload)
+            if isinstance(await self._store.commit(join((plan, self._mark(origin, warnings)))), Committed):
                 break
         for listener in self.listeners:
             await listener(scope)
@@ -108,6 +107,13 @@ class StationSettings:
                 ids = (await resources.load_allowed(self._store, scope)).resources[ResourceKind(kind)]
                 return [_item(ResourceKind(kind), each) for each in sorted(ids)]
 
+    async def plan(
+        self, scope: str, kind: str, what: SettingsMethod, payload: object
+    ) -> tuple[Commit, tuple[str, ...]]:
+        """Return the commit of a change that all instances see, and its warnings; raises Refused with every fault."""
+        change, warnings = await self._plan(scope, kind, what, payload)
+        return join((change, resources.append_change(self._store.keys, scope))), warnings
+
     async def _plan(
         self, scope: str, kind: str, what: SettingsMethod, payload: object
     ) -> tuple[Commit, tuple[str, ...]]:
@@ -133,7 +139,7 @@ class StationSettings:
             named = [master.id for master in masters if not any(validate_id("the Work Master's ID", master.id))]
             users = await self._jobs_naming(scope, frozenset(named))
             return await resources.plan_removal(self._store, scope, named), users
-        if faults := [fault for master in masters for fault in _faults_of(master)]:
+        if faults := [fault for master in masters for fault in faults_of_work_master(master)]:
             raise Refused("recipe", "; ".join(faults), "Correct the recipe; `edge check recipe` finds the same faults.")
         return join(resources.save_work_master(keys, scope, master) for master in masters), ()
 
@@ -194,7 +200,8 @@ def _item(kind: ResourceKind, resource_id: str) -> Equipment | Personnel | Physi
             return Material(material_definition_id=resource_id)
 
 
-def _faults_of(master: WorkMaster) -> Sequence[str]:
+def faults_of_work_master(master: WorkMaster) -> Sequence[str]:
+    """Return all faults of a Work Master, those of its recipe included; log the warnings of the recipe."""
     faults = list(validate_id("the Work Master's ID", master.id))
     # The recipe has its own limits, and OPC UA does not show it.
     faults += validate_size(f"{master.id[:MAX_ID_LENGTH]}: the Work Master", msgspec.structs.replace(master, data=None))

@@ -105,3 +105,8 @@ class OperationsKeys:
     def operations_queue(self, type: str) -> str:
         """Return the key of the scheduled operations of a type, by the instant at which they are due."""
         return f"{self.prefix}:operations:queue:{type}"
+
+    @register_key("string", Lifetime.OURS)
+    def initialized(self) -> str:
+        """Return the key of whether the station files have filled the store: 0 while they do, 1 from then on."""
+        return f"{self.prefix}:initialized"

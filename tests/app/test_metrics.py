@@ -14,6 +14,7 @@ from edge.app.health import Health
 from edge.app.job_samples import JobSamples
 from edge.app.metrics import MetricSources, page
 from edge.app.rule_updates import RuleUpdates
+from edge.app.station_drift import StationDrift
 from edge.app.telemetry import TelemetryService
 from edge.config import MqttSettings, RedisSettings
 from edge.flows.engine import FlowStats
@@ -60,6 +61,7 @@ async def sources_of(store: Store, tool: FakeEquipment) -> tuple[MetricSources, 
         activity,
         lambda: 3,
         FlowStats(),
+        drift=StationDrift("1 changed", {"missing": 0, "changed": 1, "extra": 0}),
     ), plant
 
 

@@ -1,4 +1,4 @@
-"""`edge station`: shows and sets what a station accepts, through the same service as settings of the MES."""
+"""`edge station`: shows and sets what a station accepts, also from files, through the service of the MES."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from edge.cli.station import files
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import (
     json_option,
@@ -33,11 +34,16 @@ KINDS = (
 
 @click.group()
 def station() -> None:
-    """Show and set what a station accepts: Work Masters, resources, job limit, rules.
+    """Show and set what a station accepts: Work Masters, resources, job limit, rules; also from files.
 
-    These commands work on the store of the settings, while gateways run on it. The exit status is 0 on success, 1 when
-    the request is refused or the store is unavailable, and 2 when settings or arguments are invalid.
+    `diff`, `apply` and `export` work with station files, the folder of `[station] files`. These commands work on the
+    store of the settings, while gateways run on it. The exit status is 0 on success, 1 when the request is refused or
+    the store is unavailable, and 2 when settings, files or arguments are invalid.
     """
+
+
+for _command in (files.diff, files.apply, files.export):
+    station.add_command(_command)
 
 
 @station.command(epilog="Example: edge station show")

@@ -1,0 +1,22 @@
+"""How the store differs from the station files, as the interfaces of a gateway show it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class StationDrift:
+    """The result of the last comparison of the store with the station files.
+
+    `text` is None without station files, and empty without a difference; `counts` are the differences by their kind,
+    `faults` the faults of the files: with any the store is not compared.
+    """
+
+    text: str | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    faults: int = 0
+
+    def notes(self) -> Iterable[str]:
+        """Yield what the status of the gateway adds."""
+        if self.text:
+            yield f"station differs from its files: {self.text}"

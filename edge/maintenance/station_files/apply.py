@@ -1,0 +1,108 @@
+"""Applies station files to a store: fills an empty one, and makes another one as the files are."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edge.instant import Clock
+from edge.maintenance.station_files.flow_plans import load_plans, plan_faults
+from edge.maintenance.station_files.folder import StationFiles, read_folder
+from edge.maintenance.station_files.objects import ObjectChange, ObjectDifference, Objects, compare
+from edge.maintenance.station_files.stored import ObjectWriter, load_objects
+from edge.model.lock import LockKind
+from edge.ops.initialization import OBJECT, REASON, Fill, FillOutcome, fill_once
+from edge.ops.locks import hold_lock
+from edge.store import initialization
+from edge.store.client import Store
+from edge.store.initialization import FillState
+
+if TYPE_CHECKING:
+    from edge.flows.nodes.registry import NodeKinds
+    from edge.flows.plans import Plans
+
+_WAIT_S = 15.0
+"""Longer than the lease of a lock: that of a dead owner expires meanwhile."""
+
+Report = Callable[[ObjectDifference], Awaitable[None]]
+"""Called after each change."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFiles:
+    """The files of a folder, with the plans of their flows."""
+
+    files: StationFiles
+    plans: "Plans | None"
+
+
+async def read_files(folder: Path, nodes: str, kinds: "NodeKinds | None" = None) -> ReadFiles:
+    """Read and check a folder; `nodes` is the folder of the node kinds of the site, unless `kinds` are loaded."""
+    plans = await load_plans(folder, nodes, kinds)
+    return ReadFiles(await asyncio.to_thread(read_folder, folder, plan_faults(plans)), plans)
+
+
+def all_scopes(scopes: Iterable[str], files: Objects) -> frozenset[str]:
+    """Return the scopes that are compared: those of a gateway and those of its files."""
+    return frozenset(scopes).union(each.scope for each in files if each.scope)
+
+
+async def find_differences(store: Store, scopes: Iterable[str], files: Objects) -> tuple[ObjectDifference, ...]:
+    """Return how a store differs from files."""
+    return compare(files, await load_objects(store, all_scopes(scopes, files)))
+
+
+async def fill_store(
+    store: Store, owner: str, scopes: Sequence[str], read: Callable[[], Awaitable[ReadFiles]], clock: Clock
+) -> tuple[FillOutcome, int]:
+    """Write the files into an empty store, unless another instance does; return how many objects this one wrote.
+
+    Raises SettingsError with all faults of the files: nothing is written then.
+    """
+    written = 0
+
+    async def is_empty() -> bool:
+        found = await read()
+        return not await load_objects(store, all_scopes(scopes, found.files.objects))
+
+    async def prepare() -> Fill:
+        found = await read()
+        files = found.files.checked()
+        writer = ObjectWriter(store, found.plans, clock, initialization.while_filling(store.keys))
+
+        async def fill() -> None:
+            nonlocal written
+            for each in await find_differences(store, scopes, files):
+                # What was changed since the filling began is a decision of somebody: it shows as a difference.
+                if each.change is ObjectChange.MISSING:
+                    written += await writer.put(each.subject, files[each.subject])
+
+        return fill
+
+    return await fill_once(store, owner, is_empty, prepare), written
+
+
+async def apply_files(
+    store: Store, owner: str, scopes: Sequence[str], read: ReadFiles, clock: Clock, report: Report, *, delete: bool
+) -> None:
+    """Apply files to a store: it is as they are afterwards; what is not in the files is deleted only if asked.
+
+    Raises SettingsError with all faults of the files: nothing is written then; Refused while files are applied by
+    another process.
+    """
+    files = read.files.checked()
+    async with hold_lock(store, LockKind.STATION, OBJECT, owner, REASON, wait_s=_WAIT_S):
+        state = await initialization.load_state(store)
+        if state is FillState.ABSENT:
+            await store.commit(initialization.begin(store.keys))
+        writer = ObjectWriter(store, read.plans, clock)
+        for each in await find_differences(store, scopes, files):
+            if each.change is not ObjectChange.EXTRA:
+                await writer.put(each.subject, files[each.subject])
+                await report(each)
+            elif delete:
+                await writer.delete(each.subject)
+                await report(each)
+        if state is not FillState.FILLED:
+            await store.commit(initialization.end(store.keys))

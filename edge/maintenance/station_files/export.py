@@ -1,0 +1,64 @@
+"""Writes the objects of a store as station files, in a folder that is new or empty."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from edge.errors import Refused
+from edge.files import write_atomically
+from edge.maintenance.station_files.objects import ObjectKind, Objects
+from edge.model.station_file import LIMIT, LISTS
+
+_LONGEST_NAME = 100
+_MODE = 0o640
+
+
+def write_folder(folder: Path, objects: Objects) -> list[str]:
+    """Write the files of a folder; return their names. Raises Refused for a folder with files, and OSError."""
+    if folder.exists() and any(each for each in folder.iterdir() if not each.name.startswith(".")):
+        advice = "Name a new folder; or remove its files first: Git shows then what has changed."
+        raise Refused("station", f"{folder} is not empty", advice)
+    written = []
+    for name, content in _files(objects):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = msgspec.json.format(msgspec.json.encode(content), indent=2)
+        write_atomically(path, text + b"\n", _MODE)
+        written.append(str(name))
+    return written
+
+
+def _files(objects: Objects) -> Iterator[tuple[PurePosixPath, Any]]:
+    """Yield the name and the content of each file."""
+    scopes: dict[str, dict[str, Any]] = {}
+    names = {kind.value: name for name, kind in LISTS.items()}
+    for each, described in sorted(objects.items(), key=lambda pair: pair[0].place):
+        match each.kind:
+            case ObjectKind.WORK_MASTER:
+                yield PurePosixPath("scopes", each.scope, "workmasters", file_name(each.id)), described.content
+            case ObjectKind.RULE:
+                yield PurePosixPath("rules", file_name(each.id)), described.content
+            case ObjectKind.FLOW:
+                folder = PurePosixPath("flows") if described.runs else PurePosixPath("flows", "stopped")
+                yield folder / file_name(each.id), described.content
+            case ObjectKind.JOB_ACCEPTANCE:
+                scopes.setdefault(each.scope, {})[LIMIT] = described.content
+            case _:
+                scopes.setdefault(each.scope, {}).setdefault(names[each.kind.value], []).append(each.id)
+    for scope, content in scopes.items():
+        yield PurePosixPath("scopes", scope, "station.json"), content
+
+
+def file_name(id: str) -> str:
+    """Return the name of a file for an id: any text; two ids have two names."""
+    name = quote(id, safe=" +,;=@()")
+    if name.startswith("."):
+        name = f"%2E{name[1:]}"
+    if len(name) > _LONGEST_NAME:
+        digest = hashlib.sha256(id.encode()).hexdigest()[:16]
+        name = f"{name[:_LONGEST_NAME]}~{digest}"
+    return f"{name}.json"

@@ -1,0 +1,128 @@
+"""What station files describe: objects of a store, each with its content, and how files and store differ."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from msgspec import Struct
+
+from edge.model.acceptance import ResourceKind
+
+
+class ObjectKind(StrEnum):
+    """The kinds of objects, in the order in which they are applied: a Work Master comes after its resources."""
+
+    EQUIPMENT = ResourceKind.EQUIPMENT.value
+    MATERIAL_CLASS = ResourceKind.MATERIAL_CLASS.value
+    MATERIAL_DEFINITION = ResourceKind.MATERIAL_DEFINITION.value
+    PERSONNEL = ResourceKind.PERSONNEL.value
+    PHYSICAL_ASSET = ResourceKind.PHYSICAL_ASSET.value
+    JOB_ACCEPTANCE = "jobacceptance"
+    WORK_MASTER = "workmaster"
+    RULE = "rule"
+    FLOW = "flow"
+
+
+_ORDER: Final = {kind: number for number, kind in enumerate(ObjectKind)}
+
+
+@dataclass(frozen=True, slots=True)
+class StationObject:
+    """The identity of an object: rules and flows have no scope, the limit of a scope has no id."""
+
+    kind: ObjectKind
+    scope: str
+    id: str
+
+    @property
+    def place(self) -> tuple[int, str, str]:
+        """The place in the order of applying."""
+        return _ORDER[self.kind], self.scope, self.id
+
+    def __str__(self) -> str:
+        """Return kind and name as people read them."""
+        return f"{self.kind} {'/'.join(filter(None, (self.scope, self.id)))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """The content of an object as JSON values, and its file below the folder; a resource has no content.
+
+    `runs` is whether a flow is started when it is registered, or runs in the store.
+    """
+
+    content: Any = None
+    file: str = ""
+    runs: bool = False
+
+
+Objects = Mapping[StationObject, Described]
+
+
+class ObjectChange(StrEnum):
+    """How the store differs from the files in an object."""
+
+    MISSING = "missing"
+    CHANGED = "changed"
+    EXTRA = "extra"
+
+
+class ObjectDifference(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An object that is missing in the store, changed there, or not in the files."""
+
+    change: ObjectChange
+    kind: ObjectKind
+    scope: str = ""
+    id: str = ""
+    file: str = ""
+
+    @property
+    def subject(self) -> StationObject:
+        """The identity of the object."""
+        return StationObject(self.kind, self.scope, self.id)
+
+
+def compare(files: Objects, stored: Objects) -> tuple[ObjectDifference, ...]:
+    """Return how a store differs from files, in the order of applying; whether a flow runs is no difference."""
+    found = [
+        *((ObjectChange.MISSING, each) for each in files.keys() - stored.keys()),
+        *(
+            (ObjectChange.CHANGED, each)
+            for each in files.keys() & stored.keys()
+            if not _same(files[each], stored[each])
+        ),
+        *((ObjectChange.EXTRA, each) for each in stored.keys() - files.keys()),
+    ]
+    return tuple(
+        ObjectDifference(change=change, kind=each.kind, scope=each.scope, id=each.id, file=files[each].file)
+        if each in files
+        else ObjectDifference(change=change, kind=each.kind, scope=each.scope, id=each.id)
+        for change, each in sorted(found, key=lambda pair: pair[1].place)
+    )
+
+
+def summary(differences: Iterable[ObjectDifference]) -> str:
+    """Return the numbers of differences in words; "" without any."""
+    counts = dict.fromkeys(ObjectChange, 0)
+    for each in differences:
+        counts[each.change] += 1
+    words = {ObjectChange.MISSING: "missing", ObjectChange.CHANGED: "changed", ObjectChange.EXTRA: "not in the files"}
+    return ", ".join(f"{count} {words[change]}" for change, count in counts.items() if count)
+
+
+def _same(one: Described, other: Described) -> bool:
+    return bool(_typed(one.content) == _typed(other.content))
+
+
+def _typed(value: Any) -> Any:
+    """Return a value in which true and 1 differ, as they do in JSON."""
+    match value:
+        case bool():
+            return ("truth value", value)
+        case dict():
+            return {name: _typed(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_typed(each) for each in value]
+        case _:
+            return value

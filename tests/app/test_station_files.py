@@ -1,0 +1,90 @@
+"""A gateway fills its empty store from files at the start, and shows how the store differs from them."""
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from edge.app.parts import GatewayParts
+from edge.app.station_drift import StationDrift
+from edge.app.station_files import StationWatch
+from edge.app.wiring import open_gateway
+from edge.config import Settings, load_settings
+from edge.errors import SettingsError
+from edge.maintenance.station_files.apply import find_differences
+from edge.southbound.kinds import EQUIPMENT_SETTINGS
+from edge.station.settings import SettingsMethod, StationSettings
+from edge.store import audit
+from edge.store.client import Store
+from tests.maintenance.station_files.site import MASTER, SCOPE, make_site, read_site, write
+
+
+@pytest.fixture
+def settings(store: Store, valkey: str, tmp_path: Path) -> Settings:
+    file = tmp_path / "edge.toml"
+    file.write_text(
+        f'[redis]\nurl = "{valkey}"\nprefix = "{store.keys.prefix}"\n[mqtt]\nurl = ""\n[opcua]\nendpoint = ""\n'
+        f'[station]\nfiles = "{tmp_path / "station.d"}"\ncompare = 1\n'
+    )
+    return load_settings(file, {}, EQUIPMENT_SETTINGS)
+
+
+class Core:
+    """What the comparison uses of a gateway."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self.store = store
+        self.settings = settings
+        self.scopes = settings.gateway.scopes
+        self.drift = StationDrift()
+
+    def watch(self) -> StationWatch:
+        return StationWatch(cast("GatewayParts", self), None)
+
+
+async def test_gateway_fills_an_empty_store_and_records_it(store: Store, settings: Settings, tmp_path: Path) -> None:
+    folder = make_site(tmp_path / "station.d")
+    async with open_gateway(settings):
+        assert await find_differences(store, [SCOPE], (await read_site(folder)).files.checked()) == ()
+    records: list[dict[str, Any]] = [json.loads(each.text) for each in await audit.newest(store, 10)]
+    (record,) = (each for each in records if each["kind"] == "station.fill")
+    assert record["comment"] == "9 objects into an empty store"
+
+
+async def test_gateway_does_not_start_with_faulty_files_and_an_empty_store(settings: Settings, tmp_path: Path) -> None:
+    write(make_site(tmp_path / "station.d"), "rules/bad.json", "{bad")
+    with pytest.raises(SettingsError, match=r"rules/bad\.json: not JSON"):
+        async with open_gateway(settings):
+            pytest.fail("it started")
+
+
+async def test_faulty_files_do_not_keep_a_filled_store_from_its_work(
+    store: Store, settings: Settings, tmp_path: Path
+) -> None:
+    folder = make_site(tmp_path / "station.d")
+    async with open_gateway(settings):
+        pass
+    write(folder, "rules/bad.json", "{bad")
+    async with open_gateway(settings):
+        core = Core(store, settings)
+        await core.watch().compare()
+        assert (core.drift.text, core.drift.faults) == ("1 fault in the files", 1)
+
+
+async def test_drift_follows_the_store_and_the_files(store: Store, settings: Settings, tmp_path: Path) -> None:
+    core = Core(store, settings)
+    watch = core.watch()
+    await watch.compare()
+    assert (core.drift.text, list(core.drift.notes())) == (None, [])
+    folder = make_site(tmp_path / "station.d")
+    await watch.compare()
+    assert core.drift.text == "9 missing"
+    async with open_gateway(settings):
+        await watch.compare()
+        assert (core.drift.text, core.drift.counts) == ("", {"missing": 0, "changed": 0, "extra": 0})
+        write(folder, f"scopes/{SCOPE}/workmasters/axle.json", {**MASTER, "Description": {"Text": "other"}})
+        await StationSettings(store).apply(SCOPE, "equipment", SettingsMethod.PUT, {"ID": "saw"})
+        await watch.compare()
+        assert core.drift.text == "1 changed, 1 not in the files"
+        assert list(core.drift.notes()) == ["station differs from its files: 1 changed, 1 not in the files"]

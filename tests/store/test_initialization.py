@@ -1,0 +1,24 @@
+"""The mark of a filled store has three values; any other is refused with advice."""
+
+import pytest
+
+from edge.errors import SettingsError
+from edge.store import initialization
+from edge.store.client import Store
+from edge.store.initialization import FillState
+
+
+async def test_mark_goes_from_absent_over_filling_to_filled(store: Store) -> None:
+    seen = [await initialization.load_state(store)]
+    for commit in (initialization.begin, initialization.end):
+        await store.commit(commit(store.keys))
+        seen.append(await initialization.load_state(store))
+    assert seen == [FillState.ABSENT, FillState.FILLING, FillState.FILLED]
+
+
+@pytest.mark.parametrize("text", ["", "2", "00", "true"])
+async def test_other_value_is_refused_with_its_key(store: Store, text: str) -> None:
+    await store.execute("SET", store.keys.initialized(), text)
+    with pytest.raises(SettingsError, match=f"{store.keys.initialized()} of the store holds {text!r}") as caught:
+        await initialization.load_state(store)
+    assert f"redis-cli DEL {store.keys.initialized()}" in caught.value.advice
