@@ -225,31 +225,6 @@ class Keys(OperationsKeys):
         """Return the key of number and digest of the newest audit record."""
         return f"{self.prefix}:audit:head"
 
-    @_key("string", Lifetime.OURS)
-    def mode(self) -> str:
-        """Return the key of the mode of all gateways: 0 works, 1 is under maintenance."""
-        return f"{self.prefix}:mode"
-
-    @_key("string", Lifetime.OURS)
-    def mode_of(self, gateway: str) -> str:
-        """Return the key of the mode of one gateway: 0 works, 1 is under maintenance."""
-        return f"{self.prefix}:mode:{gateway}"
-
-    @_key("hash", Lifetime.OURS)
-    def maintenance(self) -> str:
-        """Return the key of who switched a mode on, since when, until when; by gateway, `*` for all."""
-        return f"{self.prefix}:maintenance"
-
-    @_key("hash", Lifetime.OURS)
-    def messages(self) -> str:
-        """Return the key of the messages to people, by name; `{$Name}` in them is a localised text."""
-        return f"{self.prefix}:messages"
-
-    @_key("hash", Lifetime.OURS)
-    def localization(self) -> str:
-        """Return the key of the localised texts of the site, by `[lang:]Name`."""
-        return f"{self.prefix}:localization"
-
     @_key("hash", Lifetime.OURS)
     def locks(self, kind: str) -> str:
         """Return the key of the locks of a kind: by object its holder and those that wait, as JSON."""

@@ -1,4 +1,4 @@
-"""The keys of operations: users, sessions, components and signed commands."""
+"""The keys of operations: users, sessions, components, signed commands and maintenance."""
 
 from dataclasses import dataclass
 
@@ -110,3 +110,28 @@ class OperationsKeys:
     def initialized(self) -> str:
         """Return the key of whether the station files have filled the store: 0 while they do, 1 from then on."""
         return f"{self.prefix}:initialized"
+
+    @register_key("string", Lifetime.OURS)
+    def mode(self) -> str:
+        """Return the key of the mode of all gateways: 0 works, 1 is under maintenance."""
+        return f"{self.prefix}:mode"
+
+    @register_key("string", Lifetime.OURS)
+    def mode_of(self, gateway: str) -> str:
+        """Return the key of the mode of one gateway: 0 works, 1 is under maintenance."""
+        return f"{self.prefix}:mode:{gateway}"
+
+    @register_key("hash", Lifetime.OURS)
+    def maintenance(self) -> str:
+        """Return the key of who switched a mode on, since when, until when; by gateway, `*` for all."""
+        return f"{self.prefix}:maintenance"
+
+    @register_key("hash", Lifetime.OURS)
+    def messages(self) -> str:
+        """Return the key of the messages to people, by name; `{$Name}` in them is a localised text."""
+        return f"{self.prefix}:messages"
+
+    @register_key("hash", Lifetime.OURS)
+    def localization(self) -> str:
+        """Return the key of the localised texts of the site, by `[lang:]Name`."""
+        return f"{self.prefix}:localization"
