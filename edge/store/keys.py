@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from edge.store.key_spec import BUILDERS, KeySpec, KeyType, Lifetime, key_part, node_task_id
 from edge.store.key_spec import register_key as _key
-from edge.store.operation_keys import OperationsKeys
+from edge.store.setting_keys import SettingKeys
 
 
 @dataclass(frozen=True, slots=True)
-class Keys(OperationsKeys):
+class Keys(SettingKeys):
     """Builds the keys below one prefix; `host_streams`: also write the streams that only other programs read."""
 
     host_streams: bool = False
@@ -69,31 +69,6 @@ class Keys(OperationsKeys):
     def joborder_tombstone(self, id: str) -> str:
         """Return the key of the instant at which the job order of that id was removed."""
         return f"{self.prefix}:tombstone:{id}"
-
-    @_key("hash", Lifetime.PERMANENT)
-    def workmaster(self, id: str) -> str:
-        """Return the key of a work master with its recipe."""
-        return f"{self.prefix}:workmaster:{id}"
-
-    @_key("set", Lifetime.PERMANENT)
-    def workmaster_list(self, scope: str) -> str:
-        """Return the key of the ids of the work masters that a scope may run."""
-        return f"{self.prefix}:workmaster:list:{scope}"
-
-    @_key("set", Lifetime.PERMANENT)
-    def resource_list(self, kind: str, scope: str) -> str:
-        """Return the key of the ids of one kind of resource that a scope may use."""
-        return f"{self.prefix}:{kind}:list:{scope}"
-
-    @_key("stream", Lifetime.STREAM)
-    def settings_changes(self) -> str:
-        """Return the key of the scopes whose settings the MES changed, each change."""
-        return f"{self.prefix}:settings:changes"
-
-    @_key("string", Lifetime.PERMANENT)
-    def jobacceptance(self, scope: str) -> str:
-        """Return the key of the most job orders that a scope holds at a time."""
-        return f"{self.prefix}:jobacceptance:{scope}"
 
     @_key("string", Lifetime.DEDUPE)
     def cededupe(self, digest: str) -> str:

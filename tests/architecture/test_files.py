@@ -35,6 +35,7 @@ TESTED_ELSEWHERE = {
     "edge/ops/login_throttle.py": ("tests/ops/test_login.py", "it delays logins"),
     "edge/store/login_attempts.py": ("tests/ops/test_login.py", "its guards are those of logins"),
     "edge/store/operation_keys.py": ("tests/store/test_keys.py", "its keys are some of all keys"),
+    "edge/store/setting_keys.py": ("tests/store/test_keys.py", "its keys are some of all keys"),
     "edge/store/sessions.py": ("tests/ops/test_sessions.py", "its documents are the list of sessions"),
     "edge/uaserver/session_feed.py": ("tests/outside/test_users.py", "a session has a client"),
 }
