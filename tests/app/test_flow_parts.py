@@ -27,7 +27,7 @@ async def test_flow_of_the_store_is_shown(redis: RedisSettings, store: Store, tm
     flows = FlowsSettings(run=run, directory=str(tmp_path))
     async with (
         open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=served, flows=flows)),
-        Client(endpoint) as client,
+        Client(endpoint, timeout=60, watchdog_intervall=60) as client,
     ):
         state = client.get_node("ns=1;s=Gateway/Flows/flow/State")
         if run == "off":

@@ -29,7 +29,7 @@ async def test_client_switches_the_mode_of_this_gateway(redis: RedisSettings, st
     async with open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=opcua)) as summary:
         found = re.search(r"opc\.tcp://\S+", summary)
         assert found
-        async with Client(found[0].rstrip(";"), timeout=60) as client:
+        async with Client(found[0].rstrip(";"), timeout=60, watchdog_intervall=60) as client:
             index = await client.get_namespace_index(TYPES_URI)
             gateway = await client.nodes.objects.get_child(f"{index}:Gateway")
             place = await gateway.get_child(f"{index}:Maintenance")

@@ -45,7 +45,7 @@ async def test_a_wrench_that_is_switched_off_is_missed_everywhere(
         await wrench.publish(f"{unique}/wrench/presence", b"offline")
         await until(lambda: measured('microdcs_edge_equipment_connected{equipment="wrench",kind="mqtt"} 0.0'))
         assert await measured('microdcs_edge_broker_connected{session="MES"} 1.0')
-        async with Client(endpoint[1]) as client:
+        async with Client(endpoint[1], timeout=60, watchdog_intervall=60) as client:
             shown = client.get_node("ns=1;s=Gateway/Equipment/wrench/Connected")
             status = client.get_node("ns=1;s=Gateway/Status")
             await until(lambda: is_so(shown.read_value, lambda value: value is False))

@@ -72,7 +72,7 @@ async def test_a_job_is_ordered_watched_paused_and_asked_for_over_opcua(
     async with open_gateway(settings_of(redis, mqtt, unique, opcua)) as summary:
         endpoint = re.search(r"opc\.tcp://\S+:[1-9]\d+", summary)
         assert endpoint
-        async with Client(endpoint[0]) as client:
+        async with Client(endpoint[0], timeout=60, watchdog_intervall=60) as client:
             await client.load_data_type_definitions()
             await plant.configure(PUSHING)
             space = Space(client, await client.get_namespace_array())

@@ -40,9 +40,11 @@ def test_a_bolt_of_a_flow_counts_although_the_tool_was_cut_off(line: Line) -> No
 def test_a_bolt_of_a_flow_whose_gateway_was_killed_is_kept(line: Line) -> None:
     """The node is interrupted; its bolt is a late result, and is not tightened again."""
     before, finished = line.controller.count("started"), line.controller.count("finished")
+    line.controller.order("hold")
     _calibrate(line, "killed-flow")
     line.gateway.kill()
     # Before the gateway is back: it would stop the bolt.
+    line.controller.order("end")
     line.controller.wait_for("finished", finished + 1)
     line.gateway.start()
     wait_for(lambda: _node(line, "killed-flow")["status"] == "failed", "the node is interrupted")

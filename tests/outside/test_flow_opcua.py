@@ -27,7 +27,7 @@ def test_client_follows_starts_and_stops_a_flow(tmp_path: Path) -> None:
 
 
 async def _follow(plant: FlowPlant, endpoint: str) -> None:
-    async with Client(endpoint) as client:
+    async with Client(endpoint, timeout=60, watchdog_intervall=60) as client:
         flow = await _until(lambda: _flow(client, "tick/1"))
         members = {(await each.read_browse_name()).Name: each for each in await flow.get_children()}
 

@@ -57,10 +57,11 @@ def test_drained_gateway_refuses_and_accepts_again_by_every_interface(plant: Pla
 
 
 def test_stored_jobs_wait_for_the_end_of_maintenance_across_a_kill(plant: Plant) -> None:
-    due = time.time() + 3
+    due = time.time() + 10
     late = {"JobOrder": {**order("J1")["JobOrder"], "StartTime": _utc(due)}}
     assert plant.mes.call("StoreAndStart", late).status == 1
     plant.gateway.cli("maintenance", "on", "--now")
+    assert time.time() < due, "the machine is too busy for this test"
     plant.gateway.kill()
     plant.gateway.start()
     assert plant.mes.start_job("J2").status == REFUSED
@@ -123,7 +124,8 @@ async def _publish(path: str, job: str, language: str) -> Any:
 
 
 async def _look(port: int, look: Callable[[Client], Awaitable[None]]) -> None:
-    client = Client(f"opc.tcp://127.0.0.1:{port}", timeout=60)
+    # On a busy machine this client breaks its own connection after a second without an answer.
+    client = Client(f"opc.tcp://127.0.0.1:{port}", timeout=60, watchdog_intervall=60)
     client.locale = ["de-AT", "en"]
     activate = client.uaclient.activate_session
 

@@ -60,7 +60,7 @@ class Site:
     @contextlib.asynccontextmanager
     async def connected(self, user: str, secret: str) -> AsyncIterator[Client]:
         """Connect the client as a user."""
-        client = Client(self.url, timeout=20)
+        client = Client(self.url, timeout=60, watchdog_intervall=60)
         client.application_uri = _URI
         files = self.client / "own.der", self.client / "own.pem"
         server = (self.pki / "own.der").read_bytes()
