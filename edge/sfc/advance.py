@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from msgspec.structs import replace
 
@@ -18,7 +18,7 @@ from edge.sfc.command_id import CommandKey, parse_command_id
 from edge.sfc.draft import Draft
 from edge.sfc.evolve import LivelockError, activate, end, settle
 from edge.sfc.intervention import intervene, resolve
-from edge.sfc.run import ActionState, Association, KeptEvent, Outcome, Run
+from edge.sfc.run import ActionState, Association, KeptEvent, Outcome, PastAttempt, Run
 from edge.sfc.signal import (
     Abort,
     Advanced,
@@ -124,7 +124,7 @@ def _settle_if_running(draft: Draft) -> None:
 
 
 def _answer(draft: Draft, answer: Answer) -> Ignored | None:
-    association = _open_command(draft, answer.command_id)
+    association = _open_command(draft, answer.command_id, answer.data)
     if isinstance(association, Ignored):
         return association
     if answer.ok:
@@ -157,8 +157,8 @@ def _begun(draft: Draft, begun: Begun) -> Ignored | None:
     return None
 
 
-def _open_command(draft: Draft, command_id: str) -> AssociationKey | Ignored:
-    """Return the association whose command awaits an outcome, or the reason why there is none."""
+def _open_command(draft: Draft, command_id: str, result: Any = None) -> AssociationKey | Ignored:
+    """Return the association whose command awaits an outcome, or the reason why there is none for this `result`."""
     key = parse_command_id(command_id)
     if key is None or (key.job_id, key.run_id) != (draft.run.job_id, draft.run.run_id):
         return Ignored(IgnoredKind.FOREIGN, f"command {command_id!r} is not of this run")
@@ -167,13 +167,13 @@ def _open_command(draft: Draft, command_id: str) -> AssociationKey | Ignored:
         awaited = (each.action, each.attempt, each.reset)
         if each.awaits_outcome and awaited == (key.action, key.attempt, key.reset):
             return association
-    return _ignore_answer(draft, key)
+    return _ignore_answer(draft, key, result)
 
 
 def _answer_after_end(net: Net, run: Run, answer: Answer, now: int) -> Advanced | Ignored:
     """Record the answer to a reset that the end of the run has sent; every other answer is late or repeated."""
     draft = Draft(net, run, now)
-    association = _open_command(draft, answer.command_id)
+    association = _open_command(draft, answer.command_id, answer.data)
     if isinstance(association, Ignored):
         return association
     if not draft.associations[association].reset:
@@ -209,21 +209,23 @@ def _keep_late(net: Net, run: Run, late: Late, now: int) -> Advanced | Ignored:
     return Advanced(draft.finish(), (), ())
 
 
-def _ignore_answer(draft: Draft, key: CommandKey) -> Ignored:
-    """Return the reason why an answer that matches no open command is ignored."""
+def _ignore_answer(draft: Draft, key: CommandKey, result: Any) -> Ignored:
+    """Return the reason why an answer that matches no open command is ignored; a further result is late."""
     label = f"answer to attempt {key.attempt} of action {key.action!r}"
     if not 0 < key.attempt <= draft.attempts(key.action, reset=key.reset):
         return Ignored(IgnoredKind.FOREIGN, f"{label}: no such command was sent")
-    for action in (draft.net.resetting if key.reset else draft.net.starting)[key.action]:
-        each = draft.associations.get(action.key)
-        if each is not None and each.attempt == key.attempt and each.state in _ANSWERED:
-            return Ignored(IgnoredKind.DUPLICATE, f"{label}: it is answered already")
-    for past in draft.past.values():
-        # What came late answered nothing: another result of the attempt is kept, too.
-        is_same = (past.action, past.attempt, past.reset) == (key.action, key.attempt, key.reset)
-        if is_same and past.state in _ANSWERED and not past.late:
-            return Ignored(IgnoredKind.DUPLICATE, f"{label}: it is answered already")
-    return Ignored(IgnoredKind.LATE, f"{label}: no command waits for it any more")
+    actions = (draft.net.resetting if key.reset else draft.net.starting)[key.action]
+    current = [draft.associations[each.key] for each in actions if each.key in draft.associations]
+    # What came late answered nothing.
+    past = [each for each in draft.past.values() if each.action == key.action and not each.late]
+    every: list[Association | PastAttempt] = [*current, *past]
+    same = [each for each in every if (each.attempt, each.reset) == (key.attempt, key.reset)]
+    answered = [each for each in same if each.state in _ANSWERED]
+    if not answered:
+        return Ignored(IgnoredKind.LATE, f"{label}: no command waits for it any more")
+    if result is not None and all(each.result != result for each in answered):
+        return Ignored(IgnoredKind.LATE, f"{label}: it is answered already, with another result")
+    return Ignored(IgnoredKind.DUPLICATE, f"{label}: it is answered already")
 
 
 _ANSWERED: Final = frozenset({ActionState.COMPLETED, ActionState.FAILED})

@@ -142,6 +142,21 @@ def test_result_is_late_also_after_another_late_report(first: Late) -> None:
     assert driven.ignored(Answer(BOLT, ok=True, data={"torque": 85}), 3) is IgnoredKind.LATE
 
 
+def test_result_after_the_decision_of_an_operator_is_late() -> None:
+    driven = unknown()
+    driven.signal(Resolve("bolt", Resolution.DONE, {"torque": 80}, "seen on the tool", "ops"), 300)
+    assert driven.ignored(Answer(BOLT, ok=True, data={"torque": 85}), 400) is IgnoredKind.LATE
+    assert driven.ignored(Answer(BOLT, ok=True, data={"torque": 80}), 400) is IgnoredKind.DUPLICATE
+    assert driven.ignored(Answer(BOLT, ok=False), 400) is IgnoredKind.DUPLICATE
+
+
+def test_second_result_of_a_command_that_differs_is_late() -> None:
+    """The device has done the work twice, or a person has done it before."""
+    driven = Driven(WORK)
+    driven.answer("bolt", 100, {"torque": 85})
+    assert driven.ignored(Answer(BOLT, ok=True, data={"torque": 102}), 200) is IgnoredKind.LATE
+
+
 def test_late_result_of_another_job_is_refused() -> None:
     assert Driven(WORK).ignored(Late("J2/R1/bolt/1", {}), 2) is IgnoredKind.FOREIGN
 

@@ -114,9 +114,18 @@ async def test_a_duplicate_answer_changes_nothing(plant: Plant, tool: FakeEquipm
     await started(plant, "J1")
     await plant.answer(tool.commands[0], {"torque": 1})
     before = await revision(plant)
-    await plant.answer(tool.commands[0], {"torque": 2})
+    await plant.answer(tool.commands[0], {"torque": 1})
     await plant.answer(tool.commands[0], error="failed after all")
     assert await revision(plant) == before
+
+
+async def test_second_result_that_differs_is_kept_and_decides_nothing(plant: Plant, tool: FakeEquipment) -> None:
+    await started(plant, "J1")
+    await plant.answer(tool.commands[0], {"torque": 1})
+    await plant.answer(tool.commands[0], {"torque": 2})
+    loaded = await plant.runs.load("J1")
+    assert loaded
+    assert (loaded.stored.run.variables, plant.answers.stats.late) == ({"torque": 1}, 1)
 
 
 async def test_a_late_answer_changes_nothing(plant: Plant, tool: FakeEquipment) -> None:
