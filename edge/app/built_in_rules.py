@@ -35,6 +35,13 @@ _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "message": {"en": "{subject}: the outcome of {value} commands is unknown: edge jobs resolve"},
     },
     {
+        "id": "gateway.job_awaits_person",
+        "kind": "limit",
+        "tag": "gateway.jobs_await_person",
+        "limits": {"high": {"at": 0, "severity": 700}},
+        "message": {"en": "{value} jobs wait for a person because an action failed: edge jobs why"},
+    },
+    {
         "id": "gateway.job_aborted",
         "kind": "occurs",
         "pattern": JOB_ABORTED,

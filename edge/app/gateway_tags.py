@@ -14,6 +14,7 @@ from edge.errors import Unavailable
 from edge.hardware.board_sensors import BoardSensors
 from edge.maintenance.clock import Clock, read_clock, read_offset_ms
 from edge.rules.sample_lines import Line, Occurrence, Sample
+from edge.sfc.intervention import held_failures
 from edge.sfc.run import ActionState
 from edge.store import telemetry, undelivered
 
@@ -77,6 +78,11 @@ class GatewayTags:
             found.update(loaded.net.actions[key.latest].type_id for key in unknown)
         return found
 
+    def _awaits_person(self) -> int:
+        """Count the jobs with a failure for which a person must intervene."""
+        loaded = [each for each in self._core.active_runs.loaded.values() if each.net.held]
+        return sum(bool(held_failures(each.net, each.stored.run)) for each in loaded)
+
     def _values(self) -> Iterator[tuple[str, float]]:
         maybe_active, unknown = self._core.watch.maybe_active(), self._unknown_outcomes()
         for each in self._core.watch.watched:
@@ -85,6 +91,7 @@ class GatewayTags:
                 yield f"equipment.{name}.connected", int(connected)
             yield f"equipment.{name}.maybe_active", int(name in maybe_active)
             yield f"equipment.{name}.unknown_outcomes", sum(unknown[type_id] for type_id in each.type_ids)
+        yield "gateway.jobs_await_person", self._awaits_person()
         memory = self._core.health.memory
         if memory.limit:
             yield "gateway.store_fullness", round(memory.fullness, 2)

@@ -82,7 +82,21 @@ class PersonWaits:
         return f"action {each.action} of {each.step} {each.error}: waits for a person ({', '.join(each.allowed)})"
 
 
-Waiting: TypeAlias = TransitionWaits | ActionWaits | PersonWaits | RunHalted
+@dataclass(frozen=True, slots=True)
+class SecondPersonWaits:
+    """A person asked for an intervention, and another person must confirm it; `left_ms` is the time for it."""
+
+    kind: str
+    subject: str
+    by: str
+    left_ms: int
+
+    def __str__(self) -> str:
+        left = f"{self.left_ms / 1000:g} s"
+        return f"{self.kind} {self.subject}, asked for by {self.by}: waits for a second person for {left}"
+
+
+Waiting: TypeAlias = TransitionWaits | ActionWaits | PersonWaits | SecondPersonWaits | RunHalted
 
 
 def explain_waiting(net: Net, run: Run, now: int) -> tuple[Waiting, ...]:
@@ -105,6 +119,11 @@ def explain_waiting(net: Net, run: Run, now: int) -> tuple[Waiting, ...]:
         *(_transition(enabled[index], view) for index in sorted(enabled)),
         *_actions(net, run, at),
         *map(PersonWaits, held_failures(net, run)),
+        *(
+            SecondPersonWaits(each.kind, each.subject, each.by, each.until - now)
+            for each in run.interventions.values()
+            if each.until is not None and each.until >= now
+        ),
     )
 
 

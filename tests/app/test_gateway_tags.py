@@ -37,6 +37,7 @@ def test_values_are_sampled_when_they_change_and_now_and_then() -> None:
     assert (samples["equipment.wrench.maybe_active"], samples["equipment.camera.maybe_active"]) == (1, 0)
     assert samples["equipment.wrench.unknown_outcomes"] == 0
     assert samples["gateway.certificates_expiring"] == 1
+    assert samples["gateway.jobs_await_person"] == 0
     taken.clear()
     core.watch.watched[0].equipment.connected = False
     tags.sample(2_000)

@@ -1,5 +1,6 @@
 """Explains what a job waits for: unmet transitions, commands without an answer."""
 
+import shlex
 from collections.abc import Iterator
 from typing import assert_never
 
@@ -9,7 +10,17 @@ from edge.cli.jobs.stored_job import StoredJob
 from edge.cli.jobs.table import local_time, state_text, utc_time
 from edge.cli.terminal.output import printable
 from edge.model.job_state import JobState, has_ended
-from edge.sfc.waiting import ActionWaits, PersonWaits, RunHalted, TransitionWaits, Waiting, explain_waiting
+from edge.sfc.possible_interventions import possible_interventions
+from edge.sfc.signal import Intervene
+from edge.sfc.waiting import (
+    ActionWaits,
+    PersonWaits,
+    RunHalted,
+    SecondPersonWaits,
+    TransitionWaits,
+    Waiting,
+    explain_waiting,
+)
 
 
 def waiting_of(stored: StoredJob, now: int) -> tuple[Waiting, ...]:
@@ -32,6 +43,22 @@ def waiting_text(stored: StoredJob, now: int) -> Iterator[str]:
     yield f"{printable(job.job_id)}: {state_text(job.status)}; it accepts: {', '.join(commands_in(job.status.state))}"
     for each in waiting_of(stored, now):
         yield from (f"  {printable(line)}" for line in _lines(each, _run_clock(stored, now)))
+    for possible in _possible(stored, now):
+        yield f"  allowed: edge jobs {_command(possible, job.job_id)}"
+
+
+def _possible(stored: StoredJob, now: int) -> tuple[Intervene, ...]:
+    """Return the interventions that a running job accepts."""
+    if stored.net is None or stored.run is None or has_ended(stored.job.status):
+        return ()
+    return possible_interventions(stored.net, stored.run, now)
+
+
+def _command(possible: Intervene, job_id: str) -> str:
+    """Return an intervention as arguments of `edge jobs`."""
+    named = (possible.action,) if possible.action else (possible.step, possible.target)
+    step = ("--step", possible.step) if possible.action else ()
+    return " ".join(shlex.quote(printable(each)) for each in (possible.kind, job_id, *named, *step) if each)
 
 
 def waiting_json(stored: StoredJob, now: int) -> dict[str, object]:
@@ -42,6 +69,10 @@ def waiting_json(stored: StoredJob, now: int) -> dict[str, object]:
         "state": state_text(job.status),
         "takes": commands_in(job.status.state),
         "waiting": [_json(each, _run_clock(stored, now)) for each in waiting_of(stored, now)],
+        "interventions": [
+            {"kind": each.kind, "action": each.action, "step": each.step, "target": each.target}
+            for each in _possible(stored, now)
+        ],
     }
 
 
@@ -69,6 +100,8 @@ def _lines(waiting: Waiting, now: int | None) -> Iterator[str]:
         case PersonWaits(failure):
             yield f"action {failure.action} of {failure.step}: {failure.error}, attempt {failure.attempt}"
             yield f"    waits for a person: edge jobs {' or '.join(failure.allowed)}"
+        case SecondPersonWaits(kind, subject, by, left_ms):
+            yield f"{kind} {subject}, asked for by {by}: waits for a second person for {duration(left_ms)}"
         case RunHalted(reason):
             yield reason
         case _:
@@ -88,6 +121,8 @@ def _json(waiting: Waiting, now: int | None) -> dict[str, object]:
         case PersonWaits(failure):
             facts = {"action": failure.action, "step": failure.step, "attempt": failure.attempt}
             return {"person": facts | {"state": failure.state, "error": failure.error, "allowed": failure.allowed}}
+        case SecondPersonWaits(kind, subject, by, left_ms):
+            return {"second_person": {"kind": kind, "subject": subject, "by": by, "left_ms": left_ms}}
         case RunHalted(reason):
             return {"held": reason}
         case _:

@@ -27,6 +27,7 @@ async def test_retry_and_skip_bring_a_failed_job_to_its_end(
     why = (await edge("jobs", "why", "J1")).output
     assert "action a of one: failed: torque low, attempt 1" in why
     assert "waits for a person: edge jobs retry or skip" in why
+    assert "allowed: edge jobs retry J1 a --step one" in why
     async with plant.at_work():
         answer = await edge("jobs", "retry", "J1", "a", "--reason", "bit replaced")
         assert (answer.exit_code, answer.output) == (0, "job J1: retry of a is carried out\n")
@@ -80,6 +81,10 @@ async def test_two_logged_in_engineers_complete_a_step_and_an_operator_may_not(
     for name in ("olga", "anna", "anna", "bert"):
         await edge("users", "login", name, "--password-stdin", given="correct horse\n")
         answers.append(await edge("jobs", "complete", "J1", "one", "--reason", "part is in place"))
+        if name == "anna":
+            why = (await edge("jobs", "why", "J1")).output
+            assert "complete one, asked for by anna (" in why
+            assert "waits for a second person" in why
     operator, first, repeated, second = answers
     assert "needs the role engineer" in operator.output
     assert first.output == repeated.output
