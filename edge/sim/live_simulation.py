@@ -231,6 +231,9 @@ class LiveSimulation:
         elif entry.operator is not None:
             for job_id in [entry.job] if entry.job is not None else list(self.runs):
                 await self._operate(engine, _CAUSES[entry.operator], job_id)
+        elif entry.intervene is not None:
+            for job_id in [entry.job] if entry.job in self.runs else list(self.runs):
+                await engine.runs.signal(job_id, entry.intervene.signal())
         elif isinstance(net := compile_recipe(entry.recipe), RejectedRecipe):
             self.recorder.warnings.append(f"the new recipe is refused: {'; '.join(net.faults)}")
         else:

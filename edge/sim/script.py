@@ -8,7 +8,8 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from edge.errors import EdgeError
-from edge.model.recipe import MAX_SECONDS
+from edge.model.recipe import MAX_SECONDS, Intervention
+from edge.sfc.signal import Intervene
 from edge.sim.event_queue import milliseconds
 
 Seconds: TypeAlias = float
@@ -55,13 +56,28 @@ class ScriptEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     job: str | None = None
 
 
+class ScriptIntervention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An intervention of a person, in the job of the entry, else in all."""
+
+    kind: Intervention
+    action: str = ""
+    step: str = ""
+    target: str = ""
+    data: Any = None
+
+    def signal(self) -> Intervene:
+        """Return the intervention as a signal."""
+        return Intervene(self.kind, self.action, self.step, self.target, self.data, "simulated", "operator")
+
+
 class TimelineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One entry of the timeline: exactly one of event, set, operator and system."""
+    """One entry of the timeline: exactly one of event, set, operator, intervene and system."""
 
     at: Seconds
     event: ScriptEvent | None = None
     set: dict[str, bool | float | str] | None = None
     operator: Literal["pause", "resume", "abort"] | None = None
+    intervene: ScriptIntervention | None = None
     system: Literal["restart", "replace_recipe"] | None = None
     recipe: Any = None
     job: str | None = None
@@ -116,9 +132,9 @@ def parse_script(data: object) -> Script:
 def _problems(script: Script) -> list[str]:
     found = []
     for number, entry in enumerate(script.timeline):
-        kinds = [entry.event, entry.set, entry.operator, entry.system]
+        kinds = [entry.event, entry.set, entry.operator, entry.intervene, entry.system]
         if sum(kind is not None for kind in kinds) != 1:
-            found.append(f"timeline[{number}]: exactly one of event, set, operator, system is needed")
+            found.append(f"timeline[{number}]: exactly one of event, set, operator, intervene, system is needed")
         if (entry.system == "replace_recipe") != (entry.recipe is not None):
             found.append(f"timeline[{number}]: a recipe belongs to system 'replace_recipe'")
     if not script.jobs:

@@ -119,6 +119,9 @@ class VirtualSimulation:
                 self._tick(now)
             elif entry.operator is not None:
                 self._operate(entry.operator, entry.job, now)
+            elif entry.intervene is not None:
+                for name in [entry.job] if entry.job in self.jobs else list(self.jobs):
+                    self._signal(name, entry.intervene.signal(), now)
             elif entry.system == "restart":
                 for job in self.jobs.values():
                     self._restart(job)

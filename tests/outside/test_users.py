@@ -110,6 +110,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         f'[opcua]\nendpoint = "opc.tcp://127.0.0.1:{port}"\npki = "{directory}/pki"\n'
         f'trusted = "{directory}/trusted"\n'
         f'[users]\nfile = "{directory}/users"\ntotp = ["engineer"]\ncli = "login"\n'
+        'second_person = ["skip"]\n'
     )
     gateway = Gateway(directory, "edge", text)
     client = tmp_path / "client"
@@ -137,6 +138,54 @@ def _lengthen_wait(store: Store, name: str) -> None:
     attempt = hashlib.sha256(f"loopback\n{name}".encode()).hexdigest()[:32]
     (key,) = store.cli("KEYS", f"*:2fa:{attempt}").split()
     store.cli("SET", key, "9 900000", "PX", "964000")
+
+
+_CONTROL = "ns=8;s=station-1/MachineryBuildingBlocks/JobManagement/JobOrderControl"
+_WAITING = {
+    "steps": [{"name": "Scan", "initial": True}],
+    "actions": [
+        {"name": "scan", "step": "Scan", "qualifier": "N", "interaction": "pull_event", "type_id": "scan.v1"},
+    ],
+    "interventions": ["skip"],
+}
+
+
+async def _skip(site: Site, user: str) -> int:
+    """Skip the action as a user over OPC UA; return the ReturnStatus."""
+    async with site.connected(user, PASSWORD) as client:
+        texts = ("J1", "scan", "", "label torn off")
+        request = ua.CallMethodRequest()
+        request.ObjectId = ua.NodeId.from_string(_CONTROL)
+        request.MethodId = ua.NodeId.from_string(f"{_CONTROL}/SkipAction")
+        request.InputArguments = [*(ua.Variant(each, ua.VariantType.String) for each in texts), ua.Variant()]
+        (result,) = await client.uaclient.call([request])
+        return int(result.OutputArguments[0].Value)
+
+
+def _start_job(site: Site) -> None:
+    recipe, order = site.settings.with_name("recipe.json"), site.settings.with_name("order.json")
+    recipe.write_text(json.dumps(_WAITING))
+    order.write_text(json.dumps({"JobOrderID": "J1", "WorkMasterID": [{"ID": "WM-1"}]}))
+    site.add("boss", "engineer")
+    made = json.loads(site.edge("users", "totp", "boss", "--json").stdout)
+    site.edge("users", "login", "boss", "--password-stdin", given=PASSWORD + made["recovery_codes"][0])
+    for command in (("station", "set", "workmaster", recipe, "--id", "WM-1"), ("jobs", "store", order, "--start")):
+        done = site.edge(*map(str, command))
+        assert done.returncode == 0, done.stderr
+    wait_for(lambda: "scan of Scan: waiting" in site.edge("jobs", "why", "J1").stdout, "the job waits")
+
+
+@pytest.mark.long  # it starts a dozen processes
+async def test_two_opcua_users_confirm_an_intervention(site: Site) -> None:
+    for name in ("anna", "ben"):
+        site.add(name, "operator")
+    _start_job(site)
+    assert [await _skip(site, "anna") for _ in range(2)] == [1 << 34, 1 << 34]
+    assert "asked for by anna: waits for a second person" in site.edge("jobs", "why", "J1").stdout
+    assert await _skip(site, "ben") == 1
+    wait_for(lambda: "Ended" in site.edge("jobs", "list").stdout, "the job ends")
+    records = json.loads(site.edge("audit", "list", "--json").stdout)
+    assert [each["user"] for each in records if "SkipAction" in each["action"]] == ["anna", "anna", "ben"]
 
 
 @pytest.mark.long  # it starts a dozen processes
