@@ -56,6 +56,7 @@ def microdcs_edge_8() -> Iterator[str]:
 FILES = {
     "/etc/microdcs-edge/edge.toml": "Settings; conf.d/*.toml next to it override them.",
     "/etc/microdcs-edge/passwords/": "Files of passwords for root to read; `mqtt` is the credential `password_mqtt`.",
+    "/etc/microdcs-edge/station.d/": "Work Masters, lists, rules and flows that fill an empty store.",
     "/etc/microdcs-edge/opcua-users": "Users of OPC UA and the command line; `edge users` writes them.",
     "/etc/microdcs-edge/opcua-trusted/": "Certificates of OPC UA clients we trust; `edge opcua trust` adds one.",
     "/var/lib/microdcs-edge/pki/": "Our own certificate and its key, made at the first start.",
