@@ -16,6 +16,7 @@ from edge.app.history import open_history
 from edge.app.job_samples import JobSamples
 from edge.app.parts import GatewayParts
 from edge.app.rule_updates import RuleUpdates
+from edge.app.tag_updates import TagUpdates
 from edge.errors import Refused, SettingsError, Unavailable
 from edge.hardware.sample_store import open_volatile
 from edge.instant import now_ms
@@ -30,6 +31,7 @@ from edge.northbound.topics import Topics
 from edge.rules.rule_form import parse_rules
 from edge.rules.sample_lines import Occurrence
 from edge.rules.sample_value import JOB_ENDED
+from edge.rules.tag_definitions import TagDefinitions
 from edge.station.jobs import JobService
 from edge.store import jobs
 from edge.store.client import Store
@@ -79,7 +81,7 @@ async def open_telemetry(
     interest = RuleInterest(with_built_in(own), record_all=settings.record == "all")
     limits = QueueLimits(stream_length=settings.stream_length)
     volatile = await stack.enter_async_context(open_volatile(core.settings, core.store.consumer))
-    tags = read_definitions(settings.tags)
+    tags = await _follow_definitions(stack, core, settings.tags)
     queue = SampleQueue(volatile or core.store, now_ms, limits, interest.wants, tags.judge)
     processor = RuleProcessor(
         core.store, with_built_in(own), now_ms, redactor(()), volatile=volatile, flood_limit=settings.flood_alarms
@@ -111,6 +113,17 @@ async def open_telemetry(
     return TelemetryService(
         queue, processor, updates, interest, samples, own_rules=len(own), history=history, volatile=volatile
     )
+
+
+async def _follow_definitions(stack: contextlib.AsyncExitStack, core: GatewayParts, file: str) -> TagDefinitions:
+    """Return the definitions of tags, which change with those of the store."""
+    definitions = read_definitions(file)
+    updates = TagUpdates(core.store, definitions)
+    # If the store is unavailable, they are loaded later.
+    with contextlib.suppress(Unavailable):
+        await updates.refresh()
+    await stack.enter_async_context(background_task(updates.run(), "definitions of tags"))
+    return definitions
 
 
 async def _load_rules(

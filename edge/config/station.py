@@ -11,8 +11,8 @@ class StationFilesSettings(Struct, frozen=True, kw_only=True):
     files: Annotated[
         str,
         Meta(
-            description="Folder of the station files: Work Masters, resources, limits, rules and flows. An empty store "
-            "is filled from it at the start. It may be absent; empty switches station files off.",
+            description="Folder of the station files: Work Masters, resources, limits, tags, rules and flows. An empty "
+            "store is filled from it at the start. It may be absent; empty switches station files off.",
             extra={"expected": "the path of a directory"},
         ),
     ] = "/etc/microdcs-edge/station.d"

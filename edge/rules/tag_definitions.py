@@ -1,7 +1,8 @@
 """Definitions of tags: reads them with all their faults, and judges samples by them."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 import msgspec
@@ -37,11 +38,23 @@ def parse_definitions(data: object) -> tuple[tuple[TagDefinition, ...], tuple[st
     return tuple(found), tuple(faults)
 
 
+def decode_definitions(texts: Iterable[str]) -> Iterator[TagDefinition]:
+    """Yield the definitions of JSON texts that were checked before; one of a newer release is left out."""
+    for text in texts:
+        with suppress(msgspec.DecodeError):  # a ValidationError is one, too
+            yield msgspec.json.decode(text, type=TagDefinition)
+
+
 class TagDefinitions:
     """The definitions by tag."""
 
     def __init__(self, definitions: Iterable[TagDefinition] = ()) -> None:
-        self._known = {each.tag: each for each in definitions}
+        self._own = {each.tag: each for each in definitions}
+        self._known = dict(self._own)
+
+    def use_stored(self, definitions: Iterable[TagDefinition]) -> None:
+        """Apply the definitions of a store over the own ones, by tag."""
+        self._known = self._own | {each.tag: each for each in definitions}
 
     def find(self, tag: str) -> TagDefinition | None:
         """Return the definition of a tag; None without one."""

@@ -285,6 +285,11 @@ class Keys(SettingKeys):
         """Return the key of the rules that the MES has sent, by their ids."""
         return f"{self.prefix}:telemetry:rules"
 
+    @_key("hash", Lifetime.PERMANENT)
+    def telemetry_definitions(self) -> str:
+        """Return the key of the definitions of tags from station files, by tag, as JSON."""
+        return f"{self.prefix}:telemetry:definitions"
+
     @_key("hash", Lifetime.OURS)
     def telemetry_state(self) -> str:
         """Return the key of the states of rules, by rule and subject, and of the jobs that run."""

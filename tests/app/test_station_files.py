@@ -49,7 +49,7 @@ async def test_gateway_fills_an_empty_store_and_records_it(store: Store, setting
         assert await find_differences(store, [SCOPE], (await read_site(folder)).files.checked()) == ()
     records: list[dict[str, Any]] = [json.loads(each.text) for each in await audit.newest(store, 10)]
     (record,) = (each for each in records if each["kind"] == "station.fill")
-    assert record["comment"] == "9 objects into an empty store"
+    assert record["comment"] == "10 objects into an empty store"
 
 
 async def test_gateway_does_not_start_with_faulty_files_and_an_empty_store(settings: Settings, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ async def test_drift_follows_the_store_and_the_files(store: Store, settings: Set
     assert (core.drift.text, list(core.drift.notes())) == (None, [])
     folder = make_site(tmp_path / "station.d")
     await watch.compare()
-    assert core.drift.text == "9 missing"
+    assert core.drift.text == "10 missing"
     async with open_gateway(settings):
         await watch.compare()
         assert (core.drift.text, core.drift.counts) == ("", {"missing": 0, "changed": 0, "extra": 0})

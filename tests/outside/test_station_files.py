@@ -121,14 +121,14 @@ def test_difference_from_files_is_shown_and_applied(store: Store, folder: Path) 
 def test_faulty_files_write_nothing_and_stop_only_an_empty_gateway(store: Store, folder: Path) -> None:
     served = gateway(store, folder, "gw")
     write(folder, "rules/bad.json", "{bad")
-    write(folder, "tags/a.json", {})
+    write(folder, "tag/a.json", {})
     command = [str(EDGE), "run", "--settings", str(served.settings)]
     ended_at_once = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert ended_at_once.returncode == 2
     assert f"{folder}: rules/bad.json: not JSON" in ended_at_once.stderr
-    assert f"{folder}: tags/a.json: no station file has this place" in ended_at_once.stderr
+    assert f"{folder}: tag/a.json: no station file has this place" in ended_at_once.stderr
     assert store.cli("keys", f"{KEY}:workmaster*") == ""
-    (folder / "tags" / "a.json").unlink()
+    (folder / "tag" / "a.json").unlink()
     (folder / "rules" / "bad.json").rename(folder / "bad")
     served.start()
     with ended(served):

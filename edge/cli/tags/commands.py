@@ -143,12 +143,18 @@ def watch(pattern: str, count: int | None, settings_file: Path | None, *, as_jso
 
 
 def _definitions(settings_file: Path | None) -> "TagDefinitions":
-    """Return the definitions of tags of the settings. Raises SettingsError."""
-    from edge.config import load_settings
-    from edge.southbound.kinds import EQUIPMENT_SETTINGS
+    """Return the definitions of tags of the settings and of the store. Raises SettingsError and Unavailable."""
+    from edge.rules.tag_definitions import decode_definitions
+    from edge.store import tag_definitions
     from edge.telemetry.definition_file import read_definitions
 
-    return read_definitions(load_settings(settings_file, os.environ, EQUIPMENT_SETTINGS).telemetry.tags)
+    async def load() -> "TagDefinitions":
+        async with open_access(settings_file) as at:
+            found = read_definitions(at.settings.telemetry.tags)
+            found.use_stored(decode_definitions((await tag_definitions.load(at.store)).texts.values()))
+            return found
+
+    return asyncio.run(load())
 
 
 def _history(settings_file: Path | None) -> Path | None:

@@ -16,13 +16,14 @@ from edge.model.json_text import read_json_text
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.model.station_file import LIMIT, LISTS, ScopeFile
 from edge.rules.rule_form import parse_rules
+from edge.rules.tag_definitions import parse_definitions
 from edge.station.rule_settings import MAX_RULE_BYTES
 from edge.station.settings import faults_of_work_master
 
 PlanFaults: TypeAlias = Callable[[object], Sequence[str]]
 """Returns all faults of a flow document."""
 
-EXPECTED: Final = "scopes/SCOPE/station.json, scopes/SCOPE/workmasters/, rules/ or flows/"
+EXPECTED: Final = "scopes/SCOPE/station.json, scopes/SCOPE/workmasters/, tags/, rules/ or flows/"
 
 
 @dataclass(slots=True)
@@ -56,6 +57,8 @@ def read_content(path: PurePosixPath, text: bytes, faults_of_flow: PlanFaults) -
             _read_scope(found, scope, data)
         case ("scopes", scope, "workmasters", *_, _):
             _read_work_masters(found, scope, path.stem, data)
+        case ("tags", *_, _):
+            _read_tags(found, data)
         case ("rules", *_, _):
             _read_rules(found, data)
         case ("flows", "stopped", *_, _):
@@ -102,6 +105,14 @@ def _read_work_masters(found: FileContent, scope: str, stem: str, data: object) 
             continue
         found.faults += faults_of_work_master(master)
         found.add(ObjectKind.WORK_MASTER, scope, master.id, as_values(master))
+
+
+def _read_tags(found: FileContent, data: object) -> None:
+    definitions, faults = parse_definitions(data if isinstance(data, list) else [data])
+    found.faults += faults
+    for each in definitions:
+        # A second one of the same tag is a fault of `parse_definitions` already.
+        found.objects[StationObject(ObjectKind.TAG, "", each.tag)] = Described(as_values(each), found.file)
 
 
 def _read_rules(found: FileContent, data: object) -> None:

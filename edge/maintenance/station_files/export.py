@@ -40,6 +40,8 @@ def _files(objects: Objects) -> Iterator[tuple[PurePosixPath, Any]]:
         match each.kind:
             case ObjectKind.WORK_MASTER:
                 yield PurePosixPath("scopes", each.scope, "workmasters", file_name(each.id)), described.content
+            case ObjectKind.TAG:
+                yield PurePosixPath("tags", file_name(each.id)), described.content
             case ObjectKind.RULE:
                 yield PurePosixPath("rules", file_name(each.id)), described.content
             case ObjectKind.FLOW:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from edge.errors import SettingsError
 from edge.maintenance.station_files.content import PlanFaults, read_content
 from edge.maintenance.station_files.objects import Described, ObjectKind, Objects, StationObject
+from edge.model.tag import MAX_TAGS
 from edge.station.rule_settings import MAX_RULES
 
 Signature = tuple[tuple[str, int, int, int], ...]
@@ -68,9 +69,9 @@ def read_folder(folder: Path, faults_of_flow: PlanFaults) -> StationFiles:
         faults += (f"{name}: {each}" for each in found.faults)
         faults += _twice(objects, found.objects)
         objects |= found.objects
-    rules = sum(each.kind is ObjectKind.RULE for each in objects)
-    if rules > MAX_RULES:
-        faults.append(f"rules: there are {rules} rules; a store takes at most {MAX_RULES}")
+    for kind, most in ((ObjectKind.RULE, MAX_RULES), (ObjectKind.TAG, MAX_TAGS)):
+        if (count := sum(each.kind is kind for each in objects)) > most:
+            faults.append(f"{kind}s: there are {count} {kind}s; a store takes at most {most}")
     return StationFiles(folder, objects, tuple(faults))
 
 

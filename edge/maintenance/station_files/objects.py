@@ -20,6 +20,7 @@ class ObjectKind(StrEnum):
     PHYSICAL_ASSET = ResourceKind.PHYSICAL_ASSET.value
     JOB_ACCEPTANCE = "jobacceptance"
     WORK_MASTER = "workmaster"
+    TAG = "tag"
     RULE = "rule"
     FLOW = "flow"
 
@@ -29,7 +30,7 @@ _ORDER: Final = {kind: number for number, kind in enumerate(ObjectKind)}
 
 @dataclass(frozen=True, slots=True)
 class StationObject:
-    """The identity of an object: rules and flows have no scope, the limit of a scope has no id."""
+    """The identity of an object: tags, rules and flows have no scope, the limit of a scope has no id."""
 
     kind: ObjectKind
     scope: str

@@ -10,7 +10,7 @@ from edge.instant import Clock
 from edge.maintenance.station_files.content import as_values
 from edge.maintenance.station_files.objects import Described, ObjectKind, Objects, StationObject
 from edge.station.settings import SettingsMethod, StationSettings
-from edge.store import resources, rule_list
+from edge.store import resources, rule_list, tag_definitions
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, Committed, join
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 async def load_objects(store: Store, scopes: Iterable[str]) -> Objects:
-    """Return the objects of some scopes, and all rules and flows of the store."""
+    """Return the objects of some scopes, and all tags, rules and flows of the store."""
     found: dict[StationObject, Described] = {}
     for scope in sorted(set(scopes)):
         allowed = await resources.load_allowed(store, scope)
@@ -31,6 +31,8 @@ async def load_objects(store: Store, scopes: Iterable[str]) -> Objects:
             found[StationObject(ObjectKind.WORK_MASTER, scope, master.id)] = Described(as_values(master))
     for rule_id, text in (await rule_list.load(store)).texts.items():
         found[StationObject(ObjectKind.RULE, "", rule_id)] = Described(_decoded(text))
+    for tag, text in (await tag_definitions.load(store)).texts.items():
+        found[StationObject(ObjectKind.TAG, "", tag)] = Described(_decoded(text))
     return {**found, **await _load_flows(store)}
 
 
@@ -74,12 +76,17 @@ class ObjectWriter:
         """Write an object; return False without a write when the guard does not hold. Raises Refused for a fault."""
         if subject.kind is ObjectKind.FLOW:
             return await self._put_flow(described)
+        if subject.kind is ObjectKind.TAG:
+            text = msgspec.json.encode(described.content).decode()
+            return await self._commit(tag_definitions.save(self._store.keys, subject.id, text))
         return await self._change(subject, SettingsMethod.PUT, _payload(subject, described.content))
 
     async def delete(self, subject: StationObject) -> bool:
         """Delete an object; return False without a write when the guard does not hold."""
         if subject.kind is ObjectKind.FLOW:
             return await self._delete_flow(subject.id)
+        if subject.kind is ObjectKind.TAG:
+            return await self._commit(tag_definitions.remove(self._store.keys, subject.id))
         payload = None if subject.kind is ObjectKind.JOB_ACCEPTANCE else _payload(subject, None)
         return await self._change(subject, SettingsMethod.DELETE, payload)
 
@@ -107,7 +114,7 @@ class ObjectWriter:
         if not isinstance(plan, Plan):
             raise Refused("flow", f"{described.file}: the flow has faults", "`edge check station` names them.")
         state = RedisFlowState(self._store, self._guard)
-        while await self._is_guarded():
+        while await self._commit(NOTHING):
             before, now = await state.load_flow(plan.id), self._clock()
             after = decision.register(before, plan, text, now)
             if before is None and described.runs:
@@ -120,15 +127,15 @@ class ObjectWriter:
         from edge.flows.redis_state import RedisFlowState  # noqa: PLC0415  imported only where there are flows
 
         state = RedisFlowState(self._store, self._guard)
-        while await self._is_guarded():
+        while await self._commit(NOTHING):
             flow = await state.load_flow(flow_id)
             if flow is None or await state.delete(flow):
                 return True
         return False
 
-    async def _is_guarded(self) -> bool:
-        """Return whether the guard still holds."""
-        return isinstance(await self._store.commit(self._guard), Committed)
+    async def _commit(self, change: Commit) -> bool:
+        """Write a change that has no guards of its own; return False when the guard does not hold."""
+        return isinstance(await self._store.commit(join((self._guard, change))), Committed)
 
 
 def _payload(subject: StationObject, content: Any) -> object:

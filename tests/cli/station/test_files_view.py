@@ -70,7 +70,7 @@ async def test_nothing_is_applied_when_a_file_has_a_fault(edge: Edge, site: Path
 
 async def test_export_writes_files_that_are_no_difference(edge: Edge, site: Path, tmp_path: Path) -> None:
     await edge("station", "apply")
-    assert (await edge("station", "export", tmp_path / "new")).output.endswith("new: 5 files written\n")
+    assert (await edge("station", "export", tmp_path / "new")).output.endswith("new: 6 files written\n")
     assert (await edge("station", "diff", tmp_path / "new")).exit_code == 0
     again = await edge("station", "export", site)
     assert (again.exit_code, "is not empty" in again.output) == (1, True)

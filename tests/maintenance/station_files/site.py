@@ -10,6 +10,7 @@ from tests.station.plant import LINEAR
 SCOPE = "station-1"
 MASTER = {"ID": "axle", "Description": {"Text": "axle"}, "dataschema": RECIPE_DATASCHEMA, "data": LINEAR}
 RULE = {"id": "hot", "kind": "limit", "tag": "t1", "severity": 400, "limits": {"high": {"at": 50}}}
+TAG = {"tag": "oven.temp", "unit": "CEL", "high": 400}
 FLOW = {
     "id": "count",
     "interval_seconds": 10,
@@ -17,7 +18,7 @@ FLOW = {
     "edges": [],
 }
 LISTS = {"equipment": ["wrench", "camera"], "material_classes": ["bolt"], "personnel": ["anna"]}
-NUMBER_OF_OBJECTS = 9
+NUMBER_OF_OBJECTS = 10
 
 
 def write(folder: Path, name: str, content: object) -> Path:
@@ -32,6 +33,7 @@ def make_site(folder: Path) -> Path:
     """Write files with an object of each kind."""
     write(folder, f"scopes/{SCOPE}/station.json", {"max_downloadable_job_orders": 20, **LISTS})
     write(folder, f"scopes/{SCOPE}/workmasters/axle.json", MASTER)
+    write(folder, "tags/oven.json", [TAG])
     write(folder, "rules/hot.json", [RULE])
     write(folder, "flows/count.json", FLOW)
     write(folder, "flows/stopped/idle.json", {**FLOW, "id": "idle"})

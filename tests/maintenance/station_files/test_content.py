@@ -7,7 +7,7 @@ import pytest
 
 from edge.maintenance.station_files.content import FileContent, read_content
 from edge.model.recipe import RECIPE_DATASCHEMA
-from tests.maintenance.station_files.site import FLOW, LISTS, MASTER, RULE
+from tests.maintenance.station_files.site import FLOW, LISTS, MASTER, RULE, TAG
 from tests.station.plant import LINEAR
 
 
@@ -32,6 +32,8 @@ def names(found: FileContent) -> list[str]:
         ),
         ("scopes/s/workmasters/axle.json", MASTER, ["workmaster s/axle"]),
         ("scopes/s/workmasters/line/a.json", [MASTER, {**MASTER, "ID": "b"}], ["workmaster s/axle", "workmaster s/b"]),
+        ("tags/oven.json", [TAG], ["tag oven.temp"]),
+        ("tags/oven/temp.json", TAG, ["tag oven.temp"]),
         ("rules/hot.json", RULE, ["rule hot"]),
         ("rules/deep/er/hot.json", [RULE], ["rule hot"]),
         ("flows/count.json", FLOW, ["flow count"]),
@@ -61,6 +63,8 @@ def test_flow_is_started_unless_it_is_in_stopped() -> None:
         ("rules/a.json", {"id": "x", "kind": "nope"}, ["rule 'x': unknown kind 'nope'"]),
         ("rules/a.json", [RULE, RULE], ["rule 'hot': 2 rules have this id"]),
         ("rules/a.json", {**RULE, "message": {"en": "x" * 20_000}}, ["rule 'hot'"]),
+        ("tags/a.json", [TAG, TAG], ["tag 'oven.temp': 2 definitions have this name"]),
+        ("tags/a.json", {**TAG, "unit": "degrees"}, ["tag 'oven.temp': Expected"]),
         ("scopes/s/station.json", [], ["expected an object"]),
         (
             "scopes/s/station.json",
@@ -73,7 +77,7 @@ def test_flow_is_started_unless_it_is_in_stopped() -> None:
         ("scopes/s/workmasters/a.json", {"ID": 5}, ["Work Master 5: "]),
         ("scopes/s/workmasters/a.json", {**MASTER, "data": {"steps": []}}, ["axle: "]),
         ("scopes/s/workmasters/a.json", [MASTER, MASTER], ["workmaster s/axle: the file has it twice"]),
-        ("tags/a.json", {}, ["no station file has this place; expected scopes/SCOPE/station.json"]),
+        ("tag/a.json", {}, ["no station file has this place; expected scopes/SCOPE/station.json"]),
         ("scopes/s/other.json", {}, ["no station file has this place"]),
         ("a.json", {}, ["no station file has this place"]),
     ],
