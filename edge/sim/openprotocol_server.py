@@ -60,9 +60,13 @@ class OpenProtocolServer:
     """Serves clients at a loopback port with the `handlers` of a controller.
 
     `highest` are the newest revisions that it accepts, by message; `missing` are the messages that it does not know.
+    A client that is silent for `silence_s` seconds is disconnected.
     """
 
-    def __init__(self, handlers: Mapping[int, Handler], highest: Mapping[int, int]) -> None:
+    def __init__(
+        self, handlers: Mapping[int, Handler], highest: Mapping[int, int], silence_s: float = SILENCE_SECONDS
+    ) -> None:
+        self._silence_s = silence_s
         self.port = 0
         self.highest = dict(highest)
         self.missing: set[int] = set()
@@ -129,7 +133,7 @@ class OpenProtocolServer:
         frames = FrameReader()
         with suppress(TimeoutError, OSError, Refused):
             while True:
-                async with asyncio.timeout(SILENCE_SECONDS):
+                async with asyncio.timeout(self._silence_s):
                     received = await reader.read(_READ_BYTES)
                 if not received:
                     return

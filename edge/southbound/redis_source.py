@@ -46,9 +46,11 @@ class RedisSource:
         sink: SampleSink,
         clock: Clock,
         backoff_s: tuple[float, float] = _BACKOFF_S,
+        max_channels: int = MAX_CHANNELS,
     ) -> None:
         self.dropped = 0
-        """Messages of channels beyond MAX_CHANNELS."""
+        """Messages of channels beyond `max_channels`."""
+        self._max_channels = max_channels
         self._name = name
         self._settings = settings
         self._foreign = foreign
@@ -102,9 +104,9 @@ class RedisSource:
                 self._note(key, payload)
 
     def _note(self, name: str, payload: bytes) -> None:
-        if name not in self._latest and len(self._latest) >= MAX_CHANNELS:
+        if name not in self._latest and len(self._latest) >= self._max_channels:
             self.dropped += 1
-            self._drop("", f"more than {MAX_CHANNELS} channels", dropped=self.dropped)
+            self._drop("", f"more than {self._max_channels} channels", dropped=self.dropped)
             return
         self._latest[name] = (self._clock(), payload)
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from edge.rules import evaluator
-from edge.rules.evaluator import RuleEvaluator
+from edge.rules.evaluator import MAX_CARRIERS, RuleEvaluator
 from edge.rules.replay import replay
 from edge.rules.rule_form import parse_rules
 from edge.rules.sample_lines import Line, Occurrence, Sample
@@ -95,15 +94,14 @@ def test_state_of_an_ended_job_is_not_kept() -> None:
     assert set(rules.take_changed().values()) == {None}
 
 
-def test_carriers_of_a_rule_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluator, "MAX_CARRIERS", 20)
+def test_carriers_of_a_rule_are_bounded() -> None:
     rules = RuleEvaluator(rules_of(HIGH | {"tag": "t", "subject": "carrier"}), 0)
     list(rules.feed(Sample(0, "t", 90, carrier="hot")))
-    for number in range(100):
+    for number in range(2 * MAX_CARRIERS):
         list(rules.feed(Sample(number, "t", 1, carrier=f"C{number}")))
-    assert len(rules.states) <= 21
+    assert len(rules.states) <= MAX_CARRIERS + 1
     assert (0, "t[hot]") in rules.states
-    assert (0, "t[C99]") in rules.states
+    assert (0, "t[C1999]") in rules.states
 
 
 def test_repeated_name_of_a_job_within_another_ends_only_its_own() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from edge.errors import Unavailable
 from edge.links.openprotocol_session import open_openprotocol
-from edge.sim import openprotocol_server
 from edge.sim.openprotocol import open_openprotocol_controller
+from edge.sim.openprotocol_server import OpenProtocolServer
 
 
 async def exchange(port: int, message: bytes) -> bytes:
@@ -32,10 +32,13 @@ async def test_client_that_sends_garbage_is_disconnected() -> None:
         assert await exchange(controller.server.port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n") == b""
 
 
-async def test_silent_client_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openprotocol_server, "SILENCE_SECONDS", 0.05)
-    async with open_openprotocol_controller() as controller:
-        assert await exchange(controller.server.port, b"") == b""
+async def test_silent_client_is_disconnected() -> None:
+    server = OpenProtocolServer({}, {}, silence_s=0.05)
+    await server.listen()
+    try:
+        assert await exchange(server.port, b"") == b""
+    finally:
+        await server.close()
 
 
 async def test_keep_alive_is_answered() -> None:

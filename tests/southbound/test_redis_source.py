@@ -5,14 +5,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
-import pytest
 import redis.asyncio as aioredis
 from structlog.testing import capture_logs
 
 from edge.config.telemetry import RedisSourceSettings
 from edge.links.background_task import background_task
 from edge.rules.sample_lines import Sample
-from edge.southbound import redis_source
 from edge.southbound.redis_source import MAX_PAYLOAD, RedisSource
 from edge.store.foreign import open_foreign
 from tests.conftest import WaitUntil
@@ -50,10 +48,9 @@ async def test_newest_message_of_each_channel_in_an_interval_counts(wait_until: 
     assert sink.taken == [Sample(7, f"c{number}", 45 + number) for number in range(5)]
 
 
-async def test_more_channels_than_are_kept_are_counted(wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redis_source, "MAX_CHANNELS", 3)
+async def test_more_channels_than_are_kept_are_counted(wait_until: WaitUntil) -> None:
     sink = Sink()
-    source = RedisSource("line", settings_of(patterns=("c:*",)), Foreign(), sink, lambda: 7, (60, 60))
+    source = RedisSource("line", settings_of(patterns=("c:*",)), Foreign(), sink, lambda: 7, (60, 60), 3)
     async with background_task(source.run(), "source"):
         await wait_until(lambda: len(sink.taken) == 3)
     assert source.dropped == 20

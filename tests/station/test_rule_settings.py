@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from edge.errors import Refused
-from edge.station import rule_settings
+from edge.station.rule_settings import MAX_RULES
 from edge.station.settings import EventOrigin, SettingsMethod, StationSettings
 from edge.store.client import Store
 from tests.station.plant import SCOPE
@@ -53,14 +53,13 @@ async def test_deletion_that_names_no_rule_is_refused(settings: StationSettings,
     assert caught.value.kind == "invalid_payload"
 
 
-async def test_number_and_size_of_rules_are_bounded(settings: StationSettings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rule_settings, "MAX_RULES", 2)
-    await put(settings, [occurs("a"), occurs("b")])
-    await put(settings, occurs("b"))
-    with pytest.raises(Refused, match="more than 2 rules"):
-        await put(settings, occurs("c"))
+async def test_number_and_size_of_rules_are_bounded(settings: StationSettings) -> None:
+    await put(settings, [occurs(f"r{number}") for number in range(MAX_RULES)])
+    await put(settings, occurs("r0"))
+    with pytest.raises(Refused, match="more than 1000 rules"):
+        await put(settings, occurs("one more"))
     with pytest.raises(Refused, match="more than 16384 bytes"):
-        await put(settings, occurs("a") | {"message": "x" * 20_000})
+        await put(settings, occurs("r0") | {"message": "x" * 20_000})
 
 
 async def test_rules_sent_at_the_same_time_are_all_kept_and_once(settings: StationSettings) -> None:

@@ -19,12 +19,6 @@ from edge.store import tags, telemetry
 from edge.store.client import Store
 from edge.telemetry.batch import Batch, BatchError, decode_batch, encode_batch, event_time, fault_of
 
-MOST_TAGS: Final = 1_000
-"""Tags whose samples are kept; those read longest ago are dropped, and read from the stream again."""
-MOST_SAMPLES: Final = 100_000
-"""Samples that are kept of one tag, the newest."""
-MOST_SAMPLES_OF_ALL: Final = 300_000
-"""Samples that are kept of all tags, some 100 MB."""
 _LATE_MS: Final = 60_000
 _BATCH: Final = 100
 _NOWHERE: Final = "0-1"
@@ -33,11 +27,24 @@ _FOLLOW_S: Final = 5.0
 """The stream keeps at least its last 50 seconds: its producers append at most twenty batches in a second."""
 
 
+@dataclass(frozen=True, slots=True)
+class TagLimits:
+    """What is kept: the tags that were read last, the newest samples of each, and samples of all, some 100 MB."""
+
+    tags: int = 1_000
+    samples_of_tag: int = 100_000
+    samples: int = 300_000
+
+
+_LIMITS: Final = TagLimits()
+
+
 @dataclass(slots=True)
 class _Kept:
-    """The samples of a tag in order of time; those of the last `keep_ms` at least, and the last one."""
+    """The samples of a tag in order of time: those of `keep_ms`, or the newest `most` when there are more."""
 
     keep_ms: int
+    most: int
     samples: list[Sample] = field(default_factory=list)
 
     def add(self, sample: Sample) -> None:
@@ -45,19 +52,19 @@ class _Kept:
         oldest = self.samples[-1].at - self.keep_ms - _LATE_MS
         expired = min(bisect_right(self.samples, oldest, key=_at), len(self.samples) - 1)
         # Removing from the front moves all that follow: not for every sample.
-        if expired > len(self.samples) // 2 or len(self.samples) > 2 * MOST_SAMPLES:
-            del self.samples[: max(expired, len(self.samples) - MOST_SAMPLES)]
+        if expired > len(self.samples) // 2 or len(self.samples) > 2 * self.most:
+            del self.samples[: max(expired, len(self.samples) - self.most)]
 
 
 class TagReader:
     """Keeps the samples of the tags that flows read, for as long as their windows."""
 
-    def __init__(self, stores: Sequence[Store], most_samples: int = MOST_SAMPLES_OF_ALL) -> None:
+    def __init__(self, stores: Sequence[Store], limits: TagLimits = _LIMITS) -> None:
         """Read the streams of these stores; the first one also holds the last value of each tag.
 
-        Beyond `most_samples` of all tags, the tags that were read longest ago are dropped.
+        Beyond the limits, the tags that were read longest ago are dropped, and read from the stream again.
         """
-        self._most_samples = most_samples
+        self._limits = limits
         self._stores = tuple(stores)
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._positions: dict[Store, str] = {}
@@ -88,12 +95,12 @@ class TagReader:
             return
         for store in self._stores:
             self._positions[store] = await self._scan(store, self._positions.get(store, ""), self._kept)
-        while len(self._kept) > 1 and sum(len(each.samples) for each in self._kept.values()) > self._most_samples:
+        while len(self._kept) > 1 and sum(len(each.samples) for each in self._kept.values()) > self._limits.samples:
             self._kept.popitem(last=False)
 
     async def _keep(self, tag: str, keep_ms: int) -> _Kept:
         """Keep one more tag, or a longer time of one, beginning with what the stream holds of it."""
-        before, found = self._kept.get(tag), _Kept(keep_ms)
+        before, found = self._kept.get(tag), _Kept(keep_ms, self._limits.samples_of_tag)
         for store in self._stores:
             if self._kept:
                 await self._scan(store, "", {tag: found}, self._positions.get(store) or _NOWHERE)
@@ -102,7 +109,7 @@ class TagReader:
         if before and (not found.samples or before.samples[0].at < found.samples[0].at):
             found.samples = before.samples
         self._kept[tag] = found
-        if len(self._kept) > MOST_TAGS:
+        if len(self._kept) > self._limits.tags:
             self._kept.popitem(last=False)
         return found
 

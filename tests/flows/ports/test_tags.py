@@ -12,8 +12,7 @@ from edge.flows.attempt import OutcomeUnknownError
 from edge.flows.nodes.act import WriteTag
 from edge.flows.nodes.kind import NodeError
 from edge.flows.nodes.read import LatestValue, SampleWindow
-from edge.flows.ports import tags as ports
-from edge.flows.ports.tags import TagReader, TagWriter
+from edge.flows.ports.tags import TagLimits, TagReader, TagWriter
 from edge.rules.sample_lines import Quality, Sample
 from edge.store import tags, telemetry
 from edge.store.client import Store
@@ -66,7 +65,7 @@ async def test_samples_of_two_stores_are_in_one_window(store: Store, redis: Redi
 
 
 async def test_memory_of_all_tags_is_bounded(store: Store) -> None:
-    reader = TagReader([store], most_samples=3)
+    reader = TagReader([store], TagLimits(samples=3))
     await append(store, *(sample(number, number, tag) for number in range(3) for tag in ("a", "b")))
     assert await reader.read(window(-1, 10, "a"), "") == [0, 1, 2]
     assert await reader.read(window(-1, 10, "b"), "") == [0, 1, 2]
@@ -97,9 +96,8 @@ async def test_follower_reads_windows_before_the_stream_forgets_them(store: Stor
     assert await reader.read(window(0, 10), "") == [5]
 
 
-async def test_memory_of_a_tag_is_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports, "MOST_SAMPLES", 50)
-    reader = TagReader([store])
+async def test_memory_of_a_tag_is_bounded(store: Store) -> None:
+    reader = TagReader([store], TagLimits(samples_of_tag=50))
     await reader.read(window(0, 1_000_000), "")
     for batch in itertools.batched(range(1000), 100) if hasattr(itertools, "batched") else [range(1000)]:
         await append(store, *(sample(number, number) for number in batch))
@@ -108,9 +106,8 @@ async def test_memory_of_a_tag_is_bounded(store: Store, monkeypatch: pytest.Monk
     assert found[-1] == 999
 
 
-async def test_tags_that_are_not_read_any_more_are_forgotten(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports, "MOST_TAGS", 2)
-    reader = TagReader([store])
+async def test_tags_that_are_not_read_any_more_are_forgotten(store: Store) -> None:
+    reader = TagReader([store], TagLimits(tags=2))
     await append(store, *(sample(1, 1, tag) for tag in "abc"))
     for tag in "abcab":
         assert await reader.read(window(0, 10, tag), "") == [1]
