@@ -114,7 +114,7 @@ format: setup ## Put the code into its form and mend what ruff can mend
 
 lock: setup ## Choose the newest allowed dependencies and write the lock files; review the difference
 	@$(LOCK) --upgrade --all-extras --group dev pyproject.toml --output-file requirements-dev.lock
-	@$(LOCK) --extra gpio --extra history pyproject.toml --constraints requirements-dev.lock --output-file requirements.lock
+	@$(LOCK) --extra gpio --extra history --extra web pyproject.toml --constraints requirements-dev.lock --output-file requirements.lock
 	@$(LOCK) --extra embedded pyproject.toml --constraints requirements-dev.lock --output-file requirements-demo.lock
 	@$(LOCK) --group build --constraints requirements-dev.lock --output-file requirements-build.lock
 	@$(LOCK) --group docs --constraints requirements-dev.lock --output-file requirements-docs.lock

@@ -60,6 +60,8 @@ class Health:
         """Return what the line adds although nothing is wrong with the gateway."""
         self.opcua_problem = ""
         """Why the OPC UA server cannot listen; empty while it does."""
+        self.web_problem = ""
+        """Why the station page cannot be served; empty while it is."""
         self._store = store
         self._active_runs = active_runs
         self._watch = watch
@@ -98,6 +100,8 @@ class Health:
                 yield f"broker refuses subscriptions of {name}: {', '.join(topics)}"
         if self.opcua_problem:
             yield self.opcua_problem
+        if self.web_problem:
+            yield self.web_problem
 
     async def check(self) -> str:
         """Check everything and return the state in one line."""

@@ -49,8 +49,10 @@ class OpcuaService:
         flows: "FlowFeed | None" = None,
         retry_s: tuple[float, float] = RETRY_S,
         telemetry: "TelemetryService | None" = None,
+        users: "Users | None" = None,
     ) -> None:
         self._telemetry = telemetry
+        self._users = users
         self.server: UaServer | None = None
         self._parts = parts
         self._jobs = jobs
@@ -93,7 +95,7 @@ class OpcuaService:
 
     async def _serve(self, stack: contextlib.AsyncExitStack) -> "UaServer":
         server = await _open_server(
-            stack, self._parts, self._jobs, self._station_settings, self._flows, self._telemetry
+            stack, self._parts, self._jobs, self._station_settings, self._flows, self._telemetry, self._users
         )
         self.server = server
         self._parts.health.opcua_problem = ""
@@ -107,6 +109,7 @@ async def _open_server(
     station_settings: StationSettings,
     flows: "FlowFeed | None",
     telemetry: "TelemetryService | None",
+    users: "Users | None",
 ) -> "UaServer":
     settings, store, scopes = parts.settings, parts.store, parts.scopes
     # asyncua takes half a second to import: skip it when the server is off.
@@ -139,7 +142,7 @@ async def _open_server(
         tasks,
         equipment=tuple(equipment),
         trail=trail,
-        users=_users(parts),
+        users=users or open_users(parts),
         alarms=alarms,
     )
     server = await stack.enter_async_context(opened)
@@ -165,8 +168,9 @@ async def _open_server(
     return server
 
 
-def _users(parts: GatewayParts) -> "Users":
-    # Imported only with the server.
+def open_users(parts: GatewayParts) -> "Users":
+    """Return the users of a gateway: the servers share them, and with them the delay of logins after failures."""
+    # Imported only with a server that needs them.
     from edge.ops.login import Users  # noqa: PLC0415
     from edge.ops.login_throttle import StoredMemory  # noqa: PLC0415
 

@@ -11,11 +11,12 @@ from edge.app.component import join_plant
 from edge.app.flow_parts import load_node_kinds, open_flow_feed, run_flows, serve_flow_calls
 from edge.app.health import Health
 from edge.app.maintenance_mode import end_upgrade, operation_calls
-from edge.app.opcua import OpcuaService
+from edge.app.opcua import OpcuaService, open_users
 from edge.app.operation_work import run_operations
 from edge.app.parts import GatewayParts
 from edge.app.scanned_jobs import ScannedJobs
 from edge.app.station_files import open_station_files
+from edge.app.summary import summary_of
 from edge.app.systemd import Notify, discard_status, feed_watchdog
 from edge.config import (
     EquipmentSettings,
@@ -73,6 +74,7 @@ from edge.store.opening import open_store
 if TYPE_CHECKING:
     from edge.app.telemetry import TelemetryService
     from edge.flows.engine import FlowStats
+    from edge.ops.login import Users
     from edge.uaserver.flow_feed import FlowFeed
 
 _CONNECT_WITHIN_S = 2.0
@@ -136,7 +138,8 @@ async def open_gateway(
             operation_calls(core),
         )
         feed = open_flow_feed(core, kinds)
-        opcua = await _open_opcua(stack, core, jobs, station_settings, feed, telemetry)
+        users = open_users(core) if settings.opcua.endpoint or settings.web.listen else None
+        opcua = await _open_opcua(stack, core, jobs, station_settings, feed, telemetry, users)
         if settings.mqtt.url:
             await _open_northbound(stack, core, calls)
         if telemetry:
@@ -144,7 +147,8 @@ async def open_gateway(
         flows = await run_flows(stack, core, jobs, telemetry, kinds, feed)
         sidecars = await _open_rpc(stack, core, calls)
         measured = await _open_metrics(stack, core, opcua, flows, telemetry)
-        serving = _summary(settings, opcua, sidecars, measured, telemetry)
+        await _open_web(stack, core, jobs, users)
+        serving = summary_of(settings, opcua, sidecars, measured, telemetry)
         await enter(background_task(core.watch.run(), "equipment watch"))
         await enter(background_task(core.health.publish_status(notify, serving), "health"))
         await join_plant(stack, core, kinds, settings_file)
@@ -269,12 +273,23 @@ async def _open_opcua(
     station_settings: StationSettings,
     feed: "FlowFeed | None",
     telemetry: "TelemetryService | None",
+    users: "Users | None",
 ) -> OpcuaService | None:
     if not core.settings.opcua.endpoint:
         return None
-    service = OpcuaService(core, jobs, station_settings, feed, telemetry=telemetry)
+    service = OpcuaService(core, jobs, station_settings, feed, telemetry=telemetry, users=users)
     await service.open(stack)
     return service
+
+
+async def _open_web(
+    stack: contextlib.AsyncExitStack, core: GatewayParts, jobs: JobService, users: "Users | None"
+) -> None:
+    if users and core.settings.web.listen:
+        # Imported only when the page is on.
+        from edge.app.web import open_web  # noqa: PLC0415
+
+        await open_web(stack, core, jobs, users)
 
 
 async def _open_telemetry(
@@ -373,22 +388,3 @@ async def _open_session(
     )
     await session.wait_attempted(_CONNECT_WITHIN_S)
     return session
-
-
-def _summary(
-    settings: Settings,
-    opcua: OpcuaService | None,
-    sidecars: str | None,
-    measured: str | None,
-    telemetry: "TelemetryService | None",
-) -> str:
-    parts = [f"scopes {', '.join(settings.gateway.scopes)}", f"{len(settings.southbound)} pieces of equipment"]
-    if opcua and opcua.server:
-        parts.append(f"OPC UA {opcua.server.endpoint}")
-    if sidecars:
-        parts.append(f"MessagePack-RPC {sidecars}")
-    if telemetry and (telemetry.own_rules or settings.source):
-        parts.append(f"{telemetry.own_rules} rules, {len(settings.source)} sources of samples")
-    if measured:
-        parts.append(f"metrics {measured}")
-    return "; ".join(parts)

@@ -28,6 +28,7 @@ from edge.config.sections import (
 from edge.config.station import StationFilesSettings
 from edge.config.telemetry import MirrorSettings, MqttSourceSettings, SourceSettings, TelemetrySettings
 from edge.config.users import UsersSettings
+from edge.config.web import WebSettings
 
 __all__ = [
     "SECTIONS",
@@ -57,6 +58,7 @@ __all__ = [
     "TelemetrySettings",
     "UsersSettings",
     "VisionSettings",
+    "WebSettings",
     "broker_settings",
     "load_settings",
     "main_file",

@@ -22,6 +22,7 @@ from edge.config.retention import RetentionSettings
 from edge.config.station import StationFilesSettings
 from edge.config.telemetry import MirrorSettings, MqttSourceSettings, SourceSettings, TelemetrySettings
 from edge.config.users import UsersSettings
+from edge.config.web import WebSettings
 
 NAME = r"^[^\s/+#:*?\[\]{}]+$"
 """Pattern of a name that is one level of an MQTT topic and one part of a Redis key."""
@@ -329,6 +330,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     source: Mapping[str, SourceSettings] = msgspec.field(default_factory=dict)
     mirror: Mapping[str, MirrorSettings] = msgspec.field(default_factory=dict)
     metrics: MetricsSettings = MetricsSettings()
+    web: WebSettings = WebSettings()
     flows: FlowsSettings = FlowsSettings()
     fleet: FleetSettings = FleetSettings()
     maintenance: MaintenanceSettings = MaintenanceSettings()
@@ -356,6 +358,7 @@ SECTIONS: dict[str, type[Struct]] = {
     "source": MqttSourceSettings,
     "mirror": MirrorSettings,
     "metrics": MetricsSettings,
+    "web": WebSettings,
     "flows": FlowsSettings,
     "fleet": FleetSettings,
     "maintenance": MaintenanceSettings,

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-SessionWay = Literal["opcua", "cli"]
+SessionWay = Literal["opcua", "cli", "web"]
 
 
 class Session(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -40,6 +40,9 @@ _EVENT_OF_KIND = {
     "cli.call": "command",
     "fleet.call": "fleet command",
     "station.fill": "store filled",
+    "web.call": "page call",
+    "web.login": "page login",
+    "web.refused": "page request refused",
 }
 """The log events of records that this room copies to the log."""
 

@@ -97,6 +97,11 @@ class Users:
                 await self._memory.clear_failures(given.name, given.address)
             return found
 
+    def role_of(self, name: str) -> Role | None:
+        """Return the present role of a user; None for a user who was removed."""
+        user = self._current().get(name)
+        return user.role if user else None
+
     async def _check(self, given: Credentials) -> Role | LoginRefusal:
         user = self._current().get(given.name, self._unknown)
         if user.tokens and self._has_token(user, given.secret):

@@ -14,7 +14,13 @@ LINES_OF_A_FUNCTION = 60
 
 TESTED_ELSEWHERE = {
     "edge/__main__.py": ("tests/cli/test_main.py", "it is started as a program"),
+    "edge/app/summary.py": ("tests/app/test_wiring.py", "the line is that of a whole gateway"),
     "edge/app/parts.py": ("tests/app/test_wiring.py", "the parts are built by `open_gateway`"),
+    "edge/web/app.py": ("tests/web/test_server.py", "the application is served whole"),
+    "edge/web/audit.py": ("tests/web/test_api.py", "the records are those of requests"),
+    "edge/web/job_views.py": ("tests/web/test_operations.py", "the views are answers of operations"),
+    "edge/web/problems.py": ("tests/web/test_api.py", "the problems are answers of the API"),
+    "edge/web/telemetry_views.py": ("tests/web/test_operations.py", "the views are answers of operations"),
     "edge/cli/__init__.py": ("tests/cli/test_main.py", "a package cannot be named in a test file's name"),
     "edge/cli/sessions.py": ("tests/cli/test_users.py", "sessions need users"),
     "edge/cli/terminal/login.py": ("tests/cli/test_users.py", "logins need users"),

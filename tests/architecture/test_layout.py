@@ -24,6 +24,7 @@ SPEAKERS = {
     "paho": {"links"},
     "gpiod": {"links"},
     "asyncua": {"links", "opcua", "sim", "uaserver"},
+    "starlette": {"web"},
 }
 """Vendor's package -> the rooms that may import it."""
 

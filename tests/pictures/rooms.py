@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 _PROJECT = Path(__file__).parents[2] / "pyproject.toml"
-_VENDORS = {"redis": "Redis", "paho": "MQTT", "gpiod": "GPIO", "asyncua": "OPC UA"}
+_VENDORS = {"redis": "Redis", "paho": "MQTT", "gpiod": "GPIO", "starlette": "HTTP", "asyncua": "OPC UA"}
 _LEFT, _TOP, _WIDTH, _GAP, _BOX, _ROW = 24, 52, 800, 10, 40, 50
 _COLOURS = ("#dbeafe", "#e0e7ff", "#fef3c7", "#dcfce7", "#f3f4f6")
 _BANDS = {"cli": 0, "app": 0, "maintenance": 0, "northbound": 1, "flows": 2, "station": 2, "store": 3, "opcua": 3}

@@ -10,11 +10,11 @@ from edge.chart.page import MIN_WIDTH, draw_within
 from edge.chart.reading import read_chart
 from edge.chart.shapes import Drawing, Frame, Label, LineStyle, ShapeRole
 from edge.chart.text import ANSI, chart_text
-from edge.cli.jobs.stored_job import StoredJob
 from edge.cli.jobs.table import state_text
 from edge.cli.jobs.waiting import waiting_text
 from edge.cli.terminal.output import printable
 from edge.model.job_state import has_ended
+from edge.station.stored_job import StoredJob
 
 _ROWS_AROUND = 2
 """Terminal rows that the chart cannot use: the line of the job, and the prompt."""

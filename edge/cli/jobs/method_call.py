@@ -6,7 +6,6 @@ from typing import TypeVar
 
 import msgspec
 
-from edge.cli.jobs.stored_job import find
 from edge.cli.jobs.table import state_text
 from edge.cli.terminal.audit import authorize_command, record_as
 from edge.cli.terminal.operator import operator_languages
@@ -19,6 +18,7 @@ from edge.model.job_state import METHODS, Cause, JobState, next_status
 from edge.ops.mode_watch import ModeWatch
 from edge.station.jobs import CallAnswer, JobCall, JobService
 from edge.station.retention import retention_policy
+from edge.station.stored_job import find
 from edge.store.jobs import Job
 
 COMMANDS = {

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 import msgspec
 
-from edge.cli.jobs.stored_job import find
 from edge.cli.terminal.audit import authorize_command, record_as, recorded
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import SOURCE, open_access, print_json
@@ -18,6 +17,7 @@ from edge.sfc.signal import Intervene, Resolve
 from edge.station.intervene import AWAITS_SECOND, InterventionRequest, intervene
 from edge.station.jobs import CallAnswer
 from edge.station.resend import resend
+from edge.station.stored_job import find
 
 
 async def decide(settings_file: Path | None, job_id: str, signal: Resolve | Intervene) -> CallAnswer:

@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from edge.chart.marks import SYMBOLS, duration
-from edge.cli.jobs.stored_job import StoredJob
 from edge.cli.jobs.table import local_time, plain_table, state_cell, summary, utc_time, work_masters
 from edge.cli.terminal.output import printable
 from edge.model.exact_value import plain_value
@@ -18,6 +17,7 @@ from edge.model.isa95 import Parameter
 from edge.sfc.association_key import AssociationKey
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Association, Run
+from edge.station.stored_job import StoredJob
 from edge.store.jobs import Job
 
 _ACTION_STYLES = {

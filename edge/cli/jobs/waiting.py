@@ -6,7 +6,6 @@ from typing import assert_never
 
 from edge.chart.marks import duration
 from edge.cli.jobs.method_call import commands_in
-from edge.cli.jobs.stored_job import StoredJob
 from edge.cli.jobs.table import local_time, state_text, utc_time
 from edge.cli.terminal.output import printable
 from edge.model.job_state import JobState, has_ended
@@ -21,6 +20,7 @@ from edge.sfc.waiting import (
     Waiting,
     explain_waiting,
 )
+from edge.station.stored_job import StoredJob
 
 
 def waiting_of(stored: StoredJob, now: int) -> tuple[Waiting, ...]:

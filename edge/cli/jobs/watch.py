@@ -11,7 +11,6 @@ from rich.live import Live
 from edge.cli.jobs import events
 from edge.cli.jobs.chart_view import render_job
 from edge.cli.jobs.events import JobEvent
-from edge.cli.jobs.stored_job import StoredJob, find, load
 from edge.cli.jobs.table import job_table
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import StoreAccess, open_access, open_console, print_json
@@ -19,6 +18,7 @@ from edge.errors import Unavailable
 from edge.instant import now_ms
 from edge.links.background_task import background_task
 from edge.model.job_state import JobState, has_ended
+from edge.station.stored_job import StoredJob, find, load
 from edge.store import changes, jobs
 from edge.store.changes import Change
 from edge.store.client import Store

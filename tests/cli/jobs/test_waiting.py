@@ -3,10 +3,10 @@
 import json
 from datetime import UTC, datetime
 
-from edge.cli.jobs.stored_job import load
 from edge.cli.jobs.waiting import waiting_json, waiting_text
 from edge.instant import now_ms
 from edge.model.job_state import Cause
+from edge.station.stored_job import load
 from tests.station.plant import FakeEquipment, Plant, order, until_true
 
 

@@ -9,13 +9,13 @@ from rich.console import Console
 
 from edge.cli import main
 from edge.cli.jobs.report import report
-from edge.cli.jobs.stored_job import StoredJob
 from edge.cli.terminal.output import print_text, printable
 from edge.model.isa95 import JobOrder
 from edge.model.job_state import JobState, JobStatus
 from edge.sfc.advance import advance
 from edge.sfc.run import new_run
 from edge.sfc.signal import Advanced, Start
+from edge.station.stored_job import StoredJob
 from edge.store.jobs import Job
 from edge.uaserver import certificates
 from edge.uaserver.trust import add_certificate

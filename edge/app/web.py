@@ -1,0 +1,180 @@
+"""Serves the station page; retries in the background while its address is taken, as the OPC UA server does."""
+
+import asyncio
+import contextlib
+import functools
+import ssl
+from collections.abc import AsyncIterator, Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from edge import __version__
+from edge.app.parts import GatewayParts
+from edge.errors import SettingsError, Unavailable
+from edge.instant import now_ms
+from edge.links.background_task import background_task
+from edge.links.backoff import Backoff
+from edge.model.equipment_health import EquipmentHealth
+from edge.ops.sessions import show_sessions
+from edge.station.intervene import intervene
+from edge.station.jobs import JobService
+from edge.web.models import MaintenanceState, Status
+
+if TYPE_CHECKING:
+    from edge.ops.login import Users
+    from edge.web.services import WebServices
+
+logger = structlog.get_logger(__name__)
+
+RETRY_S = (1.0, 30.0)
+"""The shortest and the longest delay between two attempts."""
+
+
+async def open_web(stack: contextlib.AsyncExitStack, parts: GatewayParts, jobs: JobService, users: "Users") -> None:
+    """Serve the page until the stack closes. Its libraries are imported in a thread: nothing waits for them.
+
+    Raises SettingsError for a certificate that cannot be used, and without the libraries.
+    """
+    tls = await _tls_context(parts) if parts.settings.web.is_tls else None
+    await stack.enter_async_context(background_task(_serve(parts, jobs, users, tls), "station page"))
+
+
+async def _serve(parts: GatewayParts, jobs: JobService, users: "Users", tls: ssl.SSLContext | None) -> None:
+    services = await asyncio.to_thread(_services, parts, jobs, users)
+    shortest, longest = RETRY_S
+    backoff = Backoff(shortest, longest, stable=longest)
+    async with contextlib.AsyncExitStack() as stack:
+        await stack.enter_async_context(_following(parts, services))
+        while True:
+            try:
+                await _listen(parts, services, tls)
+            except Unavailable as error:
+                if not parts.health.web_problem:
+                    logger.warning("station page unavailable, retrying", reason=error.message, advice=error.advice)
+                parts.health.web_problem = error.message
+            await backoff.pause()
+
+
+async def _listen(parts: GatewayParts, services: "WebServices", tls: ssl.SSLContext | None) -> None:
+    from edge.web.app import build_app  # noqa: PLC0415 - imported only where the page is on
+    from edge.web.protocol import ConnectionBounds  # noqa: PLC0415 - as above
+    from edge.web.server import WebAddress, serve  # noqa: PLC0415 - as above
+
+    settings = parts.settings.web
+    host, port = settings.address
+    bounds = ConnectionBounds(settings.max_connections, settings.max_connections // 2)
+    async with serve(build_app(services), WebAddress(host, port, tls), bounds) as url:
+        parts.health.web_problem = ""
+        logger.info("station page available", url=url)
+        await asyncio.Event().wait()
+
+
+def _services(parts: GatewayParts, jobs: JobService, users: "Users") -> "WebServices":
+    """Return what the page works with. Raises SettingsError without the libraries."""
+    try:
+        from edge.web.app import build_app  # noqa: F401, PLC0415 - imports the libraries here, in a thread
+        from edge.web.audit import WebAudit  # noqa: PLC0415 - as above
+        from edge.web.events import EventHub  # noqa: PLC0415 - as above
+        from edge.web.services import WebServices  # noqa: PLC0415 - as above
+        from edge.web.sessions import WebSessions  # noqa: PLC0415 - as above
+    except ImportError as error:
+        problem = f"web.listen: needs a library that is not installed: {error}"
+        raise SettingsError([problem], "Install it: pip install 'microdcs-edge[web]'") from None
+    settings = parts.settings
+    return WebServices(
+        gateway=settings.gateway.name,
+        scopes=tuple(parts.scopes),
+        store=parts.store,
+        jobs=jobs,
+        intervene=functools.partial(intervene, jobs.runs, dedupe_ms=jobs.dedupe_ms),
+        status=functools.partial(status_of, parts),
+        equipment=lambda: parts.watch.health,
+        users=users,
+        sessions=WebSessions(now_ms, settings.web.idle, settings.users.session, users.role_of),
+        events=EventHub(parts.store, parts.scopes),
+        audit=WebAudit(parts.trail),
+        clock=now_ms,
+        is_kiosk=settings.web.kiosk == "on",
+        is_tls=settings.web.is_tls,
+    )
+
+
+def status_of(parts: GatewayParts, languages: Sequence[str]) -> Status:
+    """Return the state of the gateway in short, the message of a maintenance mode in a language of the reader."""
+    mode = parts.mode.in_force
+    maintenance = MaintenanceState(on=False)
+    if mode is not None:
+        until = None if mode.until is None else datetime.fromtimestamp(mode.until / 1000, UTC)
+        message = parts.mode.message(languages)
+        maintenance = MaintenanceState(on=True, kind=mode.kind.value, message=message, by=mode.by, until=until)
+    return Status(
+        gateway=parts.settings.gateway.name,
+        version=__version__,
+        line=parts.health.line,
+        problems=parts.health.problem_line,
+        scopes=tuple(parts.scopes),
+        active_runs=parts.active_runs.count,
+        maintenance=maintenance,
+    )
+
+
+@contextlib.asynccontextmanager
+async def _following(parts: GatewayParts, services: "WebServices") -> AsyncIterator[None]:
+    """Notify open pages of changes, and list the logins, for the length of the block."""
+    events, shown = services.events, _ShownEquipment()
+
+    async def note_equipment() -> None:
+        if shown.has_changed(parts.watch.health):
+            events.note_equipment()
+
+    sessions = functools.partial(services.sessions.live_sessions, parts.settings.gateway.name)
+    parts.runs.listeners.append(events.note_progress)
+    parts.mode.listeners.append(events.note_mode)
+    parts.watch.listeners.append(note_equipment)
+    try:
+        async with background_task(events.run(), "web events"), show_sessions(parts.store, sessions):
+            yield
+    finally:
+        parts.runs.listeners.remove(events.note_progress)
+        parts.mode.listeners.remove(events.note_mode)
+        parts.watch.listeners.remove(note_equipment)
+
+
+class _ShownEquipment:
+    """What pages show of the equipment: counters alone are no change."""
+
+    def __init__(self) -> None:
+        self._facts: tuple[tuple[object, ...], ...] = ()
+
+    def has_changed(self, health: Iterable[EquipmentHealth]) -> bool:
+        """Return whether the equipment differs from the last call."""
+        before = self._facts
+        self._facts = tuple((each.name, each.connected, each.problem, each.safing, each.outstanding) for each in health)
+        return before != self._facts
+
+
+async def _tls_context(parts: GatewayParts) -> ssl.SSLContext:
+    """Return the TLS context with the certificate of the settings, else that of the OPC UA server."""
+    settings = parts.settings.web
+    if not settings.cert_file:
+        # Imported only for the certificate of the OPC UA server.
+        from edge.uaserver import certificates  # noqa: PLC0415
+        from edge.uaserver.namespaces import application_uri  # noqa: PLC0415
+
+        directory = Path(parts.settings.opcua.pki)
+        uri, hosts = application_uri(parts.settings.gateway.name), certificates.own_hosts(settings.address[0])
+        await asyncio.to_thread(certificates.load_or_make, directory, uri, hosts)
+        cert_file, key_file = str(directory / "own.pem"), ""
+    else:
+        cert_file, key_file = settings.cert_file, settings.key_file
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(cert_file, key_file or None)
+    except (OSError, ssl.SSLError) as error:
+        problem = f"web.cert_file: {cert_file} cannot be used: {error}"
+        raise SettingsError([problem], "Name a certificate and its private key, both as PEM.") from error
+    return context

@@ -1,0 +1,76 @@
+"""`[web]`: the station page and its HTTP API."""
+
+from collections.abc import Iterator
+from ipaddress import ip_address
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from msgspec import Meta, Struct
+
+_TLS = "tls://"
+_File = Annotated[str, Meta(extra={"must_be": "file"})]
+
+
+class WebSettings(Struct, frozen=True, kw_only=True):
+    """`[web]`: the station page and its HTTP API."""
+
+    listen: Annotated[
+        str,
+        Meta(
+            description="Where it listens: `127.0.0.1:8080` for browsers on this host, `tls://0.0.0.0:8443` for those "
+            "of the network; empty switches it off.",
+            pattern=r"^$|^(tls://)?[^\s/@]+:\d{1,5}$",
+            extra={"expected": "an address and a port, as in 127.0.0.1:8080 or tls://0.0.0.0:8443"},
+        ),
+    ] = ""
+    cert_file: Annotated[
+        _File, Meta(description="Our certificate, for `tls:`; empty takes that of the OPC UA server.")
+    ] = ""
+    key_file: Annotated[_File, Meta(description="Private key of our certificate.")] = ""
+    kiosk: Annotated[
+        Literal["off", "on"],
+        Meta(description="`on` shows the page without login to browsers on this host, as observer."),
+    ] = "off"
+    idle: Annotated[
+        int, Meta(ge=60, le=86_400, description="Seconds without a request of the person after which a login ends.")
+    ] = 900
+    max_connections: Annotated[
+        int, Meta(ge=8, le=1000, description="Most connections; one address may have half of them.")
+    ] = 128
+
+    @property
+    def is_tls(self) -> bool:
+        """Whether clients connect with TLS."""
+        return self.listen.startswith(_TLS)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The host and the port to listen at."""
+        parts = urlsplit(f"//{self.listen.removeprefix(_TLS)}")
+        return parts.hostname or "", parts.port or 0
+
+    def conflicts(self) -> Iterator[str]:
+        """Yield passwords without encryption, and conflicts of the certificate."""
+        try:
+            host, _ = self.address
+        except ValueError as error:
+            yield f"listen: {error}"
+            return
+        if bool(self.cert_file) != bool(self.key_file):
+            yield "cert_file, key_file: the one needs the other"
+        if self.is_tls or not self.listen:
+            return
+        if self.cert_file:
+            yield "listen: certificates are given, but only tls: uses them"
+        if not _is_loopback(host):
+            yield (
+                "listen: passwords would cross the network in the clear; "
+                "expected a loopback address, or tls://, as in tls://0.0.0.0:8443"
+            )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

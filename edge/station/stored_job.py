@@ -1,0 +1,47 @@
+"""Reads a job with its run and its response from the store, for people and programs that look at it."""
+
+from dataclasses import dataclass
+
+from edge.errors import Refused
+from edge.model.acceptance import validate_id
+from edge.model.isa95 import JobResponse
+from edge.sfc.net import Net
+from edge.sfc.run import Run
+from edge.station.runs import net_of
+from edge.store import jobs, responses, runs
+from edge.store.client import Store
+from edge.store.jobs import Job
+
+
+@dataclass(frozen=True, slots=True)
+class StoredJob:
+    """A job with its run and compiled recipe, both None before its start."""
+
+    job: Job
+    run: Run | None
+    net: Net | None
+    response: JobResponse | None
+
+
+async def find(store: Store, job_id: str) -> StoredJob | None:
+    """Read a job; None when there is none. Raises Refused when the stored data cannot be decoded."""
+    try:
+        job = None if any(validate_id("JobOrderID", job_id)) else await jobs.load(store, job_id)
+        stored = await runs.load(store, job_id) if job else None
+        response = await responses.load(store, job) if job else None
+    except (ValueError, KeyError) as error:
+        reason = f"the stored data of job order {job_id!r} cannot be decoded: {error!r}"
+        raise Refused("unreadable", reason, "Restore a backup: edge restore --help") from error
+    if job is None:
+        return None
+    if stored is None:
+        return StoredJob(job, None, None, response)
+    return StoredJob(job, stored.run, net_of(stored.recipe), response)
+
+
+async def load(store: Store, job_id: str) -> StoredJob:
+    """Read a job. Raises Refused when there is none."""
+    found = await find(store, job_id)
+    if found is None:
+        raise Refused("unknown_job", f"there is no job order {job_id!r}", "Find its id: edge jobs list")
+    return found

@@ -1,0 +1,167 @@
+"""Serves the operations of the HTTP API, login and logout, the stream of changes, and the OpenAPI document."""
+
+import functools
+import http
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final, TypeVar
+
+import msgspec
+import structlog
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from edge.errors import EdgeError, Refused
+from edge.ops.login import Credentials, LoginRefusal
+from edge.web import models
+from edge.web.caller import Callers, WebCaller, address_of, languages_of, refuse_other_site
+from edge.web.guard import path_part
+from edge.web.openapi import PREFIX, openapi
+from edge.web.operations import OPERATIONS, ApiCall, ApiOperation, Svg, identity
+from edge.web.problems import Denied, problem_of
+from edge.web.services import WebServices
+
+logger = structlog.get_logger(__name__)
+
+_JSON: Final = "application/json"
+_PICTURE_HEADERS: Final = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
+_PING_S: Final = 10.0
+
+_T = TypeVar("_T")
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class Api:
+    """The HTTP API of one gateway."""
+
+    def __init__(self, services: WebServices, callers: Callers) -> None:
+        self._services = services
+        self._callers = callers
+        self._document = b""
+
+    def routes(self) -> list[Route]:
+        """Return the routes of every operation."""
+        routes = [_route(each, functools.partial(self._execute, each)) for each in OPERATIONS]
+        routes.append(Route(f"{PREFIX}/session", answering_problems(self._log_in), methods=["POST"]))
+        routes.append(Route(f"{PREFIX}/session", answering_problems(self._log_out), methods=["DELETE"]))
+        routes.append(Route(f"{PREFIX}/events", answering_problems(self._events), methods=["GET"]))
+        routes.append(Route(f"{PREFIX}/openapi.json", answering_problems(self._openapi), methods=["GET"]))
+        return routes
+
+    async def _execute(self, operation: ApiOperation, request: Request) -> Response:
+        caller = await self._authorized(request, operation)
+        path = {name: path_part(text) for name, text in request.path_params.items()}
+        body = await decoded(request, operation.body) if operation.body else None
+        answer = await operation.execute(self._services, ApiCall(caller, path, request.query_params, body))
+        if isinstance(answer, Svg):
+            return Response(answer.document, media_type="image/svg+xml", headers=_PICTURE_HEADERS)
+        return json_response(answer)
+
+    async def _authorized(self, request: Request, operation: ApiOperation) -> WebCaller:
+        caller = await self._callers.find(request)
+        if caller is None:
+            raise Denied(401, "login_required", "this needs a login.", "Log in, or send a user name and a token.")
+        if caller.role < operation.role:
+            action = f"{operation.method} {operation.path}"
+            self._services.audit.refused(caller.user, caller.address, caller.client, action, "role")
+            needed = operation.role.name.lower()
+            raise Denied(403, "forbidden", f"this needs the role {needed}.", "Log in as a user with this role.")
+        return caller
+
+    async def _log_in(self, request: Request) -> Response:
+        refuse_other_site(request)
+        key, caller = await log_in(self._services, request, await decoded(request, models.Login))
+        self._services.sessions.end_key(request.cookies.get(self._callers.cookie, ""))
+        response = json_response(identity(caller))
+        set_cookie(response, self._callers.cookie, key, is_tls=self._services.is_tls)
+        return response
+
+    async def _log_out(self, request: Request) -> Response:
+        refuse_other_site(request)
+        self._services.sessions.end_key(request.cookies.get(self._callers.cookie, ""))
+        response = Response(status_code=http.HTTPStatus.NO_CONTENT)
+        set_cookie(response, self._callers.cookie, "", is_tls=self._services.is_tls)
+        return response
+
+    async def _events(self, request: Request) -> Response:
+        caller = await self._callers.find(request)
+        if caller is None:
+            raise Denied(401, "login_required", "this needs a login.", "Log in, or send a user name and a token.")
+        if self._services.events.is_full:
+            raise Denied(503, "too_many_pages", "too many pages follow changes already.", "Close one of them.")
+        headers = {"x-accel-buffering": "no"}
+        return StreamingResponse(self._changes(caller), media_type="text/event-stream", headers=headers)
+
+    async def _changes(self, caller: WebCaller) -> AsyncIterator[bytes]:
+        """Yield changes until the session ends; a comment in quiet times shows that the connection works."""
+        try:
+            with self._services.events.subscribe() as subscription:
+                yield b"retry: 2000\n: changes follow\n\n"
+                while not caller.session or self._services.sessions.alive(caller.session):
+                    if subjects := await subscription.take(_PING_S):
+                        notice = msgspec.json.encode(models.ChangeNotice(subjects=subjects))
+                        yield b"event: change\ndata: " + notice + b"\n\n"
+                    else:
+                        yield b": quiet\n\n"
+                yield b"event: logout\ndata: {}\n\n"
+        except Refused:
+            yield b"event: refused\ndata: {}\n\n"
+
+    async def _openapi(self, _: Request) -> Response:
+        self._document = self._document or msgspec.json.encode(openapi())
+        return Response(self._document, media_type=_JSON)
+
+
+def _route(operation: ApiOperation, execute: Endpoint) -> Route:
+    return Route(PREFIX + operation.path, answering_problems(execute), methods=[operation.method])
+
+
+def answering_problems(execute: Endpoint) -> Endpoint:
+    """Return an endpoint that answers an expected error with a Problem."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            return await execute(request)
+        except EdgeError as error:
+            status, problem = problem_of(error)
+            if status >= http.HTTPStatus.INTERNAL_SERVER_ERROR:
+                logger.warning("web request failed", path=request.scope["path"], reason=error.message)
+            return json_response(problem, status)
+
+    return endpoint
+
+
+def json_response(content: msgspec.Struct, status: int = 200) -> Response:
+    """Return data as JSON."""
+    return Response(msgspec.json.encode(content), status, media_type=_JSON)
+
+
+async def decoded(request: Request, kind: type[_T]) -> _T:
+    """Return the body of a request. Raises Denied for another media type, Refused for another content."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
+        raise Denied(415, "media_type", "the body is no JSON.", f"Send it with Content-Type: {_JSON}.")
+    try:
+        return msgspec.json.decode(await request.body(), type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        advice = f"The types are in {PREFIX}/openapi.json."
+        raise Refused("invalid_payload", f"the body is no {kind.__name__}: {error}.", advice) from None
+
+
+async def log_in(services: WebServices, request: Request, given: models.Login) -> tuple[str, WebCaller]:
+    """Check a login and open its session; return the key for the cookie. Raises Denied."""
+    address, client = address_of(request), request.headers.get("user-agent", "")[:200]
+    found = await services.users.log_in(Credentials(given.name, given.password + given.code.strip(), address))
+    if isinstance(found, LoginRefusal):
+        services.audit.refused(given.name, address, client, "login", found.value)
+        advice = "Check them and the code; after some failures a login has to wait."
+        raise Denied(401, "login_refused", "name, password or code is wrong.", advice)
+    services.audit.logged_in(given.name, found, address, client)
+    key = services.sessions.open(given.name, found, address, client)
+    return key, WebCaller(given.name, found, address, languages_of(request), client=client)
+
+
+def set_cookie(response: Response, name: str, key: str, *, is_tls: bool) -> None:
+    """Set the cookie of a session; an empty key removes it."""
+    response.set_cookie(
+        name, key, max_age=None if key else 0, path="/", secure=is_tls, httponly=True, samesite="strict"
+    )

@@ -1,0 +1,66 @@
+"""Writes the records of the page and its API to the audit trail, bounded for what has no effect."""
+
+from typing import Final
+
+from edge.links.rate_limit import RateLimit
+from edge.model.audit import AuditKind, AuditRecord
+from edge.model.role import Role
+from edge.ops.audit_trail import AuditTrail
+from edge.web.caller import WebCaller
+
+_REFUSALS: Final = 20
+_IDLE_CALLS: Final = 60
+_WITHIN_S: Final = 60.0
+
+
+class WebAudit:
+    """Records calls, logins and refusals; a client that is refused often must not displace other records."""
+
+    def __init__(self, trail: AuditTrail) -> None:
+        self._trail = trail
+        self._refusals = RateLimit(_REFUSALS, _WITHIN_S)
+        self._idle_calls = RateLimit(_IDLE_CALLS, _WITHIN_S)
+
+    def called(self, caller: WebCaller, action: str, subject: str, comment: str, refusal: str = "") -> None:
+        """Record a call; one that was refused only within a limit."""
+        if not refusal or self._idle_calls.try_acquire():
+            status = refusal or "Good"
+            self._write(
+                "web.call", caller.user, caller.role, caller.address, caller.client, action, status, subject, comment
+            )
+
+    def logged_in(self, user: str, role: Role, address: str, client: str) -> None:
+        """Record a login."""
+        self._write("web.login", user, role, address, client, "login", "Good")
+
+    def refused(self, user: str, address: str, client: str, action: str, reason: str) -> None:
+        """Record a refused login or call within a limit."""
+        if self._refusals.try_acquire():
+            self._write("web.refused", user, None, address, client, action, reason)
+
+    def _write(
+        self,
+        kind: AuditKind,
+        user: str,
+        role: Role | None,
+        address: str,
+        client: str,
+        action: str,
+        status: str,
+        subject: str = "",
+        comment: str = "",
+    ) -> None:
+        record = AuditRecord(
+            at=self._trail.clock(),
+            kind=kind,
+            instance=self._trail.instance,
+            user=user,
+            role=role.name.lower() if role else "",
+            address=address,
+            application=client,
+            action=action,
+            subject=subject,
+            comment=comment,
+            status=status,
+        )
+        self._trail.record(record)

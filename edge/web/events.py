@@ -1,0 +1,130 @@
+"""Sends notices of changes to open pages: what changed, not how; a page then reads what it shows."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from edge.errors import Refused
+from edge.model.maintenance import Maintenance
+from edge.station.runs import Progress
+from edge.store import alarms, changes
+from edge.store.client import Store
+from edge.store.retry import restart_on_outage
+
+MOST_SUBSCRIBERS: Final = 64
+EVERYTHING: Final = "*"
+_MOST_SUBJECTS: Final = 32
+"""Subjects that wait for one page; beyond them it reads everything again."""
+_GATHER_S: Final = 0.05
+"""How long a notice waits for others that belong to the same change."""
+
+
+class PageSubscription:
+    """The changes that wait for one page."""
+
+    def __init__(self) -> None:
+        self._subjects: dict[str, None] = {}
+        self._arrived = asyncio.Event()
+
+    def put(self, subjects: Sequence[str]) -> None:
+        """Add subjects; too many of them become one."""
+        self._subjects.update(dict.fromkeys(subjects))
+        if len(self._subjects) > _MOST_SUBJECTS:
+            self._subjects = {EVERYTHING: None}
+        self._arrived.set()
+
+    async def take(self, within_s: float) -> tuple[str, ...]:
+        """Wait for changes and take them; return nothing when there is none within some seconds."""
+        try:
+            async with asyncio.timeout(within_s):
+                await self._arrived.wait()
+        except TimeoutError:
+            return ()
+        await asyncio.sleep(_GATHER_S)
+        self._arrived.clear()
+        found, self._subjects = tuple(self._subjects), {}
+        return found
+
+
+class EventHub:
+    """Distributes changes to at most `most` pages; while there is none, it reads nothing."""
+
+    def __init__(self, store: Store, scopes: Sequence[str], most: int = MOST_SUBSCRIBERS) -> None:
+        self._store = store
+        self._scopes = tuple(scopes)
+        self._most = most
+        self._subscriptions: set[PageSubscription] = set()
+        self._changed = asyncio.Event()
+
+    @property
+    def subscribers(self) -> int:
+        """The number of open pages."""
+        return len(self._subscriptions)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further page may follow changes."""
+        return len(self._subscriptions) >= self._most
+
+    @contextmanager
+    def subscribe(self) -> Iterator[PageSubscription]:
+        """Collect changes for the length of the block. Raises Refused when there are too many pages."""
+        if self.is_full:
+            raise Refused("too_many_pages", f"{self._most} pages follow changes already.", "Close one of them.")
+        subscription = PageSubscription()
+        self._subscriptions.add(subscription)
+        self._changed.set()
+        try:
+            yield subscription
+        finally:
+            self._subscriptions.discard(subscription)
+            self._changed.set()
+
+    def publish(self, *subjects: str) -> None:
+        """Notify every open page of a change."""
+        for each in self._subscriptions:
+            each.put(subjects)
+
+    def note_progress(self, progress: Progress) -> None:
+        """Publish the progress of a run."""
+        if self._subscriptions:
+            self.publish(f"job:{progress.loaded.job.job_id}")
+
+    def note_mode(self, _: Maintenance | None) -> None:
+        """Publish a switch of the maintenance mode."""
+        self.publish("station")
+
+    def note_equipment(self) -> None:
+        """Publish a new report of the equipment."""
+        self.publish("station")
+
+    async def run(self) -> None:
+        """Follow the changes in the store while there are pages, until cancelled."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            if self._subscriptions:
+                await self._follow_while_open()
+
+    async def _follow_while_open(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            followers = [
+                tasks.create_task(restart_on_outage("web jobs", self._follow_jobs), name="web jobs"),
+                tasks.create_task(restart_on_outage("web alarms", self._follow_alarms), name="web alarms"),
+            ]
+            while self._subscriptions:
+                await self._changed.wait()
+                self._changed.clear()
+            for each in followers:
+                each.cancel()
+
+    async def _follow_jobs(self) -> None:
+        positions = await changes.latest(self._store, self._scopes)
+        async for change in changes.follow(self._store, positions):
+            self.publish("jobs", f"job:{change.job_order_id}")
+
+    async def _follow_alarms(self) -> None:
+        newest = await alarms.newest(self._store, 1)
+        async for _ in alarms.follow(self._store, newest[-1].position if newest else alarms.BEGINNING):
+            self.publish("alarms")

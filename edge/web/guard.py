@@ -1,0 +1,114 @@
+"""The outermost layer of the application: bounds of a request, decoding of its path, and headers for every answer."""
+
+import asyncio
+from typing import Final
+from urllib.parse import unquote
+
+import structlog
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+logger = structlog.get_logger(__name__)
+
+MOST_BODY_BYTES: Final = 64 * 1024
+MOST_HEAD_BYTES: Final = 16 * 1024
+REQUEST_S: Final = 20.0
+STREAMS: Final = frozenset({"/api/v1/events"})
+"""Paths whose answers last."""
+
+_SLASH: Final = "\ue000"
+"""Stands for a slash within a part of a path. No id contains it, as it cannot be printed."""
+
+_HEADERS: Final = (
+    (b"cache-control", b"no-store"),
+    (
+        b"content-security-policy",
+        b"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'",
+    ),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+    (b"referrer-policy", b"same-origin"),
+    (b"x-content-type-options", b"nosniff"),
+)
+
+
+class BodyTooLarge(Exception):
+    """The body of a request exceeds its limit."""
+
+
+class Guard:
+    """Bounds requests before they reach the application, and protects the answers."""
+
+    def __init__(self, app: ASGIApp, request_s: float = REQUEST_S, most_body_bytes: int = MOST_BODY_BYTES) -> None:
+        self._app = app
+        self._request_s = request_s
+        self._most_body_bytes = most_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            return
+        scope = {**scope, "path": decode_path(scope["raw_path"])}
+        answer = _Answer(send)
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEAD_BYTES:
+            await _refuse(scope, receive, answer, 431, f"the head has more than {MOST_HEAD_BYTES} bytes")
+            return
+        limit = None if scope["path"] in STREAMS else self._request_s
+        try:
+            async with asyncio.timeout(limit):
+                await self._app(scope, _bounded(receive, self._most_body_bytes), answer.send)
+        except BodyTooLarge:
+            await _refuse(scope, receive, answer, 413, f"the body has more than {self._most_body_bytes} bytes")
+        except TimeoutError:
+            await _refuse(scope, receive, answer, 408, "the request took too long")
+        except Exception:
+            logger.exception("web request failed", path=scope["path"])
+            await _refuse(scope, receive, answer, 500, "the request met a defect: look at the log")
+
+
+def decode_path(raw: bytes) -> str:
+    """Return the path of a request; a slash that was encoded stays within its part."""
+    text = raw.decode("ascii", errors="replace")
+    return unquote(text.replace("%2F", "%EE%80%80").replace("%2f", "%EE%80%80"), errors="replace")
+
+
+def path_part(text: str) -> str:
+    """Return a part of a decoded path as its sender meant it."""
+    return text.replace(_SLASH, "/")
+
+
+class _Answer:
+    """Sends an answer with the headers of every answer."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.has_begun = False
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.has_begun = True
+            own = message.get("headers", [])
+            names = {name for name, _ in own}
+            message = {**message, "headers": [*own, *(each for each in _HEADERS if each[0] not in names)]}
+        await self._send(message)
+
+
+def _bounded(receive: Receive, most_bytes: int) -> Receive:
+    received = 0
+
+    async def bounded() -> Message:
+        nonlocal received
+        message = await receive()
+        received += len(message.get("body", b""))
+        if received > most_bytes:
+            raise BodyTooLarge
+        return message
+
+    return bounded
+
+
+async def _refuse(scope: Scope, receive: Receive, answer: _Answer, status: int, text: str) -> None:
+    if not answer.has_begun:
+        response = PlainTextResponse(f"{text}\n", status, headers={"connection": "close"})
+        await response(scope, receive, answer.send)

@@ -1,0 +1,225 @@
+"""Reads jobs for the API and the pages: lists, progress, what a job waits for, its chart and its history."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Final, assert_never
+
+from edge.chart.gantt import gantt_svg
+from edge.chart.marks import marks_of
+from edge.chart.page import draw
+from edge.chart.reading import read_chart
+from edge.chart.svg import chart_svg
+from edge.errors import Refused
+from edge.model.exact_value import plain_value
+from edge.model.job_state import METHODS, ORDER_METHODS, TEXT, JobState, has_ended, next_status
+from edge.model.role import INTERVENTION_ROLES
+from edge.sfc.history import DecisionRecord
+from edge.sfc.net import Net
+from edge.sfc.possible_interventions import possible_interventions
+from edge.sfc.run import ActionState, Run
+from edge.sfc.timeline import timeline
+from edge.sfc.waiting import ActionWaits, PersonWaits, RunHalted, SecondPersonWaits, TransitionWaits, explain_waiting
+from edge.station.run_replay import NotRecorded, load_recorded
+from edge.station.stored_job import StoredJob, load
+from edge.store import jobs
+from edge.store.client import Store
+from edge.store.jobs import Job
+from edge.web.models import (
+    ActionView,
+    DecisionLine,
+    JobDetail,
+    JobHistory,
+    JobPage,
+    JobSummary,
+    PossibleIntervention,
+    StepView,
+    UnmetTerm,
+    WaitingAction,
+    WaitingTransition,
+    Waits,
+)
+
+_ORDER: Final = (
+    JobState.RUNNING,
+    JobState.INTERRUPTED,
+    JobState.ALLOWED_TO_START,
+    JobState.NOT_ALLOWED_TO_START,
+    JobState.ABORTED,
+    JobState.ENDED,
+)
+STATES: Final = tuple(TEXT[state] for state in _ORDER)
+"""The states in the order in which lists show them."""
+
+_MOST_DECISIONS: Final = 500
+
+
+def utc(milliseconds: int | None) -> datetime | None:
+    """Return an instant in UTC; None also for one out of range, which another program may have stored."""
+    try:
+        return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def job_summary(job: Job) -> JobSummary:
+    """Return a job in short."""
+    substate = job.status.substate
+    return JobSummary(
+        job_order_id=job.job_id,
+        scope=job.scope,
+        state=TEXT[job.status.state],
+        substate=substate.value[0] if substate else None,
+        priority=job.order.priority,
+        work_master=", ".join(each.id for each in job.order.work_master_id or ()) or None,
+        stored_at=utc(job.stored_at),
+        started_at=utc(job.started_at),
+        ended_at=utc(job.ended_at),
+        error=job.error,
+    )
+
+
+async def list_jobs(store: Store, scopes: Iterable[str], states: Sequence[str], text: str, most: int) -> JobPage:
+    """Return the first jobs in some states whose id contains a text; no state stands for all of them."""
+    loaded = [job for scope in scopes for job in await jobs.load_all(store, scope)]
+    needle = text.casefold()
+    found = [
+        job for job in loaded if (not states or TEXT[job.status.state] in states) and needle in job.job_id.casefold()
+    ]
+    found.sort(key=_rank)
+    return JobPage(jobs=tuple(map(job_summary, found[:most])), total=len(found))
+
+
+def _rank(job: Job) -> tuple[int, int, int]:
+    """Sort by state; jobs that wait by priority and age, jobs that have ended by their end, the last one first."""
+    place = _ORDER.index(job.status.state)
+    if has_ended(job.status):
+        return place, 0, -(job.ended_at or 0)
+    return place, -(job.order.priority or 0), job.stored_at
+
+
+async def job_detail(store: Store, job_id: str, now: int) -> JobDetail:
+    """Return a job with its progress. Raises Refused for an unknown one."""
+    stored = await load(store, job_id)
+    job, run, net = stored.job, stored.run, stored.net
+    steps = tuple(_steps(run, net)) if run and net else ()
+    actions = tuple(_actions(run)) if run else ()
+    return JobDetail(
+        job=job_summary(job),
+        takes=methods_of(job.status.state),
+        waits=_waits(stored, now),
+        steps=steps,
+        actions=actions,
+        unknown=tuple(dict.fromkeys(each.action for each in actions if each.state == ActionState.UNKNOWN)),
+        interventions=tuple(_interventions(net, run, now)) if run and net else (),
+        steps_done=sum(not each.active for each in steps),
+        steps_total=len(net.steps) if net else 0,
+        paused=bool(run and run.paused),
+        has_chart=run is not None,
+        parameters={each.id: plain_value(each.value) for each in job.order.job_order_parameters or ()},
+    )
+
+
+def methods_of(state: JobState) -> tuple[str, ...]:
+    """Return the methods that name a job and that its state allows."""
+    by_id = (method for method in METHODS if method not in ORDER_METHODS)
+    return tuple(method.value for method in by_id if next_status(state, method) is not None)
+
+
+def _steps(run: Run, net: Net) -> Iterable[StepView]:
+    for name in net.steps:
+        if state := run.steps.get(name):
+            at = utc(state.activated_at) if state.active else None
+            yield StepView(step=name, active=state.active, count=state.count, activated_at=at)
+
+
+def _actions(run: Run) -> Iterable[ActionView]:
+    for key, each in run.associations.items():
+        if not key.is_left_behind:
+            yield ActionView(action=key.action, step=key.step, state=each.state.value, error=each.error or "")
+
+
+def _interventions(net: Net, run: Run, now: int) -> Iterable[PossibleIntervention]:
+    for each in possible_interventions(net, run, now):
+        role = INTERVENTION_ROLES[each.kind].name.lower()
+        yield PossibleIntervention(
+            kind=each.kind.value, role=role, action=each.action, step=each.step, target=each.target
+        )
+
+
+def _waits(stored: StoredJob, now: int) -> Waits:
+    job = stored.job
+    if has_ended(job.status):
+        return Waits(halted="ended")
+    if not (stored.net and stored.run):
+        return Waits(halted="not started")
+    transitions: list[WaitingTransition] = []
+    actions: list[WaitingAction] = []
+    persons: list[str] = []
+    halted = ""
+    for each in explain_waiting(stored.net, stored.run, now):
+        match each:
+            case TransitionWaits():
+                transitions.append(_transition(each))
+            case ActionWaits():
+                actions.append(_action(each))
+            case PersonWaits() | SecondPersonWaits():
+                persons.append(str(each))
+            case RunHalted(reason):
+                halted = reason
+            case _:
+                assert_never(each)
+    return Waits(transitions=tuple(transitions), actions=tuple(actions), persons=tuple(persons), halted=halted)
+
+
+def _transition(waits: TransitionWaits) -> WaitingTransition:
+    unmet = tuple(UnmetTerm(term=each.text, because=each.because) for each in waits.unmet)
+    return WaitingTransition(sources=waits.sources, targets=waits.targets, condition=waits.condition, unmet=unmet)
+
+
+def _action(waits: ActionWaits) -> WaitingAction:
+    return WaitingAction(
+        action=waits.action,
+        step=waits.step,
+        state=waits.state.value,
+        attempt=waits.attempt,
+        age_ms=waits.age_ms,
+        left_ms=waits.left_ms,
+        due_in_ms=waits.due_in_ms,
+    )
+
+
+async def job_chart(store: Store, job_id: str, now: int) -> str:
+    """Return the running chart of a job as SVG. Raises Refused for an unknown job and for one without a run."""
+    stored = await load(store, job_id)
+    if not (stored.run and stored.net):
+        raise Refused("no_chart", f"job {job_id!r} has not started.", "It has a chart once it was started.")
+    return chart_svg(draw(read_chart(stored.net.recipe), "", marks_of(stored.net, stored.run, now)))
+
+
+async def job_gantt(store: Store, job_id: str, now: int) -> str:
+    """Return the timeline of steps and actions as SVG. Raises Refused when no history is recorded."""
+    found = await load_recorded(store, job_id)
+    if isinstance(found, NotRecorded):
+        raise Refused("no_history", f"{found.reason}.", "Look at the list of jobs.")
+    run = found.stored.run
+    until = now if run.ended_at is None else run.ended_at
+    return gantt_svg("", found.net, timeline(found.records), until)
+
+
+async def job_history(store: Store, job_id: str) -> JobHistory:
+    """Return the newest decisions about a job. Raises Refused when none is recorded."""
+    found = await load_recorded(store, job_id)
+    if isinstance(found, NotRecorded):
+        raise Refused("no_history", f"{found.reason}.", "Look at the list of jobs.")
+    return JobHistory(job_order_id=job_id, decisions=tuple(map(_decision, found.records[-_MOST_DECISIONS:])))
+
+
+def _decision(record: DecisionRecord) -> DecisionLine:
+    changed = record.changes.steps
+    return DecisionLine(
+        number=record.number,
+        at=utc(record.at),
+        signal=type(record.signal).__name__.lower(),
+        entered=tuple(step for step, active in changed if active),
+        left=tuple(step for step, active in changed if not active),
+    )

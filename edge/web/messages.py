@@ -1,0 +1,163 @@
+"""The texts of the pages in English and German: one catalogue, so that a missing text is found by a test."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+LANGUAGES: Final = ("en", "de")
+
+CATALOGUE: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "abort": ("Abort", "Abbrechen"),
+        "aborted": ("Job aborted", "Auftrag abgebrochen"),
+        "acknowledge": ("Acknowledge", "Quittieren"),
+        "action": ("Action", "Aktion"),
+        "actions": ("Actions", "Aktionen"),
+        "active": ("active", "aktiv"),
+        "alarms": ("Alarms", "Alarme"),
+        "all_jobs": ("All jobs", "Alle Aufträge"),
+        "all_states": ("All states", "Alle Zustände"),
+        "at": ("At", "Um"),
+        "attempt": ("attempt", "Versuch"),
+        "cancel": ("Remove", "Entfernen"),
+        "chart": ("Chart", "Ablaufplan"),
+        "clear": ("Remove", "Entfernen"),
+        "close": ("Close", "Schließen"),
+        "code": ("Code of the second factor, if you have one", "Code des zweiten Faktors, falls vorhanden"),
+        "comment": ("Comment", "Bemerkung"),
+        "confirm": ("Confirm", "Bestätigen"),
+        "confirm_abort": (
+            "Abort the job at once? Running actions are ended where they stand.",
+            "Auftrag sofort abbrechen? Laufende Aktionen enden, wo sie stehen.",
+        ),
+        "confirm_cancel": ("Remove the job? It has not started.", "Auftrag entfernen? Er hat nicht begonnen."),
+        "confirm_clear": (
+            "Remove the job with its run and its result?",
+            "Auftrag mit Ablauf und Ergebnis entfernen?",
+        ),
+        "confirm_stop": ("Stop the job? It cannot be resumed.", "Auftrag stoppen? Er kann nicht fortgesetzt werden."),
+        "connected": ("connected", "verbunden"),
+        "connection_lost": (
+            "No connection to the gateway. The values may be out of date.",
+            "Keine Verbindung zum Gateway. Die Werte können veraltet sein.",
+        ),
+        "decision": ("Decision", "Entscheidung"),
+        "disconnected": ("disconnected", "getrennt"),
+        "done": ("It was done", "Sie wurde ausgeführt"),
+        "due_in": ("ends in", "endet in"),
+        "ended": ("Ended", "Beendet"),
+        "ended_jobs": ("Jobs that ended last", "Zuletzt beendete Aufträge"),
+        "entered": ("entered", "betreten"),
+        "equipment": ("Equipment", "Ausrüstung"),
+        "error": ("Error", "Fehler"),
+        "failed": ("It failed", "Sie schlug fehl"),
+        "filter": ("Filter", "Filtern"),
+        "gateway": ("Gateway", "Gateway"),
+        "history": ("History", "Verlauf"),
+        "id": ("Job", "Auftrag"),
+        "intervene": ("Intervene", "Eingreifen"),
+        "intervene.complete": ("Complete step", "Schritt beenden"),
+        "intervene.force": ("Force transition", "Übergang erzwingen"),
+        "intervene.retry": ("Retry", "Wiederholen"),
+        "intervene.skip": ("Skip", "Überspringen"),
+        "intervene_why": (
+            "The run goes on as you say, not as its recipe would. Your name and reason stay with the job.",
+            "Der Ablauf geht weiter, wie Sie es sagen, nicht wie sein Rezept. Ihr Name und Grund bleiben beim Auftrag.",
+        ),
+        "interventions": ("Interventions", "Eingriffe"),
+        "second_person": (
+            "Recorded. Another person must ask for the same to confirm it.",
+            "Vermerkt. Eine zweite Person muss dasselbe anfordern, um es zu bestätigen.",
+        ),
+        "job": ("Job", "Auftrag"),
+        "jobs": ("Jobs", "Aufträge"),
+        "kiosk": ("Observer", "Beobachter"),
+        "left": ("left", "verlassen"),
+        "log_in": ("Log in", "Anmelden"),
+        "log_out": ("Log out", "Abmelden"),
+        "login_refused": (
+            "Name, password or code is wrong. After some failures a login has to wait.",
+            "Name, Passwort oder Code ist falsch. Nach einigen Fehlversuchen muss eine Anmeldung warten.",
+        ),
+        "maintenance": ("Maintenance", "Wartung"),
+        "message": ("Message", "Meldung"),
+        "minutes": ("Minutes", "Minuten"),
+        "name": ("Name", "Name"),
+        "never": ("never", "nie"),
+        "next_job": ("No job is running.", "Es läuft kein Auftrag."),
+        "no_alarms": ("No alarms.", "Keine Alarme."),
+        "no_equipment": ("No equipment is configured.", "Keine Ausrüstung ist konfiguriert."),
+        "no_history": ("No decisions are recorded.", "Keine Entscheidungen sind aufgezeichnet."),
+        "no_jobs": ("No jobs.", "Keine Aufträge."),
+        "no_tags": ("No tags.", "Keine Variablen."),
+        "nothing_waits": ("Nothing: the job goes on.", "Auf nichts: der Auftrag läuft weiter."),
+        "not_found": ("There is no such page.", "Diese Seite gibt es nicht."),
+        "not_started": ("It has not started.", "Er hat nicht begonnen."),
+        "of": ("of", "von"),
+        "open": ("open", "offen"),
+        "operational": ("Ready", "Bereit"),
+        "parameters": ("Parameters", "Parameter"),
+        "password": ("Password", "Passwort"),
+        "pause": ("Pause", "Anhalten"),
+        "paused": ("The job is paused.", "Der Auftrag ist angehalten."),
+        "priority": ("Priority", "Priorität"),
+        "problem": ("Problem", "Störung"),
+        "quality": ("Quality", "Güte"),
+        "queue": ("Waiting jobs", "Wartende Aufträge"),
+        "reason": ("What you have seen", "Was Sie gesehen haben"),
+        "repeat": ("Start it again", "Erneut starten"),
+        "reset": ("Reset", "Zurücksetzen"),
+        "resolve": ("Decide", "Entscheiden"),
+        "resolve_title": ("Outcome unknown", "Ausgang unbekannt"),
+        "resolve_why": (
+            "The equipment cannot say whether it carried out this action. Look at the work, then decide.",
+            "Die Ausrüstung kann nicht sagen, ob sie diese Aktion ausgeführt hat. Sehen Sie nach und entscheiden Sie.",
+        ),
+        "resume": ("Resume", "Fortsetzen"),
+        "revoke": ("Revoke start", "Start zurücknehmen"),
+        "running_jobs": ("Running jobs", "Laufende Aufträge"),
+        "search": ("Search", "Suche"),
+        "severity": ("Severity", "Schwere"),
+        "shelve": ("Shelve", "Stummschalten"),
+        "shelve_title": ("Shelve alarm", "Alarm stummschalten"),
+        "show_jobs": ("Show all jobs", "Alle Aufträge anzeigen"),
+        "since": ("since", "seit"),
+        "skip": ("Skip to content", "Zum Inhalt"),
+        "start": ("Start", "Starten"),
+        "started": ("Started", "Begonnen"),
+        "state": ("State", "Zustand"),
+        "state.Aborted": ("Aborted", "Abgebrochen"),
+        "state.AllowedToStart": ("Waiting", "Wartet"),
+        "state.Ended": ("Ended", "Beendet"),
+        "state.Interrupted": ("Paused", "Angehalten"),
+        "state.NotAllowedToStart": ("Not released", "Nicht freigegeben"),
+        "state.Running": ("Running", "Läuft"),
+        "station": ("Station", "Station"),
+        "steps": ("steps", "Schritte"),
+        "stop": ("Stop", "Stoppen"),
+        "subject": ("Subject", "Objekt"),
+        "tag": ("Tag", "Variable"),
+        "tags": ("Tags", "Variablen"),
+        "tags_total": ("shown; search to find others", "angezeigt; andere über die Suche"),
+        "timeline": ("Timeline", "Zeitverlauf"),
+        "times_out_in": ("times out in", "Zeitlimit in"),
+        "unshelve": ("End silence", "Stummschaltung beenden"),
+        "until": ("until", "bis"),
+        "unmet": ("not met", "nicht erfüllt"),
+        "value": ("Value", "Wert"),
+        "waits_for": ("What it waits for", "Worauf er wartet"),
+        "work_master": ("Work Master", "Arbeitsplan"),
+    }
+)
+"""Key -> English and German text."""
+
+
+def language_for(languages: Sequence[str]) -> str:
+    """Return the first language of a reader that the catalogue has; English without one."""
+    known = (each.partition("-")[0].lower() for each in languages)
+    return next((each for each in known if each in LANGUAGES), LANGUAGES[0])
+
+
+def text_of(key: str, language: str) -> str:
+    """Return a text of the catalogue."""
+    return CATALOGUE[key][LANGUAGES.index(language)]

@@ -1,0 +1,275 @@
+"""The data of the HTTP API: what it takes and returns; OpenAPI is generated from these types."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from edge.model.equipment_health import EquipmentHealth
+
+_Text = Annotated[str, Meta(max_length=1000)]
+
+
+class Problem(Struct, frozen=True, kw_only=True):
+    """Why a request failed: `kind` for programs, `reason` and `advice` for people."""
+
+    kind: str
+    reason: str
+    advice: str = ""
+
+
+class Login(Struct, frozen=True, kw_only=True):
+    """Name and password; `code` is that of the second factor, for a user who has one."""
+
+    name: Annotated[str, Meta(max_length=64)]
+    password: Annotated[str, Meta(max_length=1024)]
+    code: Annotated[str, Meta(max_length=16)] = ""
+
+
+class Identity(Struct, frozen=True, kw_only=True):
+    """The caller: the user, empty in the kiosk mode, and the role."""
+
+    user: str
+    role: Literal["observer", "operator", "engineer"]
+
+
+class MaintenanceState(Struct, frozen=True, kw_only=True):
+    """The maintenance mode: `message` is in the language of the caller."""
+
+    on: bool
+    kind: str = ""
+    message: str = ""
+    by: str = ""
+    until: datetime | None = None
+
+
+class Status(Struct, frozen=True, kw_only=True):
+    """The gateway in short: `line` is that of `edge station`, `problems` its beginning when something is wrong."""
+
+    gateway: str
+    version: str
+    line: str
+    problems: str
+    scopes: tuple[str, ...]
+    active_runs: int
+    maintenance: MaintenanceState
+
+
+class JobSummary(Struct, frozen=True, kw_only=True):
+    """A job order with its state, as `edge jobs list --json` prints it."""
+
+    job_order_id: str
+    scope: str
+    state: str
+    substate: str | None
+    priority: int | None
+    work_master: str | None
+    stored_at: datetime | None
+    started_at: datetime | None
+    ended_at: datetime | None
+    error: str | None
+
+
+class JobPage(Struct, frozen=True, kw_only=True):
+    """Some of the jobs, running ones first; `total` is the number of all that fit."""
+
+    jobs: tuple[JobSummary, ...]
+    total: int
+
+
+class UnmetTerm(Struct, frozen=True, kw_only=True):
+    """A term of a condition that is not met, with the present values."""
+
+    term: str
+    because: str
+
+
+class WaitingTransition(Struct, frozen=True, kw_only=True):
+    """An enabled transition that does not clear."""
+
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    condition: str
+    unmet: tuple[UnmetTerm, ...]
+
+
+class WaitingAction(Struct, frozen=True, kw_only=True):
+    """A command without an answer, an awaited event, or a duration that runs; times in milliseconds."""
+
+    action: str
+    step: str
+    state: str
+    attempt: int
+    age_ms: int | None
+    left_ms: int | None
+    due_in_ms: int | None
+
+
+class Waits(Struct, frozen=True, kw_only=True):
+    """What a job waits for, `persons` what people have to decide; `halted` is set when its run does not evolve."""
+
+    transitions: tuple[WaitingTransition, ...] = ()
+    actions: tuple[WaitingAction, ...] = ()
+    persons: tuple[str, ...] = ()
+    halted: str = ""
+
+
+class StepView(Struct, frozen=True, kw_only=True):
+    """A step that was active: how often, and since when it is active now."""
+
+    step: str
+    active: bool
+    count: int
+    activated_at: datetime | None
+
+
+class ActionView(Struct, frozen=True, kw_only=True):
+    """The state of an action in a step."""
+
+    action: str
+    step: str
+    state: str
+    error: str
+
+
+class PossibleIntervention(Struct, frozen=True, kw_only=True):
+    """An intervention that the recipe allows and that would change the run now; `role` is the lowest that may do it."""
+
+    kind: str
+    role: str
+    action: str
+    step: str
+    target: str
+
+
+class JobDetail(Struct, frozen=True, kw_only=True):
+    """A job with its progress: `takes` are the methods that its state allows, `steps_total` those of the recipe."""
+
+    job: JobSummary
+    takes: tuple[str, ...]
+    waits: Waits
+    steps: tuple[StepView, ...]
+    actions: tuple[ActionView, ...]
+    unknown: tuple[str, ...]
+    interventions: tuple[PossibleIntervention, ...]
+    steps_done: int
+    steps_total: int
+    paused: bool
+    has_chart: bool
+    parameters: Mapping[str, Any]
+
+
+class DecisionLine(Struct, frozen=True, kw_only=True):
+    """One decision about a job: its signal, and the steps that it changed."""
+
+    number: int
+    at: datetime | None
+    signal: str
+    entered: tuple[str, ...]
+    left: tuple[str, ...]
+
+
+class JobHistory(Struct, frozen=True, kw_only=True):
+    """The newest decisions about a job, the oldest of them first."""
+
+    job_order_id: str
+    decisions: tuple[DecisionLine, ...]
+
+
+class MethodCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The arguments of a job method."""
+
+    comment: _Text = ""
+
+
+class MethodDone(Struct, frozen=True, kw_only=True):
+    """The job right after a method; None when it was removed.
+
+    `awaits_second`: the request is kept until another person asks for the same.
+    """
+
+    job: JobSummary | None
+    awaits_second: bool = False
+
+
+class ResolveRequestBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The decision about an action of unknown outcome; `data` is the result of one that was done."""
+
+    action: Annotated[str, Meta(max_length=255)]
+    resolution: Literal["done", "failed", "repeat"]
+    reason: Annotated[str, Meta(min_length=1, max_length=1000)]
+    data: Any = None
+
+
+class InterventionRequestBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An intervention; `data` is the result of a skipped action."""
+
+    kind: Literal["retry", "skip", "force", "complete"]
+    reason: Annotated[str, Meta(min_length=1, max_length=1000)]
+    action: Annotated[str, Meta(max_length=255)] = ""
+    step: Annotated[str, Meta(max_length=255)] = ""
+    target: Annotated[str, Meta(max_length=255)] = ""
+    data: Any = None
+
+
+class AlarmView(Struct, frozen=True, kw_only=True):
+    """An alarm as `edge alarms show --json` prints it; `message` is in the language of the caller."""
+
+    id: str
+    rule: str
+    subject: str
+    state: str
+    active: bool
+    severity: int
+    message: str
+    value: Any
+    job: str | None
+    count: int
+    raised_at: datetime | None
+    cleared_at: datetime | None
+    by: str
+    comment: str
+    shelved_until: datetime | None
+    needs_acknowledge: bool
+
+
+class AlarmList(Struct, frozen=True, kw_only=True):
+    """The alarms that are not normal or are silenced, the most severe first."""
+
+    alarms: tuple[AlarmView, ...]
+
+
+class AlarmRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The arguments of a method of an alarm; `minutes` are those of shelving: without, until the condition ends."""
+
+    comment: _Text = ""
+    minutes: Annotated[float, Meta(gt=0, le=10_080)] | None = None
+
+
+class TagView(Struct, frozen=True, kw_only=True):
+    """The last sample of a tag."""
+
+    tag: str
+    value: Any
+    quality: str
+    at: datetime | None
+
+
+class TagList(Struct, frozen=True, kw_only=True):
+    """The last samples by the names of their tags; `total` is the number of all tags that fit."""
+
+    tags: tuple[TagView, ...]
+    total: int
+
+
+class EquipmentList(Struct, frozen=True, kw_only=True):
+    """The equipment of this gateway."""
+
+    equipment: tuple[EquipmentHealth, ...]
+
+
+class ChangeNotice(Struct, frozen=True, kw_only=True):
+    """What has changed: `jobs`, `job:ID`, `station`, `alarms`; `*` when a client has to read everything again."""
+
+    subjects: tuple[str, ...]

@@ -1,0 +1,331 @@
+"""The operations of the HTTP API: each with its path, its role, what it takes and what it does.
+
+The table serves the requests, and OpenAPI is generated from it. Changes go through the same functions as those of the
+command line, of the MES and of OPC UA, and leave a record in the audit trail.
+"""
+
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from msgspec import Struct
+
+from edge.errors import Refused
+from edge.model.alarm_message import AlarmCall
+from edge.model.isa95 import IdCall, LocalizedText, ReturnStatus
+from edge.model.job_state import Cause
+from edge.model.recipe import Intervention
+from edge.model.role import INTERVENTION_ROLES, Role
+from edge.sfc.signal import Intervene, Resolution, Resolve
+from edge.station.intervene import AWAITS_SECOND, InterventionRequest
+from edge.station.jobs import CallAnswer, JobCall
+from edge.station.stored_job import find, load
+from edge.store import alarms
+from edge.telemetry.alarm_requests import alarm_event_of, request_change
+from edge.web import job_views, models, telemetry_views
+from edge.web.caller import WebCaller
+from edge.web.problems import Denied
+from edge.web.services import WebServices
+
+MOST_JOBS: Final = 200
+MOST_TAGS: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Svg:
+    """A picture as the answer to a request."""
+
+    document: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCall:
+    """One request: its caller, the parts of its path, its query and its decoded body."""
+
+    caller: WebCaller
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    body: Any = None
+
+
+Answer = Struct | Svg
+Execute = Callable[[WebServices, ApiCall], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class ApiOperation:
+    """One operation. `query` maps its parameters to their meaning; `body` and `answer` are types of the models."""
+
+    method: str
+    path: str
+    summary: str
+    role: Role
+    answer: type[Answer]
+    execute: Execute
+    body: type[Struct] | None = None
+    query: Mapping[str, str] = field(default_factory=dict)
+
+
+async def _status(services: WebServices, call: ApiCall) -> models.Status:
+    return services.status(call.caller.languages)
+
+
+async def _me(_: WebServices, call: ApiCall) -> models.Identity:
+    return identity(call.caller)
+
+
+def identity(caller: WebCaller) -> models.Identity:
+    """Return who a caller is."""
+    match caller.role:
+        case Role.OBSERVER:
+            return models.Identity(user=caller.user, role="observer")
+        case Role.OPERATOR:
+            return models.Identity(user=caller.user, role="operator")
+        case Role.ENGINEER:
+            return models.Identity(user=caller.user, role="engineer")
+
+
+async def _jobs(services: WebServices, call: ApiCall) -> models.JobPage:
+    states = [each for each in call.query.get("state", "").split(",") if each]
+    if wrong := [each for each in states if each not in job_views.STATES]:
+        raise Refused("invalid_query", f"{wrong[0]!r} is no state.", f"States are {', '.join(job_views.STATES)}.")
+    return await job_views.list_jobs(services.store, services.scopes, states, call.query.get("text", ""), MOST_JOBS)
+
+
+async def _job(services: WebServices, call: ApiCall) -> models.JobDetail:
+    return await job_views.job_detail(services.store, call.path["job"], services.clock())
+
+
+async def _chart(services: WebServices, call: ApiCall) -> Svg:
+    return Svg(await job_views.job_chart(services.store, call.path["job"], services.clock()))
+
+
+async def _gantt(services: WebServices, call: ApiCall) -> Svg:
+    return Svg(await job_views.job_gantt(services.store, call.path["job"], services.clock()))
+
+
+async def _history(services: WebServices, call: ApiCall) -> models.JobHistory:
+    return await job_views.job_history(services.store, call.path["job"])
+
+
+async def _equipment(services: WebServices, _: ApiCall) -> models.EquipmentList:
+    return models.EquipmentList(equipment=services.equipment())
+
+
+async def _alarms(services: WebServices, call: ApiCall) -> models.AlarmList:
+    return await telemetry_views.list_alarms(services.store, call.caller.languages)
+
+
+async def _tags(services: WebServices, call: ApiCall) -> models.TagList:
+    return await telemetry_views.list_tags(services.store, call.query.get("text", ""), MOST_TAGS)
+
+
+def _method(cause: Cause) -> Execute:
+    """Return the operation that calls a job method."""
+
+    async def execute(services: WebServices, call: ApiCall) -> models.MethodDone:
+        stored = await load(services.store, call.path["job"])
+        job_id, comment = stored.job.job_id, call.body.comment
+        texts = (LocalizedText(text=comment),) if comment else None
+        asked = JobCall(
+            stored.job.scope,
+            cause,
+            IdCall(job_order_id=job_id, comment=texts),
+            _source(services),
+            str(uuid.uuid4()),
+            languages=call.caller.languages,
+        )
+        answer = await services.jobs.call(asked)
+        services.audit.called(call.caller, cause.value, job_id, comment, _refusal_of(answer))
+        _refuse_unless_done(answer, cause.value)
+        found = await find(services.store, job_id)
+        return models.MethodDone(job=job_views.job_summary(found.job) if found else None)
+
+    return execute
+
+
+async def _resolve(services: WebServices, call: ApiCall) -> models.MethodDone:
+    asked: models.ResolveRequestBody = call.body
+    if asked.data is not None and asked.resolution != "done":
+        raise Refused("invalid_payload", "`data` is the result of an action that was done.", "Leave it out.")
+    by = call.caller.user
+    signal = Resolve(asked.action, Resolution(asked.resolution), asked.data, asked.reason, by)
+    return await _decide(services, call, "Resolve", asked.action, signal)
+
+
+async def _intervene(services: WebServices, call: ApiCall) -> models.MethodDone:
+    asked: models.InterventionRequestBody = call.body
+    kind = Intervention(asked.kind)
+    if call.caller.role < INTERVENTION_ROLES[kind]:
+        needed = INTERVENTION_ROLES[kind].name.lower()
+        raise Denied(403, "forbidden", f"{kind} needs the role {needed}.", "Log in as a user with this role.")
+    signal = Intervene(
+        kind,
+        action=asked.action,
+        step=asked.step,
+        target=asked.target,
+        data=asked.data,
+        reason=asked.reason,
+        by=call.caller.user,
+    )
+    return await _decide(services, call, f"Intervene {asked.kind}", asked.action or asked.step, signal)
+
+
+async def _decide(
+    services: WebServices, call: ApiCall, name: str, subject: str, signal: Resolve | Intervene
+) -> models.MethodDone:
+    """Apply the decision of a person about a run."""
+    stored = await load(services.store, call.path["job"])
+    job_id = stored.job.job_id
+    request = InterventionRequest(
+        scope=stored.job.scope,
+        job_id=job_id,
+        signal=signal,
+        source=_source(services),
+        event_id=str(uuid.uuid4()),
+        has_login=True,
+    )
+    try:
+        answer = await services.intervene(request)
+    except Refused as refusal:
+        services.audit.called(call.caller, name, f"{job_id}/{subject}", signal.reason, refusal.message)
+        raise
+    awaits_second = answer.status == AWAITS_SECOND
+    refusal_text = "" if awaits_second else _refusal_of(answer)
+    services.audit.called(call.caller, name, f"{job_id}/{subject}", signal.reason, refusal_text)
+    if not awaits_second:
+        _refuse_unless_done(answer, name)
+    found = await find(services.store, job_id)
+    shown = job_views.job_summary(found.job) if found else None
+    return models.MethodDone(job=shown, awaits_second=awaits_second)
+
+
+def _alarm_method(method: str) -> Execute:
+    """Return the operation that calls a method of an alarm."""
+
+    async def execute(services: WebServices, call: ApiCall) -> models.AlarmList:
+        alarm_id, asked = call.path["alarm"], call.body
+        seconds = None if asked.minutes is None else asked.minutes * 60
+        arguments = AlarmCall(alarm_id=alarm_id, by=call.caller.user, comment=asked.comment, seconds=seconds)
+        event = alarm_event_of(method, arguments, services.clock())
+        await request_change(services.store, alarm_id, event, services.clock)
+        services.audit.called(call.caller, method, alarm_id, asked.comment)
+        kept = (await alarms.load(services.store)).alarms.get(alarm_id)
+        shown = (telemetry_views.alarm_view(kept, call.caller.languages),) if kept else ()
+        return models.AlarmList(alarms=shown)
+
+    return execute
+
+
+def _source(services: WebServices) -> str:
+    return f"urn:microdcs-edge:{services.gateway}:web"
+
+
+def _refusal_of(answer: CallAnswer) -> str:
+    is_done = answer.status is ReturnStatus.NO_ERROR
+    return "" if is_done else "; ".join(answer.reasons) or answer.status.name or "refused"
+
+
+def _refuse_unless_done(answer: CallAnswer, method: str) -> None:
+    reasons = _refusal_of(answer)
+    match answer.status:
+        case ReturnStatus.NO_ERROR:
+            return
+        case ReturnStatus.INVALID_JOB_ORDER_STATUS:
+            raise Denied(409, "invalid_state", f"{method} is refused: {reasons}.", "Look at the state of the job.")
+        case ReturnStatus.UNKNOWN_JOB_ORDER_ID:
+            raise Denied(404, "unknown_job", f"{method} is refused: {reasons}.", "Look at the list of jobs.")
+        case _:
+            advice = "Look at what the station accepts: mode, Work Masters, limit."
+            raise Denied(422, "refused", f"{method} is refused: {reasons}.", advice)
+
+
+_JOB = "/jobs/{job}"
+_ALARM = "/alarms/{alarm}"
+_TEXT = {"text": "A part of the name; upper and lower case are the same."}
+
+READS: Final = (
+    ApiOperation("GET", "/status", "Return the gateway in short.", Role.OBSERVER, models.Status, _status),
+    ApiOperation("GET", "/me", "Return who calls.", Role.OBSERVER, models.Identity, _me),
+    ApiOperation(
+        "GET",
+        "/jobs",
+        f"List at most {MOST_JOBS} jobs.",
+        Role.OBSERVER,
+        models.JobPage,
+        _jobs,
+        query={"state": f"States, separated by commas: {', '.join(job_views.STATES)}.", **_TEXT},
+    ),
+    ApiOperation(
+        "GET", _JOB, "Return a job with its progress, and what it waits for.", Role.OBSERVER, models.JobDetail, _job
+    ),
+    ApiOperation("GET", f"{_JOB}/chart.svg", "Return the running IEC 61131-3 chart.", Role.OBSERVER, Svg, _chart),
+    ApiOperation("GET", f"{_JOB}/gantt.svg", "Return the timeline of steps and actions.", Role.OBSERVER, Svg, _gantt),
+    ApiOperation("GET", f"{_JOB}/history", "Return the newest decisions.", Role.OBSERVER, models.JobHistory, _history),
+    ApiOperation(
+        "GET", "/equipment", "Return the equipment of this gateway.", Role.OBSERVER, models.EquipmentList, _equipment
+    ),
+    ApiOperation("GET", "/alarms", "List the alarms that are not normal.", Role.OBSERVER, models.AlarmList, _alarms),
+    ApiOperation("GET", "/tags", f"List at most {MOST_TAGS} tags.", Role.OBSERVER, models.TagList, _tags, query=_TEXT),
+)
+
+_JOB_METHODS: Final = {
+    "start": (Cause.START, "Allow a stored job to start."),
+    "revoke": (Cause.REVOKE_START, "Revoke the permission to start."),
+    "pause": (Cause.PAUSE, "Pause a running job: no new command is sent, its timers stop."),
+    "resume": (Cause.RESUME, "Resume a paused job."),
+    "stop": (Cause.STOP, "Stop a running or paused job; it ends as closed."),
+    "abort": (Cause.ABORT, "Abort a job at once; it ends as aborted."),
+    "cancel": (Cause.CANCEL, "Remove a job that has not started."),
+    "clear": (Cause.CLEAR, "Remove a job that has ended."),
+}
+_ALARM_METHODS: Final = {
+    "acknowledge": ("Acknowledge", "Acknowledge an alarm: a person has seen it."),
+    "confirm": ("Confirm", "Confirm an acknowledged alarm: a person has acted."),
+    "reset": ("Reset", "Reset a latched alarm whose condition has ended."),
+    "shelve": ("Shelve", "Silence an alarm for a time, or until its condition ends."),
+    "unshelve": ("Unshelve", "End the silence of an alarm."),
+}
+
+CHANGES: Final = (
+    *(
+        ApiOperation(
+            "POST", f"{_JOB}/{name}", meaning, Role.OPERATOR, models.MethodDone, _method(cause), models.MethodCall
+        )
+        for name, (cause, meaning) in _JOB_METHODS.items()
+    ),
+    ApiOperation(
+        "POST",
+        f"{_JOB}/resolve",
+        "Decide about an action of unknown outcome.",
+        Role.OPERATOR,
+        models.MethodDone,
+        _resolve,
+        models.ResolveRequestBody,
+    ),
+    ApiOperation(
+        "POST",
+        f"{_JOB}/intervene",
+        "Intervene in a run as its recipe allows; `interventions` of the job lists what is possible now.",
+        Role.OPERATOR,
+        models.MethodDone,
+        _intervene,
+        models.InterventionRequestBody,
+    ),
+    *(
+        ApiOperation(
+            "POST",
+            f"{_ALARM}/{name}",
+            meaning,
+            Role.OPERATOR,
+            models.AlarmList,
+            _alarm_method(method),
+            models.AlarmRequest,
+        )
+        for name, (method, meaning) in _ALARM_METHODS.items()
+    ),
+)
+
+OPERATIONS: Final = (*READS, *CHANGES)
+"""Every operation apart from login, logout and events, which answer with more than data."""

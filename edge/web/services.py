@@ -1,0 +1,35 @@
+"""The parts of the gateway that the page and its API work with."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from edge.instant import Clock
+from edge.model.equipment_health import EquipmentHealth
+from edge.ops.login import Users
+from edge.station.intervene import InterventionRequest
+from edge.station.jobs import CallAnswer, JobService
+from edge.store.client import Store
+from edge.web.audit import WebAudit
+from edge.web.events import EventHub
+from edge.web.models import Status
+from edge.web.sessions import WebSessions
+
+
+@dataclass(frozen=True, slots=True)
+class WebServices:
+    """What requests read and change; `status` takes the languages of the caller, the preferred one first."""
+
+    gateway: str
+    scopes: tuple[str, ...]
+    store: Store
+    jobs: JobService
+    intervene: Callable[[InterventionRequest], Awaitable[CallAnswer]]
+    status: Callable[[Sequence[str]], Status]
+    equipment: Callable[[], tuple[EquipmentHealth, ...]]
+    users: Users
+    sessions: WebSessions
+    events: EventHub
+    audit: WebAudit
+    clock: Clock
+    is_kiosk: bool
+    is_tls: bool

@@ -1,0 +1,179 @@
+// Keeps a page of the gateway up to date and sends what a person asks for. The server renders; nothing is built here.
+
+const root = document.documentElement;
+root.dataset.js = "";
+const subjects = new Set(JSON.parse(document.body.dataset.subjects));
+const LEAST_MS = 300;
+
+let reading = false;
+let again = false;
+let last = 0;
+
+// Reads this page again and replaces the parts that differ; what has the focus keeps it.
+async function refresh() {
+  if (reading) {
+    again = true;
+    return;
+  }
+  reading = true;
+  try {
+    const wait = LEAST_MS - (Date.now() - last);
+    if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
+    last = Date.now();
+    const answer = await fetch(location.href, { headers: { "X-Live": "1" } });
+    if (answer.redirected) location.assign("/login");
+    if (!answer.ok) {
+      if (answer.status === 404) location.assign("/jobs");
+      return;
+    }
+    const found = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (partsOf(found).join() !== partsOf(document).join()) {
+      location.reload();
+      return;
+    }
+    replaceParts(found);
+    await Promise.all([...document.querySelectorAll("img[data-picture]")].map(redraw));
+  } catch {
+    // The stream of changes reports that the gateway is away.
+  } finally {
+    reading = false;
+    if (again) {
+      again = false;
+      refresh();
+    }
+  }
+}
+
+function partsOf(page) {
+  return [...page.querySelectorAll("[data-part]")].map((each) => each.dataset.part);
+}
+
+function replaceParts(found) {
+  for (const part of document.querySelectorAll("[data-part]")) {
+    const fresh = found.querySelector(`[data-part="${part.dataset.part}"]`);
+    if (fresh.outerHTML === part.outerHTML || part.querySelector("details[open]")) continue;
+    const focused = part.contains(document.activeElement) ? keyOf(document.activeElement) : "";
+    part.replaceWith(fresh);
+    if (focused) [...fresh.querySelectorAll("a, button")].find((each) => keyOf(each) === focused)?.focus();
+  }
+}
+
+function keyOf(element) {
+  return element.dataset.post || element.dataset.shelve || element.dataset.resolve || element.dataset.given || element.getAttribute("href") || "";
+}
+
+// Shows a picture once it is complete: the old one stays until then.
+async function redraw(image) {
+  const fresh = new Image();
+  fresh.src = `${image.dataset.picture}?live=${Date.now()}`;
+  await fresh.decode();
+  image.src = fresh.src;
+}
+
+function follow() {
+  const offline = document.getElementById("offline");
+  const events = new EventSource("/api/v1/events?live");
+  events.addEventListener("open", () => {
+    if (!offline.hidden) refresh();
+    offline.hidden = true;
+  });
+  events.addEventListener("error", () => {
+    offline.hidden = false;
+    if (events.readyState === EventSource.CLOSED) setTimeout(follow, 5000);
+  });
+  events.addEventListener("change", (event) => {
+    const changed = JSON.parse(event.data).subjects;
+    if (changed.includes("*") || changed.some((each) => subjects.has(each))) refresh();
+  });
+  for (const name of ["logout", "refused"]) {
+    events.addEventListener(name, () => {
+      events.close();
+      if (name === "logout") location.assign("/login");
+      else setInterval(refresh, 10000);
+    });
+  }
+}
+
+async function send(button, address, body) {
+  const notice = document.getElementById("notice");
+  button.setAttribute("aria-busy", "true");
+  button.disabled = true;
+  try {
+    const answer = await fetch(address, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    if (answer.ok) {
+      const done = await answer.json();
+      notice.hidden = !done.awaits_second;
+      if (done.awaits_second) notice.textContent = notice.dataset.second;
+      if (button.dataset.next) location.assign(button.dataset.next);
+      else await refresh();
+      return;
+    }
+    const problem = await answer.json().catch(() => ({ reason: answer.statusText, advice: "" }));
+    notice.textContent = `${problem.reason} ${problem.advice}`;
+    notice.hidden = false;
+    notice.scrollIntoView({ block: "center" });
+  } catch {
+    notice.textContent = document.getElementById("offline").textContent;
+    notice.hidden = false;
+  } finally {
+    button.removeAttribute("aria-busy");
+    button.disabled = false;
+  }
+}
+
+// Opens a dialog and returns its fields; nothing when the person closes it.
+function ask(dialog) {
+  dialog.querySelector("form").reset();
+  dialog.returnValue = "no";
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener(
+      "close",
+      () => resolve(dialog.returnValue === "yes" ? Object.fromEntries(new FormData(dialog.querySelector("form"))) : null),
+      { once: true },
+    );
+  });
+}
+
+async function press(button) {
+  const { post, shelve, resolve, intervene } = button.dataset;
+  if (post && button.dataset.ask) {
+    const dialog = document.getElementById("ask");
+    dialog.querySelector("#ask-title").textContent = button.dataset.title;
+    dialog.querySelector("#ask-text").textContent = button.dataset.ask;
+    dialog.querySelector("#ask-yes").textContent = button.textContent;
+    const given = await ask(dialog);
+    if (given) await send(button, post, { comment: given.comment });
+  } else if (post) {
+    await send(button, post, {});
+  } else if (shelve) {
+    const given = await ask(document.getElementById("shelve"));
+    if (given) await send(button, shelve, { comment: given.comment, minutes: Number(given.minutes) || null });
+  } else if (resolve) {
+    const dialog = document.getElementById("resolve");
+    dialog.querySelector("#resolve-text").textContent = button.dataset.action;
+    const given = await ask(dialog);
+    if (given) await send(button, resolve, { action: button.dataset.action, resolution: given.resolution, reason: given.reason });
+  } else if (intervene) {
+    const dialog = document.getElementById("intervene");
+    dialog.querySelector("#intervene-title").textContent = button.textContent;
+    const given = await ask(dialog);
+    if (given) await send(button, intervene, { ...JSON.parse(button.dataset.given), reason: given.reason });
+  }
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest?.("[data-post], [data-shelve], [data-resolve], [data-intervene]");
+  if (button) press(button);
+});
+
+if (subjects.size) {
+  follow();
+  const every = document.querySelector("[data-every]")?.dataset.every;
+  if (every) setInterval(() => document.hidden || refresh(), Number(every));
+  document.addEventListener("visibilitychange", () => document.hidden || refresh());
+}

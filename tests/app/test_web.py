@@ -1,0 +1,84 @@
+"""The gateway serves its page with everything else, and starts without it when its port is taken."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from edge.app.health import Health
+from edge.app.web import _ShownEquipment
+from edge.app.wiring import open_gateway
+from edge.config import MqttSettings, RedisSettings, Settings, WebSettings
+from edge.errors import SettingsError
+from edge.model.equipment_health import EquipmentHealth
+from tests.app.running import NO_OPCUA
+from tests.conftest import WaitUntil
+from tests.ports import free_port
+
+
+def settings_of(redis: RedisSettings, directory: Path, web: WebSettings) -> Settings:
+    opcua = msgspec.structs.replace(NO_OPCUA, users_file=str(directory / "users"), pki=str(directory / "pki"))
+    return Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=opcua, web=web)
+
+
+async def first_line(port: int) -> bytes:
+    """Return the first line of an answer; wait until the page is served."""
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            except ConnectionRefusedError:
+                await asyncio.sleep(0.02)
+                continue
+            writer.write(b"GET /api/v1/status HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+            received = await reader.read()
+            writer.close()
+            await writer.wait_closed()
+            return received.partition(b"\r\n")[0]
+
+
+async def test_page_is_served_and_gone_with_the_gateway(redis: RedisSettings, tmp_path: Path) -> None:
+    port = free_port()
+    web = WebSettings(listen=f"127.0.0.1:{port}", kiosk="on")
+    async with open_gateway(settings_of(redis, tmp_path, web)):
+        assert b"200 OK" in await first_line(port)
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", port)
+
+
+async def test_taken_port_is_retried_while_the_gateway_works(
+    redis: RedisSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wait_until: WaitUntil
+) -> None:
+    monkeypatch.setattr("edge.app.web.RETRY_S", (0.05, 0.1))
+    port, lines = free_port(), []
+    check = Health.check
+
+    async def record(self: Health) -> str:
+        lines.append(await check(self))
+        return lines[-1]
+
+    monkeypatch.setattr(Health, "check", record)
+    other = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", port)
+    web = WebSettings(listen=f"127.0.0.1:{port}", kiosk="on")
+    async with open_gateway(settings_of(redis, tmp_path, web)):
+        await wait_until(lambda: any("cannot listen for browsers" in line for line in lines), 60)
+        other.close()
+        await other.wait_closed()
+        assert b"200 OK" in await first_line(port)
+
+
+async def test_certificate_that_cannot_be_used_is_reported(redis: RedisSettings, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.pem"
+    broken.write_text("nothing")
+    web = WebSettings(listen="tls://127.0.0.1:0", cert_file=str(broken), key_file=str(broken))
+    with pytest.raises(SettingsError, match="cannot be used"):
+        async with open_gateway(settings_of(redis, tmp_path, web)):
+            pass
+
+
+def test_counters_of_equipment_are_no_change_to_show() -> None:
+    shown, wrench = _ShownEquipment(), EquipmentHealth(name="wrench", kind="mqtt")
+    assert shown.has_changed([wrench])
+    assert not shown.has_changed([msgspec.structs.replace(wrench, answered=7)])
+    assert shown.has_changed([msgspec.structs.replace(wrench, connected=False)])

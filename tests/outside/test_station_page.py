@@ -1,0 +1,96 @@
+"""The station page, read and used by a plain HTTP client: a login, a job that is paused, a change from another site."""
+
+import http.client
+import json
+import subprocess
+from http.cookies import SimpleCookie
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.outside.conftest import Plant
+from tests.outside.servers import EDGE, wait_for
+from tests.ports import free_port
+
+PASSWORD = "correct horse"
+
+
+class Page:
+    """A browser without JavaScript."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.cookie = ""
+
+    def ask(self, method: str, path: str, body: str = "", **headers: str) -> tuple[int, str]:
+        """Send a request; return status and body of the answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        sent = {name.replace("_", "-"): value for name, value in headers.items()} | {"Cookie": self.cookie}
+        connection.request(method, path, body or None, sent)
+        answer = connection.getresponse()
+        if cookie := answer.getheader("Set-Cookie"):
+            self.cookie = "; ".join(f"{name}={each.value}" for name, each in SimpleCookie(cookie).items())
+        text = answer.read().decode()
+        connection.close()
+        return answer.status, text
+
+    def log_in(self, name: str, password: str = PASSWORD) -> int:
+        """Send the form of the login."""
+        form = urlencode({"name": name, "password": password, "code": ""})
+        return self.ask("POST", "/login", form, Origin=self.origin, Content_Type="application/x-www-form-urlencoded")[0]
+
+    def call(self, path: str, **headers: str) -> tuple[int, Any]:
+        """Call an operation of the API."""
+        given = {"Origin": self.origin, "Content_Type": "application/json"} | headers
+        status, text = self.ask("POST", f"/api/v1{path}", "{}", **given)
+        return status, json.loads(text)
+
+    @property
+    def origin(self) -> str:
+        """The origin of the page."""
+        return f"http://127.0.0.1:{self.port}"
+
+
+@pytest.fixture
+def page(plant: Plant) -> Page:
+    """The page of a gateway that has the operator alice and the observer eve."""
+    settings = plant.gateway.settings
+    port, users = free_port(), settings.parent / "people"
+    settings.write_text(f'{settings.read_text()}\n[web]\nlisten = "127.0.0.1:{port}"\n[users]\nfile = "{users}"\n')
+    for name, role in (("alice", "operator"), ("eve", "observer")):
+        command = [EDGE, "users", "add", name, "--role", role, "--password-stdin", "--settings", str(settings)]
+        subprocess.run(command, input=PASSWORD, text=True, check=True, capture_output=True)
+    plant.gateway.stop()
+    plant.gateway.start()
+    found = Page(port)
+    wait_for(lambda: _is_served(found), "the page is served", 60)
+    return found
+
+
+def test_operator_pauses_a_job_on_the_page_and_others_cannot(plant: Plant, page: Page) -> None:
+    plant.wrench.holds = True
+    assert plant.mes.start_job("J1").status == 1
+    plant.wrench.client.wait(plant.wrench.starts, "the tool has the command", 60)
+    assert page.call("/jobs/J1/pause")[1]["kind"] == "login_required"
+    assert page.log_in("eve") == 303
+    assert page.call("/jobs/J1/pause")[1]["kind"] == "forbidden"
+    assert page.log_in("alice") == 303
+    assert page.call("/jobs/J1/pause", Origin="http://evil.example")[1]["kind"] == "other_site"
+    assert "J1" in page.ask("GET", "/")[1]
+    assert page.call("/jobs/J1/pause")[0] == 200
+    plant.mes.wait_for_state("J1", "Interrupted", 60)
+    assert "Paused" in page.ask("GET", "/job?id=J1")[1]
+    assert page.call("/jobs/J1/resume")[0] == 200
+    plant.wrench.release()
+    plant.mes.wait_for_state("J1", "Ended", 60)
+    records = plant.gateway.cli("audit", "list", "--json")
+    assert "web.login" in records
+    assert "web.refused" in records
+
+
+def _is_served(page: Page) -> bool:
+    try:
+        return page.ask("GET", "/login")[0] == 200
+    except ConnectionError:
+        return False

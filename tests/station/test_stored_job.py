@@ -1,0 +1,41 @@
+"""A job is read with its run and its response, as far as it has them."""
+
+import pytest
+
+from edge.errors import Refused
+from edge.model.job_state import Cause, JobState
+from edge.station.stored_job import StoredJob, find, load
+from edge.store.client import Store
+from tests.station.plant import FakeEquipment, Plant, obliging, order
+
+
+@pytest.mark.parametrize("job_id", ["J1", "", "list:station-1", "J\n1"])
+async def test_a_job_that_is_not_there_is_refused(store: Store, job_id: str) -> None:
+    assert await find(store, job_id) is None
+    with pytest.raises(Refused, match="there is no job order"):
+        await load(store, job_id)
+
+
+async def test_a_job_has_no_run_before_it_starts(plant: Plant) -> None:
+    await plant.order(Cause.STORE, order("J1"))
+    assert await load(plant.store, "J1") == StoredJob(await plant.job("J1"), None, None, None)
+
+
+async def test_a_job_that_ran_has_all(plant: Plant, tool: FakeEquipment) -> None:
+    tool.replies = obliging
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await plant.until_state("J1", JobState.ENDED)
+    stored = await load(plant.store, "J1")
+    assert stored.run
+    assert stored.net
+    assert stored.response
+    assert stored.response.job_order_id == stored.run.job_id == "J1"
+    assert list(stored.net.steps) == ["one", "two"]
+
+
+async def test_a_job_that_is_unreadable_is_reported_in_words(plant: Plant) -> None:
+    await plant.order(Cause.STORE, order("J1"))
+    await plant.store.execute("HSET", plant.store.keys.joborder("J1"), "order", "{")
+    with pytest.raises(Refused, match="the stored data of job order 'J1' cannot be decoded: DecodeError"):
+        await find(plant.store, "J1")

@@ -1,0 +1,171 @@
+"""Serve the station page of a plant, and send it requests byte by byte."""
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from edge import __version__
+from edge.instant import now_ms
+from edge.links.background_task import background_task
+from edge.model.equipment_health import EquipmentHealth
+from edge.model.role import Role
+from edge.ops import totp
+from edge.ops.audit_trail import AuditTrail
+from edge.ops.login import Users
+from edge.ops.users import Token, User, hash_password, write_user
+from edge.station.intervene import intervene
+from edge.web.app import build_app
+from edge.web.audit import WebAudit
+from edge.web.events import EventHub
+from edge.web.models import MaintenanceState, Status
+from edge.web.protocol import ConnectionBounds
+from edge.web.server import WebAddress, serve
+from edge.web.services import WebServices
+from edge.web.sessions import WebSessions
+from tests.station.plant import SCOPE, Plant
+
+ATTACK = "<script>alert(1)</script>/'\"&#"
+PASSWORD = "correct horse"
+HASH = hash_password(PASSWORD)
+SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
+TOKEN = totp.new_token()
+_STATUS = Status(
+    gateway="edge",
+    version=__version__,
+    line="1 job at work",
+    problems="",
+    scopes=(SCOPE,),
+    active_runs=0,
+    maintenance=MaintenanceState(on=False),
+)
+WRENCH = EquipmentHealth(name="wrench", kind="mqtt", connected=True)
+
+
+def write_people(file: Path) -> Users:
+    """Write an observer, an operator with a token, an engineer, and an operator with a second factor."""
+    write_user(file, User("eve", Role.OBSERVER, HASH))
+    write_user(file, User("alice", Role.OPERATOR, HASH, tokens=(Token("t", "99991231", totp.digest(TOKEN)),)))
+    write_user(file, User("max", Role.ENGINEER, HASH))
+    write_user(file, User("tom", Role.OPERATOR, HASH, SECRET))
+    return Users(file)
+
+
+def services_of(plant: Plant, users: Users, *, is_kiosk: bool = False, is_tls: bool = False) -> WebServices:
+    """Return what the page of a plant works with."""
+    return WebServices(
+        gateway="edge",
+        scopes=(SCOPE,),
+        store=plant.store,
+        jobs=plant.jobs,
+        intervene=partial(intervene, plant.runs, dedupe_ms=60_000),
+        status=lambda _: _STATUS,
+        equipment=lambda: (WRENCH,),
+        users=users,
+        sessions=WebSessions(now_ms, 900, 28_800, users.role_of),
+        events=EventHub(plant.store, (SCOPE,)),
+        audit=WebAudit(AuditTrail(plant.store, "edge", 1000, now_ms)),
+        clock=plant.runs.clock,
+        is_kiosk=is_kiosk,
+        is_tls=is_tls,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer as it was received."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body as data."""
+        return json.loads(self.body)
+
+    @property
+    def text(self) -> str:
+        """The body as text."""
+        return self.body.decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Browser:
+    """A client that sends what it is asked to; `cookie` is that of its login."""
+
+    host: str
+    port: int
+    cookie: str = ""
+    tls: ssl.SSLContext | None = None
+
+    @property
+    def origin(self) -> str:
+        """The origin of the page."""
+        return f"{'https' if self.tls else 'http'}://{self.host}:{self.port}"
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Open a connection."""
+        return await asyncio.open_connection(self.host, self.port, ssl=self.tls)
+
+    async def get(self, path: str, **headers: str) -> Reply:
+        """Read a page."""
+        return await self.send("GET", path, headers)
+
+    async def post(self, path: str, content: object, **headers: str) -> Reply:
+        """Send JSON as the page does."""
+        sent = {"origin": self.origin, "content-type": "application/json"} | headers
+        return await self.send("POST", path, sent, json.dumps(content).encode())
+
+    async def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> Reply:
+        """Send one request on a connection of its own; an empty header is left out."""
+        sent = {"host": f"{self.host}:{self.port}", "connection": "close"}
+        if self.cookie:
+            sent["cookie"] = self.cookie
+        if body:
+            sent["content-length"] = str(len(body))
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in sent.items() if value)
+        return await self.exchange(f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode() + body)
+
+    async def exchange(self, request: bytes) -> Reply:
+        """Send bytes and read the answer to its end."""
+        reader, writer = await self.connect()
+        async with asyncio.timeout(60):
+            writer.write(request)
+            try:
+                return parse(await reader.read())
+            finally:
+                writer.transport.abort()
+
+    async def logged_in(self, name: str, code: str = "") -> "Browser":
+        """Return this client after a login."""
+        reply = await self.post("/api/v1/session", {"name": name, "password": PASSWORD, "code": code})
+        assert reply.status == 200, reply
+        return Browser(self.host, self.port, reply.headers["set-cookie"].partition(";")[0], self.tls)
+
+
+def parse(received: bytes) -> Reply:
+    """Parse an answer."""
+    head, _, body = received.partition(b"\r\n\r\n")
+    first, *lines = head.decode().split("\r\n")
+    headers = dict(line.split(": ", 1) for line in lines)
+    return Reply(int(first.split()[1]), headers, body)
+
+
+@asynccontextmanager
+async def serving(
+    services: WebServices, bounds: ConnectionBounds | None = None, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Browser]:
+    """Serve a page on a free port of this host for the length of the block."""
+    limits = bounds or ConnectionBounds(64, 64)
+    async with (
+        background_task(services.events.run(), "events"),
+        serve(build_app(services), WebAddress("127.0.0.1", 0, tls), limits) as url,
+    ):
+        yield Browser("127.0.0.1", int(url.rstrip("/").rpartition(":")[2]))

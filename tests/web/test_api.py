@@ -1,0 +1,77 @@
+"""Logins, problems and records of the API."""
+
+import time
+
+import pyotp
+import pytest
+
+from edge.ops.login_throttle import LoginThrottle
+from edge.web.services import WebServices
+from tests.web.serving import PASSWORD, SECRET, Browser
+
+
+async def test_login_sets_a_cookie_that_scripts_cannot_read(browser: Browser) -> None:
+    reply = await browser.post("/api/v1/session", {"name": "eve", "password": PASSWORD})
+    assert reply.json == {"user": "eve", "role": "observer"}
+    assert reply.headers["set-cookie"].endswith("; HttpOnly; Path=/; SameSite=strict")
+
+
+async def test_login_replaces_a_planted_session(browser: Browser) -> None:
+    planted = await browser.logged_in("eve")
+    victim = await planted.logged_in("alice")
+    assert victim.cookie != planted.cookie
+    assert (await planted.get("/api/v1/me")).status == 401
+
+
+async def test_second_factor_is_needed_and_its_code_works_once(browser: Browser) -> None:
+    code = pyotp.TOTP(SECRET).at(int(time.time()))
+    login = {"name": "tom", "password": PASSWORD}
+    assert (await browser.post("/api/v1/session", login)).status == 401
+    assert (await browser.post("/api/v1/session", login | {"code": code})).status == 200
+    assert (await browser.post("/api/v1/session", login | {"code": code})).status == 401
+
+
+async def test_guessing_codes_has_to_wait(browser: Browser) -> None:
+    login = {"name": "tom", "password": PASSWORD}
+    for guess in range(LoginThrottle.FREE + 3):
+        assert (await browser.post("/api/v1/session", login | {"code": f"{guess:06}"})).status == 401
+    right = login | {"code": pyotp.TOTP(SECRET).at(int(time.time()))}
+    reply = await browser.post("/api/v1/session", right)
+    assert (reply.status, reply.json["kind"]) == (401, "login_refused")
+
+
+async def test_logout_ends_the_session(browser: Browser) -> None:
+    eve = await browser.logged_in("eve")
+    reply = await eve.send("DELETE", "/api/v1/session", {"origin": eve.origin})
+    assert reply.status == 204
+    assert "Max-Age=0" in reply.headers["set-cookie"]
+    assert (await eve.get("/api/v1/me")).status == 401
+
+
+@pytest.mark.parametrize("body", ["[]", "{", '{"name": 1}', '{"name": "a"}', "[" * 10_000, "\x00"])
+async def test_malformed_body_is_refused_with_advice(browser: Browser, body: str) -> None:
+    headers = {"origin": browser.origin, "content-type": "application/json"}
+    reply = await browser.send("POST", "/api/v1/session", headers, body.encode())
+    assert reply.status == 422
+    assert "openapi.json" in reply.json["advice"]
+
+
+async def test_form_is_no_body_of_the_api(browser: Browser) -> None:
+    alice = await browser.logged_in("alice")
+    for content_type in ("text/plain", "application/x-www-form-urlencoded", ""):
+        reply = await alice.post("/api/v1/jobs/J1/pause", {}, content_type=content_type)
+        assert reply.status == 415
+
+
+async def test_calls_logins_and_refusals_are_recorded(browser: Browser, services: WebServices) -> None:
+    trail = services.audit._trail  # noqa: SLF001 - what waits for the store
+    eve, alice = await browser.logged_in("eve"), await browser.logged_in("alice")
+    await eve.post("/api/v1/jobs/J1/pause", {})
+    await alice.post("/api/v1/jobs/J1/pause", {"comment": "lunch"})
+    await alice.post("/api/v1/jobs/J1/pause", {})
+    records = [(each.kind, each.user, each.action, each.comment, each.status) for each in trail._waiting]  # noqa: SLF001
+    assert records[2:4] == [
+        ("web.refused", "eve", "POST /jobs/{job}/pause", "", "role"),
+        ("web.call", "alice", "Pause", "lunch", "Good"),
+    ]
+    assert records[4][4] != "Good"

@@ -1,0 +1,53 @@
+"""Open pages learn what changed; without open pages nothing is read."""
+
+import asyncio
+
+import pytest
+
+from edge.errors import Refused
+from edge.model.job_state import Cause
+from edge.web.events import EventHub, PageSubscription
+from edge.web.services import WebServices
+from tests.station.plant import Plant
+from tests.web.serving import Browser
+
+
+async def test_many_subjects_become_one() -> None:
+    subscription = PageSubscription()
+    subscription.put([f"job:{number}" for number in range(1000)])
+    assert await subscription.take(60) == ("*",)
+    assert await subscription.take(0.01) == ()
+
+
+async def test_pages_beyond_the_limit_are_refused(plant: Plant) -> None:
+    hub = EventHub(plant.store, ("station-1",), most=1)
+    with hub.subscribe(), pytest.raises(Refused, match="follow changes already"), hub.subscribe():
+        pass
+    assert hub.subscribers == 0
+
+
+async def test_change_of_a_job_reaches_an_open_page(browser: Browser, plant: Plant, services: WebServices) -> None:
+    eve = await browser.logged_in("eve")
+    reader, writer = await eve.connect()
+    async with asyncio.timeout(60):
+        writer.write(f"GET /api/v1/events HTTP/1.1\r\nhost: x\r\ncookie: {eve.cookie}\r\n\r\n".encode())
+        await reader.readuntil(b"changes follow")
+        await plant.ask(Cause.PAUSE, "J1")
+        received = b""
+        while b'"job:J1"' not in received:
+            received += await reader.read(1000)
+            # The follower may begin after the pause.
+            services.events.publish("job:J1")
+    writer.transport.abort()
+
+
+async def test_stream_ends_with_its_session(browser: Browser, services: WebServices) -> None:
+    eve = await browser.logged_in("eve")
+    reader, writer = await eve.connect()
+    async with asyncio.timeout(60):
+        writer.write(f"GET /api/v1/events HTTP/1.1\r\nhost: x\r\ncookie: {eve.cookie}\r\n\r\n".encode())
+        await reader.readuntil(b"changes follow")
+        await eve.send("DELETE", "/api/v1/session", {"origin": eve.origin})
+        services.events.publish("jobs")
+        await reader.readuntil(b"event: logout")
+    writer.transport.abort()

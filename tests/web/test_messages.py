@@ -1,0 +1,32 @@
+"""Every text that a page names is in the catalogue, in both languages, and none is left over."""
+
+import re
+from pathlib import Path
+
+import edge.web
+from edge.model.job_state import TEXT
+from edge.web.messages import CATALOGUE, language_for, text_of
+
+TEMPLATES = Path(edge.web.__file__).parent / "templates"
+
+
+def test_first_known_language_of_the_reader_is_taken() -> None:
+    assert [language_for(each) for each in (("fr", "de-AT", "en"), ("fr",), ())] == ["de", "en", "en"]
+    assert text_of("jobs", "de") == "Aufträge"
+
+
+def test_catalogue_has_every_text_that_pages_name() -> None:
+    source = "".join(path.read_text(encoding="utf-8") for path in TEMPLATES.iterdir())
+    named = set(re.findall(r't\("([a-z_]+)"\)|t\(\'([a-z_]+)\'\)', source))
+    assert {one or other for one, other in named} <= CATALOGUE.keys()
+    assert {f"state.{state}" for state in TEXT.values()} <= CATALOGUE.keys()
+
+
+def test_no_text_is_empty() -> None:
+    assert [key for key, texts in CATALOGUE.items() if not all(texts)] == []
+
+
+def test_templates_hold_no_inline_script_or_style() -> None:
+    for path in TEMPLATES.iterdir():
+        source = path.read_text(encoding="utf-8")
+        assert not re.search(r"<style|\sstyle=|\son[a-z]+=|<script(?! type=\"module\" src=)|\|safe", source), path

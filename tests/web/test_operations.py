@@ -1,0 +1,120 @@
+"""The operations read and change what the command line does, by the same functions."""
+
+from urllib.parse import quote
+
+from edge.model.alarm import AckState, ActiveState, Alarm, AlarmChangeKind
+from edge.model.job_state import Cause, JobState, SubState
+from edge.store import alarms, tags
+from edge.store.alarms import AlarmChange
+from edge.web.operations import OPERATIONS
+from tests.station.plant import Plant, action, linear, order
+from tests.web.serving import ATTACK, Browser
+
+ALARM = Alarm(
+    id="a1",
+    rule="heat",
+    subject="wrench",
+    active=ActiveState.ACTIVE,
+    acknowledgement=AckState.UNACKNOWLEDGED,
+    severity=700,
+    raised_at=1,
+    message={"en": "too hot", "de": "zu heiß"},
+)
+
+
+async def test_job_shows_progress_and_what_it_waits_for(browser: Browser) -> None:
+    eve = await browser.logged_in("eve")
+    found = (await eve.get("/api/v1/jobs/J1")).json
+    assert found["job"]["state"] == "Running"
+    assert found["waits"]["actions"][0]["action"] == "a"
+    assert "Pause" in found["takes"]
+    assert (await eve.get("/api/v1/jobs/J1/history")).json["decisions"][0]["signal"] == "start"
+    for picture in ("chart.svg", "gantt.svg"):
+        reply = await eve.get(f"/api/v1/jobs/J1/{picture}")
+        assert reply.text.startswith("<svg")
+        assert "sandbox" in reply.headers["content-security-policy"]
+
+
+async def test_job_whose_id_is_an_attack_is_found(browser: Browser) -> None:
+    eve = await browser.logged_in("eve")
+    found = (await eve.get(f"/api/v1/jobs/{quote(ATTACK, safe='')}")).json
+    assert found["job"]["job_order_id"] == ATTACK
+    assert found["waits"]["halted"] == "not started"
+    assert (await eve.get(f"/api/v1/jobs/{quote(ATTACK, safe='')}/chart.svg")).json["kind"] == "no_chart"
+
+
+async def test_jobs_are_filtered_and_running_ones_come_first(browser: Browser) -> None:
+    eve = await browser.logged_in("eve")
+    assert [each["job_order_id"] for each in (await eve.get("/api/v1/jobs")).json["jobs"]] == ["J1", ATTACK]
+    assert (await eve.get("/api/v1/jobs?state=Running&text=j")).json["total"] == 1
+    assert (await eve.get("/api/v1/jobs?text=none")).json["total"] == 0
+    assert (await eve.get("/api/v1/jobs?state=Sleeping")).json["kind"] == "invalid_query"
+
+
+async def test_operator_pauses_and_resumes_a_job(browser: Browser, plant: Plant) -> None:
+    alice = await browser.logged_in("alice")
+    reply = await alice.post("/api/v1/jobs/J1/pause", {"comment": "lunch"})
+    assert reply.json["job"]["state"] == "Interrupted"
+    assert (await plant.job("J1")).status.substate is SubState.SUSPENDED
+    assert (await alice.post("/api/v1/jobs/J1/pause", {})).json["kind"] == "invalid_state"
+    assert (await alice.post("/api/v1/jobs/J1/resume", {})).status == 200
+    assert (await alice.post("/api/v1/jobs/J1/abort", {})).status == 200
+    await plant.until_state("J1", JobState.ABORTED)
+    assert (await alice.post("/api/v1/jobs/J1/clear", {})).json["job"] is None
+    assert (await alice.get("/api/v1/jobs/J1")).json["kind"] == "unknown_job"
+
+
+async def test_observer_changes_nothing(browser: Browser) -> None:
+    eve = await browser.logged_in("eve")
+    for path in [each.path.format(job="J1", alarm="a1") for each in OPERATIONS if each.method == "POST"]:
+        assert (await eve.post(f"/api/v1{path}", {})).json["kind"] == "forbidden", path
+
+
+async def test_resolve_of_a_known_outcome_is_refused(browser: Browser) -> None:
+    alice = await browser.logged_in("alice")
+    body = {"action": "a", "resolution": "done", "reason": "seen"}
+    assert (await alice.post("/api/v1/jobs/J1/resolve", body)).json["kind"] == "invalid_state"
+    assert (await alice.post("/api/v1/jobs/J1/resolve", body | {"reason": ""})).status == 422
+    wrong = body | {"resolution": "failed", "data": {}}
+    assert (await alice.post("/api/v1/jobs/J1/resolve", wrong)).json["kind"] == "invalid_payload"
+
+
+async def test_person_intervenes_as_the_recipe_allows(browser: Browser, plant: Plant) -> None:
+    action_a = action("a", "one") | {"interventions": ["skip"]}
+    await plant.teach("helped", linear(action_a) | {"interventions": ["force"]})
+    await plant.order(Cause.STORE_AND_START, order("J2", "helped"))
+    await plant.until_state("J2", JobState.RUNNING)
+    alice = await browser.logged_in("alice")
+    found = (await alice.get("/api/v1/jobs/J2")).json["interventions"]
+    assert {"kind": "skip", "role": "operator", "action": "a", "step": "one", "target": ""} in found
+    assert "Skip: a" in (await alice.get("/job?id=J2")).text
+    body = {"kind": "skip", "action": "a", "reason": "done by hand"}
+    assert (await alice.post("/api/v1/jobs/J2/intervene", body | {"kind": "retry"})).json["kind"] == "invalid_state"
+    force = {"kind": "force", "step": "one", "target": "two", "reason": "r"}
+    assert (await alice.post("/api/v1/jobs/J2/intervene", force)).json["kind"] == "forbidden"
+    reply = await alice.post("/api/v1/jobs/J2/intervene", body)
+    assert (reply.status, reply.json["awaits_second"]) == (200, False)
+
+
+async def test_alarm_is_acknowledged_and_shelved(browser: Browser, plant: Plant) -> None:
+    stored = await alarms.load(plant.store)
+    change = AlarmChange(ALARM, AlarmChangeKind.RAISED)
+    await plant.store.commit(alarms.save(plant.store.keys, stored, [change]))
+    alice = await browser.logged_in("alice")
+    (shown,) = (await alice.get("/api/v1/alarms", accept_language="de-AT")).json["alarms"]
+    assert (shown["message"], shown["severity"], shown["needs_acknowledge"]) == ("zu heiß", 700, True)
+    (shown,) = (await alice.post("/api/v1/alarms/a1/acknowledge", {"comment": "seen"})).json["alarms"]
+    assert (shown["by"], shown["comment"], shown["needs_acknowledge"]) == ("alice", "seen", False)
+    (shown,) = (await alice.post("/api/v1/alarms/a1/shelve", {"minutes": 30})).json["alarms"]
+    assert shown["state"] == "shelved"
+    assert (await alice.post("/api/v1/alarms/none/acknowledge", {})).json["kind"] == "unknown_alarm"
+
+
+async def test_tags_show_their_last_sample(browser: Browser, plant: Plant) -> None:
+    await plant.store.commit(
+        tags.save(plant.store.keys, {"oven.heat": '{"at": 1, "tag": "oven.heat", "value": 7.5}', "x": '{"at": 1}'})
+    )
+    eve = await browser.logged_in("eve")
+    assert (await eve.get("/api/v1/tags?text=OVEN")).json["tags"][0]["value"] == 7.5
+    assert (await eve.get("/api/v1/equipment")).json["equipment"][0]["name"] == "wrench"
+    assert (await eve.get("/api/v1/status")).json["line"] == "1 job at work"

@@ -1,0 +1,66 @@
+"""The pages show the station to people with and without JavaScript, and execute nothing that data contain."""
+
+from html.parser import HTMLParser
+from urllib.parse import quote
+
+import pytest
+
+from tests.web.serving import ATTACK, PASSWORD, Browser
+
+PAGES = ["/", "/job?id=J1", f"/job?id={quote(ATTACK, safe='')}", "/jobs", "/alarms", "/tags"]
+
+
+class Elements(HTMLParser):
+    """Collects what a page contains."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("language", ["en", "de"])
+async def test_page_is_complete_and_executes_no_data(browser: Browser, path: str, language: str) -> None:
+    alice = await browser.logged_in("alice")
+    reply = await alice.get(path, accept_language=language)
+    assert reply.status == 200
+    scripts = [attributes for tag, attributes in Elements(reply.text).tags if tag == "script"]
+    assert [each["type"] for each in scripts] == ["module"]
+    assert ATTACK not in reply.text
+    assert f'<html lang="{language}">' in reply.text
+
+
+async def test_observer_gets_no_controls(browser: Browser) -> None:
+    for name, shown in (("eve", False), ("alice", True)):
+        person = await browser.logged_in(name)
+        assert ("data-post=" in (await person.get("/job?id=J1")).text) is shown
+
+
+async def test_unknown_job_and_address_have_a_page_with_advice(browser: Browser) -> None:
+    eve = await browser.logged_in("eve")
+    assert (await eve.get("/job?id=none")).status == 404
+    assert (await eve.get("/none")).status == 404
+
+
+async def test_login_by_form_works_without_javascript(browser: Browser) -> None:
+    headers = {"origin": browser.origin, "content-type": "application/x-www-form-urlencoded"}
+    body = f"name=eve&password={quote(PASSWORD)}&code=".encode()
+    reply = await browser.send("POST", "/login", headers, body)
+    assert (reply.status, reply.headers["location"]) == (303, "/")
+    assert (await browser.send("POST", "/login", headers, b"name=eve&password=x")).status == 401
+    assert (await browser.send("POST", "/login", headers | {"origin": "http://evil"}, body)).status == 403
+    assert (await browser.send("POST", "/login", headers, b"&".join([b"a=b"] * 20))).status == 422
+    eve = Browser(browser.host, browser.port, reply.headers["set-cookie"].partition(";")[0])
+    assert (await eve.send("POST", "/logout", {"origin": "http://evil"})).status == 403
+    assert (await eve.send("POST", "/logout", {"origin": eve.origin})).status == 303
+    assert (await eve.get("/")).headers["location"] == "/login"
+
+
+async def test_first_view_is_small(browser: Browser) -> None:
+    eve = await browser.logged_in("eve")
+    parts = ["/", "/static/page.css", "/static/page.js", "/static/icon.svg"]
+    assert sum([len((await eve.get(path)).body) for path in parts]) < 150_000

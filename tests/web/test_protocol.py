@@ -1,0 +1,87 @@
+"""Connections are bounded in number and time: one client cannot take the page, or the gateway, from the others."""
+
+import asyncio
+
+from edge.web.protocol import ConnectionBounds
+from edge.web.services import WebServices
+from tests.conftest import WaitUntil
+from tests.web.serving import Browser, serving
+
+
+def test_connections_are_counted_in_all_and_per_address() -> None:
+    bounds = ConnectionBounds(3, 2)
+    assert [bounds.admit("a"), bounds.admit("a"), bounds.admit("a")] == [True, True, False]
+    assert [bounds.admit("b"), bounds.admit("c")] == [True, False]
+    bounds.leave("a")
+    assert bounds.admit("c")
+
+
+async def test_connection_beyond_the_limit_is_closed(services: WebServices, wait_until: WaitUntil) -> None:
+    bounds = ConnectionBounds(2, 2)
+    async with serving(services, bounds) as browser, asyncio.timeout(60):
+        held = [await browser.connect() for _ in range(2)]
+        assert await refused(browser)
+        for _, writer in held:
+            writer.close()
+            await writer.wait_closed()
+        await wait_until(lambda: not bounds.open, 60)
+        assert await browser_answers(browser)
+
+
+async def test_slow_head_is_cut_off(services: WebServices) -> None:
+    async with serving(services, ConnectionBounds(8, 8, head_s=0.2)) as browser, asyncio.timeout(60):
+        reader, writer = await browser.connect()
+        writer.write(b"GET / HTTP/1.1\r\nhost: x\r\nx-slow: ")
+        assert await ended(reader)
+        writer.close()
+
+
+async def test_slow_second_head_is_cut_off(services: WebServices) -> None:
+    async with serving(services, ConnectionBounds(8, 8, head_s=0.2)) as browser, asyncio.timeout(60):
+        reader, writer = await browser.connect()
+        writer.write(b"GET /static/page.css HTTP/1.1\r\nhost: x\r\n\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"GET / HT")
+        assert await ended(reader)
+        writer.close()
+
+
+async def test_client_that_reads_nothing_is_cut_off(services: WebServices, wait_until: WaitUntil) -> None:
+    bounds = ConnectionBounds(8, 8, unread_s=0.2)
+    async with serving(services, bounds) as browser, asyncio.timeout(60):
+        _, writer = await browser.connect()
+        request = b"GET /static/page.css HTTP/1.1\r\nhost: x\r\n\r\n"
+        writer.write(request * 5000)
+        await wait_until(lambda: not bounds.open, 60)
+        writer.transport.abort()
+
+
+async def test_request_that_is_no_http_is_refused(services: WebServices) -> None:
+    async with serving(services) as browser:
+        assert (await browser.exchange(b"\x16\x03\x01\x02\x00\r\n\r\n")).status == 400
+
+
+async def refused(browser: Browser) -> bool:
+    """Return whether a new connection is closed at once."""
+    reader, writer = await browser.connect()
+    found = await ended(reader)
+    writer.close()
+    return found
+
+
+async def browser_answers(browser: Browser) -> bool:
+    """Return whether a new connection is served."""
+    reader, writer = await browser.connect()
+    writer.write(b"GET /static/icon.svg HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+    received = await reader.read()
+    writer.close()
+    return b"200 OK" in received
+
+
+async def ended(reader: asyncio.StreamReader) -> bool:
+    """Read until the connection ends."""
+    try:
+        await reader.read()
+    except ConnectionError:
+        return True
+    return True
