@@ -25,14 +25,14 @@ from edge.store import jobs
 from edge.store.client import Store
 from edge.store.jobs import Job
 from edge.web.models import (
-    ActionView,
+    ActionLine,
     DecisionLine,
     JobDetail,
     JobHistory,
     JobPage,
     JobSummary,
     PossibleIntervention,
-    StepView,
+    StepLine,
     UnmetTerm,
     WaitingAction,
     WaitingTransition,
@@ -125,17 +125,17 @@ def methods_of(state: JobState) -> tuple[str, ...]:
     return tuple(method.value for method in by_id if next_status(state, method) is not None)
 
 
-def _steps(run: Run, net: Net) -> Iterable[StepView]:
+def _steps(run: Run, net: Net) -> Iterable[StepLine]:
     for name in net.steps:
         if state := run.steps.get(name):
             at = utc(state.activated_at) if state.active else None
-            yield StepView(step=name, active=state.active, count=state.count, activated_at=at)
+            yield StepLine(step=name, active=state.active, count=state.count, activated_at=at)
 
 
-def _actions(run: Run) -> Iterable[ActionView]:
+def _actions(run: Run) -> Iterable[ActionLine]:
     for key, each in run.associations.items():
         if not key.is_left_behind:
-            yield ActionView(action=key.action, step=key.step, state=each.state.value, error=each.error or "")
+            yield ActionLine(action=key.action, step=key.step, state=each.state.value, error=each.error or "")
 
 
 def _interventions(net: Net, run: Run, now: int) -> Iterable[PossibleIntervention]:

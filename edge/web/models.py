@@ -115,7 +115,7 @@ class Waits(Struct, frozen=True, kw_only=True):
     halted: str = ""
 
 
-class StepView(Struct, frozen=True, kw_only=True):
+class StepLine(Struct, frozen=True, kw_only=True):
     """A step that was active: how often, and since when it is active now."""
 
     step: str
@@ -124,7 +124,7 @@ class StepView(Struct, frozen=True, kw_only=True):
     activated_at: datetime | None
 
 
-class ActionView(Struct, frozen=True, kw_only=True):
+class ActionLine(Struct, frozen=True, kw_only=True):
     """The state of an action in a step."""
 
     action: str
@@ -149,8 +149,8 @@ class JobDetail(Struct, frozen=True, kw_only=True):
     job: JobSummary
     takes: tuple[str, ...]
     waits: Waits
-    steps: tuple[StepView, ...]
-    actions: tuple[ActionView, ...]
+    steps: tuple[StepLine, ...]
+    actions: tuple[ActionLine, ...]
     unknown: tuple[str, ...]
     interventions: tuple[PossibleIntervention, ...]
     steps_done: int

@@ -59,7 +59,7 @@ def page(plant: Plant) -> Page:
     port, users = free_port(), settings.parent / "people"
     settings.write_text(f'{settings.read_text()}\n[web]\nlisten = "127.0.0.1:{port}"\n[users]\nfile = "{users}"\n')
     for name, role in (("alice", "operator"), ("eve", "observer")):
-        command = [EDGE, "users", "add", name, "--role", role, "--password-stdin", "--settings", str(settings)]
+        command = [str(EDGE), "users", "add", name, "--role", role, "--password-stdin", "--settings", str(settings)]
         subprocess.run(command, input=PASSWORD, text=True, check=True, capture_output=True)
     plant.gateway.stop()
     plant.gateway.start()
