@@ -73,15 +73,15 @@ def add(name: str, role: str, settings_file: Path | None, *, password_stdin: boo
 @_stdin_option
 @settings_option
 def passwd(name: str, settings_file: Path | None, *, password_stdin: bool) -> None:
-    """Change the password of a user."""
+    """Change the password of a user, and end the sessions with the former password."""
     from edge.cli.terminal.user_file import new_password, record_change
     from edge.ops.users import hash_password
 
     settings = _settings(settings_file)
     user = _user(settings, name)
     _change(settings, user, password_hash=hash_password(new_password(name, from_stdin=password_stdin)))
-    record_change(settings_file, "users passwd", name)
-    print_text(f"password of {name} changed")
+    ended = record_change(settings_file, "users passwd", name, ends_sessions=True)
+    print_text(f"password of {name} changed; {ended} sessions ended")
 
 
 @users.command(epilog="Example: edge users role alice engineer")
@@ -126,6 +126,7 @@ def totp(name: str, settings_file: Path | None, *, off: bool, unconfirmed: bool,
 
     The secret and ten recovery codes are printed once. A recovery code is valid once in place of a code. At a login the
     code follows the password directly: with the password `secret` and the code 123456 the user enters secret123456.
+    The sessions without a code end.
     """
     from edge.cli.terminal.user_file import confirm_code, record_change
     from edge.ops.totp import digest, enrolment_uri, new_recovery_codes, new_secret
@@ -147,9 +148,9 @@ def totp(name: str, settings_file: Path | None, *, off: bool, unconfirmed: bool,
     if not (unconfirmed or as_json):
         confirm_code(secret)
     _change(settings, user, totp=secret, recovery=tuple(map(digest, codes)))
-    record_change(settings_file, "users totp", name, forgets_codes=True)
+    ended = record_change(settings_file, "users totp", name, ends_sessions=True, forgets_codes=True)
     if not as_json:
-        print_text(f"{name} has a second factor; the code follows the password directly")
+        print_text(f"{name} has a second factor; the code follows the password directly; {ended} sessions ended")
 
 
 @users.command(epilog="Example: edge users token scada --days 365")

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
 from edge.errors import Defect, Unavailable
 from edge.model.role import Role
-from edge.ops.login_throttle import LoginMemory, LoginThrottle, ProcessMemory, source_of
+from edge.ops.login_throttle import CODES, LoginMemory, LoginThrottle, ProcessMemory, code_throttle, source_of
 from edge.ops.users import ITERATIONS, MEMORY_KIB, NAME, User, read_users
 
 logger = structlog.get_logger(__name__)
@@ -48,6 +48,7 @@ class LoginRefusal(StrEnum):
 
     WRONG = "name or password"
     WRONG_CODE = "the code of the second factor is missing or wrong"
+    CODE_TOO_SOON = "too many wrong codes before, from all addresses: the right code has to wait, too"
     USED_CODE = "the code of the second factor was used before"
     UNCHECKED_CODE = "the store is unavailable: a code cannot be checked"
     NO_SECOND_FACTOR = "the role requires a second factor, and the user has none: edge users totp NAME"
@@ -72,6 +73,7 @@ class Users:
         self._users: Mapping[str, User] = {}
         self._state: tuple[int, int] | None = None
         self._throttle = LoginThrottle(clock)
+        self._codes = code_throttle(clock)
         self._wall_clock_s = wall_clock_s
         self._memory = memory or ProcessMemory()
         self._totp_roles = frozenset(totp_roles)
@@ -126,16 +128,29 @@ class Users:
 
         try:
             if code.isdecimal():
-                step = matching_step(user.totp, code, self._wall_clock_s())
-                if step is None:
-                    return LoginRefusal.WRONG_CODE
-                return None if await self._memory.use_step(user.name, step) else LoginRefusal.USED_CODE
+                return await self._check_step(user.name, matching_step(user.totp, code, self._wall_clock_s()))
             if not code or not is_one_of(code, user.recovery):
                 return LoginRefusal.WRONG_CODE
             is_new = await self._memory.use_recovery_code(user.name, digest(code))
         except (Unavailable, Defect):
             return LoginRefusal.UNCHECKED_CODE
         return None if is_new else LoginRefusal.USED_CODE
+
+    async def _check_step(self, name: str, step: int | None) -> LoginRefusal | None:
+        """Check the step of a code of six digits, None for a wrong code; guesses wait, wherever they come from."""
+        await self._memory.load_failures(self._codes, name, CODES)
+        if self._codes.is_blocked(name, CODES):
+            return LoginRefusal.CODE_TOO_SOON
+        if step is None:
+            self._codes.failed(name, CODES)
+            await self._memory.save_failures(self._codes, name, CODES)
+            return LoginRefusal.WRONG_CODE
+        if not await self._memory.use_step(name, step):
+            return LoginRefusal.USED_CODE
+        if not self._codes.unknown_keys(name, CODES):
+            self._codes.succeeded(name, CODES)
+            await self._memory.clear_failures(name, CODES)
+        return None
 
     def _current(self) -> Mapping[str, User]:
         try:

@@ -1,8 +1,8 @@
 """Delays logins after failures, and keeps the failures in the store: a restart forgets none of them."""
 
 import ipaddress
-from collections.abc import Callable, Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, Protocol, TypeAlias
 
 import structlog
 
@@ -29,21 +29,26 @@ class LoginThrottle:
     LONGEST_S = 900.0
     MOST = 1000
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, clock: Callable[[], float], keys: "AttemptKeys | None" = None, forget_s: float = LONGEST_S
+    ) -> None:
+        """Count by `keys`, and forget failures `forget_s` after the end of their wait."""
         self._clock = clock
+        self._keys = keys or keys_of_login
+        self.forget_s = forget_s
         self._failures: dict[_Key, tuple[int, float]] = {}
 
     def is_blocked(self, name: str, address: str) -> bool:
         """Return whether this attempt is refused unchecked."""
         now = self._clock()
-        return any(self._failures.get(key, (0, 0.0))[1] > now for key, _ in _keys(name, address))
+        return any(self._failures.get(key, (0, 0.0))[1] > now for key, _ in self._keys(name, address))
 
     def failed(self, name: str, address: str) -> None:
         """Record a failure of this user and of this address."""
         now = self._clock()
-        for key, free in _keys(name, address):
+        for key, free in self._keys(name, address):
             count, until = self._failures.pop(key, (0, now))
-            count = 1 if until + self.LONGEST_S < now else count + 1  # an old failure has expired
+            count = 1 if until + self.forget_s < now else count + 1  # an old failure has expired
             wait = min(2.0 ** min(count - free, 30), self.LONGEST_S) if count >= free else 0.0
             self._failures[key] = count, now + wait
         while len(self._failures) > self.MOST:
@@ -55,7 +60,7 @@ class LoginThrottle:
 
     def unknown_keys(self, name: str, address: str) -> list[_Key]:
         """Return the keys of an attempt of which no failure is known here."""
-        return [key for key, _ in _keys(name, address) if key not in self._failures]
+        return [key for key, _ in self._keys(name, address) if key not in self._failures]
 
     def restore(self, key: _Key, failures: int, wait_s: float) -> None:
         """Restore the failures of a key as they were stored."""
@@ -63,13 +68,31 @@ class LoginThrottle:
 
     def known(self, name: str, address: str) -> Iterator[tuple[_Key, int, float]]:
         """Yield each key of an attempt with its failures and the seconds that it still waits."""
-        for key, _ in _keys(name, address):
+        for key, _ in self._keys(name, address):
             if key in self._failures:
                 count, until = self._failures[key]
                 yield key, count, max(0.0, until - self._clock())
 
 
-def _keys(name: str, address: str) -> Iterator[tuple[_Key, int]]:
+AttemptKeys: TypeAlias = Callable[[str, str], Iterable[tuple[_Key, int]]]
+"""Returns the keys by which an attempt of a user at an address is counted, each with its free attempts."""
+
+CODES: Final = login_attempts.CODES
+"""Stands for all addresses where wrong codes are counted."""
+_FREE_CODES: Final = 10
+_FORGET_CODES_S: Final = 86_400.0
+
+
+def code_throttle(clock: Callable[[], float]) -> LoginThrottle:
+    """Return the throttle of wrong codes after the right password: per user, from all addresses together.
+
+    A code has six digits: with 96 guesses a day it is not found in years.
+    """
+    return LoginThrottle(clock, lambda name, _: (((CODES, name), _FREE_CODES),), _FORGET_CODES_S)
+
+
+def keys_of_login(name: str, address: str) -> Iterator[tuple[_Key, int]]:
+    """Yield the keys of a login: the user at the address, and the address."""
     yield (address, name), LoginThrottle.FREE
     yield (address,), LoginThrottle.FREE_FOR_ADDRESS
 
@@ -128,7 +151,7 @@ class StoredMemory:
     async def save_failures(self, throttle: LoginThrottle, name: str, address: str) -> None:
         """Save the failures that the throttle knows."""
         try:
-            await login_attempts.save_failures(self._store, throttle.known(name, address), LoginThrottle.LONGEST_S)
+            await login_attempts.save_failures(self._store, throttle.known(name, address), throttle.forget_s)
         except (Unavailable, Defect) as error:
             logger.warning("login failures not saved", reason=error.message)
 

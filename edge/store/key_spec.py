@@ -24,7 +24,7 @@ class Lifetime(StrEnum):
     CYCLE = "7 days, and no longer than `[flows] kept_cycles` later cycles"
     NODE_TASK = "24 hours, and no longer than its cycle"
     WORKER = "60 seconds after the last heartbeat"
-    LOGIN = "15 minutes after the wait of the last failed login; 10 minutes for a used code"
+    LOGIN = "15 minutes after the wait of the last failed login; 10 minutes for a used code, a day for wrong codes"
     RECOVERY = "until the user gets other recovery codes or is removed"
     COMPONENT = "30 days after the last sign of life, or as `edge fleet forget --after-days` sets"
     COMMAND = "until the command expires"

@@ -2,10 +2,13 @@
 
 import hashlib
 from collections.abc import Iterable
+from typing import Final
 
 from edge.store.client import Store
 from edge.store.commit import Absent, Commit, Committed, Holds, RedisCommand, operation
 
+CODES: Final = "codes"
+"""Stands for all addresses in the attempts of a user with wrong codes."""
 _STEP_MS = 10 * 60 * 1000
 """How long a used code is remembered; it is valid for 90 seconds."""
 _MOST_DIGITS = 18
@@ -63,8 +66,9 @@ async def use_recovery_code(store: Store, name: str, digest: str) -> bool:
 
 
 async def forget_user(store: Store, name: str) -> None:
-    """Remove the used codes of a user, whose second factor was renewed or removed."""
-    await store.commit(operation("DEL", store.keys.used_totp(name), store.keys.used_recovery(name)))
+    """Remove the used and the wrong codes of a user, whose second factor was renewed or removed."""
+    wrong = _attempt_key(store, (CODES, name))
+    await store.commit(operation("DEL", store.keys.used_totp(name), store.keys.used_recovery(name), wrong))
 
 
 def _attempt_key(store: Store, attempt: tuple[str, ...]) -> str:

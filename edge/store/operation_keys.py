@@ -13,7 +13,7 @@ class OperationsKeys:
 
     @register_key("string", Lifetime.LOGIN)
     def login_attempt(self, digest: str) -> str:
-        """Return the key of the failed logins of an address, or of a user at an address."""
+        """Return the key of the failed logins of an address or of a user there, or of the wrong codes of a user."""
         return f"{self.prefix}:2fa:{digest}"
 
     @register_key("string", Lifetime.LOGIN)

@@ -100,6 +100,27 @@ async def test_changing_command_needs_a_login_with_its_role(edge: Edge, add: Add
     assert "Good" in refused
 
 
+async def test_new_password_and_new_second_factor_end_sessions(edge: Edge, add: Add) -> None:
+    await add("anna", "engineer")
+    for command, given in (
+        (("users", "passwd", "anna", "--password-stdin"), f"{PASSWORD}\n"),
+        (("users", "totp", "anna", "--unconfirmed"), None),
+    ):
+        assert (await edge("users", "login", "anna", "--password-stdin", given=f"{PASSWORD}\n")).exit_code == 0
+        answer = await edge(*command, given=given)
+        assert (answer.exit_code, "1 sessions ended" in answer.output) == (0, True), answer.output
+        assert json.loads((await edge("sessions", "list", "--json")).output) == []
+
+
+async def test_locks_are_not_deleted_through_a_gateway_without_a_login(edge: Edge, add: Add, tmp_path: Path) -> None:
+    await add("anna", "operator")
+    url = f"unix://{tmp_path}/rpc.sock"
+    refused = await edge("locks", "delete", "job", "--rpc", url)
+    assert (refused.exit_code, "require a login" in refused.output) == (1, True)
+    assert (await edge("users", "login", "anna", "--password-stdin", given=f"{PASSWORD}\n")).exit_code == 0
+    assert "needs the role engineer" in (await edge("locks", "delete", "job", "--rpc", url)).output
+
+
 async def test_id_of_the_list_does_not_open_a_session(edge: Edge, add: Add, tmp_path: Path) -> None:
     await add("ben", "engineer")
     await edge("users", "login", "ben", "--password-stdin", given=f"{PASSWORD}\n")

@@ -47,8 +47,10 @@ class People:
         memory = StoredMemory(store) if store else None
         self._users = Users(file, lambda: self.steady, lambda: self.now, memory, totp_roles)
 
-    async def log_in(self, name: str, secret: str, *, is_confirmed: bool = False) -> Role | LoginRefusal:
-        return await self._users.log_in(Credentials(name, secret, HERE, is_confirmed))
+    async def log_in(
+        self, name: str, secret: str, *, is_confirmed: bool = False, address: str = HERE
+    ) -> Role | LoginRefusal:
+        return await self._users.log_in(Credentials(name, secret, address, is_confirmed))
 
 
 async def test_user_with_second_factor_needs_password_and_code(file: Path) -> None:
@@ -119,6 +121,27 @@ async def test_wrong_codes_are_throttled_across_a_restart(file: Path, store: Sto
     # The success resets the failures in the store, too.
     assert await People(file, store).log_in("anna", f"{PASSWORD}000000") is LoginRefusal.WRONG_CODE
     assert await People(file, store).log_in("anna", PASSWORD + CODES[2]) is Role.ENGINEER
+
+
+async def test_wrong_codes_from_many_addresses_wait_across_a_restart(file: Path, store: Store) -> None:
+    people = People(file, store)
+    wrong = "000000" if code_at(NOW) != "000000" else "000001"
+    found = [await people.log_in("anna", PASSWORD + wrong, address=f"192.0.2.{each}") for each in range(1, 13)]
+    assert found == [LoginRefusal.WRONG_CODE] * 10 + [LoginRefusal.CODE_TOO_SOON] * 2
+    people = People(file, store)
+    assert await people.log_in("anna", PASSWORD + code_at(NOW), address="198.51.100.1") is LoginRefusal.CODE_TOO_SOON
+    # A recovery code cannot be guessed.
+    assert await people.log_in("anna", PASSWORD + CODES[0], address="198.51.100.2") is Role.ENGINEER
+    people.steady += LoginThrottle.LONGEST_S
+    assert await people.log_in("anna", PASSWORD + code_at(NOW), address="198.51.100.1") is Role.ENGINEER
+    assert await people.log_in("anna", PASSWORD + wrong, address="198.51.100.3") is LoginRefusal.WRONG_CODE
+
+
+async def test_wrong_passwords_from_many_addresses_do_not_delay_the_right_code(file: Path, store: Store) -> None:
+    people = People(file, store)
+    for each in range(1, 13):
+        assert await people.log_in("anna", f"guess{each:06}", address=f"192.0.2.{each}") is LoginRefusal.WRONG
+    assert await people.log_in("anna", PASSWORD + code_at(NOW), address="198.51.100.1") is Role.ENGINEER
 
 
 async def test_without_the_store_no_code_is_accepted_and_failures_count(file: Path, tmp_path: Path) -> None:

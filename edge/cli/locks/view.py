@@ -20,6 +20,7 @@ from edge.cli.terminal.store_access import (
     open_console,
     print_json,
 )
+from edge.config import load_settings
 from edge.errors import Refused
 from edge.links.rpc import open_client
 from edge.model.cloudevent import CloudEvent, new_id
@@ -28,6 +29,7 @@ from edge.model.lock import LockKind
 from edge.model.lock_message import LockCall, LockInfo, LockOwner, LocksAnswer, lock_info
 from edge.ops.audit_trail import plan_append
 from edge.ops.locks import delete_locks, find_locks
+from edge.southbound.kinds import EQUIPMENT_SETTINGS
 from edge.store.commit import Commit
 from edge.store.locks import StoredLock
 from edge.store.server_time import server_time
@@ -54,7 +56,8 @@ async def delete_through(
     """Delete locks and return them as they were. Raises Refused while an owner lives, unless forced."""
     chosen = LockKind(kind) if kind else None
     if rpc:
-        call = LockCall(kind=chosen, ids=tuple(ids), force=force, by=operator_name())
+        by = await _authorized(settings_file, "locks delete", " ".join((kind or "", *ids)).strip() or "-")
+        call = LockCall(kind=chosen, ids=tuple(ids), force=force, by=by)
         return await _ask(rpc, "Delete", call)
     async with open_access(settings_file) as at:
         found = await find_locks(at.store, (chosen,) if chosen else tuple(LockKind), ids)
@@ -74,6 +77,14 @@ async def delete_through(
             raise
         copy_to_journal(record)
         return infos
+
+
+async def _authorized(settings_file: Path | None, action: str, subject: str) -> str:
+    """Return who runs a command through a gateway; the store is used only where the settings require a login."""
+    if load_settings(settings_file, os.environ, EQUIPMENT_SETTINGS).users.cli == "open":
+        return operator_name()
+    async with open_access(settings_file) as at:
+        return await authorize_command(at, action, subject)
 
 
 def print_locks(infos: Sequence[LockInfo], *, as_json: bool, done: str = "") -> None:
