@@ -49,7 +49,7 @@ from edge.northbound.maintenance_calls import languages_of
 from edge.northbound.message_age import expiry_of, sent_at_of
 from edge.ops.audit_trail import AuditTrail
 from edge.sfc.signal import Intervene, Resolve
-from edge.station.intervene import InterventionRequest, intervene
+from edge.station.intervene import InterventionRequest, intervene, names_of
 from edge.station.jobs import CallAnswer, JobCall, JobService, refuse_expired
 from edge.station.release import ReleaseRequest, release
 from edge.station.response_provider import ResponseProvider
@@ -269,8 +269,7 @@ class CallHandler:
     async def _intervene(self, scope: str, event: CloudEvent, job_id: str, signal: Resolve | Intervene) -> Reply:
         request = InterventionRequest(scope=scope, job_id=job_id, signal=signal, source=event.source, event_id=event.id)
         answer = await intervene(self._jobs.runs, request, self._jobs.dedupe_ms)
-        named = (signal.action,) if isinstance(signal, Resolve) else (signal.action, signal.step, signal.target)
-        subject = "/".join(each for each in (job_id, *named) if each)
+        subject = "/".join((job_id, *names_of(signal)))
         action = "Resolve" if isinstance(signal, Resolve) else signal.kind.capitalize()
         return _method_reply(answer, CallEffect(action, subject, signal.reason, signal.by))
 

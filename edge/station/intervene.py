@@ -100,6 +100,12 @@ def _log(job_id: str, signal: Resolve | Intervene, answer: CallAnswer) -> None:
     logger.warning(event, job=job_id, intervention=str(signal), by=signal.by, reason=signal.reason)
 
 
+def names_of(signal: Resolve | Intervene) -> tuple[str, ...]:
+    """Return the parts of the chart that a decision names."""
+    named = (signal.action,) if isinstance(signal, Resolve) else (signal.action, signal.step, signal.target)
+    return tuple(each for each in named if each)
+
+
 def _validate(signal: Resolve | Intervene) -> None:
     if not signal.by:
         raise Refused("invalid_payload", "the request names no operator", "Name the operator in `by`.")
@@ -107,5 +113,7 @@ def _validate(signal: Resolve | Intervene) -> None:
         raise Refused("invalid_payload", "the request has no reason", "Say in `reason` what you have seen.")
     if len(signal.by) + len(signal.reason) > MAX_TEXT_LENGTH:
         raise Refused("invalid_payload", f"operator and reason are longer than {MAX_TEXT_LENGTH} characters")
+    if sum(map(len, names_of(signal))) > MAX_TEXT_LENGTH:
+        raise Refused("invalid_payload", f"the names are longer than {MAX_TEXT_LENGTH} characters")
     if len(msgspec.json.encode(signal.data)) > MAX_BYTES:
         raise Refused("invalid_payload", f"the data are larger than {MAX_BYTES} bytes of JSON")

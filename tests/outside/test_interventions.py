@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,8 @@ def test_a_failed_action_is_retried_and_skipped(plant: Plant, tmp_path: Path, wa
     plant.wrench.holds = True
     assert plant.mes.start_job("J1").status == 1
     _fail(plant, 1)
+    if way is _by_command:
+        wait_for(lambda: "gateway.job_awaits_person" in _edge(plant, "alarms", "list", "--json").stdout, "its alarm")
     way(plant, socket_path, "retry", "bit replaced")
     _fail(plant, 2)
     way(plant, socket_path, "skip", "done by hand")
@@ -78,6 +81,28 @@ def test_a_failed_action_is_retried_and_skipped(plant: Plant, tmp_path: Path, wa
     assert "done by hand" in history
     replayed = _edge(plant, "jobs", "replay", "J1")
     assert replayed.returncode == 0, replayed.stdout
+
+
+def test_a_retry_of_an_unknown_outcome_starts_the_tool_once(plant: Plant) -> None:
+    plant.mes.configure(recipe=ATTENDED)
+    plant.wrench.holds = True
+    assert plant.mes.start_job("J1").status == 1
+    plant.wrench.client.wait(plant.wrench.starts, "the tool has the command", 60)
+    unknown = {"causationid": plant.wrench.starts()[0], "mdcserrorkind": "unknown"}
+    plant.wrench.client.publish(f"{plant.wrench.topic}/answers", "", unknown, confirm=None)
+    wait_for(lambda: ": unknown" in _edge(plant, "jobs", "why", "J1").stdout, "the outcome is unknown")
+    with ThreadPoolExecutor() as pool:
+        retry = ("jobs", "retry", "J1", "tighten", "--reason", "no bolt there")
+        commands = [pool.submit(_edge, plant, *retry) for _ in range(3)]
+        calls = [plant.mes.send(INTERVENE, _call("retry", "no bolt there"), id="retry-1") for _ in range(2)]
+        ended = sorted(each.result().returncode for each in commands)
+    plant.mes.client.wait(lambda: all(map(plant.mes.answer_to, calls)), "both answers", 60)
+    statuses = [json.loads(each.payload)["ReturnStatus"] for each in map(plant.mes.answer_to, calls) if each]
+    accepted = ended.count(0) + int(statuses[0] == 1)
+    assert (accepted, statuses[0]) == (1, statuses[1]), (ended, statuses)
+    plant.wrench.release()
+    plant.mes.wait_for_state("J1", "Ended", 60)
+    assert len(plant.wrench.starts()) == 2
 
 
 def test_a_second_person_with_a_login_confirms_what_the_mes_asks_for(plant: Plant) -> None:

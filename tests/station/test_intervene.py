@@ -100,6 +100,8 @@ async def test_interventions_are_refused_without_permission_reason_or_job(plant:
     assert "does not allow skip" in refused.reasons[0]
     with pytest.raises(Refused):
         await intervene(plant.runs, request(Intervention.SKIP, reason=" "), DEDUPE_MS)
+    with pytest.raises(Refused, match="names are longer"):
+        await intervene(plant.runs, request(Intervention.SKIP, step="x" * 100_000), DEDUPE_MS)
     await plant.answer(tool.commands[0], error="torque low")
     loaded = await plant.runs.load("J1")
     assert loaded

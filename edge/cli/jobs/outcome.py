@@ -14,7 +14,7 @@ from edge.cli.terminal.visiting_runs import visiting_runs
 from edge.errors import Refused
 from edge.model.isa95 import ReturnStatus
 from edge.sfc.signal import Intervene, Resolve
-from edge.station.intervene import AWAITS_SECOND, InterventionRequest, intervene
+from edge.station.intervene import AWAITS_SECOND, InterventionRequest, intervene, names_of
 from edge.station.jobs import CallAnswer
 from edge.station.resend import resend
 from edge.station.stored_job import find
@@ -23,7 +23,7 @@ from edge.station.stored_job import find
 async def decide(settings_file: Path | None, job_id: str, signal: Resolve | Intervene) -> CallAnswer:
     """Apply the decision of the user who runs this command; the command fills in the name of the user."""
     action = f"jobs {decision_text(signal)}"
-    subject = "/".join((job_id, *named_by(signal)))
+    subject = "/".join((job_id, *names_of(signal)))
     async with open_access(settings_file) as at:
         by = await authorize_command(at, action, subject)
         found = await find(at.store, job_id)
@@ -49,13 +49,6 @@ def decision_text(signal: Resolve | Intervene) -> str:
     return f"resolve {signal.resolution.value}" if isinstance(signal, Resolve) else signal.kind.value
 
 
-def named_by(signal: Resolve | Intervene) -> tuple[str, ...]:
-    """Return the parts of the chart that a decision names."""
-    if isinstance(signal, Resolve):
-        return (signal.action,)
-    return tuple(each for each in (signal.action, signal.step, signal.target) if each)
-
-
 async def resend_commands(settings_file: Path | None, job_id: str) -> int:
     """Queue the commands of a job that have no answer to be sent again."""
     async with open_access(settings_file) as at, recorded(at, "jobs resend", job_id):
@@ -75,7 +68,7 @@ def parse_data(text: str | None) -> object:
 def print_answer(job_id: str, signal: Resolve | Intervene, answer: CallAnswer, *, as_json: bool) -> None:
     """Print the answer; end with status 1 when the decision was refused."""
     done, waits = answer.status is ReturnStatus.NO_ERROR, answer.status == AWAITS_SECOND
-    named = " → ".join(map(printable, named_by(signal)))
+    named = " → ".join(map(printable, names_of(signal)))
     if as_json:
         print_json(_as_json(job_id, signal, answer))
     elif waits:
