@@ -17,7 +17,8 @@ def summary_of(
     telemetry: "TelemetryService | None",
 ) -> str:
     """Return what is served: scopes, equipment and the addresses of the servers."""
-    parts = [f"scopes {', '.join(settings.gateway.scopes)}", f"{len(settings.southbound)} pieces of equipment"]
+    pieces = len(settings.southbound)
+    parts = [f"scopes {', '.join(settings.gateway.scopes)}", f"{pieces} piece{'' if pieces == 1 else 's'} of equipment"]
     if opcua and opcua.server:
         parts.append(f"OPC UA {opcua.server.endpoint}")
     if sidecars:

@@ -13,7 +13,7 @@ from edge.maintenance.board_check import STORE, examine_storage
 from edge.maintenance.broker_check import address, brokers, examine_broker
 from edge.maintenance.finding import HealthFinding, failing, ok
 from edge.maintenance.host_check import examine_clock, examine_disks, examine_memory, examine_versions
-from edge.maintenance.installation import STORE_PROGRAMS, advise, install_advice
+from edge.maintenance.installation import advise, install_advice, store_advice
 from edge.maintenance.opcua_check import (
     examine_certificates,
     examine_port,
@@ -60,10 +60,9 @@ async def examine(file: Path | None, environ: Mapping[str, str]) -> list[HealthF
 
 
 def _gateway_examinations(settings: Settings) -> Iterator[_Examination]:
-    store_advice = install_advice(settings.redis.url, "redis-tools", STORE_PROGRAMS)
     keep = settings.retention
     limits = CountLimits(settings.gateway.scopes, keep.marks, keep.undelivered_jobs)
-    yield "store", advise(examine_store(settings.redis, limits=limits), store_advice)
+    yield "store", advise(examine_store(settings.redis, limits=limits), store_advice(settings.redis.url))
     volatile_advice = f"Start it: sudo systemctl start {UNIT}"
     yield "volatile store", advise(examine_volatile_store(settings), volatile_advice)
     if Path(STORE).exists():

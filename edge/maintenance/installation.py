@@ -48,6 +48,13 @@ def install_advice(url: str, package: str, programs: Sequence[str], find: FindPr
     return f"Install it: apt install {package}. Or name another server in the settings."
 
 
+def store_advice(url: str, directories: Sequence[Path] = UNIT_DIRECTORIES, find: FindProgram = find_program) -> str:
+    """Return the advice to install or start the store; empty when it is not that of the package."""
+    if starts_with_gateway(url, directories, find):
+        return f"{gateway_advice(directories)}. The store starts with it."
+    return install_advice(url, "redis-tools", STORE_PROGRAMS, find)
+
+
 def gateway_advice(directories: Sequence[Path] = UNIT_DIRECTORIES) -> str:
     """Return the command that starts the gateway on this machine."""
     if any((each / UNIT).exists() for each in directories):

@@ -100,7 +100,7 @@ async def test_equipment_with_its_own_broker_uses_its_own_login(
         )
         settings = settings_of(redis, mqtt, unique, NO_OPCUA)
         async with open_gateway(msgspec.structs.replace(settings, southbound={"wrench": wrench})) as summary:
-            assert "1 pieces of equipment" in summary
+            assert "1 piece of equipment" in summary
 
 
 async def test_gateway_serves_without_the_mes_broker_and_connects_later(

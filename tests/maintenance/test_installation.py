@@ -11,6 +11,7 @@ from edge.maintenance.installation import (
     gateway_advice,
     install_advice,
     starts_with_gateway,
+    store_advice,
 )
 
 STORES = ("redis-check-rdb", "valkey-server")
@@ -52,6 +53,15 @@ def test_store_of_the_package_starts_with_the_gateway_once_it_is_installed(tmp_p
     assert starts_with_gateway(url, [tmp_path], redis.get)
     assert not starts_with_gateway(url, [tmp_path], lambda _: None)
     assert not starts_with_gateway("redis://localhost", [tmp_path], redis.get)
+
+
+def test_stopped_store_of_the_package_is_started_by_the_gateway(tmp_path: Path) -> None:
+    url, redis = "unix:///run/redis-microdcs/redis.sock", {"redis-check-rdb": "/usr/bin/redis-check-rdb"}
+    for unit in ("redis-server@microdcs.service", "microdcs-edge.service"):
+        (tmp_path / unit).touch()
+    assert store_advice(url, [tmp_path], redis.get).startswith("Start the gateway: systemctl start microdcs-edge.")
+    assert store_advice(url, [tmp_path], lambda _: None).startswith("Install it: apt install redis-tools.")
+    assert store_advice("redis://localhost", [tmp_path], redis.get) == ""
 
 
 async def _findings(failure: Unavailable) -> AsyncIterator[HealthFinding]:
