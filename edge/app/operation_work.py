@@ -1,16 +1,23 @@
-"""Executes the operations of a gateway: backups and support bundles, in files of its folder."""
+"""Executes the operations of a gateway: backups, support bundles and exports in its folder; imports of its files."""
 
+import asyncio
 import os
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from edge.app.parts import GatewayParts
-from edge.errors import Unavailable
+from edge.errors import Refused, Unavailable
 from edge.instant import now_ms
+from edge.model.audit import AuditRecord
 from edge.model.operation import Operation, OperationType
 from edge.ops.operations import Executor, OperationRunner, Report
+from edge.store.scopes import load_scopes
+
+if TYPE_CHECKING:
+    from edge.maintenance.station_files.objects import ObjectDifference
 
 _STAGE = 20.0
 _ALMOST = 95.0
@@ -27,6 +34,8 @@ def executors(core: GatewayParts, main: Path | None) -> Mapping[OperationType, E
     return {
         OperationType.BACKUP: partial(_back_up, core, main),
         OperationType.SUPPORT_BUNDLE: partial(_gather, core, main),
+        OperationType.EXPORT: partial(_export, core),
+        OperationType.IMPORT: partial(_import, core),
     }
 
 
@@ -67,6 +76,53 @@ async def _gather(core: GatewayParts, main: Path | None, operation: Operation, r
     await gather(file, main, os.environ, "-2d", now_ms(), stages(report), with_jobs=False)
     remove_old_files(file.parent, _prefix(core, operation), core.settings.operations.kept_files)
     return str(file)
+
+
+async def _export(core: GatewayParts, operation: Operation, report: Report) -> str:
+    """Write the station of the store as station files; return the file."""
+    # Imported only where an operation runs.
+    from edge.maintenance.station_files.export import write_archive  # noqa: PLC0415
+    from edge.maintenance.station_files.stored import load_objects  # noqa: PLC0415
+
+    file = _new_file(core, operation)
+    objects = await load_objects(core.store, {*core.scopes, *await load_scopes(core.store)})
+    report(_STAGE, f"{len(objects)} objects read")
+    await asyncio.to_thread(write_archive, file, objects)
+    remove_old_files(file.parent, _prefix(core, operation), core.settings.operations.kept_files)
+    return str(file)
+
+
+async def _import(core: GatewayParts, operation: Operation, report: Report) -> str:
+    """Apply the station files of this gateway to the store; return how many objects were changed."""
+    # Imported only where an operation runs.
+    from edge.maintenance.station_files.apply import apply_files, read_files  # noqa: PLC0415
+    from edge.maintenance.station_files.objects import audit_action, audit_subject  # noqa: PLC0415
+
+    if not core.settings.station.files:
+        raise Refused("station", "[station] files is empty", "Name the folder of the station files.")
+    read = await read_files(Path(core.settings.station.files), core.settings.flows.nodes)
+    changed = 0
+
+    async def record(each: "ObjectDifference") -> None:
+        nonlocal changed
+        changed += 1
+        report(min(_ALMOST, float(changed)), str(each.subject))
+        core.trail.record(
+            AuditRecord(
+                at=now_ms(),
+                kind="cli.call",
+                instance=core.settings.gateway.name,
+                user=operation.by,
+                action=audit_action(each),
+                subject=audit_subject(each),
+                status="Good",
+                comment=each.file,
+            )
+        )
+
+    delete = "delete" in operation.arguments
+    await apply_files(core.store, core.instance.token, core.scopes, read, now_ms, record, delete=delete)
+    return f"{changed} object{'' if changed == 1 else 's'} changed"
 
 
 def _prefix(core: GatewayParts, operation: Operation) -> str:

@@ -11,6 +11,8 @@ class OperationType(StrEnum):
 
     BACKUP = "backup"
     SUPPORT_BUNDLE = "support-bundle"
+    EXPORT = "export"
+    IMPORT = "import"
 
 
 class OperationState(StrEnum):

@@ -1,19 +1,23 @@
 """A gateway makes backups and support bundles in its folder, and keeps the newest."""
 
 import asyncio
+import json
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from edge.app.operation_work import remove_old_files, stages
 from edge.app.wiring import open_gateway
 from edge.config import load_settings
+from edge.maintenance.station_files.apply import find_differences
 from edge.model.operation import OperationType
 from edge.ops.operations import schedule_operation
 from edge.southbound.kinds import EQUIPMENT_SETTINGS
-from edge.store import operations
+from edge.store import audit, operations
 from edge.store.client import Store
+from tests.maintenance.station_files.site import NUMBER_OF_OBJECTS, SCOPE, make_site, read_site, write
 
 
 def test_only_the_newest_files_of_a_type_are_kept(tmp_path: Path) -> None:
@@ -56,3 +60,42 @@ async def test_gateway_executes_a_backup_or_reports_why_not(
 @pytest.fixture
 def settings_text(store: Store, valkey: str) -> str:
     return f'[redis]\nurl = "{valkey}"\nprefix = "{store.keys.prefix}"\n[mqtt]\nurl = ""\n[opcua]\nendpoint = ""\n'
+
+
+async def test_station_is_imported_from_files_and_exported(settings_text: str, tmp_path: Path, store: Store) -> None:
+    file, folder = tmp_path / "edge.toml", tmp_path / "station.d"
+    file.write_text(f'{settings_text}[operations]\ndirectory = "{tmp_path}"\n[station]\nfiles = "{folder}"\n')
+    settings = load_settings(file, {}, EQUIPMENT_SETTINGS)
+    async with open_gateway(settings, settings_file=file), asyncio.timeout(60):
+        make_site(folder)
+        results = []
+        for type in (OperationType.IMPORT, OperationType.EXPORT):
+            scheduled = await schedule_operation(store, type, "anna", 0, {})
+            while not (found := await operations.load(store, scheduled.id)) or not found.operation.has_ended:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            results.append(found.operation.result)
+    assert results[0] == f"{NUMBER_OF_OBJECTS} objects changed"
+    with tarfile.open(results[1]) as archive:
+        archive.extractall(tmp_path / "new", filter="data")
+    exported = await read_site(tmp_path / "new" / "station.d")
+    assert await find_differences(store, [SCOPE], exported.files.checked()) == ()
+    records: list[dict[str, Any]] = [json.loads(each.text) for each in await audit.newest(store, 50)]
+    assert [each["user"] for each in records if each["action"] == "station put workmaster"] == ["anna"]
+
+
+async def test_import_of_absent_or_faulty_files_fails_with_the_reason(
+    settings_text: str, tmp_path: Path, store: Store
+) -> None:
+    file, folder = tmp_path / "edge.toml", tmp_path / "station.d"
+    file.write_text(f'{settings_text}[station]\nfiles = "{folder}"\n')
+    settings = load_settings(file, {}, EQUIPMENT_SETTINGS)
+    errors = []
+    async with open_gateway(settings, settings_file=file), asyncio.timeout(60):
+        for content in (None, "{bad"):
+            if content:
+                write(folder, "rules/bad.json", content)
+            scheduled = await schedule_operation(store, OperationType.IMPORT, "anna", 0, {"delete": "yes"})
+            while not (found := await operations.load(store, scheduled.id)) or not found.operation.has_ended:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            errors.append(found.operation.error)
+    assert [each.rpartition("station.d: ")[2].partition(" ")[0] for each in errors] == ["there", "rules/bad.json:"]

@@ -8,12 +8,12 @@ import click
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, open_access, print_json, settings_option, usage_failure
 
-TYPES = ("backup", "support-bundle")
+TYPES = ("backup", "support-bundle", "export", "import")
 
 
 @click.group()
 def operations() -> None:
-    """Schedule, show, watch and cancel operations: backups and support bundles.
+    """Schedule, show, watch and cancel operations: backups, support bundles, exports, imports.
 
     An operation is work that takes longer than a second and is not a job. A gateway executes them, one at a time on a
     store. An operation whose gateway dies fails as `interrupted`. The exit status is 0
@@ -60,21 +60,23 @@ def watch(id: str, settings_file: Path | None) -> None:
 @click.option("--at", metavar="HH:MM", help="Start at this time of this machine. [default: now]")
 @click.option("--daily", is_flag=True, help="Start again every day at this time; needs --at.")
 @click.option("--with-key", is_flag=True, help="backup: also private keys and password files.")
+@click.option("--delete", is_flag=True, help="import: also delete what is not in the station files.")
 @settings_option
 @json_option
 def schedule(
-    type: str, at: str | None, settings_file: Path | None, *, daily: bool, with_key: bool, as_json: bool
+    type: str, at: str | None, settings_file: Path | None, *, daily: bool, with_key: bool, delete: bool, as_json: bool
 ) -> None:
     """Schedule an operation; a gateway on this store executes it when it is due.
 
-    TYPE is backup or support-bundle. The file is written to `[operations] directory` of that gateway, which keeps the
-    newest `[operations] kept_files` of each type.
+    TYPE is backup, support-bundle, export or import. The file is written to `[operations] directory` of that gateway,
+    which keeps the newest `[operations] kept_files` of each type; an export has the station files of the store. An
+    import applies the station files of that gateway, as `edge station apply`.
     """
     from edge.cli.operations.view import schedule_at
 
     if daily and at is None:
         usage_failure("--daily needs --at")
-    arguments = {"with_key": "yes"} if with_key else {}
+    arguments = {name: "yes" for name, given in (("with_key", with_key), ("delete", delete)) if given}
     scheduled = asyncio.run(schedule_at(settings_file, type, at, arguments, daily=daily))
     if as_json:
         print_json(scheduled)

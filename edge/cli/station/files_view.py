@@ -16,13 +16,18 @@ from edge.errors import Refused
 from edge.maintenance.station_files.apply import ReadFiles, all_scopes, apply_files, read_files
 from edge.maintenance.station_files.export import write_folder
 from edge.maintenance.station_files.folder import has_files
-from edge.maintenance.station_files.objects import ObjectChange, ObjectDifference, Objects, compare, summary
+from edge.maintenance.station_files.objects import (
+    ObjectDifference,
+    Objects,
+    audit_action,
+    audit_subject,
+    compare,
+    summary,
+)
 from edge.maintenance.station_files.stored import load_objects
 from edge.station.clock import store_clock
 from edge.store import initialization
 from edge.store.scopes import load_scopes
-
-_VERBS = {ObjectChange.MISSING: "put", ObjectChange.CHANGED: "put", ObjectChange.EXTRA: "delete"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +80,7 @@ async def apply_to_store(
 
         async def report(each: ObjectDifference) -> None:
             applied.append(each)
-            action = f"station {_VERBS[each.change]} {each.kind}"
-            await record_as(at, user, action, "/".join(filter(None, (each.scope, each.id))), "Good", each.file)
+            await record_as(at, user, audit_action(each), audit_subject(each), "Good", each.file)
 
         scopes, clock = at.settings.gateway.scopes, await store_clock(at.store)
         try:

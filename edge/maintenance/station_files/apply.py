@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from edge.errors import Refused
 from edge.instant import Clock
 from edge.maintenance.station_files.flow_plans import load_plans, plan_faults
 from edge.maintenance.station_files.folder import StationFiles, read_folder
@@ -88,10 +89,13 @@ async def apply_files(
 ) -> None:
     """Apply files to a store: it is as they are afterwards; what is not in the files is deleted only if asked.
 
-    Raises SettingsError with all faults of the files: nothing is written then; Refused while files are applied by
-    another process.
+    Raises SettingsError with all faults of the files: nothing is written then; Refused without files, and while another
+    process applies files.
     """
     files = read.files.checked()
+    if not files:  # with `delete` nothing would be left of the station
+        advice = "`edge station export FOLDER` writes those of the store."
+        raise Refused("station", f"{read.files.folder}: there are no station files", advice)
     async with hold_lock(store, LockKind.STATION, OBJECT, owner, REASON, wait_s=_WAIT_S):
         state = await initialization.load_state(store)
         if state is FillState.ABSENT:

@@ -1,6 +1,8 @@
 """Writes the objects of a store as station files, in a folder that is new or empty."""
 
 import hashlib
+import io
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -9,7 +11,7 @@ from urllib.parse import quote
 import msgspec
 
 from edge.errors import Refused
-from edge.files import write_atomically
+from edge.files import replace_atomically, sync, write_atomically
 from edge.maintenance.station_files.objects import ObjectKind, Objects
 from edge.model.station_file import LIMIT, LISTS
 
@@ -23,16 +25,32 @@ def write_folder(folder: Path, objects: Objects) -> list[str]:
         advice = "Name a new folder; or remove its files first: Git shows then what has changed."
         raise Refused("station", f"{folder} is not empty", advice)
     written = []
-    for name, content in _files(objects):
+    for name, text in _files(objects):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = msgspec.json.format(msgspec.json.encode(content), indent=2)
-        write_atomically(path, text + b"\n", _MODE)
+        write_atomically(path, text, _MODE)
         written.append(str(name))
     return written
 
 
-def _files(objects: Objects) -> Iterator[tuple[PurePosixPath, Any]]:
+def write_archive(file: Path, objects: Objects) -> None:
+    """Write the files of a folder into an archive, below `station.d`. Raises OSError."""
+    with replace_atomically(file, _MODE) as stream:
+        with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+            for name, text in _files(objects):
+                member = tarfile.TarInfo(f"station.d/{name}")
+                member.size, member.mode = len(text), _MODE
+                archive.addfile(member, io.BytesIO(text))
+        sync(stream)
+
+
+def _files(objects: Objects) -> Iterator[tuple[PurePosixPath, bytes]]:
+    """Yield the name and the text of each file."""
+    for name, content in _contents(objects):
+        yield name, msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
+
+
+def _contents(objects: Objects) -> Iterator[tuple[PurePosixPath, Any]]:
     """Yield the name and the content of each file."""
     scopes: dict[str, dict[str, Any]] = {}
     names = {kind.value: name for name, kind in LISTS.items()}

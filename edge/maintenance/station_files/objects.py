@@ -112,6 +112,16 @@ def summary(differences: Iterable[ObjectDifference]) -> str:
     return ", ".join(f"{count} {words[change]}" for change, count in counts.items() if count)
 
 
+def audit_action(each: ObjectDifference) -> str:
+    """Return the action of the audit record of a difference that was applied."""
+    return f"station {'delete' if each.change is ObjectChange.EXTRA else 'put'} {each.kind}"
+
+
+def audit_subject(each: ObjectDifference) -> str:
+    """Return the subject of that record."""
+    return "/".join(filter(None, (each.scope, each.id)))
+
+
 def _same(one: Described, other: Described) -> bool:
     return bool(_typed(one.content) == _typed(other.content))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.errors import SettingsError
+from edge.errors import Refused, SettingsError
 from edge.instant import now_ms
 from edge.maintenance.station_files.apply import apply_files, fill_store, find_differences
 from edge.maintenance.station_files.objects import ObjectChange, ObjectDifference
@@ -66,6 +66,14 @@ async def test_faulty_file_keeps_an_empty_store_empty(store: Store, tmp_path: Pa
         await apply(store, tmp_path)
     assert await store.execute("KEYS", f"{store.keys.prefix}:*workmaster*") == []
     assert await initialization.load_state(store) is FillState.ABSENT
+
+
+async def test_folder_without_objects_deletes_nothing(store: Store, tmp_path: Path) -> None:
+    await apply(store, make_site(tmp_path / "site"))
+    write(tmp_path, "new/rules/none.json", [])
+    with pytest.raises(Refused, match="there are no station files"):
+        await apply(store, tmp_path / "new", delete=True)
+    assert await differences(store, tmp_path / "site") == []
 
 
 async def test_apply_puts_what_differs_and_deletes_only_if_asked(store: Store, tmp_path: Path) -> None:
