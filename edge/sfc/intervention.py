@@ -62,7 +62,8 @@ def intervene(draft: Draft, signal: Intervene) -> Ignored | None:
             return Ignored(IgnoredKind.NEEDS_SECOND, reason)
         if before.data != signal.data:
             return Ignored(IgnoredKind.NEEDS_SECOND, f"{before.by} asked for it with another result")
-        asked = replace(before, until=None, mark="", data=None, second=signal.by, second_at=draft.now)
+        confirmed = {"second": signal.by, "second_at": draft.now, "second_reason": signal.reason}
+        asked = replace(before, until=None, mark="", data=None, **confirmed)
     _keep(draft, number, asked)
     target.apply(_who(asked))
     if draft.paused_at is None and draft.outcome is Outcome.RUNNING:

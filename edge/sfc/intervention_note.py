@@ -11,7 +11,7 @@ class InterventionNote(msgspec.Struct, frozen=True, omit_defaults=True):
     """An intervention, kept with the run for the job response. Instants are milliseconds since the Unix epoch.
 
     With `until` it waits for a second person up to that instant; `mark` then identifies the activation that it is
-    about, and `data` is the result of a skipped action. `second` confirmed it at `second_at`.
+    about, and `data` is the result of a skipped action. `second` confirmed it at `second_at`, for `second_reason`.
     """
 
     kind: str
@@ -24,3 +24,4 @@ class InterventionNote(msgspec.Struct, frozen=True, omit_defaults=True):
     data: Any = None
     second: str = ""
     second_at: int | None = None
+    second_reason: str = ""

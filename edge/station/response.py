@@ -106,6 +106,7 @@ def _facts(each: InterventionNote) -> tuple[Parameter, ...]:
         "at": _text_of(each.at),
         "second": each.second,
         "second_at": _text_of(each.second_at),
+        "second_reason": each.second_reason,
         "waits_for_second_until": _text_of(each.until),
     }
     return tuple(Parameter(id=name, value=value) for name, value in facts.items() if value)

@@ -291,7 +291,8 @@ def test_a_second_person_confirms_the_same_intervention() -> None:
     driven.signal(of(SKIP, by="bert (root)", data={"torque": 85}, second=WITHIN), 500)
     assert driven.run.active == {"B"}
     (note,) = driven.run.interventions.values()
-    assert (note.by, note.second, note.at, note.second_at, note.until) == ("Anna (root)", "bert (root)", 300, 500, None)
+    assert (note.by, note.at, note.until) == ("Anna (root)", 300, None)
+    assert (note.second, note.second_at, note.second_reason) == ("bert (root)", 500, "seen")
     assert driven.run.associations[key("bolt@A")].resolved_by == "skipped by Anna (root) and bert (root): seen"
 
 

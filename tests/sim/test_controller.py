@@ -155,10 +155,17 @@ async def test_it_works_on_many_commands_side_by_side(mqtt: MqttSettings, unique
         ("com.example.station.tighten.v1", "start", {"parameters": {"torque_spec": "85Nm"}}, 85.2),
         ("com.example.station.tighten.v1", "start", {"parameters": {"torque_spec": 12.5}}, 12.5),
         ("com.example.station.tighten.v1", "start", None, 10.0),
-        ("com.example.station.tighten.v1", "reset", {"parameters": {"torque_spec": "85Nm"}}, None),
         ("com.example.station.position.v1", "start", {"parameters": {}}, None),
     ],
 )
 def test_the_result_follows_the_command(type_id: str, phase: str, data: object, result: float | None) -> None:
     command = CloudEvent(id="1", source="s", type=type_id, extensions={"phase": phase}, data=data)
     assert result_of(command) == ({"done": True} if result is None else {"torque": result, "angle": 41.5})
+
+
+def test_a_reset_is_confirmed_without_a_result_of_work() -> None:
+    data = {"parameters": {"torque_spec": "85Nm"}}
+    reset = CloudEvent(
+        id="1", source="s", type="com.example.station.tighten.v1", extensions={"phase": "reset"}, data=data
+    )
+    assert result_of(reset) == {"reset": True}
