@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,7 +41,7 @@ class ConnectionBounds:
     def leave(self, address: str) -> None:
         """Count the end of an admitted connection."""
         self.open[address] -= 1
-        if not self.open[address]:
+        if self.open[address] <= 0:
             del self.open[address]
 
 
@@ -67,22 +68,17 @@ def server_config(app: ASGIApp) -> Config:
 class BoundedConnection(H11Protocol):
     """One connection: aborted when a head takes too long, or when the client does not read what it asked for."""
 
-    def __init__(self, config: Config, state: ServerState, bounds: ConnectionBounds) -> None:
+    def __init__(self, config: Config, state: ServerState, bounds: ConnectionBounds, ended: Callable[[], None]) -> None:
+        """Call `ended` once when the connection has ended."""
         super().__init__(config, state, {})
+        self._ended = ended
         self._bounds = bounds
-        self._address: str | None = None
         self._head_timer: asyncio.TimerHandle | None = None
         self._unread_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Accept the connection and expect its first request, or abort it."""
+        """Accept the connection and expect its first request."""
         super().connection_made(transport)
-        address = self.client[0] if self.client else ""
-        if not self._bounds.admit(address):
-            self.connections.discard(self)
-            transport.abort()
-            return
-        self._address = address
         self._head_timer = self.loop.call_later(self._bounds.head_s, self.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -90,10 +86,8 @@ class BoundedConnection(H11Protocol):
         for timer in (self._head_timer, self._unread_timer):
             if timer is not None:
                 timer.cancel()
-        if self._address is not None:
-            self._bounds.leave(self._address)
-            self._address = None
         super().connection_lost(exc)
+        self._ended()
 
     def data_received(self, data: bytes) -> None:
         """Parse what arrived; limit the time until a request is complete."""

@@ -2,20 +2,29 @@
 
 import asyncio
 import functools
+import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import structlog
 from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
 from edge.errors import Unavailable
+from edge.links.background_task import background_task
 from edge.web.protocol import BoundedConnection, ConnectionBounds, server_config
+
+logger = structlog.get_logger(__name__)
 
 _HANDSHAKE_S = 5.0
 _STOP_WITHIN_S = 1.0
 _BACKLOG = 64
+_PAUSE_S = 0.1
+
+Connection = Callable[[Callable[[], None]], BoundedConnection]
+"""Makes a connection; its argument is called at the end of the connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,25 +41,58 @@ async def serve(app: ASGIApp, address: WebAddress, bounds: ConnectionBounds) -> 
     """Serve an application until the end of the block; yield the URL. Raises Unavailable when the address is taken."""
     state = ServerState()
     connection = functools.partial(BoundedConnection, server_config(app), state, bounds)
+    with _listener(address) as listener:
+        host, port, *_ = listener.getsockname()
+        scheme = "https" if address.tls else "http"
+        try:
+            async with background_task(_accept(listener, connection, address.tls, bounds), "web connections"):
+                yield f"{scheme}://[{host}]:{port}/" if ":" in host else f"{scheme}://{host}:{port}/"
+        finally:
+            await _end(state)
+
+
+def _listener(address: WebAddress) -> socket.socket:
     try:
-        server = await asyncio.get_running_loop().create_server(
-            connection,
-            address.host,
-            address.port,
-            ssl=address.tls,
-            ssl_handshake_timeout=_HANDSHAKE_S if address.tls else None,
-            backlog=_BACKLOG,
-        )
+        family, *_, place = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
+        listener = socket.create_server(place[:2], family=family, backlog=_BACKLOG)
     except OSError as error:
         message = f"cannot listen for browsers at {address.host}:{address.port}: {error.strerror or error}"
         raise Unavailable(message, "Is another program there already, and is the address ours?") from None
+    listener.setblocking(False)  # noqa: FBT003 - the signature of socket
+    return listener
+
+
+async def _accept(
+    listener: socket.socket, connection: Connection, tls: ssl.SSLContext | None, bounds: ConnectionBounds
+) -> None:
+    """Accept connections until cancelled; one beyond the bounds is closed before it costs a handshake."""
+    loop = asyncio.get_running_loop()
+    async with asyncio.TaskGroup() as tasks:
+        while True:
+            try:
+                accepted, place = await loop.sock_accept(listener)
+            except OSError:
+                # No descriptor is left: others must end first.
+                await asyncio.sleep(_PAUSE_S)
+                continue
+            if bounds.admit(place[0]):
+                tasks.create_task(_open(accepted, place[0], connection, tls, bounds), name="web handshake")
+            else:
+                accepted.close()
+
+
+async def _open(
+    accepted: socket.socket, host: str, connection: Connection, tls: ssl.SSLContext | None, bounds: ConnectionBounds
+) -> None:
+    """Open a connection, which leaves the bounds at its end; after a failed handshake it leaves them at once."""
+    wait = _HANDSHAKE_S if tls else None
     try:
-        host, port, *_ = server.sockets[0].getsockname()
-        scheme = "https" if address.tls else "http"
-        yield f"{scheme}://[{host}]:{port}/" if ":" in host else f"{scheme}://{host}:{port}/"
-    finally:
-        server.close()
-        await _end(state)
+        made = functools.partial(connection, lambda: bounds.leave(host))
+        await asyncio.get_running_loop().connect_accepted_socket(made, accepted, ssl=tls, ssl_handshake_timeout=wait)
+    except Exception as error:  # noqa: BLE001 - no client may end the server
+        logger.debug("web connection not opened", address=host, reason=repr(error))
+        accepted.close()
+        bounds.leave(host)
 
 
 async def _end(state: ServerState) -> None:

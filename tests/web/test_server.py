@@ -12,6 +12,7 @@ from edge.uaserver.certificates import load_or_make
 from edge.web.protocol import ConnectionBounds
 from edge.web.server import WebAddress, serve
 from edge.web.services import WebServices
+from tests.conftest import WaitUntil
 from tests.station.plant import Plant
 from tests.web.serving import Browser, services_of, serving
 
@@ -40,16 +41,28 @@ async def test_stop_ends_streams_and_idle_connections(services: WebServices) -> 
     assert services.events.subscribers == 0
 
 
-async def test_tls_is_served_with_the_certificate_of_opcua(plant: Plant, users: Users, tmp_path: Path) -> None:
+async def test_tls_is_served_with_the_certificate_of_opcua(
+    plant: Plant, users: Users, tmp_path: Path, wait_until: WaitUntil
+) -> None:
     await asyncio.to_thread(load_or_make, tmp_path / "pki", "urn:x", ["127.0.0.1", "localhost"])
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "pki" / "own.pem")
+    bounds = ConnectionBounds(2, 2)
     client = ssl.create_default_context()
     client.check_hostname = False
     client.verify_mode = ssl.CERT_NONE
-    async with serving(services_of(plant, users, is_tls=True), tls=context) as found:
+    async with serving(services_of(plant, users, is_tls=True), bounds, tls=context) as found:
         browser = Browser(found.host, found.port, tls=client)
         reply = await browser.post("/api/v1/session", {"name": "eve", "password": "correct horse"})
         assert reply.status == 200
         assert reply.headers["set-cookie"].startswith("__Host-edge-session=")
         assert "; Secure" in reply.headers["set-cookie"]
+        # A client without a handshake counts, too: it must not hold a descriptor for nothing.
+        await wait_until(lambda: not bounds.open)
+        silent = [await asyncio.open_connection(found.host, found.port) for _ in range(2)]
+        await wait_until(lambda: bounds.open.total() == 2)
+        reader, writer = await asyncio.open_connection(found.host, found.port)
+        assert await reader.read() == b""
+        for each in (*(other for _, other in silent), writer):
+            each.close()
+        await wait_until(lambda: not bounds.open)
