@@ -270,6 +270,10 @@ scopes = [{text(_SCOPE)}]
 [redis]
 url = {text(f"embedded:{addresses.directory / 'store'}")}
 
+# The station files of this machine, if there are any, belong to its gateway.
+[station]
+files = ""
+
 [mqtt]
 url = {text(addresses.broker)}
 

@@ -35,6 +35,9 @@ scopes = [{text(scope)}]
 [redis]
 url = {text(f"embedded:{directory / 'store'}")}
 
+[station]
+files = ""
+
 [mqtt]
 url = {text(broker)}
 

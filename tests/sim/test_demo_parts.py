@@ -2,11 +2,13 @@
 
 import asyncio
 import sys
+from pathlib import Path
 
 import pytest
 
+from edge.config import load_settings
 from edge.errors import Unavailable
-from edge.sim.demo_parts import edge_command, limit_demo, wait_until
+from edge.sim.demo_parts import edge_command, limit_demo, scene_settings, wait_until
 
 
 async def test_first_failure_of_a_part_ends_the_demo() -> None:
@@ -33,6 +35,12 @@ async def test_wait_returns_whether_the_condition_became_true() -> None:
     assert await wait_until(lambda: True, 1)
     assert await wait_until(is_true, 1)
     assert not await wait_until(lambda: False, 0.01)
+
+
+def test_scene_ignores_the_station_files_of_the_machine(tmp_path: Path) -> None:
+    file = tmp_path / "edge.toml"
+    file.write_text(scene_settings(tmp_path, "mqtt://127.0.0.1:1", "station-1"))
+    assert not load_settings(file, {}, {}).station.files
 
 
 def test_command_line_runs_this_interpreter() -> None:
