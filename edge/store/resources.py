@@ -149,7 +149,7 @@ def _work_master(scope: str | None, stored: Mapping[str, str]) -> WorkMaster:
     return msgspec.json.decode(content, type=WorkMaster)
 
 
-async def load_work_masters(store: Store, scope: str) -> Sequence[WorkMaster]:
-    """Read the work masters of a scope; one that cannot be read is logged and left out."""
-    ids = sorted(await store.execute("SMEMBERS", store.keys.workmaster_list(scope)))
-    return await load_readable(store, [store.keys.workmaster(each) for each in ids], partial(_work_master, scope))
+async def load_work_masters(store: Store, scope: str, ids: Iterable[str] | None = None) -> Sequence[WorkMaster]:
+    """Read work masters of a scope, by default all; one that cannot be read is logged and left out."""
+    wanted = sorted(await store.execute("SMEMBERS", store.keys.workmaster_list(scope)) if ids is None else ids)
+    return await load_readable(store, [store.keys.workmaster(each) for each in wanted], partial(_work_master, scope))

@@ -51,7 +51,8 @@ def all_scopes(scopes: Iterable[str], files: Objects) -> frozenset[str]:
 
 async def find_differences(store: Store, scopes: Iterable[str], files: Objects) -> tuple[ObjectDifference, ...]:
     """Return how a store differs from files."""
-    return compare(files, await load_objects(store, all_scopes(scopes, files)))
+    stored = await load_objects(store, all_scopes(scopes, files))
+    return await asyncio.to_thread(compare, files, stored)
 
 
 async def fill_store(

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from edge.flows.plans import Plans
 
 
+_BATCH = 20
+"""Work Masters that are read at a time: a running gateway serves others in between."""
+
+
 async def load_objects(store: Store, scopes: Iterable[str]) -> Objects:
     """Return the objects of some scopes, and all tags, rules and flows of the store."""
     found: dict[StationObject, Described] = {}
@@ -27,8 +31,10 @@ async def load_objects(store: Store, scopes: Iterable[str]) -> Objects:
             found |= {StationObject(ObjectKind(kind.value), scope, each): Described() for each in ids}
         if allowed.max_job_orders is not None:
             found[StationObject(ObjectKind.JOB_ACCEPTANCE, scope, "")] = Described(allowed.max_job_orders)
-        for master in await resources.load_work_masters(store, scope):
-            found[StationObject(ObjectKind.WORK_MASTER, scope, master.id)] = Described(as_values(master))
+        masters = sorted(allowed.work_masters)
+        for start in range(0, len(masters), _BATCH):
+            for master in await resources.load_work_masters(store, scope, masters[start : start + _BATCH]):
+                found[StationObject(ObjectKind.WORK_MASTER, scope, master.id)] = Described(as_values(master))
     for rule_id, text in (await rule_list.load(store)).texts.items():
         found[StationObject(ObjectKind.RULE, "", rule_id)] = Described(_decoded(text))
     for tag, text in (await tag_definitions.load(store)).texts.items():
