@@ -10,6 +10,7 @@ import structlog
 
 from edge.errors import Refused
 from edge.instant import Clock
+from edge.links.log_throttle import LogThrottle
 from edge.model.alarm_message import ALARM_METHODS, AlarmNotice
 from edge.model.audit import AuditRecord
 from edge.model.cloudevent import JSON, CloudEvent, new_id
@@ -139,6 +140,7 @@ class CallHandler:
         """
         self._flows = flows
         self._further = further
+        self._refusals = LogThrottle(logger)
         self._source = source
         self._scopes = frozenset(scopes)
         self._store = store
@@ -162,7 +164,8 @@ class CallHandler:
             self._record_change(call, call.event, reply)
         except Refused as refusal:
             kind, reason = refusal.kind, _reason(refusal)
-            logger.warning("message refused", source=call.source, kind=kind, reason=reason)
+            key = f"{call.source} {kind} {reason}"
+            self._refusals.warning("message refused", key, source=call.source, kind=kind, reason=reason)
             await self._record_refusal(call, kind, reason)
             reply = _refusal(kind, reason)
         return self._reply_event(reply, call)

@@ -10,6 +10,7 @@ import structlog
 
 from edge.errors import Refused
 from edge.instant import Clock
+from edge.links.log_throttle import LogThrottle
 from edge.listeners import notify
 from edge.model.acceptance import refusal_reasons, validate_id, validate_order
 from edge.model.event_types import METHOD_TYPE
@@ -133,6 +134,7 @@ class JobService:
         self._recipes = recipes
         self._max_undelivered = max_undelivered
         self._mode = mode
+        self._refusals = LogThrottle(logger)
         self.listeners: list[Callable[[int], None]] = []
         """Called with the StartTime, in milliseconds since the epoch, of a job that has to wait for it."""
 
@@ -157,17 +159,21 @@ class JobService:
                 return msgspec.json.decode(facts, type=CallAnswer)
             if call.method in _BEGIN_WORK and (fault := dedupe.room_fault(self._store)):
                 # Answered without a mark: the same call may be sent again later.
-                logger.warning("job method refused", method=call.method, scope=call.scope, reasons=[fault])
+                self._log_refusal(call, (fault,))
                 return CallAnswer(ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, (fault,))
             if refusal := await self._refuse_in_maintenance(call):
-                logger.warning("job method refused", method=call.method, scope=call.scope, reasons=refusal.reasons)
+                self._log_refusal(call, refusal.reasons)
                 return refusal
             refuse_expired(call.expires_at, self._wall())
             answer = await self._carry_out(call, self._plan(call, facts))
             if answer is not None:
                 if answer.reasons:
-                    logger.warning("job method refused", method=call.method, scope=call.scope, reasons=answer.reasons)
+                    self._log_refusal(call, answer.reasons)
                 return answer
+
+    def _log_refusal(self, call: JobCall, reasons: tuple[str, ...]) -> None:
+        key = f"{call.scope} {call.method} {reasons}"
+        self._refusals.warning("job method refused", key, method=call.method, scope=call.scope, reasons=reasons)
 
     async def _refuse_in_maintenance(self, call: JobCall) -> CallAnswer | None:
         """Return the refusal of a call that would start work; without a mark, so that it may be sent again later."""

@@ -5,6 +5,7 @@ import dataclasses
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from edge.errors import Refused
 from edge.instant import now_ms
@@ -60,6 +61,18 @@ async def test_an_unreadable_call_is_answered_to_its_response_topic(calls: CallH
     assert (answer.type, answer.causationid, answer.correlationid) == ("told.v1", "told", "c")
     nameless = await calls.answer(IncomingCall(UNREADABLE, {}, SCOPE, "test"))
     assert nameless.type == REFUSED_TYPE
+
+
+async def test_refusals_of_one_reason_share_a_line_of_the_log(calls: CallHandler) -> None:
+    with capture_logs() as logs:
+        for number in range(3):
+            await calls.answer(incoming(UNREADABLE))
+            start = METHOD_TYPE.format("Start")
+            await calls.answer(
+                incoming(CloudEvent(id=str(number), source="/a", type=start, data={"JobOrderID": "none"}))
+            )
+    refusals = [each["event"] for each in logs if each["log_level"] == "warning"]
+    assert refusals == ["message refused", "job method refused"]
 
 
 async def test_a_defect_is_answered_as_such(calls: CallHandler) -> None:
