@@ -22,7 +22,7 @@ LIVE: Final = "live"
 """The header and the parameter by which the page marks what it reads by itself."""
 
 _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
-_KIOSK_RATE: Final = 200
+_KIOSK_RATE: Final = 300
 _KIOSK_S: Final = 5.0
 
 

@@ -15,7 +15,7 @@ from edge.ops.sessions import LiveSession
 
 MOST_SESSIONS = 64
 MOST_OF_USER = 8
-_RATE = 100
+MOST_REQUESTS = 300
 _RATE_S = 5.0
 _MOST_CHARACTERS = 200
 
@@ -45,10 +45,12 @@ class WebSessions:
         role_of: Callable[[str], Role | None],
         most: int = MOST_SESSIONS,
         most_of_user: int = MOST_OF_USER,
+        most_requests: int = MOST_REQUESTS,
     ) -> None:
         """End a session after `idle_s` seconds without activity, and `longest_s` after its login.
 
-        `role_of` returns the present role of a user, None for one who was removed: the session ends then.
+        A session may send `most_requests` in five seconds. `role_of` returns the present role of a user, None for one
+        who was removed: the session ends then.
         """
         self._clock = clock
         self._idle_ms = idle_s * 1000
@@ -56,6 +58,7 @@ class WebSessions:
         self._role_of = role_of
         self._most = most
         self._most_of_user = most_of_user
+        self._most_requests = most_requests
         self._open: dict[str, WebSession] = {}
 
     def open(self, user: str, role: Role, address: str, client: str) -> str:
@@ -69,7 +72,7 @@ class WebSessions:
         key, now = secrets.token_urlsafe(32), self._clock()
         id = _id_of(key)
         self._open[id] = WebSession(
-            id, user, role, address, client[:_MOST_CHARACTERS], now, now, RateLimit(_RATE, _RATE_S)
+            id, user, role, address, client[:_MOST_CHARACTERS], now, now, RateLimit(self._most_requests, _RATE_S)
         )
         return key
 

@@ -56,7 +56,9 @@ def write_people(file: Path) -> Users:
     return Users(file)
 
 
-def services_of(plant: Plant, users: Users, *, is_kiosk: bool = False, is_tls: bool = False) -> WebServices:
+def services_of(
+    plant: Plant, users: Users, *, is_kiosk: bool = False, is_tls: bool = False, most_requests: int = 300
+) -> WebServices:
     """Return what the page of a plant works with."""
     return WebServices(
         gateway="edge",
@@ -67,7 +69,7 @@ def services_of(plant: Plant, users: Users, *, is_kiosk: bool = False, is_tls: b
         status=lambda _: _STATUS,
         equipment=lambda: (WRENCH,),
         users=users,
-        sessions=WebSessions(now_ms, 900, 28_800, users.role_of),
+        sessions=WebSessions(now_ms, 900, 28_800, users.role_of, most_requests=most_requests),
         events=EventHub(plant.store, (SCOPE,)),
         audit=WebAudit(AuditTrail(plant.store, "edge", 1000, now_ms)),
         clock=plant.runs.clock,

@@ -3,11 +3,14 @@
 const root = document.documentElement;
 root.dataset.js = "";
 const subjects = new Set(JSON.parse(document.body.dataset.subjects));
-const LEAST_MS = 300;
+const LEAST_MS = 150;
+const LEAST_PICTURE_MS = 500;
 
 let reading = false;
 let again = false;
 let last = 0;
+let drawn = 0;
+let waiting = 0;
 
 // Reads this page again and replaces the parts that differ; what has the focus keeps it.
 async function refresh() {
@@ -32,7 +35,7 @@ async function refresh() {
       return;
     }
     replaceParts(found);
-    await Promise.all([...document.querySelectorAll("img[data-picture]")].map(redraw));
+    redrawSoon();
   } catch {
     // The stream of changes reports that the gateway is away.
   } finally {
@@ -60,6 +63,19 @@ function replaceParts(found) {
 
 function keyOf(element) {
   return element.dataset.post || element.dataset.shelve || element.dataset.resolve || element.dataset.given || element.getAttribute("href") || "";
+}
+
+// Draws the pictures at once, or a little later when they were drawn just now.
+function redrawSoon() {
+  if (waiting) return;
+  waiting = setTimeout(
+    () => {
+      waiting = 0;
+      drawn = Date.now();
+      for (const image of document.querySelectorAll("img[data-picture]")) redraw(image).catch(() => {});
+    },
+    Math.max(0, LEAST_PICTURE_MS - (Date.now() - drawn)),
+  );
 }
 
 // Shows a picture once it is complete: the old one stays until then.
