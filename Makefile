@@ -3,6 +3,7 @@
 # make setup PYTHON=python3.13   chooses the interpreter of .venv
 # make demo KEEP=1               leaves the demo running
 # make demo KEEP=1 LISTEN=0.0.0.0   serves OPC UA clients on other machines; PORT=4841 for another port
+# make demo PAGE=1               serves the station page, and stays
 # make demo DEVICES=opcua        has devices over OPC UA do the work
 # make demo DEVICES=openprotocol has a tightening controller with Open Protocol do it
 # make demo SCENE=telemetry      shows an alarm from its sensor to the MES
@@ -34,11 +35,11 @@ help: ## Show this list
 setup: ## Install what is needed and prepare .venv (idempotent)
 	@.ci/setup
 
-demo: ## Run a whole job on real parts; SCENE=telemetry: an alarm, SCENE=flows: flows, DEVICES=opcua or openprotocol: other devices, KEEP=1: stay, LISTEN=0.0.0.0: for other machines
+demo: ## Run a whole job on real parts; SCENE=telemetry: an alarm, SCENE=flows: flows, DEVICES=opcua or openprotocol: other devices, PAGE=1: the station page, KEEP=1: stay, LISTEN=0.0.0.0: for other machines
 	@.ci/setup demo
 	@mkdir -p build
 	@$(BIN)/edge demo --chart build/demo.svg $(if $(SCENE),--scene $(SCENE)) $(if $(KEEP),--keep) $(if $(DEVICES),--devices $(DEVICES)) \
-		$(if $(LISTEN),--listen $(LISTEN)) $(if $(PORT),--port $(PORT))
+		$(if $(LISTEN),--listen $(LISTEN)) $(if $(PORT),--port $(PORT)) $(if $(PAGE),--page)
 
 test: setup ## Run every test on real servers; ARGS="..." goes to pytest; COVERAGE=1: measure as make coverage
 	@mkdir -p build && rm -f build/coverage*
@@ -115,7 +116,7 @@ format: setup ## Put the code into its form and mend what ruff can mend
 lock: setup ## Choose the newest allowed dependencies and write the lock files; review the difference
 	@$(LOCK) --upgrade --all-extras --group dev pyproject.toml --output-file requirements-dev.lock
 	@$(LOCK) --extra gpio --extra history --extra web pyproject.toml --constraints requirements-dev.lock --output-file requirements.lock
-	@$(LOCK) --extra embedded pyproject.toml --constraints requirements-dev.lock --output-file requirements-demo.lock
+	@$(LOCK) --extra embedded --extra web pyproject.toml --constraints requirements-dev.lock --output-file requirements-demo.lock
 	@$(LOCK) --group build --constraints requirements-dev.lock --output-file requirements-build.lock
 	@$(LOCK) --group docs --constraints requirements-dev.lock --output-file requirements-docs.lock
 	@$(LOCK) --upgrade ansible/requirements.in --output-file ansible/requirements.lock

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     type=click.IntRange(1, 65535),
     help="Port of the OPC UA server. [default: 4840 with --listen, else a free one]",
 )
+@click.option("--page", is_flag=True, help="Serve the station page of a job, and stay until Ctrl-C.")
 @click.option(
     "--chart",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -45,7 +46,9 @@ if TYPE_CHECKING:
     show_default=True,
     help="Write the chart of the job, or of the last flow, as SVG.",
 )
-def demo(*, scene: str, keep: bool, devices: str, listen: str | None, port: int | None, chart: Path) -> None:
+def demo(
+    *, scene: str, keep: bool, devices: str, listen: str | None, port: int | None, chart: Path, page: bool
+) -> None:
     """Run a scene on this machine: a whole job, an alarm, or flows.
 
     A job: a broker, a gateway with its own store, simulated equipment and a MES run the example recipe (rear axle); an
@@ -55,6 +58,8 @@ def demo(*, scene: str, keep: bool, devices: str, listen: str | None, port: int 
     mosquitto and redis-tools, and no running service. All but the chart is removed at the end. The exit status is 0 on
     success, else 1 with the reason.
     """
+    if page and scene != "job":
+        raise click.UsageError("--page shows a job: leave --scene out.")
     from rich.console import Console
 
     from edge.app.logs import set_up
@@ -67,7 +72,7 @@ def demo(*, scene: str, keep: bool, devices: str, listen: str | None, port: int 
     elif scene == "flows":
         work = _show_flows(console, shown, chart.absolute(), keep=keep)
     else:
-        work = _show_job(console, shown, devices, listen, port, chart.absolute(), keep=keep)
+        work = _show_job(console, shown, devices, listen, port, chart.absolute(), keep=keep or page, page=page)
     number = asyncio.run(_run_until_signal(work))
     if number and not shown.is_set():
         raise SystemExit(128 + number)
@@ -82,16 +87,20 @@ async def _show_job(
     chart: Path,
     *,
     keep: bool,
+    page: bool,
 ) -> None:
     """Run a job; set `shown` at its end, and keep the demo running if asked."""
     from edge.sim.demo import open_demo
     from edge.sim.demo_address import DEFAULT_PORT, OpcuaAddress
+    from edge.sim.demo_page import NAME, DemoPage
     from edge.sim.demo_view import view_on
 
-    view = view_on(console)
+    view, served = view_on(console), DemoPage() if page else None
     address = OpcuaAddress(listen or "127.0.0.1", port or (DEFAULT_PORT if listen else 0))
-    async with open_demo(view, devices, address, chart) as addresses:
+    async with open_demo(view, devices, address, chart, served) as addresses:
         shown.set()
+        if served:
+            view.report("page", f"open {served.address}", f"log in as {NAME}, password {served.password}")
         if keep:
             view.report("kept", f"open {addresses.opcua_remote} in UaExpert (security None, anonymous)")
             view.report("", f"broker at {addresses.broker}", f"logs in {addresses.directory}", "Ctrl-C ends it")

@@ -36,7 +36,7 @@ class WebSettings(Struct, frozen=True, kw_only=True):
     ] = 900
     max_connections: Annotated[
         int, Meta(ge=8, le=1000, description="Most connections; one address may have half of them.")
-    ] = 128
+    ] = 400
 
     @property
     def is_tls(self) -> bool:

@@ -22,6 +22,7 @@ from edge.model.recipe import RECIPE_DATASCHEMA, Recipe, parse_recipe
 from edge.sim.broker import open_broker
 from edge.sim.demo_address import OpcuaAddress
 from edge.sim.demo_devices import CAMERA, CONTROLLER, DEVICES, DemoDevice, DemoDevices
+from edge.sim.demo_page import DemoPage
 from edge.sim.demo_parts import GiveUp, edge_command, limit_demo, wait_until
 from edge.sim.demo_view import DemoView
 from edge.sim.mes import Mes, open_mes
@@ -51,18 +52,22 @@ class Addresses:
 
 @asynccontextmanager
 async def open_demo(
-    view: DemoView, over: str = "mqtt", opcua: OpcuaAddress | None = None, chart: Path | None = None
+    view: DemoView,
+    over: str = "mqtt",
+    opcua: OpcuaAddress | None = None,
+    chart: Path | None = None,
+    page: DemoPage | None = None,
 ) -> AsyncIterator[Addresses]:
     """Run the job on a new broker, gateway and devices; keep them running for the block, then stop and remove them.
 
     `over` is the protocol of the devices, a key of DEVICES. The OPC UA server listens at `opcua`, by default at a free
-    port of this host. The demo writes the chart of the job to the file `chart`.
+    port of this host. The demo writes the chart of the job to the file `chart`, and serves the station page `page`.
     Raises Unavailable with the reason when a part ends early, also inside the block, or when a check of the demo
     fails.
     """
     async with (
         limit_demo() as limit,
-        _open_parts(view, DEVICES[over], opcua or OpcuaAddress(), limit.give_up) as parts,
+        _open_parts(view, DEVICES[over], opcua or OpcuaAddress(), limit.give_up, page) as parts,
         open_mes(MqttSettings(url=parts.addresses.broker), "mes") as mes,
     ):
         await _demonstrate(parts, mes, view, chart)
@@ -87,6 +92,7 @@ async def _open_parts(
     choose: Callable[[str, str], DemoDevices],
     opcua: OpcuaAddress,
     on_end: GiveUp,
+    page: DemoPage | None,
 ) -> AsyncIterator[_Parts]:
     """Start the broker, the gateway and the devices; late devices may not be ready yet."""
     view.title("microdcs-edge demo: one job, from the MES to the tools and back, on real parts")
@@ -98,7 +104,8 @@ async def _open_parts(
         view.report("broker", f"mosquitto at {broker.url}")
         devices = choose(broker.url, _SCOPE)
         settings = directory / "edge.toml"
-        settings.write_text(_settings(addresses, opcua.endpoint, devices))
+        web = page.section(directory / "people") if page else ""
+        settings.write_text(_settings(addresses, opcua.endpoint, devices) + web)
 
         async def start(name: str, ready: str, *arguments: str) -> Process:
             log = directory / f"{name}.log"

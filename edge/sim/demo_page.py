@@ -1,0 +1,37 @@
+"""The station page of the demo: its address, and the person who may control jobs there."""
+
+import json
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from edge.model.role import Role
+from edge.ops.users import User, hash_password, write_user
+from edge.sim.broker import free_port
+
+NAME = "demo"
+
+
+@dataclass(frozen=True, slots=True)
+class DemoPage:
+    """The page at a free port of this host; the person has a password of this run."""
+
+    port: int = field(default_factory=free_port)
+    password: str = field(default_factory=lambda: secrets.token_urlsafe(9))
+
+    @property
+    def address(self) -> str:
+        """Return the address for a browser on this machine."""
+        return f"http://localhost:{self.port}/"
+
+    def section(self, users_file: Path) -> str:
+        """Write the user, and return the sections of the settings."""
+        write_user(users_file, User(NAME, Role.ENGINEER, hash_password(self.password)))
+        return f"""
+[web]
+listen = "127.0.0.1:{self.port}"
+kiosk = "on"
+
+[users]
+file = {json.dumps(str(users_file))}
+"""

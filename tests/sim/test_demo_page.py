@@ -1,0 +1,20 @@
+"""The page of the demo has an address of its own, and a person with a password of this run."""
+
+import tomllib
+from pathlib import Path
+
+from edge.config.web import WebSettings
+from edge.model.role import Role
+from edge.ops.users import read_users
+from edge.sim.demo_page import NAME, DemoPage
+
+
+def test_page_has_settings_and_a_person(tmp_path: Path) -> None:
+    page, other = DemoPage(), DemoPage()
+    assert page.password != other.password
+    file = tmp_path / 'a "people" file'
+    found = tomllib.loads(page.section(file))
+    settings = WebSettings(**found["web"])
+    assert (settings.address, list(settings.conflicts())) == (("127.0.0.1", page.port), [])
+    assert read_users(Path(found["users"]["file"]))[NAME].role is Role.ENGINEER
+    assert page.address == f"http://localhost:{page.port}/"
