@@ -20,6 +20,7 @@ from edge.web.openapi import PREFIX, openapi
 from edge.web.operations import OPERATIONS, ApiCall, ApiOperation, Svg, identity
 from edge.web.problems import Denied, problem_of
 from edge.web.services import WebServices
+from edge.web.shared_results import SharedResults
 
 logger = structlog.get_logger(__name__)
 
@@ -34,9 +35,10 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 class Api:
     """The HTTP API of one gateway."""
 
-    def __init__(self, services: WebServices, callers: Callers) -> None:
+    def __init__(self, services: WebServices, callers: Callers, shared: SharedResults) -> None:
         self._services = services
         self._callers = callers
+        self._shared = shared
         self._document = b""
 
     def routes(self) -> list[Route]:
@@ -52,7 +54,10 @@ class Api:
         caller = await self._authorized(request, operation)
         path = {name: path_part(text) for name, text in request.path_params.items()}
         body = await decoded(request, operation.body) if operation.body else None
-        answer = await operation.execute(self._services, ApiCall(caller, path, request.query_params, body))
+        call = ApiCall(caller, path, request.query_params, body)
+        execute = functools.partial(operation.execute, self._services, call)
+        is_picture = operation.answer is Svg
+        answer = await (self._shared.get((operation.path, *path.values()), execute) if is_picture else execute())
         if isinstance(answer, Svg):
             return Response(answer.document, media_type="image/svg+xml", headers=_PICTURE_HEADERS)
         return json_response(answer)

@@ -11,6 +11,7 @@ from edge.web.models import Problem
 from edge.web.openapi import PREFIX
 from edge.web.pages import Pages
 from edge.web.services import WebServices
+from edge.web.shared_results import SharedResults
 
 _NOT_FOUND = 404
 
@@ -18,7 +19,8 @@ _NOT_FOUND = 404
 def build_app(services: WebServices) -> ASGIApp:
     """Return the application of a gateway."""
     callers = Callers(services.users, services.sessions, is_kiosk=services.is_kiosk, is_tls=services.is_tls)
-    pages = Pages(services, callers)
+    shared = SharedResults(lambda: services.events.changes)
+    pages = Pages(services, callers, shared)
 
     async def missing(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -31,5 +33,5 @@ def build_app(services: WebServices) -> ASGIApp:
             response = await pages.missing(request)
         await response(scope, receive, send)
 
-    routes = [*Api(services, callers).routes(), *pages.routes()]
+    routes = [*Api(services, callers, shared).routes(), *pages.routes()]
     return Guard(Router(routes=routes, redirect_slashes=False, default=missing))

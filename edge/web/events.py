@@ -56,6 +56,8 @@ class EventHub:
         self._most = most
         self._subscriptions: set[PageSubscription] = set()
         self._changed = asyncio.Event()
+        self.changes = 0
+        """The number of changes that were published."""
 
     @property
     def subscribers(self) -> int:
@@ -83,13 +85,13 @@ class EventHub:
 
     def publish(self, *subjects: str) -> None:
         """Notify every open page of a change."""
+        self.changes += 1
         for each in self._subscriptions:
             each.put(subjects)
 
     def note_progress(self, progress: Progress) -> None:
         """Publish the progress of a run."""
-        if self._subscriptions:
-            self.publish(f"job:{progress.loaded.job.job_id}")
+        self.publish(f"job:{progress.loaded.job.job_id}")
 
     def note_mode(self, _: Maintenance | None) -> None:
         """Publish a switch of the maintenance mode."""

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -20,12 +21,13 @@ from edge.errors import EdgeError, Refused
 from edge.model.role import Role
 from edge.web import job_views, telemetry_views
 from edge.web.api import log_in, set_cookie
-from edge.web.caller import Callers, WebCaller, languages_of, refuse_other_site
+from edge.web.caller import Callers, WebCaller, is_live, languages_of, refuse_other_site
 from edge.web.messages import language_for, text_of
 from edge.web.models import JobHistory, Login
 from edge.web.operations import MOST_JOBS
 from edge.web.problems import Denied, problem_of
 from edge.web.services import WebServices
+from edge.web.shared_results import SharedResults
 
 _HERE: Final = Path(__file__).parent
 _MEDIA: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -41,8 +43,9 @@ Render = Callable[[WebCaller, Request], Awaitable[tuple[str, Mapping[str, Any]]]
 class Pages:
     """The pages of one gateway."""
 
-    def __init__(self, services: WebServices, callers: Callers) -> None:
+    def __init__(self, services: WebServices, callers: Callers, shared: SharedResults) -> None:
         self._services = services
+        self._shared = shared
         self._callers = callers
         self._templates = jinja2.Environment(
             loader=jinja2.FileSystemLoader(_HERE / "templates"),
@@ -83,9 +86,18 @@ class Pages:
             caller = await self._callers.find(request)
             if caller is None:
                 return RedirectResponse("/login", 303)
-            template, data = await render(caller, request)
+            if not is_live(request):
+                return await self._rendered(render, request, caller)
+            # The page replaces its parts only, and those are the same for every person with this role.
+            key = request.scope["path"], request.scope["query_string"], caller.languages, caller.role
+            return await self._shared.get(
+                key, functools.partial(self._rendered, render, request, replace(caller, user=""))
+            )
         except EdgeError as error:
             return self._error(request, error)
+
+    async def _rendered(self, render: Render, request: Request, caller: WebCaller) -> Response:
+        template, data = await render(caller, request)
         return self._render(template, request, caller, data)
 
     async def _station(self, caller: WebCaller, _: Request) -> tuple[str, Mapping[str, Any]]:

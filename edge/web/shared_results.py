@@ -1,0 +1,45 @@
+"""Shares what is read for one page with the pages that ask for the same at the same time."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Any, Final, TypeVar
+
+_KEPT_S: Final = 1.0
+_MOST: Final = 64
+
+_T = TypeVar("_T")
+
+
+class SharedResults:
+    """Keeps results until the next change, at most a second: fifty pages that follow a job cost as much as one."""
+
+    def __init__(
+        self, changes: Callable[[], int], clock: Callable[[], float] = time.monotonic, kept_s: float = _KEPT_S
+    ) -> None:
+        """Use no result from before the last change; `changes` returns the number of published changes."""
+        self._changes = changes
+        self._clock = clock
+        self._kept_s = kept_s
+        self._locks: dict[Hashable, asyncio.Lock] = {}
+        self._results: dict[Hashable, tuple[int, float, Any]] = {}
+
+    async def get(self, key: Hashable, make: Callable[[], Awaitable[_T]]) -> _T:
+        """Return the result of a key; the first caller after a change makes it, the others wait for it."""
+        wanted = self._changes()
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            changes, until, result = self._results.get(key, (-1, 0.0, None))
+            if changes >= wanted and self._clock() < until:
+                return result  # type: ignore[no-any-return]
+            begun = self._changes()
+            made = await make()
+            self._keep(key, begun, made)
+            return made
+
+    def _keep(self, key: Hashable, changes: int, made: object) -> None:
+        self._results.pop(key, None)
+        self._results[key] = changes, self._clock() + self._kept_s, made
+        while len(self._results) > _MOST:
+            oldest = next(iter(self._results))
+            del self._results[oldest]
+            self._locks.pop(oldest, None)

@@ -1,0 +1,65 @@
+"""Pages that ask for the same share it, and no page gets what is older than the last change."""
+
+import asyncio
+
+import pytest
+
+from edge.errors import Refused
+from edge.web.shared_results import SharedResults
+
+
+class Source:
+    """Counts how often a result is made; a test sets the changes and the time."""
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.changes = 0
+        self.now = 0.0
+        self.results = SharedResults(lambda: self.changes, lambda: self.now)
+
+    async def make(self) -> int:
+        self.made += 1
+        number = self.made
+        await asyncio.sleep(0)
+        return number
+
+    async def get(self, key: str = "page") -> int:
+        return await self.results.get(key, self.make)
+
+
+async def test_simultaneous_requests_make_one_result() -> None:
+    source = Source()
+    assert await asyncio.gather(*(source.get() for _ in range(50))) == [1] * 50
+    assert await source.get("other") == 2
+
+
+async def test_result_from_before_a_change_is_not_used() -> None:
+    source = Source()
+
+    async def change_meanwhile() -> int:
+        source.changes += 1
+        return await source.make()
+
+    assert await source.results.get("page", change_meanwhile) == 1
+    assert await source.get() == 2
+    assert await source.get() == 2
+    source.now += 1.5
+    assert await source.get() == 3
+
+
+async def test_failure_is_not_kept() -> None:
+    source = Source()
+
+    async def fail() -> int:
+        raise Refused("x", "x")
+
+    with pytest.raises(Refused):
+        await source.results.get("page", fail)
+    assert await source.get() == 1
+
+
+async def test_few_results_are_kept() -> None:
+    source = Source()
+    for number in range(1000):
+        await source.get(str(number))
+    assert len(source.results._results) <= 64  # noqa: SLF001 - what is bounded
