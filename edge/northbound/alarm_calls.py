@@ -25,7 +25,7 @@ async def call_alarm(store: Store, method: str, event: CloudEvent, clock: Clock,
         raise Refused("invalid_payload", reason, "Send AlarmID and By.") from None
     known = await dedupe.load_answer(store, event.source, event.id)
     if known is not None:
-        return msgspec.json.decode(known, type=AlarmNotice)
+        return dedupe.decode_answer(known, AlarmNotice)
 
     def mark(notice: AlarmNotice) -> str:
         return msgspec.json.encode(notice).decode()

@@ -4,6 +4,7 @@ import msgspec
 
 from edge.station.decision import Decision
 from edge.station.equipment import Kept, Task
+from edge.store import dedupe
 
 EventReply = Task | Kept | None
 """The work that the event was used for, that it is kept for its job, or None when it was discarded."""
@@ -24,13 +25,19 @@ def encode_reply(reply: EventReply) -> str:
 
 
 def decode_reply(text: str) -> EventReply:
-    """Decode a stored reply, also of an earlier release: a kept event was stored as discarded."""
+    """Decode a stored reply, also of an earlier release: a kept event was stored as discarded.
+
+    Raises Refused(`repeated_id`) for the answer to a message that is no event.
+    """
     found = msgspec.json.decode(text)
     if found is None:
         return None
-    if "kept" in found:
+    if isinstance(found, dict) and "kept" in found:
         return Kept(found["kept"])
-    return msgspec.convert(found, Task)
+    try:
+        return msgspec.convert(found, Task)
+    except msgspec.ValidationError:
+        raise dedupe.repeated_id() from None
 
 
 class _Stored(msgspec.Struct, frozen=True):

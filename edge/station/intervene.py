@@ -53,7 +53,7 @@ async def intervene(active_runs: Runs, request: InterventionRequest, dedupe_ms: 
     while True:
         given = await dedupe.load_answer(store, request.source, request.event_id)
         if given is not None:
-            return msgspec.json.decode(given, type=CallAnswer)
+            return dedupe.decode_answer(given, CallAnswer)
         loaded = await active_runs.get(request.job_id)
         if loaded is None or loaded.job.scope != request.scope:
             return CallAnswer(ReturnStatus.UNKNOWN_JOB_ORDER_ID, ("no such running job order in this scope",))

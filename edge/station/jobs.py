@@ -151,12 +151,13 @@ class JobService:
     async def call(self, call: JobCall) -> CallAnswer:
         """Execute a call; its effect is in the store when this returns.
 
-        Raises Unavailable when the store is unavailable, Refused(`expired`) for an expired call.
+        Raises Unavailable when the store is unavailable, Refused(`expired`) for an expired call,
+        Refused(`repeated_id`) when a message of another kind had its source and id.
         """
         while True:
             facts = await self._read(call)
             if isinstance(facts, str):
-                return msgspec.json.decode(facts, type=CallAnswer)
+                return dedupe.decode_answer(facts, CallAnswer)
             if call.method in _BEGIN_WORK and (fault := dedupe.room_fault(self._store)):
                 # Answered without a mark: the same call may be sent again later.
                 self._log_refusal(call, (fault,))

@@ -43,7 +43,7 @@ async def release(
     while True:
         given = await dedupe.load_answer(store, request.source, request.event_id)
         if given is not None:
-            return msgspec.json.decode(given, type=tuple[ReleasedStop, ...])
+            return dedupe.decode_answer(given, tuple[ReleasedStop, ...])
         found = [each for each in await safing.load_all(store) if _is_asked_for(each, type_ids, request)]
         if not found:
             what = f"command {request.command_id!r}" if request.command_id else request.equipment

@@ -57,7 +57,7 @@ class StationSettings:
     async def applied(self, origin: EventOrigin) -> tuple[str, ...] | None:
         """Return the warnings with which an event was applied before; None when it is new."""
         answer = await dedupe.load_answer(self._store, origin.source, origin.event_id)
-        return msgspec.json.decode(answer, type=tuple[str, ...]) if answer is not None else None
+        return dedupe.decode_answer(answer, tuple[str, ...]) if answer is not None else None
 
     async def apply(
         self, scope: str, kind: str, what: SettingsMethod, payload: object, origin: EventOrigin | None = None

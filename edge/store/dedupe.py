@@ -7,10 +7,16 @@ what begins new work is refused, what ends work or keeps a result is not.
 """
 
 import hashlib
+from typing import TypeVar
 
+import msgspec
+
+from edge.errors import Refused
 from edge.store.client import Store
 from edge.store.commit import Absent, Commit, RedisCommand
 from edge.store.keys import Keys
+
+_T = TypeVar("_T")
 
 
 def _digest(space: str, name: str) -> str:
@@ -52,6 +58,22 @@ async def load_either_answer(store: Store, event: tuple[str, str], transaction: 
     keys = (_key(store.keys, *event), store.keys.transdedupe(_digest(*transaction)))
     answers: list[str | None] = await store.execute("MGET", *keys)
     return next((each for each in answers if each is not None), None)
+
+
+def decode_answer(answer: str, expected: type[_T]) -> _T:
+    """Decode the answer given to a message.
+
+    Raises Refused(`repeated_id`) for the answer to a message of another kind: two messages have one source and id.
+    """
+    try:
+        return msgspec.json.decode(answer, type=expected)
+    except msgspec.DecodeError:
+        raise repeated_id() from None
+
+
+def repeated_id() -> Refused:
+    """Return the refusal of a message whose source and id another message has used."""
+    return Refused("repeated_id", "another message had this source and id.", "Give each message an id of its own.")
 
 
 def room_fault(store: Store) -> str:

@@ -93,7 +93,7 @@ class Caller:
 
 def binary_attributes(event_type: str, **further: str) -> dict[str, str]:
     """Return the attributes of a call that lacks nothing, under an id of its own."""
-    return {"specversion": "1.0", "id": str(uuid.uuid4()), "source": "/mes", "type": event_type, **further}
+    return {"specversion": "1.0", "id": str(uuid.uuid4()), "source": "/mes", "type": event_type} | further
 
 
 def status_of(answer: Message) -> int:

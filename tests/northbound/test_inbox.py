@@ -344,3 +344,14 @@ async def test_no_answer_is_published_to_a_topic_of_equipment(
         first = await asyncio.wait_for(seen.get(), 60)
     assert (first.payload, seen.empty()) == (b"last", True)
     assert await state_of(station.store, "J1") is JobState.ALLOWED_TO_START
+
+
+async def test_call_and_setting_with_one_id_are_not_taken_for_each_other(mes: Caller) -> None:
+    method, setting = METHOD_TYPE.format("Store"), CONFIG_TYPE.format("workmaster")
+    call, master = msgspec.json.encode(order("J1")), msgspec.json.encode({"ID": "plain"})
+    assert status_of(await mes.ask(call, binary_attributes(method, id="1"))) == ReturnStatus.NO_ERROR
+    answer = await mes.ask(master, binary_attributes(setting, id="1"))
+    assert answer.user_properties["mdcserrorkind"] == "repeated_id"
+    assert "mdcserrorkind" not in (await mes.ask(master, binary_attributes(setting, id="2"))).user_properties
+    answer = await mes.ask(call, binary_attributes(method, id="2"))
+    assert answer.user_properties["mdcserrorkind"] == "repeated_id"

@@ -2,6 +2,7 @@
 
 import pytest
 
+from edge.errors import Refused
 from edge.store import dedupe
 from edge.store.client import Store
 from edge.store.commit import Committed, Stale
@@ -43,3 +44,11 @@ async def test_a_transaction_is_marked_once_in_its_scope(store: Store) -> None:
     event = ("source", "id")
     assert await dedupe.load_either_answer(store, event, ("s", "t")) == "first"
     assert await dedupe.load_either_answer(store, event, ("st", "")) is None
+
+
+@pytest.mark.parametrize("answer", ['{"status": 1}', "[1]", "Drain", ""])
+def test_answer_to_a_message_of_another_kind_is_no_answer(answer: str) -> None:
+    with pytest.raises(Refused) as caught:
+        dedupe.decode_answer(answer, tuple[str, ...])
+    assert caught.value.kind == "repeated_id"
+    assert dedupe.decode_answer('["warning"]', tuple[str, ...]) == ("warning",)
