@@ -73,7 +73,7 @@ def decode_answer(answer: str, expected: type[_T]) -> _T:
 
 def repeated_id() -> Refused:
     """Return the refusal of a message whose source and id another message has used."""
-    return Refused("repeated_id", "another message had this source and id.", "Give each message an id of its own.")
+    return Refused("repeated_id", "another message had this source and id.", "Each message needs an id of its own.")
 
 
 def room_fault(store: Store) -> str:
