@@ -101,7 +101,7 @@ class StationWatch:
         self._set(summary(found), counts, 0, _names(found))
 
     async def _files(self, folder: Path) -> "ReadFiles":
-        from edge.maintenance.station_files.apply import read_files  # noqa: PLC0415  as above
+        from edge.maintenance.station_files.apply import read_files  # noqa: PLC0415 - as above
         from edge.maintenance.station_files.folder import signature  # noqa: PLC0415
 
         now = await asyncio.to_thread(signature, folder)

@@ -38,7 +38,7 @@ class _Target:
     subject: str
     mark: str
     apply: Callable[[str], None]
-    """Takes who decided, with the reason."""
+    """Called with who decided and the reason."""
 
 
 def intervene(draft: Draft, signal: Intervene) -> Ignored | None:

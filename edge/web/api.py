@@ -2,6 +2,7 @@
 
 import functools
 import http
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final, TypeVar
 
@@ -16,7 +17,7 @@ from edge.ops.login import Credentials, LoginRefusal
 from edge.web import models
 from edge.web.caller import Callers, WebCaller, address_of, languages_of, refuse_other_site
 from edge.web.guard import path_part
-from edge.web.openapi import PREFIX, openapi
+from edge.web.openapi import KEY_HEADER, PREFIX, openapi
 from edge.web.operations import OPERATIONS, ApiCall, ApiOperation, Svg, identity
 from edge.web.problems import Denied, problem_of
 from edge.web.services import WebServices
@@ -54,7 +55,7 @@ class Api:
         caller = await self._authorized(request, operation)
         path = {name: path_part(text) for name, text in request.path_params.items()}
         body = await decoded(request, operation.body) if operation.body else None
-        call = ApiCall(caller, path, request.query_params, body)
+        call = ApiCall(caller, path, request.query_params, body, _request_id(request, caller))
         execute = functools.partial(operation.execute, self._services, call)
         is_picture = operation.answer is Svg
         answer = await (self._shared.get((operation.path, *path.values()), execute) if is_picture else execute())
@@ -115,6 +116,12 @@ class Api:
     async def _openapi(self, _: Request) -> Response:
         self._document = self._document or msgspec.json.encode(openapi())
         return Response(self._document, media_type=_JSON)
+
+
+def _request_id(request: Request, caller: WebCaller) -> str:
+    """Return the id of a request: the key of its header, for this user and path, else a new one."""
+    key = request.headers.get(KEY_HEADER, "")
+    return f"{caller.user} {request.scope['path']} {key}" if key else str(uuid.uuid4())
 
 
 def _route(operation: ApiOperation, execute: Endpoint) -> Route:

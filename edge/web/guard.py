@@ -62,7 +62,7 @@ class Guard:
             await _refuse(scope, receive, answer, 413, f"the body has more than {self._most_body_bytes} bytes")
         except TimeoutError:
             await _refuse(scope, receive, answer, 408, "the request took too long")
-        except Exception:
+        except Exception:  # a defect in one request must not end the connection without an answer
             logger.exception("web request failed", path=scope["path"])
             await _refuse(scope, receive, answer, 500, "the request met a defect: look at the log")
 

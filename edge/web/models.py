@@ -20,7 +20,7 @@ class Problem(Struct, frozen=True, kw_only=True):
 
 
 class Login(Struct, frozen=True, kw_only=True):
-    """Name and password; `code` is that of the second factor, for a user who has one."""
+    """The name and the password of a user; `code` is the code of the second factor if the user has one."""
 
     name: Annotated[str, Meta(max_length=64)]
     password: Annotated[str, Meta(max_length=1024)]

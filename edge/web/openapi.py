@@ -8,6 +8,8 @@ from edge import __version__
 from edge.web import models
 from edge.web.operations import OPERATIONS, ApiOperation, Svg
 
+KEY_HEADER: Final = "Idempotency-Key"
+"""The header by which a sender that has no answer may send a change again."""
 PREFIX: Final = "/api/v1"
 _REF: Final = "#/components/schemas/{name}"
 _EXTRA: Final = (models.Problem, models.Login, models.Identity, models.ChangeNotice)
@@ -55,6 +57,9 @@ def _operation(operation: ApiOperation) -> dict[str, Any]:
     ]
     for name, meaning in operation.query.items():
         parameters.append({"name": name, "in": "query", "description": meaning, "schema": {"type": "string"}})
+    if operation.body:
+        meaning = "A new text for each change: the same change under the same key is carried out once."
+        parameters.append({"name": KEY_HEADER, "in": "header", "description": meaning, "schema": {"type": "string"}})
     content = (
         {"image/svg+xml": {"schema": {"type": "string"}}}
         if operation.answer is Svg

@@ -4,7 +4,6 @@ The table serves the requests, and OpenAPI is generated from it. Changes go thro
 command line, of the MES and of OPC UA, and leave a record in the audit trail.
 """
 
-import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -41,12 +40,16 @@ class Svg:
 
 @dataclass(frozen=True, slots=True)
 class ApiCall:
-    """One request: its caller, the parts of its path, its query and its decoded body."""
+    """One request: its caller, the parts of its path, its query and its decoded body.
+
+    A change that is sent again under its `id` is carried out once.
+    """
 
     caller: WebCaller
     path: Mapping[str, str]
     query: Mapping[str, str]
     body: Any = None
+    id: str = ""
 
 
 Answer = Struct | Svg
@@ -133,7 +136,7 @@ def _method(cause: Cause) -> Execute:
             cause,
             IdCall(job_order_id=job_id, comment=texts),
             _source(services),
-            str(uuid.uuid4()),
+            call.id,
             languages=call.caller.languages,
         )
         answer = await services.jobs.call(asked)
@@ -183,7 +186,7 @@ async def _decide(
         job_id=job_id,
         signal=signal,
         source=_source(services),
-        event_id=str(uuid.uuid4()),
+        event_id=call.id,
         has_login=True,
     )
     try:

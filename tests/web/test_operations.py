@@ -118,3 +118,11 @@ async def test_tags_show_their_last_sample(browser: Browser, plant: Plant) -> No
     assert (await eve.get("/api/v1/tags?text=OVEN")).json["tags"][0]["value"] == 7.5
     assert (await eve.get("/api/v1/equipment")).json["equipment"][0]["name"] == "wrench"
     assert (await eve.get("/api/v1/status")).json["line"] == "1 job at work"
+
+
+async def test_change_that_is_sent_again_under_its_key_is_carried_out_once(browser: Browser) -> None:
+    alice = await browser.logged_in("alice")
+    assert (await alice.post("/api/v1/jobs/J1/pause", {}, idempotency_key="1")).status == 200
+    assert (await alice.post("/api/v1/jobs/J1/resume", {}, idempotency_key="1")).status == 200
+    assert (await alice.post("/api/v1/jobs/J1/pause", {}, idempotency_key="1")).json["job"]["state"] == "Running"
+    assert (await alice.post("/api/v1/jobs/J1/pause", {})).json["job"]["state"] == "Interrupted"

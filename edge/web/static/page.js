@@ -117,7 +117,7 @@ async function send(button, address, body) {
   try {
     const answer = await fetch(address, {
       method: "POST",
-      headers: { "Content-Type": "application/json" },
+      headers: { "Content-Type": "application/json", "Idempotency-Key": crypto.randomUUID() },
       body: JSON.stringify(body),
     });
     if (answer.ok) {
