@@ -1,7 +1,7 @@
 """`edge init`: the settings of a site, from a few answers that are tried at once."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,80 +57,55 @@ def init(
     """Write the settings of a site and try them.
 
     The answers go into conf.d/50-site.toml. Store, broker and equipment are tried at once; one that does not answer
-    is reported and may come later. The exit status is 0 when the settings are written, else 2, and the settings are as
-    they were.
+    is reported and may come later. On a terminal a wrong answer is asked for again. The exit status is 0 when the
+    settings are written, else 2, or 1 after Ctrl-C or Ctrl-D at a question, and all files are as they were.
     """
     import asyncio
 
+    from edge.cli.terminal.site_questions import ask_site
     from edge.cli.terminal.store_access import log_to_stderr
+    from edge.config import MqttSettings
     from edge.errors import SettingsError
-    from edge.maintenance.site_settings import FILE, examine_site, write_site
+    from edge.maintenance.site_settings import FILE, Site, examine_site, write_site
 
     log_to_stderr("critical")
     file = directory / FILE
     if file.exists() and not replace:
         usage_failure(f"{file} is there already; change it with an editor, or replace it with --replace")
-    if name is None and _asks():
-        site = _ask(directory)
+    if name is None and sys.stdin.isatty():
+        _require_writable(directory)
+        site = ask_site(directory, _ADDRESS)
     else:
         password = password_file.read_text(encoding="utf-8").rstrip("\r\n") if password_file else ""
         pieces = tuple(_equipment(*each) for each in equipment)
-        site = _site(name or "edge", scopes or ("station-1",), broker, username, password, pieces)
+        url = MqttSettings().url if broker is None else broker
+        site = Site(name or "edge", scopes or ("station-1",), url, username, password, pieces)
     try:
         settings = write_site(site, directory)
     except SettingsError as error:
         usage_failure(*error.problems)
     except OSError as error:
         usage_failure(f"{error.filename}: cannot be written: {error.strerror}; call it as root (sudo)")
+    if not as_json:
+        print_text(f"written: {file}")
     _report(site, directory, asyncio.run(examine_site(settings)), as_json=as_json)
 
 
-def _asks() -> bool:
-    return sys.stdin.isatty()
+def _require_writable(directory: Path) -> None:
+    """Exit with status 2 where the answers could not be written, before the questions."""
+    import os
 
-
-def _site(
-    name: str,
-    scopes: tuple[str, ...],
-    broker: str | None,
-    username: str,
-    password: str,
-    equipment: "tuple[SiteEquipment, ...]",
-) -> "Site":
-    from edge.config import MqttSettings
-    from edge.maintenance.site_settings import Site
-
-    return Site(name, scopes, MqttSettings().url if broker is None else broker, username, password, equipment)
+    there = next(each for each in (directory, *directory.absolute().parents) if each.exists())
+    if not os.access(there, os.W_OK | os.X_OK):
+        usage_failure(f"{there}: cannot be written by this user; call it as root (sudo)")
 
 
 def _equipment(name: str, address: str, type_ids: str) -> "SiteEquipment":
-    from edge.maintenance.site_settings import SiteEquipment
+    from edge.maintenance.site_settings import SiteEquipment, is_address
 
-    found = SiteEquipment(name, address, tuple(each.strip() for each in type_ids.split(",") if each.strip()))
-    is_known = address == "mqtt" or address.startswith(("mqtt://", "mqtts://"))
-    if not (is_known or found.opcua_kind or found.openprotocol_url):
+    if not is_address(address):
         usage_failure(f"equipment {name}: {address!r} is no address; expected {_ADDRESS}")
-    return found
-
-
-def _ask(directory: Path) -> "Site":
-    """Read all answers from the terminal."""
-    import socket
-
-    print_text(f"Settings of this site, for {directory}. Enter takes what stands in brackets.")
-    name = click.prompt("Name of this gateway", default=socket.gethostname().partition(".")[0])
-    scope = click.prompt("Scope (station) whose jobs run here", default="station-1")
-    broker = click.prompt("MQTT broker of the MES (mqtt://host, mqtts://host)", default="mqtt://127.0.0.1:1883")
-    username = click.prompt("User name at the broker", default="", show_default=False)
-    password = click.prompt("Its password", default="", hide_input=True, show_default=False) if username else ""
-    return _site(name, (scope,), broker, username, password, tuple(_ask_equipment()))
-
-
-def _ask_equipment() -> "Iterator[SiteEquipment]":
-    while name := click.prompt("Equipment: name (Enter ends)", default="", show_default=False):
-        address = click.prompt(f"{name}: address ({_ADDRESS})", default="mqtt")
-        type_ids = click.prompt(f"{name}: type_ids of its actions, separated by commas")
-        yield _equipment(name, address, type_ids)
+    return SiteEquipment(name, address, tuple(each.strip() for each in type_ids.split(",") if each.strip()))
 
 
 def _report(site: "Site", directory: Path, findings: "Sequence[HealthFinding]", *, as_json: bool) -> None:
@@ -141,7 +116,6 @@ def _report(site: "Site", directory: Path, findings: "Sequence[HealthFinding]", 
     if as_json:
         print_json({"file": str(directory / FILE), "findings": findings, "next": steps})
         return
-    print_text(f"written: {directory / FILE}")
     print_findings(findings, as_json=False)
     print_text("next:")
     for step in steps:

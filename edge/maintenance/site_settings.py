@@ -4,12 +4,21 @@ import asyncio
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_type_hints
 from urllib.parse import urlsplit
 
-from edge.config import OpcuaEquipmentSettings, Settings, load_settings
-from edge.errors import SettingsError
+from edge.config import (
+    IjtSettings,
+    MqttEquipmentSettings,
+    OpcuaEquipmentSettings,
+    Settings,
+    VisionSettings,
+    load_settings,
+)
+from edge.config.value import from_toml
 from edge.files import make_directory, write_atomically
 from edge.maintenance.broker_check import brokers, examine_broker
 from edge.maintenance.doctor import findings_of
@@ -28,6 +37,12 @@ FILE = Path("conf.d", "50-site.toml")
 _PASSWORD = Path("passwords", "mqtt")
 _CREDENTIAL = "password_mqtt"
 """The unit of the package passes the files of `passwords/` as credentials of this form (systemd.exec(5))."""
+_SECTIONS = {
+    "mqtt": MqttEquipmentSettings,
+    "ijt": IjtSettings,
+    "vision": VisionSettings,
+    "openprotocol": OpenProtocolSettings,
+}
 _CLIENT = Path("opcua-client")
 _DEVICES = Path("opcua-devices")
 _MAIN = "# Settings of this gateway; those of its site are in conf.d/. `man edge.toml` explains every key.\n"
@@ -71,6 +86,15 @@ class Site:
     username: str = ""
     password: str = ""
     equipment: tuple[SiteEquipment, ...] = ()
+
+
+def is_address(text: str) -> bool:
+    """Return whether a text can be the address of equipment."""
+    kind, _, url = text.partition("+") if "+" in text.partition(":")[0] else ("mqtt", "", text)
+    section = _SECTIONS.get(kind)
+    if text == "mqtt" or section is None or not url:
+        return text == "mqtt"
+    return not from_toml(url, get_type_hints(section, include_extras=True)["url"]).faults
 
 
 def site_toml(site: Site, directory: Path) -> str:
@@ -119,12 +143,33 @@ def _quote(text: str) -> str:
 def write_site(site: Site, directory: Path) -> Settings:
     """Write the settings of a site and return them with those of the other files.
 
-    Raises SettingsError, and then leaves the settings as they were, and OSError.
+    Raises SettingsError and OSError, and then leaves all files as they were.
     """
     file = directory / FILE
-    before = file.read_bytes() if file.exists() else None
     for folder in (directory, file.parent):
         make_directory(folder, _FOLDER)
+    names = (FILE, "edge.toml", _PASSWORD, _CLIENT / "own.pem", _CLIENT / "own.der")
+    with _restored_on_failure(*(directory / name for name in names)):
+        _write_files(site, directory)
+        return load_settings(None, {**os.environ, "CONFIGURATION_DIRECTORY": str(directory)}, EQUIPMENT_SETTINGS)
+
+
+@contextmanager
+def _restored_on_failure(*files: Path) -> Iterator[None]:
+    """Restore the files when the block fails: a refused answer must not change a gateway that runs."""
+    before = {file: (file.read_bytes(), file.stat().st_mode & 0o777) for file in files if file.exists()}
+    try:
+        yield
+    except BaseException:
+        for file in files:
+            if file in before:
+                write_atomically(file, *before[file])
+            else:
+                file.unlink(missing_ok=True)
+        raise
+
+
+def _write_files(site: Site, directory: Path) -> None:
     if site.password:
         make_directory(directory / _PASSWORD.parent, 0o700)
         write_atomically(directory / _PASSWORD, site.password.encode(), _SECRET)
@@ -132,15 +177,7 @@ def write_site(site: Site, directory: Path) -> Settings:
         _prepare_client(site, directory)
     if not (directory / "edge.toml").exists():
         write_atomically(directory / "edge.toml", _MAIN.encode(), _READABLE)
-    write_atomically(file, site_toml(site, directory).encode(), _READABLE)
-    try:
-        return load_settings(None, {**os.environ, "CONFIGURATION_DIRECTORY": str(directory)}, EQUIPMENT_SETTINGS)
-    except SettingsError:
-        if before is None:
-            file.unlink()
-        else:
-            write_atomically(file, before, _READABLE)
-        raise
+    write_atomically(directory / FILE, site_toml(site, directory).encode(), _READABLE)
 
 
 def _prepare_client(site: Site, directory: Path) -> None:
@@ -175,8 +212,8 @@ def next_steps(site: Site, directory: Path, *, is_installed: bool) -> Iterator[s
     if any(each.opcua_kind for each in site.equipment):
         yield f"Let each OPC UA device trust {directory / _CLIENT / 'own.der'}."
         yield f"Put the certificate of each OPC UA device into {directory / _DEVICES}."
-    main = directory / "edge.toml"
-    yield "systemctl enable --now microdcs-edge" if is_installed else f"edge run --settings {main}"
-    yield "edge doctor"
-    yield "edge users add NAME --role operator"
-    yield f"edge station set workmaster RECIPE.json --id RECIPE --scope {site.scopes[0]}"
+    here = "" if is_installed else f" --settings {directory / 'edge.toml'}"
+    yield "systemctl enable --now microdcs-edge" if is_installed else f"edge run{here}"
+    yield f"edge doctor{here}"
+    yield f"edge users add NAME --role operator{here}"
+    yield f"edge station set workmaster RECIPE.json --id RECIPE --scope {site.scopes[0]}{here}"

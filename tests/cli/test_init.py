@@ -46,6 +46,7 @@ def test_settings_of_an_earlier_call_are_replaced_only_on_request(tmp_path: Path
         (("--broker", "http://broker"), "mqtt.url"),
         (("--equipment", "w", "opc.tcp://host", "t.v1"), "is no address"),
         (("--equipment", "w", "robot+opc.tcp://host", "t.v1"), "robot"),
+        (("--equipment", "w", "ijt+http://host", "t.v1"), "is no address"),
         (("--equipment", "w", "mqtt", " , "), "type_ids"),
     ],
 )
@@ -64,8 +65,20 @@ def test_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     assert str(tmp_path / "file") in result.output
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_folder_is_tried_before_the_questions(tmp_path: Path) -> None:
+    tmp_path.chmod(0o555)
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "edge", "init", "--directory", str(tmp_path / "site")]
+    found = subprocess.run(command, stdin=theirs, capture_output=True, text=True, check=False, timeout=60)
+    os.close(ours)
+    os.close(theirs)
+    assert (found.returncode, found.stdout) == (2, "")
+    assert "call it as root" in found.stderr
+
+
 def test_person_at_a_terminal_is_asked(tmp_path: Path, mqtt: MqttSettings) -> None:
-    answers = ["line-3", "", mqtt.url, "", "wrench", "", "tighten.v1", ""]
+    answers = ["line 3", "line-3", "", "http://broker", mqtt.url, "", "wrench", "", "tighten.v1", ""]
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "edge", "init", "--directory", str(tmp_path)]
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True) as process:

@@ -2,6 +2,7 @@
 
 import stat
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,20 @@ def test_settings_that_cannot_work_change_nothing(tmp_path: Path) -> None:
     with pytest.raises(SettingsError):
         write_site(wrong, tmp_path)
     assert (tmp_path / FILE).read_bytes() == before
+
+
+def test_refused_answers_leave_no_secret_and_no_certificate(tmp_path: Path) -> None:
+    site = Site("line-3", ("a",), "mqtt://broker", "edge", "geheim", (SPINDLE,))
+    wrong = replace(site, name="line 3", password="other")
+    with pytest.raises(SettingsError):
+        write_site(wrong, tmp_path)
+    assert [each for each in tmp_path.rglob("*") if each.is_file()] == []
+    write_site(site, tmp_path)
+    before = {each: each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()}
+    with pytest.raises(SettingsError):
+        write_site(wrong, tmp_path)
+    assert {each: each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()} == before
+    assert mode_of(tmp_path / "passwords" / "mqtt") == 0o600
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
