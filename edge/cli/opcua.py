@@ -12,6 +12,8 @@ from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, print_json, settings_option
 
 if TYPE_CHECKING:
+    from cryptography import x509
+
     from edge.config import OpcuaSettings, Settings
     from edge.opcua.x509 import CertificateFile
 
@@ -19,10 +21,12 @@ _ADVICE = "List them with: edge opcua list"
 _HOST_ADVICE = "Use the host of the address that clients connect to, without opc.tcp:// and port."
 _ROLES = ("observer", "operator", "engineer")
 
+_user_option = click.option("--user", "of_user", is_flag=True, help="The certificate of a user, not of an application.")
+
 
 @click.group()
 def opcua() -> None:
-    """Manage certificates of the OPC UA server, and the applications that it trusts.
+    """Manage certificates of the OPC UA server, and the applications and users that it trusts.
 
     All but `renew` takes effect at once: the server reads the files at each connection.
     """
@@ -51,6 +55,7 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
         },
         "trusted": [_describe(entry) for entry in certificate_files(trusted)],
         "rejected": [_describe(entry) for entry in certificate_files(rejected)],
+        **_certificates_of_users(settings),
         "users": [
             {"name": user.name, "role": user.role.name.lower()}
             for user in read_users(Path(_settings(settings_file).users_file)).values()
@@ -64,12 +69,13 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
 
 @opcua.command(epilog="Example: edge opcua trust 3F86A0")
 @click.argument("which", metavar="THUMBPRINT|FILE")
+@_user_option
 @settings_option
-def trust(which: str, settings_file: Path | None) -> None:
-    """Trust an application.
+def trust(which: str, settings_file: Path | None, *, of_user: bool) -> None:
+    """Trust an application, or with --user the certificate of a user.
 
-    THUMBPRINT, or its beginning, is that of a rejected application; FILE is the certificate of an application or of
-    an authority that signs trusted applications.
+    THUMBPRINT, or its beginning, is that of a rejected certificate; FILE is the certificate of an application, of a
+    user, or of an authority that signs them. A user is named by the common name of the certificate.
     """
     from edge.cli.terminal.user_file import record_change
     from edge.opcua.x509 import read_certificate
@@ -77,7 +83,7 @@ def trust(which: str, settings_file: Path | None) -> None:
     from edge.uaserver.trust import add_certificate, find_certificates
 
     settings, _ = _read(settings_file)
-    trusted, rejected = _directories(settings)
+    trusted, rejected = _user_directories(settings) if of_user else _directories(settings)
     if (given := Path(which)).is_file():
         with _file_errors(given):
             certificate = read_certificate(given)
@@ -89,30 +95,36 @@ def trust(which: str, settings_file: Path | None) -> None:
             entry.path.unlink()
     record_change(settings_file, "opcua trust", thumbprint(certificate), certificate.subject.rfc4514_string())
     print_text(f"trusted: {certificate.subject.rfc4514_string()} ({laid})")
+    if of_user:
+        print_text(_role_text(certificate, Path(_settings(settings_file).users_file)))
 
 
 @opcua.command(epilog="Example: edge opcua reject 3F86A0")
 @click.argument("which", metavar="THUMBPRINT")
+@_user_option
 @settings_option
-def reject(which: str, settings_file: Path | None) -> None:
-    """Reject a trusted application.
+def reject(which: str, settings_file: Path | None, *, of_user: bool) -> None:
+    """Reject a trusted application, or with --user the certificate of a user.
 
-    THUMBPRINT, or its beginning, is that of a trusted application. Its open channels end when their keys have to be
-    renewed, within one hour; restart the gateway to end them now.
+    THUMBPRINT, or its beginning, is that of a trusted certificate. Open channels of an application end when their keys
+    have to be renewed, within one hour; restart the gateway to end them now. Sessions of a user end at once.
     """
     from edge.cli.terminal.user_file import record_change
+    from edge.opcua.x509 import user_name
     from edge.uaserver.certificates import thumbprint
     from edge.uaserver.trust import add_certificate
 
     settings, _ = _read(settings_file)
-    trusted, rejected = _directories(settings)
+    trusted, rejected = _user_directories(settings) if of_user else _directories(settings)
     found = _find_one(which, trusted)
     with _file_errors(trusted):
         add_certificate(found[0].certificate, rejected)
         for entry in found:
             entry.path.unlink()
     certificate = found[0].certificate
-    record_change(settings_file, "opcua reject", thumbprint(certificate), certificate.subject.rfc4514_string())
+    subject = user_name(certificate) if of_user else thumbprint(certificate)
+    comment = certificate.subject.rfc4514_string()
+    record_change(settings_file, "opcua reject", subject, comment, ends_sessions=of_user)
     print_text(f"rejected: {certificate.subject.rfc4514_string()}")
 
 
@@ -185,6 +197,43 @@ def _directories(settings: "OpcuaSettings") -> tuple[Path, Path]:
     return Path(settings.trusted), rejected_directory(Path(settings.pki))
 
 
+def _user_directories(settings: "OpcuaSettings") -> tuple[Path, Path]:
+    """Return the directories of trusted and rejected users. Raises Refused while users have passwords only."""
+    from edge.errors import Refused
+    from edge.uaserver.trust import rejected_users_directory
+
+    if not settings.trusted_users:
+        problem = "[opcua] trusted_users is empty: users do not log in with certificates"
+        raise Refused("settings", problem, 'Set it, such as trusted_users = "/etc/microdcs-edge/opcua-trusted-users".')
+    return Path(settings.trusted_users), rejected_users_directory(Path(settings.pki))
+
+
+def _certificates_of_users(settings: "OpcuaSettings") -> dict[str, Any]:
+    """Return the certificates of users for the list; nothing while users have passwords only."""
+    from edge.opcua.x509 import certificate_files, user_name
+
+    if not settings.trusted_users:
+        return {}
+    trusted, rejected = _user_directories(settings)
+    return {
+        key: [_describe(entry) | {"user": user_name(entry.certificate)} for entry in certificate_files(directory)]
+        for key, directory in (("trusted_users", trusted), ("rejected_users", rejected))
+    }
+
+
+def _role_text(certificate: "x509.Certificate", users_file: Path) -> str:
+    """Return what a trusted certificate of a user permits."""
+    from edge.opcua.x509 import user_name
+    from edge.ops.users import read_users
+
+    name = user_name(certificate)
+    with _file_errors(users_file):
+        known = read_users(users_file).get(name)
+    if known is not None:
+        return f"{name} is {known.role.name.lower()}"
+    return f"{name!r} is no user yet, unless this is an authority: edge users add NAME --role ROLE"
+
+
 def _find_one(which: str, directory: Path) -> Sequence["CertificateFile"]:
     """Find the files of one certificate. Raises Refused when none or more than one matches."""
     from edge.errors import Refused
@@ -224,9 +273,10 @@ def _lines(described: Mapping[str, Any]) -> Iterator[str]:
         yield f"          for {', '.join(own['hosts'])}"
     else:
         yield "own       none yet: the first start generates it"
-    for kind in ("trusted", "rejected"):
-        for entry in described[kind]:
-            yield f"{kind:9} {entry['thumbprint']}  until {entry['expires']}  {entry['subject']}"
+    for kind in ("trusted", "rejected", "trusted_users", "rejected_users"):
+        for entry in described.get(kind, ()):
+            title = kind.replace("_users", " user")
+            yield f"{title:9} {entry['thumbprint']}  until {entry['expires']}  {entry['subject']}"
     for user in described["users"]:
         yield f"user      {user['name']}  {user['role']}"
 

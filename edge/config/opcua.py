@@ -37,6 +37,17 @@ class OpcuaSettings(Struct, frozen=True, kw_only=True):
             extra={"expected": "the path of a directory"},
         ),
     ] = "/etc/microdcs-edge/opcua-trusted"
+    trusted_users: Annotated[
+        str,
+        Meta(
+            description="Directory of the certificates of users, and of authorities, that we trust; empty: users log "
+            "in with passwords only.",
+        ),
+    ] = ""
+    revocation_lists: Annotated[
+        Literal["optional", "required"],
+        Meta(description="`required`: refuses a certificate whose authority has no current revocation list."),
+    ] = "optional"
     pki: Annotated[
         str,
         Meta(

@@ -86,8 +86,12 @@ def locate_files(settings: Settings, main: Path) -> GatewayFiles:
         "settings/conf.d": main.parent / "conf.d",
         "settings/passwords": main.parent / "passwords",
         "opcua/trusted": Path(settings.opcua.trusted),
+        "opcua/issuers.trusted": Path(settings.opcua.trusted) / "issuers",
         "fleet/keys": Path(settings.fleet.keys),
     }
+    if settings.opcua.trusted_users:
+        users = Path(settings.opcua.trusted_users)
+        folders |= {"opcua/users.trusted": users, "opcua/user_issuers.trusted": users / "issuers"}
     folders |= {
         f"tls/southbound.{name}.trusted": Path(directory)
         for name, section in settings.southbound.items()

@@ -79,8 +79,11 @@ class AccessPolicy(Protocol):
     allows_unencrypted: bool
     """Whether sessions may use channels without encryption."""
 
-    def is_application_trusted(self, certificate: x509.Certificate, address: str) -> bool:
-        """Return whether the application with this certificate may open a channel."""
+    allows_certificates: bool
+    """Whether users may log in with certificates."""
+
+    def is_application_trusted(self, chain: Sequence[x509.Certificate], address: str) -> bool:
+        """Return whether the application with this certificate, first of its chain, may open a channel."""
 
     def anonymous(self, peer: Peer) -> Caller | None:
         """Return the caller of an anonymous session; None when anonymous sessions are not allowed."""
@@ -89,6 +92,12 @@ class AccessPolicy(Protocol):
         """Return the caller with this name and password; None when they are wrong.
 
         `is_confirmed`: the same session was activated with the same name and password before.
+        """
+
+    async def certified_user(self, chain: Sequence[x509.Certificate], peer: Peer, *, is_proved: bool) -> Caller | None:
+        """Return the caller with this certificate, first of its chain; None when the login is refused.
+
+        `is_proved`: the client has signed with the key of the certificate.
         """
 
     def may_call(self, caller: Caller, method: str) -> bool:

@@ -8,7 +8,6 @@ of a session, a small number, may take it over. Here a request belongs to a sess
 import asyncio
 import hashlib
 import hmac
-import struct
 import time
 from collections.abc import Callable
 from functools import partial
@@ -17,13 +16,10 @@ from typing import Any
 import structlog
 from asyncua import ua
 from asyncua.common.utils import Buffer, ServiceError
-from asyncua.crypto.security_policies import SecurityPolicy
-from asyncua.crypto.uacrypto import InvalidSignature as UaInvalidSignature
 from asyncua.server.uaprocessor import PublishRequestData, UaProcessor
 from asyncua.ua.ua_binary import nodeid_from_binary, struct_from_binary, struct_to_binary, uatcp_to_binary
-from cryptography.exceptions import InvalidSignature
 
-from edge.opcua import limits
+from edge.opcua import limits, user_tokens
 from edge.opcua.access import AccessPolicy, Caller, Peer
 from edge.opcua.answer_encoding import AnswerTooLargeError, encode_answer
 from edge.opcua.message_limits import is_within_count, limit_message
@@ -50,7 +46,6 @@ _WITHOUT_SESSION = frozenset(
     )
 )
 
-_LENGTH = struct.Struct("<I")
 _MAX_LOGGED_FAULTS = 10  # of one connection; a broken client would fill the log
 
 
@@ -298,7 +293,7 @@ class RequestProcessor(UaProcessor):
         if session is None or not session.is_usable_on(self.channel, has_moved=has_moved):
             raise ServiceError(ua.StatusCodes.BadSessionIdInvalid)
         self._check_signature(session, params.ClientSignature)
-        caller = await self._identify(session, params.UserIdentityToken, self.channel.peer)
+        caller = await self._identify(session, params, self.channel.peer)
         if has_moved:
             if session.caller is None or session.caller.name != caller.name:
                 raise ServiceError(ua.StatusCodes.BadIdentityTokenRejected)
@@ -314,19 +309,23 @@ class RequestProcessor(UaProcessor):
         policy = self._connection.security_policy
         if policy.AsymmetricSignatureURI and signature.Algorithm != policy.AsymmetricSignatureURI:
             raise ServiceError(ua.StatusCodes.BadApplicationSignatureInvalid)
-        data = (policy.host_certificate or b"") + session.nonce
         policy.asymmetric_cryptography.use_prev_key = False
-        try:
-            policy.asymmetric_cryptography.verify(data, signature.Signature)
-        except (InvalidSignature, UaInvalidSignature, TypeError) as error:
-            raise ServiceError(ua.StatusCodes.BadApplicationSignatureInvalid) from error
+        if not user_tokens.has_signed(policy, policy.asymmetric_cryptography, session.nonce, signature.Signature):
+            raise ServiceError(ua.StatusCodes.BadApplicationSignatureInvalid)
 
-    async def _identify(self, session: ServerSession, token: Any, peer: Peer) -> Caller:
+    async def _identify(self, session: ServerSession, params: ua.ActivateSessionParameters, peer: Peer) -> Caller:
         caller: Caller | None
-        match token:
-            case ua.UserNameIdentityToken():
+        match params.UserIdentityToken:
+            case ua.X509IdentityToken() as token if self._access.allows_certificates:
                 policy = self._connection.security_policy
-                name, password = read_password(policy, session.nonce, token)
+                found = user_tokens.read_certificate_token(policy, session.nonce, token, params.UserTokenSignature)
+                caller = await self._access.certified_user(found.chain, peer, is_proved=found.is_proved)
+                refusal = ua.StatusCodes.BadIdentityTokenRejected
+                if not found.is_proved:
+                    refusal = ua.StatusCodes.BadUserSignatureInvalid
+            case ua.UserNameIdentityToken() as token:
+                policy = self._connection.security_policy
+                name, password = user_tokens.read_password(policy, session.nonce, token)
                 digest = hashlib.sha256(f"{name}\n{password}".encode()).digest()
                 is_same = hmac.compare_digest(digest, session.record.secret_digest)
                 caller = await self._access.user(name, password, peer, is_confirmed=is_same)
@@ -367,28 +366,6 @@ class RequestProcessor(UaProcessor):
 def _decode_timed(decode: Callable[[Buffer], Any], body: Buffer) -> tuple[Any, float]:
     started = time.thread_time()
     return decode(body), time.thread_time() - started
-
-
-def read_password(policy: SecurityPolicy, nonce: bytes, token: ua.UserNameIdentityToken) -> tuple[str, str]:
-    """Return name and password of a token (OPC 10000-4, 7.40.2.2). Raises BadIdentityTokenInvalid.
-
-    The password is plain text (`AccessControl` requires an encrypted channel), or encrypted once more by the algorithm
-    of the channel together with the last server nonce, which prevents replay.
-    """
-    try:
-        secret = token.Password or b""
-        if token.EncryptionAlgorithm:
-            if token.EncryptionAlgorithm != policy.AsymmetricEncryptionURI:
-                raise ServiceError(ua.StatusCodes.BadIdentityTokenInvalid)
-            plain = policy.asymmetric_cryptography.Decryptor.decrypt(secret)
-            (length,) = _LENGTH.unpack_from(plain)
-            password, answered = plain[4 : 4 + length - len(nonce)], plain[4 + length - len(nonce) : 4 + length]
-            if not hmac.compare_digest(answered, nonce):
-                raise ServiceError(ua.StatusCodes.BadIdentityTokenInvalid)
-            secret = password
-        return token.UserName or "", secret.decode()
-    except (ValueError, struct.error) as error:
-        raise ServiceError(ua.StatusCodes.BadIdentityTokenInvalid) from error
 
 
 def _code(error: Exception, otherwise: int) -> int:

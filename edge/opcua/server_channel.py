@@ -14,7 +14,7 @@ from cryptography import x509
 
 from edge.opcua.access import AccessPolicy, Peer
 from edge.opcua.answer_encoding import AnswerBody
-from edge.opcua.x509 import application_uris
+from edge.opcua.x509 import application_uris, read_chain
 
 # The longest and the shortest lifetime of a key; a client renews it after three quarters of it.
 _LONGEST_MS = 3_600_000
@@ -42,6 +42,7 @@ class ServerChannel(SecureConnection):
         self._access = access
         self._address = address
         self._has_greeted = False
+        self._sent: tuple[x509.Certificate, ...] = ()
         self.rejected_certificate: x509.Certificate | None = None
         """The proved certificate of an application that is not trusted."""
 
@@ -72,6 +73,8 @@ class ServerChannel(SecureConnection):
         """
         for policy in (*self._policies, _DISCOVERY):
             if policy.matches(uri, mode):
+                # asyncua keeps the first certificate of a chain only.
+                self._sent = read_chain(peer_certificate or b"")
                 self.security_policy = policy.create(peer_certificate)
                 return
         raise ua.UaStatusCodeError(ua.StatusCodes.BadSecurityPolicyRejected)
@@ -83,9 +86,8 @@ class ServerChannel(SecureConnection):
         """
         policy = self.security_policy
         if policy.Mode != ua.MessageSecurityMode.None_:
-            certificate = x509_from_der(policy.peer_certificate)
-            if not self._access.is_application_trusted(certificate, self._address):
-                self.rejected_certificate = certificate
+            if not self._access.is_application_trusted(self._sent, self._address):
+                self.rejected_certificate = self._sent[0]
                 raise ua.UaStatusCodeError(ua.StatusCodes.BadSecurityChecksFailed)
             if len(params.ClientNonce or b"") != policy.secure_channel_nonce_length:
                 raise ua.UaStatusCodeError(ua.StatusCodes.BadNonceInvalid)

@@ -88,7 +88,8 @@ class ServerCore(InternalServer):
         self._types = types
         self.attribute_service = ReadOnlyAttributes(self.aspace)
         self.allow_remote_admin = False
-        self.supported_tokens = (ua.AnonymousIdentityToken, ua.UserNameIdentityToken)
+        certificates = (ua.X509IdentityToken,) if access.allows_certificates else ()
+        self.supported_tokens = (ua.AnonymousIdentityToken, ua.UserNameIdentityToken, *certificates)
         self.max_connections = limits.connections
         self.max_subscriptions = limits.subscriptions
         self.max_monitored_item_queue_size = limits.queued_events

@@ -3,7 +3,7 @@
 It applies to the clients of our server and to the servers of our client.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -12,12 +12,18 @@ from typing import TypeVar
 import structlog
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import NameOID
 
 logger = structlog.get_logger(__name__)
 
 SUFFIXES = frozenset({".der", ".crt", ".cer", ".pem"})
-_KEY_BITS = range(2048, 4097)  # of the three security policies (OPC 10000-7)
+LEAST_KEY_BITS = 2048
+_KEY_BITS = range(LEAST_KEY_BITS, 4097)  # of the three security policies (OPC 10000-7)
+MOST_IN_CHAIN = 5
+"""Most certificates of a chain, the own one and that of the root included."""
+_LONG_LENGTH = 0x80
 _WEAK_HASHES = frozenset({"md5", "sha1"})
 
 _Extension = TypeVar("_Extension", bound=x509.ExtensionType)
@@ -48,10 +54,47 @@ def read_certificate(path: Path) -> x509.Certificate:
     return x509.load_pem_x509_certificate(content) if is_pem else x509.load_der_x509_certificate(content)
 
 
+def read_chain(data: bytes) -> tuple[x509.Certificate, ...]:
+    """Read the certificates of a chain: one in DER behind the other, the own one first.
+
+    Raises ValueError when one of them is damaged, and for more than MOST_IN_CHAIN.
+    """
+    found: list[x509.Certificate] = []
+    while data:
+        size = _der_size(data)
+        if len(found) == MOST_IN_CHAIN or size > len(data):
+            raise ValueError("the chain of certificates is damaged or too long")
+        found.append(x509.load_der_x509_certificate(data[:size]))
+        data = data[size:]
+    return tuple(found)
+
+
+def _der_size(data: bytes) -> int:
+    """Return the size of the DER value that begins here, by its own length."""
+    if len(data) < 2:  # noqa: PLR2004 - tag and length
+        raise ValueError("the certificate is cut off")
+    length = data[1]
+    if length < _LONG_LENGTH:
+        return 2 + length
+    octets = length - _LONG_LENGTH
+    return 2 + octets + int.from_bytes(data[2 : 2 + octets], "big")
+
+
+def chain_bytes(chain: Iterable[x509.Certificate]) -> bytes:
+    """Return a chain of certificates as it travels: one in DER behind the other."""
+    return b"".join(each.public_bytes(serialization.Encoding.DER) for each in chain)
+
+
 def application_uris(certificate: x509.Certificate) -> list[str]:
     """Return the application URIs of a certificate; a valid certificate has one."""
     names = extension(certificate, x509.SubjectAlternativeName)
     return names.get_values_for_type(x509.UniformResourceIdentifier) if names else []
+
+
+def user_name(certificate: x509.Certificate) -> str:
+    """Return the common name of a certificate: the name of the user that it logs in. Empty for none or several."""
+    names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(names[0].value) if len(names) == 1 else ""
 
 
 def host_names(certificate: x509.Certificate) -> list[str]:
@@ -74,18 +117,24 @@ def extension(certificate: x509.Certificate, kind: type[_Extension]) -> _Extensi
 def certificate_fault(certificate: x509.Certificate, now: datetime) -> str:
     """Return the reason to refuse this certificate, trusted or not; empty when it is valid."""
     try:
-        key, signed_with = certificate.public_key(), certificate.signature_hash_algorithm
+        key, is_weak = certificate.public_key(), is_weakly_signed(certificate)
     except (ValueError, UnsupportedAlgorithm):
         return "its key or its signature is of a kind that we do not know"
     if not isinstance(key, rsa.RSAPublicKey) or key.key_size not in _KEY_BITS:
         return "its key is not RSA of 2048 to 4096 bits"
-    if signed_with is None or signed_with.name in _WEAK_HASHES:
+    if is_weak:
         return "it is signed with a weak hash"
     if _has_double_extension(certificate):
         return "one of its extensions is there twice"
     if not is_valid(certificate, now):
         return "it has expired or is not valid yet"
     return ""
+
+
+def is_weakly_signed(certificate: x509.Certificate) -> bool:
+    """Return whether a certificate is signed with a hash that is broken, or with none. Raises UnsupportedAlgorithm."""
+    signed_with = certificate.signature_hash_algorithm
+    return signed_with is None or signed_with.name in _WEAK_HASHES
 
 
 def is_valid(certificate: x509.Certificate, now: datetime) -> bool:

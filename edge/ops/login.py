@@ -6,11 +6,12 @@ import hmac
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
+from typing import TypeVar
 
 import structlog
 from cryptography.exceptions import InvalidKey
@@ -25,6 +26,8 @@ logger = structlog.get_logger(__name__)
 
 PASSWORD_BYTES = 1024
 """The maximum length of a password at login, in bytes: the cost of hashing grows with the length."""
+
+_Refusal = TypeVar("_Refusal", bound=str)
 
 _PHC_HEAD = f"$argon2id$v=19$m={MEMORY_KIB},t={ITERATIONS},p=1"
 
@@ -51,6 +54,7 @@ class LoginRefusal(StrEnum):
     CODE_TOO_SOON = "too many wrong codes before, from all addresses: the right code has to wait, too"
     USED_CODE = "the code of the second factor was used before"
     UNCHECKED_CODE = "the store is unavailable: a code cannot be checked"
+    NO_USER = "the certificate names no user of the gateway"
     NO_SECOND_FACTOR = "the role requires a second factor, and the user has none: edge users totp NAME"
     TOO_SOON = "too many failures before: the right password has to wait, too"
 
@@ -86,17 +90,39 @@ class Users:
         if len(given.secret.encode(errors="surrogatepass")) > PASSWORD_BYTES or not re.fullmatch(NAME, given.name):
             return LoginRefusal.WRONG  # no user has such a name or password
         given = replace(given, address=source_of(given.address))
+        return await self._throttled(given.name, given.address, lambda: self._check(given))
+
+    async def log_in_certified(self, name: str, address: str, fault: str) -> Role | str:
+        """Return the role of a user with a certificate, or the reason for the refusal.
+
+        `fault` is the fault of the certificate, empty for a trusted one. Failures count as those of passwords.
+        """
+        if not re.fullmatch(NAME, name):
+            return fault or LoginRefusal.NO_USER
+
+        async def check() -> Role | str:
+            user = self._current().get(name)
+            if fault or user is None:
+                return fault or LoginRefusal.NO_USER
+            return LoginRefusal.NO_SECOND_FACTOR if user.role in self._totp_roles else user.role
+
+        return await self._throttled(name, source_of(address), check)
+
+    async def _throttled(
+        self, name: str, address: str, check: Callable[[], Awaitable[Role | _Refusal]]
+    ) -> Role | _Refusal | LoginRefusal:
+        """Check a login unless it has to wait, and count a refusal."""
         async with self._hashing:  # includes the throttle: many connections get no more attempts than one
-            await self._memory.load_failures(self._throttle, given.name, given.address)
-            if self._throttle.is_blocked(given.name, given.address):
+            await self._memory.load_failures(self._throttle, name, address)
+            if self._throttle.is_blocked(name, address):
                 return LoginRefusal.TOO_SOON
-            found = await self._check(given)
-            if isinstance(found, LoginRefusal):
-                self._throttle.failed(given.name, given.address)
-                await self._memory.save_failures(self._throttle, given.name, given.address)
-            elif (given.address, given.name) not in self._throttle.unknown_keys(given.name, given.address):
-                self._throttle.succeeded(given.name, given.address)
-                await self._memory.clear_failures(given.name, given.address)
+            found = await check()
+            if isinstance(found, str):
+                self._throttle.failed(name, address)
+                await self._memory.save_failures(self._throttle, name, address)
+            elif (address, name) not in self._throttle.unknown_keys(name, address):
+                self._throttle.succeeded(name, address)
+                await self._memory.clear_failures(name, address)
             return found
 
     def role_of(self, name: str) -> Role | None:

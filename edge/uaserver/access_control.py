@@ -5,8 +5,10 @@
   same rights as on an encrypted channel, a remote client always has the role observer.
 - A client without a user name is anonymous; the settings define the role of anonymous clients. A user name needs its
   password, and a password needs encryption.
+- With `trusted_users`, a trusted certificate logs in the user with its common name; the role is that of the user.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from asyncua import ua
@@ -15,11 +17,12 @@ from cryptography import x509
 from edge.config import OpcuaSettings
 from edge.model.role import Role
 from edge.opcua.access import Caller, Peer
+from edge.opcua.x509 import user_name
 from edge.ops.audit_trail import AuditTrail
 from edge.ops.login import Credentials, LoginRefusal, Users
 from edge.uaserver import audit, method_roles
 from edge.uaserver.certificates import thumbprint
-from edge.uaserver.trust import RejectedList, TrustList, rejected_directory
+from edge.uaserver.trust import RejectedList, TrustList, rejected_directory, rejected_users_directory
 
 
 class AccessControl:
@@ -32,13 +35,18 @@ class AccessControl:
         self.allows_unencrypted = settings.security == "none"
         self.allows_anonymous = settings.anonymous != "nobody"
         self._anonymous = Role[settings.anonymous.upper()] if self.allows_anonymous else None
-        self._trust = TrustList(Path(settings.trusted))
+        requires = settings.revocation_lists == "required"
+        self._trust = TrustList(Path(settings.trusted), requires_revocations=requires)
         self._rejected = RejectedList(rejected_directory(Path(settings.pki)))
+        self.allows_certificates = bool(settings.trusted_users)
+        self._trusted_users = TrustList(Path(settings.trusted_users), requires_revocations=requires)
+        self._rejected_users = RejectedList(rejected_users_directory(Path(settings.pki)))
         self._users = users or Users(Path(settings.users_file))
 
-    def is_application_trusted(self, certificate: x509.Certificate, address: str) -> bool:
+    def is_application_trusted(self, chain: Sequence[x509.Certificate], address: str) -> bool:
         """Return whether the application with this certificate may open a channel; record a refusal."""
-        fault = self._trust.fault(certificate)
+        certificate, *sent = chain
+        fault = self._trust.fault(certificate, sent)
         if fault:
             self.record_refusal(
                 "OPC UA client turned away",
@@ -67,6 +75,29 @@ class AccessControl:
             )
             return None
         return Caller(name, found, peer.application, peer.address)
+
+    async def certified_user(self, chain: Sequence[x509.Certificate], peer: Peer, *, is_proved: bool) -> Caller | None:
+        """Return the caller named by the certificate; None when the login is refused.
+
+        The certificate of a user who has its key and is not trusted is stored for the administrator.
+        """
+        certificate, *sent = chain
+        name = user_name(certificate)
+        fault = self._trusted_users.fault(certificate, sent) if is_proved else "the signature of the user is wrong"
+        found = await self._users.log_in_certified(name, peer.address, fault)
+        if isinstance(found, Role):
+            return Caller(name, found, peer.application, peer.address)
+        self.record_refusal(
+            "OPC UA login refused",
+            peer.address,
+            user=name,
+            application=peer.application,
+            reason=str(found),
+            thumbprint=thumbprint(certificate),
+        )
+        if is_proved and fault:
+            await self._rejected_users.keep(certificate)
+        return None
 
     def may_call(self, caller: Caller, method: str) -> bool:
         """Return whether the caller may call the method with this browse name."""

@@ -34,10 +34,16 @@ _HOST_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?"
 
 @dataclass(frozen=True, slots=True)
 class OwnCertificate:
-    """A certificate with its private key."""
+    """A certificate with its private key, and the authorities above it; a self-signed one has none."""
 
     certificate: x509.Certificate
     key: rsa.RSAPrivateKey
+    authorities: tuple[x509.Certificate, ...] = ()
+
+    @property
+    def chain(self) -> tuple[x509.Certificate, ...]:
+        """The certificate and its authorities."""
+        return self.certificate, *self.authorities
 
 
 def load_or_make(directory: Path, application_uri: str, hosts: Iterable[str]) -> OwnCertificate:
@@ -81,14 +87,19 @@ def renew(
 ) -> OwnCertificate:
     """Generate a new key and certificate; replace the stored ones. Raises OSError."""
     own = _make(application_uri, hosts, datetime.now(UTC), valid_for)
+    store(directory, own)
+    return own
+
+
+def store(directory: Path, own: OwnCertificate) -> None:
+    """Replace the stored certificate and key. Raises OSError."""
     make_directory(directory, 0o750)
     content = own.key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    ) + own.certificate.public_bytes(serialization.Encoding.PEM)
-    # One file holds key and certificate: after a power cut the pair always matches.
+    ) + b"".join(each.public_bytes(serialization.Encoding.PEM) for each in own.chain)
+    # One file holds key and certificates: after a power cut the pair always matches.
     write_atomically(_path(directory), content, 0o600)
     _publish(directory, own)
-    return own
 
 
 def warnings(certificate: x509.Certificate, application_uri: str, now: datetime) -> Iterator[str]:
@@ -145,17 +156,17 @@ def _load(path: Path) -> OwnCertificate:
     content = path.read_bytes()
     advice = "Remove the file, and the next start makes a new one; clients will have to trust it again."
     try:
-        # The test of its primes takes a tenth of the start, and so much each minute; `_are_a_pair` finds damage, too.
+        # The test of its primes takes a tenth of the start, and so much each minute; `are_a_pair` finds damage, too.
         key = serialization.load_pem_private_key(content, password=None, unsafe_skip_rsa_key_validation=True)
-        certificate = x509.load_pem_x509_certificate(content)
+        certificate, *authorities = x509.load_pem_x509_certificates(content)
     except ValueError as error:
         raise SettingsError([f"opcua.pki: {path} is damaged: {error}"], advice) from error
-    if not isinstance(key, rsa.RSAPrivateKey) or not _are_a_pair(key, certificate):
+    if not isinstance(key, rsa.RSAPrivateKey) or not are_a_pair(key, certificate):
         raise SettingsError([f"opcua.pki: key and certificate in {path} do not belong together"], advice)
-    return OwnCertificate(certificate, key)
+    return OwnCertificate(certificate, key, tuple(authorities))
 
 
-def _are_a_pair(key: rsa.RSAPrivateKey, certificate: x509.Certificate) -> bool:
+def are_a_pair(key: rsa.RSAPrivateKey, certificate: x509.Certificate) -> bool:
     """Return whether the certificate verifies what the key signs; a damaged key signs wrongly or not at all."""
     public = certificate.public_key()
     if not isinstance(public, rsa.RSAPublicKey) or key.public_key() != public:

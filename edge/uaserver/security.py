@@ -11,6 +11,7 @@ from cryptography import x509
 from edge.config import OpcuaSettings
 from edge.opcua.negotiated_limits import NegotiatedLimits
 from edge.opcua.server_core import AllowedServices
+from edge.opcua.x509 import chain_bytes
 from edge.uaserver import certificates
 from edge.uaserver.certificates import OwnCertificate
 
@@ -34,6 +35,18 @@ def configure_security(server: Server, settings: OpcuaSettings, own: OwnCertific
     server.set_security_policy([*_POLICIES, *plain], permission_ruleset=AllowedServices())
 
 
+def serve_certificate(server: Server, own: OwnCertificate) -> None:
+    """Use a certificate with its chain for every channel that opens from now on, and in the endpoint descriptions."""
+    server.iserver.certificate = own.certificate
+    server.iserver.private_key = own.key
+    # The connections share these objects; asyncua sets no chain.
+    for factory in server._policies:  # noqa: SLF001 - asyncua has no other way to change it
+        factory.certificate, factory.private_key = own.certificate, own.key
+        factory.certificate_chain = own.authorities
+    for endpoint in server.iserver.endpoints:
+        endpoint.ServerCertificate = chain_bytes(own.chain)
+
+
 def correct_endpoints(endpoints: Iterable[ua.EndpointDescription], url: str, *, allows_anonymous: bool) -> None:
     """Correct the endpoint descriptions of asyncua: the URL and the accepted user tokens."""
     for endpoint in endpoints:
@@ -41,7 +54,11 @@ def correct_endpoints(endpoints: Iterable[ua.EndpointDescription], url: str, *, 
         endpoint.EndpointUrl = url
         endpoint.Server.DiscoveryUrls = [url]
         is_encrypted = endpoint.SecurityMode == ua.MessageSecurityMode.SignAndEncrypt
-        wanted = {ua.UserTokenType.Anonymous: allows_anonymous, ua.UserTokenType.UserName: is_encrypted}
+        wanted = {
+            ua.UserTokenType.Anonymous: allows_anonymous,
+            ua.UserTokenType.UserName: is_encrypted,
+            ua.UserTokenType.Certificate: is_encrypted,
+        }
         endpoint.UserIdentityTokens = [each for each in endpoint.UserIdentityTokens if wanted[each.TokenType]]
         for token in endpoint.UserIdentityTokens:
             if token.TokenType == ua.UserTokenType.UserName:

@@ -365,6 +365,7 @@ async def _listen(server: ProtocolServer, settings: OpcuaSettings, own: OwnCerti
         advice = "Check that this host has the address; the gateway retries and serves everything else."
         raise Unavailable(problem, advice) from error
     endpoint = _url(host, server.bserver.port)
+    security.serve_certificate(server, own)
     security.correct_endpoints(server.iserver.endpoints, endpoint, allows_anonymous=settings.anonymous != "nobody")
     return endpoint
 

@@ -1,7 +1,8 @@
-"""The trusted and the rejected OPC UA applications: certificates in two directories.
+"""The trusted and the rejected OPC UA applications and users: certificates in directories.
 
-    <trusted>/*.der, *.crt, *.cer, *.pem   trusted applications, or authorities whose applications are trusted
+    <trusted>/*.der, *.crt, *.cer, *.pem   trusted applications or users, or authorities that issue for trusted ones
     <trusted>/*.crl                        the certificates revoked by an authority
+    <trusted>/issuers/*                    authorities, with revocation lists, that only complete chains
     <rejected>/<thumbprint>.der            rejected applications, newest last; `edge opcua trust` reads them
 
 An administrator can change the files while the server runs: the server reads the list when a client opens a channel.
@@ -16,14 +17,13 @@ from pathlib import Path
 
 import structlog
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from edge.files import make_directory, replace_atomically, write_atomically
 from edge.links.rate_limit import RateLimit
-from edge.opcua.x509 import CertificateFile, application_uris, certificate_fault, certificate_files, extension, is_valid
+from edge.opcua.x509 import CertificateFile, certificate_fault, certificate_files
 from edge.uaserver.certificates import thumbprint
+from edge.uaserver.chains import KnownCertificates, chain_fault
 
 logger = structlog.get_logger(__name__)
 
@@ -35,43 +35,40 @@ class _Content:
     """The trust list for one state of its files: their names, modification times and sizes."""
 
     state: tuple[tuple[str, int, int], ...]
-    certificates: tuple[x509.Certificate, ...] = ()
-    revocations: tuple[x509.CertificateRevocationList, ...] = ()
+    known: KnownCertificates
 
 
 class TrustList:
-    """The trust list; each query checks the directory, and reads the files only when one has changed."""
+    """The trust list; each query checks the directory, and reads the files only when one has changed.
 
-    def __init__(self, trusted: Path) -> None:
+    With `requires_revocations` each authority needs a current revocation list.
+    """
+
+    def __init__(self, trusted: Path, *, requires_revocations: bool = False) -> None:
         self._trusted = trusted
-        self._content = _Content(())
+        self._requires_revocations = requires_revocations
+        self._content = _Content((), KnownCertificates(requires_revocations=requires_revocations))
 
-    def fault(self, certificate: x509.Certificate) -> str:
-        """Return why the application with this certificate is not trusted; empty when it is."""
+    def fault(self, certificate: x509.Certificate, sent: Sequence[x509.Certificate] = ()) -> str:
+        """Return why the owner of this certificate is not trusted; empty when trusted.
+
+        `sent` are the certificates of authorities that came with it.
+        """
         now = datetime.now(UTC)
         if fault := certificate_fault(certificate, now):
             return fault
-        content = self._current()
-        if certificate in content.certificates:
-            return ""
-        issuer = next((found for found in content.certificates if _has_issued(found, certificate, now)), None)
-        if issuer is None:
-            return "it is not trusted"
-        if any(_revokes(revocations, issuer, certificate) for revocations in content.revocations):
-            return "its authority has revoked it"
-        return ""
+        return chain_fault(certificate, sent, self._current(), now)
 
-    def _current(self) -> _Content:
-        state = tuple(_state(self._trusted))
+    def _current(self) -> KnownCertificates:
+        directories = self._trusted, issuers_directory(self._trusted)
+        state = tuple(found for each in directories for found in _state(each))
         if state != self._content.state:
-            revocations = tuple(_revocation_lists(self._trusted))
-            self._content = _Content(
-                state, tuple(entry.certificate for entry in certificate_files(self._trusted)), revocations
-            )
-            logger.info(
-                "OPC UA trust list read", directory=str(self._trusted), certificates=len(self._content.certificates)
-            )
-        return self._content
+            trusted, issuers = (tuple(entry.certificate for entry in certificate_files(each)) for each in directories)
+            revocations = tuple(found for each in directories for found in _revocation_lists(each))
+            known = KnownCertificates(trusted, issuers, revocations, self._requires_revocations)
+            self._content = _Content(state, known)
+            logger.info("OPC UA trust list read", directory=str(self._trusted), certificates=len(trusted))
+        return self._content.known
 
 
 class RejectedList:
@@ -113,8 +110,18 @@ class RejectedList:
 
 
 def rejected_directory(pki: Path) -> Path:
-    """Return the directory of the rejected certificates."""
+    """Return the directory of the certificates of rejected applications."""
     return pki / "rejected"
+
+
+def rejected_users_directory(pki: Path) -> Path:
+    """Return the directory of the certificates of rejected users."""
+    return pki / "rejected-users"
+
+
+def issuers_directory(trusted: Path) -> Path:
+    """Return the directory of the authorities that complete chains and are not trusted themselves."""
+    return trusted / "issuers"
 
 
 def add_certificate(certificate: x509.Certificate, directory: Path) -> Path:
@@ -146,33 +153,6 @@ def _revocation_lists(directory: Path) -> Iterator[x509.CertificateRevocationLis
             yield x509.load_pem_x509_crl(content) if is_pem else x509.load_der_x509_crl(content)
         except (OSError, ValueError) as error:
             logger.warning("revocation list unusable", file=str(path), reason=str(error))
-
-
-def _has_issued(authority: x509.Certificate, certificate: x509.Certificate, now: datetime) -> bool:
-    # A self-signed application certificate often claims to be an authority; trust in it must not extend to others.
-    if application_uris(authority) or not _is_authority(authority) or not is_valid(authority, now):
-        return False
-    try:
-        certificate.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, InvalidSignature):
-        return False
-    return True
-
-
-def _is_authority(certificate: x509.Certificate) -> bool:
-    constraints = extension(certificate, x509.BasicConstraints)
-    return constraints is not None and constraints.ca
-
-
-def _revokes(
-    revocations: x509.CertificateRevocationList, issuer: x509.Certificate, certificate: x509.Certificate
-) -> bool:
-    key = issuer.public_key()
-    if revocations.issuer != issuer.subject or not isinstance(key, rsa.RSAPublicKey):
-        return False
-    if not revocations.is_signature_valid(key):
-        return False
-    return revocations.get_revoked_certificate_by_serial_number(certificate.serial_number) is not None
 
 
 def find_certificates(directories: Sequence[Path], wanted: str) -> list[CertificateFile]:

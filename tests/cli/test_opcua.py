@@ -17,6 +17,7 @@ from edge.ops.users import read_users
 from edge.uaserver import certificates
 from edge.uaserver.certificates import thumbprint
 from edge.uaserver.trust import TrustList, add_certificate
+from tests.uaserver import pki
 
 PASSWORD = "correct horse"
 
@@ -173,3 +174,38 @@ def test_a_new_certificate_is_for_us_alone(file: Path, tmp_path: Path) -> None:
     assert opcua(file, "renew").exit_code == 0
     assert listed(file)["own"]["thumbprint"] != before["thumbprint"]
     assert (tmp_path / "pki" / "own.pem").stat().st_mode & 0o077 == 0
+
+
+def with_users(file: Path, tmp_path: Path) -> None:
+    file.write_text(f'{file.read_text()}\ntrusted_users = "{tmp_path / "etc" / "users-trusted"}"\n')
+
+
+def test_a_certificate_of_a_user_is_trusted_listed_and_rejected(file: Path, tmp_path: Path) -> None:
+    with_users(file, tmp_path)
+    opcua(file, "password", "alice", "--role", "operator", "--password-stdin", text=f"{PASSWORD}\n")
+    certificate = pki.self_signed("alice")
+    path = pki.write_pem(tmp_path / "alice.pem", certificate)
+    answer = opcua(file, "trust", str(path), "--user")
+    assert answer.exit_code == 0
+    assert "alice is operator" in answer.output
+    (shown,) = listed(file)["trusted_users"]
+    assert (shown["user"], shown["thumbprint"]) == ("alice", thumbprint(certificate))
+    assert "trusted user " in opcua(file, "list").output
+    assert TrustList(tmp_path / "etc" / "users-trusted").fault(certificate) == ""
+    assert listed(file)["trusted"] == []
+    assert opcua(file, "reject", thumbprint(certificate)[:6], "--user").exit_code == 0
+    assert [each["user"] for each in listed(file)["rejected_users"]] == ["alice"]
+    assert opcua(file, "trust", thumbprint(certificate)[:6], "--user").exit_code == 0
+    assert listed(file)["rejected_users"] == []
+
+
+def test_a_certificate_without_user_is_trusted_with_advice(file: Path, tmp_path: Path) -> None:
+    with_users(file, tmp_path)
+    answer = opcua(file, "trust", str(pki.write_pem(tmp_path / "bob.pem", pki.self_signed("bob"))), "--user")
+    assert "edge users add" in answer.output
+
+
+def test_users_are_not_trusted_before_the_setting_names_a_directory(file: Path, tmp_path: Path) -> None:
+    answer = opcua(file, "trust", str(pki.write_pem(tmp_path / "bob.pem", pki.self_signed("bob"))), "--user")
+    assert answer.exit_code != 0
+    assert "trusted_users" in answer.output

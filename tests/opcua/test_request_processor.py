@@ -16,7 +16,7 @@ from cryptography import x509
 
 from edge.config import OpcuaSettings
 from edge.opcua import limits
-from edge.opcua.request_processor import read_password
+from edge.opcua.user_tokens import read_password
 from edge.uaserver import certificates
 from edge.uaserver.server import UaServer
 from tests.uaserver.clients import (

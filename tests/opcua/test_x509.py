@@ -11,8 +11,20 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
+from hypothesis import given
+from hypothesis import strategies as st
 
-from edge.opcua.x509 import application_uris, certificate_fault, certificate_files, host_names, read_certificate
+from edge.opcua.x509 import (
+    MOST_IN_CHAIN,
+    application_uris,
+    certificate_fault,
+    certificate_files,
+    chain_bytes,
+    host_names,
+    read_certificate,
+    read_chain,
+    user_name,
+)
 
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 NOW = datetime.now(UTC)
@@ -137,3 +149,26 @@ def test_a_directory_yields_its_certificates_and_reports_what_is_none(tmp_path: 
 
 def test_a_directory_that_is_not_there_holds_none(tmp_path: Path) -> None:
     assert list(certificate_files(tmp_path / "none")) == []
+
+
+def test_a_chain_is_read_as_it_was_written() -> None:
+    own = certificate()
+    assert read_chain(b"") == ()
+    for length in range(1, MOST_IN_CHAIN + 1):
+        assert read_chain(chain_bytes([own] * length)) == (own,) * length
+    with pytest.raises(ValueError, match="too long"):
+        read_chain(chain_bytes([own] * (MOST_IN_CHAIN + 1)))
+    assert user_name(own) == "device"
+
+
+@given(st.binary(max_size=40), st.integers(0, 700))
+def test_a_damaged_chain_is_a_value_error(garbage: bytes, size: int) -> None:
+    for data in (garbage, chain_bytes([CERTIFICATE]) + garbage, chain_bytes([CERTIFICATE])[:size] + garbage):
+        try:
+            found = read_chain(data)
+        except ValueError:
+            continue
+        assert chain_bytes(found) == data
+
+
+CERTIFICATE = certificate()

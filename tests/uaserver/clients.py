@@ -73,12 +73,13 @@ async def prepared(
     application: Application,
     policy: type[SecurityPolicy] = SecurityPolicyBasic256Sha256,
     mode: ua.MessageSecurityMode = ua.MessageSecurityMode.SignAndEncrypt,
+    server: bytes = b"",
 ) -> Client:
     """Return a client that is not connected yet."""
     client = Client(endpoint, timeout=5)
     client.application_uri = application.uri
     files = application.directory / "own.der", application.directory / "own.pem"
-    await client.set_security(policy, *files, server_certificate=own_certificate(), mode=mode)
+    await client.set_security(policy, *files, server_certificate=server or own_certificate(), mode=mode)
     return client
 
 

@@ -71,7 +71,7 @@ def take_apart(directory: Path) -> None:
 
 
 @contextlib.asynccontextmanager
-async def other_make(endpoint: str, application: Application) -> AsyncIterator[OtherMake]:
+async def other_make(endpoint: str, application: Application, **others: Any) -> AsyncIterator[OtherMake]:
     installed = ROOT / ".node" / "node_modules"
     assert installed.is_dir(), "run make setup: it installs node-opcua-client"
     options = {
@@ -83,8 +83,10 @@ async def other_make(endpoint: str, application: Application) -> AsyncIterator[O
         "pki": str(application.directory / "node"),
         "user": "engineer",
         "password": PASSWORD,
+        **others,
     }
-    take_apart(application.directory)
+    if not (application.directory / "certificate.pem").exists():
+        take_apart(application.directory)
     process = await asyncio.create_subprocess_exec(
         "node",
         ROOT / "tests" / "uaserver" / "node" / "client.js",

@@ -7,6 +7,7 @@
 // Standard output is for answers; node-opcua writes what it has to say there too.
 console.log = console.warn = console.error;
 
+const fs = require("node:fs");
 const readline = require("node:readline");
 const {
   AttributeIds,
@@ -25,6 +26,7 @@ const {
   makeBrowsePath,
 } = require("node-opcua-client");
 const { NumericRange } = require("node-opcua-numeric-range");
+const { readCertificateChain } = require("node-opcua-crypto");
 const { OPCUACertificateManager } = require("node-opcua-certificate-manager");
 
 const MACHINERY = "http://opcfoundation.org/UA/Machinery/";
@@ -174,7 +176,13 @@ async function enter(options, manager) {
     endpointMustExist: false,
   });
   await client.connect(options.endpoint);
-  const identity = { type: UserTokenType.UserName, userName: options.user, password: options.password };
+  const identity = options.userCertificate
+    ? {
+        type: UserTokenType.Certificate,
+        certificateData: readCertificateChain(options.userCertificate)[0],
+        privateKey: fs.readFileSync(options.userKey, "utf8"),
+      }
+    : { type: UserTokenType.UserName, userName: options.user, password: options.password };
   try {
     return new Plant(await client.createSession(identity), client);
   } catch (error) {
@@ -185,8 +193,13 @@ async function enter(options, manager) {
 
 async function main() {
   const options = JSON.parse(process.argv[2]);
-  const manager = new OPCUACertificateManager({ rootFolder: options.pki, automaticallyAcceptUnknownCertificate: true });
+  const automaticallyAcceptUnknownCertificate = options.authority === undefined;
+  const manager = new OPCUACertificateManager({ rootFolder: options.pki, automaticallyAcceptUnknownCertificate });
   await manager.initialize();
+  if (options.authority) {
+    for (const each of readCertificateChain(options.authority)) await manager.addIssuer(each, false, true);
+    for (const file of options.revocations) await manager.addRevocationList(fs.readFileSync(file));
+  }
   const plants = [await enter(options, manager)];
   told({ done: "connected" });
   for await (const line of readline.createInterface({ input: process.stdin })) {
