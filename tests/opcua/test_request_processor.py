@@ -7,17 +7,11 @@ from typing import Any
 
 import pytest
 from asyncua import Client, ua
-from asyncua.common.utils import ServiceError
-from asyncua.crypto import uacrypto
-from asyncua.crypto.security_policies import SecurityPolicyBasic256Sha256
 from asyncua.server.internal_server import InternalServer
-from asyncua.ua.ua_binary import Primitives, struct_to_binary
-from cryptography import x509
+from asyncua.ua.ua_binary import struct_to_binary
 
 from edge.config import OpcuaSettings
 from edge.opcua import limits
-from edge.opcua.user_tokens import read_password
-from edge.uaserver import certificates
 from edge.uaserver.server import UaServer
 from tests.uaserver.clients import (
     PASSWORD,
@@ -25,12 +19,11 @@ from tests.uaserver.clients import (
     channel,
     connected,
     make_application,
-    own_certificate,
     prepared,
     serves,
     signature_of,
 )
-from tests.uaserver.running import SETTINGS, served
+from tests.uaserver.running import served
 from tests.uaserver.wire import Wire, service
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -228,52 +221,12 @@ class TestPasswords:
                 with pytest.raises(ua.uaerrors.BadSessionNotActivated):
                     await serves(client)
 
-    async def test_one_is_read_only_with_our_last_nonce(self) -> None:
-        policy, nonce = our_policy(), b"n" * 32
-        assert read_password(policy, nonce, encrypted(PASSWORD, nonce)) == ("alice", PASSWORD)
-        assert read_password(policy, nonce, encrypted("", nonce)) == ("alice", "")
-        for wrong in (b"o" * 32, b"", b"n" * 31):
-            with pytest.raises(ServiceError):
-                read_password(policy, nonce, encrypted(PASSWORD, wrong))
-
-    @pytest.mark.parametrize("algorithm", ["http://www.w3.org/2001/04/xmlenc#rsa-1_5", "urn:none"])
-    async def test_one_is_read_by_the_algorithm_of_the_channel_only(self, algorithm: str) -> None:
-        token = encrypted(PASSWORD, b"n" * 32)
-        token.EncryptionAlgorithm = algorithm
-        with pytest.raises(ServiceError):
-            read_password(our_policy(), b"n" * 32, token)
-
-    @pytest.mark.parametrize("secret", [b"", b"x", bytes(255), bytes(256), bytes(1000)])
-    async def test_one_that_cannot_be_read_is_wrong(self, secret: bytes) -> None:
-        token = encrypted(PASSWORD, b"n" * 32)
-        token.Password = secret
-        with pytest.raises(ServiceError):
-            read_password(our_policy(), b"n" * 32, token)
-
-    async def test_one_that_is_no_text_is_wrong(self) -> None:
-        with pytest.raises(ServiceError):
-            read_password(our_policy(), b"", ua.UserNameIdentityToken("", "alice", b"\xff\xfe", ""))
-
     @pytest.mark.parametrize("token", [ua.X509IdentityToken(), ua.IssuedIdentityToken()])
     async def test_other_user_token_types_are_refused(self, server: UaServer, token: Any) -> None:
         async with channel(Client(server.endpoint)) as client:
             await client.create_session()
             with pytest.raises(ua.uaerrors.BadIdentityTokenInvalid):
                 await client.uaclient.activate_session(ua.ActivateSessionParameters(UserIdentityToken=token))
-
-
-def our_policy() -> SecurityPolicyBasic256Sha256:
-    own = certificates.load_or_make(Path(SETTINGS.pki), "urn:x", ())
-    return SecurityPolicyBasic256Sha256(
-        own.certificate, own.certificate, own.key, ua.MessageSecurityMode.SignAndEncrypt
-    )
-
-
-def encrypted(password: str, nonce: bytes) -> ua.UserNameIdentityToken:
-    our_policy()
-    key = x509.load_der_x509_certificate(own_certificate()).public_key()
-    secret = uacrypto.encrypt_rsa_oaep(key, Primitives.Bytes.pack(password.encode() + nonce))
-    return ua.UserNameIdentityToken("username", "alice", secret, SecurityPolicyBasic256Sha256.AsymmetricEncryptionURI)
 
 
 class TestWhatCannotBeRead:
