@@ -18,7 +18,7 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 from edge.errors import Refused, Unavailable
 from edge.links.cloudevent_mqtt import Message
 from edge.links.mqtt_broker import RECEIVE_MAXIMUM, Broker
-from edge.links.mqtt_publish import MalformedPublish, decode_head, decode_publish, encode_publish
+from edge.links.mqtt_publish import MalformedPublish, PublishHead, decode_head, decode_publish, encode_publish
 from edge.links.mqtt_stream import ControlClient, MqttStream, PahoSocket
 from edge.links.receive_queue import ReceivedMessage, ReceiveQueue
 
@@ -26,9 +26,13 @@ KEEPALIVE_SECONDS = 15
 _CONNECT_SECONDS = 10.0
 
 _MOST_PACKET_IDS = 65_535
+MOST_UNACKNOWLEDGED = 16 * 1024 * 1024
+"""Bytes of unacknowledged messages of QoS 1 that are kept; the broker sends those beyond them again."""
 
 _SUCCESS: Final = 0x00
 _NO_SUBSCRIBER: Final = 0x10
+_PINGREQ: Final = b"\xc0\x00"
+_PINGRESP: Final = b"\xd0\x00"
 _PAYLOAD_INVALID: Final = b"\x99"
 _NEVER = frozenset({0x87, 0x90, 0x99})
 """PUBACK reason codes that refuse this very message: not authorized, topic name invalid, payload format invalid."""
@@ -63,6 +67,10 @@ class Connection:
         self._in_flight = asyncio.Semaphore(RECEIVE_MAXIMUM)
         self._largest_packet = math.inf
         self._received = ReceiveQueue()
+        self._unacknowledged: dict[int, int] = {}
+        self._unacknowledged_bytes = 0
+        self._postponing = False
+        self._ending = False
         self.has_session = False
         """Whether the broker has kept our session: unacknowledged messages come again. Without it their packet ids are
         those of other messages."""
@@ -190,12 +198,21 @@ class Connection:
     def acknowledge(self, packet_id: int) -> bool:
         """Send the PUBACK of a packet of this connection; return False when the connection is closed.
 
-        All acknowledgements of one turn of the loop are sent in one write.
+        All acknowledgements of one turn of the loop are sent in one write. After messages were postponed, the one that
+        leaves a quarter of the kept bytes ends the connection: on the next one the broker sends the others again.
         """
-        if self._lost is not None:
+        if self._lost is not None or self._ending:
             return False
         self.stream.write(b"\x40\x02" + packet_id.to_bytes(2, "big"))
+        self._release(packet_id)
         return True
+
+    def _release(self, packet_id: int) -> None:
+        self._unacknowledged_bytes -= self._unacknowledged.pop(packet_id, 0)
+        if self._postponing and self._unacknowledged_bytes <= MOST_UNACKNOWLEDGED // 4:
+            # A socket closed before its data is read takes sent acknowledgements with it: PINGRESP says they arrived.
+            self._ending = True
+            self.stream.write(_PINGREQ)
 
     async def close(self) -> None:
         """Send DISCONNECT and close, without waiting; pending calls raise Unavailable."""
@@ -234,7 +251,7 @@ class Connection:
     def _on_publish(self, flags: int, body: bytes) -> None:
         try:
             head = decode_head(flags, body)
-            if head.packet_id or self._received.admits(head, len(body)):
+            if self._keeps(head, len(body)) if head.packet_id else self._received.admits(head, len(body)):
                 self._received.put(ReceivedMessage(decode_publish(head, body), head.packet_id))
         except MalformedPublish as error:
             _log.warning("mqtt message malformed", broker=self._address, reason=error.message)
@@ -243,6 +260,24 @@ class Connection:
             elif error.packet_id:
                 # A PUBACK with a failure code: the broker does not send the message again.
                 self.stream.write(b"\x40\x03" + error.packet_id.to_bytes(2, "big") + _PAYLOAD_INVALID)
+                self._release(error.packet_id)
+
+    def _keeps(self, head: PublishHead, size: int) -> bool:
+        """Return whether there is room for a message of QoS 1; after the first without room none is kept, in order.
+
+        A broker that holds to the Receive Maximum comes here with large packets only. mosquitto 2.0.11 does not hold to
+        it: each acknowledgement releases as many messages as the Receive Maximum allows, until its queue is empty.
+        """
+        if self._postponing:
+            return False
+        if self._unacknowledged and self._unacknowledged_bytes + size > MOST_UNACKNOWLEDGED:
+            self._postponing = True
+            kept = self._unacknowledged_bytes
+            _log.warning("mqtt messages postponed", broker=self._address, topic=head.topic, bytes_unacknowledged=kept)
+            return False
+        self._unacknowledged_bytes += size - self._unacknowledged.get(head.packet_id, 0)
+        self._unacknowledged[head.packet_id] = size
+        return True
 
     def _on_puback(self, _flags: int, body: bytes) -> None:
         reason = body[2] if len(body) > 2 else _SUCCESS  # noqa: PLR2004 - the packet id takes two bytes
@@ -251,6 +286,9 @@ class Connection:
     def _on_control(self, packet: bytes) -> None:
         self._socket.feed(packet)
         self._paho.loop_read()
+        if self._ending and packet == _PINGRESP:
+            self._paho.disconnect()
+            self._on_lost("we have closed it, so that the broker sends the postponed messages again")
 
     def _check_keepalive(self) -> None:
         self._keepalive = self._loop.call_later(1.0, self._check_keepalive)

@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from edge.config import MqttSettings
 from edge.links.mqtt import Message, open_session
+from edge.links.mqtt_connection import MOST_UNACKNOWLEDGED
 from edge.links.mqtt_publish import encode_publish
 from edge.sim.broker import LocalBroker
 from tests.conftest import WaitUntil
@@ -72,3 +73,27 @@ async def test_flood_of_qos_0_leaves_time_and_memory_for_good_calls(
     assert grown_kib < 40 * 1024
     dropped = [entry for entry in logs if entry["event"] == "mqtt message dropped"]
     assert 0 < len(dropped) < 20
+
+
+async def test_large_messages_of_qos_1_are_postponed_and_lost_by_nobody(
+    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    """The broker sent 1,020 events of 250 KB without our acknowledgement, all of them were kept: fault 22."""
+    handled: list[int] = []
+    go_on = asyncio.Event()
+
+    async def handle(message: Message) -> None:
+        await go_on.wait()
+        handled.append(int(message.payload[:10]))
+
+    with capture_logs() as logs:
+        async with open_session(mqtt, unique) as session, open_session(mqtt, f"{unique}-tool") as tool:
+            await session.subscribe(f"{unique}/events", handle)
+            for number in range(60):
+                await tool.publish(f"{unique}/events", b"%010d" % number + bytes(1_000_000))
+            await wait_until(lambda: any(entry["event"] == "mqtt messages postponed" for entry in logs))
+            go_on.set()
+            await wait_until(lambda: len(handled) >= 60)
+    assert handled == list(range(60))
+    postponed = [entry for entry in logs if entry["event"] == "mqtt messages postponed"]
+    assert all(entry["bytes_unacknowledged"] <= MOST_UNACKNOWLEDGED for entry in postponed)
