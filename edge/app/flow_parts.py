@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from edge.app.telemetry import TelemetryService
     from edge.flows.engine import FlowStats
     from edge.flows.nodes.registry import NodeKinds
+    from edge.flows.service import FlowService
     from edge.northbound.flow_calls import FlowCalls
     from edge.uaserver.flow_feed import FlowFeed
 
@@ -39,19 +40,29 @@ def serve_flow_calls(core: GatewayParts, kinds: "NodeKinds | None") -> "FlowCall
 
 def open_flow_feed(core: GatewayParts, kinds: "NodeKinds | None") -> "FlowFeed | None":
     """Return the flows of the store as OPC UA clients see them; None when flows or OPC UA are off."""
-    if kinds is None or not core.settings.opcua.endpoint:
+    service = open_flow_service(core, kinds) if core.settings.opcua.endpoint else None
+    if service is None:
         return None
     # Imported only when flows and OPC UA are on.
+    from edge.flows.redis_state import RedisFlowState  # noqa: PLC0415
+    from edge.uaserver.flow_feed import FlowFeed  # noqa: PLC0415
+
+    return FlowFeed(RedisFlowState(core.store), service)
+
+
+def open_flow_service(core: GatewayParts, kinds: "NodeKinds | None") -> "FlowService | None":
+    """Return the flows of the store as people and programs change them; None when flows are off."""
+    if kinds is None:
+        return None
+    # Imported only when flows are on.
     from edge.flows.plans import Plans  # noqa: PLC0415
     from edge.flows.redis_state import RedisFlowState  # noqa: PLC0415
     from edge.flows.service import FlowService  # noqa: PLC0415
-    from edge.uaserver.flow_feed import FlowFeed  # noqa: PLC0415
 
     def clock() -> int:
         return core.store_time() // _NS_PER_MS
 
-    state = RedisFlowState(core.store)
-    return FlowFeed(state, FlowService(state, Plans(kinds), clock))
+    return FlowService(RedisFlowState(core.store), Plans(kinds), clock)
 
 
 async def run_flows(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from edge import __version__
+from edge.app.flow_parts import open_flow_service
 from edge.app.parts import GatewayParts
 from edge.errors import SettingsError, Unavailable
 from edge.instant import now_ms
@@ -24,6 +25,7 @@ from edge.station.jobs import JobService
 from edge.web.models import MaintenanceState, Status
 
 if TYPE_CHECKING:
+    from edge.flows.nodes.registry import NodeKinds
     from edge.ops.login import Users
     from edge.web.services import WebServices
 
@@ -33,17 +35,25 @@ RETRY_S = (1.0, 30.0)
 """The shortest and the longest delay between two attempts."""
 
 
-async def open_web(stack: contextlib.AsyncExitStack, parts: GatewayParts, jobs: JobService, users: "Users") -> None:
+async def open_web(
+    stack: contextlib.AsyncExitStack,
+    parts: GatewayParts,
+    jobs: JobService,
+    users: "Users",
+    kinds: "NodeKinds | None" = None,
+) -> None:
     """Serve the page until the stack closes. Its libraries are imported in a thread: nothing waits for them.
 
     Raises SettingsError for a certificate that cannot be used, and without the libraries.
     """
     tls = await _tls_context(parts) if parts.settings.web.is_tls else None
-    await stack.enter_async_context(background_task(_serve(parts, jobs, users, tls), "station page"))
+    await stack.enter_async_context(background_task(_serve(parts, jobs, users, kinds, tls), "station page"))
 
 
-async def _serve(parts: GatewayParts, jobs: JobService, users: "Users", tls: ssl.SSLContext | None) -> None:
-    services = await asyncio.to_thread(_services, parts, jobs, users)
+async def _serve(
+    parts: GatewayParts, jobs: JobService, users: "Users", kinds: "NodeKinds | None", tls: ssl.SSLContext | None
+) -> None:
+    services = await asyncio.to_thread(_services, parts, jobs, users, kinds)
     shortest, longest = RETRY_S
     backoff = Backoff(shortest, longest, stable=longest)
     async with contextlib.AsyncExitStack() as stack:
@@ -72,7 +82,7 @@ async def _listen(parts: GatewayParts, services: "WebServices", tls: ssl.SSLCont
         await asyncio.Event().wait()
 
 
-def _services(parts: GatewayParts, jobs: JobService, users: "Users") -> "WebServices":
+def _services(parts: GatewayParts, jobs: JobService, users: "Users", kinds: "NodeKinds | None") -> "WebServices":
     """Return what the page works with. Raises SettingsError without the libraries."""
     try:
         from edge.web.app import build_app  # noqa: F401, PLC0415 - imports the libraries here, in a thread
@@ -99,6 +109,7 @@ def _services(parts: GatewayParts, jobs: JobService, users: "Users") -> "WebServ
         clock=now_ms,
         is_kiosk=settings.web.kiosk == "on",
         is_tls=settings.web.is_tls,
+        flows=open_flow_service(parts, kinds),
     )
 
 

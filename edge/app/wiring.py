@@ -74,6 +74,7 @@ from edge.store.opening import open_store
 if TYPE_CHECKING:
     from edge.app.telemetry import TelemetryService
     from edge.flows.engine import FlowStats
+    from edge.flows.nodes.registry import NodeKinds
     from edge.ops.login import Users
     from edge.uaserver.flow_feed import FlowFeed
 
@@ -147,7 +148,7 @@ async def open_gateway(
         flows = await run_flows(stack, core, jobs, telemetry, kinds, feed)
         sidecars = await _open_rpc(stack, core, calls)
         measured = await _open_metrics(stack, core, opcua, flows, telemetry)
-        await _open_web(stack, core, jobs, users)
+        await _open_web(stack, core, jobs, users, kinds)
         serving = summary_of(settings, opcua, sidecars, measured, telemetry)
         await enter(background_task(core.watch.run(), "equipment watch"))
         await enter(background_task(core.health.publish_status(notify, serving), "health"))
@@ -283,13 +284,17 @@ async def _open_opcua(
 
 
 async def _open_web(
-    stack: contextlib.AsyncExitStack, core: GatewayParts, jobs: JobService, users: "Users | None"
+    stack: contextlib.AsyncExitStack,
+    core: GatewayParts,
+    jobs: JobService,
+    users: "Users | None",
+    kinds: "NodeKinds | None",
 ) -> None:
     if users and core.settings.web.listen:
         # Imported only when the page is on.
         from edge.app.web import open_web  # noqa: PLC0415
 
-        await open_web(stack, core, jobs, users)
+        await open_web(stack, core, jobs, users, kinds)
 
 
 async def _open_telemetry(

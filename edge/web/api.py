@@ -18,7 +18,8 @@ from edge.web import models
 from edge.web.caller import Callers, WebCaller, address_of, languages_of, refuse_other_site
 from edge.web.guard import path_part
 from edge.web.openapi import KEY_HEADER, PREFIX, openapi
-from edge.web.operations import OPERATIONS, ApiCall, ApiOperation, Svg, identity
+from edge.web.operation import ApiCall, ApiOperation, Svg
+from edge.web.operations import OPERATIONS, identity
 from edge.web.problems import Denied, problem_of
 from edge.web.services import WebServices
 from edge.web.shared_results import SharedResults
@@ -57,8 +58,11 @@ class Api:
         body = await decoded(request, operation.body) if operation.body else None
         call = ApiCall(caller, path, request.query_params, body, _request_id(request, caller))
         execute = functools.partial(operation.execute, self._services, call)
-        is_picture = operation.answer is Svg
-        answer = await (self._shared.get((operation.path, *path.values()), execute) if is_picture else execute())
+        if operation.answer is Svg:
+            key = (operation.path, *path.values(), request.query_params.get("cycle"))
+            answer = await self._shared.get(key, execute)
+        else:
+            answer = await execute()
         if isinstance(answer, Svg):
             return Response(answer.document, media_type="image/svg+xml", headers=_PICTURE_HEADERS)
         return json_response(answer)

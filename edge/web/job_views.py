@@ -1,7 +1,6 @@
 """Reads jobs for the API and the pages: lists, progress, what a job waits for, its chart and its history."""
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Final, assert_never
 
 from edge.chart.gantt import gantt_svg
@@ -24,6 +23,7 @@ from edge.station.stored_job import StoredJob, load
 from edge.store import jobs
 from edge.store.client import Store
 from edge.store.jobs import Job
+from edge.web.instants import utc
 from edge.web.models import (
     ActionLine,
     DecisionLine,
@@ -51,14 +51,6 @@ STATES: Final = tuple(TEXT[state] for state in _ORDER)
 """The states in the order in which lists show them."""
 
 _MOST_DECISIONS: Final = 500
-
-
-def utc(milliseconds: int | None) -> datetime | None:
-    """Return an instant in UTC; None also for one out of range, which another program may have stored."""
-    try:
-        return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 def job_summary(job: Job) -> JobSummary:

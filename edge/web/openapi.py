@@ -1,12 +1,14 @@
 """Generates the OpenAPI 3.1 document from the table of operations and the types of the models."""
 
+import re
 from typing import Any, Final
 
 import msgspec
 
 from edge import __version__
 from edge.web import models
-from edge.web.operations import OPERATIONS, ApiOperation, Svg
+from edge.web.operation import ApiOperation, Svg
+from edge.web.operations import OPERATIONS
 
 KEY_HEADER: Final = "Idempotency-Key"
 """The header by which a sender that has no answer may send a change again."""
@@ -52,8 +54,7 @@ def openapi() -> dict[str, Any]:
 def _operation(operation: ApiOperation) -> dict[str, Any]:
     parameters: list[dict[str, Any]] = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-        for name in ("job", "alarm")
-        if f"{{{name}}}" in operation.path
+        for name in re.findall(r"\{(\w+)\}", operation.path)
     ]
     for name, meaning in operation.query.items():
         parameters.append({"name": name, "in": "query", "description": meaning, "schema": {"type": "string"}})

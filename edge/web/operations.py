@@ -4,11 +4,7 @@ The table serves the requests, and OpenAPI is generated from it. Changes go thro
 command line, of the MES and of OPC UA, and leave a record in the audit trail.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
-
-from msgspec import Struct
+from typing import Final
 
 from edge.errors import Refused
 from edge.model.alarm_message import AlarmCall
@@ -24,50 +20,13 @@ from edge.store import alarms
 from edge.telemetry.alarm_requests import alarm_event_of, request_change
 from edge.web import job_views, models, telemetry_views
 from edge.web.caller import WebCaller
+from edge.web.flow_operations import FLOW_OPERATIONS
+from edge.web.operation import TEXT_QUERY, ApiCall, ApiOperation, Execute, Svg
 from edge.web.problems import Denied
 from edge.web.services import WebServices
 
 MOST_JOBS: Final = 200
 MOST_TAGS: Final = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Svg:
-    """A picture as the answer to a request."""
-
-    document: str
-
-
-@dataclass(frozen=True, slots=True)
-class ApiCall:
-    """One request: its caller, the parts of its path, its query and its decoded body.
-
-    A change that is sent again under its `id` is carried out once.
-    """
-
-    caller: WebCaller
-    path: Mapping[str, str]
-    query: Mapping[str, str]
-    body: Any = None
-    id: str = ""
-
-
-Answer = Struct | Svg
-Execute = Callable[[WebServices, ApiCall], Awaitable[Answer]]
-
-
-@dataclass(frozen=True, slots=True)
-class ApiOperation:
-    """One operation. `query` maps its parameters to their meaning; `body` and `answer` are types of the models."""
-
-    method: str
-    path: str
-    summary: str
-    role: Role
-    answer: type[Answer]
-    execute: Execute
-    body: type[Struct] | None = None
-    query: Mapping[str, str] = field(default_factory=dict)
 
 
 async def _status(services: WebServices, call: ApiCall) -> models.Status:
@@ -246,7 +205,6 @@ def _refuse_unless_done(answer: CallAnswer, method: str) -> None:
 
 _JOB = "/jobs/{job}"
 _ALARM = "/alarms/{alarm}"
-_TEXT = {"text": "A part of the name; upper and lower case are the same."}
 
 READS: Final = (
     ApiOperation("GET", "/status", "Return the gateway in short.", Role.OBSERVER, models.Status, _status),
@@ -258,7 +216,7 @@ READS: Final = (
         Role.OBSERVER,
         models.JobPage,
         _jobs,
-        query={"state": f"States, separated by commas: {', '.join(job_views.STATES)}.", **_TEXT},
+        query={"state": f"States, separated by commas: {', '.join(job_views.STATES)}.", **TEXT_QUERY},
     ),
     ApiOperation(
         "GET", _JOB, "Return a job with its progress, and what it waits for.", Role.OBSERVER, models.JobDetail, _job
@@ -270,7 +228,9 @@ READS: Final = (
         "GET", "/equipment", "Return the equipment of this gateway.", Role.OBSERVER, models.EquipmentList, _equipment
     ),
     ApiOperation("GET", "/alarms", "List the alarms that are not normal.", Role.OBSERVER, models.AlarmList, _alarms),
-    ApiOperation("GET", "/tags", f"List at most {MOST_TAGS} tags.", Role.OBSERVER, models.TagList, _tags, query=_TEXT),
+    ApiOperation(
+        "GET", "/tags", f"List at most {MOST_TAGS} tags.", Role.OBSERVER, models.TagList, _tags, query=TEXT_QUERY
+    ),
 )
 
 _JOB_METHODS: Final = {
@@ -330,5 +290,5 @@ CHANGES: Final = (
     ),
 )
 
-OPERATIONS: Final = (*READS, *CHANGES)
+OPERATIONS: Final = (*READS, *CHANGES, *FLOW_OPERATIONS)
 """Every operation apart from login, logout and events, which answer with more than data."""

@@ -1,8 +1,7 @@
 """Renders the pages on the server: the same data as the API, readable without JavaScript."""
 
-import contextlib
 import functools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
@@ -17,27 +16,20 @@ from starlette.routing import Route
 
 from edge import __version__
 from edge.chart.marks import duration
-from edge.errors import EdgeError, Refused
+from edge.errors import EdgeError
 from edge.model.role import Role
-from edge.web import job_views, telemetry_views
 from edge.web.api import log_in, set_cookie
 from edge.web.caller import Callers, WebCaller, is_live, languages_of, refuse_other_site
 from edge.web.messages import language_for, text_of
-from edge.web.models import JobHistory, Login
-from edge.web.operations import MOST_JOBS
+from edge.web.models import Login
+from edge.web.page_data import PAGES, Render
 from edge.web.problems import Denied, problem_of
 from edge.web.services import WebServices
 from edge.web.shared_results import SharedResults
 
 _HERE: Final = Path(__file__).parent
 _MEDIA: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-_ON_STATION: Final = 8
-_MOST_ALARMS: Final = 100
-_MOST_TAGS: Final = 200
 _FORM: Final = "application/x-www-form-urlencoded"
-
-Render = Callable[[WebCaller, Request], Awaitable[tuple[str, Mapping[str, Any]]]]
-"""Returns the template of a page and its data."""
 
 
 class Pages:
@@ -60,14 +52,7 @@ class Pages:
 
     def routes(self) -> list[Route]:
         """Return the routes of the pages and of their files."""
-        pages: dict[str, Render] = {
-            "/": self._station,
-            "/job": self._job,
-            "/jobs": self._jobs,
-            "/alarms": self._alarms,
-            "/tags": self._tags,
-        }
-        routes = [Route(path, functools.partial(self._page, render), methods=["GET"]) for path, render in pages.items()]
+        routes = [Route(path, functools.partial(self._page, render), methods=["GET"]) for path, render in PAGES.items()]
         routes.append(Route("/login", self._login_form, methods=["GET"]))
         routes.append(Route("/login", self._log_in, methods=["POST"]))
         routes.append(Route("/logout", self._log_out, methods=["POST"]))
@@ -97,54 +82,8 @@ class Pages:
             return self._error(request, error)
 
     async def _rendered(self, render: Render, request: Request, caller: WebCaller) -> Response:
-        template, data = await render(caller, request)
+        template, data = await render(self._services, caller, request)
         return self._render(template, request, caller, data)
-
-    async def _station(self, caller: WebCaller, _: Request) -> tuple[str, Mapping[str, Any]]:
-        store, scopes, now = self._services.store, self._services.scopes, self._services.clock()
-        page = await job_views.list_jobs(store, scopes, (), "", MOST_JOBS)
-        running = [each for each in page.jobs if each.state in {"Running", "Interrupted"}][:_ON_STATION]
-        details = [await job_views.job_detail(store, each.job_order_id, now) for each in running]
-        alarms = await telemetry_views.list_alarms(store, caller.languages)
-        return "station.html", {
-            "jobs": details,
-            "queue": [each for each in page.jobs if each.state == "AllowedToStart"][:_ON_STATION],
-            "ended": [each for each in page.jobs if each.state in {"Ended", "Aborted"}][:_ON_STATION],
-            "equipment": self._services.equipment(),
-            "alarms": alarms.alarms[:_ON_STATION],
-            "subjects": ["jobs", "station", "alarms", *(f"job:{each.job_order_id}" for each in running)],
-        }
-
-    async def _job(self, _: WebCaller, request: Request) -> tuple[str, Mapping[str, Any]]:
-        store, job_id = self._services.store, request.query_params.get("id", "")
-        detail = await job_views.job_detail(store, job_id, self._services.clock())
-        history = JobHistory(job_order_id=job_id, decisions=())
-        if detail.has_chart:
-            # A gateway may keep no history.
-            with contextlib.suppress(Refused):
-                history = await job_views.job_history(store, job_id)
-        return "job.html", {"detail": detail, "history": history, "subjects": [f"job:{job_id}"]}
-
-    async def _jobs(self, _: WebCaller, request: Request) -> tuple[str, Mapping[str, Any]]:
-        state, text = request.query_params.get("state", ""), request.query_params.get("text", "")
-        states = (state,) if state in job_views.STATES else ()
-        page = await job_views.list_jobs(self._services.store, self._services.scopes, states, text, MOST_JOBS)
-        return "jobs.html", {
-            "page": page,
-            "states": job_views.STATES,
-            "state": state,
-            "text": text,
-            "subjects": ["jobs"],
-        }
-
-    async def _alarms(self, caller: WebCaller, _: Request) -> tuple[str, Mapping[str, Any]]:
-        found = await telemetry_views.list_alarms(self._services.store, caller.languages)
-        return "alarms.html", {"alarms": found.alarms[:_MOST_ALARMS], "subjects": ["alarms"]}
-
-    async def _tags(self, _: WebCaller, request: Request) -> tuple[str, Mapping[str, Any]]:
-        text = request.query_params.get("text", "")
-        found = await telemetry_views.list_tags(self._services.store, text, _MOST_TAGS)
-        return "tags.html", {"page": found, "text": text, "subjects": ["tags"]}
 
     async def _login_form(self, request: Request) -> Response:
         return self._render("login.html", request, None, {"problem": "", "name": "", "subjects": []})

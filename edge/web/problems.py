@@ -19,10 +19,15 @@ class Denied(EdgeError):
 _STATUS: Final = {
     "unknown_job": 404,
     "unknown_alarm": 404,
+    "unknown_flow": 404,
+    "unknown_cycle": 404,
+    "unknown_operation": 404,
     "no_history": 404,
     "no_chart": 404,
     "invalid_state": 409,
     "duplicate": 409,
+    "no_cycle": 409,
+    "flows_off": 409,
     "unreadable": 500,
 }
 _REFUSED: Final = 422

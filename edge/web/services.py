@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from edge.instant import Clock
 from edge.model.equipment_health import EquipmentHealth
@@ -13,6 +14,9 @@ from edge.web.audit import WebAudit
 from edge.web.events import EventHub
 from edge.web.models import Status
 from edge.web.sessions import WebSessions
+
+if TYPE_CHECKING:
+    from edge.flows.service import FlowService
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +37,5 @@ class WebServices:
     clock: Clock
     is_kiosk: bool
     is_tls: bool
+    flows: "FlowService | None" = None
+    """None where flows are off."""

@@ -8,7 +8,7 @@ from edge.model.alarm import AckState, Alarm
 from edge.rules.sample_lines import Sample, parse_line
 from edge.store import alarms, tags
 from edge.store.client import Store
-from edge.web.job_views import utc
+from edge.web.instants import utc
 from edge.web.models import AlarmList, AlarmView, TagList, TagView
 
 _LONGEST_VALUE: Final = 200

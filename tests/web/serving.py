@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from edge import __version__
+from edge.flows.service import FlowService
 from edge.instant import now_ms
 from edge.links.background_task import background_task
 from edge.model.equipment_health import EquipmentHealth
@@ -30,6 +31,8 @@ from edge.web.services import WebServices
 from edge.web.sessions import WebSessions
 from tests.station.plant import SCOPE, Plant
 
+IN_PATHS = {"job": "J1", "alarm": "a1", "flow": "flow", "operation": "o1", "session": "s1", "kind": "job", "lock": "J1"}
+"""An example of each parameter of a path."""
 ATTACK = "<script>alert(1)</script>/'\"&#"
 PASSWORD = "correct horse"
 HASH = hash_password(PASSWORD)
@@ -57,7 +60,13 @@ def write_people(file: Path) -> Users:
 
 
 def services_of(
-    plant: Plant, users: Users, *, is_kiosk: bool = False, is_tls: bool = False, most_requests: int = 300
+    plant: Plant,
+    users: Users,
+    *,
+    is_kiosk: bool = False,
+    is_tls: bool = False,
+    most_requests: int = 300,
+    flows: FlowService | None = None,
 ) -> WebServices:
     """Return what the page of a plant works with."""
     return WebServices(
@@ -75,6 +84,7 @@ def services_of(
         clock=plant.runs.clock,
         is_kiosk=is_kiosk,
         is_tls=is_tls,
+        flows=flows,
     )
 
 

@@ -8,7 +8,7 @@ from edge.store import alarms, tags
 from edge.store.alarms import AlarmChange
 from edge.web.operations import OPERATIONS
 from tests.station.plant import Plant, action, linear, order
-from tests.web.serving import ATTACK, Browser
+from tests.web.serving import ATTACK, IN_PATHS, Browser
 
 ALARM = Alarm(
     id="a1",
@@ -66,7 +66,7 @@ async def test_operator_pauses_and_resumes_a_job(browser: Browser, plant: Plant)
 
 async def test_observer_changes_nothing(browser: Browser) -> None:
     eve = await browser.logged_in("eve")
-    for path in [each.path.format(job="J1", alarm="a1") for each in OPERATIONS if each.method == "POST"]:
+    for path in [each.path.format_map(IN_PATHS) for each in OPERATIONS if each.method == "POST"]:
         assert (await eve.post(f"/api/v1{path}", {})).json["kind"] == "forbidden", path
 
 

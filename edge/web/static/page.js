@@ -81,7 +81,8 @@ function redrawSoon() {
 // Shows a picture once it is complete: the old one stays until then.
 async function redraw(image) {
   const fresh = new Image();
-  fresh.src = `${image.dataset.picture}?live=${Date.now()}`;
+  const address = image.dataset.picture;
+  fresh.src = `${address}${address.includes("?") ? "&" : "?"}live=${Date.now()}`;
   await fresh.decode();
   image.src = fresh.src;
 }
@@ -163,7 +164,7 @@ async function press(button) {
     dialog.querySelector("#ask-text").textContent = button.dataset.ask;
     dialog.querySelector("#ask-yes").textContent = button.textContent;
     const given = await ask(dialog);
-    if (given) await send(button, post, { comment: given.comment });
+    if (given) await send(button, post, { [button.dataset.field ?? "comment"]: given.comment });
   } else if (post) {
     await send(button, post, {});
   } else if (shelve) {

@@ -1,0 +1,52 @@
+"""Defines one operation of the HTTP API: its path, its role, what it takes and what it does."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from msgspec import Struct
+
+from edge.model.role import Role
+from edge.web.caller import WebCaller
+from edge.web.services import WebServices
+
+TEXT_QUERY: Final = {"text": "A part of the name; upper and lower case are the same."}
+
+
+@dataclass(frozen=True, slots=True)
+class Svg:
+    """A picture as the answer to a request."""
+
+    document: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCall:
+    """One request: its caller, the parts of its path, its query and its decoded body.
+
+    A change that is sent again under its `id` is carried out once.
+    """
+
+    caller: WebCaller
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    body: Any = None
+    id: str = ""
+
+
+Answer = Struct | Svg
+Execute = Callable[[WebServices, ApiCall], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class ApiOperation:
+    """One operation. `query` maps its parameters to their meaning; `body` and `answer` are types of the models."""
+
+    method: str
+    path: str
+    summary: str
+    role: Role
+    answer: type[Answer]
+    execute: Execute
+    body: type[Struct] | None = None
+    query: Mapping[str, str] = field(default_factory=dict)

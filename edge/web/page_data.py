@@ -1,0 +1,97 @@
+"""Reads the data of each page: the template with its values, by the address of the page."""
+
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from starlette.requests import Request
+
+from edge.errors import Refused
+from edge.web import flow_views, job_views, telemetry_views
+from edge.web.caller import WebCaller
+from edge.web.flow_operations import cycle_number
+from edge.web.models import JobHistory
+from edge.web.operations import MOST_JOBS
+from edge.web.services import WebServices
+
+_ON_STATION: Final = 8
+_MOST_ALARMS: Final = 100
+_MOST_TAGS: Final = 200
+
+PageData: TypeAlias = tuple[str, Mapping[str, Any]]
+"""The name of a template, and its values."""
+Render: TypeAlias = Callable[[WebServices, WebCaller, Request], Awaitable[PageData]]
+
+
+async def _station(services: WebServices, caller: WebCaller, _: Request) -> PageData:
+    store, scopes, now = services.store, services.scopes, services.clock()
+    page = await job_views.list_jobs(store, scopes, (), "", MOST_JOBS)
+    running = [each for each in page.jobs if each.state in {"Running", "Interrupted"}][:_ON_STATION]
+    details = [await job_views.job_detail(store, each.job_order_id, now) for each in running]
+    alarms = await telemetry_views.list_alarms(store, caller.languages)
+    return "station.html", {
+        "jobs": details,
+        "queue": [each for each in page.jobs if each.state == "AllowedToStart"][:_ON_STATION],
+        "ended": [each for each in page.jobs if each.state in {"Ended", "Aborted"}][:_ON_STATION],
+        "equipment": services.equipment(),
+        "alarms": alarms.alarms[:_ON_STATION],
+        "subjects": ["jobs", "station", "alarms", *(f"job:{each.job_order_id}" for each in running)],
+    }
+
+
+async def _job(services: WebServices, _: WebCaller, request: Request) -> PageData:
+    store, job_id = services.store, request.query_params.get("id", "")
+    detail = await job_views.job_detail(store, job_id, services.clock())
+    history = JobHistory(job_order_id=job_id, decisions=())
+    if detail.has_chart:
+        # A gateway may keep no history.
+        with contextlib.suppress(Refused):
+            history = await job_views.job_history(store, job_id)
+    return "job.html", {"detail": detail, "history": history, "subjects": [f"job:{job_id}"]}
+
+
+async def _jobs(services: WebServices, _: WebCaller, request: Request) -> PageData:
+    state, text = request.query_params.get("state", ""), request.query_params.get("text", "")
+    states = (state,) if state in job_views.STATES else ()
+    page = await job_views.list_jobs(services.store, services.scopes, states, text, MOST_JOBS)
+    return "jobs.html", {
+        "page": page,
+        "states": job_views.STATES,
+        "state": state,
+        "text": text,
+        "subjects": ["jobs"],
+    }
+
+
+async def _alarms(services: WebServices, caller: WebCaller, _: Request) -> PageData:
+    found = await telemetry_views.list_alarms(services.store, caller.languages)
+    return "alarms.html", {"alarms": found.alarms[:_MOST_ALARMS], "subjects": ["alarms"]}
+
+
+async def _tags(services: WebServices, _: WebCaller, request: Request) -> PageData:
+    text = request.query_params.get("text", "")
+    found = await telemetry_views.list_tags(services.store, text, _MOST_TAGS)
+    return "tags.html", {"page": found, "text": text, "subjects": ["tags"]}
+
+
+async def _flows(services: WebServices, _caller: WebCaller, _request: Request) -> PageData:
+    found = await flow_views.list_flows(services.flows)
+    return "flows.html", {"page": found, "subjects": ["flows"]}
+
+
+async def _flow(services: WebServices, _: WebCaller, request: Request) -> PageData:
+    flow_id, cycle = request.query_params.get("id", ""), request.query_params.get("cycle", "")
+    detail = await flow_views.flow_detail(flow_views.require_flows(services.flows), flow_id, cycle_number(cycle))
+    return "flow.html", {"detail": detail, "cycle": cycle, "subjects": ["flows"]}
+
+
+PAGES: Final[Mapping[str, Render]] = {
+    "/": _station,
+    "/job": _job,
+    "/jobs": _jobs,
+    "/alarms": _alarms,
+    "/tags": _tags,
+    "/flows": _flows,
+    "/flow": _flow,
+}
+"""The pages by their address."""
