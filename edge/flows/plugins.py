@@ -1,9 +1,11 @@
 """Finds the node kinds of a site: Python files of a folder, and packages with the entry point `microdcs_edge.nodes`."""
 
+import contextlib
 import dataclasses
 import functools
 import importlib.util
 import re
+import sys
 from collections.abc import Callable, Container, Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -100,7 +102,9 @@ def _origins(folder: str) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 def _loaded(load: Callable[[], Any]) -> Any:
     try:
-        return load()
+        # The output of a command may be JSON that another program reads.
+        with contextlib.redirect_stdout(sys.stderr):
+            return load()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - any error of foreign code is a fault of that code
         return error
 

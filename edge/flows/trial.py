@@ -1,6 +1,8 @@
 """Runs the cycles of a flow in virtual time: nothing is stored, nothing outside is read or changed."""
 
+import contextlib
 import heapq
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, TypeAlias, assert_never
@@ -27,6 +29,7 @@ from edge.flows.nodes.read import LatestValue, Query, SampleWindow
 from edge.flows.plan import Plan, PlannedNode
 from edge.flows.sample_history import SampleHistory
 from edge.flows.schedule import first_due, next_due
+from edge.flows.site_output import checked_output, reason_of
 
 LARGEST_OUTPUT: Final = 65_536
 """In bytes of JSON; a larger output is shown by reference."""
@@ -93,8 +96,8 @@ def _attempt(plan: Plan, cycle: Cycle, node: PlannedNode, history: SampleHistory
         msgspec.json.encode(output.value)
     except NodeError as error:
         return now, AttemptFailed(node.id, str(error))
-    except Exception as error:  # noqa: BLE001 - a defect in a kind of the site fails its node, as on a gateway
-        return now, AttemptFailed(node.id, f"the node met a defect: {type(error).__name__}: {error}")
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a defect in a kind of the site fails its node
+        return now, AttemptFailed(node.id, f"the node met a defect: {reason_of(error)}")
     if node.timeout_ms is not None and output.delay_ms > node.timeout_ms:
         return now + node.timeout_ms, AttemptFailed(node.id, TIMEOUT)
     return now + output.delay_ms, AttemptCompleted(node.id, output)
@@ -102,6 +105,10 @@ def _attempt(plan: Plan, cycle: Cycle, node: PlannedNode, history: SampleHistory
 
 def _work(node: PlannedNode, attempt: Attempt, history: SampleHistory) -> Output:
     match node.kind.work:
+        case Compute(run=run) if node.kind.in_worker:
+            # What it prints must not be part of the output of the command, as in a worker.
+            with contextlib.redirect_stdout(sys.stderr):
+                return checked_output(run(node.config, attempt))
         case Compute(run=run):
             return run(node.config, attempt)
         case Read(query=query):

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from edge.flows.child_process import child_environment
-from edge.flows.worker_child import LARGEST_OUTPUT
+from edge.flows.site_output import LARGEST_OUTPUT
 from edge.flows.worker_task import QueuedTask, ResultKind, TaskResult, result_of
 
 SILENCE_S: Final = 300.0

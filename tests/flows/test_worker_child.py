@@ -26,6 +26,14 @@ def _progress_reported_as_before() -> Iterator[None]:
     progress.report_to(before)
 
 
+class NoTextError(Exception):
+    """An error whose text fails, too."""
+
+    def __str__(self) -> str:
+        """Fail."""
+        raise TypeError
+
+
 def ignored(_percent: int, _message: str) -> None:
     """Ignore progress."""
 
@@ -36,7 +44,7 @@ def returning(value: Any) -> dict[str, Any]:
     def run(_config: NodeConfig, _attempt: Attempt) -> Output:
         if isinstance(value, BaseException):
             raise value
-        return Output(value)
+        return value() if callable(value) else Output(value)
 
     kinds = {"k": NodeKind("k", "Tests.", NodeConfig, Inputs.NONE, Compute(run), in_worker=True)}
     attempt = {"flow_id": "f", "node_id": "n", "number": 1, "now": 0, "inputs": {}, "memory": None}
@@ -61,6 +69,9 @@ def test_json_is_answered_as_it_is(value: Any) -> None:
         (["v" * 100] * 20_000, "the output has more than 1048576 bytes of JSON"),
         (MemoryError(), "the node needs more memory than it may have"),
         (KeyError("x"), "KeyError: 'x'"),
+        (NoTextError(), "NoTextError"),
+        (lambda: None, "the node returned NoneType"),
+        (lambda: Output(1, withheld="switch"), "the node returned Output, or an unknown withheld"),  # type: ignore[arg-type]
         (RecursionError("deep"), "RecursionError: deep"),
     ],
 )

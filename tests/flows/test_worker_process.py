@@ -144,6 +144,26 @@ def _state_of(pid: int) -> str:
         return ""
 
 
+@pytest.mark.parametrize("how", ["forks", "threads", "outlives"])
+async def test_forks_and_threads_change_no_other_attempt(tmp_path: Path, how: str) -> None:
+    """A fork answered too, and the next attempt got its answer; a thread took the next attempt for its own reply."""
+
+    async def wanted(_percent: int, _message: str) -> bool:
+        return True
+
+    process = WorkerProcess(write_check(tmp_path), 0)
+    for inputs, value in (([1, 2], 3), ([3, 4], 7)):
+        for each in (how, "works"):
+            task = msgspec.structs.replace(TASK, config={"how": each}, inputs={"x": inputs})
+            result = await process.run(task, repeatable=True, on_progress=wanted)
+            assert (result.kind, result.value) == (ResultKind.COMPLETED, value)
+    await process.kill()
+
+
+async def test_node_that_reads_its_input_gets_none(process: WorkerProcess) -> None:
+    assert (await run(process, "reads")).value == ""
+
+
 async def test_process_that_cannot_start_fails_the_attempt(tmp_path: Path) -> None:
     process = WorkerProcess(write_check(tmp_path), 1)
     task = msgspec.structs.replace(TASK, config={}, inputs={"x": [1]})

@@ -120,9 +120,17 @@ def test_kinds_of_the_site_are_checked_tried_and_listed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", ["return 1 / 0", "return Output(object())", "x = []; x.append(x); return Output(x)", "return None"]
+    ("body", "reason"),
+    [
+        ("return 1 / 0", "ZeroDivisionError"),
+        ("return Output(object())", "no JSON"),
+        ("x = []; x.append(x); return Output(x)", "no JSON"),
+        ("return Output(float('nan'))", "no JSON"),
+        ("return None", "returned NoneType"),
+        ("raise SystemExit(3)", "SystemExit"),
+    ],
 )
-def test_defect_of_a_kind_of_the_site_fails_its_node(tmp_path: Path, body: str) -> None:
+def test_defect_of_a_kind_of_the_site_fails_its_node(tmp_path: Path, body: str, reason: str) -> None:
     (tmp_path / "kinds").mkdir()
     (tmp_path / "kinds" / "bad.py").write_text(
         "from edge.flows.nodes.kind import Compute, Inputs, NodeConfig, NodeKind, Output\n"
@@ -132,4 +140,4 @@ def test_defect_of_a_kind_of_the_site_fails_its_node(tmp_path: Path, body: str) 
     file = write(tmp_path, flow([node("a", "site.bad")]))
     (cycle,) = cycles(call("test", file, "--kinds", tmp_path / "kinds", "--json"))
     assert cycle["status"] == "failed"
-    assert "defect" in cycle["nodes"]["a"]["reason"]
+    assert reason in cycle["nodes"]["a"]["reason"]
