@@ -9,6 +9,7 @@ from edge.cli.terminal.store_access import json_option, log_to_stderr
 
 _url = click.option("--url", default="mqtt://127.0.0.1:1883", show_default=True, help="The broker.")
 _name = click.option("--name", required=True, help="Name of the equipment: that of [southbound.NAME] in the settings.")
+_CONNECTION_FAULTS = ("disconnect", "restart", "cut", "slow", "unseen")
 _port = click.IntRange(0, 65_535)
 _seconds = click.FloatRange(min=0)
 _prefix = click.option("--prefix", default="app/equipment", show_default=True, help="Its topic_prefix.")
@@ -170,14 +171,13 @@ def vision(name: str, port: int, delay: float, fault: str) -> None:
 @click.option("--delay", type=_seconds, default=0.2, show_default=True, help="Duration of a joining in seconds.")
 @click.option(
     "--fault",
-    type=click.Choice(
-        ["none", "refused", "silent", "nok", "error-state", "untold", "disconnect", "restart", "cut", "slow", "unseen"]
-    ),
+    type=click.Choice(("none", "refused", "silent", "nok", "nok-once", "error-state", "untold", *_CONNECTION_FAULTS)),
     default="none",
     show_default=True,
-    help="Fault in every joining; a restart and a cut happen once.",
+    help="Fault in every joining; a restart, a cut and nok-once happen once.",
 )
-def ijt(name: str, port: int, delay: float, fault: str) -> None:
+@click.option("--process", "processes", multiple=True, help="A joining process that it lists. May be repeated.")
+def ijt(name: str, port: int, delay: float, fault: str, processes: tuple[str, ...]) -> None:
     """Run a tightening controller (OPC 40450-1), an OPC UA server without security.
 
     It runs one joining after the other, and ends each after a delay with a torque near the value in the name of the
@@ -188,7 +188,7 @@ def ijt(name: str, port: int, delay: float, fault: str) -> None:
     from edge.sim.process import READY
 
     async def run() -> None:
-        async with open_ijt(name, port=port, delay=delay) as device:
+        async with open_ijt(name, port=port, delay=delay, processes=processes) as device:
             device.fault = IjtFault(fault)
             await wait_for_stop(f"{READY}joining system {name} accepts joinings at {device.device.url}")
 
@@ -202,19 +202,19 @@ def ijt(name: str, port: int, delay: float, fault: str) -> None:
 @click.option(
     "--fault",
     type=click.Choice(
-        ["none", "refused", "silent", "nok", "alarm", "unreported", "disconnect", "restart", "slow"],
+        ["none", "refused", "silent", "nok", "nok-once", "alarm", "unreported", "disconnect", "restart", "slow"],
     ),
     default="none",
     show_default=True,
-    help="Fault in every tightening; a restart happens once.",
+    help="Fault in every tightening; a restart and nok-once happen once.",
 )
 @click.option("--supplier", default="ACT", show_default=True, help="Supplier code in MID 0002, three characters.")
 @click.option("--no-link-layer", is_flag=True, help="Offer no sequence numbers (MID 9997, 9998).")
 def openprotocol(name: str, port: int, delay: float, fault: str, supplier: str, *, no_link_layer: bool) -> None:
     """Run a tightening controller with Open Protocol, for one tool.
 
-    Its operator triggers the tool once each time it is enabled. It has the parameter sets 1 to 4 (10, 80, 85 and
-    120 N·m) and the jobs 1 and 2.
+    Its operator triggers the tool once each time it is enabled, in a batch until it is complete. It has the parameter
+    sets 1 to 4 (10, 80, 85 and 120 N·m) and the jobs 1 and 2.
     """
     from edge.sim.openprotocol import open_openprotocol_controller
     from edge.sim.openprotocol_fault import OpenProtocolFault

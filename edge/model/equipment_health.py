@@ -13,7 +13,7 @@ class EquipmentHealth(Struct, frozen=True, kw_only=True):
     command, `declined_stops` stops and resets that it did not carry out, `repeated_starts` starts that it may have
     received before. `ok` and `not_ok` count the results by their evaluation, where it reports one. `problem` is why it
     cannot work although it is connected. `safing` are stops and resets that it has not confirmed: it may still be
-    active.
+    active. `programs` are the joining processes, parameter sets or jobs that it lists, the first 200.
     """
 
     name: str
@@ -34,6 +34,7 @@ class EquipmentHealth(Struct, frozen=True, kw_only=True):
     problem: str = ""
     safing: int = 0
     last_error: str = ""
+    programs: tuple[str, ...] = ()
 
 
 class EquipmentReport(Struct, frozen=True, kw_only=True):

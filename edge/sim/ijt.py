@@ -1,18 +1,20 @@
 """A simulated tightening controller (OPC 40450-1): executes one joining at a time; faults can be injected."""
 
 import asyncio
-import itertools
 import re
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 from asyncua import Node, ua
 
 from edge.links.background_task import background_task
 from edge.sim.ijt_fault import IjtFault
-from edge.sim.ijt_result import INTERVENTION, NOT_OK, OK, SINGLE, content, meta_data
+from edge.sim.ijt_processes import JoiningProcesses, status
+from edge.sim.ijt_result import BATCH, INTERVENTION, NOT_OK, OK, SINGLE, content, meta_data
+from edge.sim.ijt_store import StoredResults
 from edge.sim.opcua_device import AWAY_SECONDS, Method, OpcuaDevice, open_device
 
 NODESETS = (
@@ -36,15 +38,24 @@ _MACHINES = (_MACHINERY, 1001)
 _RESULT_DATA, _JOINING_RESULT, _META_DATA, _ENTITY = (_RESULT, 3008), (_IJT, 3005), (_IJT, 3020), (_IJT, 3010)
 _ERROR_CLASS = (_IJT, 1063)
 _SEVERE = 900
+NO_JOINTS: Mapping[str, str] = MappingProxyType({})
 
 
 @asynccontextmanager
 async def open_ijt(
-    name: str = "wrench", *, port: int = 0, delay: float | None = WORK_SECONDS
+    name: str = "wrench",
+    *,
+    port: int = 0,
+    delay: float | None = WORK_SECONDS,
+    processes: Sequence[str] = (),
+    joints: Mapping[str, str] = NO_JOINTS,
 ) -> AsyncIterator["JoiningController"]:
-    """Serve a controller whose joinings end after `delay` seconds; with None, only `end_joining` ends them."""
+    """Serve a controller whose joinings end after `delay` seconds; with None, only `end_joining` ends them.
+
+    It lists `processes`, and `joints` with their processes; without them it takes every process and lists none.
+    """
     async with open_device(name, NODESETS, port) as device:
-        controller = JoiningController(device, delay)
+        controller = JoiningController(device, delay, JoiningProcesses(processes, joints))
         await controller.begin(name)
         async with background_task(controller.run(), f"joining controller {name}"):
             yield controller
@@ -60,11 +71,11 @@ class JoiningController:
     next StartSelectedJoining; the tool works only while it is `enabled`.
     """
 
-    def __init__(self, device: OpcuaDevice, delay: float | None) -> None:
+    def __init__(self, device: OpcuaDevice, delay: float | None, processes: JoiningProcesses) -> None:
         self.device = device
+        self.processes = processes
         self.begun: list[str] = []
         self.stopped: list[str] = []
-        self.acknowledged: list[str] = []
         self.declined: list[str] = []
         self.finished: list[str] = []
         self.echoes_identifiers = True
@@ -72,14 +83,18 @@ class JoiningController:
         self.identifiers: list[dict[str, Any]] = []
         self.fault = IjtFault.NONE
         self._delay = delay
-        self._numbers = itertools.count(1)
         self.enabled = False
         self.selected: str | None = None
         self._joining: str | None = None
-        self._results: dict[int, dict[str, Any]] = {}
+        self._parts: list[int] = []
+        self.store = StoredResults(device, self._id)
         self._started: asyncio.Queue[str] = asyncio.Queue()
         self._owners: dict[str, tuple[Node, Node]] = {}
-        self._events: dict[str, ua.NodeId] = {}
+
+    @property
+    def acknowledged(self) -> list[str]:
+        """The ids of the results that a client has acknowledged."""
+        return self.store.acknowledged
 
     async def begin(self, name: str) -> None:
         """Add the joining system below Machines and link its methods."""
@@ -94,13 +109,18 @@ class JoiningController:
         processes = await self._add(system, _IJT, "JoiningProcessManagement", (_IJT, 1025))
         results = await self._add(system, _RESULT, "ResultManagement", (_IJT, 1022))
         await self._offer(method_set, self._asset_methods())
-        await self._offer(processes, self._process_methods())
-        await self._offer(results, self._result_methods())
+        await self._offer(
+            processes, self._process_methods() | self.processes.process_methods(self.device, self._listed)
+        )
+        if joint_methods := self.processes.joint_methods(self.device, self._listed, self._select_process):
+            joints = await self._add(system, _IJT, "JointManagement", (_IJT, 1023))
+            await self._offer(joints, joint_methods)
+        await self._offer(results, self.store.methods())
         for event, base in (("ResultReady", 1007), ("RequestedResult", 1035), ("System", 1006)):
             event_type = await (await self._node((_IJT, base))).add_object_type(
                 self.device.index, f"Simulated{event}EventType"
             )
-            self._events[event] = event_type.nodeid
+            self.store.events[event] = event_type.nodeid
 
     async def run(self) -> None:
         """End each started joining after the delay, with the effect of `fault`."""
@@ -118,6 +138,9 @@ class JoiningController:
             match self.fault:
                 case IjtFault.ERROR_STATE:
                     await self.break_down("the spindle is jammed")
+                case IjtFault.NOK_ONCE:
+                    self.fault = IjtFault.NONE
+                    await self.end_joining(NOT_OK)
                 case IjtFault.NOK:
                     await self.end_joining(NOT_OK)
                 case IjtFault.DISCONNECT:
@@ -135,25 +158,63 @@ class JoiningController:
     async def end_joining(self, evaluation: int = OK, classification: int = SINGLE) -> None:
         """End the active joining with a result; without one, record a joining of an operator at the tool."""
         process, self._joining = self._joining or self.selected or "by hand", None
-        number, now = next(self._numbers), datetime.now(UTC).replace(tzinfo=None)
         entities = self.identifiers if self.echoes_identifiers else []
-        meta = meta_data(number, process, entities, now, evaluation=evaluation, classification=classification)
-        self.identifiers = []
-        structures = self.device.structures
-        measured = await structures.variant(await self._id(_JOINING_RESULT), content(_target(process), evaluation))
-        result = {
-            "ResultMetaData": await structures.variant(await self._id(_META_DATA), meta),
-            "ResultContent": [] if classification == INTERVENTION else [measured],
-        }
+        is_batch = self.processes.size > 1 and classification == SINGLE
+        if is_batch:
+            self.processes.counter += evaluation == OK
+        self.identifiers = self.identifiers if is_batch else []
+        measured = await self._variant(_JOINING_RESULT, content(_target(process), evaluation))
+        contents = [] if classification == INTERVENTION else [measured]
+        number = await self._record(process, entities, contents, evaluation=evaluation, classification=classification)
         if classification != INTERVENTION:
             self.finished.append(process)
-        self._results[number] = {"id": meta["ResultId"], "result": result}
+        if is_batch:
+            self._parts.append(number)
+        if is_batch and not self.processes.is_complete:
+            # The operator goes on with the next bolt, or tightens the bad one again.
+            self._joining = process
+        await self._report(number)
+        if is_batch and self.processes.is_complete:
+            await self._end_batch(process)
+        elif is_batch:
+            self._started.put_nowait(process)
+
+    async def _end_batch(self, process: str) -> None:
+        """Report the result of the batch, which holds those of its joinings."""
+        entities, self.identifiers = self.identifiers, []
+        contents = [await self.store.variant(each) for each in self._parts]
+        known = entities if self.echoes_identifiers else []
+        number = await self._record(process, known, contents, evaluation=OK, classification=BATCH)
+        self.processes.clear()
+        self._parts.clear()
+        await self._report(number)
+
+    async def _record(
+        self, process: str, entities: Sequence[Mapping[str, Any]], contents: list[Any], **kind: int
+    ) -> int:
+        number, now = self.store.next_number(), datetime.now(UTC).replace(tzinfo=None)
+        meta = meta_data(number, process, entities, now, counters=self.processes.counters(), **kind)
+        result = {"ResultMetaData": await self._variant(_META_DATA, meta), "ResultContent": contents}
+        self.store.add(number, meta["ResultId"], result)
+        return number
+
+    async def _report(self, number: int) -> None:
         if self.fault not in {IjtFault.UNTOLD, IjtFault.UNSEEN}:
-            await self._send_result("ResultReady", number)
+            await self.store.send("ResultReady", number)
+
+    async def _variant(self, named: tuple[str, int], value: Mapping[str, Any]) -> ua.Variant:
+        return await self.device.structures.variant(await self._id(named), value)
+
+    async def _listed(self, name: str, values: Sequence[Mapping[str, Any]]) -> ua.Variant:
+        of = {"JoiningProcessMetaDataType": (_IJT, 3024), "JointDataType": (_IJT, 3028)}[name]
+        return await self.device.structures.variant(await self._id(of), list(values), is_array=True)
+
+    def _select_process(self, process: str) -> None:
+        self.selected = process
 
     async def send_result(self) -> None:
         """Send the event of the last result, also when it was sent before."""
-        await self._send_result("ResultReady", max(self._results))
+        await self.store.send("ResultReady", self.store.last)
 
     async def break_down(self, reason: str) -> None:
         """Report an error, discard the active joining and disable the tool until a client enables it."""
@@ -163,15 +224,17 @@ class JoiningController:
             "Message": ua.Variant(ua.LocalizedText(reason, "en"), ua.VariantType.LocalizedText),
             "Severity": ua.Variant(_SEVERE, ua.VariantType.UInt16),
         }
-        await self.device.send_event(self._events["System"], fields)
+        await self.device.send_event(self.store.events["System"], fields)
 
     def forget(self) -> None:
         """Reset the state as a power cut does; only the number of the next result survives."""
         self._joining = self.selected = None
         self.enabled = False
         self.identifiers = []
-        self._results.clear()
+        self.store.clear()
+        self._parts.clear()
         self.finished.clear()
+        self.processes.clear()
 
     @asynccontextmanager
     async def without(self, *methods: str) -> AsyncIterator[None]:
@@ -197,7 +260,7 @@ class JoiningController:
             "ResetIdentifiers": self._reset_identifiers,
         }
 
-    def _process_methods(self) -> Mapping[str, Method]:
+    def _process_methods(self) -> dict[str, Method]:
         return {
             "SelectJoiningProcess": self._select,
             "DeselectJoiningProcess": self._deselect,
@@ -206,38 +269,28 @@ class JoiningController:
             "AbortJoiningProcess": self._abort,
         }
 
-    def _result_methods(self) -> Mapping[str, Method]:
-        return {
-            "GetLatestResult": self._get_latest_result,
-            "GetResultById": self._get_result_by_id,
-            "GetResultIdListFiltered": self._get_result_ids,
-            "RequestResults": self._request_results,
-            "RequestUnacknowledgedResults": self._request_unacknowledged,
-            "AcknowledgeResults": self._acknowledge,
-        }
-
     async def _enable(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         _uri, self.enabled = await self.device.plain(arguments)
         if not self.enabled and self._joining:
             await self._stop()
-        return _status()
+        return status()
 
     async def _send_identifiers(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         _uri, entities = await self.device.plain(arguments)
         self.identifiers += entities
-        return _status()
+        return status()
 
     async def _send_text_identifiers(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         _uri, texts = await self.device.plain(arguments)
         self.identifiers += [{"EntityId": text, "IsExternal": True, "EntityType": 0} for text in texts]
-        return _status()
+        return status()
 
     async def _get_identifiers(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         _uri, names = await self.device.plain(arguments)
         if self.fault is IjtFault.UNSEEN and self._joining:
             await self.end_joining()
         found = [each for each in self.identifiers if not names or each.get("Name") in names]
-        return [await self.device.structures.variant(await self._id(_ENTITY), found, is_array=True), *_status()]
+        return [await self.device.structures.variant(await self._id(_ENTITY), found, is_array=True), *status()]
 
     async def _reset_identifiers(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         _uri, names, everything, latest = await self.device.plain(arguments)
@@ -245,16 +298,16 @@ class JoiningController:
             self.identifiers = [each for each in self.identifiers if each.get("Name") not in names]
         elif everything or latest:
             self.identifiers = [] if everything else self.identifiers[:-1]
-        return _status()
+        return status()
 
     async def _select(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         _uri, process = await self.device.plain(arguments)
         self.selected = _named(process)
-        return _status()
+        return status()
 
     async def _deselect(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         self.selected = None
-        return _status()
+        return status()
 
     async def _start_selected(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         _uri, deselect = await self.device.plain(arguments)
@@ -282,69 +335,25 @@ class JoiningController:
         self._started.put_nowait(process)
         if self.fault is IjtFault.CUT:
             await asyncio.sleep(AWAY_SECONDS)
-        return _status()
+        return status()
 
     def _decline(self, reason: str) -> list[ua.Variant]:
         self.declined.append(reason)
-        return _status(reason)
+        return status(reason)
 
     async def _abort(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         if self._joining is None:
-            return _status("no joining is at work")
+            return status("no joining is at work")
         if not self.accepts_abort:
-            return _status("a joining is not aborted")
+            return status("a joining is not aborted")
         await self._stop()
-        return _status()
+        return status()
 
     async def _stop(self) -> None:
         self.stopped.append(self._joining or "")
         await self.end_joining(NOT_OK, INTERVENTION)
 
-    async def _get_latest_result(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
-        number = max(self._results, default=None)
-        latest = await self._result(number) if number is not None else ua.Variant(ua.ExtensionObject())
-        return [ua.Variant(0, ua.VariantType.UInt32), latest, _error(number is None)]
-
-    async def _get_result_by_id(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
-        result_id, _timeout = await self.device.plain(arguments)
-        number = next((number for number, each in self._results.items() if each["id"] == result_id), None)
-        found = await self._result(number) if number is not None else ua.Variant(ua.ExtensionObject())
-        return [ua.Variant(0, ua.VariantType.UInt32), found, _error(number is None)]
-
-    async def _get_result_ids(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
-        _filter, _order, most, _timeout = await self.device.plain(arguments)
-        ids = [each["id"] for each in self._results.values()][: most or None]
-        listed = ua.Variant(ids, ua.VariantType.String, is_array=True)
-        return [ua.Variant(0, ua.VariantType.UInt32), listed, _error(failed=False)]
-
-    async def _request_results(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
-        first, last, *_times = await self.device.plain(arguments)
-        await self._resend([number for number in self._results if first <= number <= last])
-        return [ua.Variant(0.0), *_status()]
-
-    async def _request_unacknowledged(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
-        found = [number for number, each in self._results.items() if each["id"] not in self.acknowledged]
-        await self._resend(found)
-        return [ua.Variant(0.0), ua.Variant(len(found), ua.VariantType.UInt32), *_status()]
-
-    async def _acknowledge(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
-        (ids,) = await self.device.plain(arguments)
-        known = {each["id"] for each in self._results.values()}
-        self.acknowledged += [each for each in ids if each in known]
-        wrong = [int(each not in known) for each in ids]
-        return [ua.Variant(wrong if any(wrong) else [], ua.VariantType.Int32, is_array=True), _error(any(wrong))]
-
-    # The events and the nodes.
-
-    async def _resend(self, numbers: Collection[int]) -> None:
-        for number in numbers:
-            await self._send_result("RequestedResult", number)
-
-    async def _send_result(self, event: str, number: int) -> None:
-        await self.device.send_event(self._events[event], {"Result": await self._result(number)})
-
-    async def _result(self, number: int) -> ua.Variant:
-        return await self.device.structures.variant(await self._id(_RESULT_DATA), self._results[number]["result"])
+    # The nodes.
 
     async def _offer(self, owner: Node, methods: Mapping[str, Method]) -> None:
         """Add methods of its type to an object and link them; other methods of the type are left out."""
@@ -383,12 +392,3 @@ def _target(process: str) -> float:
     """Return the target torque in the name of a process, such as `85Nm`; TARGET_NM without one."""
     found = re.search(r"(\d+(?:\.\d+)?) ?Nm", process)
     return float(found.group(1)) if found else TARGET_NM
-
-
-def _status(failure: str = "") -> list[ua.Variant]:
-    status = ua.Variant(int(bool(failure)), ua.VariantType.Int64)
-    return [status, ua.Variant(ua.LocalizedText(failure or "done", "en"), ua.VariantType.LocalizedText)]
-
-
-def _error(failed: bool) -> ua.Variant:  # noqa: FBT001 - the error number of the method
-    return ua.Variant(int(failed), ua.VariantType.Int32)

@@ -13,6 +13,8 @@ class IjtFault(Enum):
     """The joining never ends."""
     NOK = "nok"
     """The torque is beyond the limit."""
+    NOK_ONCE = "nok-once"
+    """The torque of the next joining is beyond the limit, those after it are good."""
     ERROR_STATE = "error-state"
     """The controller reports an error instead of a result, and refuses joinings until a client enables it again."""
     UNTOLD = "untold"

@@ -9,7 +9,9 @@ from asyncua import ua
 from edge.model.engineering_unit import CEFACT, engineering_unit
 
 OK, NOT_OK = 1, 2
-SINGLE, INTERVENTION = 1, 6
+SINGLE, BATCH, INTERVENTION = 1, 3, 6
+SIZE, COUNT = 2, 3
+"""Types of counters: the size of a batch, and the joinings of it that are done."""
 COMPLETED, ABORTED = 1, 3
 _PROGRAM = 1
 _FINAL = 1
@@ -27,6 +29,7 @@ def meta_data(
     *,
     evaluation: int,
     classification: int,
+    counters: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Return the meta data of a result (JoiningResultMetaDataType); `number` is its sequence number."""
     return {
@@ -41,6 +44,7 @@ def meta_data(
         "Name": process,
         "Classification": classification,
         "AssociatedEntities": list(entities),
+        **({"ResultCounters": list(counters)} if counters else {}),
     }
 
 

@@ -27,7 +27,7 @@ JOBS: Mapping[int, int] = MappingProxyType({1: 3, 2: 2})
 
 _OK_FACTOR, _NOK_FACTOR, _TOLERANCE = 1.0024, 1.2, 0.1
 _OK, _HIGH = 1, 2
-_BATCH_NOT_USED = 2
+_BATCH_RUNS, _BATCH_OK, _BATCH_NOT_USED = 0, 1, 2
 Now = Callable[[], datetime]
 """Returns the local time, without a zone."""
 
@@ -87,6 +87,7 @@ class TighteningController:
         self.parameter_set = 0
         self.job = 0
         self.alarm = ""
+        self.batch_size, self.batch_counter = 1, 0
         self.clock_offset = timedelta()
         self.server = OpenProtocolServer(handlers_of(self), HIGHEST)
         self._delay = delay
@@ -137,8 +138,15 @@ class TighteningController:
         """End the tightening at work with a result; without one, record a tightening of the operator's own."""
         work, self._work = self._work or Tightening(self.identifier, self.parameter_set, self.job), None
         number = max(self.results, default=0) + 1
-        self.results[number] = self._result(number, work)
+        is_nok = self.fault in {OpenProtocolFault.NOK, OpenProtocolFault.NOK_ONCE}
+        if self.fault is OpenProtocolFault.NOK_ONCE:
+            self.fault = OpenProtocolFault.NONE
+        self.batch_counter += self.batch_size > 1 and not is_nok
+        self.results[number] = self._result(number, work, is_nok=is_nok)
         self.finished.append(work.identifier)
+        if self.enabled and self.batch_counter < self.batch_size > 1:
+            # The operator goes on with the next bolt, or tightens the bad one again.
+            self._begin()
         if self.fault is not OpenProtocolFault.UNREPORTED:
             self.report(number)
 
@@ -160,6 +168,7 @@ class TighteningController:
         """Reset the state as a power cut does; the stored results survive."""
         self._work = None
         self.enabled = False
+        self.batch_size, self.batch_counter = 1, 0
         self.identifier, self.parameter_set, self.job, self.alarm = "", 0, 0, ""
 
     def clear(self) -> None:
@@ -176,9 +185,25 @@ class TighteningController:
             raise DeclineError(Decline.TOOL_LOCKED)
         if not self.enabled:
             self.enabled = True
-            self._work = Tightening(self.identifier, self.parameter_set, self.job)
             self.begun.append(self.identifier)
-            self._started.put_nowait(self._work)
+            self._begin()
+
+    def _begin(self) -> None:
+        """Begin a tightening: the operator presses the trigger."""
+        self._work = Tightening(self.identifier, self.parameter_set, self.job)
+        self._started.put_nowait(self._work)
+
+    def set_batch_size(self, number: int, size: int) -> None:
+        """Set the batch size of a parameter set, 0 for the selected one; raises DeclineError for one that it lacks."""
+        if number and number not in PARAMETER_SETS:
+            raise DeclineError(Decline.NO_PARAMETER_SET)
+        self.batch_size = size
+
+    def reset_batch(self, number: int) -> None:
+        """Set the batch counter back; raises DeclineError for a parameter set that it does not have."""
+        if number not in PARAMETER_SETS:
+            raise DeclineError(Decline.NO_PARAMETER_SET)
+        self.batch_counter = 0
 
     def disable(self) -> None:
         """Disable the tool; a tightening at work stops without a result."""
@@ -192,6 +217,7 @@ class TighteningController:
         if number not in PARAMETER_SETS:
             raise DeclineError(Decline.NO_PARAMETER_SET)
         self.parameter_set, self.job = number, 0
+        self.batch_size, self.batch_counter = 1, 0
         self.server.publish(Mid.PARAMETER_SET_SELECTED, id=number, changed=self.time)
 
     def select_job(self, number: int) -> None:
@@ -231,9 +257,14 @@ class TighteningController:
             raise DeclineError(Decline.INVALID_DATA)
         self.clock_offset = time - self._now()
 
-    def _result(self, number: int, work: Tightening) -> dict[str, Any]:
+    def _batch(self) -> dict[str, int]:
+        if self.batch_size == 1:
+            return {"batch_size": 1, "batch_counter": 1, "batch_status": _BATCH_NOT_USED}
+        status = _BATCH_OK if self.batch_counter >= self.batch_size else _BATCH_RUNS
+        return {"batch_size": self.batch_size, "batch_counter": self.batch_counter, "batch_status": status}
+
+    def _result(self, number: int, work: Tightening, *, is_nok: bool) -> dict[str, Any]:
         target = PARAMETER_SETS.get(work.parameter_set, 0.0)
-        nok = self.fault is OpenProtocolFault.NOK
         return {
             "cell": 1,
             "channel": 1,
@@ -242,16 +273,14 @@ class TighteningController:
             "job": work.job,
             "parameter_set": work.parameter_set,
             "parameter_set_name": f"{target:g} Nm",
-            "batch_size": 1,
-            "batch_counter": 1,
-            "batch_status": _BATCH_NOT_USED,
-            "status": int(not nok),
-            "torque_status": _HIGH if nok else _OK,
+            **self._batch(),
+            "status": int(not is_nok),
+            "torque_status": _HIGH if is_nok else _OK,
             "angle_status": _OK,
             "torque_min": round(target * (1 - _TOLERANCE), 2),
             "torque_max": round(target * (1 + _TOLERANCE), 2),
             "torque_target": target,
-            "torque": round(target * (_NOK_FACTOR if nok else _OK_FACTOR), 2),
+            "torque": round(target * (_NOK_FACTOR if is_nok else _OK_FACTOR), 2),
             "angle_max": 9999,
             "angle": 42,
             "torque_unit": 1,

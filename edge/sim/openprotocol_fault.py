@@ -13,6 +13,8 @@ class OpenProtocolFault(Enum):
     """The operator never triggers the tool."""
     NOK = "nok"
     """The torque is beyond the limit."""
+    NOK_ONCE = "nok-once"
+    """The torque of the next tightening is beyond the limit, those after it are good."""
     ALARM = "alarm"
     """The controller reports an alarm instead of a result, and disables the tool."""
     UNREPORTED = "unreported"

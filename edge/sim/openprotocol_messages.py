@@ -59,6 +59,8 @@ def handlers_of(controller: "TighteningController") -> Mapping[int, Handler]:
         Mid.PARAMETER_SETS: lambda _, message: _reply(message, Mid.PARAMETER_SETS_REPLY, ids=controller.parameter_sets),
         Mid.PARAMETER_SET: partial(_describe_parameter_set, controller),
         Mid.SELECT_PARAMETER_SET: _command(lambda fields: controller.select_parameter_set(fields["id"] or 0)),
+        Mid.SET_BATCH_SIZE: _command(lambda fields: controller.set_batch_size(fields["id"] or 0, fields["size"] or 1)),
+        Mid.RESET_BATCH: _command(lambda fields: controller.reset_batch(fields["id"] or 0)),
         Mid.JOBS: lambda _, message: _reply(message, Mid.JOBS_REPLY, ids=controller.jobs),
         Mid.SELECT_JOB: _command(lambda fields: controller.select_job(fields["id"] or 0)),
         Mid.ABORT_JOB: _command(lambda _: controller.abort_job()),

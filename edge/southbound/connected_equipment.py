@@ -15,7 +15,7 @@ from edge.links.backoff import Backoff, delay
 from edge.links.rate_limit import RateLimit
 from edge.model.equipment_trace import TraceKind
 from edge.sfc.signal import Phase
-from edge.station.equipment import Command, EquipmentAnswer, OutcomeUnknown, Repetition, StationPort
+from edge.station.equipment import Command, EquipmentAnswer, OutcomeUnknown, Repetition, StationPort, programs_of
 from edge.station.retry import MOST_TRIES
 from edge.store.refused import RefusedMessage
 
@@ -164,6 +164,11 @@ class ConnectedEquipment:
     def problem(self) -> str:
         """Reason why the connected device cannot execute commands; empty when it can."""
         return self._device.problem if self._device else ""
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """The programs of the connected device; empty where it cannot list them."""
+        return programs_of(self._device)
 
     def repetition_of(self, type_id: str) -> Repetition:
         """Return what a start that is sent a second time may do."""

@@ -27,6 +27,7 @@ from edge.southbound.connected_equipment import (
 )
 from edge.southbound.ijt_conversion import answer_data, validate_command
 from edge.southbound.ijt_methods import find_methods
+from edge.southbound.ijt_programs import JoiningPrograms
 from edge.southbound.ijt_results import ControllerState, ResultCollector
 from edge.southbound.ijt_schema import Result
 from edge.southbound.ijt_tool import JoiningTool
@@ -86,10 +87,13 @@ def open_ijt(
         reporter = LateResults(name, next(iter(scopes)), station)
         acknowledges = settings.acknowledge == "own"
         results = ResultCollector(methods, state, reporter, acknowledge=acknowledges, correlation=settings.correlation)
-        tool = JoiningTool(methods, settings.product_instance_uri)
+        programs = JoiningPrograms(methods, settings.product_instance_uri)
+        await programs.read()
+        tool = JoiningTool(methods, settings.product_instance_uri, programs)
+        on_start = partial(count_repeated_start, station)
         async with session.watch(None, _FIELDS, {}) as device_events:
             yield (
-                Controller(session, tool, results, state, claim, partial(count_repeated_start, station), times),
+                Controller(session, tool, results, state, programs, claim, on_start, times),
                 device_events,
             )
 
@@ -105,6 +109,7 @@ class Controller:
         tool: JoiningTool,
         results: ResultCollector,
         state: ControllerState,
+        programs: JoiningPrograms,
         claim: Callable[[Command], Awaitable[bool]] | None,
         on_start: Callable[[Command], None],
         times: IjtTimes,
@@ -113,6 +118,7 @@ class Controller:
         self._tool = tool
         self._results = results
         self._state = state
+        self._programs = programs
         self._claim = claim
         self._on_start = on_start
         self._times = times
@@ -123,6 +129,11 @@ class Controller:
     def problem(self) -> str:
         """The last error that the controller reported, until the next command."""
         return self._error
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """The joining processes and joints that the controller lists."""
+        return self._programs.names
 
     async def catch_up(self) -> None:
         """Collect the results from the time without a connection."""
@@ -155,7 +166,7 @@ class Controller:
         with self._occupying(command):
             if not self._results.find(command):
                 await self._ensure_begun(command)
-            return answer_data(await self._result(command))
+            return answer_data(await self._result(command), self._results.parts(command))
 
     async def stop(self, command: Command) -> None:
         """Abort the joining of a command and make the tool safe, unless the tool works for another command."""

@@ -32,6 +32,23 @@ _NOT_OK = 2
 _UNFINISHED = MappingProxyType({3: "Aborted", 4: "Failed"})
 _FAILURE_REASONS = MappingProxyType({1: "program", 2: "step", 3: "error"})
 _FINAL = 1
+# Types of counters (OPC 40450-1, 10.11).
+_COUNTERS = MappingProxyType(
+    {
+        2: "batch_size",
+        3: "batch_count",
+        4: "retry_count",
+        5: "socket_number",
+        6: "channel_number",
+        7: "spindle_number",
+        8: "total_number_of_channels",
+        9: "total_number_of_spindles",
+        10: "total_joining_process_size",
+        11: "job_size",
+        12: "job_count",
+    }
+)
+_JOINING_PROCESS = 26
 # Physical quantities (OPC 40450-1, 9.1).
 _QUANTITIES = MappingProxyType({"torque": 2, "angle": 3})
 
@@ -80,6 +97,21 @@ def has_classification_for(result: Result, command: Command) -> bool:
     wanted = command.parameters.get("classification")
     classification = result["ResultMetaData"].get("Classification")
     return wanted is None or classification in {_CLASSIFICATIONS.get(wanted), _INTERVENTION}
+
+
+def is_single(result: Result) -> bool:
+    """Return whether a result is that of a single joining."""
+    return bool(result["ResultMetaData"].get("Classification") == _CLASSIFICATIONS["single"])
+
+
+def part_ids(result: Result) -> list[str]:
+    """Return the ids of the results that a result holds."""
+    contents = result.get("ResultContent") or ()
+    return [
+        each["ResultMetaData"]["ResultId"]
+        for each in contents
+        if isinstance(each, Mapping) and "ResultMetaData" in each
+    ]
 
 
 def may_be_result_of(result: Result, command: Command) -> bool:
@@ -131,14 +163,20 @@ def _is_command_id(entity: Mapping[str, Any]) -> bool:
     return name == COMMAND_ID or (not name and parse_command_id(entity["EntityId"]) is not None)
 
 
-def answer_data(result: Result) -> dict[str, Any]:
-    """Return a result as plain JSON; raises Refused when the joining did not finish."""
+def answer_data(result: Result, parts: Sequence[Result] = ()) -> dict[str, Any]:
+    """Return a result as plain JSON; raises Refused when the joining did not finish.
+
+    `parts` are the results of its joinings, for a controller whose result of a batch does not hold them.
+    """
     meta = result["ResultMetaData"]
     state = meta.get("ResultState")
     if state in _UNFINISHED or meta.get("Classification") == _INTERVENTION:
         why = meta.get("ResultEvaluationDetails") or meta.get("Description") or _UNFINISHED.get(state, "Aborted")
         raise Refused("device", f"the joining did not come to its end: {why}")
-    return result_data(result)
+    data = result_data(result)
+    if parts and "results" not in data:
+        data["results"] = _by_name((str(n), result_data(each)) for n, each in enumerate(parts, 1))
+    return data
 
 
 def result_data(result: Result) -> dict[str, Any]:
@@ -148,6 +186,8 @@ def result_data(result: Result) -> dict[str, Any]:
     parts = [each for each in contents if isinstance(each, Mapping) and "ResultMetaData" in each]
     return {
         "evaluation": _evaluation(meta),
+        **_identified(meta),
+        **({"counters": _counters(meta["ResultCounters"])} if meta.get("ResultCounters") else {}),
         **(_measured(measured[0]) if measured else {}),
         **({"results": _by_name((str(n + 1), result_data(each)) for n, each in enumerate(parts))} if parts else {}),
         "result_id": meta["ResultId"],
@@ -155,6 +195,31 @@ def result_data(result: Result) -> dict[str, Any]:
         "is_simulated": bool(meta.get("IsSimulated")),
         "created_at": meta.get("CreationTime"),
     }
+
+
+def _identified(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a result says about the part: identifiers by our names, the process, and every other by its name."""
+    found: dict[str, Any] = {"process": meta["Name"]} if meta.get("Name") else {}
+    own = {entity_type: parameter for parameter, (_, entity_type) in _IDENTIFIERS.items()} | {
+        _JOINING_PROCESS: "process"
+    }
+    others: dict[str, Any] = {}
+    for each in meta.get("AssociatedEntities") or ():
+        name, value = each.get("Name") or "", each.get("EntityId")
+        if (known := own.get(each.get("EntityType") or 0)) is not None:
+            found[known] = value
+        elif name.casefold() == "operator":
+            found["operator"] = value
+        elif name not in {"", COMMAND_ID, "JobOrderID"}:
+            others[name] = value
+    return found | ({"identifiers": others} if others else {})
+
+
+def _counters(counters: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return _by_name(
+        (_COUNTERS.get(each.get("CounterType") or 0) or str(each.get("Name") or "counter"), each.get("CounterValue"))
+        for each in counters
+    )
 
 
 def _measured(joining: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,7 +259,17 @@ def _violations(
             limits = {"low": "LowLimit", "high": "HighLimit", "target": "TargetValue"}
             bounds = {limit: _value(each, field) for limit, field in limits.items() if each.get(field) is not None}
             number = {"violation_type": each["ViolationType"]} if each.get("ViolationType") else {}
-            yield name, {"measured": _value(each)} | bounds | number
+            yield name, {"measured": _value(each)} | bounds | number | _violation(each)
+
+
+def _violation(value: Mapping[str, Any]) -> dict[str, str]:
+    """Return which limit a value violates; the specification does not name the numbers of ViolationType."""
+    measured, low, high = value.get("MeasuredValue"), value.get("LowLimit"), value.get("HighLimit")
+    if measured is not None and low is not None and measured < low:
+        return {"violation": "Low"}
+    if measured is not None and high is not None and measured > high:
+        return {"violation": "High"}
+    return {}
 
 
 def _quantities(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 from edge.errors import Refused
 from edge.links.opcua import ClientSession, Node
 
-_MANAGEMENTS = ("JoiningProcessManagement", "ResultManagement")
+_MANAGEMENTS = ("JoiningProcessManagement", "JointManagement", "ResultManagement")
 
 
 class IjtMethods:

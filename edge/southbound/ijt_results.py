@@ -15,7 +15,9 @@ from edge.southbound.ijt_conversion import (
     has_command_id,
     is_newer,
     is_result_of,
+    is_single,
     may_be_result_of,
+    part_ids,
     result_data,
     was_aborted,
     without_traces,
@@ -143,6 +145,13 @@ class ResultCollector:
             None,
         )
 
+    def parts(self, command: Command) -> list[Result]:
+        """Return the results of single joinings of a command that waits for a batch, in the order of their numbers."""
+        if command.parameters.get("classification", "single") == "single":
+            return []
+        found = [each for each, _ in self._kept.values() if has_command_id(each, command) and is_single(each)]
+        return sorted(found, key=lambda each: each["ResultMetaData"].get("SequenceNumber") or 0)
+
     async def catch_up(self, command: Command | None = None) -> None:
         """Collect the results from the time without a connection; stop early when the result of `command` is found."""
         await self._poll_latest(command)
@@ -241,7 +250,9 @@ class ResultCollector:
             for result_id, (each, _) in self._kept.items()
             if has_command_id(each, command) or assigned.get(result_id) == command.command_id
         ]
-        self._known.settle(ids)
+        # The joinings of a batch are in its result: one that is reported later is not a late result.
+        parts = [part for result_id in ids for part in part_ids(self._kept[result_id][0]) if part not in self._kept]
+        self._known.settle([*ids, *parts])
         await self._acknowledge(ids)
 
     async def _keep(self, result: Result, *, is_new: bool = True) -> None:

@@ -16,6 +16,13 @@ Result = Mapping[str, Any]
 class _Entity(Struct):
     EntityId: str | None = None
     Name: str | None = None
+    EntityType: int | None = None
+
+
+class _Counter(Struct):
+    CounterValue: int | None = None
+    CounterType: int | None = None
+    Name: str | None = None
 
 
 class _MetaData(Struct):
@@ -29,7 +36,9 @@ class _MetaData(Struct):
     IsPartial: bool | None = None
     IsSimulated: bool | None = None
     CreationTime: datetime | None = None
+    Name: str | None = None
     AssociatedEntities: Sequence[_Entity] | None = None
+    ResultCounters: Sequence[_Counter] | None = None
 
 
 class _Unit(Struct):

@@ -8,6 +8,7 @@ import structlog
 from edge.errors import Refused
 from edge.southbound.ijt_conversion import COMMAND_ID, entities, process
 from edge.southbound.ijt_methods import IjtMethods
+from edge.southbound.ijt_programs import JoiningPrograms, counter_calls, selected_joint
 from edge.station.equipment import Command
 
 _REASON = "requested by the station"
@@ -21,7 +22,8 @@ class JoiningTool:
     Every call raises Refused when the controller declines it, Unavailable when the connection is lost.
     """
 
-    def __init__(self, methods: IjtMethods, uri: str) -> None:
+    def __init__(self, methods: IjtMethods, uri: str, programs: JoiningPrograms) -> None:
+        self._programs = programs
         self._methods = methods
         self._uri = uri
 
@@ -37,8 +39,12 @@ class JoiningTool:
         return next((each for each in reversed(ids) if isinstance(each, str)), "")
 
     async def prepare(self, command: Command) -> None:
-        """Enable the tool and replace its identifiers with those of a command."""
+        """Enable the tool, replace its identifiers with those of a command, and set the counters that it names.
+
+        Raises Refused before anything is enabled when the controller does not have the joining process or the joint.
+        """
         methods, identifiers = self._methods, entities(command)
+        await self._programs.check(command)
         if "EnableAsset" in methods:
             await methods.call("EnableAsset", self._uri, True)  # noqa: FBT003 - the argument Enable
         await self._reset_identifiers(command)
@@ -48,10 +54,14 @@ class JoiningTool:
             await methods.call("SendTextIdentifiers", self._uri, [each["EntityId"] for each in identifiers])
         elif "StartJoiningProcess" not in methods:
             raise Refused("device", "the controller takes no identifiers: its results could not be distinguished")
+        await self._set_counters(command)
 
     async def start(self, command: Command) -> None:
         """Start the joining of a command, or select its process if the operator starts it."""
         methods, named = self._methods, process(command)
+        if joint := selected_joint(command):
+            # The controller selects the process that belongs to the joint.
+            await self._call_required("SelectJoint", "select a joint", *joint)
         if command.parameters.get("start") is False:
             await self._select(named)
         elif named and "StartJoiningProcess" in methods:
@@ -86,6 +96,15 @@ class JoiningTool:
             raise Refused("device", "the controller has no method to abort a joining")
         if "EnableAsset" in declined or ("EnableAsset" not in steps and stops in declined):
             raise Refused("device", f"the tool may still be enabled: {'; '.join(declined.values())}")
+
+    async def _set_counters(self, command: Command) -> None:
+        for method, arguments in counter_calls(command):
+            await self._call_required(method, "do so", process(command), *arguments)
+
+    async def _call_required(self, name: str, what: str, *arguments: Any) -> None:
+        if name not in self._methods:
+            raise Refused("device", f"{name}: the controller has no method to {what}")
+        await self._methods.call(name, self._uri, *arguments)
 
     def _release_steps(self, command: Command) -> dict[str, tuple[Any, ...]]:
         names = [each["Name"] for each in entities(command)]

@@ -6,7 +6,7 @@ result cannot be found: its outcome is unknown.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,7 +26,6 @@ from edge.links.openprotocol_session import (
     SessionTimes,
     open_openprotocol,
 )
-from edge.model.cloudevent import new_id
 from edge.model.equipment_trace import TracedCall, TraceKind
 from edge.sfc.signal import Phase
 from edge.southbound.connected_equipment import (
@@ -43,15 +42,16 @@ from edge.southbound.openprotocol_conversion import (
     TighteningResult,
     answer_data,
     identifier_of,
-    result_data,
+    is_batch,
     validate_command,
 )
+from edge.southbound.openprotocol_events import ToolEvents
 from edge.southbound.openprotocol_makes import ControllerMake, make_of
+from edge.southbound.openprotocol_programs import ParameterSets
 from edge.southbound.openprotocol_settings import OpenProtocolSettings, address_of
 from edge.southbound.openprotocol_tool import TighteningTool
 from edge.southbound.repetition import chosen_repetition, claim_start, count_repeated_start
-from edge.station.equipment import Command, EquipmentEvent, Repetition, StationPort
-from edge.store.refused import RefusedMessage
+from edge.station.equipment import Command, Repetition, StationPort
 
 POLL_SECONDS = 5.0
 
@@ -123,6 +123,8 @@ def open_openprotocol_equipment(
                 on_own=events.report_result,
             )
             await _subscribe(session, make)
+            programs = ParameterSets(session)
+            await programs.read()
             if settings.clock == "set":
                 await tool.set_clock(now())
             _log.info("controller identified", equipment=name, make=make.name, **_described(session))
@@ -132,6 +134,7 @@ def open_openprotocol_equipment(
                 results,
                 state,
                 events,
+                programs,
                 correlation=settings.correlation,
                 claim=partial(claim_start, station) if repetition is Repetition.ONCE else None,
                 on_start=partial(count_repeated_start, station),
@@ -189,35 +192,6 @@ async def _subscribe(session: OpenProtocolSession, make: ControllerMake) -> None
             _log.info("subscription declined", reason=declined.message)
 
 
-class ToolEvents:
-    """Reports what happens at a tool without a command as events of the station, by the settings `events`."""
-
-    def __init__(self, name: str, place: str, type_ids: Mapping[Any, str], station: StationPort, scope: str) -> None:
-        self._name = name
-        self._place = place
-        self._type_ids = type_ids
-        self._station = station
-        self._scope = scope
-
-    async def report(self, kind: str, data: Any, event_id: str = "") -> bool:
-        """Report an event if the settings name its type; return whether a job has used it or will."""
-        if (type_id := self._type_ids.get(kind)) is None:
-            return False
-        source = f"urn:microdcs-edge:equipment:{self._name}"
-        event = EquipmentEvent(source, event_id or new_id(), type_id, self._scope, data)
-        return await self._station.event(event) is not None
-
-    async def refuse(self, reason: str, data: str) -> None:
-        """Record a message that cannot be read."""
-        _log.warning("controller message unreadable", equipment=self._name, reason=reason)
-        message = RefusedMessage(self._place, "", "", "unreadable", reason, data.encode("latin-1"))
-        await self._station.record_refusal(message)
-
-    async def report_result(self, result: TighteningResult) -> bool:
-        """Report a result of the operator's own; the same result again is the same event."""
-        return await self.report("result", result_data(result), f"result {result['result']} {result.get('time')}")
-
-
 class TighteningDevice:
     """A controller during one connection; without `claim`, a tightening with an unknown outcome is started again."""
 
@@ -228,6 +202,7 @@ class TighteningDevice:
         results: TighteningResults,
         state: ToolState,
         events: ToolEvents,
+        programs: ParameterSets,
         *,
         correlation: str,
         claim: Callable[[Command], Awaitable[bool]] | None,
@@ -239,6 +214,7 @@ class TighteningDevice:
         self._results = results
         self._state = state
         self._events = events
+        self._programs = programs
         self._correlation = correlation
         self._claim = claim
         self._on_start = on_start
@@ -251,6 +227,11 @@ class TighteningDevice:
     def problem(self) -> str:
         """The alarm of the controller, while it keeps the tool from working."""
         return f"the controller reports the alarm {self._alarm}" if self._alarm else ""
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """The parameter sets and jobs that the controller lists."""
+        return self._programs.names
 
     async def catch_up(self) -> None:
         """Request the results from the time without a connection."""
@@ -306,13 +287,14 @@ class TighteningDevice:
         validate_command(command, self._correlation)
         self._state.current = command.command_id
         try:
-            if not self._results.find(command):
+            # The last result of a batch may have come before the earlier ones were searched for.
+            if (command.begun and is_batch(command)) or not self._results.find(command):
                 await self._ensure_begun(command)
-            result = await self._result(command)
+            results = await self._result(command)
         finally:
             self._state.current = None
         await self._tool.release()
-        return answer_data(result, command)
+        return answer_data(results, command)
 
     async def stop(self, command: Command) -> None:
         """Disable the tool, unless it works for another command."""
@@ -328,6 +310,7 @@ class TighteningDevice:
             if command.phase is not Phase.RESET and owner and owner != command.command_id:
                 return
             await self._tool.make_safe(command)
+            await self._results.surrender(command)
             self._state.begun.discard(command.command_id)
 
     async def _ensure_begun(self, command: Command) -> None:
@@ -349,6 +332,7 @@ class TighteningDevice:
 
     async def _start(self, command: Command) -> bool:
         """Prepare the tool, commit the begun mark and enable the tool; return False for a command begun before."""
+        await self._programs.check(command)
         await self._tool.prepare(command)
         if self._claim is not None and not await self._claim(command):
             return False
@@ -374,19 +358,23 @@ class TighteningDevice:
         wanted = identifier_of(command, self._correlation)
         if self._results.find(command) or self._identifier in {None, wanted}:
             return
-        message = "the tool was enabled, and the controller has neither its result nor its identifier"
+        came = len(self._results.parts(command))
+        await self._results.surrender(command)
+        known = f"the rest of its batch, {came} results have come" if came else "its result"
+        message = f"the tool was enabled, and the controller has neither {known} nor its identifier"
         raise DeviceOutcomeUnknownError(message)
 
-    async def _result(self, command: Command) -> TighteningResult:
-        """Return the result of a command; poll for it while no message reports it.
+    async def _result(self, command: Command) -> Sequence[TighteningResult]:
+        """Return the results of a command; poll for them while no message reports them.
 
         Raises Refused when the controller reports an alarm that stops the tool.
         """
-        while not (result := self._results.find(command)):
+        while not (results := self._results.find(command)):
             if self._alarm:
                 await self._tool.release()
+                await self._results.surrender(command)
                 raise Refused("device", self.problem)
             came = await self._results.wait_until(lambda: bool(self._results.find(command) or self._alarm), self._poll)
             if not came:
                 await self._results.catch_up()
-        return result
+        return results

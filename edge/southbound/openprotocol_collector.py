@@ -1,7 +1,7 @@
 """Collects the results of an Open Protocol controller: live ones, missed ones, and those of commands."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -17,6 +17,8 @@ from edge.southbound.openprotocol_conversion import (
     TighteningResult,
     created_at,
     identifier_of,
+    is_batch,
+    is_complete,
     number_of,
     result_data,
 )
@@ -30,6 +32,8 @@ _FILLED = 200
 """The most missed results that are requested after a lost connection."""
 _SEARCHED = 50
 """The newest results that are searched for that of a command."""
+_SEARCHED_FOR_BATCH = 200
+"""The same for the results of a batch, with the bolts that were tightened again."""
 
 _log = structlog.get_logger(__name__)
 
@@ -39,20 +43,25 @@ class ToolState:
     """The state of a tool beyond one connection.
 
     `last` is the number of the last result; `begun` holds the ids of started commands, `current` that of the command
-    that occupies the tool. `marks` maps identifiers to command ids. `kept` holds the results of commands until these
-    are settled. `expected` takes the next result, with the number before its start. `settled` holds durable results.
+    that occupies the tool. `marks` maps identifiers to command ids; `batches` holds the commands that wait for a whole
+    batch. `kept` holds the results of commands until these are settled. `expected` takes the next result, with the
+    number before its start. `settled` holds durable results.
     """
 
     last: int | None = None
     current: str | None = None
     begun: set[str] = field(default_factory=set)
     marks: dict[str, str] = field(default_factory=dict)
+    batches: dict[str, Command] = field(default_factory=dict)
     kept: dict[ResultKey, tuple[TighteningResult, str]] = field(default_factory=dict)
     expected: tuple[Command, int | None] | None = None
     settled: dict[ResultKey, None] = field(default_factory=dict)
 
     def remember(self, command: Command, correlation: str) -> None:
         """Remember the identifier of a command, to recognise its result."""
+        if is_batch(command):
+            self.batches[command.command_id] = command
+            _limit(self.batches)
         if correlation == "mark":
             self.marks[identifier_of(command, correlation)] = command.command_id
             _limit(self.marks)
@@ -103,10 +112,16 @@ class TighteningResults:
         self._state.remember(command, self._correlation)
         self._state.expected = (command, self._state.last) if self._correlation == "next" else None
 
-    def find(self, command: Command) -> TighteningResult | None:
-        """Return the result of a command; None until it has come."""
-        kept = self._state.kept.values()
-        return next((result for result, command_id in kept if command_id == command.command_id), None)
+    def find(self, command: Command) -> Sequence[TighteningResult]:
+        """Return the results of a command in their order; none until all have come."""
+        found = self.parts(command)
+        return found if is_complete(found, command) else ()
+
+    def parts(self, command: Command) -> Sequence[TighteningResult]:
+        """Return the results of a command that have come, in their order."""
+        kept = self._state.kept.items()
+        found = {key: result for key, (result, command_id) in kept if command_id == command.command_id}
+        return [found[key] for key in sorted(found, key=lambda key: key[0])]
 
     async def handle_live(self, result: TighteningResult) -> None:
         """Keep a live result; request the results that are missing before it."""
@@ -132,19 +147,35 @@ class TighteningResults:
         await self._fill(last + 1, number)
 
     async def search(self, command: Command) -> None:
-        """Search the newest results for that of a command; without numbers that match, only the latest one."""
+        """Search the newest results for those of a command; without numbers that match, only the latest one.
+
+        The results of a batch lie together: after them, the first one of another command ends the search.
+        """
         latest = await self._request(0)
         number = latest["result"] or 0 if latest else 0
-        while latest is not None and self.find(command) is None:
-            if self._state.marks.get(latest["identifier"]) == command.command_id:
+        most = _SEARCHED_FOR_BATCH if is_batch(command) else _SEARCHED
+        while latest is not None and (is_batch(command) or not self.find(command)):
+            is_own = self._state.marks.get(latest["identifier"]) == command.command_id
+            if is_own:
                 await self._take(latest)
-            number -= 1
-            at_end = number < 1 or (latest["result"] or 0) - number > _SEARCHED
+            number, most = number - 1, most - 1
+            at_end = number < 1 or most < 1 or (not is_own and bool(self.parts(command)))
             latest = None if at_end or not self._counts else await self._request(number)
+
+    async def surrender(self, command: Command) -> None:
+        """Report the results of a batch that will not be completed as late results."""
+        found = self._state.kept.items()
+        keys = [key for key, (_, command_id) in found if command_id == command.command_id]
+        for key in keys if command.command_id in self._state.batches else ():
+            result = self._state.kept[key][0]
+            await self._reporter.keep(str(key[0]), created_at(result), command.command_id, result_data(result))
+            self._state.settle([key])
+            await self._acknowledge(key)
 
     async def settle(self, command: Command) -> None:
         """Drop and acknowledge the results of a command whose answer is durable."""
         self._state.begun.discard(command.command_id)
+        self._state.batches.pop(command.command_id, None)
         keys = [key for key, (_, command_id) in self._state.kept.items() if command_id == command.command_id]
         self._state.settle(keys)
         for key in keys:
@@ -176,6 +207,7 @@ class TighteningResults:
                 command_id = self._owner(result)
                 if command_id and await self._reporter.is_awaited(command_id):
                     self._state.kept[key] = result, command_id
+                    await self._acknowledge_part(key, command_id)
                 else:
                     if command_id or not await self._on_own(result):
                         await self._reporter.report(str(key[0]), created_at(result), command_id, result_data(result))
@@ -190,9 +222,19 @@ class TighteningResults:
             return self._state.marks.get(result["identifier"])
         match self._state.expected:
             case command, before if _may_belong(result, command, before):
-                self._state.expected = None
+                if command.command_id not in self._state.batches or is_complete([result], command):
+                    self._state.expected = None
                 return command.command_id
         return None
+
+    async def _acknowledge_part(self, key: ResultKey, command_id: str) -> None:
+        """Acknowledge a result before the last of its batch: without it a controller sends no further one.
+
+        The controller keeps it: after a restart of the gateway it is requested by its number.
+        """
+        command = self._state.batches.get(command_id)
+        if command is not None and not self.find(command):
+            await self._acknowledge(key)
 
     async def _acknowledge(self, key: ResultKey) -> None:
         if key in self._unacknowledged:

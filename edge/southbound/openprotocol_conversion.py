@@ -1,6 +1,6 @@
 """Converts commands to identifiers of Open Protocol, and results of a controller to answers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -17,6 +17,8 @@ VIN_LENGTH = 17
 _IDENTIFIER_LENGTH = 25
 _LARGEST_PARAMETER_SET, _LARGEST_JOB, _LARGEST_BATCH = 999, 9999, 99
 _BOUNDS = MappingProxyType({"parameter_set": _LARGEST_PARAMETER_SET, "job": _LARGEST_JOB, "batch_size": _LARGEST_BATCH})
+_CLASSIFICATIONS = ("single", "batch")
+_BATCH_OK = 1
 _EVALUATIONS = MappingProxyType({0: "NotOK", 1: "OK"})
 _LIMIT_STATES = MappingProxyType({0: "Low", 1: "OK", 2: "High"})
 _BATCH_STATES = MappingProxyType({0: "NotOK", 1: "OK"})
@@ -30,6 +32,9 @@ def validate_command(command: Command, correlation: str) -> None:
         number_of(command, name)
     if number_of(command, "parameter_set") is not None and number_of(command, "job") is not None:
         raise Refused("parameters", "a command has either the parameter parameter_set or the parameter job")
+    wanted = command.parameters.get("classification", "single")
+    if wanted not in _CLASSIFICATIONS:
+        raise Refused("parameters", f"the parameter classification has to be one of {', '.join(_CLASSIFICATIONS)}")
     vin, longest = _vin(command), VIN_LENGTH if correlation == "mark" else _IDENTIFIER_LENGTH
     if len(vin) > longest or not vin.isascii() or not vin.isprintable():
         raise Refused("parameters", f"the parameter vin has to be at most {longest} ASCII characters: {vin!r}")
@@ -86,9 +91,40 @@ def result_data(result: TighteningResult) -> dict[str, Any]:
     return data | {name: result[field] for name, field in named.items() if result.get(field)}
 
 
-def answer_data(result: TighteningResult, command: Command) -> dict[str, Any]:
-    """Return the result of a command as plain JSON, with the VIN of the command."""
-    return result_data(result) | ({"vin": vin} if (vin := _vin(command)) else {})
+def is_batch(command: Command) -> bool:
+    """Return whether a command is answered by the results of a whole batch."""
+    return command.parameters.get("classification") == "batch"
+
+
+def is_complete(results: Sequence[TighteningResult], command: Command) -> bool:
+    """Return whether these results of a command, in their order, are all that it waits for.
+
+    A batch is complete when the controller says so, or when its counter has reached its size.
+    """
+    if not results or not is_batch(command):
+        return bool(results)
+    last = results[-1]
+    size, counter = last.get("batch_size") or 0, last.get("batch_counter") or 0
+    return last.get("batch_status") == _BATCH_OK or 0 < size <= counter
+
+
+def answer_data(results: Sequence[TighteningResult], command: Command) -> dict[str, Any]:
+    """Return the results of a command as plain JSON, with the VIN of the command."""
+    vin = {"vin": vin} if (vin := _vin(command)) else {}
+    if not is_batch(command):
+        return result_data(results[0]) | vin
+    parts = [result_data(each) for each in results]
+    done = sum(each["evaluation"] == "OK" for each in parts)
+    last = parts[-1]
+    kept = {name: last[name] for name in ("identifier", "parameter_set", "job", "batch", "result_id", "created_at")}
+    size = last["batch"]["size"] or len(parts)
+    return {
+        "evaluation": "OK" if last["batch"]["status"] == "OK" or done >= size else "NotOK",
+        "counts": {"ok": done, "not_ok": len(parts) - done},
+        "results": {str(n): each for n, each in enumerate(parts, 1)},
+        **kept,
+        **vin,
+    }
 
 
 def created_at(result: TighteningResult) -> datetime | None:

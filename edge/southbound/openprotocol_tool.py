@@ -8,7 +8,7 @@ from edge.errors import Refused
 from edge.links.openprotocol_frame import MidFrame
 from edge.links.openprotocol_mids import Decline, Mid, new_message, parse_message, revisions_of
 from edge.links.openprotocol_session import DeclinedError, OpenProtocolSession
-from edge.southbound.openprotocol_conversion import identifier_of, number_of
+from edge.southbound.openprotocol_conversion import identifier_of, is_batch, number_of
 from edge.station.equipment import Command
 
 _CLOCK_TOLERANCE = timedelta(seconds=2)
@@ -37,6 +37,9 @@ class TighteningTool:
             await self._session.negotiate(Mid.SELECT_JOB, revisions_of(Mid.SELECT_JOB), id=job)
         if (size := number_of(command, "batch_size")) is not None:
             await self._session.request(new_message(Mid.SET_BATCH_SIZE, id=parameter_set or 0, size=size))
+        if is_batch(command) and parameter_set is not None:
+            # A batch that was interrupted would count on.
+            await self._session.request(new_message(Mid.RESET_BATCH, id=parameter_set))
         if identifier := identifier_of(command, self._correlation):
             try:
                 await self._session.request(new_message(Mid.IDENTIFIER, identifier=identifier))

@@ -213,6 +213,20 @@ class EquipmentPort(Protocol):
 
 
 @runtime_checkable
+class ProgrammedEquipment(Protocol):
+    """Equipment that may be able to list its programs: joining processes, parameter sets, jobs."""
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """The names of the programs; empty while they are not known."""
+
+
+def programs_of(equipment: object) -> tuple[str, ...]:
+    """Return the programs of equipment, or of its device; none when it cannot list them."""
+    return equipment.programs if isinstance(equipment, ProgrammedEquipment) else ()
+
+
+@runtime_checkable
 class PausableEquipment(Protocol):
     """Equipment that may be able to pause the work of a command."""
 

@@ -12,7 +12,7 @@ from edge.instant import Clock
 from edge.listeners import notify_async
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.station.active_runs import ActiveRuns
-from edge.station.equipment import EquipmentPort
+from edge.station.equipment import EquipmentPort, programs_of
 from edge.station.equipment_stats import EquipmentStats
 from edge.store import health_reports
 from edge.store.client import Store
@@ -23,6 +23,8 @@ logger = structlog.get_logger(__name__)
 POLL_INTERVAL_S = 5.0
 CONFIRMED_WITHIN_MS = 10_000
 """The time within which equipment must confirm a stop or a reset, in milliseconds."""
+_PROGRAMS = 200
+"""The most programs of a piece of equipment in a report."""
 _COUNTS_EVERY_MS = 30_000
 """The shortest interval between two reports with changed counts only: each write wears the flash."""
 _AFRESH_EVERY_MS = health_reports.LIFETIME_MS // 4
@@ -129,4 +131,5 @@ def _health(watched: WatchedEquipment, outstanding: int, safing: int) -> Equipme
         problem=watched.equipment.problem,
         safing=safing,
         last_error=stats.last_error,
+        programs=programs_of(watched.equipment)[:_PROGRAMS],
     )

@@ -57,6 +57,7 @@ async def test_a_joining_that_is_not_ok_is_a_result_with_its_violations(
         "low": {"value": 76.5, "unit": "N·m"},
         "high": {"value": 93.5, "unit": "N·m"},
         "target": {"value": 85.0, "unit": "N·m"},
+        "violation": "High",
     }
 
 

@@ -86,7 +86,12 @@ def test_violations_of_steps_and_errors_are_reported() -> None:
     }
     answer = answer_data(result(joining, ResultEvaluation=2))
     assert answer["violations"] == {
-        "S1: Angle": {"measured": {"value": 12.0}, "high": {"value": 10.0}, "violation_type": 1}
+        "S1: Angle": {
+            "measured": {"value": 12.0},
+            "high": {"value": 10.0},
+            "violation_type": 1,
+            "violation": "High",
+        }
     }
     assert (answer["failure_reason"], answer["errors"]) == ("error", {"E7": "tool trigger lost"})
 

@@ -6,6 +6,7 @@ import pytest
 
 from edge.errors import Refused
 from edge.southbound.ijt_methods import IjtMethods
+from edge.southbound.ijt_programs import JoiningPrograms
 from edge.southbound.ijt_tool import JoiningTool
 from tests.southbound.contract import WORK
 
@@ -31,7 +32,8 @@ class Controller:
 
 
 def tool_of(controller: Controller) -> JoiningTool:
-    return JoiningTool(cast("IjtMethods", controller), "")
+    methods = cast("IjtMethods", controller)
+    return JoiningTool(methods, "", JoiningPrograms(methods, ""))
 
 
 @pytest.mark.parametrize("declined", [(), STOPPING[:1], STOPPING[:3]])

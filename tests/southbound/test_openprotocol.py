@@ -135,7 +135,7 @@ async def test_declined_step_fails_the_command_and_leaves_the_tool_disabled(
 ) -> None:
     async with opener() as bench:
         answer = await tightened(bench, wait_until, parameter_set=99)
-        assert answer.error == "MID 0018 declined: there is no such parameter set"
+        assert answer.error == "the controller has no parameter set 99; it has 1, 2, 3, 4"
         controller.fault = OpenProtocolFault.REFUSED
         await bench.equipment.send(NEXT)
         await wait_until(lambda: NEXT.command_id in bench.station.outcomes())
@@ -296,12 +296,15 @@ async def test_tool_that_another_system_locks_is_left_alone(
     assert not sent & {Mid.ENABLE_TOOL, Mid.DISABLE_TOOL}
 
 
-async def test_requests_are_traced_with_their_answers(opener: Opener, wait_until: WaitUntil) -> None:
+async def test_requests_are_traced_with_their_answers(
+    opener: Opener, controller: TighteningController, wait_until: WaitUntil
+) -> None:
     async with opener() as bench:
-        await tightened(bench, wait_until, parameter_set=99)
+        controller.fault = OpenProtocolFault.REFUSED
+        await tightened(bench, wait_until, parameter_set=3)
         calls = [data for what, data in bench.station.traced if what is TraceKind.ASKED]
-    (declined,) = [each for each in calls if each.question == "MID 0018 revision 1"]
-    assert (declined.arguments, declined.error) == (["099"], "MID 0018 declined: there is no such parameter set")
+    (declined,) = [each for each in calls if each.question == "MID 0043 revision 1"]
+    assert (declined.arguments, declined.error) == ([], "MID 0043 declined: the tool cannot be reached")
     assert any(each.found and each.found["answer"] == "MID 0005 revision 1" for each in calls)
 
 

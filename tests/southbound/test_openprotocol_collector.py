@@ -53,7 +53,7 @@ async def test_result_belongs_to_the_command_with_its_mark() -> None:
     async with collecting() as one:
         one.results.expect(WORK)
         await one.results.handle_live(one.tighten("OTHER"))
-        assert one.results.find(WORK) is None
+        assert not one.results.find(WORK)
         await one.results.handle_live(one.tighten(identifier_of(WORK, "mark")))
         assert one.results.find(WORK)
         assert [each.data["identifier"] for each in one.station.late_results] == ["OTHER"]
@@ -104,7 +104,7 @@ async def test_search_finds_the_result_of_a_command_among_others() -> None:
         await one.results.search(WORK)
         assert one.results.find(WORK)
         await one.results.settle(WORK)
-        assert one.results.find(WORK) is None
+        assert not one.results.find(WORK)
 
 
 async def test_controller_without_old_results_is_asked_once_for_each_need() -> None:

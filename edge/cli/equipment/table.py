@@ -59,6 +59,7 @@ def as_data(each: EquipmentView) -> dict[str, object]:
         "declined_stops": health.declined_stops,
         "open_stops": health.safing,
         "last_error": health.last_error or None,
+        "programs": list(health.programs),
     }
 
 
@@ -102,6 +103,7 @@ def report(each: EquipmentView) -> Iterator[str]:
         "ignored": f"{health.ignored} late or repeated answers and events without a receiver",
         "refused": f"{health.refused} messages",
         "last error": health.last_error or "none",
+        "programs": ", ".join(health.programs) or "it lists none",
     }
     width = max(map(len, facts))
     for name, text in facts.items():

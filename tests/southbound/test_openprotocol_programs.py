@@ -1,0 +1,37 @@
+"""Parameter sets and jobs that a controller lists are checked before its tool is touched."""
+
+from dataclasses import replace
+
+import pytest
+
+from edge.errors import Refused
+from edge.links.openprotocol_mids import Mid
+from edge.links.openprotocol_session import open_openprotocol
+from edge.sim.openprotocol import open_openprotocol_controller
+from edge.southbound.openprotocol_programs import ParameterSets
+from tests.southbound.contract import WORK
+
+
+async def test_listed_numbers_pass_and_others_are_refused_with_the_list() -> None:
+    async with (
+        open_openprotocol_controller(delay=None) as controller,
+        open_openprotocol("127.0.0.1", controller.server.port) as session,
+    ):
+        programs = ParameterSets(session)
+        await programs.read()
+        assert programs.names == (*(f"parameter set {n}" for n in range(1, 5)), "job 1", "job 2")
+        await programs.check(replace(WORK, parameters={"parameter_set": 4}))
+        await programs.check(replace(WORK, parameters={}))
+        for parameters in ({"parameter_set": 9}, {"job": 9}):
+            with pytest.raises(Refused, match="the controller has no"):
+                await programs.check(replace(WORK, parameters=parameters))
+
+
+async def test_controller_without_lists_is_not_asked_for_a_number() -> None:
+    async with open_openprotocol_controller(delay=None) as controller:
+        controller.server.missing |= {Mid.PARAMETER_SETS, Mid.JOBS}
+        async with open_openprotocol("127.0.0.1", controller.server.port) as session:
+            programs = ParameterSets(session)
+            await programs.read()
+            assert programs.names == ()
+            await programs.check(replace(WORK, parameters={"parameter_set": 9}))
