@@ -5,6 +5,7 @@ import contextlib
 import functools
 import ssl
 from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ import structlog
 
 from edge import __version__
 from edge.app.flow_parts import open_flow_service
+from edge.app.log_memory import LogMemory, remembered_log
 from edge.app.parts import GatewayParts
 from edge.errors import SettingsError, Unavailable
 from edge.instant import now_ms
@@ -35,25 +37,33 @@ RETRY_S = (1.0, 30.0)
 """The shortest and the longest delay between two attempts."""
 
 
-async def open_web(
-    stack: contextlib.AsyncExitStack,
-    parts: GatewayParts,
-    jobs: JobService,
-    users: "Users",
-    kinds: "NodeKinds | None" = None,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class PageParts:
+    """The parts that the page works with; `kinds` is None where flows are off."""
+
+    core: GatewayParts
+    jobs: JobService
+    users: "Users"
+    kinds: "NodeKinds | None" = None
+    settings_file: Path | None = None
+
+
+async def open_web(stack: contextlib.AsyncExitStack, page: PageParts) -> None:
     """Serve the page until the stack closes. Its libraries are imported in a thread: nothing waits for them.
 
     Raises SettingsError for a certificate that cannot be used, and without the libraries.
     """
-    tls = await _tls_context(parts) if parts.settings.web.is_tls else None
-    await stack.enter_async_context(background_task(_serve(parts, jobs, users, kinds, tls), "station page"))
+    tls = await _tls_context(page.core) if page.core.settings.web.is_tls else None
+    await stack.enter_async_context(background_task(_serve(page, tls), "station page"))
 
 
-async def _serve(
-    parts: GatewayParts, jobs: JobService, users: "Users", kinds: "NodeKinds | None", tls: ssl.SSLContext | None
-) -> None:
-    services = await asyncio.to_thread(_services, parts, jobs, users, kinds)
+async def _serve(page: PageParts, tls: ssl.SSLContext | None) -> None:
+    with remembered_log() as memory:
+        services = await asyncio.to_thread(_services, page, memory)
+        await _serve_with(page.core, services, tls)
+
+
+async def _serve_with(parts: GatewayParts, services: "WebServices", tls: ssl.SSLContext | None) -> None:
     shortest, longest = RETRY_S
     backoff = Backoff(shortest, longest, stable=longest)
     async with contextlib.AsyncExitStack() as stack:
@@ -82,10 +92,11 @@ async def _listen(parts: GatewayParts, services: "WebServices", tls: ssl.SSLCont
         await asyncio.Event().wait()
 
 
-def _services(parts: GatewayParts, jobs: JobService, users: "Users", kinds: "NodeKinds | None") -> "WebServices":
+def _services(page: PageParts, memory: LogMemory) -> "WebServices":
     """Return what the page works with. Raises SettingsError without the libraries."""
     try:
-        from edge.web.app import build_app  # noqa: F401, PLC0415 - imports the libraries here, in a thread
+        from edge.app.web_tools import gateway_tools  # noqa: PLC0415 - imports the libraries here, in a thread
+        from edge.web.app import build_app  # noqa: F401, PLC0415 - as above
         from edge.web.audit import WebAudit  # noqa: PLC0415 - as above
         from edge.web.events import EventHub  # noqa: PLC0415 - as above
         from edge.web.services import WebServices  # noqa: PLC0415 - as above
@@ -93,6 +104,7 @@ def _services(parts: GatewayParts, jobs: JobService, users: "Users", kinds: "Nod
     except ImportError as error:
         problem = f"web.listen: needs a library that is not installed: {error}"
         raise SettingsError([problem], "Install it: pip install 'microdcs-edge[web]'") from None
+    parts, jobs = page.core, page.jobs
     settings = parts.settings
     return WebServices(
         gateway=settings.gateway.name,
@@ -102,14 +114,15 @@ def _services(parts: GatewayParts, jobs: JobService, users: "Users", kinds: "Nod
         intervene=functools.partial(intervene, jobs.runs, dedupe_ms=jobs.dedupe_ms),
         status=functools.partial(status_of, parts),
         equipment=lambda: parts.watch.health,
-        users=users,
-        sessions=WebSessions(now_ms, settings.web.idle, settings.users.session, users.role_of),
+        users=page.users,
+        sessions=WebSessions(now_ms, settings.web.idle, settings.users.session, page.users.role_of),
         events=EventHub(parts.store, parts.scopes),
         audit=WebAudit(parts.trail),
         clock=now_ms,
         is_kiosk=settings.web.kiosk == "on",
         is_tls=settings.web.is_tls,
-        flows=open_flow_service(parts, kinds),
+        tools=gateway_tools(parts, page.settings_file, memory),
+        flows=open_flow_service(parts, page.kinds),
     )
 
 

@@ -21,6 +21,17 @@ class WebAudit:
         self._refusals = RateLimit(_REFUSALS, _WITHIN_S)
         self._idle_calls = RateLimit(_IDLE_CALLS, _WITHIN_S)
 
+    @property
+    def trail(self) -> AuditTrail:
+        """The trail, for records that are in the commit of their change."""
+        return self._trail
+
+    def record_of(self, caller: WebCaller, action: str, subject: str, comment: str) -> AuditRecord:
+        """Return the record of a change, for the commit of this change."""
+        return self._made(
+            "web.call", caller.user, caller.role, caller.address, caller.client, action, "Good", subject, comment
+        )
+
     def called(self, caller: WebCaller, action: str, subject: str, comment: str, refusal: str = "") -> None:
         """Record a call; one that was refused only within a limit."""
         if not refusal or self._idle_calls.try_acquire():
@@ -50,7 +61,21 @@ class WebAudit:
         subject: str = "",
         comment: str = "",
     ) -> None:
-        record = AuditRecord(
+        self._trail.record(self._made(kind, user, role, address, client, action, status, subject, comment))
+
+    def _made(
+        self,
+        kind: AuditKind,
+        user: str,
+        role: Role | None,
+        address: str,
+        client: str,
+        action: str,
+        status: str,
+        subject: str,
+        comment: str,
+    ) -> AuditRecord:
+        return AuditRecord(
             at=self._trail.clock(),
             kind=kind,
             instance=self._trail.instance,
@@ -63,4 +88,3 @@ class WebAudit:
             comment=comment,
             status=status,
         )
-        self._trail.record(record)

@@ -21,6 +21,7 @@ from edge.telemetry.alarm_requests import alarm_event_of, request_change
 from edge.web import job_views, models, telemetry_views
 from edge.web.caller import WebCaller
 from edge.web.flow_operations import FLOW_OPERATIONS
+from edge.web.gateway_operations import GATEWAY_OPERATIONS
 from edge.web.operation import TEXT_QUERY, ApiCall, ApiOperation, Execute, Svg
 from edge.web.problems import Denied
 from edge.web.services import WebServices
@@ -290,5 +291,5 @@ CHANGES: Final = (
     ),
 )
 
-OPERATIONS: Final = (*READS, *CHANGES, *FLOW_OPERATIONS)
+OPERATIONS: Final = (*READS, *CHANGES, *FLOW_OPERATIONS, *GATEWAY_OPERATIONS)
 """Every operation apart from login, logout and events, which answer with more than data."""

@@ -7,16 +7,21 @@ from typing import Any, Final, TypeAlias
 from starlette.requests import Request
 
 from edge.errors import Refused
-from edge.web import flow_views, job_views, telemetry_views
+from edge.model.role import Role
+from edge.web import flow_views, gateway_views, job_views, telemetry_views
 from edge.web.caller import WebCaller
 from edge.web.flow_operations import cycle_number
+from edge.web.gateway_operations import LEVELS, log_page
 from edge.web.models import JobHistory
 from edge.web.operations import MOST_JOBS
+from edge.web.problems import Denied
 from edge.web.services import WebServices
 
 _ON_STATION: Final = 8
 _MOST_ALARMS: Final = 100
 _MOST_TAGS: Final = 200
+_MOST_OPERATIONS: Final = 10
+_MOST_ROWS: Final = 50
 
 PageData: TypeAlias = tuple[str, Mapping[str, Any]]
 """The name of a template, and its values."""
@@ -85,6 +90,38 @@ async def _flow(services: WebServices, _: WebCaller, request: Request) -> PageDa
     return "flow.html", {"detail": detail, "cycle": cycle, "subjects": ["flows"]}
 
 
+async def _gateway(services: WebServices, caller: WebCaller, _: Request) -> PageData:
+    store, is_engineer = services.store, caller.role >= Role.ENGINEER
+    return "gateway.html", {
+        "fleet": (await gateway_views.list_components(store)).components,
+        "operations": (await gateway_views.list_operations(store)).operations[:_MOST_OPERATIONS],
+        "locks": (await gateway_views.list_locks(store)).locks[:_MOST_ROWS],
+        "sessions": (await gateway_views.list_sessions(store)).sessions[:_MOST_ROWS] if is_engineer else (),
+        "people": (await services.tools.people())[:_MOST_ROWS] if is_engineer else (),
+        "certificates": (await services.tools.certificates())[:_MOST_ROWS] if is_engineer else (),
+        "is_engineer": is_engineer,
+        "subjects": ["station"],
+    }
+
+
+async def _doctor(services: WebServices, caller: WebCaller, _: Request) -> PageData:
+    require_engineer(caller)
+    return "doctor.html", {"findings": await services.tools.examine(), "subjects": []}
+
+
+async def _log(services: WebServices, caller: WebCaller, request: Request) -> PageData:
+    require_engineer(caller)
+    level, text = request.query_params.get("level", ""), request.query_params.get("text", "")
+    page = log_page(services, level, text)
+    return "log.html", {"page": page, "level": level, "text": text, "levels": LEVELS, "subjects": ["log"]}
+
+
+def require_engineer(caller: WebCaller) -> None:
+    """Raise Denied for a caller who is no engineer."""
+    if caller.role < Role.ENGINEER:
+        raise Denied(403, "forbidden", "this needs the role engineer.", "Log in as a user with this role.")
+
+
 PAGES: Final[Mapping[str, Render]] = {
     "/": _station,
     "/job": _job,
@@ -93,5 +130,8 @@ PAGES: Final[Mapping[str, Render]] = {
     "/tags": _tags,
     "/flows": _flows,
     "/flow": _flow,
+    "/gateway": _gateway,
+    "/doctor": _doctor,
+    "/log": _log,
 }
 """The pages by their address."""

@@ -22,12 +22,16 @@ _STATUS: Final = {
     "unknown_flow": 404,
     "unknown_cycle": 404,
     "unknown_operation": 404,
+    "unknown_lock": 404,
+    "unknown_session": 404,
+    "unknown_certificate": 404,
     "no_history": 404,
     "no_chart": 404,
     "invalid_state": 409,
     "duplicate": 409,
     "no_cycle": 409,
     "flows_off": 409,
+    "locked": 409,
     "unreadable": 500,
 }
 _REFUSED: Final = 422

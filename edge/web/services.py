@@ -12,11 +12,24 @@ from edge.station.jobs import CallAnswer, JobService
 from edge.store.client import Store
 from edge.web.audit import WebAudit
 from edge.web.events import EventHub
+from edge.web.gateway_models import CertificateView, FindingView, LogLine, PersonView
 from edge.web.models import Status
 from edge.web.sessions import WebSessions
 
 if TYPE_CHECKING:
     from edge.flows.service import FlowService
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayTools:
+    """What the page asks of the machine; `trust` takes the thumbprint of a rejected certificate."""
+
+    examine: Callable[[], Awaitable[tuple[FindingView, ...]]]
+    log: Callable[[], Sequence[LogLine]]
+    certificates: Callable[[], Awaitable[tuple[CertificateView, ...]]]
+    trust: Callable[[str], Awaitable[str]]
+    people: Callable[[], Awaitable[tuple[PersonView, ...]]]
+    refresh_mode: Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,5 +50,6 @@ class WebServices:
     clock: Clock
     is_kiosk: bool
     is_tls: bool
+    tools: GatewayTools
     flows: "FlowService | None" = None
     """None where flows are off."""

@@ -20,6 +20,8 @@ TESTED_ELSEWHERE = {
     "edge/web/audit.py": ("tests/web/test_api.py", "the records are those of requests"),
     "edge/web/flow_models.py": ("tests/web/test_flow_operations.py", "the data are answers of operations"),
     "edge/web/flow_views.py": ("tests/web/test_flow_operations.py", "the views are answers of operations"),
+    "edge/web/gateway_models.py": ("tests/web/test_gateway_operations.py", "the data are answers of operations"),
+    "edge/web/gateway_views.py": ("tests/web/test_gateway_operations.py", "the views are answers of operations"),
     "edge/web/instants.py": ("tests/web/test_operations.py", "the instants are those of answers"),
     "edge/web/job_views.py": ("tests/web/test_operations.py", "the views are answers of operations"),
     "edge/web/operation.py": ("tests/web/test_operations.py", "the table of operations is made of it"),

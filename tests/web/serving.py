@@ -6,6 +6,7 @@ import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,11 @@ from edge.station.intervene import intervene
 from edge.web.app import build_app
 from edge.web.audit import WebAudit
 from edge.web.events import EventHub
+from edge.web.gateway_models import CertificateView, FindingView, LogLine, PersonView
 from edge.web.models import MaintenanceState, Status
 from edge.web.protocol import ConnectionBounds
 from edge.web.server import WebAddress, serve
-from edge.web.services import WebServices
+from edge.web.services import GatewayTools, WebServices
 from edge.web.sessions import WebSessions
 from tests.station.plant import SCOPE, Plant
 
@@ -47,6 +49,36 @@ _STATUS = Status(
     active_runs=0,
     maintenance=MaintenanceState(on=False),
 )
+TRUSTED: list[str] = []
+_FINDING = FindingView(subject="store", level="warning", found="<b>", advice="look")
+_LINE = LogLine(at=datetime.fromtimestamp(0, UTC), level="info", text="job started <b>")
+_REJECTED = CertificateView(
+    state="rejected", thumbprint="A" * 40, subject="CN=<b>", applications=(), expires="2030-01-01"
+)
+
+
+async def _refresh() -> None:
+    pass
+
+
+async def _people() -> tuple[PersonView, ...]:
+    return (PersonView(name="eve", role="observer", second_factor=False, tokens=0),)
+
+
+async def _examine() -> tuple[FindingView, ...]:
+    return (_FINDING,)
+
+
+async def _certificates() -> tuple[CertificateView, ...]:
+    return (_REJECTED,)
+
+
+async def _trust(thumbprint: str) -> str:
+    TRUSTED.append(thumbprint)
+    return "CN=<b>"
+
+
+TOOLS = GatewayTools(_examine, lambda: (_LINE,), _certificates, _trust, _people, _refresh)
 WRENCH = EquipmentHealth(name="wrench", kind="mqtt", connected=True)
 
 
@@ -84,6 +116,7 @@ def services_of(
         clock=plant.runs.clock,
         is_kiosk=is_kiosk,
         is_tls=is_tls,
+        tools=TOOLS,
         flows=flows,
     )
 

@@ -7,7 +7,18 @@ import pytest
 
 from tests.web.serving import ATTACK, PASSWORD, Browser
 
-PAGES = ["/", "/job?id=J1", f"/job?id={quote(ATTACK, safe='')}", "/jobs", "/alarms", "/tags"]
+PAGES = [
+    "/",
+    "/job?id=J1",
+    f"/job?id={quote(ATTACK, safe='')}",
+    "/jobs",
+    "/alarms",
+    "/tags",
+    "/flows",
+    "/gateway",
+    "/doctor",
+    "/log",
+]
 
 
 class Elements(HTMLParser):
@@ -25,8 +36,8 @@ class Elements(HTMLParser):
 @pytest.mark.parametrize("path", PAGES)
 @pytest.mark.parametrize("language", ["en", "de"])
 async def test_page_is_complete_and_executes_no_data(browser: Browser, path: str, language: str) -> None:
-    alice = await browser.logged_in("alice")
-    reply = await alice.get(path, accept_language=language)
+    engineer = await browser.logged_in("max")
+    reply = await engineer.get(path, accept_language=language)
     assert reply.status == 200
     scripts = [attributes for tag, attributes in Elements(reply.text).tags if tag == "script"]
     assert [each["type"] for each in scripts] == ["module"]

@@ -62,7 +62,7 @@ function replaceParts(found) {
 }
 
 function keyOf(element) {
-  return element.dataset.post || element.dataset.shelve || element.dataset.resolve || element.dataset.given || element.getAttribute("href") || "";
+  return element.dataset.post || (element.dataset.send && element.dataset.send + element.dataset.given) || element.dataset.shelve || element.dataset.resolve || element.dataset.given || element.getAttribute("href") || "";
 }
 
 // Draws the pictures at once, or a little later when they were drawn just now.
@@ -156,14 +156,25 @@ function ask(dialog) {
   });
 }
 
+// Asks whether to do what a button says; returns the comment, nothing when the person closes the dialog.
+function confirmed(button) {
+  const dialog = document.getElementById("ask");
+  dialog.querySelector("#ask-title").textContent = button.dataset.title;
+  dialog.querySelector("#ask-text").textContent = button.dataset.ask;
+  dialog.querySelector("#ask-yes").textContent = button.textContent;
+  dialog.querySelector("label").hidden = Boolean(button.dataset.send);
+  return ask(dialog);
+}
+
 async function press(button) {
+  if (button.dataset.send) {
+    if (button.dataset.ask && !(await confirmed(button))) return;
+    await send(button, button.dataset.send, JSON.parse(button.dataset.given));
+    return;
+  }
   const { post, shelve, resolve, intervene } = button.dataset;
   if (post && button.dataset.ask) {
-    const dialog = document.getElementById("ask");
-    dialog.querySelector("#ask-title").textContent = button.dataset.title;
-    dialog.querySelector("#ask-text").textContent = button.dataset.ask;
-    dialog.querySelector("#ask-yes").textContent = button.textContent;
-    const given = await ask(dialog);
+    const given = await confirmed(button);
     if (given) await send(button, post, { [button.dataset.field ?? "comment"]: given.comment });
   } else if (post) {
     await send(button, post, {});
@@ -184,7 +195,7 @@ async function press(button) {
 }
 
 document.addEventListener("click", (event) => {
-  const button = event.target.closest?.("[data-post], [data-shelve], [data-resolve], [data-intervene]");
+  const button = event.target.closest?.("[data-post], [data-send], [data-shelve], [data-resolve], [data-intervene]");
   if (button) press(button);
 });
 

@@ -1,0 +1,151 @@
+"""What the station page shows of the machine: findings, log, certificates and users of the gateway."""
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from edge.app.log_memory import LogMemory
+from edge.app.parts import GatewayParts
+from edge.errors import Refused, Unavailable
+from edge.ops.users import read_users
+from edge.web.gateway_models import CertificateView, FindingView, PersonView
+from edge.web.services import GatewayTools
+
+_DOCTOR_S: Final = 15.0
+_KEPT_FINDINGS_S: Final = 10.0
+
+
+def gateway_tools(parts: GatewayParts, settings_file: Path | None, memory: LogMemory) -> GatewayTools:
+    """Return what the page asks of the machine."""
+    doctor = _Doctor(settings_file)
+    return GatewayTools(
+        examine=doctor.examine,
+        log=lambda: tuple(memory.lines),
+        certificates=lambda: asyncio.to_thread(_certificates, parts),
+        trust=lambda thumbprint: asyncio.to_thread(_trust, parts, thumbprint),
+        people=lambda: asyncio.to_thread(_people, Path(parts.settings.users_file)),
+        refresh_mode=parts.mode.refresh,
+    )
+
+
+class _Doctor:
+    """Runs `edge doctor` in a process of its own, one at a time: its examinations block."""
+
+    def __init__(self, settings_file: Path | None) -> None:
+        self._settings_file = settings_file
+        self._lock = asyncio.Lock()
+        self._found: tuple[FindingView, ...] = ()
+        self._until = 0.0
+
+    async def examine(self) -> tuple[FindingView, ...]:
+        """Return the findings, at most ten seconds old. Raises Unavailable when the process fails."""
+        loop = asyncio.get_running_loop()
+        async with self._lock:
+            if loop.time() >= self._until:
+                self._found = await self._run()
+                self._until = loop.time() + _KEPT_FINDINGS_S
+            return self._found
+
+    async def _run(self) -> tuple[FindingView, ...]:
+        named = ("--settings", str(self._settings_file)) if self._settings_file else ()
+        output = await run_edge("doctor", *named, "--json", within_s=_DOCTOR_S)
+        try:
+            return msgspec.convert(json.loads(output), tuple[FindingView, ...])
+        except (ValueError, msgspec.ValidationError) as error:
+            raise Unavailable("edge doctor returned no findings", "Call it in a terminal: edge doctor") from error
+
+
+async def run_edge(*arguments: str, within_s: float) -> bytes:
+    """Return what a command of this program prints. Raises Unavailable when it takes too long."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "edge", *arguments),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        async with asyncio.timeout(within_s):
+            output, _ = await process.communicate()
+            return output
+    except TimeoutError:
+        message = f"edge {arguments[0]} took more than {within_s:g} s"
+        raise Unavailable(message, f"Call it in a terminal: edge {arguments[0]}") from None
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+def _people(file: Path) -> tuple[PersonView, ...]:
+    return tuple(
+        PersonView(name=each.name, role=each.role.name.lower(), second_factor=bool(each.totp), tokens=len(each.tokens))
+        for each in read_users(file).values()
+    )
+
+
+def _certificates(parts: GatewayParts) -> tuple[CertificateView, ...]:
+    """Return the certificates of the OPC UA server and of its clients; none while it is off."""
+    # Imported only when somebody looks.
+    from edge.opcua.x509 import certificate_files  # noqa: PLC0415
+    from edge.uaserver.certificates import load_certificate  # noqa: PLC0415
+    from edge.uaserver.trust import rejected_directory  # noqa: PLC0415
+
+    settings = parts.settings.opcua
+    if not settings.endpoint:
+        return ()
+    own = load_certificate(Path(settings.pki))
+    found = [CertificateView(state="own", **_described(own))] if own else []
+    with _file_errors():
+        rejected = [each.certificate for each in certificate_files(rejected_directory(Path(settings.pki)))]
+        trusted = [each.certificate for each in certificate_files(Path(settings.trusted))]
+    found += [CertificateView(state="rejected", **_described(each)) for each in rejected]
+    found += [CertificateView(state="trusted", **_described(each)) for each in trusted]
+    return tuple(found)
+
+
+def _described(certificate: Any) -> Mapping[str, Any]:
+    # Imported only when somebody looks.
+    from edge.opcua.x509 import application_uris  # noqa: PLC0415
+    from edge.uaserver.certificates import thumbprint  # noqa: PLC0415
+
+    return {
+        "thumbprint": thumbprint(certificate),
+        "subject": certificate.subject.rfc4514_string(),
+        "applications": tuple(application_uris(certificate)),
+        "expires": certificate.not_valid_after_utc.date().isoformat(),
+    }
+
+
+def _trust(parts: GatewayParts, wanted: str) -> str:
+    """Trust a rejected certificate and return its subject. Raises Refused for an unknown one."""
+    # Imported only when somebody trusts.
+    from edge.opcua.x509 import certificate_files  # noqa: PLC0415
+    from edge.uaserver.certificates import thumbprint  # noqa: PLC0415
+    from edge.uaserver.trust import add_certificate, rejected_directory  # noqa: PLC0415
+
+    settings = parts.settings.opcua
+    rejected = rejected_directory(Path(settings.pki))
+    with _file_errors():
+        found = [each for each in certificate_files(rejected) if thumbprint(each.certificate).upper() == wanted]
+        if not found:
+            advice = "Look at the list of certificates."
+            raise Refused("unknown_certificate", f"no rejected certificate has the thumbprint {wanted}.", advice)
+        add_certificate(found[0].certificate, Path(settings.trusted))
+        for entry in found:
+            entry.path.unlink(missing_ok=True)
+    return str(found[0].certificate.subject.rfc4514_string())
+
+
+@contextlib.contextmanager
+def _file_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        advice = "The service needs access to the folders of [opcua] pki and trusted."
+        raise Refused("file", f"{error.filename}: {error.strerror}", advice) from error

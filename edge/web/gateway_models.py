@@ -1,0 +1,191 @@
+"""The data of the HTTP API about the gateway itself: operations, locks, sessions, users, certificates, log, fleet."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+_Text = Annotated[str, Meta(max_length=1000)]
+
+
+class MaintenanceBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to switch the maintenance mode on: `now` pauses the jobs that run, else they end."""
+
+    message: _Text = ""
+    now: bool = False
+    minutes: Annotated[float, Meta(gt=0, le=525_600)] | None = None
+
+
+class OperationView(Struct, frozen=True, kw_only=True):
+    """An operation with its progress from 0 to 100."""
+
+    id: str
+    type: str
+    state: str
+    progress: float
+    text: str
+    by: str
+    daily: str
+    due_at: datetime | None
+    created_at: datetime | None
+    ended_at: datetime | None
+    result: str
+    error: str
+    has_ended: bool
+
+
+class OperationList(Struct, frozen=True, kw_only=True):
+    """The operations of the store, the newest first."""
+
+    operations: tuple[OperationView, ...]
+
+
+class OperationBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An operation to schedule, now."""
+
+    type: Literal["backup", "support-bundle", "export", "import"]
+
+
+class OperationChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """No arguments are needed."""
+
+    comment: _Text = ""
+
+
+class LockView(Struct, frozen=True, kw_only=True):
+    """A lock: its holder, and how many wait for it."""
+
+    kind: str
+    id: str
+    owner: str
+    reason: str
+    since: datetime
+    alive: bool
+    waiters: tuple[str, ...]
+
+
+class LockList(Struct, frozen=True, kw_only=True):
+    """The locks of the store."""
+
+    locks: tuple[LockView, ...]
+
+
+class LockDeletion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which lock to delete; `force` deletes that of a living owner, too."""
+
+    kind: Literal["equipment", "station", "job", "operation"]
+    id: Annotated[str, Meta(min_length=1, max_length=255)]
+    force: bool = False
+
+
+class SessionView(Struct, frozen=True, kw_only=True):
+    """A session of a person or program."""
+
+    id: str
+    user: str
+    role: str
+    way: str
+    gateway: str
+    address: str
+    client: str
+    since: datetime | None
+    last_activity: str
+
+
+class SessionOverview(Struct, frozen=True, kw_only=True):
+    """The sessions of all gateways on the store, the one active last first."""
+
+    sessions: tuple[SessionView, ...]
+
+
+class SessionEnd(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which session to end."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=64)]
+
+
+class PersonView(Struct, frozen=True, kw_only=True):
+    """A user: no secret leaves the gateway."""
+
+    name: str
+    role: str
+    second_factor: bool
+    tokens: int
+
+
+class PersonList(Struct, frozen=True, kw_only=True):
+    """The users of the gateway."""
+
+    users: tuple[PersonView, ...]
+
+
+class CertificateView(Struct, frozen=True, kw_only=True):
+    """A certificate: `state` is own, trusted or rejected."""
+
+    state: Literal["own", "trusted", "rejected"]
+    thumbprint: str
+    subject: str
+    applications: tuple[str, ...]
+    expires: str
+
+
+class CertificateOverview(Struct, frozen=True, kw_only=True):
+    """The certificate of the gateway, and those of OPC UA applications."""
+
+    certificates: tuple[CertificateView, ...]
+
+
+class TrustBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which rejected certificate to trust, by its whole thumbprint."""
+
+    thumbprint: Annotated[str, Meta(pattern=r"^[0-9A-Fa-f]{40,64}$")]
+
+
+class FindingView(Struct, frozen=True, kw_only=True):
+    """A finding of `edge doctor`."""
+
+    subject: str
+    level: Literal["ok", "warning", "failing"]
+    found: str
+    advice: str = ""
+
+
+class FindingList(Struct, frozen=True, kw_only=True):
+    """What `edge doctor` finds."""
+
+    findings: tuple[FindingView, ...]
+
+
+class LogLine(Struct, frozen=True, kw_only=True):
+    """A record of the log of this process."""
+
+    at: datetime
+    level: str
+    text: str
+
+
+class LogPage(Struct, frozen=True, kw_only=True):
+    """The newest records of the log since the start of the page, the newest first."""
+
+    lines: tuple[LogLine, ...]
+
+
+class ComponentView(Struct, frozen=True, kw_only=True):
+    """A gateway, worker or sidecar on the store."""
+
+    id: str
+    kind: str
+    version: str
+    host: str
+    seen_at: datetime | None
+    problems: str
+    jobs: int | None
+    alarms: int | None
+    certificate_expiry: str
+    drift: str
+
+
+class Fleet(Struct, frozen=True, kw_only=True):
+    """The components on the store."""
+
+    components: tuple[ComponentView, ...]
