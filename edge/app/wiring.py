@@ -68,6 +68,7 @@ from edge.station.start_sweep import StartSweep
 from edge.station.takeover import TakeOver
 from edge.station.timers import Timers
 from edge.station.worker import Worker
+from edge.store import alarms
 from edge.store.bounds import CountLimits
 from edge.store.opening import open_store
 
@@ -122,7 +123,7 @@ async def open_gateway(
         await _open_background_work(stack, core, jobs, dispatch)
         station_settings = StationSettings(core.store, dedupe_ms)
         if telemetry:
-            station_settings.listeners.append(telemetry.updates.refresh)
+            station_settings.listeners.extend(telemetry.of_settings)
         max_age_s = settings.northbound.max_age
         equipment = {name: section.type_ids for name, section in settings.southbound.items()}
         calls = CallHandler(
@@ -218,14 +219,25 @@ def _is_at_broker(section: EquipmentSettings) -> bool:
     return isinstance(section, MqttEquipmentSettings)
 
 
+def _further_ports(core: GatewayParts, kind: str) -> tuple[object, ...]:
+    """Return what a kind of equipment needs apart from its settings and the station."""
+    match kind:
+        case "reader":
+            return (core.scanned_jobs.put,)
+        case "stacklight":
+            return (functools.partial(alarms.follow_kept, core.store),)
+        case _:
+            return ()
+
+
 async def _open_one(
     stack: contextlib.AsyncExitStack, core: GatewayParts, name: str, section: EquipmentSettings, answers: Answers
 ) -> EquipmentPort:
     if not isinstance(section, MqttEquipmentSettings):
         # asyncua is imported only where it is used.
         opener = pkgutil.resolve_name(KINDS[section.kind].opener)
-        more = (core.scanned_jobs.put,) if section.kind == "reader" else ()
-        opened: EquipmentPort = await stack.enter_async_context(opener(name, section, answers, core.scopes, *more))
+        further = _further_ports(core, section.kind)
+        opened: EquipmentPort = await stack.enter_async_context(opener(name, section, answers, core.scopes, *further))
         return opened
     broker = broker_settings(section, core.settings.mqtt)
     if not broker.url:

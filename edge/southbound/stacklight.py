@@ -14,6 +14,7 @@ from edge.errors import Refused, Unavailable
 from edge.links.gpio import Lines, open_lines
 from edge.model.cloudevent import new_id
 from edge.sfc.signal import Phase
+from edge.southbound.alarm_lamps import FollowAlarms, show_alarms
 from edge.southbound.connected_equipment import ConnectedEquipment, Device, DeviceEvent, open_connected
 from edge.southbound.repetition import count_repeated_start
 from edge.station.equipment import Command, EquipmentEvent, StationPort
@@ -42,16 +43,29 @@ class StackLightSettings(EquipmentSettings, frozen=True, kw_only=True):
             extra={"expected": 'a table of lines, as in { "com.example.start.v1" = 5 }'},
         ),
     ] = msgspec.field(default_factory=dict)
+    alarms: Annotated[
+        Mapping[str, Annotated[int, Meta(ge=1, le=1000)]],
+        Meta(
+            description="Lamps that show alarms, each with the lowest severity; no recipe switches them.",
+            extra={"expected": "a table of severities from 1 to 1000, as in { red = 700, yellow = 1 }"},
+        ),
+    ] = msgspec.field(default_factory=dict)
     scope: Annotated[
         str, Meta(description="The scope of the events of its buttons; empty takes the first of the gateway.")
     ] = ""
 
     def conflicts(self, settings: Settings) -> Iterator[str]:
-        """Yield the lines that are used twice, and a scope that the gateway does not have."""
+        """Yield lines that are used twice, faults of the lamps of alarms, and a scope that the gateway lacks."""
         scopes = settings.gateway.scopes
         for line, times in Counter((*self.lamps.values(), *self.buttons.values())).items():
             if times > 1:
                 yield f"lamps, buttons: line {line} is given {times} times"
+        for lamp in sorted(set(self.alarms) - set(self.lamps)):
+            yield f"alarms: {lamp} is none of lamps: {', '.join(self.lamps)}"
+        if len(set(self.alarms.values())) < len(self.alarms):
+            yield "alarms: two lamps have the same severity"
+        if self.alarms and settings.telemetry.mode == "off":
+            yield 'alarms: there are none with telemetry.mode = "off"'
         if self.scope and self.scope not in scopes:
             yield f"scope: {self.scope} is none of gateway.scopes: {', '.join(scopes)}"
 
@@ -64,6 +78,7 @@ def open_stacklight(
     settings: StackLightSettings,
     station: StationPort,
     scopes: Collection[str],
+    follow_alarms: FollowAlarms,
     lines_factory: OpenLines = open_lines,
 ) -> AbstractAsyncContextManager[ConnectedEquipment]:
     """Open the lines for the length of the block, and retry while the chip is unavailable."""
@@ -72,7 +87,9 @@ def open_stacklight(
     async def connect() -> AsyncIterator[tuple[Device, AsyncIterator[DeviceEvent]]]:
         with lines_factory(settings.chip, settings.lamps, settings.buttons) as lines:
             scope = settings.scope or next(iter(scopes))
-            yield StackLight(name, frozenset(settings.lamps), lines, station, scope), _presses(lines)
+            lamps = frozenset(settings.lamps) - frozenset(settings.alarms)
+            async with show_alarms(lines, settings.alarms, follow_alarms):
+                yield StackLight(name, lamps, lines, station, scope), _presses(lines)
 
     return open_connected(name, f"chip {settings.chip}", settings.type_ids, station, scopes, connect)
 

@@ -1,6 +1,6 @@
 """Alarms in the store: those that must be kept by id, and the stream of their changes."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -101,6 +101,18 @@ async def follow(store: Store, after: str) -> AsyncIterator[AlarmChange]:
                 after = entry.entry_id
                 if change := _change(entry):
                     yield change
+
+
+async def follow_kept(store: Store) -> AsyncIterator[Collection[Alarm]]:
+    """Yield all kept alarms now, and again after changes. Raises Unavailable when the store is unavailable."""
+    key = store.keys.alarm_changes()
+    while True:
+        # The position is read before the alarms, so that no change during the reading is lost.
+        newest_entry = list(entries(await store.execute("XREVRANGE", key, "+", "-", "COUNT", 1)))
+        position = newest_entry[0].entry_id if newest_entry else BEGINNING
+        yield (await load(store)).alarms.values()
+        while not await store.wait("XREAD", "COUNT", 1, "BLOCK", MAX_BLOCK_MS, "STREAMS", key, position):
+            pass
 
 
 async def between(store: Store, first: str, last: str, count: int, *, is_backward: bool = False) -> list[AlarmChange]:

@@ -7,12 +7,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 import pytest_asyncio
 
 from edge.config import load_settings
 from edge.errors import SettingsError, Unavailable
 from edge.links.gpio import Lines
+from edge.model.alarm import AckState
 from edge.sfc.signal import Phase
 from edge.southbound import kinds, stacklight
 from edge.southbound.connected_equipment import ConnectedEquipment
@@ -20,6 +22,7 @@ from edge.southbound.kinds import EQUIPMENT_SETTINGS
 from edge.southbound.stacklight import StackLightSettings, open_stacklight
 from edge.station.equipment import EquipmentAnswer, EquipmentEvent, Task
 from tests.conftest import WaitUntil
+from tests.southbound.alarm_feed import AlarmFeed, alarm, no_alarms
 from tests.southbound.contract import SCOPES, TYPE_ID, WORK, RecordingStation
 
 START = "com.example.station.start-pressed.v1"
@@ -59,7 +62,7 @@ def station() -> RecordingStation:
 
 @pytest_asyncio.fixture
 async def light(desk: Desk, station: RecordingStation, wait_until: WaitUntil) -> AsyncIterator[ConnectedEquipment]:
-    async with open_stacklight("light", SETTINGS, station, SCOPES, desk.lines) as light:
+    async with open_stacklight("light", SETTINGS, station, SCOPES, no_alarms, desk.lines) as light:
         await wait_until(lambda: light.connected)
         yield light
 
@@ -119,7 +122,7 @@ async def test_each_press_of_a_button_is_an_event_of_its_own(
 
 async def test_a_press_while_the_store_is_away_does_not_end_the_watching(desk: Desk, wait_until: WaitUntil) -> None:
     station = AwayOnce()
-    async with open_stacklight("light", SETTINGS, station, SCOPES, desk.lines):
+    async with open_stacklight("light", SETTINGS, station, SCOPES, no_alarms, desk.lines):
         desk.presses.put_nowait(START)
         desk.presses.put_nowait(START)
         await wait_until(lambda: len(station.events) == 1)
@@ -195,3 +198,30 @@ def test_the_page_on_new_kinds_shows_it_as_it_is(excerpt: str) -> None:
     sources = [Path(module.__file__ or "").read_text() for module in (stacklight, kinds)]
     # The page shows the body of a function without its indentation.
     assert any(" ".join(excerpt.split()) in " ".join(source.split()) for source in sources)
+
+
+async def test_lamp_of_alarms_is_not_switched_by_commands(
+    desk: Desk, station: RecordingStation, wait_until: WaitUntil
+) -> None:
+    feed, settings = AlarmFeed(), msgspec.structs.replace(SETTINGS, alarms={"red": 1})
+    async with open_stacklight("light", settings, station, SCOPES, feed.follow, desk.lines) as light:
+        feed.put(alarm(500, AckState.ACKNOWLEDGED))
+        await wait_until(lambda: desk.lit.get("red"))
+        await light.send(replace(WORK, phase=Phase.RESET))
+        await wait_until(lambda: station.answers)
+        assert (station.answers[0].data, desk.lit["red"]) == ({"green": False}, True)
+        await light.send(replace(WORK, command_id=f"{WORK.command_id}1", parameters={"red": False}))
+        await wait_until(lambda: len(station.answers) == 2)
+        assert "names a lamp: green" in (station.answers[1].error or "")
+
+
+async def test_faults_of_the_lamps_of_alarms_are_reported(tmp_path: Path) -> None:
+    file = tmp_path / "light.toml"
+    file.write_text(
+        '[telemetry]\nmode = "off"\n[southbound.light]\nkind = "stacklight"\ntype_ids = ["a"]\nchip = "fake"\n'
+        "lamps = { red = 1, green = 2 }\nalarms = { blue = 5, green = 5 }\n"
+    )
+    with pytest.raises(SettingsError) as caught:
+        load_settings(file, {}, EQUIPMENT_SETTINGS)
+    found = "\n".join(caught.value.problems)
+    assert all(part in found for part in ("blue is none of lamps", "the same severity", "telemetry.mode"))
