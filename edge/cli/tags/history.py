@@ -16,11 +16,11 @@ from edge.cli.jobs.table import utc_time
 from edge.files import replace_atomically, sync
 from edge.rules.sample_lines import Sample
 from edge.telemetry.batch import encode_line
-from edge.telemetry.history.arrow_chunk import encode_chunk, encode_schema
+from edge.telemetry.history.arrow_chunk import CONTEXT, encode_chunk, encode_schema
 
 _AGO = re.compile(r"(\d+)([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-_COLUMNS = ("at", "tag", "value", "quality", "process")
+_COLUMNS = ("at", "tag", "value", "quality", *CONTEXT)
 _CHUNK = 10_000
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -67,8 +67,8 @@ def _encoded(samples: Iterable[Sample], form: str) -> Iterator[tuple[int, bytes]
     for count, sample in enumerate(samples, 1):
         match form:
             case "csv":
-                cells = (utc_time(sample.at), sample.tag, sample.value, sample.quality.value, sample.process)
-                yield count, _csv_row(cells)
+                cells = (utc_time(sample.at), sample.tag, sample.value, sample.quality.value)
+                yield count, _csv_row((*cells, *(getattr(sample, name) for name in CONTEXT)))
             case "json":
                 yield count, f"{encode_line(sample)}\n".encode()
             case _:

@@ -21,6 +21,8 @@ _FLOAT: Final = 3
 _TEXT: Final = 4
 _EXACT: Final = 1 << 53
 """Integers up to here are exact as float64; the text of a larger one is stored too."""
+CONTEXT: Final = ("process", "job", "action", "carrier")
+"""To what a sample belongs: the last columns; files of an earlier release have the first of them only."""
 _SCHEMA: Final = na.struct(
     {
         "at": na.timestamp("ms", "UTC", nullable=False),
@@ -30,6 +32,9 @@ _SCHEMA: Final = na.struct(
         "type": na.uint8(nullable=False),
         "quality": na.uint8(nullable=False),
         "process": na.string(),
+        "job": na.string(),
+        "action": na.string(),
+        "carrier": na.string(),
     },
     nullable=False,
 )
@@ -54,7 +59,7 @@ def _serialize(ordered: Sequence[Sample], *, with_schema: bool) -> bytes:
         text_column([each.text for each in typed], nullable=True),
         _codes([each.code for each in typed]),
         _codes([_QUALITIES.index(each.quality) for each in ordered]),
-        text_column([each.process for each in ordered], nullable=True),
+        *(text_column([getattr(each, name) for each in ordered], nullable=True) for name in CONTEXT),
     )
     batch = na.c_array_from_buffers(_SCHEMA, len(ordered), [None], children=columns)
     return encode_batch(batch, with_schema=with_schema)
@@ -106,14 +111,14 @@ class SampleChunk:
 
     def __init__(self, batch: Any) -> None:
         self._length = len(batch)
-        at, tag, value, text, code, quality, process = (na.Array(child) for child in batch.iter_children())
+        at, tag, value, text, code, quality, *context = (na.Array(child) for child in batch.iter_children())
         self._at = _view(at, 1)
         self._tags = _Texts(tag)
         self._values = _view(value, 1)
         self._texts = _Texts(text)
         self._codes = _view(code, 1)
         self._qualities = _view(quality, 1)
-        self._processes = _Texts(process)
+        self._context = dict(zip(CONTEXT, map(_Texts, context), strict=False))
 
     def __len__(self) -> int:
         return self._length
@@ -133,7 +138,8 @@ class SampleChunk:
         last = bisect_left(self._at, end, first, rows.stop)
         for row in range(first, last):
             value = _value(self._codes[row], self._values[row], self._texts.get(row))
-            yield Sample(self._at[row], tag, value, _QUALITIES[self._qualities[row]], self._processes.get(row))
+            context: dict[str, Any] = {name: each.get(row) for name, each in self._context.items()}
+            yield Sample(self._at[row], tag, value, _QUALITIES[self._qualities[row]], **context)
 
     def _rows_of(self, tag: str) -> range:
         rows = range(self._length)
@@ -165,10 +171,10 @@ def _view(column: Any, buffer: int) -> Any:
     return memoryview(column.buffers[buffer])
 
 
-def decode_chunk(data: bytes) -> SampleChunk:
-    """Return the record batch of `encode_chunk`. Raises ValueError for anything else."""
+def decode_chunk(data: bytes, schema: bytes) -> SampleChunk:
+    """Return a record batch of `encode_chunk` behind the schema of its file. Raises ValueError for anything else."""
     try:
-        batches = list(na.ArrayStream.from_readable(io.BytesIO(encode_schema() + data)))
+        batches = list(na.ArrayStream.from_readable(io.BytesIO(schema + data)))
     except (RuntimeError, ValueError) as error:
         raise ValueError(f"no record batch: {error}") from None
     if len(batches) != 1:

@@ -95,19 +95,27 @@ def remove_oldest(directory: Path, newest_at: int, days: int, max_bytes: int) ->
 
 
 def _append(directory: Path, day: str, chunk: bytes, most: int) -> int:
-    """Append a chunk to the last file of its day, or to a new one when that would be too large."""
+    """Append a chunk to the last file of its day, or to a new one when that is large or has another schema."""
     make_directory(directory, 0o750)
     of_day = [each for each in list_files(directory) if each.day == day]
+    head = encode_member(encode_schema(), 0, 0, 0)
     part = of_day[-1].part if of_day else 1
-    if of_day and of_day[-1].path.stat().st_size + len(chunk) > most:
+    if of_day and not _has_room(of_day[-1].path, head, most - len(chunk)):
         part += 1
     path = directory / f"{day}{f'.{part}' if part > 1 else ''}{SUFFIX}"
     is_new = not path.exists() or not path.stat().st_size
-    content = encode_member(encode_schema(), 0, 0, 0) + chunk if is_new else chunk
+    content = head + chunk if is_new else chunk
     append_whole(path, content, _MODE)
     if is_new:
         _sync_directory(directory)
     return len(content)
+
+
+def _has_room(path: Path, head: bytes, most: int) -> bool:
+    """Return whether a file is small enough and begins with this schema: one of an earlier release has another."""
+    with path.open("rb") as file:
+        begin = file.read(len(head))
+        return begin in {head, b""} and file.seek(0, os.SEEK_END) <= most
 
 
 def _sync_directory(directory: Path) -> None:

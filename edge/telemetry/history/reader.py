@@ -47,9 +47,10 @@ def _chunks(directory: Path, start: int, end: int) -> Iterator[SampleChunk]:
 
 
 def decode_member(opened: BinaryIO, file: DayFile, member: GzipMember) -> SampleChunk | None:
-    """Return the chunk of a member; None for a damaged one, which is logged."""
+    """Return the chunk of a member; None for a damaged one, which is logged. The file begins with its schema."""
     try:
-        return decode_chunk(read_content(opened, member))
+        schema = next(members(opened))
+        return decode_chunk(read_content(opened, member), read_content(opened, schema))
     except ValueError as error:
         logger.error("history chunk cannot be read", file=file.path.name, reason=str(error))  # noqa: TRY400 - the reason says all
         return None

@@ -25,12 +25,15 @@ SAMPLES = st.builds(
     value=VALUES,
     quality=st.sampled_from(Quality),
     process=st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
+    job=st.none() | st.text("J1", max_size=3),
+    action=st.none() | st.text("A1", max_size=3),
+    carrier=st.none() | st.text("C1", max_size=3),
 )
 
 
 @given(st.lists(SAMPLES, min_size=1, max_size=30))
 def test_every_sample_comes_back_by_its_tag_in_order_of_time(samples: list[Sample]) -> None:
-    chunk = decode_chunk(encode_chunk(samples))
+    chunk = decode_chunk(encode_chunk(samples), encode_schema())
     assert len(chunk) == len(samples)
     assert list(chunk.tags()) == sorted({each.tag for each in samples})
     for tag in chunk.tags():
@@ -41,13 +44,13 @@ def test_every_sample_comes_back_by_its_tag_in_order_of_time(samples: list[Sampl
 
 
 def test_range_has_its_start_and_not_its_end() -> None:
-    chunk = decode_chunk(encode_chunk([Sample(at, "t", at) for at in (1, 2, 3, 4)]))
+    chunk = decode_chunk(encode_chunk([Sample(at, "t", at) for at in (1, 2, 3, 4)]), encode_schema())
     assert [each.at for each in chunk.samples("t", 2, 4)] == [2, 3]
     assert list(chunk.samples("other", 0, 9)) == []
 
 
 def test_nan_and_infinities_come_back() -> None:
-    chunk = decode_chunk(encode_chunk([Sample(1, "t", math.nan), Sample(2, "t", -math.inf)]))
+    chunk = decode_chunk(encode_chunk([Sample(1, "t", math.nan), Sample(2, "t", -math.inf)]), encode_schema())
     first, second = (each.value for each in chunk.samples("t", 0, 9))
     assert math.isnan(first)
     assert second == -math.inf
@@ -63,4 +66,4 @@ def test_schema_and_chunks_are_one_arrow_stream() -> None:
 @pytest.mark.parametrize("data", [b"", b"garbage", encode_chunk([Sample(1, "a", 1)])[:-20]])
 def test_other_data_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="record batch"):
-        decode_chunk(data)
+        decode_chunk(data, encode_schema())

@@ -11,7 +11,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.rules.sample_lines import Sample
+from edge.telemetry.history.arrow_columns import encode_batch, instant_column, number_column, text_column
 from edge.telemetry.history.day_files import append_samples, list_files, recover, remove_oldest
+from edge.telemetry.history.gzip_member import encode_member
 from edge.telemetry.history.reader import read_samples
 
 DAY = 86_400_000
@@ -129,3 +131,34 @@ def test_bytes_are_bounded_within_one_day(tmp_path: Path) -> None:
 def test_missing_directory_has_no_files(tmp_path: Path) -> None:
     assert list_files(tmp_path / "none") == []
     recover(tmp_path / "none")
+
+
+def test_file_of_an_earlier_release_is_read_and_not_appended_to(tmp_path: Path) -> None:
+    columns = {
+        "at": na.timestamp("ms", "UTC", nullable=False),
+        "tag": na.string(nullable=False),
+        "value": na.float64(),
+        "text": na.string(),
+        "type": na.uint8(nullable=False),
+        "quality": na.uint8(nullable=False),
+        "process": na.string(),
+    }
+    children = (
+        instant_column([NOON]),
+        text_column(["t"], nullable=False),
+        number_column([7.5]),
+        text_column([None], nullable=True),
+        na.c_array([3], na.uint8(nullable=False)),
+        na.c_array([0], na.uint8(nullable=False)),
+        text_column(["P1"], nullable=True),
+    )
+    batch = na.c_array_from_buffers(na.struct(columns, nullable=False), 1, [None], children=children)
+    chunk, stream = encode_batch(batch, with_schema=False), encode_batch(batch, with_schema=True)
+    old = tmp_path / "2024-10-04.arrows.gz"
+    old.write_bytes(encode_member(stream.removesuffix(chunk), 0, 0, 0) + encode_member(chunk, NOON, NOON, 1))
+    assert list(read_samples(tmp_path, ["t"])) == [Sample(NOON, "t", 7.5, process="P1")]
+    newer = Sample(NOON + 1, "t", 8.5, process="P1", job="J1", action="A1", carrier="C1")
+    for _ in range(2):
+        append_samples(tmp_path, [newer], MUCH)
+    assert names(tmp_path) == ["2024-10-04.arrows.gz", "2024-10-04.2.arrows.gz"]
+    assert list(read_samples(tmp_path, ["t"])) == [Sample(NOON, "t", 7.5, process="P1"), newer, newer]
