@@ -1,23 +1,17 @@
 """Keeps the rules of a gateway up to date: those of its settings, and those of the MES, which replace them by id."""
 
-import asyncio
 import json
 from collections.abc import Callable, Sequence
-from typing import Final
 
 import structlog
 
 from edge.app.built_in_rules import with_built_in
-from edge.errors import Unavailable
 from edge.model.rule import Rule
 from edge.rules.rule_form import parse_rules
-from edge.store import rule_list
 from edge.store.client import Store
+from edge.store.setting_texts import RULES
 
 logger = structlog.get_logger(__name__)
-
-_POLL_S: Final = 5.0
-"""Another gateway on the same store may have got the rules."""
 
 
 class RuleUpdates:
@@ -30,20 +24,12 @@ class RuleUpdates:
         self._apply = apply
         self._revision = 0
 
-    async def run(self, poll_s: float = _POLL_S) -> None:
-        """Follow the rules until cancelled; an unavailable store is waited for."""
-        while True:
-            try:
-                if await rule_list.revision(self._store) != self._revision:
-                    await self.refresh()
-            except Unavailable as error:
-                logger.debug("rules of the MES not read", reason=error.message)
-            await asyncio.sleep(poll_s)
-
     async def refresh(self, _scope: str = "") -> None:
-        """Load the rules now. Raises Unavailable."""
-        stored = await rule_list.load(self._store)
-        if stored.revision == self._revision:
+        """Load the rules if they have changed. Raises Unavailable."""
+        if await RULES.revision(self._store) == self._revision:
+            return
+        stored = await RULES.load(self._store)
+        if stored.revision == self._revision:  # another task has loaded them meanwhile
             return
         sent: list[Rule] = []
         for rule_id, text in stored.texts.items():

@@ -1,19 +1,12 @@
 """Keeps the definitions of tags of a gateway up to date: those of its settings, and those of the store over them."""
 
-import asyncio
-from typing import Final
-
 import structlog
 
-from edge.errors import Unavailable
 from edge.rules.tag_definitions import TagDefinitions, decode_definitions
-from edge.store import tag_definitions
 from edge.store.client import Store
+from edge.store.setting_texts import TAGS
 
 logger = structlog.get_logger(__name__)
-
-_POLL_S: Final = 5.0
-"""Another process on the same store may have changed them."""
 
 
 class TagUpdates:
@@ -24,20 +17,13 @@ class TagUpdates:
         self._definitions = definitions
         self._revision = 0
 
-    async def run(self, poll_s: float = _POLL_S) -> None:
-        """Follow the definitions until cancelled; an unavailable store is waited for."""
-        while True:
-            try:
-                await self.refresh()
-            except Unavailable as error:
-                logger.debug("definitions of tags not read", reason=error.message)
-            await asyncio.sleep(poll_s)
-
-    async def refresh(self) -> None:
+    async def refresh(self, _scope: str = "") -> None:
         """Load the definitions if they have changed. Raises Unavailable."""
-        if await tag_definitions.revision(self._store) == self._revision:
+        if await TAGS.revision(self._store) == self._revision:
             return
-        stored = await tag_definitions.load(self._store)
+        stored = await TAGS.load(self._store)
+        if stored.revision == self._revision:  # another task has loaded them meanwhile
+            return
         self._revision = stored.revision
         self._definitions.use_stored(decode_definitions(stored.texts.values()))
         logger.info("definitions of tags loaded", tags=len(stored.texts))

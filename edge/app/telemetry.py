@@ -31,11 +31,12 @@ from edge.northbound.topics import Topics
 from edge.rules.rule_form import parse_rules
 from edge.rules.sample_lines import Occurrence
 from edge.rules.sample_value import JOB_ENDED
-from edge.rules.tag_definitions import TagDefinitions
 from edge.station.jobs import JobService
+from edge.station.settings import SettingsListener, follow_settings
 from edge.store import jobs
 from edge.store.client import Store
 from edge.store.foreign import open_foreign
+from edge.store.retry import restart_on_outage
 from edge.telemetry.definition_file import read_definitions
 from edge.telemetry.interest import RuleInterest
 from edge.telemetry.mirror import SetMirror
@@ -57,6 +58,8 @@ class TelemetryService:
     updates: RuleUpdates
     interest: RuleInterest
     job_samples: JobSamples
+    of_settings: Sequence[SettingsListener]
+    """What is called after each change of settings."""
     own_rules: int = 0
     """The number of rules without the built-in ones."""
     publisher: AlarmPublisher | None = None
@@ -81,14 +84,16 @@ async def open_telemetry(
     interest = RuleInterest(with_built_in(own), record_all=settings.record == "all")
     limits = QueueLimits(stream_length=settings.stream_length)
     volatile = await stack.enter_async_context(open_volatile(core.settings, core.store.consumer))
-    tags = await _follow_definitions(stack, core, settings.tags)
+    tags = read_definitions(settings.tags)
     queue = SampleQueue(volatile or core.store, now_ms, limits, interest.wants, tags.judge)
     processor = RuleProcessor(
         core.store, with_built_in(own), now_ms, redactor(()), volatile=volatile, flood_limit=settings.flood_alarms
     )
     suppression = AlarmSuppression(core.store, core.mode, core.settings.maintenance.suppress_alarms, now_ms)
     history = await open_history(stack, settings, processor)
-    updates = await _load_rules(core, own, interest, processor)
+    updates = _rule_updates(core, own, interest, processor)
+    of_settings = (updates.refresh, TagUpdates(core.store, tags).refresh)
+    await _follow_settings(stack, core, of_settings)
     samples = JobSamples(core.store.keys, interest, equipment_of, settings.stream_length, tags)
     core.runs.additions.append(samples.add)
     # Only one instance on the store evaluates the rules: the publisher of the first scope.
@@ -101,7 +106,6 @@ async def open_telemetry(
     )
     for name, work in works:
         await stack.enter_async_context(background_task(gate.run_while_open(work, name), f"{name} while it is ours"))
-    await stack.enter_async_context(background_task(updates.run(), "rules of the MES"))
     await stack.enter_async_context(background_task(queue.run(), "samples"))
     await stack.enter_async_context(background_task(GatewayTags(core, queue.put, now_ms).run(), "gateway tags"))
     for name, section in core.settings.mirror.items():
@@ -111,33 +115,38 @@ async def open_telemetry(
         works_here = gate.run_while_open(mirror.run, f"mirror {name}")
         await stack.enter_async_context(background_task(works_here, f"mirror {name} while it is ours"))
     return TelemetryService(
-        queue, processor, updates, interest, samples, own_rules=len(own), history=history, volatile=volatile
+        queue,
+        processor,
+        updates,
+        interest,
+        samples,
+        of_settings,
+        own_rules=len(own),
+        history=history,
+        volatile=volatile,
     )
 
 
-async def _follow_definitions(stack: contextlib.AsyncExitStack, core: GatewayParts, file: str) -> TagDefinitions:
-    """Return the definitions of tags, which change with those of the store."""
-    definitions = read_definitions(file)
-    updates = TagUpdates(core.store, definitions)
+async def _follow_settings(
+    stack: contextlib.AsyncExitStack, core: GatewayParts, listeners: Sequence[SettingsListener]
+) -> None:
+    """Load rules and definitions of tags, and again at each change, whichever process on the store made it."""
     # If the store is unavailable, they are loaded later.
     with contextlib.suppress(Unavailable):
-        await updates.refresh()
-    await stack.enter_async_context(background_task(updates.run(), "definitions of tags"))
-    return definitions
+        for listener in listeners:
+            await listener("")
+    follow = partial(follow_settings, core.store, listeners)
+    await stack.enter_async_context(background_task(restart_on_outage("rules and tags", follow), "rules and tags"))
 
 
-async def _load_rules(
+def _rule_updates(
     core: GatewayParts, own: Sequence[Rule], interest: RuleInterest, processor: RuleProcessor
 ) -> RuleUpdates:
     def use_rules(rules: tuple[Rule, ...]) -> None:
         interest.use_rules(rules)
         processor.use_rules(rules)
 
-    updates = RuleUpdates(core.store, own, use_rules)
-    # If the store is unavailable, the rules are loaded later.
-    with contextlib.suppress(Unavailable):
-        await updates.refresh()
-    return updates
+    return RuleUpdates(core.store, own, use_rules)
 
 
 async def publish_alarms(

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 import structlog
@@ -23,10 +23,13 @@ logger = structlog.get_logger(__name__)
 WORK_MASTER = "workmaster"
 JOB_ACCEPTANCE = "jobacceptance"
 RULE = "rule"
+TAG = "tag"
 DEDUPE_MS = 90_000_000
 MAX_WARNINGS = 100
-KINDS = (*(kind.value for kind in ResourceKind), WORK_MASTER, JOB_ACCEPTANCE, RULE)
+KINDS = (*(kind.value for kind in ResourceKind), WORK_MASTER, JOB_ACCEPTANCE, RULE, TAG)
 
+SettingsListener: TypeAlias = Callable[[str], Awaitable[None]]
+"""Called with the scope of a change; it may raise Unavailable."""
 _P = TypeVar("_P", bound=Payload | msgspec.Struct)
 
 
@@ -52,7 +55,7 @@ class StationSettings:
     def __init__(self, store: Store, dedupe_ms: int = DEDUPE_MS) -> None:
         self._store = store
         self._dedupe_ms = dedupe_ms
-        self.listeners: list[Callable[[str], Awaitable[None]]] = []
+        self.listeners: list[SettingsListener] = []
 
     async def applied(self, origin: EventOrigin) -> tuple[str, ...] | None:
         """Return the warnings with which an event was applied before; None when it is new."""
@@ -91,11 +94,11 @@ class StationSettings:
     async def read(self, scope: str, kind: str, payload: object) -> object:
         """Return the stored settings of a kind, in the form in which they are sent; of Work Masters those named."""
         match kind:
-            case "rule":
-                # Imported only where rules are used.
-                from edge.station.rule_settings import read_rules  # noqa: PLC0415
+            case "rule" | "tag":
+                # Imported only where they are used.
+                from edge.station.listed_settings import read_items  # noqa: PLC0415
 
-                return await read_rules(self._store, payload)
+                return await read_items(self._store, kind, payload)
             case "workmaster":
                 named = [master.id for master in _many(payload, WorkMaster)] if payload else []
                 masters = await resources.load_work_masters(self._store, scope)
@@ -122,12 +125,12 @@ class StationSettings:
                 return await self._work_masters(scope, what, _many(payload, WorkMaster))
             case "jobacceptance":
                 return self._job_acceptance(scope, what, payload), ()
-            case "rule":
-                # Imported only where rules are used.
-                from edge.station.rule_settings import plan_delete, plan_put  # noqa: PLC0415
+            case "rule" | "tag":
+                # Imported only where they are used.
+                from edge.station.listed_settings import plan_delete, plan_put  # noqa: PLC0415
 
                 plan = plan_delete if what is SettingsMethod.DELETE else plan_put
-                return await plan(self._store, payload), ()
+                return await plan(self._store, kind, payload), ()
             case _:
                 return self._resources(scope, ResourceKind(kind), what, payload), ()
 
@@ -169,6 +172,17 @@ class StationSettings:
             raise Refused("invalid_payload", f"the event names no {kind.value}", "Send its id in the payload.")
         change = resources.disallow if what is SettingsMethod.DELETE else resources.allow
         return change(self._store.keys, kind, scope, ids)
+
+
+async def follow_settings(store: Store, listeners: Sequence[SettingsListener]) -> None:
+    """Call the listeners now and with each scope whose settings any process changes, until cancelled."""
+    # The position is read before the settings, so that no change during the reading is lost.
+    position, changed = await resources.latest_change(store), frozenset({""})
+    while True:
+        for scope in changed:
+            for listener in listeners:
+                await listener(scope)
+        position, changed = await resources.wait_for_changes(store, position)
 
 
 def _ids(kind: ResourceKind, payload: object) -> Sequence[str | None]:

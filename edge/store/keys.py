@@ -287,7 +287,7 @@ class Keys(SettingKeys):
 
     @_key("hash", Lifetime.PERMANENT)
     def telemetry_definitions(self) -> str:
-        """Return the key of the definitions of tags from station files, by tag, as JSON."""
+        """Return the key of the definitions of tags of station files and of the MES, by tag, as JSON."""
         return f"{self.prefix}:telemetry:definitions"
 
     @_key("hash", Lifetime.OURS)

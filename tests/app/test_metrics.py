@@ -206,6 +206,7 @@ async def test_the_page_reports_every_metric_with_its_labels(
         RuleUpdates(store, rules, print),
         RuleInterest(rules),
         JobSamples(store.keys, RuleInterest(rules), {}, 10),
+        (),
         history=HistoryWriter(Path("unused"), HistoryLimits(days=1)),
     )
     await append(store, temp(0, 1))

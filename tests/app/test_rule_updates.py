@@ -3,7 +3,7 @@
 from edge.app.rule_updates import RuleUpdates
 from edge.links.background_task import background_task
 from edge.model.rule import Rule
-from edge.station.settings import SettingsMethod, StationSettings
+from edge.station.settings import SettingsMethod, StationSettings, follow_settings
 from edge.store.client import Store
 from tests.conftest import WaitUntil
 from tests.telemetry.plant import HOT, rules_of
@@ -15,7 +15,7 @@ async def test_rules_of_the_mes_are_loaded_when_they_change(store: Store, wait_u
     settings = StationSettings(store)
     await updates.refresh()
     assert applied == []
-    async with background_task(updates.run(0.01), "updates"):
+    async with background_task(follow_settings(store, [updates.refresh]), "updates"):
         await settings.apply("s", "rule", SettingsMethod.PUT, [HOT | {"hysteresis": 9}, HOT | {"id": "cold"}])
         await wait_until(lambda: applied)
         assert [rule.id for rule in applied[-1]][:2] == ["cold", "hot"]

@@ -20,6 +20,7 @@ async def test_figures_are_read_from_store_and_process(store: Store) -> None:
         RuleUpdates(store, rules, print),
         RuleInterest(rules),
         JobSamples(store.keys, RuleInterest(rules), {}, 10),
+        (),
     )
     await append(store, temp(0, 1))
     await store.execute("HSET", store.keys.telemetry_counters(), "rule:triggered:hot", "3", "sent", "2")

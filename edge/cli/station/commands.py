@@ -29,12 +29,13 @@ KINDS = (
     "physicalasset",
     "jobacceptance",
     "rule",
+    "tag",
 )
 
 
 @click.group()
 def station() -> None:
-    """Show and set what a station accepts: Work Masters, resources, job limit, rules; also from files.
+    """Show and set what a station accepts: Work Masters, resources, job limit, rules, tags; also from files.
 
     `diff`, `apply` and `export` work with station files, the folder of `[station] files`. These commands work on the
     store of the settings, while gateways run on it. The exit status is 0 on success, 1 when the request is refused or
@@ -128,8 +129,13 @@ def _payload(kind: str, what: Sequence[str], operation: str) -> object:
     return items
 
 
-_ID_KEYS = {"materialclass": "MaterialClassID", "materialdefinition": "MaterialDefinitionID", "rule": "id"}
-_FROM_FILES = {"workmaster": "Work Master", "rule": "rule"}
+_ID_KEYS = {
+    "materialclass": "MaterialClassID",
+    "materialdefinition": "MaterialDefinitionID",
+    "rule": "id",
+    "tag": "tag",
+}
+_FROM_FILES = {"workmaster": "Work Master", "rule": "rule", "tag": "definition of a tag"}
 
 
 def _limit(what: Sequence[str], operation: str) -> object:

@@ -145,13 +145,13 @@ def watch(pattern: str, count: int | None, settings_file: Path | None, *, as_jso
 def _definitions(settings_file: Path | None) -> "TagDefinitions":
     """Return the definitions of tags of the settings and of the store. Raises SettingsError and Unavailable."""
     from edge.rules.tag_definitions import decode_definitions
-    from edge.store import tag_definitions
+    from edge.store.setting_texts import TAGS
     from edge.telemetry.definition_file import read_definitions
 
     async def load() -> "TagDefinitions":
         async with open_access(settings_file) as at:
             found = read_definitions(at.settings.telemetry.tags)
-            found.use_stored(decode_definitions((await tag_definitions.load(at.store)).texts.values()))
+            found.use_stored(decode_definitions((await TAGS.load(at.store)).texts.values()))
             return found
 
     return asyncio.run(load())

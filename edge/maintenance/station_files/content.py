@@ -17,7 +17,7 @@ from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.model.station_file import LIMIT, LISTS, ScopeFile
 from edge.rules.rule_form import parse_rules
 from edge.rules.tag_definitions import parse_definitions
-from edge.station.rule_settings import MAX_RULE_BYTES
+from edge.station.listed_settings import MAX_ITEM_BYTES
 from edge.station.settings import faults_of_work_master
 
 PlanFaults: TypeAlias = Callable[[object], Sequence[str]]
@@ -120,8 +120,8 @@ def _read_rules(found: FileContent, data: object) -> None:
     _, faults = parse_rules(items)
     found.faults += faults
     for item in _named(items):
-        if len(msgspec.json.encode(item)) > MAX_RULE_BYTES:
-            found.faults.append(f"rule {item['id']!r}: it has more than {MAX_RULE_BYTES} bytes")
+        if len(msgspec.json.encode(item)) > MAX_ITEM_BYTES:
+            found.faults.append(f"rule {item['id']!r}: it has more than {MAX_ITEM_BYTES} bytes")
         # A second one of the same id is a fault of `parse_rules` already.
         found.objects[StationObject(ObjectKind.RULE, "", item["id"])] = Described(item, found.file)
 

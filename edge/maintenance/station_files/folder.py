@@ -10,7 +10,7 @@ from edge.errors import SettingsError
 from edge.maintenance.station_files.content import PlanFaults, read_content
 from edge.maintenance.station_files.objects import Described, ObjectKind, Objects, StationObject
 from edge.model.tag import MAX_TAGS
-from edge.station.rule_settings import MAX_RULES
+from edge.station.listed_settings import MAX_RULES
 
 Signature = tuple[tuple[str, int, int, int], ...]
 """Names, sizes, instants of change and numbers of all station files: while it stays, their content stays."""

@@ -10,9 +10,10 @@ from edge.instant import Clock
 from edge.maintenance.station_files.content import as_values
 from edge.maintenance.station_files.objects import Described, ObjectKind, Objects, StationObject
 from edge.station.settings import SettingsMethod, StationSettings
-from edge.store import resources, rule_list, tag_definitions
+from edge.store import resources
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, Committed, join
+from edge.store.setting_texts import RULES, TAGS
 
 if TYPE_CHECKING:
     from edge.flows.plans import Plans
@@ -35,9 +36,9 @@ async def load_objects(store: Store, scopes: Iterable[str]) -> Objects:
         for start in range(0, len(masters), _BATCH):
             for master in await resources.load_work_masters(store, scope, masters[start : start + _BATCH]):
                 found[StationObject(ObjectKind.WORK_MASTER, scope, master.id)] = Described(as_values(master))
-    for rule_id, text in (await rule_list.load(store)).texts.items():
+    for rule_id, text in (await RULES.load(store)).texts.items():
         found[StationObject(ObjectKind.RULE, "", rule_id)] = Described(_decoded(text))
-    for tag, text in (await tag_definitions.load(store)).texts.items():
+    for tag, text in (await TAGS.load(store)).texts.items():
         found[StationObject(ObjectKind.TAG, "", tag)] = Described(_decoded(text))
     return {**found, **await _load_flows(store)}
 
@@ -82,17 +83,12 @@ class ObjectWriter:
         """Write an object; return False without a write when the guard does not hold. Raises Refused for a fault."""
         if subject.kind is ObjectKind.FLOW:
             return await self._put_flow(described)
-        if subject.kind is ObjectKind.TAG:
-            text = msgspec.json.encode(described.content).decode()
-            return await self._commit(tag_definitions.save(self._store.keys, subject.id, text))
         return await self._change(subject, SettingsMethod.PUT, _payload(subject, described.content))
 
     async def delete(self, subject: StationObject) -> bool:
         """Delete an object; return False without a write when the guard does not hold."""
         if subject.kind is ObjectKind.FLOW:
             return await self._delete_flow(subject.id)
-        if subject.kind is ObjectKind.TAG:
-            return await self._commit(tag_definitions.remove(self._store.keys, subject.id))
         payload = None if subject.kind is ObjectKind.JOB_ACCEPTANCE else _payload(subject, None)
         return await self._change(subject, SettingsMethod.DELETE, payload)
 
@@ -155,6 +151,8 @@ def _payload(subject: StationObject, content: Any) -> object:
             return [{"MaterialDefinitionID": subject.id}]
         case ObjectKind.RULE:
             return [content or {"id": subject.id}]
+        case ObjectKind.TAG:
+            return [content or {"tag": subject.id}]
         case ObjectKind.WORK_MASTER:
             return [content or {"ID": subject.id}]
         case _:

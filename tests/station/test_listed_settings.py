@@ -1,4 +1,4 @@
-"""Rules that the MES sends are stored whole, or refused with every fault, and can be read back."""
+"""Rules and tags that the MES sends are stored whole, or refused with every fault, and can be read back."""
 
 import asyncio
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from edge.errors import Refused
-from edge.station.rule_settings import MAX_RULES
+from edge.station.listed_settings import MAX_RULES
 from edge.station.settings import EventOrigin, SettingsMethod, StationSettings
 from edge.store.client import Store
 from tests.station.plant import SCOPE
@@ -70,3 +70,14 @@ async def test_rules_sent_at_the_same_time_are_all_kept_and_once(settings: Stati
     found = await settings.read(SCOPE, "rule", None)
     assert isinstance(found, list)
     assert len(found) == 9
+
+
+async def test_definitions_of_tags_are_put_read_and_deleted(settings: StationSettings) -> None:
+    await settings.apply(SCOPE, "tag", SettingsMethod.PUT, [{"tag": "t", "unit": "CEL"}, {"tag": "rev"}])
+    await settings.apply(SCOPE, "tag", SettingsMethod.PUT, {"tag": "t", "unit": "KEL", "high": 400})
+    assert await settings.read(SCOPE, "tag", ["t"]) == [{"tag": "t", "unit": "KEL", "high": 400}]
+    await settings.apply(SCOPE, "tag", SettingsMethod.DELETE, {"tag": "t"})
+    assert await settings.read(SCOPE, "tag", None) == [{"tag": "rev"}]
+    with pytest.raises(Refused) as caught:
+        await settings.apply(SCOPE, "tag", SettingsMethod.PUT, [{"tag": ""}, {"tag": "a", "low": 2, "high": 1}])
+    assert (caught.value.kind, "low (2) and high (1)" in caught.value.message) == ("tag", True)
