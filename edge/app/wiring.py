@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from edge.app.broker_session import open_session
 from edge.app.component import join_plant
 from edge.app.flow_parts import load_node_kinds, open_flow_feed, run_flows, serve_flow_calls
 from edge.app.health import Health
@@ -21,15 +22,13 @@ from edge.app.systemd import Notify, discard_status, feed_watchdog
 from edge.config import (
     EquipmentSettings,
     MqttEquipmentSettings,
-    MqttSettings,
     Settings,
     broker_settings,
 )
 from edge.errors import SettingsError
 from edge.instant import now_ms
 from edge.links.background_task import background_task
-from edge.links.mqtt import MqttSession, keep_session
-from edge.links.mqtt_broker import MAXIMUM_PACKET_SIZE, RECEIVE_MAXIMUM
+from edge.links.mqtt_broker import MAXIMUM_PACKET_SIZE
 from edge.maintenance.finding import HealthFinding
 from edge.maintenance.tls_files import tls_files
 from edge.northbound.calls import CallHandler
@@ -78,9 +77,6 @@ if TYPE_CHECKING:
     from edge.flows.nodes.registry import NodeKinds
     from edge.ops.login import Users
     from edge.uaserver.flow_feed import FlowFeed
-
-_CONNECT_WITHIN_S = 2.0
-"""How long a start waits for the first attempt to reach a broker; without it the gateway starts degraded."""
 
 _LARGEST_OF_EQUIPMENT = 1 << 20
 """Four times the largest stored result: a hundred may wait, and a decoded message takes many times its size."""
@@ -242,7 +238,7 @@ async def _open_one(
     broker = broker_settings(section, core.settings.mqtt)
     if not broker.url:
         raise SettingsError([f"southbound.{name}: has no broker"], "Set its url, or the url of [mqtt].")
-    session = core.health.sessions[name] = await _open_session(stack, core, name, broker, _LARGEST_OF_EQUIPMENT)
+    session = core.health.sessions[name] = await open_session(stack, core, name, broker, _LARGEST_OF_EQUIPMENT)
     equipment = await open_equipment(name, section, session, answers, core.scopes, core.source)
     await stack.enter_async_context(background_task(equipment.keep_offering(), f"offers to {name}"))
     return equipment
@@ -330,7 +326,7 @@ async def _open_telemetry_links(
     from edge.app.sources import open_sources  # noqa: PLC0415
     from edge.app.telemetry import publish_alarms  # noqa: PLC0415
 
-    await open_sources(stack, core, telemetry.queue, functools.partial(_open_session, stack, core))
+    await open_sources(stack, core, telemetry.queue, functools.partial(open_session, stack, core))
     if session_of_mes := core.health.sessions.get("MES"):
         await publish_alarms(stack, core, telemetry, session_of_mes)
 
@@ -371,7 +367,7 @@ async def _open_metrics(
 
 async def _open_northbound(stack: contextlib.AsyncExitStack, core: GatewayParts, calls: CallHandler) -> None:
     settings, enter = core.settings, stack.enter_async_context
-    session = core.health.sessions["MES"] = await _open_session(stack, core, "", settings.mqtt, MAXIMUM_PACKET_SIZE)
+    session = core.health.sessions["MES"] = await open_session(stack, core, "", settings.mqtt, MAXIMUM_PACKET_SIZE)
     topics = {scope: Topics(settings.northbound.topic_prefix, scope) for scope in core.scopes}
     for scope, gate in core.instance.publisher_gates.items():
         lifetime_s = settings.retention.retained_topics
@@ -388,21 +384,3 @@ async def _open_northbound(stack: contextlib.AsyncExitStack, core: GatewayParts,
         await enter(background_task(while_ours, f"publisher of {scope} while it is ours"))
     northbound = settings.northbound
     await Inbox(session, calls, northbound.topic_prefix, northbound.response_topics).open(topics)
-
-
-async def _open_session(
-    stack: contextlib.AsyncExitStack,
-    core: GatewayParts,
-    name: str,
-    mqtt: MqttSettings,
-    largest_packet: int,
-    receive_maximum: int = RECEIVE_MAXIMUM,
-) -> MqttSession:
-    """Open the MQTT session of one adapter; each has its own client id, as a broker allows one session per id."""
-    base = core.settings.mqtt.client_id or core.settings.gateway.name
-    client_id = f"{base}-{name}" if name else base
-    session = await stack.enter_async_context(
-        keep_session(mqtt, client_id, largest_packet=largest_packet, receive_maximum=receive_maximum)
-    )
-    await session.wait_attempted(_CONNECT_WITHIN_S)
-    return session

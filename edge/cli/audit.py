@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from edge.cli.terminal.output import print_text, printable
-from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
+from edge.cli.terminal.store_access import (
+    json_option,
+    open_access,
+    open_console,
+    print_json,
+    settings_option,
+    usage_failure,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -18,16 +25,20 @@ if TYPE_CHECKING:
     from edge.store.client import Store
 
 
-@click.group(invoke_without_command=True)
+@click.group(invoke_without_command=True, epilog="Example: edge audit --json")
+@settings_option
+@json_option
 @click.pass_context
-def audit(context: click.Context) -> None:
+def audit(context: click.Context, settings_file: Path | None, *, as_json: bool) -> None:
     """Show who did what, and verify that no record is missing or changed.
 
     Recorded are the changing calls of the MES, of RPC and OPC UA clients and of this command line, and the logins of
     OPC UA. `[retention] audit` is how many records are kept. Without a command it lists the newest records.
     """
     if context.invoked_subcommand is None:
-        context.invoke(list_)
+        context.invoke(list_, settings_file=settings_file, as_json=as_json)
+    elif settings_file is not None or as_json:
+        usage_failure(f"write --settings and --json after the command: edge audit {context.invoked_subcommand} …")
 
 
 @audit.command("list", epilog="Example: edge audit list --user anna --last 20")

@@ -11,6 +11,7 @@ from edge.flows.worker_task import QueuedTask, ResultKind, TaskResult, decode_ta
 from edge.instant import now_ms
 from edge.store.client import Store
 from edge.store.commit import Absent, Commit, Committed, Holds, join, operation
+from edge.store.consumer_group import create_group
 from edge.store.stream import Entry, entries
 
 logger = structlog.get_logger(__name__)
@@ -55,10 +56,7 @@ class WorkQueue:
         """Create the consumer groups, and register this worker for another 60 s."""
         keys = self._store.keys
         for kind in self._kinds:
-            key = keys.node_work(kind)
-            groups = await self._store.execute("XINFO GROUPS", key) if await self._store.execute("EXISTS", key) else ()
-            if GROUP not in {group["name"] for group in groups}:
-                await self._store.execute("XGROUP CREATE", key, GROUP, "0", "MKSTREAM")
+            await create_group(self._store, keys.node_work(kind), GROUP)
         about = {"id": self._worker_id, "kinds": sorted(self._kinds), "last_heartbeat": now_ms()}
         text = msgspec.json.encode(about).decode()
         key = keys.worker(self._worker_id)

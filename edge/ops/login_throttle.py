@@ -49,18 +49,37 @@ class LoginThrottle:
         for key, free in self._keys(name, address):
             count, until = self._failures.pop(key, (0, now))
             count = 1 if until + self.forget_s < now else count + 1  # an old failure has expired
-            wait = min(2.0 ** min(count - free, 30), self.LONGEST_S) if count >= free else 0.0
-            self._failures[key] = count, now + wait
+            self._failures[key] = count, now + self._wait_s(count, free)
         while len(self._failures) > self.MOST:
             del self._failures[next(iter(self._failures))]
+
+    def add_to(self, stored: int, key: _Key, name: str, address: str) -> None:
+        """Count the failure that was recorded last after those that another gateway has stored."""
+        free = next(free for each, free in self._keys(name, address) if each == key)
+        self._failures[key] = stored + 1, self._clock() + self._wait_s(stored + 1, free)
+
+    def _wait_s(self, count: int, free: int) -> float:
+        return min(2.0 ** min(count - free, 30), self.LONGEST_S) if count >= free else 0.0
 
     def succeeded(self, name: str, address: str) -> None:
         """Reset the failures of this user at this address; those of the address may belong to other users."""
         self._failures.pop((address, name), None)
 
+    def keys_of(self, name: str, address: str) -> list[_Key]:
+        """Return the keys by which an attempt is counted."""
+        return [key for key, _ in self._keys(name, address)]
+
     def unknown_keys(self, name: str, address: str) -> list[_Key]:
         """Return the keys of an attempt of which no failure is known here."""
-        return [key for key, _ in self._keys(name, address) if key not in self._failures]
+        return [key for key in self.keys_of(name, address) if key not in self._failures]
+
+    def failures_of(self, key: _Key) -> int:
+        """Return how many failures of a key are known."""
+        return self._failures.get(key, (0, 0.0))[0]
+
+    def forget(self, key: _Key) -> None:
+        """Forget the failures of a key: another gateway has cleared them, or they have expired."""
+        self._failures.pop(key, None)
 
     def restore(self, key: _Key, failures: int, wait_s: float) -> None:
         """Restore the failures of a key as they were stored."""
@@ -116,7 +135,7 @@ class LoginMemory(Protocol):
     """Keeps what logins must remember beyond the life of a process."""
 
     async def load_failures(self, throttle: LoginThrottle, name: str, address: str) -> None:
-        """Load the stored failures that the throttle does not know."""
+        """Load the stored failures of an attempt."""
 
     async def save_failures(self, throttle: LoginThrottle, name: str, address: str) -> None:
         """Save the failures that the throttle knows."""
@@ -132,28 +151,48 @@ class LoginMemory(Protocol):
 
 
 class StoredMemory:
-    """What logins remember, in the store. Failures are counted in memory alone while the store is unavailable."""
+    """What logins remember, in the store: all gateways on it count failures together.
+
+    Failures are counted in memory alone while the store is unavailable.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._unsaved: set[_Key] = set()
+        """Keys whose last failure is in memory alone."""
 
     async def load_failures(self, throttle: LoginThrottle, name: str, address: str) -> None:
-        """Load the stored failures that the throttle does not know."""
-        for key in throttle.unknown_keys(name, address):
+        """Load the stored failures of an attempt, of whichever gateway; unsaved ones stay."""
+        for key in throttle.keys_of(name, address):
+            if key in self._unsaved and key not in throttle.unknown_keys(name, address):
+                continue
             try:
                 found = await login_attempts.load_failures(self._store, key)
             except (Unavailable, Defect) as error:
                 logger.warning("login failures not loaded", reason=error.message)
                 return
-            if found is not None:
+            if found is None:
+                throttle.forget(key)
+            elif throttle.failures_of(key) != found[0]:
                 throttle.restore(key, *found)
 
     async def save_failures(self, throttle: LoginThrottle, name: str, address: str) -> None:
-        """Save the failures that the throttle knows."""
-        try:
-            await login_attempts.save_failures(self._store, throttle.known(name, address), throttle.forget_s)
-        except (Unavailable, Defect) as error:
-            logger.warning("login failures not saved", reason=error.message)
+        """Save the failures that the throttle knows, after those that another gateway stored meanwhile."""
+        for key in throttle.keys_of(name, address):
+            try:
+                await self._save(throttle, key, name, address)
+                self._unsaved.discard(key)
+            except (Unavailable, Defect) as error:
+                if len(self._unsaved) < throttle.MOST:
+                    self._unsaved.add(key)
+                logger.warning("login failures not saved", reason=error.message)
+
+    async def _save(self, throttle: LoginThrottle, key: _Key, name: str, address: str) -> None:
+        while known := next((each for each in throttle.known(name, address) if each[0] == key), None):
+            stored = await login_attempts.save_failures(self._store, *known, throttle.forget_s)
+            if stored is None:
+                return
+            throttle.add_to(stored, key, name, address)
 
     async def clear_failures(self, name: str, address: str) -> None:
         """Remove the failures of a user at an address."""

@@ -18,6 +18,10 @@ class OutOfMemory(Unavailable):
     """The server has reached its memory limit: commands that need memory are refused until some is freed."""
 
 
+class GroupExists(Unavailable):
+    """A consumer group exists already."""
+
+
 def error_of_reply(reply: str) -> EdgeError:
     """Return the error for an error reply of the server, by its first word."""
     match reply.partition(" ")[0]:
@@ -39,7 +43,9 @@ def error_of_reply(reply: str) -> EdgeError:
             return Unavailable(f"Redis cannot serve now: {reply}", "Read the log of the Redis server.")
         case "MISCONF" | "NOREPLICAS":
             return Unavailable(f"Redis cannot serve now: {reply}", "Read the log of the Redis server (disk full?).")
-        case "NOGROUP" | "UNBLOCKED" | "BUSYGROUP":
+        case "BUSYGROUP":
+            return GroupExists(f"a consumer group exists already: {reply}")
+        case "NOGROUP" | "UNBLOCKED":
             return Unavailable(f"a consumer group came or went: {reply}", "Find out who empties the Redis database.")
         case "ERR" if "AUTH" in reply:
             return AccessDenied(f"Redis refuses our password: {reply}", "Correct [redis] password and the user in url.")

@@ -1,7 +1,6 @@
 """Failed logins, used one-time codes and used recovery codes, under the keys `2fa:`."""
 
 import hashlib
-from collections.abc import Iterable
 from typing import Final
 
 from edge.store.client import Store
@@ -24,13 +23,24 @@ async def load_failures(store: Store, attempt: tuple[str, ...]) -> tuple[int, fl
     return int(count), max(0, int(left_ms) - int(remembered_ms)) / 1000
 
 
-async def save_failures(store: Store, known: Iterable[tuple[tuple[str, ...], int, float]], remember_s: float) -> None:
-    """Save failures; each is remembered for `remember_s` after the end of its wait."""
-    remember_ms = round(remember_s * 1000)
-    for attempt, count, wait_s in known:
-        lifetime_ms = remember_ms + round(wait_s * 1000)
-        text = f"{count} {remember_ms}"
-        await store.commit(operation("SET", _attempt_key(store, attempt), text, "PX", lifetime_ms))
+async def save_failures(
+    store: Store, attempt: tuple[str, ...], count: int, wait_s: float, remember_s: float
+) -> int | None:
+    """Save the failures of an attempt; they are remembered for `remember_s` after the end of its wait.
+
+    Return how many are stored when another gateway has stored as many or more: nothing is saved then.
+    """
+    key, remember_ms = _attempt_key(store, attempt), round(remember_s * 1000)
+    text, lifetime_ms = f"{count} {remember_ms}", remember_ms + round(wait_s * 1000)
+    while True:
+        before = await store.execute("GET", key)
+        stored = (before or "").partition(" ")[0]
+        if _is_number(stored) and int(stored) >= count:
+            return int(stored)
+        guard = Absent(key) if before is None else Holds(key, before)
+        commit = Commit((guard,), (RedisCommand("SET", (key, text, "PX", lifetime_ms)),))
+        if isinstance(await store.commit(commit), Committed):
+            return None
 
 
 async def clear_failures(store: Store, attempt: tuple[str, ...]) -> None:

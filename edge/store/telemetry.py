@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from edge.store import consumer_group
 from edge.store.client import MAX_BLOCK_MS, Store
 from edge.store.commit import Commit, command_size, fields, join, operation, spread
 from edge.store.keys import RULES_GROUP, Keys
@@ -92,10 +93,7 @@ async def read_counters(store: Store) -> dict[str, int]:
 
 async def create_group(store: Store) -> None:
     """Create the consumer group where it is missing; it begins at the oldest entry."""
-    key = store.keys.telemetry()
-    groups = await store.execute("XINFO GROUPS", key) if await store.execute("EXISTS", key) else ()
-    if RULES_GROUP not in {group["name"] for group in groups}:
-        await store.execute("XGROUP CREATE", key, RULES_GROUP, "0", "MKSTREAM")
+    await consumer_group.create_group(store, store.keys.telemetry(), RULES_GROUP)
 
 
 async def claim_from_others(store: Store) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 from edge.store.client import MAX_BLOCK_MS, Store
 from edge.store.commit import Commit, fields, join, operation, spread
+from edge.store.consumer_group import create_group
 from edge.store.keys import GROUP, Keys
 from edge.store.stream import Entry, entries
 
@@ -62,10 +63,7 @@ def acknowledge(keys: Keys, scope: str, entry_ids: Iterable[str]) -> Commit:
 async def create_groups(store: Store, scopes: Iterable[str]) -> None:
     """Create the consumer group of each scope where it is missing."""
     for scope in scopes:
-        key = store.keys.sfc_work(scope)
-        groups = await store.execute("XINFO GROUPS", key) if await store.execute("EXISTS", key) else ()
-        if GROUP not in {group["name"] for group in groups}:
-            await store.execute("XGROUP CREATE", key, GROUP, "0", "MKSTREAM")
+        await create_group(store, store.keys.sfc_work(scope), GROUP)
 
 
 async def read_pending(store: Store, scopes: Sequence[str]) -> list[Work | UnreadableEntry]:

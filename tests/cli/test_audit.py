@@ -87,3 +87,11 @@ async def test_commands_that_change_something_are_recorded_with_their_result(edg
     assert [each["status"] == "Good" for each in records] == [True, False, False, False]
     assert records[1]["comment"] == "shift begins"
     assert (await edge("audit", "verify")).exit_code == 0
+
+
+@pytest.mark.usefixtures("audited")
+async def test_audit_without_a_command_takes_the_options_of_list(edge: Edge) -> None:
+    """`edge audit --settings FILE` was refused: there is no such option."""
+    assert len(json.loads((await edge("audit", "--json")).output)) == 3
+    wrong = await edge("audit", "--json", "verify")
+    assert (wrong.exit_code, "after the command" in wrong.stderr) == (2, True)

@@ -1,5 +1,6 @@
 """The second factor: codes are needed once they are set, each is valid once, and failures survive a restart."""
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -245,3 +246,29 @@ async def test_certificate_of_a_user_counts_failures_as_a_password(file: Path) -
     people.steady += 2
     assert await users.log_in_certified("ben", HERE, "") is Role.OPERATOR
     assert await people.log_in("ben", PASSWORD) is Role.OPERATOR
+
+
+async def test_wrong_codes_are_counted_over_all_gateways_of_a_store(file: Path, store: Store) -> None:
+    """Each gateway counted those that it had seen: three gateways gave an attacker three times the guesses."""
+    gateways = [People(file, store) for _ in range(3)]
+    found = [
+        await gateways[number % 3].log_in("anna", PASSWORD + f"{number:06}", address=f"192.0.2.{number}")
+        for number in range(11)
+    ]
+    assert found == [*[LoginRefusal.WRONG_CODE] * 10, LoginRefusal.CODE_TOO_SOON]
+
+
+async def test_failures_of_two_gateways_at_once_are_both_counted(file: Path, store: Store) -> None:
+    gateways = [People(file, store) for _ in range(2)]
+    await asyncio.gather(*(each.log_in("ben", "guess") for each in gateways))
+    assert await gateways[0].log_in("ben", "guess") is LoginRefusal.WRONG
+    assert await gateways[1].log_in("ben", PASSWORD) is LoginRefusal.TOO_SOON
+
+
+async def test_success_at_one_gateway_clears_the_failures_at_the_others(file: Path, store: Store) -> None:
+    first, second = People(file, store), People(file, store)
+    for _ in range(LoginThrottle.FREE - 1):
+        await first.log_in("ben", "guess")
+    assert await second.log_in("ben", PASSWORD) is Role.OPERATOR
+    assert await first.log_in("ben", "guess") is LoginRefusal.WRONG
+    assert await first.log_in("ben", PASSWORD) is Role.OPERATOR
