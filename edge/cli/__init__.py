@@ -21,7 +21,7 @@ COMMANDS = {
     "locks": "Show who holds which lock, hold one, or delete those of dead owners.",
     "operations": "Schedule, show, watch and cancel operations: backups, support bundles, exports, imports.",
     "maintenance": "Keep work from starting while people work at a plant.",
-    "station": "Show and set what a station accepts: Work Masters, resources, job limit, rules; also from files.",
+    "station": "Show and set what a station accepts: Work Masters, resources, job limit, rules, tags; also from files.",
     "check": "Check a settings file, a recipe or station files and report every fault.",
     "draw": "Draw a recipe or a running job as an IEC 61131-3 chart.",
     "flows": "Check, try, run and watch flows: cyclic work next to the jobs.",

@@ -19,6 +19,12 @@ FollowAlarms: TypeAlias = Callable[[], AsyncIterator[Collection[Alarm]]]
 """Yields all kept alarms now and after each change; raises Unavailable without the store."""
 
 
+async def no_alarms() -> AsyncIterator[Collection[Alarm]]:
+    """Yield that there are no alarms, and wait."""
+    yield ()
+    await asyncio.Event().wait()
+
+
 class LampState(Enum):
     """What a lamp shows."""
 

@@ -14,7 +14,7 @@ from edge.errors import Refused, Unavailable
 from edge.links.gpio import Lines, open_lines
 from edge.model.cloudevent import new_id
 from edge.sfc.signal import Phase
-from edge.southbound.alarm_lamps import FollowAlarms, show_alarms
+from edge.southbound.alarm_lamps import FollowAlarms, no_alarms, show_alarms
 from edge.southbound.connected_equipment import ConnectedEquipment, Device, DeviceEvent, open_connected
 from edge.southbound.repetition import count_repeated_start
 from edge.station.equipment import Command, EquipmentEvent, StationPort
@@ -78,7 +78,7 @@ def open_stacklight(
     settings: StackLightSettings,
     station: StationPort,
     scopes: Collection[str],
-    follow_alarms: FollowAlarms,
+    follow_alarms: FollowAlarms = no_alarms,
     lines_factory: OpenLines = open_lines,
 ) -> AbstractAsyncContextManager[ConnectedEquipment]:
     """Open the lines for the length of the block, and retry while the chip is unavailable."""

@@ -249,7 +249,7 @@ async def test_certificate_of_a_user_counts_failures_as_a_password(file: Path) -
 
 
 async def test_wrong_codes_are_counted_over_all_gateways_of_a_store(file: Path, store: Store) -> None:
-    """Each gateway counted those that it had seen: three gateways gave an attacker three times the guesses."""
+    """Each gateway counted those that it had seen: an attacker had three times the guesses at three gateways."""
     gateways = [People(file, store) for _ in range(3)]
     found = [
         await gateways[number % 3].log_in("anna", PASSWORD + f"{number:06}", address=f"192.0.2.{number}")

@@ -22,7 +22,3 @@ class AlarmFeed:
     async def follow(self) -> AsyncIterator[Collection[Alarm]]:
         while True:
             yield await self._queue.get()
-
-
-def no_alarms() -> AsyncIterator[Collection[Alarm]]:
-    return AlarmFeed().follow()

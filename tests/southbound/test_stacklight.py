@@ -22,7 +22,7 @@ from edge.southbound.kinds import EQUIPMENT_SETTINGS
 from edge.southbound.stacklight import StackLightSettings, open_stacklight
 from edge.station.equipment import EquipmentAnswer, EquipmentEvent, Task
 from tests.conftest import WaitUntil
-from tests.southbound.alarm_feed import AlarmFeed, alarm, no_alarms
+from tests.southbound.alarm_feed import AlarmFeed, alarm
 from tests.southbound.contract import SCOPES, TYPE_ID, WORK, RecordingStation
 
 START = "com.example.station.start-pressed.v1"
@@ -62,7 +62,7 @@ def station() -> RecordingStation:
 
 @pytest_asyncio.fixture
 async def light(desk: Desk, station: RecordingStation, wait_until: WaitUntil) -> AsyncIterator[ConnectedEquipment]:
-    async with open_stacklight("light", SETTINGS, station, SCOPES, no_alarms, desk.lines) as light:
+    async with open_stacklight("light", SETTINGS, station, SCOPES, lines_factory=desk.lines) as light:
         await wait_until(lambda: light.connected)
         yield light
 
@@ -122,7 +122,7 @@ async def test_each_press_of_a_button_is_an_event_of_its_own(
 
 async def test_a_press_while_the_store_is_away_does_not_end_the_watching(desk: Desk, wait_until: WaitUntil) -> None:
     station = AwayOnce()
-    async with open_stacklight("light", SETTINGS, station, SCOPES, no_alarms, desk.lines):
+    async with open_stacklight("light", SETTINGS, station, SCOPES, lines_factory=desk.lines):
         desk.presses.put_nowait(START)
         desk.presses.put_nowait(START)
         await wait_until(lambda: len(station.events) == 1)

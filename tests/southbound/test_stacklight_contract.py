@@ -10,7 +10,6 @@ from edge.errors import Refused, Unavailable
 from edge.links.gpio import Lines
 from edge.southbound.stacklight import StackLightSettings, open_stacklight
 from tests.conftest import WaitUntil
-from tests.southbound.alarm_feed import no_alarms
 from tests.southbound.contract import SCOPES, TYPE_ID, Bench, Contract, Opener, RecordingStation
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -79,7 +78,7 @@ class TestStackLightContract(Contract):
         @asynccontextmanager
         async def opened() -> AsyncIterator[Bench]:
             station, chip = RecordingStation(), SlowChip()
-            async with open_stacklight("light", SETTINGS, station, SCOPES, no_alarms, chip.lines) as light:
+            async with open_stacklight("light", SETTINGS, station, SCOPES, lines_factory=chip.lines) as light:
                 await wait_until(lambda: light.connected)
                 yield Bench(light, station, chip)
 
