@@ -55,6 +55,7 @@ from edge.station.equipment_tracer import EquipmentTracer
 from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment
 from edge.station.instance import TaskFactory, open_instance
 from edge.station.jobs import JobService
+from edge.station.lock_wait import LockSweep
 from edge.station.maintenance_pause import MaintenancePause
 from edge.station.recipe_lookup import RecipeLookup
 from edge.station.retention import Expiry
@@ -264,6 +265,7 @@ async def _open_background_work(
         ("clock", functools.partial(follow_reference_clock, core.clock, store, refresh=core.store_time.refresh)),
         ("start sweep", StartSweep(store, scopes, core.clock, worker.claimed, mode=core.mode).run),
         ("locks", functools.partial(keep_swept, store)),
+        ("locks of jobs", LockSweep(runs, core.active_runs).run),
         ("maintenance pause", MaintenancePause(runs, core.active_runs.loaded, core.mode).run),
     )
     for name, work in works:

@@ -11,11 +11,12 @@ from edge.model.recipe import Action, BranchType
 
 @dataclass(frozen=True, slots=True)
 class StepBlock:
-    """A step and its actions, each with its number in the recipe."""
+    """A step and its actions, each with its number in the recipe, and the locks that it needs."""
 
     name: str
     initial: bool
     actions: tuple[tuple[int, Action], ...]
+    locks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

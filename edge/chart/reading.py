@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from edge.chart.elements import Chart, Fork, Item, Jump, Leg, Sequence, StepBlock, TransitionBar
 from edge.chart.regions import Chain, Edge, Exit, PathRegion, Region, read_regions
-from edge.model.recipe import Action, BranchType, Recipe
+from edge.model.recipe import Action, BranchType, Recipe, Step
 
 _CONSTANTS: Final = {"always": "TRUE", "true": "TRUE", "never": "FALSE", "false": "FALSE"}
 _Orders: TypeAlias = dict[tuple[int, ...], int]
@@ -34,6 +34,7 @@ class _Artist:
         self._actions: dict[str, list[tuple[int, Action]]] = {}
         for number, action in enumerate(recipe.actions):
             self._actions.setdefault(action.step, []).append((number, action))
+        self._around = {name: branch for branch in recipe.branches for path in branch.branches for name in path}
         self.arrivals: dict[str, list[str]] = {}
 
     def sequence(self, chain: Chain) -> Sequence:
@@ -44,12 +45,21 @@ class _Artist:
         branch = self._branches.get(region.block)
         if branch is None:
             step = self._steps[region.block]
-            return StepBlock(step.name, step.initial, tuple(self._actions.get(step.name, ())))
+            actions = tuple(self._actions.get(step.name, ()))
+            return StepBlock(step.name, step.initial, actions, tuple(sorted(self._locks(step))))
         if branch.type is BranchType.SIMULTANEOUS:
             legs = tuple(self._simultaneous_leg(path) for path in region.paths)
         else:
             legs = self._selection_legs(region)
         return Fork(branch.name, branch.type, legs)
+
+    def _locks(self, step: Step) -> set[str]:
+        """Return the locks of a step and of the branches around it."""
+        found, name = set(step.lock), step.name
+        while branch := self._around.get(name):
+            found |= set(branch.lock)
+            name = branch.name
+        return found
 
     def _simultaneous_leg(self, path: PathRegion) -> Leg:
         if not path.entries:

@@ -74,6 +74,8 @@ def step_block(step: StepBlock, limits: LineLimits, marks: Marks | None) -> Bloc
 
 def _step_lines(step: StepBlock, limits: LineLimits, mark: StepMark | None) -> _Lines:
     lines: _Lines = [(text, ShapeRole.STEP) for text in wrap(step.name, limits.name, MAX_LINES)]
+    if step.locks:
+        lines += [(text, ShapeRole.DETAIL) for text in wrap(f"lock {', '.join(step.locks)}", limits.name, 2)]
     if mark is not None:
         times = f" ×{mark.count}" if mark.count > 1 else ""
         token = "● " if mark.active else ""

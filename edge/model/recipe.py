@@ -74,12 +74,21 @@ Interventions: TypeAlias = tuple[Intervention, ...] | UnsetType
 """The allowed interventions; unset, those of the recipe apply."""
 
 
+Locks: TypeAlias = Annotated[tuple[Text, ...], Meta(max_length=20)]
+"""Names of things that one job at a time may use."""
+
+
 class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A step; exactly one of a recipe is initial. `interventions`: `force` (to leave it) and `complete`."""
+    """A step; exactly one of a recipe is initial. `interventions`: `force` (to leave it) and `complete`.
+
+    While the step is active the job holds each `lock`; it waits for them at most `lock_timeout_seconds` (0: any time).
+    """
 
     name: Text
     initial: bool = False
     interventions: Interventions = UNSET
+    lock: Locks = ()
+    lock_timeout_seconds: Seconds = 0
 
 
 class Transition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -109,11 +118,13 @@ class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class Branch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A branch; each path is a sequence of step or branch names."""
+    """A branch; each path is a sequence of step or branch names. Its locks are locks of all its steps."""
 
     name: Text
     type: BranchType
     branches: tuple[tuple[str, ...], ...]
+    lock: Locks = ()
+    lock_timeout_seconds: Seconds = 0
 
 
 class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -175,6 +186,17 @@ def _paths(value: object) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(path) for path in value)
 
 
+def _locks(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
+        raise _InvalidValue("must be a list of names")
+    if len(set(value)) != len(value) or len(value) > _MAX_LOCKS:
+        raise _InvalidValue(f"must name each lock once, and {_MAX_LOCKS} at most")
+    return tuple(value)
+
+
+_MAX_LOCKS: Final = 20
+
+
 def _one_of(words: type[StrEnum]) -> Callable[[object], StrEnum]:
     known = {word.value: word for word in words}
 
@@ -205,10 +227,15 @@ class _FieldRule(msgspec.Struct, frozen=True):
     required: bool = True
 
 
+_LOCK: Final = {
+    "lock": _FieldRule(_locks, (), required=False),
+    "lock_timeout_seconds": _FieldRule(_seconds, 0, required=False),
+}
 _STEP: Final = {
     "name": _FieldRule(_text),
     "initial": _FieldRule(_flag, placeholder=False, required=False),
     "interventions": _FieldRule(_interventions(Intervention.FORCE, Intervention.COMPLETE), (), required=False),
+    **_LOCK,
 }
 _TRANSITION: Final = {
     "source": _FieldRule(_text),
@@ -227,7 +254,12 @@ _ACTION: Final = {
     "duration_seconds": _FieldRule(_seconds, 1, required=False),
     "interventions": _FieldRule(_interventions(Intervention.RETRY, Intervention.SKIP), (), required=False),
 }
-_BRANCH: Final = {"name": _FieldRule(_text), "type": _FieldRule(_one_of(BranchType)), "branches": _FieldRule(_paths)}
+_BRANCH: Final = {
+    "name": _FieldRule(_text),
+    "type": _FieldRule(_one_of(BranchType)),
+    "branches": _FieldRule(_paths),
+    **_LOCK,
+}
 _LISTS: Final[dict[str, tuple[type[msgspec.Struct], dict[str, _FieldRule]]]] = {
     "steps": (Step, _STEP),
     "transitions": (Transition, _TRANSITION),

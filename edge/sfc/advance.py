@@ -25,6 +25,7 @@ from edge.sfc.signal import (
     Answer,
     Begun,
     Event,
+    Granted,
     Ignored,
     IgnoredKind,
     Intervene,
@@ -76,7 +77,9 @@ def advance(net: Net, run: Run, signal: Signal, now: int) -> Advanced | Ignored:
 
 def _dispatch(
     draft: Draft,
-    signal: Start | Answer | Unknown | Begun | Resolve | Intervene | Event | Tick | Pause | Resume | Abort | Stop,
+    signal: (
+        Start | Answer | Unknown | Begun | Resolve | Intervene | Event | Tick | Granted | Pause | Resume | Abort | Stop
+    ),
 ) -> Ignored | None:
     match signal:
         case Start():
@@ -95,6 +98,8 @@ def _dispatch(
             return _event(draft, signal)
         case Tick():
             return _tick(draft)
+        case Granted():
+            return _granted(draft, signal)
         case Pause():
             return _pause(draft)
         case Resume():
@@ -112,7 +117,8 @@ def _start(draft: Draft) -> Ignored | None:
     if draft.started_at is not None:
         return Ignored(IgnoredKind.STARTED, "the run has started already")
     draft.started_at = draft.now
-    activate(draft, draft.net.initial)
+    if not draft.net.entry.locks:
+        activate(draft, draft.net.initial)
     settle(draft)
     return None
 
@@ -275,7 +281,18 @@ def _tick(draft: Draft) -> Ignored | None:
     return None
 
 
+def _granted(draft: Draft, granted: Granted) -> Ignored | None:
+    added = set(draft.locks.missing).intersection(granted.locks)
+    if not added:
+        return Ignored(IgnoredKind.NOT_WAITING, f"the run does not wait for {', '.join(granted.locks)}")
+    draft.locks = replace(draft.locks, held=tuple(sorted(added.union(draft.locks.held))))
+    _settle_if_running(draft)
+    return None
+
+
 def _timers(draft: Draft) -> Iterator[int]:
+    if draft.locks.deadline is not None:
+        yield draft.locks.deadline
     for key in draft.open:
         each = draft.associations[key]
         yield from (instant for instant in (each.due, each.deadline) if instant is not None)
@@ -316,6 +333,8 @@ def _resume(draft: Draft) -> Ignored | None:
     for step in draft.active:
         state = draft.steps[step]
         draft.put_step(step, replace(state, held_ms=state.held_ms + pause))
+    if draft.locks.deadline is not None:
+        draft.locks = replace(draft.locks, deadline=draft.locks.deadline + pause)
     draft.fresh.update(draft.active)
     settle(draft)
     return None

@@ -14,6 +14,7 @@ from edge.model.recipe import UNREADABLE, Action, Interaction, Intervention, Rec
 from edge.sfc.association_key import AssociationKey
 from edge.sfc.check import evolution_faults, part_faults, safety_faults, shape_faults, warnings_of
 from edge.sfc.condition import NO_IDENTIFIERS, Condition, Identifiers, Names, compile_condition
+from edge.sfc.lock_check import lock_faults, lock_warnings, needed_by_step, timeouts_by_step
 from edge.sfc.net import Net, NetAction, NetStep, NetTransition
 from edge.sfc.qualifier import QUALIFIER_RULES
 from edge.sfc.structure import Structure, TooManyWaysError
@@ -51,6 +52,7 @@ def compile_recipe(data: object, identifiers: Identifiers = NO_IDENTIFIERS) -> N
         faults.append(f"{error}: its selections multiply to more ways than can be followed")
         return RejectedRecipe(tuple(faults))
     faults += evolution_faults(structure, transitions)
+    faults += lock_faults(structure, transitions)
     if faults:
         return RejectedRecipe(tuple(faults))
     return _net(structure, actions, transitions)
@@ -137,6 +139,7 @@ def _transitions(
     owners = {action.step for action in actions if len(every[action.name]) > 1}
     compiled: dict[tuple[str, tuple[str, ...]], Condition] = {}
     names: dict[tuple[str, ...], Names] = {}
+    locks = needed_by_step(structure)
     found = []
     for index, arc in enumerate(structure.arcs):
         own = tuple(source for source in arc.sources if source in owners)
@@ -157,7 +160,8 @@ def _transitions(
             if source in condition.timed_steps or condition.state_actions & states.get(source, set())
         }
         needs_done = tuple(source for source in arc.sources if source not in live)
-        found.append(NetTransition(index, arc.sources, arc.targets, conditions, needs_done, arc.place))
+        needed = frozenset[str]().union(*(locks[target] for target in arc.targets))
+        found.append(NetTransition(index, arc.sources, arc.targets, conditions, needs_done, arc.place, needed))
     return tuple(found)
 
 
@@ -177,11 +181,14 @@ def _net(structure: Structure, actions: tuple[NetAction, ...], transitions: tupl
         for source in transition.sources:
             outgoing[source].append(transition)
     conditional = [transition for transition in transitions if transition.conditions]
+    locks, timeouts = needed_by_step(structure), timeouts_by_step(structure)
+    initial = next(step.name for step in recipe.steps if step.initial)
     return Net(
         recipe=recipe,
         source=msgspec.json.encode(recipe).decode(),
-        warnings=tuple(warnings_of(structure, transitions)),
-        initial=next(step.name for step in recipe.steps if step.initial),
+        warnings=(*warnings_of(structure, transitions), *lock_warnings(structure)),
+        initial=initial,
+        entry=NetTransition(-1, (), (initial,), (), (), "the start", locks[initial]),
         steps={
             step.name: NetStep(
                 index=index,
@@ -192,6 +199,8 @@ def _net(structure: Structure, actions: tuple[NetAction, ...], transitions: tupl
                 holding=tuple(action.key for action in in_step[step.name] if action.rule.holds),
                 outgoing=tuple(outgoing[step.name]),
                 interventions=_allowed(recipe, step),
+                locks=locks[step.name],
+                lock_timeout_ms=_milliseconds(timeouts[step.name]),
             )
             for index, step in enumerate(recipe.steps)
         },
@@ -208,6 +217,12 @@ def _net(structure: Structure, actions: tuple[NetAction, ...], transitions: tupl
             for source in transition.sources
         ),
         terminal=frozenset(name for name, mine in outgoing.items() if not mine),
+        locking=frozenset(
+            source
+            for transition in transitions
+            if not transition.locks.issubset(lock for source in transition.sources for lock in locks[source])
+            for source in transition.sources
+        ),
         held=frozenset(action.key for action in actions if action.interventions & _HELPS_A_FAILURE),
         command_types=frozenset(action.type_id for action in actions if not action.pull),
     )

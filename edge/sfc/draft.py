@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from edge.sfc.net import request
 from edge.sfc.run import ActionState, Association, Outcome, PastAttempt, Run, StepState
+from edge.sfc.run_locks import NO_LOCKS
 from edge.sfc.signal import CommandRequest, Phase, StepChange
 from edge.sfc.view import RunView
 
@@ -34,6 +35,7 @@ class Draft(RunView):
         "faults",
         "fresh",
         "interventions",
+        "locks",
         "now",
         "open",
         "outcome",
@@ -59,6 +61,7 @@ class Draft(RunView):
         self.early = run.early.copy()
         self.past = run.past
         self.interventions = run.interventions
+        self.locks = run.locks
         self.active = set(run.active)
         self.open = set(run.open)
         self.outcome = run.outcome
@@ -179,6 +182,7 @@ class Draft(RunView):
         self.outcome = outcome
         self.error = error
         self.ended_at = self.now
+        self.locks = NO_LOCKS
 
     def finish(self) -> Run:
         """Return the next run."""
@@ -186,6 +190,8 @@ class Draft(RunView):
         head = (self.outcome, self.error, self.started_at, self.ended_at, self.paused_at, tuple(self.faults))
         if head != (run.outcome, run.error, run.started_at, run.ended_at, run.paused_at, run.faults):
             self.touched.add("state")
+        if self.locks is not run.locks:
+            self.touched.add("locks")
         return Run(
             job_id=run.job_id,
             scope=run.scope,
@@ -204,6 +210,7 @@ class Draft(RunView):
             past=self.past,
             interventions=self.interventions,
             faults=tuple(self.faults),
+            locks=self.locks,
             active=frozenset(self.active),
             open=frozenset(self.open),
             revision=run.revision + 1,

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from edge.expression.value import EvaluationError
 from edge.sfc.action import UNSUCCESSFUL, ended_association, on_activated, on_deactivated, origin_of, start_action
+from edge.sfc.lock_wait import lock_timeout, update_locks
 from edge.sfc.qualifier import Moment
 from edge.sfc.run import ActionState, Outcome, StepState
 from edge.sfc.signal import StepChange
@@ -33,7 +34,7 @@ def settle(draft: Draft) -> None:
     if error is None:
         try:
             _run_to_completion(draft)
-            error = _unhandled_failure(draft)
+            error = _unhandled_failure(draft) or lock_timeout(draft)
         except _EvaluationError as fault:
             error = str(fault)
     draft.clear_failures()
@@ -53,13 +54,14 @@ class _EvaluationError(Exception):
 
 def _run_to_completion(draft: Draft) -> None:
     """Clear transitions sweep by sweep; within a sweep all conditions see the same state (IEC 61131-3, 6.7.5)."""
-    sensitive = draft.net.sensitive
+    sensitive = draft.net.sensitive | draft.net.locking
     draft.tested_at = draft.at
     for _ in range(MAX_SWEEPS):
         looked_at = (draft.fresh & draft.active) | (draft.active & sensitive)
         draft.fresh.clear()
-        clearing = _clearing(draft, looked_at)
+        clearing, waiting = _clearing(draft, looked_at)
         if not clearing:
+            update_locks(draft, waiting)
             return
         for transition in clearing:
             for source in transition.sources:
@@ -70,22 +72,30 @@ def _run_to_completion(draft: Draft) -> None:
     raise LivelockError(f"livelock: transitions clear for ever at one instant, last {', '.join(sorted(draft.active))}")
 
 
-def _clearing(draft: Draft, steps: set[str]) -> list[NetTransition]:
-    """Choose the transitions that clear now, best rank first, none taking a step that another took."""
-    net = draft.net
-    if len(steps) == 1:
-        candidates: Iterable[NetTransition] = net.steps[next(iter(steps))].outgoing
+def _clearing(draft: Draft, steps: set[str]) -> tuple[list[NetTransition], list[NetTransition]]:
+    """Choose the transitions that clear now, best rank first, none taking a step that another took.
+
+    Those that lack only locks are returned too: they wait, and no transition of a lower rank takes their steps.
+    """
+    net, locks = draft.net, draft.locks
+    if not draft.steps:
+        candidates: Iterable[NetTransition] = (net.entry,)
+    elif len(steps) == 1 and not locks.forced:
+        candidates = net.steps[next(iter(steps))].outgoing
     else:
         found = {transition.index: transition for step in steps for transition in net.steps[step].outgoing}
-        candidates = [found[index] for index in sorted(found)]
+        candidates = [found[index] for index in sorted(found, key=lambda index: (index not in locks.forced, index))]
     taken: set[str] = set()
-    clearing = []
+    clearing: list[NetTransition] = []
+    waiting: list[NetTransition] = []
     for transition in candidates:
         sources = transition.sources
-        if draft.active.issuperset(sources) and taken.isdisjoint(sources) and _is_true(draft, transition):
+        if not draft.active.issuperset(sources) or not taken.isdisjoint(sources):
+            continue
+        if transition.index in locks.forced or _is_true(draft, transition):
             taken.update(sources)
-            clearing.append(transition)
-    return clearing
+            (clearing if transition.locks.issubset(locks.held) else waiting).append(transition)
+    return clearing, waiting
 
 
 def _is_true(draft: Draft, transition: NetTransition) -> bool:
@@ -157,7 +167,8 @@ def _failure_text(draft: Draft, key: AssociationKey) -> str:
 def _is_completed(draft: Draft) -> bool:
     """Return whether only terminal steps are active, all done, and no falling pulse is unanswered."""
     return (
-        draft.active <= draft.net.terminal
+        bool(draft.steps)
+        and draft.active <= draft.net.terminal
         and all(draft.done(step) for step in draft.active)
         and not any(
             draft.associations[key].awaits_outcome and draft.action_of(key).rule.sends is Moment.DEACTIVATION

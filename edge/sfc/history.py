@@ -23,6 +23,7 @@ from edge.sfc.signal import (
     Answer,
     Begun,
     Event,
+    Granted,
     Intervene,
     Late,
     Pause,
@@ -231,6 +232,8 @@ def _encode_signal(run: Run, signal: Signal) -> tuple[str, list[Any]]:
             return "event", [signal.type_id, signal.id, int(signal.named), signal.data]
         case Tick():
             return "tick", []
+        case Granted():
+            return "granted", list(signal.locks)
         case Pause():
             return "pause", []
         case Resume():
@@ -264,6 +267,8 @@ def _decode_signal(run: Run, name: str, members: list[Any]) -> Signal:
             return Event(first, fourth, second, named=bool(third))
         case "tick":
             return Tick()
+        case "granted":
+            return Granted(tuple(members))
         case "pause":
             return Pause()
         case "resume":

@@ -15,6 +15,7 @@ from edge.model.recipe import Intervention
 from edge.sfc.action import UNSUCCESSFUL, on_completed, on_deactivated, on_failed, origin_of, repeat, skip
 from edge.sfc.evolve import activate, deactivate, settle
 from edge.sfc.intervention_note import InterventionNote
+from edge.sfc.lock_wait import force_when_held
 from edge.sfc.qualifier import Moment
 from edge.sfc.run import ActionState, Outcome
 from edge.sfc.signal import Ignored, IgnoredKind, Intervene, Resolution, Resolve
@@ -209,7 +210,9 @@ def _text_of(transition: NetTransition) -> str:
 
 
 def _clear(draft: Draft, transition: NetTransition) -> None:
-    """Clear an enabled transition, whatever its condition says and its steps still do."""
+    """Clear an enabled transition, whatever its condition says and its steps still do, as soon as it has its locks."""
+    if not force_when_held(draft, transition):
+        return
     for source in transition.sources:
         deactivate(draft, source)
     for target in transition.targets:

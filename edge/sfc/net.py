@@ -46,6 +46,8 @@ class NetTransition:
     conditions: tuple[Condition, ...]
     needs_done: tuple[str, ...]
     place: str
+    locks: frozenset[str] = frozenset()
+    """The locks of its targets."""
 
     @property
     def always(self) -> bool:
@@ -79,6 +81,9 @@ class NetStep:
     holding: tuple[AssociationKey, ...]
     outgoing: tuple[NetTransition, ...]
     interventions: frozenset[Intervention]
+    locks: frozenset[str] = frozenset()
+    """Its own locks and those of the branches around it."""
+    lock_timeout_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,8 @@ class Net:
     source: str
     warnings: tuple[str, ...]
     initial: str
+    entry: NetTransition
+    """The beginning of the run: no source, and the initial step as its target."""
     steps: Mapping[str, NetStep]
     transitions: tuple[NetTransition, ...]
     actions: Mapping[AssociationKey, NetAction]
@@ -105,6 +112,8 @@ class Net:
     """Steps with an outgoing transition that compares a step's T."""
     terminal: frozenset[str]
     """Steps without outgoing transition."""
+    locking: frozenset[str]
+    """Steps with an outgoing transition that needs locks beyond those of its sources."""
     held: frozenset[AssociationKey]
     """Associations whose failure waits for a person instead of failing the run."""
     command_types: frozenset[str]

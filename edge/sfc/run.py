@@ -15,6 +15,7 @@ import msgspec
 from edge.sfc.association_key import AssociationKey, parse_association_key
 from edge.sfc.command_id import command_id
 from edge.sfc.intervention_note import InterventionNote
+from edge.sfc.run_locks import NO_LOCKS, RunLocks
 
 _T = TypeVar("_T")
 
@@ -150,6 +151,7 @@ class Run(msgspec.Struct, frozen=True):
     interventions: dict[int, InterventionNote] = {}
     faults: tuple[AssociationKey, ...] = ()
     """The associations that failed while the run was paused, to be judged when it is resumed."""
+    locks: RunLocks = NO_LOCKS
     active: frozenset[str] = frozenset()
     open: frozenset[AssociationKey] = frozenset()
     revision: int = 0
@@ -250,6 +252,8 @@ def _value(run: Run, name: str) -> Any:
             return run.past.get(int(key), _ABSENT)
         case "intervention":
             return run.interventions.get(int(key), _ABSENT)
+        case "locks":
+            return _ABSENT if run.locks == NO_LOCKS else run.locks
         case "state":
             faults = tuple(map(str, run.faults))
             return _State(run.outcome, run.error, run.started_at, run.ended_at, run.paused_at, faults)
@@ -285,6 +289,7 @@ def _names(run: Run) -> list[str]:
         *(f"early:{number}" for number in run.early),
         *(f"past:{number}" for number in run.past),
         *(f"intervention:{number}" for number in run.interventions),
+        *(("locks",) if run.locks != NO_LOCKS else ()),
     ]
 
 
@@ -345,6 +350,7 @@ def decode(fields: Mapping[str, str]) -> Run:
         past=_numbered(found["past:"], PastAttempt),
         interventions=_numbered(found["intervention:"], InterventionNote),
         faults=tuple(map(parse_association_key, state.faults)),
+        locks=msgspec.json.decode(fields["locks"], type=RunLocks) if "locks" in fields else NO_LOCKS,
         active=frozenset(name for name, step in steps.items() if step.active),
         open=frozenset(key for key, each in associations.items() if each.is_open),
     )

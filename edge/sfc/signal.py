@@ -132,6 +132,13 @@ class Resume:
 
 
 @dataclass(frozen=True, slots=True)
+class Granted:
+    """The run holds these locks, for which it has waited."""
+
+    locks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Abort:
     """The job ends at once: commands are stopped, stored actions reset."""
 
@@ -146,7 +153,20 @@ class Stop:
 
 
 Signal: TypeAlias = (
-    Start | Answer | Unknown | Begun | Resolve | Intervene | Late | Event | Tick | Pause | Resume | Abort | Stop
+    Start
+    | Answer
+    | Unknown
+    | Begun
+    | Resolve
+    | Intervene
+    | Late
+    | Event
+    | Tick
+    | Granted
+    | Pause
+    | Resume
+    | Abort
+    | Stop
 )
 
 

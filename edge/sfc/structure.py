@@ -85,6 +85,13 @@ class Structure:
             name = branch.name
         return tuple(reversed(found))
 
+    def branches_around(self, name: str) -> Iterator[Branch]:
+        """Yield the branches around a step or branch, innermost first."""
+        while name in self._parent:
+            branch, _ = self._parent[name]
+            yield branch
+            name = branch.name
+
     def heads(self, name: str) -> frozenset[str]:
         """Return the names by which a block is entered: itself, and the first blocks of a leading selection."""
         branch = self.branches.get(name)

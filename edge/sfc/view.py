@@ -117,6 +117,8 @@ def next_deadline(net: Net, run: Run) -> int | None:
     if run.ended or run.paused_at is not None or run.started_at is None:
         return None
     instants = _wakes(net, run)
+    if run.locks.deadline is not None:
+        instants.append(run.locks.deadline)
     for key in run.open:
         each = run.associations[key]
         if each.due is not None:

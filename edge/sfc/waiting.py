@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from edge.expression.compiler import Unmet
 from edge.expression.value import EvaluationError
@@ -12,14 +13,22 @@ from edge.sfc.run import ActionState
 from edge.sfc.view import RunView
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from edge.sfc.intervention import HeldFailure
     from edge.sfc.net import Net, NetTransition
     from edge.sfc.run import Run
 
 
+START: Final = "start"
+"""Stands for the sources of the entry of the initial step, which has none."""
+
+NO_HOLDERS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class TransitionWaits:
-    """A transition whose sources are active, and the parts that keep it from clearing."""
+    """A transition whose sources are active, and the parts that keep it from clearing, such as a lock."""
 
     sources: tuple[str, ...]
     targets: tuple[str, ...]
@@ -28,7 +37,7 @@ class TransitionWaits:
 
     def __str__(self) -> str:
         lacks = "; ".join(f"{unmet.text}: {unmet.because}" for unmet in self.unmet)
-        return f"{', '.join(self.sources)} → {', '.join(self.targets)} [{self.condition}] waits for {lacks}"
+        return f"{', '.join(self.sources) or START} → {', '.join(self.targets)} [{self.condition}] waits for {lacks}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +108,11 @@ class SecondPersonWaits:
 Waiting: TypeAlias = TransitionWaits | ActionWaits | PersonWaits | SecondPersonWaits | RunHalted
 
 
-def explain_waiting(net: Net, run: Run, now: int) -> tuple[Waiting, ...]:
-    """Return what a run waits for: transitions by rank, then actions in the order of the recipe."""
+def explain_waiting(net: Net, run: Run, now: int, holders: Mapping[str, str] = NO_HOLDERS) -> tuple[Waiting, ...]:
+    """Return what a run waits for: transitions by rank, then actions in the order of the recipe.
+
+    `holders` says of each lock that is not free who holds it.
+    """
     if run.ended:
         return (RunHalted(f"the run is {run.outcome}{f': {run.error}' if run.error else ''}"),)
     if run.started_at is None:
@@ -113,10 +125,12 @@ def explain_waiting(net: Net, run: Run, now: int) -> tuple[Waiting, ...]:
         for transition in net.steps[step].outgoing
         if run.active.issuperset(transition.sources)
     }
-    held = (RunHalted(f"paused for {(now - at) / 1000:g} s"),) if run.paused else ()
+    if not run.steps:
+        enabled = {net.entry.index: net.entry}
+    halted = (RunHalted(f"paused for {(now - at) / 1000:g} s"),) if run.paused else ()
     return (
-        *held,
-        *(_transition(enabled[index], view) for index in sorted(enabled)),
+        *halted,
+        *(_transition(enabled[index], view, holders) for index in sorted(enabled)),
         *_actions(net, run, at),
         *map(PersonWaits, held_failures(net, run)),
         *(
@@ -127,7 +141,7 @@ def explain_waiting(net: Net, run: Run, now: int) -> tuple[Waiting, ...]:
     )
 
 
-def _transition(transition: NetTransition, view: RunView) -> TransitionWaits:
+def _transition(transition: NetTransition, view: RunView, holders: Mapping[str, str]) -> TransitionWaits:
     unfinished = [step for step in transition.needs_done if not view.done(step)]
     unmet = [Unmet(f"steps.{step}.done", _unfinished(step, view)) for step in unfinished]
     for condition in transition.conditions:
@@ -138,7 +152,17 @@ def _transition(transition: NetTransition, view: RunView) -> TransitionWaits:
             continue
         if not met:
             unmet += condition.explain(view)
+    locks = view.run.locks
+    if not unmet or transition.index in locks.forced:
+        unmet = [_lock(each, view, holders) for each in locks.missing if each in transition.locks]
     return TransitionWaits(transition.sources, transition.targets, transition.text or "always", tuple(unmet))
+
+
+def _lock(name: str, view: RunView, holders: Mapping[str, str]) -> Unmet:
+    locks = view.run.locks
+    left = "" if locks.deadline is None else f", times out in {(locks.deadline - view.at) / 1000:g} s"
+    waited = f"waits for {(view.at - locks.since) / 1000:g} s"
+    return Unmet(f"lock {name}", f"{holders.get(name, 'not free')}, {waited}{left}")
 
 
 def _unfinished(step: str, view: RunView) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from edge.sfc.advance import advance
 from edge.sfc.command_id import parse_command_id
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
+from edge.sfc.lock_change import lock_change
 from edge.sfc.net import Net
 from edge.sfc.run import Run, decode, encode, new_run, waits
 from edge.sfc.signal import (
@@ -22,6 +23,7 @@ from edge.sfc.signal import (
     Answer,
     CommandRequest,
     Event,
+    Granted,
     Pause,
     Phase,
     Resume,
@@ -31,6 +33,7 @@ from edge.sfc.signal import (
 )
 from edge.sfc.view import next_deadline
 from edge.sim.event_queue import EventQueue, EventRank, milliseconds
+from edge.sim.lock_table import LockTable
 from edge.sim.trace import Trace, TraceRecorder, rejected_at_load
 
 if TYPE_CHECKING:
@@ -70,6 +73,7 @@ class VirtualSimulation:
     recorder: TraceRecorder = field(default_factory=TraceRecorder)
     unnamed: Iterator[int] = field(default_factory=count)
     seen: set[str] = field(default_factory=set)
+    locks: LockTable = field(default_factory=LockTable)
     master: Net | None = None
 
     def play(self, net: Net) -> None:
@@ -183,10 +187,19 @@ class VirtualSimulation:
         advanced = advance(job.net, job.run, signal, now)
         if not isinstance(advanced, Advanced):
             return
+        change = lock_change(job.run.locks, advanced.run.locks)
         job.run = advanced.run
         self.recorder.changes(job_id, advanced.steps)
         for request in advanced.requests:
             self._receive(job_id, request, now)
+        for woken in self.locks.change(job_id, change, now):
+            self._continue(woken, now)
+
+    def _continue(self, job_id: str, now: int) -> None:
+        """Acquire the next locks of a job that waits, and continue it once it holds all."""
+        missing = self.jobs[job_id].run.locks.missing
+        if missing and self.locks.acquire(job_id, missing, now):
+            self._signal(job_id, Granted(missing), now)
 
     def _receive(self, job_id: str, request: CommandRequest, now: int) -> None:
         """Receive a command as the equipment and queue its answers."""

@@ -147,5 +147,7 @@ def _what(kind: WorkKind) -> str:
             return "its start"
         case WorkKind.SEND:
             return "taking over what was decided of it"
+        case WorkKind.LOCK:
+            return "its lock"
         case _:
             assert_never(kind)

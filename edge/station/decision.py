@@ -14,8 +14,10 @@ from edge.sfc.advance import advance
 from edge.sfc.association_key import AssociationKey
 from edge.sfc.history import record_decision
 from edge.sfc.intervention import held_failures
+from edge.sfc.lock_change import NO_LOCK_CHANGE, LockChange, lock_change
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Outcome, Run
+from edge.sfc.run_locks import NO_LOCKS
 from edge.sfc.signal import (
     Advanced,
     CommandRequest,
@@ -89,6 +91,7 @@ class Decision:
     due: int | None
     taken: AssociationKey | None
     at: int
+    locks: LockChange = NO_LOCK_CHANGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +148,8 @@ def begin(context: InstanceContext, job: Job, run: Run, net: Net, now: int) -> D
         *_job_parts(context.keys, job, after, moves, now),
         runs.set_timer(context.keys, job.job_id, due),
     )
-    return _decision(context, parts, replace(after, timer=due), advanced, due, now)
+    locks = lock_change(NO_LOCKS, advanced.run.locks)
+    return replace(_decision(context, parts, replace(after, timer=due), advanced, due, now), locks=locks)
 
 
 def decide(
@@ -181,7 +185,8 @@ def decide(
     if isinstance(signal, Tick) or has_ended(after.job.status) or _is_late(loaded.timer, due):
         parts.append(runs.set_timer(context.keys, job.job_id, due))
         after = replace(after, timer=due)
-    return _decision(context, parts, after, advanced, due, now)
+    locks = lock_change(loaded.stored.run.locks, advanced.run.locks)
+    return replace(_decision(context, parts, after, advanced, due, now), locks=locks)
 
 
 def end_job_without_run(context: InstanceContext, before: Job, job: Job, cause: Cause, now: int) -> Commit:

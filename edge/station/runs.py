@@ -11,6 +11,7 @@ import structlog
 from edge.errors import Defect
 from edge.instant import Clock
 from edge.listeners import notify
+from edge.model.lock import LockKind
 from edge.model.recipe import Intervention
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.sfc.net import Net
@@ -24,10 +25,11 @@ from edge.station.decision import (
     NotAllowed,
     decide,
 )
+from edge.station.job_locks import plan_locks
 from edge.station.outbox import JobOutbox, OutboxCache
 from edge.store import jobs, runs
 from edge.store.client import Store
-from edge.store.commit import Commit, Committed, Stale, join
+from edge.store.commit import Commit, CommitResult, Committed, Stale, join
 from edge.store.isolation import Isolated
 from edge.store.run_history import MOST_DECISIONS
 from edge.store.runs import NO_CONSUMER
@@ -97,6 +99,7 @@ class Runs:
             store.keys, store.consumer, keep_ended_ms, keep_letters_ms, most_decisions, second_person
         )
         self.store = store
+        self._lock_key = store.keys.locks(LockKind.EQUIPMENT)
         self._max_cached = max_cached
         self._loaded: dict[str, LoadedJob] = {}
 
@@ -134,20 +137,29 @@ class Runs:
     async def commit(self, decision: Decision, extra: Commit) -> Committed | Stale:
         """Commit the decision, cache the new state, queue its commands."""
         loaded = decision.loaded
-        job_id = loaded.job.job_id
-        try:
-            added = (each(decision) for each in self.additions)
-            result = await self.store.commit(join((decision.commit, extra, *added)))
-        except BaseException:
-            # A commit whose reply is lost may have been carried out.
-            self.invalidate(job_id)
-            self.uncertain.put_nowait(job_id)
-            raise
+        added = join((decision.commit, extra, *(each(decision) for each in self.additions)))
+        while True:
+            # None: a person has deleted a lock that was granted.
+            locks = await plan_locks(self.store, loaded.job.job_id, loaded.job.scope, decision.locks)
+            if locks is None:
+                return Stale(self._lock_key)
+            result = await self._write(loaded.job.job_id, join((added, locks)))
+            if result != Stale(self._lock_key):
+                break
         if isinstance(result, Committed):
             self.cache(loaded)
             progress = Progress(loaded, self.clock(), decision.steps, decision.requests, decision.due)
             notify(self.listeners, progress)
         return result
+
+    async def _write(self, job_id: str, commit: Commit) -> CommitResult:
+        try:
+            return await self.store.commit(commit)
+        except BaseException:
+            # A commit whose reply is lost may have been carried out.
+            self.invalidate(job_id)
+            self.uncertain.put_nowait(job_id)
+            raise
 
     async def load(self, job_id: str) -> LoadedJob | None:
         """Read a job with its run, and queue its new commands; None when it has no run."""

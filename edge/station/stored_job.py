@@ -1,12 +1,14 @@
 """Reads a job with its run and its response from the store, for people and programs that look at it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from edge.errors import Refused
 from edge.model.acceptance import validate_id
 from edge.model.isa95 import JobResponse
 from edge.sfc.net import Net
 from edge.sfc.run import Run
+from edge.station.job_locks import lock_holders
 from edge.station.runs import net_of
 from edge.store import jobs, responses, runs
 from edge.store.client import Store
@@ -15,12 +17,13 @@ from edge.store.jobs import Job
 
 @dataclass(frozen=True, slots=True)
 class StoredJob:
-    """A job with its run and compiled recipe, both None before its start."""
+    """A job with its run and compiled recipe, both None before its start; `holders` hold locks for which it waits."""
 
     job: Job
     run: Run | None
     net: Net | None
     response: JobResponse | None
+    holders: Mapping[str, str] = field(default_factory=dict)
 
 
 async def find(store: Store, job_id: str) -> StoredJob | None:
@@ -29,6 +32,8 @@ async def find(store: Store, job_id: str) -> StoredJob | None:
         job = None if any(validate_id("JobOrderID", job_id)) else await jobs.load(store, job_id)
         stored = await runs.load(store, job_id) if job else None
         response = await responses.load(store, job) if job else None
+        missing = stored.run.locks.missing if stored else ()
+        holders = await lock_holders(store, missing) if missing else {}
     except (ValueError, KeyError) as error:
         reason = f"the stored data of job order {job_id!r} cannot be decoded: {error!r}"
         raise Refused("unreadable", reason, "Restore a backup: edge restore --help") from error
@@ -36,7 +41,7 @@ async def find(store: Store, job_id: str) -> StoredJob | None:
         return None
     if stored is None:
         return StoredJob(job, None, None, response)
-    return StoredJob(job, stored.run, net_of(stored.recipe), response)
+    return StoredJob(job, stored.run, net_of(stored.recipe), response, holders)
 
 
 async def load(store: Store, job_id: str) -> StoredJob:

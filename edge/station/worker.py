@@ -9,6 +9,7 @@ import structlog
 
 from edge.errors import Unavailable
 from edge.station.dead_letter_writer import DeadLetterWriter
+from edge.station.lock_wait import continue_with_locks
 from edge.station.retry import MOST_TRIES, delay_s
 from edge.station.runs import Runs
 from edge.station.sender import take_over
@@ -137,5 +138,8 @@ class Worker:
             case WorkKind.SEND:
                 done = work.acknowledge(self._store.keys, asked.scope, (asked.entry_id,))
                 await take_over(self._runs, asked.job_id, NO_CONSUMER, done)
+            case WorkKind.LOCK:
+                done = work.acknowledge(self._store.keys, asked.scope, (asked.entry_id,))
+                await continue_with_locks(self._runs, asked.job_id, done)
             case _:
                 assert_never(asked.kind)

@@ -7,9 +7,11 @@ import msgspec
 import structlog
 
 from edge.model.lock import Lock, LockKind
+from edge.store import work
 from edge.store.client import Store
-from edge.store.commit import Commit, HashField, RedisCommand
+from edge.store.commit import Commit, HashField, RedisCommand, join
 from edge.store.keys import Keys
+from edge.store.work import WorkKind
 
 logger = structlog.get_logger(__name__)
 
@@ -43,7 +45,10 @@ async def load_all(store: Store, kinds: Iterable[LockKind]) -> list[StoredLock]:
 
 
 def save(keys: Keys, before: StoredLock, lock: Lock | None) -> Commit:
-    """Write the next lock of an object; Stale when somebody changed it meanwhile."""
+    """Write the next lock of an object; Stale when somebody changed it meanwhile.
+
+    A job that holds the lock from now on gets work, so that an instance of its scope continues it at once.
+    """
     key = keys.locks(before.kind.value)
     guard = HashField(key, before.object_id, before.text)
     if lock == before.lock and (lock is not None or before.text is None):
@@ -51,7 +56,11 @@ def save(keys: Keys, before: StoredLock, lock: Lock | None) -> Commit:
     if lock is None:
         return Commit((guard,), (RedisCommand("HDEL", (key, before.object_id)),))
     text = msgspec.json.encode(lock).decode()
-    return Commit((guard,), (RedisCommand("HSET", (key, before.object_id, text)),))
+    written = Commit((guard,), (RedisCommand("HSET", (key, before.object_id, text)),))
+    holder, was = lock.holder, before.lock.holder.owner if before.lock else ""
+    if not holder.job_id or holder.owner == was:
+        return written
+    return join((written, work.add(keys, holder.scope, WorkKind.LOCK, holder.job_id)))
 
 
 def _stored(kind: LockKind, object_id: str, text: str | None) -> StoredLock:

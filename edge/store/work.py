@@ -17,10 +17,11 @@ _PENDING_ENTRIES = "XPENDING "
 
 
 class WorkKind(StrEnum):
-    """The work of an entry: begin the run of a job, or send the commands of a visitor of the store."""
+    """The work of an entry: begin the run of a job, send the commands of a visitor of the store, go on with a lock."""
 
     START_RECIPE = "start_recipe"
     SEND = "send"
+    LOCK = "lock"
 
 
 @dataclass(frozen=True, slots=True)

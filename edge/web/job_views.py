@@ -148,7 +148,7 @@ def _waits(stored: StoredJob, now: int) -> Waits:
     actions: list[WaitingAction] = []
     persons: list[str] = []
     halted = ""
-    for each in explain_waiting(stored.net, stored.run, now):
+    for each in explain_waiting(stored.net, stored.run, now, stored.holders):
         match each:
             case TransitionWaits():
                 transitions.append(_transition(each))

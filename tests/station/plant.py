@@ -20,6 +20,7 @@ from edge.station.answers import Answers
 from edge.station.dispatch import Dispatch, routes_of
 from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Kept, Repetition, StationPort, Task
 from edge.station.jobs import CallAnswer, JobCall, JobService
+from edge.station.lock_wait import continue_with_locks
 from edge.station.runs import Runs
 from edge.station.sender import Sender
 from edge.station.start import Starter
@@ -148,6 +149,10 @@ class Plant:
         while True:
             for asked in await self._taken():
                 assert isinstance(asked, Work)
+                if asked.kind is WorkKind.LOCK:
+                    done = work.acknowledge(self.store.keys, asked.scope, (asked.entry_id,))
+                    await continue_with_locks(self.runs, asked.job_id, done)
+                    continue
                 assert asked.kind is WorkKind.START_RECIPE
                 await self.starter.start(asked)
             if self.runs.outbox.queue.empty():

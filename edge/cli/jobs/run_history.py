@@ -19,6 +19,7 @@ from edge.sfc.signal import (
     Answer,
     Begun,
     Event,
+    Granted,
     Intervene,
     Late,
     Pause,
@@ -94,6 +95,8 @@ def signal_text(signal: Signal) -> str:
             return f"late result of {_attempt(command_id)}"
         case Event(type_id):
             return f"event {type_id}"
+        case Granted(locks):
+            return f"lock {', '.join(locks)} granted"
         case Abort(reason) | Stop(reason):
             word = type(signal).__name__.lower()
             return f"{word}: {reason}" if reason else word

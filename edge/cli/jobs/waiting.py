@@ -12,6 +12,7 @@ from edge.model.job_state import JobState, has_ended
 from edge.sfc.possible_interventions import possible_interventions
 from edge.sfc.signal import Intervene
 from edge.sfc.waiting import (
+    START,
     ActionWaits,
     PersonWaits,
     RunHalted,
@@ -29,7 +30,7 @@ def waiting_of(stored: StoredJob, now: int) -> tuple[Waiting, ...]:
     if has_ended(job.status):
         return (RunHalted(f"the job has ended{f': {job.error}' if job.error else ''}"),)
     if stored.net and stored.run:
-        return explain_waiting(stored.net, stored.run, now)
+        return explain_waiting(stored.net, stored.run, now, stored.holders)
     if job.status.state is JobState.ALLOWED_TO_START and job.earliest_start > now:
         return (RunHalted(f"the job waits for its StartTime, {local_time(job.earliest_start)}"),)
     if job.status.state is JobState.ALLOWED_TO_START:
@@ -84,7 +85,7 @@ def _run_clock(stored: StoredJob, now: int) -> int | None:
 def _lines(waiting: Waiting, now: int | None) -> Iterator[str]:
     match waiting:
         case TransitionWaits(sources, targets, condition, unmet):
-            yield f"transition {', '.join(sources)} → {', '.join(targets)} [{condition}]"
+            yield f"transition {', '.join(sources) or START} → {', '.join(targets)} [{condition}]"
             for each in unmet:
                 yield f"    not met: {each.text}: {each.because}"
             if not unmet:
