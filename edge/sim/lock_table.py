@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class LockTable:
-    """Who holds each lock, and who waits for it."""
+    """The holder of each lock, and those that wait for it."""
 
     locks: dict[str, Lock] = field(default_factory=dict)
 
     def change(self, job_id: str, change: LockChange, now: int) -> list[str]:
-        """Carry out what a decision does with the locks of its job; return the jobs that may go on."""
+        """Apply what a decision does with the locks of its job; return the jobs that may go on."""
         woken = []
         for name in change.names:
             if name in change.released:

@@ -56,11 +56,11 @@ class LockSweep:
         self._every_s = every_s
 
     async def run(self) -> None:
-        """Sweep until cancelled; retry while the store is unavailable."""
+        """Run a sweep at each interval until cancelled; retry while the store is unavailable."""
         await poll_store("locks of jobs", self.sweep, self._every_s)
 
     async def sweep(self) -> None:
-        """Look at every lock, and at every run that waits, once."""
+        """Repair every lock, and every run that waits, once."""
         for stored in await locks.load_all(self._runs.store, (LockKind.EQUIPMENT,)):
             claims = (stored.lock.holder, *stored.lock.waiters) if stored.lock else ()
             for job_id in [each.job_id for each in claims if each.job_id]:

@@ -1,4 +1,4 @@
-"""Locks of a killed process: they expire, and those that wait go on in their order."""
+"""Locks of killed processes: those of a person expire, those of a job stay with it."""
 
 import contextlib
 import json
@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.outside.conftest import Plant
+from tests.outside.plant import TIGHTEN_ACTION
 from tests.outside.servers import EDGE, wait_for
 
 KINDS = ("equipment", "station", "job", "operation")
@@ -56,3 +57,40 @@ def test_locks_of_a_killed_process_expire_and_waiters_go_on_in_order(plant: Plan
 
 def _child_of(pid: int) -> str:
     return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0]
+
+
+def test_jobs_of_one_tool_do_not_alternate_though_the_gateway_is_killed(plant: Plant) -> None:
+    """Two bolts of a part under one lock: the other job waits, says so, and its turn comes after both bolts."""
+    actions = [TIGHTEN_ACTION | {"name": name, "step": name} for name in ("First", "Second")]
+    steps = [{"name": "First", "initial": True}, {"name": "Second"}, {"name": "Done"}]
+    plant.mes.configure(
+        recipe={
+            "steps": [each | ({"lock": ["wrench"]} if each["name"] != "Done" else {}) for each in steps],
+            "transitions": [
+                {"source": "First", "target": "Second", "condition": "always"},
+                {"source": "Second", "target": "Done", "condition": "always"},
+            ],
+            "actions": actions,
+        }
+    )
+    wrench, jobs = plant.wrench, ("J1", "J2", "J3")
+    wrench.holds = True
+    for job in jobs:
+        assert plant.mes.start_job(job).status == 1
+    wrench.client.wait(wrench.starts, "the tool has the first command")
+
+    def waits() -> bool:
+        return all("lock wrench: held by job J1" in plant.gateway.cli("jobs", "why", job) for job in jobs[1:])
+
+    wait_for(waits, "the others wait for the lock")
+    plant.gateway.kill()
+    listed = json.loads(plant.gateway.cli("locks", "list", "--json"))
+    assert [each["Holder"]["Owner"] for each in listed] == ["job J1"]
+    plant.gateway.start()
+    wrench.release()
+    for job in jobs:
+        plant.mes.wait_for_state(job, "Ended", 60)
+    worked = dict.fromkeys(wrench.starts())
+    order = [next(job for job in jobs if job in each) for each in worked]
+    assert order in [[a, a, b, b, c, c] for a, b, c in [("J1", "J2", "J3"), ("J1", "J3", "J2")]]
+    assert json.loads(plant.gateway.cli("locks", "list", "--json")) == []

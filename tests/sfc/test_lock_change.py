@@ -1,0 +1,28 @@
+"""What a decision does with locks, by the locks of the run before and after it."""
+
+import pytest
+
+from edge.sfc.lock_change import NO_LOCK_CHANGE, LockChange, lock_change
+from edge.sfc.run_locks import NO_LOCKS, RunLocks
+
+HOLDS = RunLocks(held=("a",))
+WAITS = RunLocks(entering=("S",), wanted=("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (NO_LOCKS, WAITS, LockChange(claimed=("a", "b"), reason="step S")),
+        (WAITS, WAITS, NO_LOCK_CHANGE),
+        (WAITS, RunLocks(held=("a", "b")), LockChange(granted=("a", "b"))),
+        (WAITS, NO_LOCKS, LockChange(released=frozenset("ab"))),
+        (HOLDS, NO_LOCKS, LockChange(released=frozenset("a"))),
+        # Left and wanted again: the lock goes to the end of its queue.
+        (HOLDS, WAITS, LockChange(frozenset("a"), ("a", "b"), (), "step S")),
+        (WAITS, RunLocks(entering=("T",), wanted=("b", "c")), LockChange(frozenset("a"), ("b", "c"), (), "step T")),
+    ],
+)
+def test_a_change_of_locks_follows_from_before_and_after(
+    before: RunLocks, after: RunLocks, expected: LockChange
+) -> None:
+    assert lock_change(before, after) == expected
