@@ -62,10 +62,13 @@ def _child_of(pid: int) -> str:
 def test_jobs_of_one_tool_do_not_alternate_though_the_gateway_is_killed(plant: Plant) -> None:
     """Two bolts of a part under one lock: the other job waits, says so, and its turn comes after both bolts."""
     actions = [TIGHTEN_ACTION | {"name": name, "step": name} for name in ("First", "Second")]
-    steps = [{"name": "First", "initial": True}, {"name": "Second"}, {"name": "Done"}]
     plant.mes.configure(
         recipe={
-            "steps": [each | ({"lock": ["wrench"]} if each["name"] != "Done" else {}) for each in steps],
+            "steps": [
+                {"name": "First", "initial": True, "lock": ["wrench"]},
+                {"name": "Second", "lock": ["wrench"]},
+                {"name": "Done"},
+            ],
             "transitions": [
                 {"source": "First", "target": "Second", "condition": "always"},
                 {"source": "Second", "target": "Done", "condition": "always"},
