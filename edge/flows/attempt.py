@@ -36,10 +36,10 @@ class Outside(Protocol):
         """Return the answer to a query, a JSON value."""
         ...
 
-    async def act(self, action: Action, task_id: str) -> Any:
+    async def act(self, action: Action, action_id: str) -> Any:
         """Perform an action and return its result as a JSON value; raises OutcomeUnknownError.
 
-        `task_id` identifies the node task: the same id always belongs to the same action.
+        The same `action_id` always belongs to the same action: an attempt that is repeated has it, too.
         """
         ...
 
@@ -60,7 +60,7 @@ def compute_now(node: PlannedNode, attempt: Attempt) -> Outcome | None:
         return _defect(node, error)
 
 
-async def perform(node: PlannedNode, attempt: Attempt, task_id: str, outside: Outside) -> Outcome:
+async def perform(node: PlannedNode, attempt: Attempt, action_id: str, outside: Outside) -> Outcome:
     """Perform an attempt and return its outcome.
 
     An attempt that ran out of time, of a kind that must not run twice, is interrupted: its outcome is unknown.
@@ -69,7 +69,7 @@ async def perform(node: PlannedNode, attempt: Attempt, task_id: str, outside: Ou
     limit = asyncio.timeout(limit_s)
     try:
         async with limit:
-            output = await _work(node, attempt, task_id, outside)
+            output = await _work(node, attempt, action_id, outside)
             if output.delay_ms:
                 await asyncio.sleep(output.delay_ms / 1000)
             return AttemptCompleted(node.id, checked(output))
@@ -88,7 +88,7 @@ async def perform(node: PlannedNode, attempt: Attempt, task_id: str, outside: Ou
         return _defect(node, error)
 
 
-async def _work(node: PlannedNode, attempt: Attempt, task_id: str, outside: Outside) -> Output:
+async def _work(node: PlannedNode, attempt: Attempt, action_id: str, outside: Outside) -> Output:
     work = node.kind.work
     match work:
         case Compute(run=run):
@@ -97,7 +97,7 @@ async def _work(node: PlannedNode, attempt: Attempt, task_id: str, outside: Outs
         case Read(query=query):
             return Output(await outside.read(query(node.config, attempt)))
         case Act(action=action):
-            return Output(await outside.act(action(node.config, attempt), task_id))
+            return Output(await outside.act(action(node.config, attempt), action_id))
         case _:
             assert_never(work)
 

@@ -63,12 +63,6 @@ def has_large_output(text: str) -> bool:
     return msgspec.json.decode(text, type=_TaskForm).output_bytes is not None
 
 
-def status_of(text: str) -> tuple[NodeStatus, int]:
-    """Return the state of a node task and the number of its attempts."""
-    form = msgspec.json.decode(text, type=_TaskForm)
-    return form.status, form.attempts
-
-
 def decode(text: str, output: str | None) -> NodeTask:
     """Decode a node task; `output` is the text of its large output, None without one."""
     form = msgspec.json.decode(text, type=_TaskForm)

@@ -27,12 +27,13 @@ from edge.flows.cycle import (
     advance,
     inputs_of,
 )
+from edge.flows.nodes.act import action_id
 from edge.flows.nodes.kind import Attempt, NodeError, Output
 from edge.flows.plan import LONGEST_TIMEOUT_S, Plan, PlannedNode
 from edge.flows.plans import Plans
 from edge.flows.record import CycleRecord, FlowRecord
 from edge.flows.state import FlowChange, FlowState, KeptAnswer, Written
-from edge.flows.worker_task import QueuedTask, ReceivedResult, outcome_of
+from edge.flows.worker_task import QueuedTask, ReceivedResult, is_running_attempt, outcome_of
 from edge.instant import Clock
 from edge.store.key_spec import node_task_id
 from edge.store.retry import retry_while_unavailable
@@ -141,7 +142,7 @@ class CycleRunner:
         if received.entry_id in self._taken:
             return
         self._taken.append(received.entry_id)
-        if task and task.status is NodeStatus.RUNNING and task.attempts == result.attempt:
+        if task and is_running_attempt(result, task):
             self._outcomes.append(outcome_of(result))
         self._changed.set()
 
@@ -263,7 +264,7 @@ class CycleRunner:
                 planned, attempt = self._plan.nodes[node], self._attempt(cycle, node, now)
                 outcome = None if planned.kind.in_worker else compute_now(planned, attempt)
                 if planned.kind.in_worker:
-                    queued.append(_queued_task(planned, attempt, cycle.number))
+                    queued.append(_queued_task(planned, attempt, cycle))
                 if outcome is None:
                     launched.append(node)
                 else:
@@ -311,8 +312,10 @@ class CycleRunner:
             self._attempts[node] = tasks.create_task(work, name=f"flow node {node}")
 
     async def _perform(self, node: PlannedNode, attempt: Attempt) -> None:
-        task_id = node_task_id(attempt.flow_id, self._record.cycle.number, node.id)
-        outcome = await perform(node, attempt, task_id, self._context.outside)
+        cycle = self._record.cycle
+        task_id = node_task_id(attempt.flow_id, cycle.number, node.id)
+        started_at = cycle.tasks[node.id].started_at or 0
+        outcome = await perform(node, attempt, action_id(task_id, started_at), self._context.outside)
         # The list may be another one by now.
         self._outcomes.append(outcome)
         self._changed.set()
@@ -345,13 +348,14 @@ def _outcome_of_answer(node: str, answer: KeptAnswer) -> Outcome:
         return AttemptFailed(node, str(error))
 
 
-def _queued_task(node: PlannedNode, attempt: Attempt, cycle: int) -> QueuedTask:
+def _queued_task(node: PlannedNode, attempt: Attempt, cycle: Cycle) -> QueuedTask:
     return QueuedTask(
         flow_id=attempt.flow_id,
-        cycle=cycle,
+        cycle=cycle.number,
         node_id=node.id,
         kind=node.kind.name,
         attempt=attempt.number,
+        started_at=cycle.tasks[node.id].started_at or 0,
         now=attempt.now,
         config=msgspec.to_builtins(node.config),
         inputs=dict(attempt.inputs),

@@ -5,9 +5,16 @@ from typing import Final
 import msgspec
 import structlog
 
-from edge.flows.cycle import NodeStatus
-from edge.flows.node_task import status_of
-from edge.flows.worker_task import QueuedTask, ResultKind, TaskResult, decode_task, encode_result, result_of
+from edge.flows import node_task
+from edge.flows.worker_task import (
+    QueuedTask,
+    ResultKind,
+    TaskResult,
+    decode_task,
+    encode_result,
+    is_running_attempt,
+    result_of,
+)
 from edge.instant import now_ms
 from edge.store.client import Store
 from edge.store.commit import Absent, Commit, Committed, Holds, join, operation
@@ -176,4 +183,4 @@ class WorkQueue:
 
 def is_wanted(task: QueuedTask, text: str | None) -> bool:
     """Return whether a node task, as it is stored, still waits for the attempt of a queued task."""
-    return text is not None and status_of(text) == (NodeStatus.RUNNING, task.attempt)
+    return text is not None and is_running_attempt(task, node_task.decode(text, None))

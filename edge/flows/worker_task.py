@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from edge.flows.cycle import AttemptCompleted, AttemptFailed, AttemptInterrupted, Outcome
+from edge.flows.cycle import AttemptCompleted, AttemptFailed, AttemptInterrupted, NodeStatus, NodeTask, Outcome
 from edge.flows.nodes.kind import Output, Withheld
 
 
@@ -19,13 +19,17 @@ class ResultKind(StrEnum):
 
 
 class QueuedTask(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt at a node, for a worker."""
+    """One attempt at a node, for a worker.
+
+    A flow that was deleted and registered again has the same ids; `started_at` of the node task tells them apart.
+    """
 
     flow_id: str
     cycle: int
     node_id: str
     kind: str
     attempt: int
+    started_at: int = 0
     now: int
     config: Any
     inputs: dict[str, Any]
@@ -40,6 +44,7 @@ class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
     cycle: int
     node_id: str
     attempt: int
+    started_at: int = 0
     kind: ResultKind
     value: Any = None
     withheld: Withheld | None = None
@@ -78,6 +83,7 @@ def result_of(
         cycle=task.cycle,
         node_id=task.node_id,
         attempt=task.attempt,
+        started_at=task.started_at,
         kind=kind,
         value=value,
         withheld=Withheld(withheld) if withheld else None,
@@ -97,6 +103,15 @@ def outcome_of(result: TaskResult) -> Outcome:
             return AttemptFailed(result.node_id, result.reason)
         case ResultKind.INTERRUPTED:
             return AttemptInterrupted(result.node_id)
+
+
+def is_running_attempt(found: QueuedTask | TaskResult, task: NodeTask) -> bool:
+    """Return whether a task or result is that of the running attempt of a node task.
+
+    One of an earlier release has no `started_at`.
+    """
+    is_same = found.started_at in {0, task.started_at}
+    return task.status is NodeStatus.RUNNING and task.attempts == found.attempt and is_same
 
 
 def encode_task(task: QueuedTask) -> str:

@@ -35,7 +35,7 @@ class PromptOutside:
         """Answer a query."""
         return 21.5
 
-    async def act(self, _action: Action, _task_id: str) -> Any:
+    async def act(self, _action: Action, _action_id: str) -> Any:
         """Perform an action."""
         return {"topic": "bench"}
 

@@ -9,7 +9,7 @@ from typing import Any
 from edge.flows.attempt import OutcomeUnknownError
 from edge.flows.cycle import NodeStatus
 from edge.flows.engine import FlowEngine
-from edge.flows.nodes.act import Action, PublishMessage
+from edge.flows.nodes.act import Action, PublishMessage, task_of
 from edge.flows.nodes.kind import NodeError
 from edge.flows.nodes.read import Query
 from edge.flows.plans import Plans
@@ -61,10 +61,10 @@ class FakeOutside:
             raise self.fail
         return 21
 
-    async def act(self, action: Action, task_id: str) -> Any:
+    async def act(self, action: Action, action_id: str) -> Any:
         """Record an action."""
         assert isinstance(action, PublishMessage)
-        self.actions.append((task_id, action.value))
+        self.actions.append((task_of(action_id), action.value))
         await self._released.wait()
         if self.fail:
             raise self.fail

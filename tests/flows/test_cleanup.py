@@ -13,7 +13,10 @@ from tests.flows.test_worker_task import TASK
 
 FLOW = FlowRecord(flow_id="f", document="{}", created_at=1, last_cycle=3, in_cycle=True, next_at=5)
 RUNNING = CycleRecord(
-    cycle=Cycle("f", 3, 1, {"n": NodeTask(NodeStatus.RUNNING, attempts=2)}), document="{}", owner="edge", started_at=1
+    cycle=Cycle("f", 3, 1, {"n": NodeTask(NodeStatus.RUNNING, attempts=2, started_at=4)}),
+    document="{}",
+    owner="edge",
+    started_at=1,
 )
 
 

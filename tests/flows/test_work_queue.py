@@ -15,7 +15,10 @@ from edge.store.client import Store
 from tests.flows.test_worker_task import TASK
 
 RUNNING = CycleRecord(
-    cycle=Cycle("f", 3, 1, {"n": NodeTask(NodeStatus.RUNNING, attempts=2)}), document="{}", owner="edge", started_at=1
+    cycle=Cycle("f", 3, 1, {"n": NodeTask(NodeStatus.RUNNING, attempts=2, started_at=4)}),
+    document="{}",
+    owner="edge",
+    started_at=1,
 )
 
 
@@ -110,3 +113,13 @@ async def test_worker_is_listed_until_it_leaves(store: Store) -> None:
     assert 0 < await store.execute("PTTL", key) <= 60_000
     await queue.unregister()
     assert await store.execute("EXISTS", key) == 0
+
+
+async def test_task_of_a_deleted_flow_is_not_that_of_its_successor(store: Store) -> None:
+    """A flow that is put again has the same ids: its node ran twice, and with the inputs of the former."""
+    await queued(store)
+    queue = await worker(store, "a")
+    taken = await taken_by(queue)
+    assert await queue.is_wanted(taken.task)
+    assert not await queue.is_wanted(changed(taken.task, started_at=3))
+    assert await queue.is_wanted(changed(taken.task, started_at=0)), "a gateway of an earlier release wrote it"

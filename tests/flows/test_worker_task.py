@@ -16,7 +16,15 @@ from edge.flows.worker_task import (
 )
 
 TASK = QueuedTask(
-    flow_id="f", cycle=3, node_id="n", kind="site.check", attempt=2, now=5, config={"a": 1}, inputs={"x": [1.5, None]}
+    flow_id="f",
+    cycle=3,
+    node_id="n",
+    kind="site.check",
+    attempt=2,
+    started_at=4,
+    now=5,
+    config={"a": 1},
+    inputs={"x": [1.5, None]},
 )
 
 

@@ -32,7 +32,7 @@ class Counter:
             def do_POST(self) -> None:
                 length = int(self.headers["Content-Length"])
                 self.rfile.read(length)
-                counter.posted.append(self.headers["Idempotency-Key"])
+                counter.posted.append(self.headers["Idempotency-Key"].rpartition("@")[0])
                 time.sleep(counter.slow_s)
                 while counter.holds:
                     time.sleep(0.02)

@@ -79,3 +79,13 @@ class CommandEquipment:
 Action: TypeAlias = (
     WriteTag | PublishMessage | WriteVariable | PostResource | StartJob | RaiseAlarm | AppendToFile | CommandEquipment
 )
+
+
+def action_id(task_id: str, started_at: int) -> str:
+    """Return the id of what a node task does: a flow that was deleted and registered again has the same task ids."""
+    return f"{task_id}@{started_at}"
+
+
+def task_of(action_id: str) -> str:
+    """Return the id of the node task of an action."""
+    return action_id.rpartition("@")[0]

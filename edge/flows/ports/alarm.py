@@ -27,7 +27,7 @@ class AlarmRaiser:
         self._store = store
         self._clock = clock
 
-    async def raise_alarm(self, action: RaiseAlarm, _task_id: str) -> dict[str, Any]:
+    async def raise_alarm(self, action: RaiseAlarm, _action_id: str) -> dict[str, Any]:
         """Raise an alarm and return its id and count; raises OutcomeUnknownError when the commit was not confirmed."""
         finding = Finding(self._clock(), action.alarm, action.flow, FindingEvent.RAISED, action.severity)
         rule = OccursRule(

@@ -31,7 +31,7 @@ class FileAppender:
         self._largest = largest
         self._lock = asyncio.Lock()
 
-    async def append(self, action: AppendToFile, _task_id: str) -> dict[str, Any]:
+    async def append(self, action: AppendToFile, _action_id: str) -> dict[str, Any]:
         """Append a value and return the size of the file; raises NodeError.
 
         The members of an object are the columns of a new file; later objects need the same members. A list of objects

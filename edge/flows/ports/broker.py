@@ -17,7 +17,7 @@ class MessagePublisher:
     def __init__(self, session: MqttSession) -> None:
         self._session = session
 
-    async def publish(self, action: PublishMessage, _task_id: str) -> dict[str, Any]:
+    async def publish(self, action: PublishMessage, _action_id: str) -> dict[str, Any]:
         """Publish a message and return its topic and size.
 
         Raises NodeError when nothing was published, OutcomeUnknownError when the broker did not confirm.

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from edge.errors import Refused
 from edge.flows.attempt import OutcomeUnknownError
-from edge.flows.nodes.act import CommandEquipment
+from edge.flows.nodes.act import CommandEquipment, task_of
 from edge.flows.nodes.kind import NodeError
 from edge.flows.redis_state import keep_answer
 from edge.flows.state import KeptAnswer
@@ -40,18 +40,19 @@ class EquipmentCommander:
         self._scope = scope
         self._answer_within_s = answer_within_s
 
-    async def command(self, action: CommandEquipment, task_id: str) -> Any:
+    async def command(self, action: CommandEquipment, action_id: str) -> Any:
         """Send a command and return the data of its answer.
 
         Raises NodeError when nothing was sent or the equipment declined, OutcomeUnknownError without an answer.
         """
+        task_id = task_of(action_id)
         found = self._equipment.get(action.equipment)
         if found is None:
             raise NodeError(f"there is no equipment {action.equipment!r}; known: {_list(self._equipment)}")
         if action.type_id not in found.type_ids:
             raise NodeError(f"{action.equipment} takes no commands of type {action.type_id!r}")
         command = Command(
-            command_id=command_id(task_id, _RUN, _RUN, action.attempt),
+            command_id=command_id(action_id, _RUN, _RUN, action.attempt),
             phase=Phase.START,
             type_id=action.type_id,
             scope=self._scope,

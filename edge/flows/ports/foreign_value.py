@@ -9,7 +9,7 @@ from edge.flows.nodes.read import RedisValue
 from edge.store.foreign import UnreadableValueError, open_foreign
 
 
-async def read_key(query: RedisValue, _task_id: str) -> Any:
+async def read_key(query: RedisValue, _action_id: str) -> Any:
     """Return the value of a key, None for an absent one.
 
     Raises NodeError for a value that cannot be used, Unavailable when the server is gone.

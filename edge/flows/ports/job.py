@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from edge.errors import Refused
-from edge.flows.nodes.act import StartJob
+from edge.flows.nodes.act import StartJob, task_of
 from edge.flows.nodes.kind import NodeError
 from edge.model.acceptance import validate_id
 from edge.model.isa95 import JobOrder, OrderCall, Parameter, ReturnStatus, WorkMaster
@@ -22,8 +22,9 @@ class JobStarter:
         self._scopes = frozenset(scopes)
         self._source = source
 
-    async def start(self, action: StartJob, task_id: str) -> dict[str, Any]:
+    async def start(self, action: StartJob, action_id: str) -> dict[str, Any]:
         """Store and start a job and return its id; raises NodeError when the station refuses it."""
+        task_id = task_of(action_id)
         if action.scope not in self._scopes:
             raise NodeError(f"this gateway does not serve scope {action.scope!r}")
         if faults := list(validate_id("JobOrderID", task_id)):
@@ -34,7 +35,9 @@ class JobStarter:
             work_master_id=(WorkMaster(id=action.work_master),),
             job_order_parameters=tuple(Parameter(id=name, value=value) for name, value in values.items()) or None,
         )
-        call = JobCall(action.scope, Cause.STORE_AND_START, OrderCall(job_order=order), self._source, f"flow {task_id}")
+        call = JobCall(
+            action.scope, Cause.STORE_AND_START, OrderCall(job_order=order), self._source, f"flow {action_id}"
+        )
         try:
             answer = await self._jobs.call(call)
         except (Refused, msgspec.ValidationError) as error:

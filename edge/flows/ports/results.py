@@ -28,7 +28,7 @@ class ResultReader:
         self._store = store
         self._scopes = tuple(scopes)
 
-    async def read(self, query: JobResults, _task_id: str) -> list[Any]:
+    async def read(self, query: JobResults, _action_id: str) -> list[Any]:
         """Return one member of the action results of the jobs that ended in a window, in the order of their end."""
         found: list[tuple[int, Any]] = []
         for scope in self._scopes:

@@ -26,7 +26,7 @@ from edge.flows.nodes.read import (
 )
 
 Handler = Callable[[Any, str], Awaitable[Any]]
-"""Takes a query or an action and the id of the node task; returns a JSON value."""
+"""Takes a query or an action and the id of the action; returns a JSON value."""
 
 Handlers = Mapping[type, Handler]
 """By the type of the query or the action."""
@@ -59,12 +59,12 @@ class HandlerTable:
         """Return the answer to a query. Raises the errors of its handler, or NodeError without a handler."""
         return await self._handle(query, "")
 
-    async def act(self, action: Action, task_id: str) -> Any:
+    async def act(self, action: Action, action_id: str) -> Any:
         """Perform an action and return its result. Raises the errors of its handler, or NodeError without a handler."""
-        return await self._handle(action, task_id)
+        return await self._handle(action, action_id)
 
-    async def _handle(self, asked: Query | Action, task_id: str) -> Any:
+    async def _handle(self, asked: Query | Action, action_id: str) -> Any:
         handler = self._handlers.get(type(asked))
         if handler is None:
             raise NodeError(f"this gateway does not serve {_NAMES[type(asked)]}")
-        return await handler(asked, task_id)
+        return await handler(asked, action_id)

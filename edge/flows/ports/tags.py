@@ -70,7 +70,7 @@ class TagReader:
         self._positions: dict[Store, str] = {}
         self._reading = asyncio.Lock()
 
-    async def read(self, query: LatestValue | SampleWindow, _task_id: str) -> Any:
+    async def read(self, query: LatestValue | SampleWindow, _action_id: str) -> Any:
         """Return what a query finds. Raises Unavailable when the store is gone."""
         keep_ms = query.until_ms - query.after_ms if isinstance(query, SampleWindow) else 0
         async with self._reading:
@@ -147,7 +147,7 @@ class TagWriter:
         self._clock = clock
         self._stream_length = stream_length
 
-    async def write(self, action: WriteTag, _task_id: str) -> dict[str, Any]:
+    async def write(self, action: WriteTag, _action_id: str) -> dict[str, Any]:
         """Append a sample and return its time.
 
         Raises NodeError for a value that no tag can have, OutcomeUnknownError when the commit was not confirmed.

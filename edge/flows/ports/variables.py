@@ -59,7 +59,7 @@ class VariableClient:
         for each in self._connections.values():
             await each.close()
 
-    async def read(self, query: VariableValue, _task_id: str) -> Any:
+    async def read(self, query: VariableValue, _action_id: str) -> Any:
         """Return the value of a variable. Raises NodeError, and Unavailable when the server is gone."""
         connection = self._connection(query.equipment)
         try:
@@ -69,7 +69,7 @@ class VariableClient:
             value = await self._read(connection, query.node)
         return msgspec.to_builtins(value, str_keys=True)
 
-    async def write(self, action: WriteVariable, _task_id: str) -> dict[str, Any]:
+    async def write(self, action: WriteVariable, _action_id: str) -> dict[str, Any]:
         """Write a variable. Raises NodeError when nothing was written, OutcomeUnknownError without a reply."""
         connection = self._connection(action.equipment)
         # Finds out whether the session is alive before anything is written.

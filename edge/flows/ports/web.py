@@ -30,7 +30,7 @@ def _opener() -> urllib.request.OpenerDirector:
     return opener
 
 
-async def get_resource(query: HttpResource, _task_id: str) -> Any:
+async def get_resource(query: HttpResource, _action_id: str) -> Any:
     """Return the JSON of a resource, or its text; raises NodeError."""
     try:
         return await asyncio.to_thread(_exchange, urllib.request.Request(query.url))  # noqa: S310 - the opener has no file:
@@ -40,13 +40,13 @@ async def get_resource(query: HttpResource, _task_id: str) -> Any:
         raise NodeError(f"{query.url}: {_reason(error)}") from None
 
 
-async def post_resource(action: PostResource, task_id: str) -> Any:
+async def post_resource(action: PostResource, action_id: str) -> Any:
     """Send a value as JSON and return the answer.
 
     The header `Idempotency-Key` is the id of the node task. Raises NodeError when the server refused it or was not
     reached, OutcomeUnknownError when the connection was lost before the answer.
     """
-    headers = {"Content-Type": "application/json", "Idempotency-Key": task_id}
+    headers = {"Content-Type": "application/json", "Idempotency-Key": action_id}
     body = msgspec.json.encode(action.value)
     request = urllib.request.Request(action.url, body, headers, method="POST")  # noqa: S310 - the opener has no file:
     try:

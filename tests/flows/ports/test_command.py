@@ -37,12 +37,12 @@ async def test_input_brings_the_parameters_and_the_answer_is_the_output(
     commander: EquipmentCommander, tool: FakeEquipment
 ) -> None:
     tool.replies = obliging
-    assert await commander.command(CommandEquipment("tool", TIGHTEN, {"torque": 5}), "flow_0_n") == {"ok": True}
+    assert await commander.command(CommandEquipment("tool", TIGHTEN, {"torque": 5}), "flow_0_n@9") == {"ok": True}
     (command,) = tool.commands
     assert (command.job_id, command.parameters, command.command_id) == (
         "flow_0_n",
         {"torque": 5},
-        "flow_0_n/flow/flow/1",
+        "flow_0_n%409/flow/flow/1",
     )
 
 
@@ -51,7 +51,7 @@ async def test_other_inputs_bring_no_parameters(
     commander: EquipmentCommander, tool: FakeEquipment, value: object
 ) -> None:
     tool.replies = obliging
-    await commander.command(CommandEquipment("tool", TIGHTEN, value), "flow_0_n")
+    await commander.command(CommandEquipment("tool", TIGHTEN, value), "flow_0_n@9")
     assert tool.commands[0].parameters == {}
 
 
@@ -81,7 +81,7 @@ async def test_answer_is_stored_with_the_node_task_before_it_is_acknowledged(
 ) -> None:
     """A gateway that is killed between the answer and the end of the node finds it there."""
     tool.replies = obliging
-    await commander.command(CommandEquipment("tool", TIGHTEN, None, 2), "flow_0_n")
+    await commander.command(CommandEquipment("tool", TIGHTEN, None, 2), "flow_0_n@9")
     cycle = Cycle("flow", 0, 0, {"n": NodeTask(NodeStatus.RUNNING, attempts=2)})
     assert await RedisFlowState(store).answers(cycle) == {"n": KeptAnswer(2, {"ok": True})}
     repeated = Cycle("flow", 0, 0, {"n": NodeTask(NodeStatus.RUNNING, attempts=3)})
@@ -92,5 +92,5 @@ async def test_second_attempt_is_a_command_of_its_own(commander: EquipmentComman
     """Under the id of the first one the equipment would only repeat its answer."""
     tool.replies = obliging
     for attempt in (1, 2):
-        await commander.command(CommandEquipment("tool", TIGHTEN, None, attempt), "flow_0_n")
-    assert [each.command_id for each in tool.commands] == ["flow_0_n/flow/flow/1", "flow_0_n/flow/flow/2"]
+        await commander.command(CommandEquipment("tool", TIGHTEN, None, attempt), "flow_0_n@9")
+    assert [each.command_id for each in tool.commands] == ["flow_0_n%409/flow/flow/1", "flow_0_n%409/flow/flow/2"]

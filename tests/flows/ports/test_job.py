@@ -16,12 +16,23 @@ async def test_node_task_starts_one_job(store: Store) -> None:
     await plant.teach("linear", LINEAR)
     starter = JobStarter(plant.jobs, [SCOPE], "urn:test")
     for _ in range(2):
-        output = await starter.start(StartJob(SCOPE, "linear", {"torque": 12}), "report_0_start")
+        output = await starter.start(StartJob(SCOPE, "linear", {"torque": 12}), "report_0_start@7")
         assert output == {"job": "report_0_start", "work_master": "linear"}
     job = await jobs.load(store, "report_0_start")
     assert job
     assert job.order.job_order_parameters
     assert (job.order.job_order_parameters[0].id, job.order.job_order_parameters[0].value) == ("torque", 12)
+
+
+async def test_flow_that_was_deleted_and_put_again_does_not_pass_for_done(store: Store) -> None:
+    """The node of the new flow had the answer of the old one, and no job was started."""
+    tool = FakeEquipment()
+    plant = Plant(store, {TIGHTEN: tool, PHOTO: tool}, Clock())
+    await plant.teach("linear", LINEAR)
+    starter = JobStarter(plant.jobs, [SCOPE], "urn:test")
+    await starter.start(StartJob(SCOPE, "linear", None), "report_0_start@7")
+    with pytest.raises(NodeError):
+        await starter.start(StartJob(SCOPE, "linear", None), "report_0_start@8")
 
 
 @pytest.mark.parametrize(
@@ -37,4 +48,4 @@ async def test_job_that_is_refused_fails_the_node(
 ) -> None:
     plant = Plant(store, {}, Clock())
     with pytest.raises(NodeError, match=reason):
-        await JobStarter(plant.jobs, [SCOPE], "urn:test").start(StartJob(scope, work_master, None), task_id)
+        await JobStarter(plant.jobs, [SCOPE], "urn:test").start(StartJob(scope, work_master, None), f"{task_id}@9")
