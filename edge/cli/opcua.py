@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from edge.config import OpcuaSettings, Settings
     from edge.opcua.x509 import CertificateFile
+    from edge.uaserver.certificates import OwnCertificate
 
 _ADVICE = "List them with: edge opcua list"
 _HOST_ADVICE = "Use the host of the address that clients connect to, without opc.tcp:// and port."
@@ -28,7 +29,7 @@ _user_option = click.option("--user", "of_user", is_flag=True, help="The certifi
 def opcua() -> None:
     """Manage certificates of the OPC UA server, and the applications and users that it trusts.
 
-    All but `renew` takes effect at once: the server reads the files at each connection.
+    All but `renew` and `install` takes effect at once: the server reads the files at each connection.
     """
 
 
@@ -40,6 +41,7 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
     from edge.opcua.x509 import application_uris, certificate_files, host_names
     from edge.ops.users import read_users
     from edge.uaserver.certificates import load_certificate, thumbprint
+    from edge.uaserver.trust import issuers_directory, revocation_files
 
     settings, _ = _read(settings_file)
     trusted, rejected = _directories(settings)
@@ -54,6 +56,12 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
             "expires": own.not_valid_after_utc.date().isoformat(),
         },
         "trusted": [_describe(entry) for entry in certificate_files(trusted)],
+        "issuers": [_describe(entry) for entry in certificate_files(issuers_directory(trusted))],
+        "revocations": [
+            _describe_revocations(path, found)
+            for directory in (trusted, issuers_directory(trusted))
+            for path, found in revocation_files(directory)
+        ],
         "rejected": [_describe(entry) for entry in certificate_files(rejected)],
         **_certificates_of_users(settings),
         "users": [
@@ -155,6 +163,66 @@ def renew(hosts: tuple[str, ...], settings_file: Path | None) -> None:
     print_text("restart the gateway, then trust this certificate in its clients")
 
 
+@opcua.command(epilog="Example: edge opcua request --subject CN=gateway,O=plant > gateway.csr")
+@click.option("--subject", default="", help="Name of the new certificate; without it that of the present one.")
+@settings_option
+def request(subject: str, settings_file: Path | None) -> None:
+    """Print a signing request for the key of the gateway.
+
+    An authority issues a certificate for it, which `edge opcua install` takes.
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    from edge.errors import Refused
+    from edge.uaserver.certificate_requests import read_subject, signing_request
+
+    own = _own(_read(settings_file)[0])
+    try:
+        name = read_subject(subject)
+    except (ValueError, KeyError) as error:
+        raise Refused("subject", f"{subject!r} is no name: {error}", "Write it as CN=gateway,O=plant.") from error
+    made = x509.load_der_x509_csr(signing_request(own, own.key, name))
+    print_text(made.public_bytes(Encoding.PEM).decode().rstrip())
+
+
+@opcua.command(epilog="Example: edge opcua install gateway.pem --authority plant.pem")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--authority", "authorities", multiple=True, type=click.Path(path_type=Path), help="An authority above it."
+)
+@settings_option
+def install(file: Path, authorities: tuple[Path, ...], settings_file: Path | None) -> None:
+    """Install a certificate that an authority has issued for the key of the gateway.
+
+    It takes effect after a restart, and the gateway sends the authorities with it.
+    """
+    from datetime import UTC, datetime
+
+    from edge.cli.terminal.user_file import record_change
+    from edge.errors import Refused
+    from edge.opcua.x509 import read_certificate
+    from edge.uaserver import certificates
+    from edge.uaserver.certificate_requests import UnusableCertificate, check_issued
+    from edge.uaserver.namespaces import application_uri
+
+    settings, gateway = _read(settings_file)
+    present = _own(settings)
+    found = []
+    for path in (file, *authorities):
+        with _file_errors(path):
+            found.append(read_certificate(path))
+    try:
+        own = check_issued(found[0], found[1:], [present.key], application_uri(gateway), datetime.now(UTC))
+    except UnusableCertificate as error:
+        raise Refused("certificate", f"{file}: {error}", "Print a request with: edge opcua request") from error
+    with _file_errors(Path(settings.pki)):
+        certificates.store(Path(settings.pki), own)
+    record_change(settings_file, "opcua install", certificates.thumbprint(own.certificate))
+    print_text(f"{Path(settings.pki) / 'own.der'}: {certificates.thumbprint(own.certificate)}")
+    print_text("restart the gateway")
+
+
 @opcua.command(epilog="Example: edge opcua password alice --role operator")
 @click.argument("name")
 @click.option("--role", type=click.Choice(_ROLES), required=True, help="Role of the user.")
@@ -182,6 +250,18 @@ def password(name: str, role: str, settings_file: Path | None, *, password_stdin
 def _read(settings_file: Path | None) -> tuple["OpcuaSettings", str]:
     settings = _settings(settings_file)
     return settings.opcua, settings.gateway.name
+
+
+def _own(settings: "OpcuaSettings") -> "OwnCertificate":
+    """Return the certificate of the gateway with its key. Raises Refused before the first start."""
+    from edge.errors import Refused
+    from edge.uaserver.certificates import load
+
+    with _file_errors(Path(settings.pki)):
+        own = load(Path(settings.pki))
+    if own is None:
+        raise Refused("certificate", "the gateway has no certificate yet", "Start it once, or call: edge opcua renew")
+    return own
 
 
 def _settings(settings_file: Path | None) -> "Settings":
@@ -266,6 +346,15 @@ def _describe(entry: "CertificateFile") -> dict[str, Any]:
     }
 
 
+def _describe_revocations(path: Path, found: "x509.CertificateRevocationList") -> dict[str, Any]:
+    return {
+        "authority": found.issuer.rfc4514_string(),
+        "revoked": len(found),
+        "until": found.next_update_utc.date().isoformat() if found.next_update_utc else "",
+        "file": click.format_filename(path),
+    }
+
+
 def _lines(described: Mapping[str, Any]) -> Iterator[str]:
     own = described["own"]
     if own:
@@ -273,9 +362,11 @@ def _lines(described: Mapping[str, Any]) -> Iterator[str]:
         yield f"          for {', '.join(own['hosts'])}"
     else:
         yield "own       none yet: the first start generates it"
-    for kind in ("trusted", "rejected", "trusted_users", "rejected_users"):
+    for each in described["revocations"]:
+        yield f"revoked   {each['revoked']} by {each['authority']}  until {each['until']}"
+    for kind in ("trusted", "issuers", "rejected", "trusted_users", "rejected_users"):
         for entry in described.get(kind, ()):
-            title = kind.replace("_users", " user")
+            title = kind.replace("_users", " user").replace("issuers", "issuer")
             yield f"{title:9} {entry['thumbprint']}  until {entry['expires']}  {entry['subject']}"
     for user in described["users"]:
         yield f"user      {user['name']}  {user['role']}"

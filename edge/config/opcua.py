@@ -48,6 +48,14 @@ class OpcuaSettings(Struct, frozen=True, kw_only=True):
         Literal["optional", "required"],
         Meta(description="`required`: refuses a certificate whose authority has no current revocation list."),
     ] = "optional"
+    security_admins: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Users with the role engineer who manage certificates and trust lists over OPC UA (GDS push); "
+            "an empty list: no client does.",
+            extra={"expected": "a list of user names"},
+        ),
+    ] = ()
     pki: Annotated[
         str,
         Meta(

@@ -103,6 +103,9 @@ class AccessPolicy(Protocol):
     def may_call(self, caller: Caller, method: str) -> bool:
         """Return whether the caller may call the method with this browse name."""
 
+    def manages_certificates(self, caller: Caller) -> bool:
+        """Return whether the caller may change certificates and trust lists over OPC UA."""
+
     def record_login(self, caller: Caller) -> None:
         """Record that a session was activated."""
 

@@ -9,7 +9,7 @@ from asyncua import ua
 from asyncua.common.connection import MessageChunk, SecureConnection
 from asyncua.common.utils import Buffer
 from asyncua.crypto.security_policies import SecurityPolicyFactory, SecurityPolicyNone
-from asyncua.crypto.uacrypto import x509_from_der
+from asyncua.crypto.uacrypto import der_from_x509, x509_from_der
 from cryptography import x509
 
 from edge.opcua.access import AccessPolicy, Peer
@@ -56,6 +56,15 @@ class ServerChannel(SecureConnection):
         """Return the certificate of the client in DER, empty without encryption."""
         found: bytes = self.security_policy.peer_certificate if self.is_encrypted else b""
         return found
+
+    @property
+    def chain(self) -> tuple[x509.Certificate, ...]:
+        """The certificate of the client with the authorities that it sent."""
+        return self._sent
+
+    def uses(self, certificate: x509.Certificate) -> bool:
+        """Return whether the channel was opened with this certificate of the server."""
+        return bool(self.security_policy.host_certificate == der_from_x509(certificate))
 
     @property
     def peer(self) -> Peer:

@@ -79,8 +79,8 @@ class ServerCore(InternalServer):
         """Variables that not every caller may read, each with the check."""
         self.localized: dict[ua.NodeId, Callable[[Sequence[str]], ua.Variant]] = {}
         """Variables whose value depends on the LocaleIds of the session, each with the function that reads it."""
-        self.method_extension: MethodExtension | None = None
-        """Performs the methods of conditions; None without telemetry."""
+        self.method_extensions: list[MethodExtension] = []
+        """Perform the methods of conditions and of certificates, each where it is configured."""
         self.history: HistoryService = NoHistory()
         self.reference_types = ReferenceTypes(self.aspace)
         # One thread: it never takes more than its share of the interpreter.

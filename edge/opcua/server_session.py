@@ -213,8 +213,9 @@ class ServerSession(InternalSession):
         return result
 
     async def _perform(self, request: ua.CallMethodRequest) -> ua.CallMethodResult:
-        if (extension := self.iserver.method_extension) is not None and extension.serves(request):
-            return await extension.call(request, self)
+        for extension in self.iserver.method_extensions:
+            if extension.serves(request):
+                return await extension.call(request, self)
         if (name := method_of(request)) is None:
             (result,) = await super().call([request])
             return result

@@ -41,6 +41,7 @@ class AccessControl:
         self.allows_certificates = bool(settings.trusted_users)
         self._trusted_users = TrustList(Path(settings.trusted_users), requires_revocations=requires)
         self._rejected_users = RejectedList(rejected_users_directory(Path(settings.pki)))
+        self._security_admins = frozenset(settings.security_admins)
         self._users = users or Users(Path(settings.users_file))
 
     def is_application_trusted(self, chain: Sequence[x509.Certificate], address: str) -> bool:
@@ -101,7 +102,13 @@ class AccessControl:
 
     def may_call(self, caller: Caller, method: str) -> bool:
         """Return whether the caller may call the method with this browse name."""
+        if method in method_roles.SECURITY_METHODS:
+            return self.manages_certificates(caller)
         return method_roles.may_call(caller.role, method)
+
+    def manages_certificates(self, caller: Caller) -> bool:
+        """Return whether the caller may change certificates and trust lists over OPC UA."""
+        return caller.role >= Role.ENGINEER and caller.name in self._security_admins
 
     def record_login(self, caller: Caller) -> None:
         """Record that a session was activated."""

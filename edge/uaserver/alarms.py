@@ -71,5 +71,5 @@ async def add_alarms(
     await core.write_attribute_value(
         ua.NodeId(ua.ObjectIds.Server_ServerCapabilities_MaxHistoryContinuationPoints), most
     )
-    core.method_extension = ConditionMethods(conditions, refresher, settings.request, settings.clock)
+    core.method_extensions.append(ConditionMethods(conditions, refresher, settings.request, settings.clock))
     return AlarmNodes(conditions, places, refresher, tags)

@@ -102,6 +102,11 @@ def store(directory: Path, own: OwnCertificate) -> None:
     _publish(directory, own)
 
 
+def generate_key() -> rsa.RSAPrivateKey:
+    """Return a new key; it takes a second on a small machine."""
+    return rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
+
+
 def warnings(certificate: x509.Certificate, application_uri: str, now: datetime) -> Iterator[str]:
     """Yield every reason why clients reject this certificate now or soon."""
     left = certificate.not_valid_after_utc - now
@@ -180,7 +185,7 @@ def are_a_pair(key: rsa.RSAPrivateKey, certificate: x509.Certificate) -> bool:
 
 
 def _make(application_uri: str, hosts: Iterable[str], now: datetime, valid_for: timedelta) -> OwnCertificate:
-    key = rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
+    key = generate_key()
     name = x509.Name(
         [
             x509.NameAttribute(NameOID.COMMON_NAME, application_uri[-64:]),

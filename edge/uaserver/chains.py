@@ -113,7 +113,7 @@ def _revocation(
 ) -> _Revocation:
     found = _Revocation.UNKNOWN
     for each in revocations:
-        if each.issuer != issuer.subject or not _is_signed_by(each, issuer):
+        if each.issuer != issuer.subject or not is_signed_by(each, issuer):
             continue
         if each.get_revoked_certificate_by_serial_number(certificate.serial_number) is not None:
             return _Revocation.REVOKED
@@ -123,7 +123,8 @@ def _revocation(
     return found
 
 
-def _is_signed_by(revocations: x509.CertificateRevocationList, issuer: x509.Certificate) -> bool:
+def is_signed_by(revocations: x509.CertificateRevocationList, issuer: x509.Certificate) -> bool:
+    """Return whether an authority has signed a revocation list."""
     key = issuer.public_key()
     if not isinstance(key, rsa.RSAPublicKey | ec.EllipticCurvePublicKey):
         return False

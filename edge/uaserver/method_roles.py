@@ -24,6 +24,28 @@ SWITCH_ON_METHOD = "SwitchOn"
 SWITCH_OFF_METHOD = "SwitchOff"
 """The methods of the maintenance mode."""
 
+SECURITY_METHODS = frozenset(
+    {
+        "UpdateCertificate",
+        "CreateSigningRequest",
+        "ApplyChanges",
+        "CancelChanges",
+        "GetRejectedList",
+        "GetCertificates",
+        "Open",
+        "OpenWithMasks",
+        "Read",
+        "Write",
+        "GetPosition",
+        "SetPosition",
+        "Close",
+        "CloseAndUpdate",
+        "AddCertificate",
+        "RemoveCertificate",
+    }
+)
+"""The methods of certificates and trust lists: for the engineers in `security_admins`."""
+
 METHOD_ROLES: Mapping[str, Role] = MappingProxyType(
     {
         "GetMonitoredItems": Role.OBSERVER,

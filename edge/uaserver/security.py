@@ -72,10 +72,10 @@ def _utc_now() -> datetime:
 
 
 async def watch_certificate(
-    certificate: x509.Certificate, application_uri: str, now: Callable[[], datetime] = _utc_now
+    certificate: Callable[[], x509.Certificate], application_uri: str, now: Callable[[], datetime] = _utc_now
 ) -> None:
     """Log every reason why clients reject the certificate now or soon, once per day until cancelled."""
     while True:
-        for warning in certificates.warnings(certificate, application_uri, now()):
+        for warning in certificates.warnings(certificate(), application_uri, now()):
             logger.warning("OPC UA certificate needs renewal", reason=warning, advice="edge opcua renew, then restart")
         await asyncio.sleep(_DAY_S)

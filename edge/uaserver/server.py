@@ -206,6 +206,11 @@ async def open_server(
         flow_nodes = FlowNodes(iserver)
         maintenance = MaintenanceObject(iserver, {scope: found.building_blocks for scope, found in nodes.items()})
         await maintenance.show(MaintenanceView(None, lambda _: "", frozenset()))
+        if settings.security_admins:
+            # Imported only for them.
+            from edge.uaserver.push import add_push  # noqa: PLC0415
+
+            add_push(server, settings, own, uri)
         alarm_nodes = await _add_alarms(server, nodes, gateway_object, alarms, tasks) if alarms else None
         targets = _targets(nodes) | gateway_object.targets | maintenance.targets
         iserver.method_service = JobMethodService(
@@ -224,7 +229,7 @@ async def open_server(
         )
         running = (
             tasks.create_task(_keep_clock(server), name="opcua clock"),
-            tasks.create_task(security.watch_certificate(own.certificate, uri), name="opcua certificate"),
+            tasks.create_task(security.watch_certificate(lambda: iserver.certificate, uri), name="opcua certificate"),
             tasks.create_task(notify_subscribers(everything, changed), name="opcua notifications"),
             tasks.create_task(charts.notify_subscribers(), name="opcua chart notifications"),
             tasks.create_task(server_object.notify_subscribers(iserver), name="opcua diagnostics"),

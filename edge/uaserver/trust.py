@@ -64,7 +64,7 @@ class TrustList:
         state = tuple(found for each in directories for found in _state(each))
         if state != self._content.state:
             trusted, issuers = (tuple(entry.certificate for entry in certificate_files(each)) for each in directories)
-            revocations = tuple(found for each in directories for found in _revocation_lists(each))
+            revocations = tuple(found for each in directories for _, found in revocation_files(each))
             known = KnownCertificates(trusted, issuers, revocations, self._requires_revocations)
             self._content = _Content(state, known)
             logger.info("OPC UA trust list read", directory=str(self._trusted), certificates=len(trusted))
@@ -145,12 +145,13 @@ def _state(directory: Path) -> Iterator[tuple[str, int, int]]:
         yield path.name, status.st_mtime_ns, status.st_size
 
 
-def _revocation_lists(directory: Path) -> Iterator[x509.CertificateRevocationList]:
+def revocation_files(directory: Path) -> Iterator[tuple[Path, x509.CertificateRevocationList]]:
+    """Yield every revocation list of a directory with its file; a file without one is logged and skipped."""
     for path in sorted(directory.glob("*.crl")):
         try:
             content = path.read_bytes()
             is_pem = content.lstrip().startswith(b"-----BEGIN")
-            yield x509.load_pem_x509_crl(content) if is_pem else x509.load_der_x509_crl(content)
+            yield path, x509.load_pem_x509_crl(content) if is_pem else x509.load_der_x509_crl(content)
         except (OSError, ValueError) as error:
             logger.warning("revocation list unusable", file=str(path), reason=str(error))
 

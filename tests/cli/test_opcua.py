@@ -54,7 +54,14 @@ def listed(file: Path) -> dict[str, Any]:
 
 
 def test_before_the_first_start_there_is_nothing(file: Path) -> None:
-    assert listed(file) == {"own": None, "trusted": [], "rejected": [], "users": []}
+    assert listed(file) == {
+        "own": None,
+        "trusted": [],
+        "issuers": [],
+        "revocations": [],
+        "rejected": [],
+        "users": [],
+    }
     assert "the first start generates it" in opcua(file, "list").output
 
 
@@ -209,3 +216,44 @@ def test_users_are_not_trusted_before_the_setting_names_a_directory(file: Path, 
     answer = opcua(file, "trust", str(pki.write_pem(tmp_path / "bob.pem", pki.self_signed("bob"))), "--user")
     assert answer.exit_code != 0
     assert "trusted_users" in answer.output
+
+
+def test_a_requested_certificate_is_installed_with_its_authorities(file: Path, tmp_path: Path) -> None:
+    opcua(file, "renew")
+    request = x509.load_pem_x509_csr(opcua(file, "request", "--subject", "CN=gateway,O=plant").output.encode())
+    root = pki.root("plant")
+    line = root.authority("line", 2)
+    issued = pki.write_pem(tmp_path / "issued.pem", line.sign(request))
+    above = str(pki.write_pem(tmp_path / "line.pem", line.certificate))
+    answer = opcua(file, "install", str(issued), "--authority", above)
+    assert answer.exit_code == 0, answer.output
+    assert "restart the gateway" in answer.output
+    own = certificates.load(tmp_path / "pki")
+    assert own
+    assert own.authorities == (line.certificate,)
+    assert listed(file)["own"]["thumbprint"] == thumbprint(own.certificate)
+
+
+def test_a_certificate_for_another_key_is_not_installed(file: Path, tmp_path: Path) -> None:
+    assert "no certificate yet" in opcua(file, "request").output
+    opcua(file, "renew")
+    before = (tmp_path / "pki" / "own.pem").read_bytes()
+    stranger = pki.write_pem(tmp_path / "stranger.pem", pki.self_signed("x"))
+    answer = opcua(file, "install", str(stranger))
+    assert answer.exit_code != 0
+    assert "another application" in answer.output
+    assert "is no name" in opcua(file, "request", "--subject", "nonsense").output
+    assert (tmp_path / "pki" / "own.pem").read_bytes() == before
+
+
+def test_authorities_and_their_revocation_lists_are_listed(file: Path, tmp_path: Path) -> None:
+    root = pki.root("plant")
+    directory = tmp_path / "etc" / "trusted"
+    add_certificate(root.certificate, directory / "issuers")
+    (directory / "plant.crl").write_bytes(root.revoke(pki.self_signed("lost")).public_bytes(pki.DER))
+    found = listed(file)
+    assert [each["thumbprint"] for each in found["issuers"]] == [thumbprint(root.certificate)]
+    assert [(each["authority"], each["revoked"]) for each in found["revocations"]] == [("CN=plant", 1)]
+    printed = opcua(file, "list").output
+    assert "revoked   1 by CN=plant" in printed
+    assert "issuer " in printed

@@ -41,6 +41,15 @@ class Authority:
         """Return a certificate that it has issued."""
         return _certificate(subject, self.certificate.subject, self.key, **others)
 
+    def sign(self, request: x509.CertificateSigningRequest) -> x509.Certificate:
+        """Return the certificate that it issues for a request."""
+        assert request.is_signature_valid
+        now = datetime.now(UTC)
+        builder = x509.CertificateBuilder(extensions=list(request.extensions)).subject_name(request.subject)
+        builder = builder.issuer_name(self.certificate.subject).public_key(request.public_key())
+        builder = builder.serial_number(x509.random_serial_number()).not_valid_before(now - timedelta(days=1))
+        return builder.not_valid_after(now + timedelta(days=90)).sign(self.key, hashes.SHA256())
+
     def authority(self, subject: str, number: int, **others: Any) -> "Authority":
         """Return an authority below it."""
         made = self.issue(subject, own=key(number), is_authority=True, **others)

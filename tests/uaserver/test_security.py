@@ -177,7 +177,7 @@ async def test_a_certificate_that_is_about_to_expire_is_reported() -> None:
     (uri,) = application_uris(own.certificate)
     late = own.certificate.not_valid_after_utc - timedelta(days=3)
     with structlog.testing.capture_logs() as logs:
-        task = asyncio.create_task(security.watch_certificate(own.certificate, uri, lambda: late))
+        task = asyncio.create_task(security.watch_certificate(lambda: own.certificate, uri, lambda: late))
         await asyncio.sleep(0)
         task.cancel()
     assert [record["reason"] for record in logs] == ["it expires in 3 days"]

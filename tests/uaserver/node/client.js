@@ -26,6 +26,8 @@ const {
   makeBrowsePath,
 } = require("node-opcua-client");
 const { NumericRange } = require("node-opcua-numeric-range");
+const { BinaryStream } = require("node-opcua-binary-stream");
+const { TrustListDataType } = require("node-opcua-types");
 const { readCertificateChain } = require("node-opcua-crypto");
 const { OPCUACertificateManager } = require("node-opcua-certificate-manager");
 
@@ -128,6 +130,56 @@ class Plant {
     });
     const outputs = (result.outputArguments || []).map((output) => output.value);
     return { status: result.statusCode.name, outputs };
+  }
+
+  // Call a method by its NodeIds; a ByteString is base64, both ways.
+  async method({ object, method, inputs }) {
+    const bytes = (each) => (each === null ? null : Buffer.from(each, "base64"));
+    const isArray = (dataType, value) => dataType === "ByteString" && Array.isArray(value);
+    const coerced = (dataType, value) => {
+      if (dataType === "NodeId") return coerceNodeId(value);
+      if (dataType !== "ByteString") return value;
+      return Array.isArray(value) ? value.map(bytes) : bytes(value);
+    };
+    const inputArguments = inputs.map(([dataType, value]) => ({
+      dataType: DataType[dataType],
+      arrayType: isArray(dataType, value) ? VariantArrayType.Array : VariantArrayType.Scalar,
+      value: coerced(dataType, value),
+    }));
+    const result = await this.session.call({ objectId: object, methodId: method, inputArguments });
+    const shown = (value) =>
+      Buffer.isBuffer(value) ? value.toString("base64") : value?.constructor?.name === "NodeId" ? value.toString() : value;
+    const outputs = (result.outputArguments || []).map(({ value }) =>
+      Array.isArray(value) ? value.map(shown) : shown(value));
+    return { status: result.statusCode.name, outputs };
+  }
+
+  // Decode and encode a TrustListDataType by the codec of this stack.
+  decodeTrustList({ data }) {
+    const list = new TrustListDataType();
+    list.decode(new BinaryStream(Buffer.from(data, "base64")));
+    const texts = (entries) => (entries || []).map((each) => each.toString("base64"));
+    return {
+      masks: list.specifiedLists,
+      trusted: texts(list.trustedCertificates),
+      trustedCrls: texts(list.trustedCrls),
+      issuers: texts(list.issuerCertificates),
+      issuerCrls: texts(list.issuerCrls),
+    };
+  }
+
+  encodeTrustList({ masks, trusted = [], trustedCrls = [], issuers = [], issuerCrls = [] }) {
+    const bytes = (entries) => entries.map((each) => Buffer.from(each, "base64"));
+    const list = new TrustListDataType({
+      specifiedLists: masks,
+      trustedCertificates: bytes(trusted),
+      trustedCrls: bytes(trustedCrls),
+      issuerCertificates: bytes(issuers),
+      issuerCrls: bytes(issuerCrls),
+    });
+    const stream = new BinaryStream(list.binaryStoreSize());
+    list.encode(stream);
+    return stream.buffer.toString("base64");
   }
 
   async subscribe({ part, name }) {
