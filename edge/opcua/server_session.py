@@ -217,8 +217,7 @@ class ServerSession(InternalSession):
             if extension.serves(request):
                 return await extension.call(request, self)
         if (name := method_of(request)) is None:
-            (result,) = await super().call([request])
-            return result
+            return (await super().call([request]))[0]
         async with self.iserver.turns.work(self.budget) as turn:
             return await perform(name, request.InputArguments, self.session_id, self.subscription_service, turn)
 

@@ -92,7 +92,7 @@ async def test_an_authority_takes_its_revocation_lists_along(tmp_path: Path) -> 
     both = tuple(each.certificate.public_bytes(pki.DER) for each in (root, other))
     replace_lists(tmp_path, TrustLists(both, lists))
     file = TrustListFile(tmp_path)
-    await file.remove(root.certificate.fingerprint(hashes.SHA1()).hex(), is_trusted=True)
+    await file.remove(root.certificate.fingerprint(hashes.SHA1()).hex(), is_trusted=True)  # noqa: S303 - a name
     handle = await file.open(ALICE, READ)
     content = file.read(ALICE, handle, 1 << 20)
     assert [each in content for each in (*both, *lists)] == [False, True, False, True]
