@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
-import json
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,10 +15,12 @@ from edge.app.log_memory import LogMemory
 from edge.app.parts import GatewayParts
 from edge.errors import Refused, Unavailable
 from edge.ops.users import read_users
-from edge.web.gateway_models import CertificateView, FindingView, PersonView
+from edge.web.gateway_models import CertificateView, FindingList, FindingView, PersonView
 from edge.web.services import GatewayTools
 
 _DOCTOR_S: Final = 15.0
+_SIMULATION_S: Final = 15.0
+_MOST_OUTPUT: Final = 2_000_000
 _KEPT_FINDINGS_S: Final = 10.0
 
 
@@ -29,6 +32,7 @@ def gateway_tools(parts: GatewayParts, settings_file: Path | None, memory: LogMe
         log=lambda: tuple(memory.lines),
         certificates=lambda: asyncio.to_thread(_certificates, parts),
         trust=lambda thumbprint: asyncio.to_thread(_trust, parts, thumbprint),
+        simulate=_simulate,
         people=lambda: asyncio.to_thread(_people, Path(parts.settings.users_file)),
         refresh_mode=parts.mode.refresh,
     )
@@ -54,25 +58,51 @@ class _Doctor:
 
     async def _run(self) -> tuple[FindingView, ...]:
         named = ("--settings", str(self._settings_file)) if self._settings_file else ()
-        output = await run_edge("doctor", *named, "--json", within_s=_DOCTOR_S)
+        ended = await run_edge("doctor", *named, "--json", within_s=_DOCTOR_S)
         try:
-            return msgspec.convert(json.loads(output), tuple[FindingView, ...])
-        except (ValueError, msgspec.ValidationError) as error:
+            return msgspec.json.decode(ended.output, type=FindingList).findings
+        except msgspec.DecodeError as error:
             raise Unavailable("edge doctor returned no findings", "Call it in a terminal: edge doctor") from error
 
 
-async def run_edge(*arguments: str, within_s: float) -> bytes:
-    """Return what a command of this program prints. Raises Unavailable when it takes too long."""
+async def _simulate(recipe: Any, script: Any) -> dict[str, Any]:
+    """Run `edge simulate` in a process of its own. Raises Refused for an invalid script."""
+    with tempfile.TemporaryDirectory(prefix="edge-simulate-") as folder:
+        files = {"recipe": Path(folder, "recipe.json"), "script": Path(folder, "script.json")}
+        files["recipe"].write_bytes(msgspec.json.encode(recipe))
+        named: tuple[str, ...] = ()
+        if script is not None:
+            files["script"].write_bytes(msgspec.json.encode(script))
+            named = ("--script", str(files["script"]))
+        ended = await run_edge("simulate", str(files["recipe"]), *named, "--json", within_s=_SIMULATION_S)
+        if ended.status:
+            reason = ended.errors.decode(errors="replace").replace(folder, "").strip()[:1000]
+            raise Refused("invalid_script", f"the simulation is refused: {reason}", "Correct the script.")
+        found: dict[str, Any] = msgspec.json.decode(ended.output)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class EndedCommand:
+    """How a command of this program ended, and what it printed."""
+
+    status: int
+    output: bytes
+    errors: bytes
+
+
+async def run_edge(*arguments: str, within_s: float, most_bytes: int = _MOST_OUTPUT) -> EndedCommand:
+    """Run a command of this program. Raises Unavailable when it takes too long, Refused when it prints too much."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "edge", *arguments),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
     )
     try:
         async with asyncio.timeout(within_s):
-            output, _ = await process.communicate()
-            return output
+            output, errors = await asyncio.gather(_read(process.stdout, most_bytes), _read(process.stderr, most_bytes))
+            return EndedCommand(await process.wait(), output, errors)
     except TimeoutError:
         message = f"edge {arguments[0]} took more than {within_s:g} s"
         raise Unavailable(message, f"Call it in a terminal: edge {arguments[0]}") from None
@@ -80,6 +110,15 @@ async def run_edge(*arguments: str, within_s: float) -> bytes:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.wait()
+
+
+async def _read(stream: asyncio.StreamReader | None, most_bytes: int) -> bytes:
+    found = bytearray()
+    while stream and (part := await stream.read(1 << 16)):
+        found += part
+        if len(found) > most_bytes:
+            raise Refused("too_long", f"it prints more than {most_bytes} bytes.", "Shorten the horizon of the script.")
+    return bytes(found)
 
 
 def _people(file: Path) -> tuple[PersonView, ...]:

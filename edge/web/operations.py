@@ -8,13 +8,13 @@ from typing import Final
 
 from edge.errors import Refused
 from edge.model.alarm_message import AlarmCall
-from edge.model.isa95 import IdCall, LocalizedText, ReturnStatus
+from edge.model.isa95 import IdCall, LocalizedText
 from edge.model.job_state import Cause
 from edge.model.recipe import Intervention
 from edge.model.role import INTERVENTION_ROLES, Role
 from edge.sfc.signal import Intervene, Resolution, Resolve
 from edge.station.intervene import AWAITS_SECOND, InterventionRequest
-from edge.station.jobs import CallAnswer, JobCall
+from edge.station.jobs import JobCall
 from edge.station.stored_job import find, load
 from edge.store import alarms
 from edge.telemetry.alarm_requests import alarm_event_of, request_change
@@ -23,7 +23,9 @@ from edge.web.caller import WebCaller
 from edge.web.flow_operations import FLOW_OPERATIONS
 from edge.web.gateway_operations import GATEWAY_OPERATIONS
 from edge.web.operation import TEXT_QUERY, ApiCall, ApiOperation, Execute, Svg
+from edge.web.outcome import refusal_of, refuse_unless_done, source_of
 from edge.web.problems import Denied
+from edge.web.recipe_operations import RECIPE_OPERATIONS
 from edge.web.services import WebServices
 
 MOST_JOBS: Final = 200
@@ -95,13 +97,13 @@ def _method(cause: Cause) -> Execute:
             stored.job.scope,
             cause,
             IdCall(job_order_id=job_id, comment=texts),
-            _source(services),
+            source_of(services),
             call.id,
             languages=call.caller.languages,
         )
         answer = await services.jobs.call(asked)
-        services.audit.called(call.caller, cause.value, job_id, comment, _refusal_of(answer))
-        _refuse_unless_done(answer, cause.value)
+        services.audit.called(call.caller, cause.value, job_id, comment, refusal_of(answer))
+        refuse_unless_done(answer, cause.value)
         found = await find(services.store, job_id)
         return models.MethodDone(job=job_views.job_summary(found.job) if found else None)
 
@@ -145,7 +147,7 @@ async def _decide(
         scope=stored.job.scope,
         job_id=job_id,
         signal=signal,
-        source=_source(services),
+        source=source_of(services),
         event_id=call.id,
         has_login=True,
     )
@@ -155,10 +157,10 @@ async def _decide(
         services.audit.called(call.caller, name, f"{job_id}/{subject}", signal.reason, refusal.message)
         raise
     awaits_second = answer.status == AWAITS_SECOND
-    refusal_text = "" if awaits_second else _refusal_of(answer)
+    refusal_text = "" if awaits_second else refusal_of(answer)
     services.audit.called(call.caller, name, f"{job_id}/{subject}", signal.reason, refusal_text)
     if not awaits_second:
-        _refuse_unless_done(answer, name)
+        refuse_unless_done(answer, name)
     found = await find(services.store, job_id)
     shown = job_views.job_summary(found.job) if found else None
     return models.MethodDone(job=shown, awaits_second=awaits_second)
@@ -179,29 +181,6 @@ def _alarm_method(method: str) -> Execute:
         return models.AlarmList(alarms=shown)
 
     return execute
-
-
-def _source(services: WebServices) -> str:
-    return f"urn:microdcs-edge:{services.gateway}:web"
-
-
-def _refusal_of(answer: CallAnswer) -> str:
-    is_done = answer.status is ReturnStatus.NO_ERROR
-    return "" if is_done else "; ".join(answer.reasons) or answer.status.name or "refused"
-
-
-def _refuse_unless_done(answer: CallAnswer, method: str) -> None:
-    reasons = _refusal_of(answer)
-    match answer.status:
-        case ReturnStatus.NO_ERROR:
-            return
-        case ReturnStatus.INVALID_JOB_ORDER_STATUS:
-            raise Denied(409, "invalid_state", f"{method} is refused: {reasons}.", "Look at the state of the job.")
-        case ReturnStatus.UNKNOWN_JOB_ORDER_ID:
-            raise Denied(404, "unknown_job", f"{method} is refused: {reasons}.", "Look at the list of jobs.")
-        case _:
-            advice = "Look at what the station accepts: mode, Work Masters, limit."
-            raise Denied(422, "refused", f"{method} is refused: {reasons}.", advice)
 
 
 _JOB = "/jobs/{job}"
@@ -291,5 +270,5 @@ CHANGES: Final = (
     ),
 )
 
-OPERATIONS: Final = (*READS, *CHANGES, *FLOW_OPERATIONS, *GATEWAY_OPERATIONS)
+OPERATIONS: Final = (*READS, *CHANGES, *FLOW_OPERATIONS, *GATEWAY_OPERATIONS, *RECIPE_OPERATIONS)
 """Every operation apart from login, logout and events, which answer with more than data."""

@@ -8,7 +8,7 @@ from starlette.requests import Request
 
 from edge.errors import Refused
 from edge.model.role import Role
-from edge.web import flow_views, gateway_views, job_views, telemetry_views
+from edge.web import flow_views, gateway_views, job_views, recipe_views, telemetry_views
 from edge.web.caller import WebCaller
 from edge.web.flow_operations import cycle_number
 from edge.web.gateway_operations import LEVELS, log_page
@@ -90,6 +90,27 @@ async def _flow(services: WebServices, _: WebCaller, request: Request) -> PageDa
     return "flow.html", {"detail": detail, "cycle": cycle, "subjects": ["flows"]}
 
 
+async def _recipes(services: WebServices, _caller: WebCaller, _request: Request) -> PageData:
+    found = await recipe_views.list_recipes(services.store, services.scopes)
+    return "recipes.html", {"recipes": found.recipes, "subjects": []}
+
+
+async def _recipe(services: WebServices, caller: WebCaller, request: Request) -> PageData:
+    scope, id = request.query_params.get("scope", ""), request.query_params.get("id", "")
+    found = await recipe_views.find_recipe(services.store, services.scopes, scope, id)
+    is_engineer = caller.role >= Role.ENGINEER
+    return "recipe.html", {
+        "recipe": recipe_views.recipe_line(scope, found),
+        "is_engineer": is_engineer,
+        "subjects": [],
+    }
+
+
+async def _recipe_check(_services: WebServices, caller: WebCaller, _request: Request) -> PageData:
+    require_engineer(caller)
+    return "recipe-check.html", {"subjects": []}
+
+
 async def _gateway(services: WebServices, caller: WebCaller, _: Request) -> PageData:
     store, is_engineer = services.store, caller.role >= Role.ENGINEER
     return "gateway.html", {
@@ -128,6 +149,9 @@ PAGES: Final[Mapping[str, Render]] = {
     "/jobs": _jobs,
     "/alarms": _alarms,
     "/tags": _tags,
+    "/recipes": _recipes,
+    "/recipe": _recipe,
+    "/recipe-check": _recipe_check,
     "/flows": _flows,
     "/flow": _flow,
     "/gateway": _gateway,

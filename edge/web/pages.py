@@ -48,7 +48,12 @@ class Pages:
             lstrip_blocks=True,
         )
         self._templates.filters |= {"part": _part, "clock": _clock, "day": _day, "span": duration}
-        self._templates.globals |= {"version": __version__, "css": _stamp("page.css"), "js": _stamp("page.js")}
+        self._templates.globals |= {
+            "version": __version__,
+            "css": _stamp("page.css"),
+            "js": _stamp("page.js"),
+            "recipe_js": _stamp("recipe.js"),
+        }
 
     def routes(self) -> list[Route]:
         """Return the routes of the pages and of their files."""

@@ -22,6 +22,7 @@ _STATUS: Final = {
     "unknown_flow": 404,
     "unknown_cycle": 404,
     "unknown_operation": 404,
+    "unknown_recipe": 404,
     "unknown_lock": 404,
     "unknown_session": 404,
     "unknown_certificate": 404,

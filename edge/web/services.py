@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from edge.instant import Clock
 from edge.model.equipment_health import EquipmentHealth
@@ -22,12 +22,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GatewayTools:
-    """What the page asks of the machine; `trust` takes the thumbprint of a rejected certificate."""
+    """What the page asks of the machine; `trust` takes the thumbprint of a rejected certificate.
+
+    `simulate` takes a recipe without faults and a script or None, and returns what `edge simulate --json` prints.
+    """
 
     examine: Callable[[], Awaitable[tuple[FindingView, ...]]]
     log: Callable[[], Sequence[LogLine]]
     certificates: Callable[[], Awaitable[tuple[CertificateView, ...]]]
     trust: Callable[[str], Awaitable[str]]
+    simulate: Callable[[Any, Any], Awaitable[dict[str, Any]]]
     people: Callable[[], Awaitable[tuple[PersonView, ...]]]
     refresh_mode: Callable[[], Awaitable[None]]
 

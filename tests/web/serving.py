@@ -21,6 +21,8 @@ from edge.ops import totp
 from edge.ops.audit_trail import AuditTrail
 from edge.ops.login import Users
 from edge.ops.users import Token, User, hash_password, write_user
+from edge.sim.script import Script, parse_script
+from edge.sim.virtual_simulation import simulate
 from edge.station.intervene import intervene
 from edge.web.app import build_app
 from edge.web.audit import WebAudit
@@ -33,7 +35,15 @@ from edge.web.services import GatewayTools, WebServices
 from edge.web.sessions import WebSessions
 from tests.station.plant import SCOPE, Plant
 
-IN_PATHS = {"job": "J1", "alarm": "a1", "flow": "flow", "operation": "o1", "session": "s1", "kind": "job", "lock": "J1"}
+IN_PATHS = {
+    "job": "J1",
+    "alarm": "a1",
+    "flow": "flow",
+    "operation": "o1",
+    "session": "s1",
+    "scope": "station",
+    "recipe": "linear",
+}
 """An example of each parameter of a path."""
 ATTACK = "<script>alert(1)</script>/'\"&#"
 PASSWORD = "correct horse"
@@ -78,7 +88,11 @@ async def _trust(thumbprint: str) -> str:
     return "CN=<b>"
 
 
-TOOLS = GatewayTools(_examine, lambda: (_LINE,), _certificates, _trust, _people, _refresh)
+async def _simulate(recipe: object, script: object) -> dict[str, Any]:
+    return simulate(recipe, parse_script(script) if script is not None else Script()).as_json()
+
+
+TOOLS = GatewayTools(_examine, lambda: (_LINE,), _certificates, _trust, _simulate, _people, _refresh)
 WRENCH = EquipmentHealth(name="wrench", kind="mqtt", connected=True)
 
 

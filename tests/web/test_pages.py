@@ -7,6 +7,7 @@ import pytest
 
 from tests.web.serving import ATTACK, PASSWORD, Browser
 
+RECIPES = ["/recipes", "/recipe?scope=station-1&id=linear"]
 PAGES = [
     "/",
     "/job?id=J1",

@@ -199,6 +199,32 @@ document.addEventListener("click", (event) => {
   if (button) press(button);
 });
 
+// Orders a job from the form of a recipe: a field with the type of its default.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (!form.dataset.order) return;
+  event.preventDefault();
+  const parameters = {};
+  for (const field of form.querySelectorAll("[data-parameter]")) {
+    if (field.value === "" && field.dataset.type !== "string") continue;
+    parameters[field.dataset.parameter] = typed(field.value, field.dataset.type);
+  }
+  const { scope, master } = form.dataset;
+  const given = { scope, work_master: master, id: form.elements.id.value, parameters, start: event.submitter?.value !== "store" };
+  if (form.elements.priority.value) given.priority = Number(form.elements.priority.value);
+  event.submitter.dataset.next = `/job?id=${encodeURIComponent(given.id)}`;
+  send(event.submitter, form.dataset.order, given);
+});
+
+function typed(text, type) {
+  if (type === "string") return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
 if (subjects.size) {
   follow();
   const every = document.querySelector("[data-every]")?.dataset.every;
