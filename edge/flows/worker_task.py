@@ -21,7 +21,7 @@ class ResultKind(StrEnum):
 class QueuedTask(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt at a node, for a worker.
 
-    A flow that was deleted and registered again has the same ids; `started_at` of the node task tells them apart.
+    A flow that was deleted and registered again has the same ids; `started_at` of the node task differs.
     """
 
     flow_id: str
