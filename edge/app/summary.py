@@ -25,6 +25,8 @@ def summary_of(
         parts.append(f"MessagePack-RPC {sidecars}")
     if telemetry and (telemetry.own_rules or settings.source):
         parts.append(f"{telemetry.own_rules} rules, {len(settings.source)} sources of samples")
+    if settings.sparkplug.group:
+        parts.append(f"Sparkplug group {settings.sparkplug.group}")
     if measured:
         parts.append(f"metrics {measured}")
     return "; ".join(parts)

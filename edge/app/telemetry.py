@@ -31,6 +31,7 @@ from edge.northbound.topics import Topics
 from edge.rules.rule_form import parse_rules
 from edge.rules.sample_lines import Occurrence
 from edge.rules.sample_value import JOB_ENDED
+from edge.rules.tag_definitions import TagDefinitions
 from edge.station.jobs import JobService
 from edge.station.settings import SettingsListener, follow_settings
 from edge.store import jobs
@@ -60,6 +61,7 @@ class TelemetryService:
     job_samples: JobSamples
     of_settings: Sequence[SettingsListener]
     """What is called after each change of settings."""
+    tags: TagDefinitions
     own_rules: int = 0
     """The number of rules without the built-in ones."""
     publisher: AlarmPublisher | None = None
@@ -82,6 +84,9 @@ async def open_telemetry(
     settings = core.settings.telemetry
     own = read_rules(settings.rules)
     interest = RuleInterest(with_built_in(own), record_all=settings.record == "all")
+    if core.settings.sparkplug.group:
+        # Before the sources: a broker delivers what it has kept at once.
+        interest.publish(core.settings.sparkplug.tags)
     limits = QueueLimits(stream_length=settings.stream_length)
     volatile = await stack.enter_async_context(open_volatile(core.settings, core.store.consumer))
     tags = read_definitions(settings.tags)
@@ -121,6 +126,7 @@ async def open_telemetry(
         interest,
         samples,
         of_settings,
+        tags,
         own_rules=len(own),
         history=history,
         volatile=volatile,

@@ -323,7 +323,7 @@ async def _open_telemetry(
 async def _open_telemetry_links(
     stack: contextlib.AsyncExitStack, core: GatewayParts, telemetry: "TelemetryService"
 ) -> None:
-    """Open the sources, and publish alarms where there is a MES."""
+    """Open the sources and the edge node, and publish alarms where there is a MES."""
     # Imported only when telemetry is on.
     from edge.app.sources import open_sources  # noqa: PLC0415
     from edge.app.telemetry import publish_alarms  # noqa: PLC0415
@@ -331,6 +331,11 @@ async def _open_telemetry_links(
     await open_sources(stack, core, telemetry.queue, functools.partial(open_session, stack, core))
     if session_of_mes := core.health.sessions.get("MES"):
         await publish_alarms(stack, core, telemetry, session_of_mes)
+    if core.settings.sparkplug.group:
+        # Imported only when there is an edge node.
+        from edge.app.sparkplug import open_sparkplug  # noqa: PLC0415
+
+        await open_sparkplug(stack, core, telemetry)
 
 
 async def _open_rpc(stack: contextlib.AsyncExitStack, core: GatewayParts, calls: CallHandler) -> str | None:

@@ -25,6 +25,7 @@ from edge.config.sections import (
     VisionSettings,
     broker_settings,
 )
+from edge.config.sparkplug import SparkplugSettings
 from edge.config.station import StationFilesSettings
 from edge.config.telemetry import MirrorSettings, MqttSourceSettings, SourceSettings, TelemetrySettings
 from edge.config.users import UsersSettings
@@ -54,6 +55,7 @@ __all__ = [
     "RpcSettings",
     "Settings",
     "SourceSettings",
+    "SparkplugSettings",
     "StationFilesSettings",
     "TelemetrySettings",
     "UsersSettings",

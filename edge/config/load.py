@@ -234,6 +234,7 @@ def _conflicts(settings: Settings) -> Iterator[str]:
     found |= {"fleet": settings.fleet.conflicts(settings.mqtt.url)}
     found |= {"rpc": settings.rpc.conflicts(), "metrics": settings.metrics.conflicts()}
     found |= {"web": settings.web.conflicts()}
+    found |= {"sparkplug": settings.sparkplug.conflicts(settings.mqtt.url, settings.telemetry.mode)}
     found |= {"retention": settings.retention.conflicts(settings.mqtt.url, settings.mqtt.broker_autosave)}
     for name, conflicts in found.items():
         yield from (f"{name}.{each}" for each in conflicts)

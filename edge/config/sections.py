@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, Struct
 
+from edge.config.broker_keys import BrokerKeys, broker_conflicts
 from edge.config.fleet import FleetSettings
 from edge.config.flows import FlowsSettings
 from edge.config.maintenance import MaintenanceSettings
@@ -19,6 +20,7 @@ from edge.config.northbound import NorthboundSettings, Topic, TopicFilter
 from edge.config.opcua import OpcuaSettings
 from edge.config.operations import OperationsSettings
 from edge.config.retention import RetentionSettings
+from edge.config.sparkplug import SparkplugSettings
 from edge.config.station import StationFilesSettings
 from edge.config.telemetry import MirrorSettings, MqttSourceSettings, SourceSettings, TelemetrySettings
 from edge.config.users import UsersSettings
@@ -103,7 +105,7 @@ class MqttSettings(Struct, frozen=True, kw_only=True):
 
     def conflicts(self) -> Iterator[str]:
         """Yield conflicts with other keys, as `key: fault`."""
-        return _broker_conflicts(self)
+        return broker_conflicts(self)
 
 
 class EquipmentSettings(Struct, frozen=True, kw_only=True):
@@ -145,22 +147,15 @@ class MqttEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
 
     def conflicts(self, settings: "Settings") -> Iterator[str]:
         """Yield a missing broker, and conflicts in its connection."""
-        yield from _broker_conflicts(self)
+        yield from broker_conflicts(self)
         if not (self.url or settings.mqtt.url):
             yield "url: needed, because mqtt.url is empty"
         elif not self.url and any((self.username, self.password, self.ca_file, self.cert_file)):
             yield "url: needed, because a user or certificates are given for it"
 
 
-def _broker_conflicts(broker: MqttSettings | MqttEquipmentSettings) -> Iterator[str]:
-    if bool(broker.cert_file) != bool(broker.key_file):
-        yield "cert_file, key_file: the one needs the other"
-    if broker.url.startswith("mqtt:") and (broker.ca_file or broker.cert_file):
-        yield "url: certificates are given, but mqtt: does not use them; expected mqtts:"
-
-
-def broker_settings(section: MqttEquipmentSettings, mqtt: MqttSettings) -> MqttSettings:
-    """Return the broker settings of equipment, with its user and certificates."""
+def broker_settings(section: BrokerKeys, mqtt: MqttSettings) -> MqttSettings:
+    """Return the broker of a section that may have its own, with its user and certificates."""
     own = MqttSettings(
         url=section.url,
         username=section.username,
@@ -329,6 +324,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     telemetry: TelemetrySettings = TelemetrySettings()
     source: Mapping[str, SourceSettings] = msgspec.field(default_factory=dict)
     mirror: Mapping[str, MirrorSettings] = msgspec.field(default_factory=dict)
+    sparkplug: SparkplugSettings = SparkplugSettings()
     metrics: MetricsSettings = MetricsSettings()
     web: WebSettings = WebSettings()
     flows: FlowsSettings = FlowsSettings()
@@ -357,6 +353,7 @@ SECTIONS: dict[str, type[Struct]] = {
     "telemetry": TelemetrySettings,
     "source": MqttSourceSettings,
     "mirror": MirrorSettings,
+    "sparkplug": SparkplugSettings,
     "metrics": MetricsSettings,
     "web": WebSettings,
     "flows": FlowsSettings,

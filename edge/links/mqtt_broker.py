@@ -21,8 +21,8 @@ class Broker:
     """Address of the broker and our identity; the broker keeps our session for `session_expiry` seconds.
 
     It drops packets larger than `largest_packet` bytes, sends at most `receive_maximum` messages of QoS 1 without our
-    acknowledgement, and publishes `will` when the connection ends without DISCONNECT. It has to confirm what we
-    send within `answer_s` seconds.
+    acknowledgement, and publishes `will` when the connection ends without DISCONNECT; with `will_always` at any end.
+    It has to confirm what we send within `answer_s` seconds. `clean_start` drops the session that it kept.
     """
 
     host: str
@@ -36,6 +36,8 @@ class Broker:
     largest_packet: int = MAXIMUM_PACKET_SIZE
     receive_maximum: int = RECEIVE_MAXIMUM
     answer_s: float = ANSWER_SECONDS
+    will_always: bool = False
+    clean_start: bool = False
 
     @property
     def address(self) -> str:

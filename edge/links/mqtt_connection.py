@@ -29,6 +29,7 @@ _MOST_PACKET_IDS = 65_535
 MOST_UNACKNOWLEDGED = 16 * 1024 * 1024
 """Bytes of unacknowledged messages of QoS 1 that are kept; the broker sends those beyond them again."""
 
+_WITH_WILL: Final = "Disconnect with will message"
 _SUCCESS: Final = 0x00
 _NO_SUBSCRIBER: Final = 0x10
 _PINGREQ: Final = b"\xc0\x00"
@@ -51,12 +52,17 @@ class ReadRefused(Unavailable):
     """The broker does not allow reading a topic, until its access rules change."""
 
 
+class NotReached(Unavailable):
+    """No connection to the broker: nothing was sent to it."""
+
+
 class Connection:
     """A live connection; after its loss every call raises Unavailable, and its packet ids are invalid."""
 
     def __init__(self, broker: Broker) -> None:
         self._address = broker.address
         self._answer_s = broker.answer_s
+        self._end = ReasonCode(PacketTypes.DISCONNECT, _WITH_WILL) if broker.will_always else None
         self.stream = MqttStream(self._on_publish, self._on_puback, self._on_control, self._on_lost)
         self._socket = PahoSocket(self.stream.write)
         self._paho = ControlClient(broker.client_id, self._socket, self._next_packet_id)
@@ -91,7 +97,7 @@ class Connection:
             broker.host,
             broker.port,
             KEEPALIVE_SECONDS,
-            clean_start=False,
+            clean_start=broker.clean_start,
             properties=_connect_properties(broker),
         )
         self._check_keepalive()
@@ -219,7 +225,7 @@ class Connection:
         if self._keepalive is not None:
             self._keepalive.cancel()
         if self._lost is None:
-            self._paho.disconnect()
+            self._paho.disconnect(reasoncode=self._end)
         self.stream.close()
         self._on_lost("we have closed the connection")
         # One turn of the loop: DISCONNECT is sent before the socket is closed.
@@ -313,17 +319,22 @@ class Connection:
 
 @asynccontextmanager
 async def connect(broker: Broker) -> AsyncIterator[Connection]:
-    """Connect once, continuing the session the broker kept; raises Unavailable with host, port and reason."""
+    """Connect once, continuing the session the broker kept; raises Unavailable with host, port and reason.
+
+    It is NotReached when no CONNECT was sent.
+    """
     connection = Connection(broker)
     try:
+        failure: type[Unavailable] = NotReached
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
                 await asyncio.get_running_loop().create_connection(
                     lambda: connection.stream, broker.host, broker.port, ssl=broker.tls
                 )
+                failure = Unavailable
                 await connection.open(broker)
         except (OSError, Unavailable) as error:
-            raise Unavailable(
+            raise failure(
                 f"cannot connect to the MQTT broker at {broker.address}: {_reason(error)}",
                 "Is the broker running, are mqtt.url, username and password right, does its certificate hold?",
             ) from None

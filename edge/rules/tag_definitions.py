@@ -1,7 +1,7 @@
 """Definitions of tags: reads them with all their faults, and judges samples by them."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -55,6 +55,11 @@ class TagDefinitions:
     def use_stored(self, definitions: Iterable[TagDefinition]) -> None:
         """Apply the definitions of a store over the own ones, by tag."""
         self._known = self._own | {each.tag: each for each in definitions}
+
+    @property
+    def known(self) -> Mapping[str, TagDefinition]:
+        """Return all definitions by tag; another mapping after a change."""
+        return self._known
 
     def find(self, tag: str) -> TagDefinition | None:
         """Return the definition of a tag; None without one."""

@@ -1,6 +1,7 @@
 """Patterns of tags and occurrences: `*` matches any characters, dots included; nothing else is special."""
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 WILDCARD = "*"
@@ -14,6 +15,11 @@ def has_wildcard(pattern: str) -> bool:
 def matches(pattern: str, name: str) -> bool:
     """Return whether a name matches a pattern."""
     return name == pattern if WILDCARD not in pattern else _compiled(pattern).fullmatch(name) is not None
+
+
+def matches_any(patterns: Iterable[str], name: str) -> bool:
+    """Return whether a name matches one of several patterns."""
+    return any(matches(each, name) for each in patterns)
 
 
 @lru_cache(maxsize=1024)

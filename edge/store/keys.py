@@ -321,6 +321,11 @@ class Keys(SettingKeys):
         return f"{self.prefix}:staging:mirror:{name}"
 
     @_key("hash", Lifetime.OURS)
+    def sparkplug(self) -> str:
+        """Return the key of the last birth number of the Sparkplug edge node, and of what it has published."""
+        return f"{self.prefix}:sparkplug"
+
+    @_key("hash", Lifetime.OURS)
     def tags(self) -> str:
         """Return the key of the last sample of each tag, written every few seconds."""
         return f"{self.prefix}:tags"

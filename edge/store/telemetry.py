@@ -147,14 +147,26 @@ async def read_after(store: Store, position: str, until: str, count: int) -> lis
     return list(entries(await store.execute("XRANGE", store.keys.telemetry(), start, until, "COUNT", count)))
 
 
+async def newest(store: Store) -> str:
+    """Return the position of the newest entry."""
+    found = await store.execute("XREVRANGE", store.keys.telemetry(), "+", "-", "COUNT", 1)
+    return next((entry.entry_id for entry in entries(found)), "0-0")
+
+
 async def follow(store: Store) -> AsyncIterator[Entry]:
     """Yield every entry that is appended from now on, for ever. Raises Unavailable when the store is unavailable."""
-    newest = await store.execute("XREVRANGE", store.keys.telemetry(), "+", "-", "COUNT", 1)
-    after = next((entry.entry_id for entry in entries(newest)), "0-0")
+    async for entry in follow_after(store, await newest(store)):
+        yield entry
+
+
+async def follow_after(store: Store, position: str) -> AsyncIterator[Entry]:
+    """Yield every entry after a position, for ever. Raises Unavailable when the store is unavailable."""
     while True:
-        reply = await store.wait("XREAD", "BLOCK", MAX_BLOCK_MS, "STREAMS", store.keys.telemetry(), after)
+        reply = await store.wait(
+            *("XREAD", "COUNT", _BATCH, "BLOCK", MAX_BLOCK_MS, "STREAMS", store.keys.telemetry(), position)
+        )
         for entry in _entries(store, reply):
-            after = entry.entry_id
+            position = entry.entry_id
             yield entry
 
 

@@ -7,7 +7,7 @@ from edge.model.rule import EntersRule, ExpressionRule, OccursRule, Rule, Span
 from edge.rules.evaluator import ready_rule, takes
 from edge.rules.sample_lines import Line, Sample
 from edge.rules.sample_value import JOB_ENDED, JOB_STARTED
-from edge.rules.tag_pattern import matches
+from edge.rules.tag_pattern import matches, matches_any
 
 _MAX_CACHED: Final = 10_000
 
@@ -23,8 +23,14 @@ class RuleInterest:
     def __init__(self, rules: Iterable[Rule], *, record_all: bool = False) -> None:
         self.tags_of_flows: frozenset[str] = frozenset()
         """Tags that flows read or write; their samples are recorded too."""
+        self._published: tuple[str, ...] = ()
         self._record_all = record_all
         self.use_rules(rules)
+
+    def publish(self, patterns: tuple[str, ...]) -> None:
+        """Take the samples of tags that are published to other systems, too."""
+        self._published = patterns
+        self._known.clear()
 
     def use_rules(self, rules: Iterable[Rule]) -> None:
         """Answer for other rules from now on."""
@@ -47,7 +53,7 @@ class RuleInterest:
             return True
         known = self._known.get(line.tag)
         if known is None:
-            known = any(takes(each, line.tag) for each in self._ready)
+            known = any(takes(each, line.tag) for each in self._ready) or matches_any(self._published, line.tag)
             if len(self._known) < _MAX_CACHED:
                 self._known[line.tag] = known
         return known

@@ -21,6 +21,7 @@ from edge.flows.engine import FlowStats
 from edge.links.background_task import background_task
 from edge.links.mqtt import open_session
 from edge.model.job_state import Cause
+from edge.rules.tag_definitions import TagDefinitions
 from edge.station.active_runs import ActiveRuns
 from edge.station.activity import Activity
 from edge.station.equipment import EquipmentAnswer
@@ -207,6 +208,7 @@ async def test_the_page_reports_every_metric_with_its_labels(
         RuleInterest(rules),
         JobSamples(store.keys, RuleInterest(rules), {}, 10),
         (),
+        TagDefinitions(),
         history=HistoryWriter(Path("unused"), HistoryLimits(days=1)),
     )
     await append(store, temp(0, 1))

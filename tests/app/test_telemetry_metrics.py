@@ -4,6 +4,7 @@ from edge.app.job_samples import JobSamples
 from edge.app.rule_updates import RuleUpdates
 from edge.app.telemetry import TelemetryService
 from edge.app.telemetry_metrics import read_figures
+from edge.rules.tag_definitions import TagDefinitions
 from edge.store.client import Store
 from edge.telemetry.interest import RuleInterest
 from edge.telemetry.processor import RuleProcessor
@@ -21,6 +22,7 @@ async def test_figures_are_read_from_store_and_process(store: Store) -> None:
         RuleInterest(rules),
         JobSamples(store.keys, RuleInterest(rules), {}, 10),
         (),
+        TagDefinitions(),
     )
     await append(store, temp(0, 1))
     await store.execute("HSET", store.keys.telemetry_counters(), "rule:triggered:hot", "3", "sent", "2")

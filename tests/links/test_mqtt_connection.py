@@ -20,7 +20,7 @@ from edge.config import MqttSettings
 from edge.errors import Refused, Unavailable
 from edge.links.cloudevent_mqtt import Message
 from edge.links.mqtt_broker import Broker, broker_of
-from edge.links.mqtt_connection import connect
+from edge.links.mqtt_connection import NotReached, connect
 from edge.sim.broker import LocalBroker, open_broker
 from tests.plain_mqtt import plain_client
 
@@ -221,3 +221,28 @@ async def test_a_malformed_packet_ends_the_connection_with_its_reason(broker: Lo
         connection.stream.data_received(b"\x32\x07\x00\x01t\x00\x07\x01\x7f")
         with pytest.raises(Unavailable, match="is gone: it sent a malformed message: property 0x7f"):
             await anext(connection.messages())
+
+
+async def test_broker_that_is_not_there_was_sent_nothing(unique: str) -> None:
+    async with open_broker() as broker:
+        await broker.stop()
+        with pytest.raises(NotReached, match="Connection refused"):
+            async with connect(_local(broker, unique)):
+                raise AssertionError
+
+
+async def test_will_is_published_at_any_end_when_asked(broker: LocalBroker, unique: str) -> None:
+    dying = replace(_local(broker, f"{unique}-a"), will=Message(unique, b"dead"), will_always=True, clean_start=True)
+    async with connect(_local(broker, unique)) as connection, asyncio.timeout(60):
+        await connection.subscribe(unique)
+        async with connect(dying):
+            pass
+        received = await anext(connection.messages())
+    assert received.message.payload == b"dead"
+
+
+async def test_clean_start_drops_the_kept_session(broker: LocalBroker, unique: str) -> None:
+    kept = replace(_local(broker, unique), session_expiry=60)
+    for clean_start, expected in ((False, False), (False, True), (True, False)):
+        async with connect(replace(kept, clean_start=clean_start)) as connection:
+            assert connection.has_session is expected

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from edge.model.tag import TagDefinition
 from edge.rules.sample_lines import Quality, Sample
 from edge.rules.tag_definitions import TagDefinitions, parse_definitions
 
@@ -68,3 +69,12 @@ def test_other_tags_and_bad_samples_stay_as_they_are() -> None:
     for sample in (Sample(0, "other", "x"), Sample(0, "t", "x", Quality.BAD), Sample(0, "t", 99, Quality.BAD)):
         assert known.judge(sample) is sample
     assert known.find("other") is None
+
+
+def test_change_of_definitions_is_another_mapping() -> None:
+    definitions = TagDefinitions([TagDefinition("a")])
+    known = definitions.known
+    assert list(known) == ["a"]
+    definitions.use_stored([TagDefinition("b")])
+    assert definitions.known is not known
+    assert list(definitions.known) == ["a", "b"]

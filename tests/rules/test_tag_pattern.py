@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from edge.rules.tag_pattern import has_wildcard, matches
+from edge.rules.tag_pattern import has_wildcard, matches, matches_any
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,9 @@ def test_pattern_of_many_wildcards_is_fast() -> None:
     begin = time.perf_counter()
     assert not matches("*a" * 30 + "*b", "a" * 2000)
     assert time.perf_counter() - begin < 20
+
+
+def test_one_of_several_patterns_is_enough() -> None:
+    assert matches_any(("a.*", "*.b"), "x.b")
+    assert not matches_any(("a.*", "*.b"), "x.c")
+    assert not matches_any((), "x")

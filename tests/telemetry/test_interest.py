@@ -41,3 +41,11 @@ def test_rules_use_the_occurrences_between_which_they_count() -> None:
     interest = RuleInterest(rules_of(rule | {"while": {"after": "entered", "until": "left.*"}}))
     names = ("entered", "left.early", "left", "job.started")
     assert [interest.wants(Occurrence(0, name, None, None)) for name in names] == [True, True, False, False]
+
+
+def test_published_tags_are_recorded() -> None:
+    interest = RuleInterest(())
+    assert not interest.wants(Sample(1, "press.oil", 1))
+    interest.publish(("press.*",))
+    assert interest.wants(Sample(1, "press.oil", 1))
+    assert not interest.wants(Sample(1, "wrench.torque", 1))

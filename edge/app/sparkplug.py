@@ -1,0 +1,37 @@
+"""Opens the edge node of Sparkplug B; one instance on a store runs it."""
+
+import contextlib
+
+from edge.app.parts import GatewayParts
+from edge.app.telemetry import TelemetryService
+from edge.config import broker_settings
+from edge.instant import now_ms
+from edge.links.background_task import background_task
+from edge.links.mqtt_broker import broker_of
+from edge.sparkplug.node import EdgeNode, NodeIdentity
+from edge.sparkplug.topics import NodeTopics, as_id
+from edge.store.client import Store
+
+_DURABLE = "samples"
+_VOLATILE = "volatile"
+
+
+async def open_sparkplug(stack: contextlib.AsyncExitStack, core: GatewayParts, telemetry: TelemetryService) -> None:
+    """Run the edge node while this instance publishes the changes of the first scope."""
+    settings = core.settings.sparkplug
+    topics = NodeTopics(settings.group, settings.edge_node or core.scopes[0])
+    identity = NodeIdentity(topics, settings.primary_host, settings.tags)
+    broker = broker_of(broker_settings(settings, core.settings.mqtt), identity.client_id, 0)
+    stores: dict[str, Store] = {_DURABLE: core.store}
+    if telemetry.volatile is not None:
+        stores[_VOLATILE] = telemetry.volatile
+
+    def gone() -> frozenset[str]:
+        watched = (each.equipment for each in core.watch.watched)
+        return frozenset(as_id(each.name) for each in watched if each.connected is False)
+
+    node = EdgeNode(stores, broker, identity, telemetry.tags, gone, now_ms)
+    core.health.problems.append(lambda: [f"Sparkplug: {node.problem}"] if node.problem else [])
+    gate = core.instance.publisher_gates[core.scopes[0]]
+    name = "sparkplug while it is ours"
+    await stack.enter_async_context(background_task(gate.run_while_open(node.run, "sparkplug"), name))

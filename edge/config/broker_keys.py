@@ -1,0 +1,51 @@
+"""The keys of a connection to an MQTT broker that several sections have, and their conflicts."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+
+class BrokerKeys(Protocol):
+    """The keys of a section with a broker of its own."""
+
+    @property
+    def url(self) -> str:
+        """Return the URL of the broker."""
+        ...
+
+    @property
+    def username(self) -> str:
+        """Return the user name."""
+        ...
+
+    @property
+    def password(self) -> str:
+        """Return the password."""
+        ...
+
+    @property
+    def password_file(self) -> str:
+        """Return the file of the password."""
+        ...
+
+    @property
+    def ca_file(self) -> str:
+        """Return the file of the certificates to trust."""
+        ...
+
+    @property
+    def cert_file(self) -> str:
+        """Return the file of our certificate."""
+        ...
+
+    @property
+    def key_file(self) -> str:
+        """Return the file of its private key."""
+        ...
+
+
+def broker_conflicts(broker: BrokerKeys) -> Iterator[str]:
+    """Yield conflicts of certificates with each other and with the URL."""
+    if bool(broker.cert_file) != bool(broker.key_file):
+        yield "cert_file, key_file: the one needs the other"
+    if broker.url.startswith("mqtt:") and (broker.ca_file or broker.cert_file):
+        yield "url: certificates are given, but mqtt: does not use them; expected mqtts:"

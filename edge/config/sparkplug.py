@@ -1,0 +1,64 @@
+"""`[sparkplug]`: the station as an edge node of Sparkplug B."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from edge.config.broker_keys import broker_conflicts
+
+_Id = Annotated[
+    str, Meta(pattern=r"^[^\s/+#]*$", extra={"expected": "a name without blanks or any of / + #"}, max_length=100)
+]
+_File = Annotated[str, Meta(extra={"must_be": "file"})]
+
+
+class SparkplugSettings(Struct, frozen=True, kw_only=True):
+    """`[sparkplug]`: the station as an edge node, and its equipment as devices, for host applications."""
+
+    group: Annotated[_Id, Meta(description="Sparkplug group; empty switches it off.")] = ""
+    edge_node: Annotated[
+        _Id,
+        Meta(description="Id of the edge node, the same in all gateways of a store; empty takes the first scope."),
+    ] = ""
+    primary_host: Annotated[
+        _Id, Meta(description="Id of the host that the edge node waits for before it publishes; empty waits for none.")
+    ] = ""
+    tags: Annotated[
+        tuple[str, ...],
+        Meta(description="Names of the tags that are published, `*` for any characters; they are recorded, too."),
+    ] = ("*",)
+    url: Annotated[
+        str,
+        Meta(
+            description="Its broker; empty takes `[mqtt]`, with all that stands there.",
+            extra={"schemes": ("mqtt", "mqtts")},
+        ),
+    ] = ""
+    username: Annotated[str, Meta(description="User name at its own broker; empty logs in without one.")] = ""
+    password: Annotated[str, Meta(description="Password of that user.", extra={"secret": True})] = ""
+    password_file: Annotated[
+        str,
+        Meta(
+            description="File that holds the password; systemd's credentials are found by their bare name.",
+            extra={"expected": "the path of a file"},
+        ),
+    ] = ""
+    ca_file: Annotated[_File, Meta(description="Certificates to trust there; empty trusts the system's.")] = ""
+    cert_file: Annotated[_File, Meta(description="Our certificate, if that broker asks for one.")] = ""
+    key_file: Annotated[_File, Meta(description="Private key of our certificate.")] = ""
+
+    def conflicts(self, mqtt_url: str, telemetry: str) -> Iterator[str]:
+        """Yield a missing broker, samples that are off, and conflicts of the connection.
+
+        `mqtt_url` is the URL of `[mqtt]`, `telemetry` the mode of `[telemetry]`.
+        """
+        yield from broker_conflicts(self)
+        if not self.group:
+            return
+        if not (self.url or mqtt_url):
+            yield "url: needed, because mqtt.url is empty"
+        elif not self.url and any((self.username, self.password, self.ca_file, self.cert_file)):
+            yield "url: needed, because a user or certificates are given for it"
+        if telemetry == "off":
+            yield "group: telemetry.mode is off, so there are no tags to publish"

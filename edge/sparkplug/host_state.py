@@ -1,0 +1,37 @@
+"""The state of the primary host application: which of its STATE messages counts."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+_MAX_STATE: Final = 4_096
+
+
+class _StateMessage(msgspec.Struct):
+    online: bool
+    timestamp: int
+
+
+_DECODER: Final = msgspec.json.Decoder(_StateMessage)
+
+
+@dataclass(frozen=True, slots=True)
+class HostState:
+    """Whether the host is online, as of the newest message by its own timestamp."""
+
+    online: bool = False
+    timestamp: int | None = None
+
+
+def read_state(known: HostState, payload: bytes) -> HostState | str:
+    """Return the state after a message; the reason for one that does not count."""
+    if len(payload) > _MAX_STATE:
+        return f"it has more than {_MAX_STATE} bytes"
+    try:
+        message = _DECODER.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return f"it is no state: {error}"
+    if known.timestamp is not None and message.timestamp < known.timestamp:
+        return "it is older than the state before"
+    return HostState(message.online, message.timestamp)

@@ -1,0 +1,33 @@
+"""The topics of an edge node: where it publishes, and where commands and the state of its host come from."""
+
+from dataclasses import dataclass
+from typing import Final
+
+NAMESPACE: Final = "spBv1.0"
+_RESERVED: Final = str.maketrans(dict.fromkeys("/+#", "_"))
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTopics:
+    """The topics of the edge node `node` of a group."""
+
+    group: str
+    node: str
+
+    def of_node(self, kind: str) -> str:
+        """Return the topic of a message of the edge node, as NBIRTH."""
+        return f"{NAMESPACE}/{self.group}/{kind}/{self.node}"
+
+    def of_device(self, kind: str, device: str) -> str:
+        """Return the topic of a message of a device, as DDATA."""
+        return f"{NAMESPACE}/{self.group}/{kind}/{self.node}/{device}"
+
+
+def state_topic(host: str) -> str:
+    """Return the topic of the state of a host application."""
+    return f"{NAMESPACE}/STATE/{host}"
+
+
+def as_id(name: str) -> str:
+    """Return a name as identifier of a device: the characters that topics reserve are replaced."""
+    return name.translate(_RESERVED)

@@ -1,0 +1,38 @@
+"""The gateway as an edge node of Sparkplug, and without it."""
+
+import subprocess
+import sys
+
+from edge.app.wiring import open_gateway
+from edge.config import MqttSettings, RedisSettings, Settings, SparkplugSettings, TelemetrySettings
+from edge.config.telemetry import MqttSourceSettings
+from edge.sim.broker import LocalBroker
+from tests.app.running import NO_OPCUA
+from tests.sparkplug.peers import metrics_of, open_host
+
+
+async def test_samples_of_a_source_reach_a_host(redis: RedisSettings, mqtt: MqttSettings, broker: LocalBroker) -> None:
+    group = redis.prefix
+    settings = Settings(
+        redis=redis,
+        mqtt=MqttSettings(url=mqtt.url, client_id=group),
+        opcua=NO_OPCUA,
+        telemetry=TelemetrySettings(),
+        source={"line": MqttSourceSettings(topic=f"{group}/oil", tag="press.oil")},
+        sparkplug=SparkplugSettings(group=group, tags=("press.*",)),
+    )
+    async with open_host(broker.port) as host:
+        async with open_gateway(settings) as summary:
+            assert f"Sparkplug group {group}" in summary
+            await host.until(lambda: host.of("NBIRTH"))
+            host.send(f"{group}/oil", body="41.5", qos=1)
+            (birth,) = await host.until(lambda: host.of("DBIRTH"))
+        await host.until(lambda: host.of("NDEATH"))
+    assert birth["topic"] == f"spBv1.0/{group}/DBIRTH/station-1/press"
+    assert metrics_of(birth)["oil"]["value"] == 41.5
+
+
+def test_gateway_imports_the_edge_node_only_when_it_is_on() -> None:
+    code = "import sys, edge.app.wiring; print([m for m in sys.modules if m.startswith('edge.sparkplug')])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

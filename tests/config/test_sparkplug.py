@@ -1,0 +1,33 @@
+"""`[sparkplug]`: off without a group, and its conflicts."""
+
+from typing import get_type_hints
+
+import pytest
+
+from edge.config import SparkplugSettings, value
+
+BROKER = "mqtt://127.0.0.1:1883"
+
+
+def test_without_a_group_nothing_is_needed() -> None:
+    assert list(SparkplugSettings().conflicts("", "off")) == []
+
+
+def test_edge_node_needs_a_broker_and_samples() -> None:
+    assert list(SparkplugSettings(group="plant").conflicts(BROKER, "on")) == []
+    assert list(SparkplugSettings(group="plant", url=BROKER).conflicts("", "on")) == []
+    assert list(SparkplugSettings(group="plant").conflicts("", "off")) == [
+        "url: needed, because mqtt.url is empty",
+        "group: telemetry.mode is off, so there are no tags to publish",
+    ]
+    assert list(SparkplugSettings(group="plant", username="x").conflicts(BROKER, "on")) == [
+        "url: needed, because a user or certificates are given for it"
+    ]
+
+
+@pytest.mark.parametrize("key", ["group", "edge_node", "primary_host"])
+def test_ids_have_no_character_that_topics_reserve(key: str) -> None:
+    hint = get_type_hints(SparkplugSettings, include_extras=True)[key]
+    assert value.from_toml("plant-1", hint) == value.Reading("plant-1")
+    for wrong in ("a/b", "a+", "#", "a b"):
+        assert value.from_toml(wrong, hint).faults

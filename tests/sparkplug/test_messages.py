@@ -1,0 +1,88 @@
+"""The order of messages and their sequence numbers."""
+
+from collections.abc import Iterable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edge.rules.sample_lines import Sample
+from edge.rules.tag_definitions import TagDefinitions
+from edge.sparkplug.messages import DraftMessage, NodeMessages, next_number, node_death
+from edge.sparkplug.payload import MetricPayload, decode_payload
+from edge.sparkplug.table import MetricTable
+from edge.sparkplug.topics import NodeTopics
+
+TOPICS = NodeTopics("g", "n")
+
+
+def messages_of(*samples: Sample) -> NodeMessages:
+    """Return the messages of an edge node that knows samples."""
+    table = MetricTable(TagDefinitions())
+    for each in samples:
+        table.learn(each)
+    return NodeMessages(TOPICS, table, 7)
+
+
+def read(drafts: Iterable[DraftMessage]) -> list[tuple[str, MetricPayload]]:
+    """Return topic and payload of messages."""
+    return [(each.topic, decode_payload(b"".join(each.parts))) for each in drafts]
+
+
+def test_death_has_the_number_of_the_connection_alone() -> None:
+    will = node_death(TOPICS, 7, 99)
+    payload = decode_payload(will.payload)
+    assert not will.retain
+    assert will.topic == "spBv1.0/g/NDEATH/n"
+    assert payload.seq is None
+    assert [(each.name, each.value, each.datatype) for each in payload.metrics] == [("bdSeq", 7, 4)]
+
+
+def test_births_begin_with_the_node_and_number_zero() -> None:
+    messages = messages_of(Sample(1, "b.x", 1), Sample(2, "a.x", 2), Sample(3, "gateway.m", 3))
+    found = read(messages.births(["c"], 50))
+    assert [(topic, payload.seq, payload.timestamp) for topic, payload in found] == [
+        ("spBv1.0/g/NBIRTH/n", 0, 50),
+        ("spBv1.0/g/DBIRTH/n/a", 1, 50),
+        ("spBv1.0/g/DBIRTH/n/b", 2, 50),
+    ]
+    node = found[0][1].metrics
+    assert [(each.name, each.value, each.alias) for each in node[:2]] == [
+        *[("bdSeq", 7, None), ("Node Control/Rebirth", False, None)]
+    ]
+    announced = [(each.datatype, each.timestamp) for _, payload in found for each in payload.metrics]
+    assert not any(None in each for each in announced)
+
+
+def test_device_that_is_gone_is_not_born_and_has_no_data() -> None:
+    messages = messages_of(Sample(1, "a.x", 1), Sample(1, "b.x", 1))
+    assert [topic for topic, _ in read(messages.births(["a"], 1))] == ["spBv1.0/g/NBIRTH/n", "spBv1.0/g/DBIRTH/n/b"]
+    samples = [Sample(2, "a.x", 2), Sample(2, "b.x", 2)]
+    assert [topic for topic, _ in read(messages.data(samples, 2))] == ["spBv1.0/g/DDATA/n/b"]
+    ((topic, payload),) = read([messages.device_death("b", 3)])
+    assert (topic, payload.seq, payload.metrics) == ("spBv1.0/g/DDEATH/n/b", 3, ())
+    assert messages.alive == set()
+
+
+def test_data_is_one_message_a_device_in_order_of_time() -> None:
+    messages = messages_of(Sample(1, "a.x", 1), Sample(1, "a.y", 1), Sample(1, "m", 1))
+    read(messages.births([], 1))
+    samples = [Sample(9, "a.x", 2), Sample(5, "a.y", 2), Sample(7, "m", 2), Sample(4, "m", 3)]
+    found = dict(read(messages.data(samples, 10)))
+    assert set(found) == {"spBv1.0/g/NDATA/n", "spBv1.0/g/DDATA/n/a"}
+    for payload in found.values():
+        times = [each.timestamp or 0 for each in payload.metrics]
+        assert times == sorted(times)
+        assert all(each.name is None and each.alias and each.datatype is None for each in payload.metrics)
+
+
+@given(st.integers(1, 600))
+def test_numbers_run_from_0_to_255(count: int) -> None:
+    messages = messages_of(Sample(1, "a.x", 0))
+    found = read(messages.births([], 1))
+    for number in range(1, count):
+        found += read(messages.data([Sample(number + 1, "a.x", number)], 1))
+    assert [payload.seq for _, payload in found] == [number % 256 for number in range(len(found))]
+
+
+def test_number_of_births_begins_again_after_255() -> None:
+    assert (next_number(0), next_number(254), next_number(255)) == (1, 255, 0)

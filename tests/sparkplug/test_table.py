@@ -1,0 +1,97 @@
+"""Tags as metrics of devices: places, aliases, births, changes."""
+
+import pytest
+
+from edge.model.tag import TagDefinition
+from edge.rules.sample_lines import Quality, Sample
+from edge.rules.tag_definitions import TagDefinitions
+from edge.sparkplug.payload import DataType
+from edge.sparkplug.table import NODE, MetricTable, place_of
+
+
+@pytest.mark.parametrize(
+    ("tag", "place"),
+    [
+        ("wrench.spindle.temperature", ("wrench", "spindle/temperature")),
+        ("gateway.memory_mib", (NODE, "gateway/memory_mib")),
+        ("equipment.wrench.connected", (NODE, "equipment/wrench/connected")),
+        ("alone", (NODE, "alone")),
+        (".x", (NODE, "/x")),
+        ("x.", (NODE, "x/")),
+        ("a/b+.x", ("a_b_", "x")),
+    ],
+)
+def test_place_of_a_tag(tag: str, place: tuple[str, str]) -> None:
+    assert place_of(tag) == place
+
+
+def table_with(*samples: Sample, definitions: tuple[TagDefinition, ...] = (), most: int = 100) -> MetricTable:
+    """Return a table that knows samples."""
+    table = MetricTable(TagDefinitions(definitions), most)
+    for each in samples:
+        table.learn(each)
+    return table
+
+
+def test_aliases_are_unique_in_the_edge_node() -> None:
+    table = table_with(Sample(1, "a.x", 1), Sample(1, "b.x", 1), Sample(1, "alone", 1))
+    found = [each.alias for device in (NODE, *table.devices) for each in table.birth(device)]
+    assert sorted(found, key=str) == [1, 2, 3]
+
+
+def test_birth_is_in_order_of_time_and_names_defined_tags() -> None:
+    table = table_with(Sample(9, "a.late", 1), Sample(3, "a.early", True), definitions=(TagDefinition("a.none"),))
+    table.announce(["a.none"])
+    assert [(each.name, each.value, each.timestamp) for each in table.birth("a")] == [
+        *[("none", None, 0), ("early", True, 3), ("late", 1, 9)]
+    ]
+    assert table.unborn == set()
+
+
+def test_only_changes_are_data() -> None:
+    table = table_with(Sample(1, "a.x", 1))
+    list(table.birth("a"))
+    assert table.data(Sample(2, "a.x", 1.0)) is None
+    found = table.data(Sample(3, "a.x", 2))
+    assert found is not None
+    device, metric = found
+    assert (device, metric.value, metric.alias, metric.name, metric.timestamp) == ("a", 2, 1, None, 3)
+    changed = table.data(Sample(4, "a.x", 2, Quality.BAD))
+    assert changed is not None
+    assert changed[1].properties["Quality"].value == 0
+    assert table.data(Sample(5, "a.x", float("nan"))) is not None
+    assert table.data(Sample(6, "a.x", float("nan"))) is None
+
+
+def test_tag_without_birth_is_no_data() -> None:
+    table = table_with(Sample(1, "a.x", 1))
+    list(table.birth("a"))
+    assert table.data(Sample(2, "a.y", 1)) is None
+    assert table.unborn == {"a"}
+    assert len(list(table.birth("a"))) == 2
+
+
+def test_another_type_is_null_until_the_next_birth() -> None:
+    table = table_with(Sample(1, "a.x", 1))
+    list(table.birth("a"))
+    found = table.data(Sample(2, "a.x", "text"))
+    assert found is not None
+    assert (found[1].value, table.mismatched) == (None, {"a.x"})
+    (born,) = table.birth("a")
+    assert (born.datatype, born.value, table.mismatched) == (DataType.STRING, "text", set())
+
+
+def test_stored_sample_is_historical_and_stays_no_last_one() -> None:
+    table = table_with(Sample(5, "a.x", 5))
+    list(table.birth("a"))
+    found = table.historical(Sample(2, "a.x", 2))
+    assert found is not None
+    assert (found[1].is_historical, found[1].value, found[1].timestamp) == (True, 2, 2)
+    assert next(table.birth("a")).value == 5
+    assert table.historical(Sample(2, "a.unknown", 2)) is None
+
+
+def test_tags_beyond_the_limit_and_of_a_taken_name_are_left_out() -> None:
+    table = table_with(Sample(1, "a/.x", 1), Sample(1, "a+.x", 2), Sample(1, "b", 1), most=2)
+    assert table.left_out == 2
+    assert table.data(Sample(2, "a+.x", 3)) is None

@@ -1,0 +1,14 @@
+"""Topics of an edge node."""
+
+from edge.sparkplug.topics import NodeTopics, as_id, state_topic
+
+
+def test_topics_are_those_of_the_specification() -> None:
+    topics = NodeTopics("plant", "station-1")
+    assert topics.of_node("NBIRTH") == "spBv1.0/plant/NBIRTH/station-1"
+    assert topics.of_device("DDATA", "wrench") == "spBv1.0/plant/DDATA/station-1/wrench"
+    assert state_topic("scada") == "spBv1.0/STATE/scada"
+
+
+def test_reserved_characters_are_replaced_in_an_id() -> None:
+    assert as_id("a/b+c#d e") == "a_b_c_d e"

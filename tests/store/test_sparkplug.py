@@ -1,0 +1,19 @@
+"""What the edge node of Sparkplug keeps."""
+
+from edge.store import sparkplug
+from edge.store.client import Store
+from edge.store.commit import Committed, Stale
+from edge.store.sparkplug import NodeRecord
+
+
+async def test_number_and_cursors_are_read_back(store: Store) -> None:
+    assert await sparkplug.load(store) == NodeRecord(None, {})
+    assert await store.commit(sparkplug.save_bd_seq(store.keys, 0, None)) == Committed()
+    assert await store.commit(sparkplug.save_bd_seq(store.keys, 1, 0)) == Committed()
+    await store.commit(sparkplug.save_cursor(store.keys, "samples", "5-0"))
+    assert await sparkplug.load(store) == NodeRecord(1, {"samples": "5-0"})
+
+
+async def test_only_one_gateway_takes_a_number(store: Store) -> None:
+    await store.commit(sparkplug.save_bd_seq(store.keys, 0, None))
+    assert isinstance(await store.commit(sparkplug.save_bd_seq(store.keys, 0, None)), Stale)
