@@ -27,9 +27,10 @@ from edge.station.jobs import JobService
 from edge.web.models import MaintenanceState, Status
 
 if TYPE_CHECKING:
+    from edge.app.telemetry import TelemetryService
     from edge.flows.nodes.registry import NodeKinds
     from edge.ops.login import Users
-    from edge.web.services import WebServices
+    from edge.web.services import TrendSource, WebServices
 
 logger = structlog.get_logger(__name__)
 
@@ -46,6 +47,7 @@ class PageParts:
     users: "Users"
     kinds: "NodeKinds | None" = None
     settings_file: Path | None = None
+    telemetry: "TelemetryService | None" = None
 
 
 async def open_web(stack: contextlib.AsyncExitStack, page: PageParts) -> None:
@@ -122,8 +124,22 @@ def _services(page: PageParts, memory: LogMemory) -> "WebServices":
         is_kiosk=settings.web.kiosk == "on",
         is_tls=settings.web.is_tls,
         tools=gateway_tools(parts, page.settings_file, memory),
+        trends=_trends(page),
         flows=open_flow_service(parts, page.kinds),
     )
+
+
+def _trends(page: PageParts) -> "TrendSource | None":
+    """Return the trends of tags; None where telemetry is off."""
+    if page.telemetry is None:
+        return None
+    # Imported only when page and telemetry are on.
+    from edge.app.trends import TrendMemory, Trends  # noqa: PLC0415
+
+    memory, processor = TrendMemory(), page.telemetry.processor
+    processor.sample_listeners.append(memory.take)
+    directory = Path(page.core.settings.telemetry.history_directory)
+    return Trends(page.core.store, memory, lambda: processor.rules, page.telemetry.history, directory)
 
 
 def status_of(parts: GatewayParts, languages: Sequence[str]) -> Status:

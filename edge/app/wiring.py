@@ -146,7 +146,7 @@ async def open_gateway(
         flows = await run_flows(stack, core, jobs, telemetry, kinds, feed)
         sidecars = await _open_rpc(stack, core, calls)
         measured = await _open_metrics(stack, core, opcua, flows, telemetry)
-        await _open_web(stack, core, jobs, users, kinds, settings_file)
+        await _open_web(stack, core, jobs, users, kinds, settings_file, telemetry)
         serving = summary_of(settings, opcua, sidecars, measured, telemetry)
         await enter(background_task(core.watch.run(), "equipment watch"))
         await enter(background_task(core.health.publish_status(notify, serving), "health"))
@@ -300,12 +300,13 @@ async def _open_web(
     users: "Users | None",
     kinds: "NodeKinds | None",
     settings_file: Path | None,
+    telemetry: "TelemetryService | None",
 ) -> None:
     if users and core.settings.web.listen:
         # Imported only when the page is on.
         from edge.app.web import PageParts, open_web  # noqa: PLC0415
 
-        await open_web(stack, PageParts(core, jobs, users, kinds, settings_file))
+        await open_web(stack, PageParts(core, jobs, users, kinds, settings_file, telemetry))
 
 
 async def _open_telemetry(

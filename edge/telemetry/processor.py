@@ -102,6 +102,11 @@ class RuleProcessor:
         """Number of open batches that the states in memory contain."""
         self._committed_at = 0
 
+    @property
+    def rules(self) -> Sequence[Rule]:
+        """Return the rules, the built-in ones included."""
+        return self._rules
+
     def use_rules(self, rules: Sequence[Rule]) -> None:
         """Evaluate other rules from the next entry on; states of rules that are the same continue."""
         self._rules = rules

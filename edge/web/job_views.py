@@ -103,7 +103,7 @@ async def job_detail(store: Store, job_id: str, now: int) -> JobDetail:
         actions=actions,
         unknown=tuple(dict.fromkeys(each.action for each in actions if each.state == ActionState.UNKNOWN)),
         interventions=tuple(_interventions(net, run, now)) if run and net else (),
-        steps_done=sum(not each.active for each in steps),
+        steps_done=sum(not each.active or has_ended(job.status) for each in steps),
         steps_total=len(net.steps) if net else 0,
         paused=bool(run and run.paused),
         has_chart=run is not None,

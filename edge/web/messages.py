@@ -273,6 +273,14 @@ CATALOGUE: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "no_json": ("The file is no JSON.", "Die Datei ist kein JSON."),
         "too_large": ("The file is larger than 256 KiB.", "Die Datei ist größer als 256 KiB."),
         "engineers_order": ("Engineers order jobs here.", "Ingenieure legen hier Aufträge an."),
+        "trend": ("Trend", "Verlauf der Werte"),
+        "no_numbers": ("The tag has no numbers.", "Die Variable hat keine Zahlen."),
+        "control_charts": ("Control charts", "Regelkarten"),
+        "control_chart": ("Control chart", "Regelkarte"),
+        "out_of_control": ("Out of control", "Außer Kontrolle"),
+        "incapable": ("Not capable", "Nicht fähig"),
+        "learning": ("Learning", "Lernt"),
+        "decisions": ("decisions", "Entscheidungen"),
     }
 )
 """Key -> English and German text."""

@@ -263,6 +263,40 @@ class TagList(Struct, frozen=True, kw_only=True):
     total: int
 
 
+class TrendPoint(Struct, frozen=True, kw_only=True):
+    """A value of a tag at an instant."""
+
+    at: datetime | None
+    value: float
+
+
+class TagTrend(Struct, frozen=True, kw_only=True):
+    """The newest values of a tag, the oldest first; without history since the first look at its trend."""
+
+    tag: str
+    points: tuple[TrendPoint, ...]
+
+
+class ControlChartView(Struct, frozen=True, kw_only=True):
+    """The control chart of a rule for a subject: its last points, mean and limits of three sigma."""
+
+    rule: str
+    subject: str
+    mean: float | None
+    lower: float | None
+    upper: float | None
+    points: tuple[float, ...]
+    is_out: bool
+    is_incapable: bool
+    is_learning: bool
+
+
+class ControlChartList(Struct, frozen=True, kw_only=True):
+    """The control charts of all rules."""
+
+    charts: tuple[ControlChartView, ...]
+
+
 class EquipmentList(Struct, frozen=True, kw_only=True):
     """The equipment of this gateway."""
 

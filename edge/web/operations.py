@@ -86,6 +86,26 @@ async def _tags(services: WebServices, call: ApiCall) -> models.TagList:
     return await telemetry_views.list_tags(services.store, call.query.get("text", ""), MOST_TAGS)
 
 
+async def _trend(services: WebServices, call: ApiCall) -> models.TagTrend:
+    tag = call.path["tag"]
+    return telemetry_views.trend(tag, await telemetry_views.tag_points(services.store, services.trends, tag))
+
+
+async def _trend_svg(services: WebServices, call: ApiCall) -> Svg:
+    tag = call.path["tag"]
+    points = await telemetry_views.tag_points(services.store, services.trends, tag)
+    return Svg(telemetry_views.trend_svg(tag, points))
+
+
+async def _charts(services: WebServices, _: ApiCall) -> models.ControlChartList:
+    return models.ControlChartList(charts=await services.trends.control_charts() if services.trends else ())
+
+
+async def _chart_svg(services: WebServices, call: ApiCall) -> Svg:
+    charts = (await _charts(services, call)).charts
+    return Svg(telemetry_views.control_chart_svg(charts, call.path["rule"], call.path["subject"]))
+
+
 def _method(cause: Cause) -> Execute:
     """Return the operation that calls a job method."""
 
@@ -210,6 +230,26 @@ READS: Final = (
     ApiOperation("GET", "/alarms", "List the alarms that are not normal.", Role.OBSERVER, models.AlarmList, _alarms),
     ApiOperation(
         "GET", "/tags", f"List at most {MOST_TAGS} tags.", Role.OBSERVER, models.TagList, _tags, query=TEXT_QUERY
+    ),
+    ApiOperation(
+        "GET", "/tags/{tag}/trend", "Return the newest values of a tag.", Role.OBSERVER, models.TagTrend, _trend
+    ),
+    ApiOperation("GET", "/tags/{tag}/trend.svg", "Return the trend of a tag.", Role.OBSERVER, Svg, _trend_svg),
+    ApiOperation(
+        "GET",
+        "/control-charts",
+        "List the control charts of rules.",
+        Role.OBSERVER,
+        models.ControlChartList,
+        _charts,
+    ),
+    ApiOperation(
+        "GET",
+        "/control-charts/{rule}/{subject}/chart.svg",
+        "Return a control chart.",
+        Role.OBSERVER,
+        Svg,
+        _chart_svg,
     ),
 )
 

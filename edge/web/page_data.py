@@ -22,6 +22,7 @@ _MOST_ALARMS: Final = 100
 _MOST_TAGS: Final = 200
 _MOST_OPERATIONS: Final = 10
 _MOST_ROWS: Final = 50
+_MOST_VALUES: Final = 20
 
 PageData: TypeAlias = tuple[str, Mapping[str, Any]]
 """The name of a template, and its values."""
@@ -76,7 +77,15 @@ async def _alarms(services: WebServices, caller: WebCaller, _: Request) -> PageD
 async def _tags(services: WebServices, _: WebCaller, request: Request) -> PageData:
     text = request.query_params.get("text", "")
     found = await telemetry_views.list_tags(services.store, text, _MOST_TAGS)
-    return "tags.html", {"page": found, "text": text, "subjects": ["tags"]}
+    charts = await services.trends.control_charts() if services.trends else ()
+    return "tags.html", {"page": found, "text": text, "charts": charts[:_MOST_ROWS], "subjects": ["tags"]}
+
+
+async def _tag(services: WebServices, _: WebCaller, request: Request) -> PageData:
+    tag = request.query_params.get("name", "")
+    points = await telemetry_views.tag_points(services.store, services.trends, tag)
+    newest = telemetry_views.trend(tag, points[-_MOST_VALUES:]).points[::-1]
+    return "tag.html", {"tag": tag, "newest": newest, "subjects": ["tags"]}
 
 
 async def _flows(services: WebServices, _caller: WebCaller, _request: Request) -> PageData:
@@ -149,6 +158,7 @@ PAGES: Final[Mapping[str, Render]] = {
     "/jobs": _jobs,
     "/alarms": _alarms,
     "/tags": _tags,
+    "/tag": _tag,
     "/recipes": _recipes,
     "/recipe": _recipe,
     "/recipe-check": _recipe_check,

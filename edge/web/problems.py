@@ -23,6 +23,8 @@ _STATUS: Final = {
     "unknown_cycle": 404,
     "unknown_operation": 404,
     "unknown_recipe": 404,
+    "unknown_tag": 404,
+    "unknown_chart": 404,
     "unknown_lock": 404,
     "unknown_session": 404,
     "unknown_certificate": 404,
@@ -32,6 +34,7 @@ _STATUS: Final = {
     "duplicate": 409,
     "no_cycle": 409,
     "flows_off": 409,
+    "telemetry_off": 409,
     "locked": 409,
     "unreadable": 500,
 }

@@ -2,18 +2,19 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from edge.instant import Clock
 from edge.model.equipment_health import EquipmentHealth
 from edge.ops.login import Users
+from edge.rules.sample_lines import Sample
 from edge.station.intervene import InterventionRequest
 from edge.station.jobs import CallAnswer, JobService
 from edge.store.client import Store
 from edge.web.audit import WebAudit
 from edge.web.events import EventHub
 from edge.web.gateway_models import CertificateView, FindingView, LogLine, PersonView
-from edge.web.models import Status
+from edge.web.models import ControlChartView, Status
 from edge.web.sessions import WebSessions
 
 if TYPE_CHECKING:
@@ -34,6 +35,18 @@ class GatewayTools:
     simulate: Callable[[Any, Any], Awaitable[dict[str, Any]]]
     people: Callable[[], Awaitable[tuple[PersonView, ...]]]
     refresh_mode: Callable[[], Awaitable[None]]
+
+
+class TrendSource(Protocol):
+    """The trends of tags and the control charts of rules."""
+
+    async def points(self, tag: str, last: Sample | None) -> tuple[tuple[int, float], ...]:
+        """Return the newest points of a tag, in milliseconds and values; `last` is its last sample."""
+        ...
+
+    async def control_charts(self) -> tuple[ControlChartView, ...]:
+        """Return the control charts that have points."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +70,5 @@ class WebServices:
     tools: GatewayTools
     flows: "FlowService | None" = None
     """None where flows are off."""
+    trends: TrendSource | None = None
+    """None where telemetry is off."""

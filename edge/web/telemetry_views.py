@@ -2,16 +2,22 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
+from edge.errors import Refused
 from edge.model.alarm import AckState, Alarm
 from edge.rules.sample_lines import Sample, parse_line
 from edge.store import alarms, tags
 from edge.store.client import Store
 from edge.web.instants import utc
-from edge.web.models import AlarmList, AlarmView, TagList, TagView
+from edge.web.models import AlarmList, AlarmView, ControlChartView, TagList, TagTrend, TagView, TrendPoint
+from edge.web.plot import PlotLimit, PlotPoint, plot_svg
+from edge.web.services import TrendSource
 
 _LONGEST_VALUE: Final = 200
+
+Points: TypeAlias = tuple[tuple[int, float], ...]
+"""Instants in milliseconds with their values."""
 
 
 async def list_alarms(store: Store, languages: Sequence[str]) -> AlarmList:
@@ -58,6 +64,41 @@ async def list_tags(store: Store, text: str, most: int) -> TagList:
     lines = [parse_line(line) for name, line in (await tags.load(store)).items() if needle in name.casefold()]
     samples = [each for each in lines if isinstance(each, Sample)]
     return TagList(tags=tuple(map(_tag, samples[:most])), total=len(samples))
+
+
+async def tag_points(store: Store, trends: TrendSource | None, tag: str) -> Points:
+    """Return the newest points of a tag. Raises Refused for an unknown tag, and without telemetry."""
+    if trends is None:
+        raise Refused("telemetry_off", "telemetry is off on this gateway.", "Switch it on: [telemetry] mode = on.")
+    line = (await tags.load(store)).get(tag)
+    if line is None:
+        raise Refused("unknown_tag", f"there is no tag {tag!r}.", "Look at the list of tags.")
+    last = parse_line(line)
+    return await trends.points(tag, last if isinstance(last, Sample) else None)
+
+
+def trend(tag: str, points: Points) -> TagTrend:
+    """Return points for the API."""
+    return TagTrend(tag=tag, points=tuple(TrendPoint(at=utc(at), value=value) for at, value in points))
+
+
+def trend_svg(tag: str, points: Points) -> str:
+    """Return the trend of a tag as SVG."""
+    return plot_svg(tag, [PlotPoint(at, value) for at, value in points], is_time=True)
+
+
+def control_chart_svg(charts: Sequence[ControlChartView], rule: str, subject: str) -> str:
+    """Return a control chart as SVG. Raises Refused for an unknown one."""
+    found = next((each for each in charts if (each.rule, each.subject) == (rule, subject)), None)
+    if found is None:
+        raise Refused("unknown_chart", f"rule {rule!r} has no control chart of {subject!r}.", "Look at the list.")
+    limits = (("mean", found.mean), ("lower", found.lower), ("upper", found.upper))
+    return plot_svg(
+        f"{rule}: {subject}",
+        [PlotPoint(number, value) for number, value in enumerate(found.points, start=1)],
+        [PlotLimit(name, value) for name, value in limits if value is not None],
+        is_time=False,
+    )
 
 
 def _tag(sample: Sample) -> TagView:

@@ -57,7 +57,7 @@ class Chromium:
         target = (await self.call("Target.createTarget", url="about:blank"))["targetId"]
         attached = await self.call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log"):
+        for domain in ("Page", "Runtime", "Log", "Network"):
             await self.call(f"{domain}.enable")
 
     async def show(self, width: int, height: int, *, dark: bool = False, language: str = "en") -> None:

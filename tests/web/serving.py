@@ -21,6 +21,7 @@ from edge.ops import totp
 from edge.ops.audit_trail import AuditTrail
 from edge.ops.login import Users
 from edge.ops.users import Token, User, hash_password, write_user
+from edge.rules.sample_lines import Sample
 from edge.sim.script import Script, parse_script
 from edge.sim.virtual_simulation import simulate
 from edge.station.intervene import intervene
@@ -28,7 +29,7 @@ from edge.web.app import build_app
 from edge.web.audit import WebAudit
 from edge.web.events import EventHub
 from edge.web.gateway_models import CertificateView, FindingView, LogLine, PersonView
-from edge.web.models import MaintenanceState, Status
+from edge.web.models import ControlChartView, MaintenanceState, Status
 from edge.web.protocol import ConnectionBounds
 from edge.web.server import WebAddress, serve
 from edge.web.services import GatewayTools, WebServices
@@ -40,9 +41,11 @@ IN_PATHS = {
     "alarm": "a1",
     "flow": "flow",
     "operation": "o1",
-    "session": "s1",
-    "scope": "station",
+    "scope": "station-1",
     "recipe": "linear",
+    "tag": "t",
+    "rule": "torque",
+    "subject": "x",
 }
 """An example of each parameter of a path."""
 ATTACK = "<script>alert(1)</script>/'\"&#"
@@ -92,6 +95,30 @@ async def _simulate(recipe: object, script: object) -> dict[str, Any]:
     return simulate(recipe, parse_script(script) if script is not None else Script()).as_json()
 
 
+class FakeTrends:
+    """A trend of two points, and one control chart."""
+
+    async def points(self, tag: str, last: Sample | None) -> tuple[tuple[int, float], ...]:
+        """Return two points."""
+        return (1000, 1.5), (2000, 2.5)
+
+    async def control_charts(self) -> tuple[ControlChartView, ...]:
+        """Return one chart."""
+        return (
+            ControlChartView(
+                rule="torque",
+                subject="<b>/x",
+                mean=2.0,
+                lower=1.0,
+                upper=3.0,
+                points=(1.5, 3.5),
+                is_out=True,
+                is_incapable=False,
+                is_learning=False,
+            ),
+        )
+
+
 TOOLS = GatewayTools(_examine, lambda: (_LINE,), _certificates, _trust, _simulate, _people, _refresh)
 WRENCH = EquipmentHealth(name="wrench", kind="mqtt", connected=True)
 
@@ -132,6 +159,7 @@ def services_of(
         is_tls=is_tls,
         tools=TOOLS,
         flows=flows,
+        trends=FakeTrends(),
     )
 
 

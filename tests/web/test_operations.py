@@ -126,3 +126,17 @@ async def test_change_that_is_sent_again_under_its_key_is_carried_out_once(brows
     assert (await alice.post("/api/v1/jobs/J1/resume", {}, idempotency_key="1")).status == 200
     assert (await alice.post("/api/v1/jobs/J1/pause", {}, idempotency_key="1")).json["job"]["state"] == "Running"
     assert (await alice.post("/api/v1/jobs/J1/pause", {})).json["job"]["state"] == "Interrupted"
+
+
+async def test_trend_and_control_chart_are_drawn(browser: Browser, plant: Plant) -> None:
+    await plant.store.commit(tags.save(plant.store.keys, {"oven": '{"at": 1, "tag": "oven", "value": 7.5}'}))
+    eve = await browser.logged_in("eve")
+    assert [each["value"] for each in (await eve.get("/api/v1/tags/oven/trend")).json["points"]] == [1.5, 2.5]
+    assert "polyline" in (await eve.get("/api/v1/tags/oven/trend.svg")).text
+    assert (await eve.get("/api/v1/tags/none/trend")).json["kind"] == "unknown_tag"
+    assert "2.5" in (await eve.get("/tag?name=oven")).text
+    (chart,) = (await eve.get("/api/v1/control-charts")).json["charts"]
+    path = f"/api/v1/control-charts/{chart['rule']}/{quote(chart['subject'], safe='')}/chart.svg"
+    assert "&lt;b&gt;/x" in (await eve.get(path)).text
+    assert "&lt;b&gt;/x" in (await eve.get("/tags")).text
+    assert (await eve.get("/api/v1/control-charts/none/x/chart.svg")).json["kind"] == "unknown_chart"

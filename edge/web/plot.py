@@ -1,0 +1,78 @@
+"""Draws a line of points over time as SVG, with limits: the trend of a tag, or a control chart."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import escape
+from typing import Final
+
+_WIDTH: Final = 800
+_HEIGHT: Final = 260
+_LEFT: Final = 76
+_RIGHT: Final = 76
+_TOP: Final = 14
+_BOTTOM: Final = 30
+_MOST_DOTS: Final = 60
+_STYLE: Final = (
+    "text{font:12px system-ui,'DejaVu Sans',sans-serif;fill:#4b5563}.line{fill:none;stroke:#1d4ed8;stroke-width:2}"
+    ".dot{fill:#1d4ed8}.grid{stroke:#d1d5db}.limit{stroke:#991b1b;stroke-dasharray:6 4}.limit-text{fill:#991b1b}"
+    "@media(prefers-color-scheme:dark){text{fill:#b6c0d0}.line{stroke:#60a5fa}.dot{fill:#60a5fa}.grid{stroke:#334155}"
+    ".limit{stroke:#fca5a5}.limit-text{fill:#fca5a5}}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlotPoint:
+    """A value; `at` is an instant in milliseconds, or the number of a point."""
+
+    at: float
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlotLimit:
+    """A horizontal line with its name."""
+
+    name: str
+    value: float
+
+
+def plot_svg(title: str, points: Sequence[PlotPoint], limits: Sequence[PlotLimit] = (), *, is_time: bool) -> str:
+    """Return the picture; without points only its frame."""
+    values = [each.value for each in points] + [each.value for each in limits]
+    lowest, highest = min(values, default=0.0), max(values, default=1.0)
+    margin = (highest - lowest) * 0.08 or abs(highest) * 0.05 or 1.0
+    bottom, top = lowest - margin, highest + margin
+    first, last = (points[0].at, points[-1].at) if points else (0.0, 1.0)
+
+    def x(at: float) -> float:
+        return round(_LEFT + (at - first) / ((last - first) or 1.0) * (_WIDTH - _LEFT - _RIGHT), 1)
+
+    def y(value: float) -> float:
+        return round(_HEIGHT - _BOTTOM - (value - bottom) / (top - bottom) * (_HEIGHT - _TOP - _BOTTOM), 1)
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">',
+        f"<title>{escape(title)}</title><style>{_STYLE}</style>",
+    ]
+    for value in (lowest, (lowest + highest) / 2, highest):
+        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y(value)}" y2="{y(value)}"/>')
+        parts.append(f'<text x="{_LEFT - 8}" y="{y(value) + 4}" text-anchor="end">{value:.5g}</text>')
+    for each in limits:
+        at = y(each.value)
+        parts.append(f'<line class="limit" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{at}" y2="{at}"/>')
+        parts.append(f'<text class="limit-text" x="{_WIDTH - _RIGHT + 6}" y="{at + 4}">{escape(each.name)}</text>')
+    parts.append(f'<polyline class="line" points="{" ".join(f"{x(each.at)},{y(each.value)}" for each in points)}"/>')
+    if len(points) <= _MOST_DOTS:
+        parts += [f'<circle class="dot" cx="{x(each.at)}" cy="{y(each.value)}" r="3"/>' for each in points]
+    for at, anchor in ((first, "start"), (last, "end")) if points else ():
+        text = _clock(at) if is_time else f"{at:g}"
+        parts.append(f'<text x="{x(at)}" y="{_HEIGHT - 8}" text-anchor="{anchor}">{text}</text>')
+    return "".join((*parts, "</svg>"))
+
+
+def _clock(milliseconds: float) -> str:
+    try:
+        return f"{datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone():%H:%M:%S}"
+    except (ValueError, OverflowError, OSError):
+        return ""

@@ -1,0 +1,40 @@
+"""Trends keep the tags that somebody looks at, and control charts are read from the states of rules."""
+
+from pathlib import Path
+
+from edge.app.trends import TrendMemory, Trends, number_of
+from edge.model.rule import ControlChartRule
+from edge.rules.control_chart import ControlChartState
+from edge.rules.evaluate import SubjectState
+from edge.rules.sample_lines import Sample
+from edge.store import rule_states
+from edge.store.client import Store
+from edge.telemetry.state_text import encode_state
+
+RULE = ControlChartRule(id="torque", tag="t", severity=500, message={"en": "m"}, learn=5)
+
+
+async def test_trend_begins_with_the_last_sample_and_grows(store: Store, tmp_path: Path) -> None:
+    memory = TrendMemory(most_tags=1, most_points=2)
+    trends = Trends(store, memory, lambda: (), None, tmp_path)
+    memory.take([Sample(1, "a", 5)])
+    assert await trends.points("a", Sample(1, "a", 5)) == ((1, 5.0),)
+    memory.take([Sample(3, "a", 7), Sample(2, "a", 6), Sample(2, "b", 6), Sample(4, "a", "text")])
+    assert await trends.points("a", None) == ((2, 6.0), (3, 7.0))
+    assert await trends.points("b", None) == ()
+    assert memory.points("a") is None
+
+
+async def test_control_chart_is_read_from_the_state_of_its_rule(store: Store, tmp_path: Path) -> None:
+    learning = encode_state(SubjectState(ControlChartState(learned=(1.0, 2.0))))
+    charted = encode_state(SubjectState(ControlChartState(mean=2.0, sigma=1.0, points=(9.0,), is_out=True)))
+    states = {("torque", "a"): charted, ("torque", "b"): learning, ("torque", "c"): "{", ("other", "a"): charted}
+    await store.commit(rule_states.save(store.keys, 0, "", states))
+    trends = Trends(store, TrendMemory(), lambda: (RULE,), None, tmp_path)
+    first, second = await trends.control_charts()
+    assert (first.subject, first.lower, first.upper, first.points, first.is_out) == ("a", -1.0, 5.0, (9.0,), True)
+    assert (second.subject, second.is_learning, second.points) == ("b", True, (1.0, 2.0))
+
+
+def test_only_finite_numbers_are_shown() -> None:
+    assert [number_of(each) for each in (True, 2, 10**400, float("nan"), "x")] == [1.0, 2.0, None, None, None]
