@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from edge.app.logs import set_level
 from edge.app.parts import GatewayParts
 from edge.errors import Refused, Unavailable
 from edge.flows.child_process import child_environment
@@ -35,6 +36,11 @@ _COMMAND_WITHIN_S = 120.0
 _MOST_OUTPUT_BYTES = 4 * MOST_OUTPUT
 _CHUNK = 65_536
 _SESSION_MS = round(1000 * _COMMAND_WITHIN_S) + 10_000
+LOG_LEVELS = ("debug", "info", "warning", "error")
+_USUAL_MINUTES = "60"
+_MOST_MINUTES = 1440
+_RECORDING = "--seconds=60"
+"""A recording ends before the time of a command does; a later option of the same name replaces this one."""
 _SIGNAL_AFTER_S = 0.5
 """The time in which the result of a reload or restart is sent."""
 
@@ -46,7 +52,9 @@ async def open_fleet(
     settings = parts.settings.fleet
     policy = FleetPolicy(parts.settings.gateway.name, settings.labels, settings.allow)
     instance = parts.settings.gateway.name if parts.settings.users.cli == "login" else ""
-    executor = FleetExecutor(describe, settings_file, Path(settings.directory), parts.store, instance)
+    executor = FleetExecutor(
+        describe, settings_file, Path(settings.directory), parts.store, instance, parts.settings.logging.level
+    )
     keys = _key_loader(parts.store, settings.keys_from, Path(settings.keys))
     service = FleetService(parts.store, policy, keys, executor.execute, now_ms, parts.trail.record)
     match settings.listen:
@@ -85,13 +93,20 @@ class FleetExecutor:
     """
 
     def __init__(
-        self, describe: Describe, settings_file: Path | None, directory: Path, store: Store, login_at: str
+        self,
+        describe: Describe,
+        settings_file: Path | None,
+        directory: Path,
+        store: Store,
+        login_at: str,
+        log_level: str = "info",
     ) -> None:
         self._describe = describe
         self._common = ("--settings", str(settings_file)) if settings_file else ()
         self._directory = directory
         self._store = store
         self._login_at = login_at
+        self._log_level = log_level
 
     async def execute(self, command: str, arguments: tuple[str, ...]) -> str:
         """Execute a command; return its output. Raises Refused when it fails, Unavailable after too long a time."""
@@ -105,12 +120,36 @@ class FleetExecutor:
             case "restart":
                 _signal_later(signal.SIGTERM)
                 return ""
+            case "log-level":
+                return self._set_log_level(argv(command, arguments))
             case "support-bundle":
-                await asyncio.to_thread(self._directory.mkdir, parents=True, exist_ok=True)
-                file = self._directory / "support.tar.gz"
+                file = await self._new_file("support.tar.gz")
                 return await self._run(command, ["support-bundle", *self._common, str(file)])
+            case "record":
+                file = await self._new_file("recording.jsonl")
+                wanted = argv(command, (_RECORDING, *arguments), self._common)
+                return await self._run(command, [*wanted, str(file)])
             case _:
                 return await self._run(command, argv(command, arguments, self._common))
+
+    async def _new_file(self, name: str) -> Path:
+        """Return the path of a file of a command; the one of the command before is removed."""
+        file = self._directory / name
+        await asyncio.to_thread(self._directory.mkdir, parents=True, exist_ok=True)
+        await asyncio.to_thread(file.unlink, missing_ok=True)
+        return file
+
+    def _set_log_level(self, wanted: list[str]) -> str:
+        """Set the level of the log for some minutes; return what was set. Raises Refused for anything else."""
+        name, *options = reversed(wanted)
+        minutes = next((each.partition("=")[2] for each in options if each.startswith("--minutes=")), _USUAL_MINUTES)
+        is_number = minutes.isdecimal() and minutes.isascii()
+        if name not in LOG_LEVELS or not is_number or not 0 < int(minutes[:9]) <= _MOST_MINUTES:
+            levels = ", ".join(LOG_LEVELS)
+            raise Refused("fleet", f"the levels are {levels}, for at most {_MOST_MINUTES} minutes", "Correct them.")
+        set_level(name)
+        asyncio.get_running_loop().call_later(60 * int(minutes), set_level, self._log_level)
+        return f"{name} for {minutes} minutes, then {self._log_level}"
 
     async def _run(self, command: str, arguments: list[str]) -> str:
         if not (self._login_at and COMMANDS[command].changes):

@@ -22,6 +22,10 @@ _SYSLOG_PRIORITY = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING,
 """Minimum log level -> priority of syslog(3), highest first."""
 
 
+class _ProductLogger(structlog.make_filtering_bound_logger(logging.DEBUG)):  # type: ignore[misc]
+    """Logs the records of a level and above."""
+
+
 def set_up(settings: LoggingSettings) -> None:
     """Route records of the product and of libraries to one handler; `settings.level` limits those of the product."""
     shared: list[Processor] = [
@@ -31,10 +35,10 @@ def set_up(settings: LoggingSettings) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         mark_unsynchronised,
     ]
-    level = logging.getLevelNamesMapping()[settings.level.upper()]
+    set_level(settings.level)
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
+        wrapper_class=_ProductLogger,
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=True,
     )
@@ -42,6 +46,17 @@ def set_up(settings: LoggingSettings) -> None:
     root.handlers = [_handler(_select_format(settings.format), shared)]
     # Libraries log warnings and errors only.
     root.setLevel(logging.WARNING)
+
+
+def set_level(name: str) -> None:
+    """Log records of the product from a level on: `debug`, `info`, `warning` or `error`.
+
+    Loggers are cached with their class: it gets the methods of the level, so that what is not logged costs nothing.
+    """
+    level = logging.getLevelNamesMapping()[name.upper()]
+    for method, function in vars(structlog.make_filtering_bound_logger(level)).items():
+        if not method.startswith("__"):
+            setattr(_ProductLogger, method, function)
     logging.getLogger("edge").setLevel(level)
 
 

@@ -1,4 +1,4 @@
-"""Executes the operations of a gateway: backups, support bundles and exports in its folder; imports of its files."""
+"""Executes the operations of a gateway: files in its folder, imports of its files, recordings, checks for upgrades."""
 
 import asyncio
 import os
@@ -19,6 +19,10 @@ from edge.store.scopes import load_scopes
 if TYPE_CHECKING:
     from edge.maintenance.station_files.objects import ObjectDifference
 
+ARCHIVE = ".tar.gz"
+RECORDING = ".jsonl"
+LONGEST_RECORDING_S = 86_400
+_USUAL_RECORDING_S = 60
 _STAGE = 20.0
 _ALMOST = 95.0
 
@@ -36,6 +40,8 @@ def executors(core: GatewayParts, main: Path | None) -> Mapping[OperationType, E
         OperationType.SUPPORT_BUNDLE: partial(_gather, core, main),
         OperationType.EXPORT: partial(_export, core),
         OperationType.IMPORT: partial(_import, core),
+        OperationType.RECORD: partial(_record, core, main),
+        OperationType.UPGRADE_CHECK: partial(_check_upgrade, core),
     }
 
 
@@ -51,9 +57,9 @@ def stages(report: Report) -> Callable[[str], None]:
     return next_stage
 
 
-def remove_old_files(directory: Path, prefix: str, kept: int) -> None:
+def remove_old_files(directory: Path, prefix: str, kept: int, suffix: str = ARCHIVE) -> None:
     """Remove all but the newest files of a type; their names sort by time."""
-    for old in sorted(directory.glob(f"{prefix}-*.tar.gz"))[:-kept]:
+    for old in sorted(directory.glob(f"{prefix}-*{suffix}"))[:-kept]:
         old.unlink(missing_ok=True)
 
 
@@ -125,18 +131,61 @@ async def _import(core: GatewayParts, operation: Operation, report: Report) -> s
     return f"{changed} object{'' if changed == 1 else 's'} changed"
 
 
+async def _record(core: GatewayParts, main: Path | None, operation: Operation, report: Report) -> str:
+    """Record the messages of equipment for some seconds; return the file."""
+    # Imported only where an operation runs.
+    from edge.config import main_file  # noqa: PLC0415
+    from edge.maintenance.recording import recording  # noqa: PLC0415
+    from edge.maintenance.redaction import secrets_of  # noqa: PLC0415
+
+    name, settings = operation.arguments.get("equipment", ""), core.settings
+    text = operation.arguments.get("seconds", str(_USUAL_RECORDING_S))
+    seconds = int(text) if text.isdecimal() and text.isascii() and len(text) <= len(str(LONGEST_RECORDING_S)) else 0
+    if not 0 < seconds <= LONGEST_RECORDING_S:
+        raise Refused("record", f"{text!r} is no number of seconds up to {LONGEST_RECORDING_S}", "Use --seconds 60.")
+    file, lines = _new_file(core, operation, RECORDING), 0
+
+    def count(_: object) -> None:
+        nonlocal lines
+        lines += 1
+
+    secrets = secrets_of(settings, main_file(main, os.environ), os.environ)
+    async with recording(name, settings, secrets, file, count) as source:
+        for second in range(seconds):
+            report(100.0 * second / seconds, f"{source}: {lines} lines")
+            await asyncio.sleep(1)
+    remove_old_files(file.parent, _prefix(core, operation), core.settings.operations.kept_files, RECORDING)
+    return f"{file}: {lines} lines; review the file before you pass it on"
+
+
+async def _check_upgrade(core: GatewayParts, _operation: Operation, report: Report) -> str:
+    """Return whether the package sources of this machine have a newer version, and what an upgrade would interrupt."""
+    # Imported only where an operation runs.
+    from edge.maintenance.upgrade_check import find_versions  # noqa: PLC0415
+
+    report(_STAGE, "reading the package sources")
+    versions = await find_versions()
+    if not versions.is_newer:
+        return f"microdcs-edge {versions.installed} is the newest version that the package sources of this machine have"
+    running = len(core.active_runs.loaded)
+    return (
+        f"microdcs-edge {versions.candidate} replaces {versions.installed}; {running} jobs run here: "
+        "switch the maintenance mode on, then apt upgrade"
+    )
+
+
 def _prefix(core: GatewayParts, operation: Operation) -> str:
     return f"{core.settings.gateway.name}-{operation.type.value}"
 
 
-def _new_file(core: GatewayParts, operation: Operation) -> Path:
+def _new_file(core: GatewayParts, operation: Operation, suffix: str = ARCHIVE) -> Path:
     directory = Path(core.settings.operations.directory)
     try:
         directory.mkdir(mode=0o750, parents=True, exist_ok=True)
     except OSError as error:
         advice = "Set [operations] directory to a folder that the service may write."
         raise Unavailable(f"{directory} cannot be created: {error.strerror}", advice) from error
-    return directory / f"{_prefix(core, operation)}-{_local_time():%Y%m%d-%H%M%S}-{operation.id[:4]}.tar.gz"
+    return directory / f"{_prefix(core, operation)}-{_local_time():%Y%m%d-%H%M%S}-{operation.id[:4]}{suffix}"
 
 
 def _local_time() -> datetime:

@@ -68,13 +68,15 @@ async def fill_from_files(core: GatewayParts, kinds: "NodeKinds | None") -> None
 
 
 class StationWatch:
-    """Compares the store with the files again and again; reads the files only after a change."""
+    """Compares the store with the files again and again; reads either of them only after a change."""
 
     def __init__(self, core: GatewayParts, kinds: "NodeKinds | None") -> None:
         self._core = core
         self._kinds = kinds
         self._signature: Signature | None = None
         self._read: ReadFiles | None = None
+        self._compared: object = None
+        """The marks of the files and of the store at the last comparison."""
         self._reported: str | None = None
 
     async def run(self) -> None:
@@ -85,20 +87,28 @@ class StationWatch:
         """Compare once. Raises Unavailable without the store."""
         folder = _folder(self._core)
         if folder is None or not await asyncio.to_thread(_holds_files, folder):
+            self._compared = None
             self._set(None, {}, 0, ())
             return
         # Imported only where there are station files.
         from edge.maintenance.station_files.apply import find_differences  # noqa: PLC0415
         from edge.maintenance.station_files.objects import ObjectChange, summary  # noqa: PLC0415
+        from edge.maintenance.station_files.stored import load_mark  # noqa: PLC0415
 
         files = (await self._files(folder)).files
+        # The marks are read before the objects: what changes meanwhile is compared again.
+        marks = self._signature, await load_mark(self._core.store)
+        if marks == self._compared:
+            return
         if files.faults:
             count = len(files.faults)
             self._set(f"{count} fault{'' if count == 1 else 's'} in the files", {}, count, files.faults)
+            self._compared = marks
             return
         found = await find_differences(self._core.store, self._core.scopes, files.objects)
         counts = {change.value: sum(each.change is change for each in found) for change in ObjectChange}
         self._set(summary(found), counts, 0, _names(found))
+        self._compared = marks
 
     async def _files(self, folder: Path) -> "ReadFiles":
         from edge.maintenance.station_files.apply import read_files  # noqa: PLC0415 - as above

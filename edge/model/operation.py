@@ -13,6 +13,8 @@ class OperationType(StrEnum):
     SUPPORT_BUNDLE = "support-bundle"
     EXPORT = "export"
     IMPORT = "import"
+    RECORD = "record"
+    UPGRADE_CHECK = "upgrade-check"
 
 
 class OperationState(StrEnum):

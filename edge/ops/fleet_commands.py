@@ -24,6 +24,7 @@ class CommandForm:
     prints_json: bool = True
 
 
+_ONE = range(1, 2)
 _CHANGING = CommandForm(changes=True, prints_json=False)
 
 COMMANDS: Mapping[str, CommandForm] = MappingProxyType(
@@ -52,12 +53,24 @@ COMMANDS: Mapping[str, CommandForm] = MappingProxyType(
         ),
         "station diff": CommandForm(),
         "station apply": CommandForm(changes=True, flags=frozenset({"--delete"})),
+        "operations list": CommandForm(),
+        "operations show": CommandForm(positional=_ONE),
+        "operations schedule": CommandForm(
+            changes=True,
+            flags=frozenset({"--daily", "--with-key", "--delete"}),
+            options=frozenset({"--at", "--equipment", "--seconds"}),
+            positional=_ONE,
+        ),
+        "operations cancel": CommandForm(changes=True, positional=_ONE, prints_json=False),
+        "opcua renew": _CHANGING,
+        "record": CommandForm(changes=True, options=frozenset({"--seconds"}), positional=_ONE, prints_json=False),
+        "log-level": CommandForm(changes=True, options=frozenset({"--minutes"}), positional=_ONE, prints_json=False),
         "support-bundle": _CHANGING,
         "reload": _CHANGING,
         "restart": _CHANGING,
     }
 )
-"""Command -> its form. `status`, `reload`, `restart` and `support-bundle` are executed by the gateway itself."""
+"""Command -> its form. `status`, `log-level`, `reload` and `restart` are executed by the gateway itself."""
 
 READING = tuple(name for name, form in COMMANDS.items() if not form.changes)
 
@@ -84,7 +97,9 @@ def argv(command: str, arguments: tuple[str, ...], common: Sequence[str] = ()) -
         raise ValueError("too many arguments, or one that is too long or no text")
     named, positional = _sorted(command, form, arguments)
     if len(positional) not in form.positional:
-        raise ValueError(f"{command} takes at most {form.positional[-1]} arguments without a name")
+        least, most = form.positional[0], form.positional[-1]
+        count = f"at most {most}" if least < most or not most else f"{most}"
+        raise ValueError(f"{command} takes {count} arguments without a name")
     json = ["--json"] if form.prints_json else []
     return [*command.split(), *common, *json, *named, *(["--", *positional] if positional else [])]
 

@@ -1,8 +1,18 @@
 """A signed command runs in a process of its own, which cannot exhaust the gateway."""
 
 import asyncio
+from collections.abc import Iterator
+from pathlib import Path
 
-from edge.app.fleet import _MOST_OUTPUT_BYTES, _head_of
+import pytest
+import structlog
+
+from edge.app.fleet import _MOST_OUTPUT_BYTES, FleetExecutor, _head_of
+from edge.app.logs import set_level, set_up
+from edge.config.sections import LoggingSettings
+from edge.errors import Refused
+from edge.ops.components import Report
+from edge.store.client import Store
 
 
 async def test_long_output_is_read_to_its_end_and_cut() -> None:
@@ -11,3 +21,41 @@ async def test_long_output_is_read_to_its_end_and_cut() -> None:
     stream.feed_eof()
     assert await _head_of(stream) == b"a" * _MOST_OUTPUT_BYTES
     assert stream.at_eof()
+
+
+async def _unknown() -> Report:
+    raise NotImplementedError
+
+
+@pytest.fixture
+def usual_level() -> Iterator[None]:
+    before = structlog.get_config()
+    set_up(LoggingSettings(level="info", format="json"))
+    yield
+    set_level("info")
+    structlog.configure(**before)
+
+
+@pytest.mark.usefixtures("usual_level")
+async def test_level_of_the_log_changes_also_for_loggers_in_use(
+    store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    executor = FleetExecutor(_unknown, None, tmp_path, store, "")
+    logger = structlog.get_logger("edge.test")
+    logger.debug("before")
+    assert await executor.execute("log-level", ("debug", "--minutes", "5")) == "debug for 5 minutes, then info"
+    logger.debug("meanwhile")
+    await executor.execute("log-level", ("error",))
+    logger.warning("after")
+    lines = caplog.text
+    assert ["before" in lines, "meanwhile" in lines, "after" in lines] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    "arguments", [("loud",), ("debug", "--minutes=0"), ("info", "--minutes=²"), ("info", "--minutes=99999")]
+)
+async def test_other_level_or_time_of_the_log_is_refused(
+    store: Store, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    with pytest.raises(Refused, match="the levels are"):
+        await FleetExecutor(_unknown, None, tmp_path, store, "").execute("log-level", arguments)

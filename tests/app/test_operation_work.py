@@ -99,3 +99,22 @@ async def test_import_of_absent_or_faulty_files_fails_with_the_reason(
                 await asyncio.sleep(0.05)
             errors.append(found.operation.error)
     assert [each.rpartition("station.d: ")[2].partition(" ")[0] for each in errors] == ["there", "rules/bad.json:"]
+
+
+async def test_messages_of_equipment_are_recorded(settings_text: str, tmp_path: Path, store: Store) -> None:
+    file, folder = tmp_path / "edge.toml", tmp_path / "files"
+    light = '[southbound.light]\nkind = "stacklight"\nchip = "fake"\nlamps = { red = 1 }\ntype_ids = ["a"]\n'
+    file.write_text(f'{settings_text}[operations]\ndirectory = "{folder}"\n{light}')
+    settings = load_settings(file, {}, EQUIPMENT_SETTINGS)
+    found = []
+    async with open_gateway(settings, settings_file=file), asyncio.timeout(60):
+        for arguments in ({"equipment": "light", "seconds": "1"}, {"equipment": "fan"}, {"seconds": "0"}):
+            scheduled = await schedule_operation(store, OperationType.RECORD, "anna", 0, arguments)
+            while not (stored := await operations.load(store, scheduled.id)) or not stored.operation.has_ended:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            found.append(stored.operation)
+    (recorded,) = folder.glob("*.jsonl")
+    assert [each.state for each in found] == ["done", "failed", "failed"]
+    assert found[0].result.startswith(f"{recorded}: ")
+    assert json.loads(recorded.read_text().splitlines()[0])["equipment"] == "light"
+    assert "no equipment fan" in found[1].error

@@ -88,3 +88,25 @@ async def test_drift_follows_the_store_and_the_files(store: Store, settings: Set
         await watch.compare()
         assert core.drift.text == "1 changed, 1 not in the files"
         assert list(core.drift.notes()) == ["station differs from its files: 1 changed, 1 not in the files"]
+
+
+async def test_work_masters_are_read_again_only_after_a_change(
+    store: Store, settings: Settings, tmp_path: Path
+) -> None:
+    """2,000 Work Masters that were read at each comparison took 0.6 % of a core for nothing."""
+    core = Core(store, settings)
+    folder = make_site(tmp_path / "station.d")
+    async with open_gateway(settings):
+        watch = core.watch()
+        await watch.compare()
+        await store.execute(
+            "DEL", store.keys.workmaster(f"{SCOPE}:{MASTER['ID']}"), store.keys.workmaster(MASTER["ID"])
+        )
+        await watch.compare()
+        assert core.drift.text == ""
+        await StationSettings(store).apply(SCOPE, "tag", SettingsMethod.PUT, {"tag": "new"})
+        await watch.compare()
+        assert core.drift.text in {"1 missing, 1 not in the files", "1 changed, 1 not in the files"}
+        (folder / "scopes" / SCOPE / "workmasters" / "axle.json").unlink()
+        await watch.compare()
+        assert core.drift.text in {"1 not in the files", "2 not in the files"}

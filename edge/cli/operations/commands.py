@@ -8,12 +8,12 @@ import click
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, open_access, print_json, settings_option, usage_failure
 
-TYPES = ("backup", "support-bundle", "export", "import")
+TYPES = ("backup", "support-bundle", "export", "import", "record", "upgrade-check")
 
 
 @click.group()
 def operations() -> None:
-    """Schedule, show, watch and cancel operations: backups, support bundles, exports, imports.
+    """Schedule, show, watch and cancel operations: backups, support bundles, exports, recordings.
 
     An operation is work that takes longer than a second and is not a job. A gateway executes them, one at a time on a
     store. An operation whose gateway dies fails as `interrupted`. The exit status is 0
@@ -61,22 +61,39 @@ def watch(id: str, settings_file: Path | None) -> None:
 @click.option("--daily", is_flag=True, help="Start again every day at this time; needs --at.")
 @click.option("--with-key", is_flag=True, help="backup: also private keys and password files.")
 @click.option("--delete", is_flag=True, help="import: also delete what is not in the station files.")
+@click.option("--equipment", metavar="NAME", help="record: the equipment.")
+@click.option("--seconds", type=click.IntRange(1, 86_400), metavar="N", help="record: how long. [default: 60]")
 @settings_option
 @json_option
 def schedule(
-    type: str, at: str | None, settings_file: Path | None, *, daily: bool, with_key: bool, delete: bool, as_json: bool
+    type: str,
+    at: str | None,
+    equipment: str | None,
+    seconds: int | None,
+    settings_file: Path | None,
+    *,
+    daily: bool,
+    with_key: bool,
+    delete: bool,
+    as_json: bool,
 ) -> None:
     """Schedule an operation; a gateway on this store executes it when it is due.
 
-    TYPE is backup, support-bundle, export or import. The file is written to `[operations] directory` of that gateway,
-    which keeps the newest `[operations] kept_files` of each type; an export has the station files of the store. An
-    import applies the station files of that gateway, as `edge station apply`.
+    TYPE is backup, support-bundle, export, import, record or upgrade-check. The file is written to `[operations]
+    directory` of that gateway, which keeps the newest `[operations] kept_files` of each type; an export has the station
+    files of the store. An import applies the station files of that gateway, as `edge station apply`; record writes the
+    messages of equipment, as `edge record`; upgrade-check reports whether the package sources of that gateway have a
+    newer version.
     """
     from edge.cli.operations.view import schedule_at
 
     if daily and at is None:
         usage_failure("--daily needs --at")
+    if (type == "record") != (equipment is not None):
+        usage_failure("record needs --equipment, and only record takes it")
     arguments = {name: "yes" for name, given in (("with_key", with_key), ("delete", delete)) if given}
+    texts = (("equipment", equipment), ("seconds", seconds))
+    arguments |= {name: str(given) for name, given in texts if given is not None}
     scheduled = asyncio.run(schedule_at(settings_file, type, at, arguments, daily=daily))
     if as_json:
         print_json(scheduled)

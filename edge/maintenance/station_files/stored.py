@@ -43,6 +43,16 @@ async def load_objects(store: Store, scopes: Iterable[str]) -> Objects:
     return {**found, **await _load_flows(store)}
 
 
+async def load_mark(store: Store) -> object:
+    """Return what changes with the objects of a store, without reading its Work Masters."""
+    latest, rules, tags = (
+        await resources.latest_change(store),
+        await RULES.revision(store),
+        await TAGS.revision(store),  # an earlier release appends no change of a tag
+    )
+    return latest, rules, tags, await _load_flows(store)
+
+
 async def _load_flows(store: Store) -> Objects:
     if not await store.execute("ZCARD", store.keys.flow_schedule()):
         return {}
