@@ -40,6 +40,8 @@ class FleetSettings(Struct, frozen=True, kw_only=True):
         "locks list",
         "maintenance show",
         "station diff",
+        "operations list",
+        "operations show",
     )
     keys_from: Annotated[
         Literal["folder", "store"],

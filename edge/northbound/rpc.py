@@ -5,10 +5,12 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
+import msgspec
 import structlog
 
 from edge.config import RpcSettings
 from edge.errors import Refused
+from edge.instant import now_ms
 from edge.links.background_task import background_task
 from edge.links.cloudevent_rpc import form_of, from_map, to_map
 from edge.links.rpc_server import Method, RpcServer, open_server
@@ -29,7 +31,11 @@ async def open_rpc(
     """Serve calls and events until the end of the block; yield the address. Raises as `open_server` does."""
     # An event without scope is for the only one.
     only = scopes[0] if len(scopes) == 1 else ""
-    methods: dict[str, Method] = {"publish": partial(_publish, calls, only), "heartbeat": _heartbeat}
+    methods: dict[str, Method] = {
+        "publish": partial(_publish, calls, only),
+        "heartbeat": _heartbeat,
+        "register": partial(_register, store),
+    }
     async with open_server(settings, methods) as server:
         notifier = _EventNotifier(server, store, source)
         runs.listeners.append(notifier.watch)
@@ -63,6 +69,24 @@ def _raw_bytes(event: Mapping[Any, Any]) -> bytes:
 
 async def _heartbeat(_: Sequence[Any]) -> None:
     """Return nothing: the response shows the caller that the gateway works, the call shows that the client does."""
+
+
+async def _register(store: Store, params: Sequence[Any]) -> object:
+    """Register a sidecar as a component; each further call is a sign of life."""
+    # Imported only where a sidecar registers.
+    from edge.ops.sidecars import SidecarReport, register_sidecar  # noqa: PLC0415
+
+    match params:
+        case [dict(given)]:
+            try:
+                report = msgspec.convert(given, SidecarReport)
+            except msgspec.ValidationError as error:
+                raise Refused("invalid_params", f"the description cannot be used: {error}", "Correct it.") from None
+            within_s = await register_sidecar(store, report, now_ms() // 1000)
+            return {"next_within_s": within_s}
+        case _:
+            reason = "register takes one map: id, token, and version, started, host, problems, labels if wanted."
+            raise Refused("invalid_params", reason, "Send it as a map.")
 
 
 class _EventNotifier:

@@ -99,14 +99,12 @@ async def test_work_masters_are_read_again_only_after_a_change(
     async with open_gateway(settings):
         watch = core.watch()
         await watch.compare()
-        await store.execute(
-            "DEL", store.keys.workmaster(f"{SCOPE}:{MASTER['ID']}"), store.keys.workmaster(MASTER["ID"])
-        )
+        await store.execute("DEL", store.keys.workmaster(str(MASTER["ID"])))
         await watch.compare()
         assert core.drift.text == ""
         await StationSettings(store).apply(SCOPE, "tag", SettingsMethod.PUT, {"tag": "new"})
         await watch.compare()
-        assert core.drift.text in {"1 missing, 1 not in the files", "1 changed, 1 not in the files"}
+        assert core.drift.text == "1 missing, 1 not in the files"
         (folder / "scopes" / SCOPE / "workmasters" / "axle.json").unlink()
         await watch.compare()
-        assert core.drift.text in {"1 not in the files", "2 not in the files"}
+        assert core.drift.text == "1 not in the files"

@@ -21,7 +21,7 @@ from edge.model.job_state import JobState
 from edge.northbound.calls import CallHandler, IncomingCall
 from edge.northbound.rpc import open_rpc
 from edge.station.jobs import JobService
-from edge.store import jobs, refused
+from edge.store import components, jobs, refused
 from edge.store.client import Store
 from tests.conftest import WaitUntil
 from tests.northbound.calling import SCOPE, WORK_MASTER, Station, opened_station, order
@@ -199,3 +199,12 @@ async def test_a_later_client_gets_events_from_then_on(bench: Bench, wait_until:
             # The event of its start may arrive after the late client, too.
             await wait_until(lambda: states(received) and states(received)[-1][0] == "Interrupted")
     assert "AllowedToStart" not in {state[0] for state in states(received)}
+
+
+async def test_sidecar_registers_as_a_component(bench: Bench, client: Client) -> None:
+    asked = {"id": "camera-1", "token": "a random text", "version": "1.2"}
+    assert await client.call("register", asked) == {"next_within_s": 15.0}
+    assert (await components.load_all(bench.store))["camera-1"].component.kind == "sidecar"
+    for wrong in ((), (asked | {"token": "another text"},), ({"id": "x"},), (asked | {"pid": 1},)):
+        with pytest.raises(Refused):
+            await client.call("register", *wrong)
