@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edge.app.parts import GatewayParts
+from edge.config import Settings
 from edge.errors import Refused, Unavailable
 from edge.instant import now_ms
 from edge.model.audit import AuditRecord
@@ -29,8 +30,20 @@ _ALMOST = 95.0
 
 async def run_operations(core: GatewayParts, main: Path | None) -> None:
     """Execute due operations while this instance holds its lease; `main` is its settings file."""
-    runner = OperationRunner(core.store, core.store.consumer, executors(core, main), _local_time)
+    runner = OperationRunner(
+        core.store,
+        core.store.consumer,
+        executors(core, main),
+        _local_time,
+        accepts=partial(accepts, core.settings),
+    )
     await core.instance.lease_held.run_while_open(runner.run, "operations")
+
+
+def accepts(settings: Settings, operation: Operation) -> bool:
+    """Return whether an operation is for this gateway: a recording is for one that has the equipment."""
+    gateway, equipment = operation.arguments.get("gateway", ""), operation.arguments.get("equipment", "")
+    return gateway in {"", settings.gateway.name} and (not equipment or equipment in settings.southbound)
 
 
 def executors(core: GatewayParts, main: Path | None) -> Mapping[OperationType, Executor]:

@@ -19,7 +19,7 @@ COMMANDS = {
     "replay": "Replay stored jobs: check that this release decides as they were decided.",
     "audit": "Show who did what, and verify that no record is missing or changed.",
     "locks": "Show who holds which lock, hold one, or delete those of dead owners.",
-    "operations": "Schedule, show, watch and cancel operations: backups, support bundles, exports, imports.",
+    "operations": "Schedule, show, watch and cancel operations: backups, support bundles, exports, recordings.",
     "maintenance": "Keep work from starting while people work at a plant.",
     "station": "Show and set what a station accepts: Work Masters, resources, job limit, rules, tags; also from files.",
     "check": "Check a settings file, a recipe or station files and report every fault.",

@@ -58,7 +58,7 @@ COMMANDS: Mapping[str, CommandForm] = MappingProxyType(
         "operations schedule": CommandForm(
             changes=True,
             flags=frozenset({"--daily", "--with-key", "--delete"}),
-            options=frozenset({"--at", "--equipment", "--seconds"}),
+            options=frozenset({"--at", "--gateway", "--equipment", "--seconds"}),
             positional=_ONE,
         ),
         "operations cancel": CommandForm(changes=True, positional=_ONE, prints_json=False),
@@ -98,8 +98,8 @@ def argv(command: str, arguments: tuple[str, ...], common: Sequence[str] = ()) -
     named, positional = _sorted(command, form, arguments)
     if len(positional) not in form.positional:
         least, most = form.positional[0], form.positional[-1]
-        count = f"at most {most}" if least < most or not most else f"{most}"
-        raise ValueError(f"{command} takes {count} arguments without a name")
+        count = f"{most}" if least == most else f"at most {most}"
+        raise ValueError(f"{command} takes {count} argument{'s'[: most != 1]} without a name")
     json = ["--json"] if form.prints_json else []
     return [*command.split(), *common, *json, *named, *(["--", *positional] if positional else [])]
 

@@ -76,6 +76,10 @@ async def change_operation(
             return after
 
 
+def _accepts_all(_: Operation) -> bool:
+    return True
+
+
 class OperationRunner:
     """Executes the due operations of a store for one instance."""
 
@@ -87,14 +91,19 @@ class OperationRunner:
         wall: Callable[[], datetime],
         look_every_s: float = _LOOK_EVERY_S,
         lease_ms: int = LEASE_MS,
+        accepts: Callable[[Operation], bool] = _accepts_all,
     ) -> None:
-        """Create the runner; `wall` returns the local time, by which daily operations are scheduled again."""
+        """Create the runner; `wall` returns the local time, by which daily operations are scheduled again.
+
+        Operations that it does not accept are left to other instances.
+        """
         self._store = store
         self._instance = instance
         self._executors = executors
         self._wall = wall
         self._look_every_s = look_every_s
         self._lease_ms = lease_ms
+        self._accepts = accepts
 
     async def run(self) -> None:
         """Execute until cancelled; retry while the store is unavailable."""
@@ -125,6 +134,9 @@ class OperationRunner:
             await self._store.commit(operations.remove(self._store.keys, each))
 
     async def _execute_alone(self, id: str) -> None:
+        stored = await operations.load(self._store, id)
+        if stored is None or not self._accepts(stored.operation):
+            return
         owner = f"{self._instance} {uuid.uuid4().hex[:8]}"
         async with hold_lock(self._store, LockKind.OPERATION, ONE_AT_A_TIME, owner, f"operation {id}"):
             found = await operations.load(self._store, id)

@@ -43,18 +43,19 @@ async def register_sidecar(store: Store, report: SidecarReport, now_s: int) -> f
     is_other = known is not None and known.token not in {"", report.token}
     if known is not None and (known.component.kind != "sidecar" or (is_other and now_s - known.seen_s < _LIVES_S)):
         raise another_holder(report.id)
+    is_same = known is not None and known.token == report.token
     found = Component(
         id=report.id,
         kind="sidecar",
         version=report.version,
-        started=report.started,
+        started=report.started or (known.component.started if known and is_same else now_s * 1000),
         host=report.host,
         labels=dict(report.labels),
         problems=report.problems,
     )
     keys = store.keys
     parts = [components.touch(keys, report.id, now_s)]
-    if known is None or known.token != report.token:
+    if not is_same:
         parts.append(components.take(keys, report.id, report.token))
     if known is None or known.component != found:
         parts.append(components.put(keys, found))

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from edge.app.operation_work import remove_old_files, stages
+from edge.app.operation_work import accepts, remove_old_files, stages
 from edge.app.wiring import open_gateway
 from edge.config import load_settings
 from edge.maintenance.station_files.apply import find_differences
-from edge.model.operation import OperationType
+from edge.model.operation import Operation, OperationType
 from edge.ops.operations import schedule_operation
 from edge.southbound.kinds import EQUIPMENT_SETTINGS
 from edge.store import audit, operations
@@ -108,7 +108,7 @@ async def test_messages_of_equipment_are_recorded(settings_text: str, tmp_path: 
     settings = load_settings(file, {}, EQUIPMENT_SETTINGS)
     found = []
     async with open_gateway(settings, settings_file=file), asyncio.timeout(60):
-        for arguments in ({"equipment": "light", "seconds": "1"}, {"equipment": "fan"}, {"seconds": "0"}):
+        for arguments in ({"equipment": "light", "seconds": "1"}, {"equipment": "light", "seconds": "0"}, {}):
             scheduled = await schedule_operation(store, OperationType.RECORD, "anna", 0, arguments)
             while not (stored := await operations.load(store, scheduled.id)) or not stored.operation.has_ended:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
@@ -117,4 +117,15 @@ async def test_messages_of_equipment_are_recorded(settings_text: str, tmp_path: 
     assert [each.state for each in found] == ["done", "failed", "failed"]
     assert found[0].result.startswith(f"{recorded}: ")
     assert json.loads(recorded.read_text().splitlines()[0])["equipment"] == "light"
-    assert "no equipment fan" in found[1].error
+    assert ("no number of seconds" in found[1].error, "no equipment" in found[2].error) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [({}, True), ({"gateway": "gw-1"}, True), ({"gateway": "gw-2"}, False), ({"equipment": "light"}, False)],
+)
+def test_operation_for_another_gateway_is_left_to_it(arguments: dict[str, str], *, expected: bool) -> None:
+    """A recording was executed by the first gateway, which did not have the equipment."""
+    settings = load_settings(None, {"EDGE_GATEWAY__NAME": "gw-1"}, EQUIPMENT_SETTINGS)
+    asked = Operation(id="1", type=OperationType.RECORD, by="anna", due=0, created=0, arguments=arguments)
+    assert accepts(settings, asked) is expected

@@ -76,7 +76,10 @@ def test_as_delivered_only_reading_commands_are_allowed() -> None:
 
     policy = FleetPolicy("gw-1", {}, FleetSettings().allow)
     for name in COMMANDS:
-        found = admit(sign(replace(COMMAND, cmd=name), PRIVATE, PUBLIC.kid), policy, {PUBLIC.kid: PUBLIC}, NOW)
+        needed = ("x",) * COMMANDS[name].positional[0]
+        found = admit(
+            sign(replace(COMMAND, cmd=name, args=needed), PRIVATE, PUBLIC.kid), policy, {PUBLIC.kid: PUBLIC}, NOW
+        )
         assert isinstance(found, Admitted) == (name in READING), name
 
 

@@ -20,6 +20,7 @@ async def test_sidecar_is_listed_with_its_last_sign_of_life(store: Store) -> Non
     found = (await components.load_all(store))["camera-1"]
     assert (found.seen_s, found.token) == (1_015, "first-start")
     assert (found.component.kind, found.component.version, found.component.labels) == ("sidecar", "1.2", {"line": "3"})
+    assert found.component.started == 1_000_000
 
 
 async def test_later_sidecar_of_the_name_is_refused_while_the_first_lives(store: Store) -> None:

@@ -61,13 +61,15 @@ def watch(id: str, settings_file: Path | None) -> None:
 @click.option("--daily", is_flag=True, help="Start again every day at this time; needs --at.")
 @click.option("--with-key", is_flag=True, help="backup: also private keys and password files.")
 @click.option("--delete", is_flag=True, help="import: also delete what is not in the station files.")
-@click.option("--equipment", metavar="NAME", help="record: the equipment.")
+@click.option("--gateway", metavar="NAME", help="Only this gateway executes it. [default: the first that is free]")
+@click.option("--equipment", metavar="NAME", help="record: the equipment; a gateway that has it records.")
 @click.option("--seconds", type=click.IntRange(1, 86_400), metavar="N", help="record: how long. [default: 60]")
 @settings_option
 @json_option
 def schedule(
     type: str,
     at: str | None,
+    gateway: str | None,
     equipment: str | None,
     seconds: int | None,
     settings_file: Path | None,
@@ -92,7 +94,7 @@ def schedule(
     if (type == "record") != (equipment is not None):
         usage_failure("record needs --equipment, and only record takes it")
     arguments = {name: "yes" for name, given in (("with_key", with_key), ("delete", delete)) if given}
-    texts = (("equipment", equipment), ("seconds", seconds))
+    texts = (("gateway", gateway), ("equipment", equipment), ("seconds", seconds))
     arguments |= {name: str(given) for name, given in texts if given is not None}
     scheduled = asyncio.run(schedule_at(settings_file, type, at, arguments, daily=daily))
     if as_json:
