@@ -11,6 +11,7 @@ from edge.model.maintenance import UPGRADE, Maintenance
 from edge.northbound.further_calls import FurtherCall
 from edge.northbound.lock_calls import LockCalls
 from edge.northbound.maintenance_calls import MaintenanceCalls
+from edge.northbound.trace_calls import TraceCalls
 from edge.ops.mode import ModeRequest, SwitchOff, SwitchOn, switch_mode
 from edge.store import mode
 from edge.uaserver.view import MaintenanceView
@@ -43,7 +44,8 @@ async def end_upgrade(core: GatewayParts) -> None:
 
 def operation_calls(core: GatewayParts) -> Mapping[str, FurtherCall]:
     """Return the calls of operations that the MES and sidecars may make, by their type."""
-    return {**_maintenance_calls(core).table, **LockCalls(core.store, core.trail).table}
+    traces = TraceCalls(core.settings.traces.directory)
+    return {**_maintenance_calls(core).table, **LockCalls(core.store, core.trail).table, **traces.table}
 
 
 def _maintenance_calls(core: GatewayParts) -> MaintenanceCalls:

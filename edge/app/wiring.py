@@ -19,6 +19,7 @@ from edge.app.scanned_jobs import ScannedJobs
 from edge.app.station_files import open_station_files
 from edge.app.summary import summary_of
 from edge.app.systemd import Notify, discard_status, feed_watchdog
+from edge.app.traces import open_traces
 from edge.config import (
     EquipmentSettings,
     MqttEquipmentSettings,
@@ -204,9 +205,10 @@ async def _open_equipment(stack: contextlib.AsyncExitStack, core: GatewayParts) 
     # Messages over a broker can be recorded there.
     tracer = EquipmentTracer(core.store, [name for name, each in southbound.items() if not _is_at_broker(each)])
     await stack.enter_async_context(tracer.tracing())
+    keep_traces = await open_traces(stack, core)
     for name, section in southbound.items():
         dedupe_ms = core.settings.retention.dedupe * 1000
-        answers = Answers(core.store, runs, dedupe_ms, section.type_ids, core.direct_commands)
+        answers = Answers(core.store, runs, dedupe_ms, section.type_ids, core.direct_commands, keep_traces)
         answers.listeners.append(tracer.of(name))
         equipment = await _open_one(stack, core, name, section, answers)
         core.watch.watched.append(WatchedEquipment(equipment, section.kind, section.type_ids, answers.stats))

@@ -9,6 +9,7 @@ from edge.cli.terminal.store_access import json_option, log_to_stderr
 
 _url = click.option("--url", default="mqtt://127.0.0.1:1883", show_default=True, help="The broker.")
 _name = click.option("--name", required=True, help="Name of the equipment: that of [southbound.NAME] in the settings.")
+_points = click.IntRange(0, 4000)
 _CONNECTION_FAULTS = ("disconnect", "restart", "cut", "slow", "unseen")
 _port = click.IntRange(0, 65_535)
 _seconds = click.FloatRange(min=0)
@@ -176,8 +177,9 @@ def vision(name: str, port: int, delay: float, fault: str) -> None:
     show_default=True,
     help="Fault in every joining; a restart, a cut and nok-once happen once.",
 )
+@click.option("--points", type=_points, default=0, show_default=True, help="Samples of each curve; 0 sends none.")
 @click.option("--process", "processes", multiple=True, help="A joining process that it lists. May be repeated.")
-def ijt(name: str, port: int, delay: float, fault: str, processes: tuple[str, ...]) -> None:
+def ijt(name: str, port: int, delay: float, fault: str, points: int, processes: tuple[str, ...]) -> None:
     """Run a tightening controller (OPC 40450-1), an OPC UA server without security.
 
     It runs one joining after the other, and ends each after a delay with a torque near the value in the name of the
@@ -189,6 +191,7 @@ def ijt(name: str, port: int, delay: float, fault: str, processes: tuple[str, ..
 
     async def run() -> None:
         async with open_ijt(name, port=port, delay=delay, processes=processes) as device:
+            device.points = points
             device.fault = IjtFault(fault)
             await wait_for_stop(f"{READY}joining system {name} accepts joinings at {device.device.url}")
 
@@ -209,8 +212,11 @@ def ijt(name: str, port: int, delay: float, fault: str, processes: tuple[str, ..
     help="Fault in every tightening; a restart and nok-once happen once.",
 )
 @click.option("--supplier", default="ACT", show_default=True, help="Supplier code in MID 0002, three characters.")
+@click.option("--points", type=_points, default=0, show_default=True, help="Samples of each curve; 0 sends none.")
 @click.option("--no-link-layer", is_flag=True, help="Offer no sequence numbers (MID 9997, 9998).")
-def openprotocol(name: str, port: int, delay: float, fault: str, supplier: str, *, no_link_layer: bool) -> None:
+def openprotocol(
+    name: str, port: int, delay: float, fault: str, supplier: str, points: int, *, no_link_layer: bool
+) -> None:
     """Run a tightening controller with Open Protocol, for one tool.
 
     Its operator triggers the tool once each time it is enabled, in a batch until it is complete. It has the parameter
@@ -222,7 +228,7 @@ def openprotocol(name: str, port: int, delay: float, fault: str, supplier: str, 
 
     async def run() -> None:
         async with open_openprotocol_controller(
-            name, port=port, delay=delay, supplier=supplier, link_layer=not no_link_layer
+            name, port=port, delay=delay, supplier=supplier, link_layer=not no_link_layer, points=points
         ) as device:
             device.fault = OpenProtocolFault(fault)
             await wait_for_stop(f"{READY}controller {name} accepts clients at 127.0.0.1:{device.server.port}")

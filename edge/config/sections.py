@@ -23,6 +23,7 @@ from edge.config.retention import RetentionSettings
 from edge.config.sparkplug import SparkplugSettings
 from edge.config.station import StationFilesSettings
 from edge.config.telemetry import MirrorSettings, MqttSourceSettings, SourceSettings, TelemetrySettings
+from edge.config.traces import TracesSettings
 from edge.config.users import UsersSettings
 from edge.config.web import WebSettings
 
@@ -325,6 +326,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     source: Mapping[str, SourceSettings] = msgspec.field(default_factory=dict)
     mirror: Mapping[str, MirrorSettings] = msgspec.field(default_factory=dict)
     sparkplug: SparkplugSettings = SparkplugSettings()
+    traces: TracesSettings = TracesSettings()
     metrics: MetricsSettings = MetricsSettings()
     web: WebSettings = WebSettings()
     flows: FlowsSettings = FlowsSettings()
@@ -354,6 +356,7 @@ SECTIONS: dict[str, type[Struct]] = {
     "source": MqttSourceSettings,
     "mirror": MirrorSettings,
     "sparkplug": SparkplugSettings,
+    "traces": TracesSettings,
     "metrics": MetricsSettings,
     "web": WebSettings,
     "flows": FlowsSettings,

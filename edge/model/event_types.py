@@ -39,6 +39,9 @@ MAINTENANCE_METHOD_TYPE = "com.github.aschamberger.microdcs.maintenance.{}.v1"
 LOCKS_METHOD_TYPE = "com.github.aschamberger.microdcs.locks.{}.v1"
 """The type of a call of the method of the locks, and of its answer."""
 
+TRACES_METHOD_TYPE = "com.github.aschamberger.microdcs.traces.{}.v1"
+"""The type of a call of the method of traces, and of its answer."""
+
 FLOW_METHOD_TYPE = "com.github.aschamberger.microdcs.flow.{}.v1"
 """The type of a call of the method of a flow, and of its answer."""
 

@@ -33,6 +33,7 @@ from edge.model.event_types import (
     RESOLVE_TYPE,
     STATE_INDEX_TYPE,
     STATUS_EVENT_TYPE,
+    TRACES_METHOD_TYPE,
 )
 from edge.model.flow_message import FlowCall
 from edge.model.isa95 import (
@@ -66,6 +67,7 @@ from edge.model.rule import rules_schema
 from edge.model.state_index import StateIndex
 from edge.model.station_file import station_file_schema
 from edge.model.tag import tags_schema
+from edge.model.trace_message import TraceAnswer, TraceCall
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _BY_ID, _BY_STATE = RESPONSE_METHODS
@@ -91,6 +93,8 @@ _PAYLOADS: dict[str, tuple[Any, str]] = {
     "maintenance.answer": (MaintenanceAnswer, MAINTENANCE_METHOD_TYPE.format("METHOD")),
     "locks.call": (LockCall, LOCKS_METHOD_TYPE.format("METHOD")),
     "locks.answer": (LocksAnswer, LOCKS_METHOD_TYPE.format("METHOD")),
+    "traces.call": (TraceCall, TRACES_METHOD_TYPE.format("METHOD")),
+    "traces.answer": (TraceAnswer, TRACES_METHOD_TYPE.format("METHOD")),
     "flow.call": (FlowCall, FLOW_METHOD_TYPE.format("METHOD")),
     "config.equipment": (Equipment | tuple[Equipment, ...], CONFIG_TYPE.format("equipment")),
     "config.materialclass": (Material | tuple[Material, ...], CONFIG_TYPE.format("materialclass")),

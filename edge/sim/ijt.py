@@ -68,12 +68,13 @@ class JoiningController:
     `echoes_identifiers`, the results contain no identifiers; without `accepts_abort`, the controller refuses every
     AbortJoiningProcess.
     `fault` is the injected fault, `identifiers` are the entities of the next result, `selected` is the process of the
-    next StartSelectedJoining; the tool works only while it is `enabled`.
+    next StartSelectedJoining, `points` are the samples of each curve; the tool works only while it is `enabled`.
     """
 
     def __init__(self, device: OpcuaDevice, delay: float | None, processes: JoiningProcesses) -> None:
         self.device = device
         self.processes = processes
+        self.points = 0
         self.begun: list[str] = []
         self.stopped: list[str] = []
         self.declined: list[str] = []
@@ -163,7 +164,7 @@ class JoiningController:
         if is_batch:
             self.processes.counter += evaluation == OK
         self.identifiers = self.identifiers if is_batch else []
-        measured = await self._variant(_JOINING_RESULT, content(_target(process), evaluation))
+        measured = await self._variant(_JOINING_RESULT, content(_target(process), evaluation, self.points))
         contents = [] if classification == INTERVENTION else [measured]
         number = await self._record(process, entities, contents, evaluation=evaluation, classification=classification)
         if classification != INTERVENTION:

@@ -48,8 +48,11 @@ def meta_data(
     }
 
 
-def content(target: float, evaluation: int) -> dict[str, Any]:
-    """Return the measured values (JoiningResultDataType): a torque in N·m near its target, or beyond its limit."""
+def content(target: float, evaluation: int, points: int = 0) -> dict[str, Any]:
+    """Return the measured values (JoiningResultDataType): a torque in N·m near its target, or beyond its limit.
+
+    With `points`, it has a trace: curves of torque and angle of the final step.
+    """
     torque = _torque(round(target * (_OK_FACTOR if evaluation == OK else _NOK_FACTOR), 1), target, evaluation)
     step = {
         "StepResultId": "S1",
@@ -66,7 +69,22 @@ def content(target: float, evaluation: int) -> dict[str, Any]:
         "StepResultValues": [torque, _angle(41.5)],
     }
     failed = {"FailureReason": _PROGRAM, "FailingStepResultId": "S2"} if evaluation == NOT_OK else {}
-    return {"OverallResultValues": [torque, _angle(41.5)], "StepResults": [step, final], **failed}
+    trace = {"Trace": _trace(torque["MeasuredValue"], 41.5, points)} if points else {}
+    return {"OverallResultValues": [torque, _angle(41.5)], "StepResults": [step, final], **failed, **trace}
+
+
+def _trace(torque: float, angle: float, points: int) -> dict[str, Any]:
+    last = max(points - 1, 1)
+    curves = [
+        _curve("Torque", _TORQUE, "N·m", [round(torque * (n / last) ** 3, 3) for n in range(points)]),
+        _curve("Angle", _ANGLE, "°", [round(angle * n / last, 3) for n in range(points)]),
+    ]
+    step = {"StepTraceId": "T2", "StepResultId": "S2", "NumberOfTracePoints": points, "SamplingInterval": 1.0}
+    return {"StepTraces": [step | {"StepTraceContent": curves}]}
+
+
+def _curve(name: str, quantity: int, symbol: str, values: Sequence[float]) -> dict[str, Any]:
+    return {"Values": list(values), "Name": name, "PhysicalQuantity": quantity, "EngineeringUnits": _unit(symbol)}
 
 
 def _torque(value: float, target: float | None, evaluation: int) -> dict[str, Any]:
@@ -84,14 +102,17 @@ def _angle(value: float) -> dict[str, Any]:
     return _value("Angle", _ANGLE, "°", value) | {"ResultEvaluation": OK}
 
 
-def _value(name: str, quantity: int, symbol: str, value: float) -> dict[str, Any]:
-    unit = ua.EUInformation(
+def _unit(symbol: str) -> ua.EUInformation:
+    return ua.EUInformation(
         NamespaceUri=CEFACT, UnitId=engineering_unit(symbol).unit_id, DisplayName=ua.LocalizedText(symbol)
     )
+
+
+def _value(name: str, quantity: int, symbol: str, value: float) -> dict[str, Any]:
     return {
         "MeasuredValue": value,
         "Name": name,
         "ValueTag": _FINAL,
         "PhysicalQuantity": quantity,
-        "EngineeringUnits": unit,
+        "EngineeringUnits": _unit(symbol),
     }

@@ -9,7 +9,10 @@ from types import MappingProxyType
 from typing import Any
 
 from edge.links.background_task import background_task
+from edge.links.openprotocol_frame import MidFrame
 from edge.links.openprotocol_mids import Decline, Mid
+from edge.links.openprotocol_trace import ANGLE, TORQUE
+from edge.sim.openprotocol_curve import curve_of
 from edge.sim.openprotocol_fault import OpenProtocolFault
 from edge.sim.openprotocol_messages import HIGHEST, handlers_of
 from edge.sim.openprotocol_server import DeclineError, OpenProtocolServer
@@ -53,10 +56,15 @@ async def open_openprotocol_controller(
     delay: float | None = WORK_SECONDS,
     supplier: str = "ACT",
     link_layer: bool = True,
+    points: int = 0,
     now: Now = _local_now,
 ) -> AsyncIterator["TighteningController"]:
-    """Serve a controller whose tightenings end after `delay` seconds; with None, only `end_tightening` ends them."""
+    """Serve a controller whose tightenings end after `delay` seconds; with None, only `end_tightening` ends them.
+
+    Subscribers receive a curve of `points` samples for each kind that they want, without points none.
+    """
     controller = TighteningController(name, delay, supplier, now, link_layer=link_layer)
+    controller.points = points
     await controller.server.listen(port)
     try:
         async with background_task(controller.run(), f"tightening controller {name}"):
@@ -76,6 +84,7 @@ class TighteningController:
         self.name = name
         self.supplier = supplier
         self.link_layer = link_layer
+        self.points = 0
         self.fault = OpenProtocolFault.NONE
         self.begun: list[str] = []
         self.stopped: list[str] = []
@@ -152,7 +161,10 @@ class TighteningController:
 
     def report(self, number: int | None = None) -> None:
         """Send a result to the subscribers, by default the last one, also when it was sent before."""
-        self.server.publish(Mid.RESULT, **self.results[number or max(self.results)])
+        result = self.results[number or max(self.results)]
+        self.server.publish(Mid.RESULT, **result)
+        for kind in (ANGLE, TORQUE) if self.points else ():
+            self.server.publish_frame(MidFrame(Mid.TRACE, curve_of(result, kind, self.points)))
 
     def break_down(self, code: str = JAMMED) -> None:
         """Raise an alarm, discard the tightening at work and disable the tool."""

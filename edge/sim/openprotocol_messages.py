@@ -55,6 +55,9 @@ def handlers_of(controller: "TighteningController") -> Mapping[int, Handler]:
         **dict.fromkeys(_SUBSCRIPTIONS, partial(_subscribe, controller)),
         **dict.fromkeys(_ENDS, _unsubscribe),
         **dict.fromkeys(_ACKNOWLEDGEMENTS, lambda _client, _message: ()),
+        Mid.SUBSCRIBE_DATA: _subscribe_to_data,
+        Mid.UNSUBSCRIBE_DATA: _unsubscribe_from_data,
+        Mid.ACCEPTED: lambda _client, _message: (),
         Mid.RESULT_ACKNOWLEDGE: partial(_acknowledge_result, controller),
         Mid.PARAMETER_SETS: lambda _, message: _reply(message, Mid.PARAMETER_SETS_REPLY, ids=controller.parameter_sets),
         Mid.PARAMETER_SET: partial(_describe_parameter_set, controller),
@@ -107,6 +110,19 @@ def _subscribe(controller: "TighteningController", client: ServedClient, message
         return (*_accept(message), new_message(mid, id=controller.parameter_set, changed=controller.time))
     if mid == Mid.ALARM and controller.alarm:
         return (*_accept(message), new_message(Mid.ALARM_STATUS, active=1, code=controller.alarm, time=controller.time))
+    return _accept(message)
+
+
+def _subscribe_to_data(client: ServedClient, message: MidFrame) -> Sequence[MidFrame]:
+    mid = parse_message(message)["mid"] or 0
+    if mid != Mid.TRACE:
+        raise DeclineError(Decline.UNKNOWN_MID)
+    client.subscriptions[mid] = 1
+    return _accept(message)
+
+
+def _unsubscribe_from_data(client: ServedClient, message: MidFrame) -> Sequence[MidFrame]:
+    client.subscriptions.pop(parse_message(message)["mid"] or 0, None)
     return _accept(message)
 
 

@@ -109,6 +109,12 @@ class OpenProtocolServer:
         for client in self._clients:
             client.push(mid, **values)
 
+    def publish_frame(self, message: MidFrame) -> None:
+        """Send a message as it is to each client that has subscribed to it."""
+        for client in self._clients:
+            if message.mid in client.subscriptions:
+                client.send(message)
+
     def send_raw(self, message: MidFrame) -> None:
         """Send a message to each client as it is, also a wrong one."""
         for client in self._clients:

@@ -8,6 +8,7 @@ from typing import Any
 from edge.errors import Refused
 from edge.sfc.command_id import parse_command_id
 from edge.southbound.ijt_schema import Result
+from edge.southbound.ijt_trace import trace_data
 from edge.station.equipment import Command
 
 COMMAND_ID = "CommandID"
@@ -140,16 +141,6 @@ def was_aborted(result: Result) -> bool:
     return meta.get("Classification") == _INTERVENTION and not result.get("ResultContent")
 
 
-def without_traces(result: Result) -> Result:
-    """Return a result without its traces, which are most of its size and no part of an answer."""
-    contents = result.get("ResultContent") or []
-    light = [
-        {name: value for name, value in each.items() if name != "Trace"} if isinstance(each, Mapping) else each
-        for each in contents
-    ]
-    return {**result, "ResultContent": light}
-
-
 def command_id_of(result: Result) -> str | None:
     """Return the command id that a result contains; None when it contains none of ours."""
     entities_of_it = result["ResultMetaData"].get("AssociatedEntities") or ()
@@ -182,11 +173,13 @@ def answer_data(result: Result, parts: Sequence[Result] = ()) -> dict[str, Any]:
 def result_data(result: Result) -> dict[str, Any]:
     """Return a result as plain JSON, whatever the outcome of its joining."""
     meta, contents = result["ResultMetaData"], result.get("ResultContent") or []
+    traces = [trace for each in contents if (trace := trace_data(each)) is not None]
     measured = [each for each in contents if isinstance(each, Mapping) and "OverallResultValues" in each]
     parts = [each for each in contents if isinstance(each, Mapping) and "ResultMetaData" in each]
     return {
         "evaluation": _evaluation(meta),
         **_identified(meta),
+        **({"trace": traces[0]} if traces else {}),
         **({"counters": _counters(meta["ResultCounters"])} if meta.get("ResultCounters") else {}),
         **(_measured(measured[0]) if measured else {}),
         **({"results": _by_name((str(n + 1), result_data(each)) for n, each in enumerate(parts))} if parts else {}),

@@ -20,7 +20,6 @@ from edge.southbound.ijt_conversion import (
     part_ids,
     result_data,
     was_aborted,
-    without_traces,
 )
 from edge.southbound.ijt_methods import IjtMethods
 from edge.southbound.ijt_schema import Result, parse_result
@@ -214,7 +213,10 @@ class ResultCollector:
                     "GetResultById", result_id, _HANDLE_MS, output_count=2
                 )
                 await self._release(handle)
-                await self._keep(parse_result(data))
+                result = parse_result(data)
+                number, last = result["ResultMetaData"].get("SequenceNumber"), self._known.last
+                # A result up to the last one was reported when it came, before a restart perhaps.
+                await self._keep(result, is_new=number is None or last is None or number > last)
                 if self.find(command):
                     return
         except Refused as refusal:
@@ -268,7 +270,7 @@ class ResultCollector:
         ):
             await self._dismiss(result, is_new=is_new)
         else:
-            self._store(meta["ResultId"], without_traces(result))
+            self._store(meta["ResultId"], result)
         self.changed.set()
 
     async def _dismiss(self, result: Result, *, is_new: bool) -> None:

@@ -18,14 +18,14 @@ import structlog
 
 from edge.errors import Refused
 from edge.links.openprotocol_frame import MidFrame
-from edge.links.openprotocol_mids import Decline, Mid, parse_message
+from edge.links.openprotocol_mids import Mid, new_message, parse_message
 from edge.links.openprotocol_session import (
     DEFAULT_TIMES,
-    DeclinedError,
     OpenProtocolSession,
     SessionTimes,
     open_openprotocol,
 )
+from edge.links.openprotocol_trace import parse_curve
 from edge.model.equipment_trace import TracedCall, TraceKind
 from edge.sfc.signal import Phase
 from edge.southbound.connected_equipment import (
@@ -46,9 +46,10 @@ from edge.southbound.openprotocol_conversion import (
     validate_command,
 )
 from edge.southbound.openprotocol_events import ToolEvents
-from edge.southbound.openprotocol_makes import ControllerMake, make_of
+from edge.southbound.openprotocol_makes import make_of
 from edge.southbound.openprotocol_programs import ParameterSets
 from edge.southbound.openprotocol_settings import OpenProtocolSettings, address_of
+from edge.southbound.openprotocol_subscriptions import subscribe, subscribe_to_curves
 from edge.southbound.openprotocol_tool import TighteningTool
 from edge.southbound.repetition import chosen_repetition, claim_start, count_repeated_start
 from edge.station.equipment import Command, Repetition, StationPort
@@ -69,10 +70,11 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class OpenProtocolTimes:
-    """Times of the session, and the seconds between two polls for a result."""
+    """Times of the session, the seconds between two polls for a result, and those to wait for its curves."""
 
     session: SessionTimes = DEFAULT_TIMES
     poll: float = POLL_SECONDS
+    curves: float = 2.0
 
 
 _TIMES = OpenProtocolTimes()
@@ -122,7 +124,8 @@ def open_openprotocol_equipment(
                 counts=make.counts_results,
                 on_own=events.report_result,
             )
-            await _subscribe(session, make)
+            await subscribe(session, make)
+            curves = await subscribe_to_curves(session) if settings.traces == "on" else 0
             programs = ParameterSets(session)
             await programs.read()
             if settings.clock == "set":
@@ -139,6 +142,7 @@ def open_openprotocol_equipment(
                 claim=partial(claim_start, station) if repetition is Repetition.ONCE else None,
                 on_start=partial(count_repeated_start, station),
                 poll=times.poll,
+                curves=(curves, times.curves),
             )
             yield device, _device_events(session)
 
@@ -172,24 +176,10 @@ async def _device_events(session: OpenProtocolSession) -> DeviceEvents:
     async for message in session.messages():
         found = {"mid": message.mid, "revision": message.revision}
         try:
-            yield parse_message(message) | found
+            is_curve = message.mid == Mid.TRACE
+            yield ({"curve": parse_curve(message.data)} if is_curve else parse_message(message)) | found
         except Refused as refusal:
             yield {"unreadable": refusal.message, "data": message.data.decode("latin-1")} | found
-
-
-async def _subscribe(session: OpenProtocolSession, make: ControllerMake) -> None:
-    """Subscribe to results, identifiers and alarms; only results are indispensable."""
-    wanted: list[tuple[Mid, tuple[int, ...]]] = [(Mid.RESULT_SUBSCRIBE, make.result_revisions)]
-    wanted += [(Mid.IDENTIFIER_SUBSCRIBE, (1,))] + ([(Mid.ALARM_SUBSCRIBE, (1,))] if make.alarms else [])
-    for mid, revisions in wanted:
-        try:
-            await session.negotiate(mid, revisions)
-        except DeclinedError as declined:
-            if declined.error in {Decline.RESULTS_SUBSCRIBED, Decline.ALARMS_SUBSCRIBED}:
-                continue
-            if mid == Mid.RESULT_SUBSCRIBE:
-                raise
-            _log.info("subscription declined", reason=declined.message)
 
 
 class TighteningDevice:
@@ -208,6 +198,7 @@ class TighteningDevice:
         claim: Callable[[Command], Awaitable[bool]] | None,
         on_start: Callable[[Command], None],
         poll: float,
+        curves: tuple[int, float],
     ) -> None:
         self._session = session
         self._tool = tool
@@ -219,6 +210,7 @@ class TighteningDevice:
         self._claim = claim
         self._on_start = on_start
         self._poll = poll
+        self._curve_kinds, self._curve_seconds = curves
         self._alarm = ""
         self._identifier: str | None = None
         self._starting = asyncio.Lock()
@@ -246,6 +238,13 @@ class TighteningDevice:
                 await self._events.refuse(device_event["unreadable"], device_event["data"])
                 if mid == Mid.RESULT:
                     await self._session.send(MidFrame(Mid.RESULT_ACKNOWLEDGE))
+                if mid == Mid.TRACE:
+                    await self._session.send(new_message(Mid.ACCEPTED, mid=Mid.TRACE))
+            case Mid.TRACE:
+                self._results.handle_curve(device_event["curve"])
+                await self._session.send(new_message(Mid.ACCEPTED, mid=Mid.TRACE))
+            case Mid.TRACE_PARAMETERS:
+                await self._session.send(new_message(Mid.ACCEPTED, mid=Mid.TRACE_PARAMETERS))
             case Mid.RESULT:
                 await self._results.handle_live(device_event)
             case Mid.IDENTIFIER_CHANGED:
@@ -294,7 +293,8 @@ class TighteningDevice:
         finally:
             self._state.current = None
         await self._tool.release()
-        return answer_data(results, command)
+        curves = await self._results.curves_of(results, self._curve_kinds, self._curve_seconds)
+        return answer_data(results, command, curves)
 
     async def stop(self, command: Command) -> None:
         """Disable the tool, unless it works for another command."""

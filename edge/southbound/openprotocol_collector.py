@@ -12,8 +12,10 @@ from edge.errors import Refused
 from edge.links.openprotocol_frame import MidFrame
 from edge.links.openprotocol_mids import Decline, Mid, parse_message, revisions_of
 from edge.links.openprotocol_session import DeclinedError, OpenProtocolSession
+from edge.links.openprotocol_trace import CurveMessage
 from edge.southbound.late_result import LateResults
 from edge.southbound.openprotocol_conversion import (
+    Curves,
     TighteningResult,
     created_at,
     identifier_of,
@@ -35,6 +37,9 @@ _SEARCHED = 50
 _SEARCHED_FOR_BATCH = 200
 """The same for the results of a batch, with the bolts that were tightened again."""
 
+_CURVES = 200
+"""The most results whose curves are kept until they are answered."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -45,7 +50,7 @@ class ToolState:
     `last` is the number of the last result; `begun` holds the ids of started commands, `current` that of the command
     that occupies the tool. `marks` maps identifiers to command ids; `batches` holds the commands that wait for a whole
     batch. `kept` holds the results of commands until these are settled. `expected` takes the next result, with the
-    number before its start. `settled` holds durable results.
+    number before its start. `settled` holds durable results, `curves` those of the newest results by their numbers.
     """
 
     last: int | None = None
@@ -55,6 +60,7 @@ class ToolState:
     batches: dict[str, Command] = field(default_factory=dict)
     kept: dict[ResultKey, tuple[TighteningResult, str]] = field(default_factory=dict)
     expected: tuple[Command, int | None] | None = None
+    curves: dict[int, list[CurveMessage]] = field(default_factory=dict)
     settled: dict[ResultKey, None] = field(default_factory=dict)
 
     def remember(self, command: Command, correlation: str) -> None:
@@ -74,8 +80,8 @@ class ToolState:
         _limit(self.settled)
 
 
-def _limit(memory: dict[Any, Any]) -> None:
-    while len(memory) > _REMEMBERED:
+def _limit(memory: dict[Any, Any], most: int = _REMEMBERED) -> None:
+    while len(memory) > most:
         del memory[next(iter(memory))]
 
 
@@ -130,6 +136,20 @@ class TighteningResults:
             await self._fill(last + 1, number - 1)
         self._unacknowledged.add(_key(result))
         await self._take(result)
+
+    def handle_curve(self, curve: CurveMessage) -> None:
+        """Keep a curve until its result is answered."""
+        self._state.curves.setdefault(curve.result, []).append(curve)
+        _limit(self._state.curves, _CURVES)
+        self.changed.set()
+
+    async def curves_of(self, results: Sequence[TighteningResult], kinds: int, seconds: float) -> Curves:
+        """Return the curves of these results; wait at most `seconds` until each has `kinds` of them."""
+        numbers = [result["result"] or 0 for result in results]
+        known = self._state.curves
+        if kinds:
+            await self.wait_until(lambda: all(len(known.get(each, ())) >= kinds for each in numbers), seconds)
+        return {number: tuple(known.pop(number)) for number in numbers if number in known}
 
     async def catch_up(self) -> None:
         """Request the results that were missed without a connection; the first connection only finds the last one."""

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from edge.errors import Refused
+from edge.links.openprotocol_trace import CurveMessage
 from edge.station.equipment import Command
 
 TighteningResult: TypeAlias = Mapping[str, Any]
@@ -65,8 +66,14 @@ def _vin(command: Command) -> str:
     return str(command.parameters.get("vin") or "").strip()
 
 
-def result_data(result: TighteningResult) -> dict[str, Any]:
-    """Return a result as plain JSON."""
+Curves: TypeAlias = Mapping[int, Sequence[CurveMessage]]
+"""The curves of results, by the numbers of these."""
+
+NO_CURVES: Curves = MappingProxyType({})
+
+
+def result_data(result: TighteningResult, curves: Curves = NO_CURVES) -> dict[str, Any]:
+    """Return a result as plain JSON, with its curves."""
     unit = _UNITS.get(result.get("torque_unit") or 1, "")
     batch = result.get("batch_status")
     data: dict[str, Any] = {
@@ -88,7 +95,14 @@ def result_data(result: TighteningResult) -> dict[str, Any]:
         "created_at": created_at(result),
     }
     named = {"tool_serial": "tool_serial", "controller": "controller", "parameter_set_name": "parameter_set_name"}
-    return data | {name: result[field] for name, field in named.items() if result.get(field)}
+    found = [_channel(each) for each in curves.get(result.get("result") or 0, ())]
+    trace = {"trace": {"channels": found}} if found else {}
+    return data | {name: result[field] for name, field in named.items() if result.get(field)} | trace
+
+
+def _channel(curve: CurveMessage) -> dict[str, Any]:
+    timing = {} if curve.interval_ms is None else {"interval_ms": curve.interval_ms}
+    return {"name": curve.name, "unit": curve.unit, "values": list(curve.values)} | timing
 
 
 def is_batch(command: Command) -> bool:
@@ -108,12 +122,12 @@ def is_complete(results: Sequence[TighteningResult], command: Command) -> bool:
     return last.get("batch_status") == _BATCH_OK or 0 < size <= counter
 
 
-def answer_data(results: Sequence[TighteningResult], command: Command) -> dict[str, Any]:
+def answer_data(results: Sequence[TighteningResult], command: Command, curves: Curves = NO_CURVES) -> dict[str, Any]:
     """Return the results of a command as plain JSON, with the VIN of the command."""
     vin = {"vin": vin} if (vin := _vin(command)) else {}
     if not is_batch(command):
-        return result_data(results[0]) | vin
-    parts = [result_data(each) for each in results]
+        return result_data(results[0], curves) | vin
+    parts = [result_data(each, curves) for each in results]
     done = sum(each["evaluation"] == "OK" for each in parts)
     last = parts[-1]
     kept = {name: last[name] for name in ("identifier", "parameter_set", "job", "batch", "result_id", "created_at")}

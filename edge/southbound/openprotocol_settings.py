@@ -42,6 +42,10 @@ class OpenProtocolSettings(EquipmentSettings, frozen=True, kw_only=True):
         Literal["auto", "off"],
         Meta(description="`auto` uses the sequence numbers of a controller that offers them; `off` never does."),
     ] = "auto"
+    traces: Annotated[
+        Literal["off", "on"],
+        Meta(description="`on` subscribes to the curves of torque and angle (MID 0900), for `[traces] directory`."),
+    ] = "off"
     clock: Annotated[
         Literal["leave", "set"],
         Meta(description="`set` corrects the clock of the controller at each connection, to the local time."),

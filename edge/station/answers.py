@@ -2,8 +2,8 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Collection
-from typing import Any, TypeGuard
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any, TypeAlias, TypeGuard
 
 import msgspec
 import structlog
@@ -26,6 +26,7 @@ from edge.station.equipment_stats import EquipmentStats
 from edge.station.event_reply import EventReply, decode_reply, encode_reply, reply_of
 from edge.station.runs import NoRun, Runs
 from edge.station.start import plan_start
+from edge.station.trace_files import drop_traces
 from edge.store import dead_letters, dedupe, jobs, responses, runs, safing
 from edge.store.client import Store
 from edge.store.commit import Commit, Stale, join
@@ -37,6 +38,10 @@ logger = structlog.get_logger(__name__)
 _LETTER_DATA = 16_384
 """The longest data of a late result in its dead letter; the run of the job holds all of it."""
 _YET_TO_START = frozenset({JobState.NOT_ALLOWED_TO_START, JobState.ALLOWED_TO_START})
+
+
+KeepTraces: TypeAlias = Callable[[str, Any], Awaitable[Any]]
+"""Stores the traces in the result of a job; returns the result with references instead of them."""
 
 
 class Answers:
@@ -52,6 +57,7 @@ class Answers:
         dedupe_ms: int,
         type_ids: Collection[str] | None = None,
         direct: DirectCommands | None = None,
+        keep_traces: KeepTraces = drop_traces,
     ) -> None:
         self.stats = EquipmentStats()
         """Counts of the messages of the equipment."""
@@ -62,6 +68,7 @@ class Answers:
         self._dedupe_ms = dedupe_ms
         self._type_ids = type_ids
         self._direct = direct or DirectCommands(runs)
+        self._keep_traces = keep_traces
         self._process = new_id()
         self._released: set[str] = set()
         """The commands whose begun mark this process committed."""
@@ -94,6 +101,8 @@ class Answers:
 
     async def answer(self, answer: EquipmentAnswer | OutcomeUnknown) -> None:
         """Apply the answer to a command; the command id names the job, whichever instance receives the answer."""
+        if self._direct.is_waiting(answer.command_id):
+            answer = await self._with_stored_traces("", answer)
         if await self._direct.accept(answer, self._type_ids):
             self.stats.record_contact(self._runs.clock())
             return
@@ -111,6 +120,8 @@ class Answers:
             logger.warning("answer to a command of other equipment", job=key.job_id, command=answer.command_id)
             self.stats.record_ignored()
             return
+        # A file is complete before the result refers to it.
+        answer = await self._with_stored_traces(key.job_id, answer)
         signal = _signal_of(answer)
         match await self._runs.signal(key.job_id, signal):
             case Ignored(IgnoredKind.LATE | IgnoredKind.ENDED, reason) if _is_result(signal):
@@ -156,7 +167,16 @@ class Answers:
         if result.command_id and await self.is_outstanding(result.command_id):
             await self.answer(EquipmentAnswer(result.command_id, result.data))
             return
-        await self._keep_late(result, "no command waits for it")
+        key = parse_command_id(result.command_id or "")
+        stored = await self._keep_traces(key.job_id if key else "", result.data)
+        await self._keep_late(dataclasses.replace(result, data=stored), "no command waits for it")
+
+    async def _with_stored_traces(
+        self, job_id: str, answer: EquipmentAnswer | OutcomeUnknown
+    ) -> EquipmentAnswer | OutcomeUnknown:
+        if isinstance(answer, OutcomeUnknown) or answer.data is None:
+            return answer
+        return dataclasses.replace(answer, data=await self._keep_traces(job_id, answer.data))
 
     async def _keep_late(self, result: LateResult, reason: str) -> None:
         """Commit a late result once: a dead letter, and an entry in the attempts of its job where that is stored."""

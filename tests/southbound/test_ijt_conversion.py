@@ -14,7 +14,6 @@ from edge.southbound.ijt_conversion import (
     is_result_of,
     process,
     validate_command,
-    without_traces,
 )
 from tests.southbound.contract import WORK
 
@@ -127,11 +126,6 @@ def test_a_command_may_wait_for_the_whole_batch() -> None:
 def test_parameters_that_mean_nothing_are_refused(parameters: dict[str, Any]) -> None:
     with pytest.raises(Refused, match=f"the parameter {next(iter(parameters))} has to be"):
         validate_command(replace(WORK, parameters=parameters))
-
-
-def test_curves_are_left_out() -> None:
-    whole = result({"OverallResultValues": [], "Trace": {"StepTraces": []}}, "a text")
-    assert without_traces(whole)["ResultContent"] == [{"OverallResultValues": []}, "a text"]
 
 
 def test_a_result_of_the_operator_bears_no_command() -> None:

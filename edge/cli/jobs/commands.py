@@ -156,6 +156,30 @@ def history_(job: str, svg: Path | None, settings_file: Path | None, *, as_json:
         open_console().print(history_table(recorded))
 
 
+@jobs.command("results", epilog="Example: edge jobs results AXLE-0001 --traces curves")
+@click.argument("job")
+@click.option("--traces", type=click.Path(file_okay=False, path_type=Path), help="Copy the traces to this directory.")
+@settings_option
+@json_option
+def results_(job: str, traces: Path | None, settings_file: Path | None, *, as_json: bool) -> None:
+    """Show the results of a job, and copy the files of their traces.
+
+    A trace is a file on the gateway that the result names with its hash and size: gzipped JSON. Each copy is compared
+    with the hash. The exit status is 1 when a file is not stored any more, cannot be read or is damaged.
+    """
+    from edge.cli.jobs.results import read_results, results_text
+
+    results, copied = asyncio.run(read_results(settings_file, job, traces))
+    if as_json:
+        print_json({"results": results, "traces": [each.as_data() for each in copied]})
+    else:
+        print_text("\n".join(results_text(results)) or "no results")
+        for each in copied:
+            print_text(f"{each.copied} written" if each.copied else f"not copied: {each.problem}")
+    if any(each.problem for each in copied):
+        raise SystemExit(1)
+
+
 @jobs.command("replay", epilog="Example: edge jobs replay AXLE-0001 --recipe new-rear-axle.json")
 @click.argument("job")
 @click.option("--recipe", type=FILE, help="Replay with this recipe instead of that of the job.")

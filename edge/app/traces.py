@@ -1,0 +1,36 @@
+"""Opens the directory of traces if it is configured, and keeps it swept."""
+
+import contextlib
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from edge.app.parts import GatewayParts
+from edge.errors import Refused
+from edge.links.background_task import background_task
+from edge.station.answers import KeepTraces
+from edge.station.stored_job import load
+from edge.station.trace_files import TraceFiles, TraceLimits, drop_traces
+from edge.store.client import Store
+
+
+async def open_traces(stack: contextlib.AsyncExitStack, core: GatewayParts) -> KeepTraces:
+    """Return what stores the traces of results; its files are swept until the stack closes."""
+    settings = core.settings.traces
+    if not settings.directory:
+        return drop_traces
+    limits = TraceLimits(settings.max_bytes, settings.max_files, settings.max_age)
+    files = TraceFiles(Path(settings.directory), limits)
+    sweeping = files.run(partial(is_referenced, core.store))
+    await stack.enter_async_context(background_task(sweeping, "traces"))
+    return files.keep
+
+
+async def is_referenced(store: Store, job_id: str, digest: str) -> bool:
+    """Return whether a job refers to a trace by its hash; True for one that is not stored. Raises Unavailable."""
+    try:
+        stored = await load(store, job_id)
+    except Refused:
+        return True
+    return digest.encode() in msgspec.json.encode((stored.run, stored.response))

@@ -1,0 +1,85 @@
+"""Shows the results of a job, and copies the files of their traces."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edge.cli.jobs.report import detail
+from edge.cli.terminal.output import printable
+from edge.cli.terminal.store_access import open_access
+from edge.errors import Refused
+from edge.files import write_atomically
+from edge.model.result_trace import TraceReference, references_in
+from edge.station.stored_job import load
+from edge.station.trace_files import read_file
+
+_FILE_MODE = 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedTrace:
+    """A trace of a result; `copied` is its new path, or `problem` why there is none."""
+
+    action: str
+    reference: TraceReference
+    copied: str = ""
+    problem: str = ""
+
+    def as_data(self) -> dict[str, str | None]:
+        """Return what was copied as data."""
+        found = {"file": self.reference.file, "copied": self.copied, "problem": self.problem}
+        return {"action": self.action} | {name: value or None for name, value in found.items()}
+
+
+async def read_results(settings_file: Path | None, job_id: str, target: Path | None) -> tuple[Any, list[CopiedTrace]]:
+    """Return the results of the actions of a job; with a target, copy their traces to that directory.
+
+    Each file is compared with the hash in the result. Raises Refused, SettingsError and Unavailable.
+    """
+    async with open_access(settings_file) as at:
+        run = detail(await load(at.store, job_id))["run"]
+        results = [each for each in _actions(run) if each.get("result") is not None]
+        if target is None:
+            return results, []
+        directory = at.settings.traces.directory
+    return results, await asyncio.to_thread(_copy_all, Path(directory), results, target)
+
+
+def results_text(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a line for each result: action, attempt, evaluation, measured values, size of its trace."""
+    for each in results:
+        result = each["result"]
+        known = result if isinstance(result, Mapping) else {}
+        measured = ((name, known.get(name)) for name in ("torque", "angle"))
+        values = [f"{name} {_measured(value)}" for name, value in measured if isinstance(value, Mapping)]
+        traces = [f"trace {found.size} bytes" for found in references_in(result)]
+        shown = [str(known.get("evaluation") or ""), *values, *traces]
+        yield printable(f"{each['action']} #{each['attempt']}: {', '.join(filter(None, shown)) or result}")
+
+
+def _measured(value: Mapping[str, Any]) -> str:
+    return f"{value.get('value')} {value.get('unit', '')}".rstrip()
+
+
+def _actions(run: object) -> Sequence[Mapping[str, Any]]:
+    return run["actions"] if isinstance(run, Mapping) else []
+
+
+def _copy_all(directory: Path, results: Sequence[Mapping[str, Any]], target: Path) -> list[CopiedTrace]:
+    target.mkdir(parents=True, exist_ok=True)
+    return [
+        _copy(directory, each["action"], reference, target)
+        for each in results
+        for reference in references_in(each["result"])
+    ]
+
+
+def _copy(directory: Path, action: str, reference: TraceReference, target: Path) -> CopiedTrace:
+    path = target / Path(reference.file).name
+    try:
+        write_atomically(path, read_file(directory, reference), _FILE_MODE)
+    except Refused as refusal:
+        return CopiedTrace(action, reference, problem=refusal.message)
+    return CopiedTrace(action, reference, copied=str(path))

@@ -1,0 +1,24 @@
+"""`[traces]`: the files of curves that equipment measures."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+
+class TracesSettings(Struct, frozen=True, kw_only=True):
+    """`[traces]`: curves of results as files, and how many of them are kept."""
+
+    directory: Annotated[
+        str,
+        Meta(
+            description="Directory of the files, such as `/var/lib/microdcs-edge/traces`; empty stores no traces.",
+            extra={"expected": "the path of a directory"},
+        ),
+    ] = ""
+    max_bytes: Annotated[
+        int, Meta(ge=1 << 20, le=1 << 40, description="Most bytes of all files; the oldest go first.")
+    ] = 256 << 20
+    max_files: Annotated[int, Meta(ge=10, le=1_000_000, description="Most files; the oldest go first.")] = 10_000
+    max_age: Annotated[int, Meta(ge=60, le=315_360_000, description="Seconds after which a file is removed.")] = (
+        2_592_000
+    )

@@ -1,0 +1,57 @@
+"""Curves of Open Protocol (MID 0900), also damaged ones."""
+
+from contextlib import suppress
+from datetime import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edge.errors import Refused
+from edge.links.openprotocol_mids import Mid, new_message, parse_message
+from edge.links.openprotocol_trace import TORQUE, encode_curve, parse_curve, subscription_of
+
+AT = datetime(2026, 5, 1, 12)  # noqa: DTZ001 - the local time of a controller
+
+GOLDEN = (
+    b"00000047112026-05-01:12:00:00000"
+    b"0201001001"
+    b"02213003I 0000000100"
+    b"0010000100003001I 2022"
+    b"00003\0\x00\x00\x01\x00\xff\x9c"
+)
+"""A message by the fields of the specification: head, kind, divisor, time between samples, samples; the last is -1."""
+
+
+def test_golden_message_is_read() -> None:
+    curve = parse_curve(GOLDEN)
+    assert (curve.result, curve.time, curve.name, curve.unit) == (4711, AT, "Torque", "N·m")
+    assert [round(each, 3) for each in curve.values] == [0.0, 2.56, -1.0]
+    assert curve.interval_ms == 2.0
+
+
+def test_encoded_message_is_that_of_the_specification() -> None:
+    assert encode_curve(4711, AT, TORQUE, "001", [0, 256, -100], divisor=100, interval_ms=2) == GOLDEN
+
+
+def test_factor_scales_too() -> None:
+    assert parse_curve(GOLDEN.replace(b"02213", b"02214")).values[1] == 25_600
+
+
+def test_subscription_names_the_message_and_the_kinds() -> None:
+    assert subscription_of((1, 2)) == b"090000138" + b"0" * 29 + b"002001002"
+    assert parse_message(new_message(Mid.SUBSCRIBE_DATA, mid=900, revision=1))["mid"] == 900
+
+
+@given(st.data())
+def test_damaged_message_is_read_or_refused(data: st.DataObject) -> None:
+    raw = bytearray(GOLDEN)
+    for _ in range(data.draw(st.integers(1, 4))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    with suppress(Refused):
+        parse_curve(bytes(raw[: data.draw(st.integers(0, len(raw)))]))
+
+
+def test_samples_that_are_missing_are_named() -> None:
+    with pytest.raises(Refused, match="3 are announced, 1 are there"):
+        parse_curve(GOLDEN[:-4])

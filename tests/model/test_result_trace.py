@@ -1,0 +1,33 @@
+"""Traces in results, and their files."""
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from edge.model.result_trace import ResultTrace, TraceChannel, encode_trace, read_trace, references_in
+
+CHANNEL: dict[str, Any] = {"name": "Torque", "unit": "N·m", "interval_ms": 1.0, "values": [0.0, 1.5]}
+REFERENCE = {"points": 2, "channels": ["Torque"], "file": "J1/a.json.gz", "sha256": "a", "size": 3}
+
+
+@pytest.mark.parametrize(
+    "data", [None, "text", {}, REFERENCE, {"channels": [{"name": "x"}]}, {"channels": [{"name": "x", "values": ["a"]}]}]
+)
+def test_other_members_are_no_trace(data: Any) -> None:
+    assert read_trace(data) is None
+
+
+def test_file_is_gzipped_json_and_the_same_each_time() -> None:
+    trace = read_trace({"channels": [CHANNEL]})
+    assert trace is not None
+    content = encode_trace(trace, {"job": "J1"})
+    assert content == encode_trace(ResultTrace(channels=(TraceChannel(**CHANNEL),)), {"job": "J1"})
+    found = json.loads(gzip.decompress(content))
+    assert found == {"format": "microdcs-edge trace 1", "job": "J1", "channels": [CHANNEL]}
+
+
+def test_references_of_a_batch_are_found() -> None:
+    result = {"results": {"1": {"trace": REFERENCE}, "2": {"trace": {"points": 2, "channels": []}}}}
+    assert [each.file for each in references_in(result)] == ["J1/a.json.gz"]

@@ -1,0 +1,34 @@
+"""Traces of OPC 40450-1 as curves."""
+
+from typing import Any
+
+import pytest
+
+from edge.southbound.ijt_conversion import result_data
+from edge.southbound.ijt_trace import trace_data
+
+CURVES: list[dict[str, Any]] = [
+    {"Values": [0, 85.2], "PhysicalQuantity": 2, "EngineeringUnits": {"DisplayName": "N·m"}},
+    {"Values": [0.0, 41.5], "Name": "Angle of the tool", "PhysicalQuantity": 3},
+]
+STEP = {"StepTraceId": "T2", "StepResultId": "S2", "NumberOfTracePoints": 2, "SamplingInterval": 0.5}
+JOINING: dict[str, Any] = {
+    "OverallResultValues": [],
+    "StepResults": [{"StepResultId": "S2", "Name": "Final"}],
+    "Trace": {"StepTraces": [STEP | {"StepTraceContent": CURVES}]},
+}
+
+
+def test_trace_has_a_channel_for_each_curve_of_a_step() -> None:
+    torque = {"name": "Torque", "unit": "N·m", "step": "Final", "values": [0.0, 85.2], "interval_ms": 0.5}
+    angle = {"name": "Angle of the tool", "unit": "", "step": "Final", "values": [0.0, 41.5], "interval_ms": 0.5}
+    assert trace_data(JOINING) == {"channels": [torque, angle]}
+    result = {"ResultMetaData": {"ResultId": "R1"}, "ResultContent": [JOINING]}
+    assert len(result_data(result)["trace"]["channels"]) == 2
+
+
+@pytest.mark.parametrize(
+    "content", ["text", {}, {"Trace": None}, {"Trace": {"StepTraces": None}}, {"Trace": {"StepTraces": ["odd", {}]}}]
+)
+def test_joining_without_curves_has_no_trace(content: Any) -> None:
+    assert trace_data(content) is None

@@ -1,0 +1,51 @@
+"""Subscriptions, and the curves that come with a result."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from edge.links.openprotocol_frame import MidFrame
+from edge.links.openprotocol_mids import Mid
+from edge.sim.openprotocol import TighteningController, open_openprotocol_controller
+from tests.conftest import WaitUntil
+from tests.southbound.tightening_controller import connected, tightened
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def controller() -> AsyncIterator[TighteningController]:
+    """A controller that sends curves of 2,000 points and ends no tightening by itself."""
+    async with open_openprotocol_controller(delay=None, points=2000) as running:
+        yield running
+
+
+async def test_result_has_its_curves_of_torque_and_angle(
+    controller: TighteningController, wait_until: WaitUntil
+) -> None:
+    async with connected(controller, wait_until, traces="on") as bench:
+        data = (await tightened(bench, wait_until, parameter_set=3)).data
+    channels = {each["name"]: each for each in data["trace"]["channels"]}
+    sizes = {name: (each["unit"], len(each["values"])) for name, each in channels.items()}
+    assert sizes == {"Torque": ("N·m", 2000), "Angle": ("°", 2000)}
+    assert channels["Torque"]["values"][-1] == pytest.approx(data["torque"]["value"])
+    acknowledged = [each for each in controller.server.received if each.mid == Mid.ACCEPTED]
+    assert [each.data for each in acknowledged] == [b"0900", b"0900"]
+
+
+async def test_unreadable_curve_is_recorded_and_the_result_is_kept(
+    controller: TighteningController, wait_until: WaitUntil
+) -> None:
+    async with connected(controller, wait_until, traces="on") as bench:
+        controller.server.send_raw(MidFrame(Mid.TRACE, b"0000000001 no time"))
+        await wait_until(lambda: bench.station.refused)
+        assert (await tightened(bench, wait_until, parameter_set=3)).error is None
+
+
+async def test_controller_without_curves_delays_no_result(
+    controller: TighteningController, wait_until: WaitUntil
+) -> None:
+    async with connected(controller, wait_until) as bench:
+        data = (await tightened(bench, wait_until, parameter_set=3)).data
+    assert "trace" not in data

@@ -1,0 +1,151 @@
+"""Traces as files: written once, referenced after, bounded, expired, swept; a full disk loses the trace only."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge.errors import Refused
+from edge.model.result_trace import TraceReference, references_in
+from edge.station.trace_files import TraceFiles, TraceLimits, directory_of, drop_traces, read_chunk, read_file
+
+NOW = 1_800_000_000.0
+LIMITS = TraceLimits(max_bytes=1 << 20, max_files=100, max_age_s=3600 * 24)
+
+
+def result(first: float = 0.0, points: int = 2000) -> dict[str, Any]:
+    curve = [first + n / 10 for n in range(points)]
+    channels = [{"name": name, "values": curve} for name in ("Torque", "Angle")]
+    return {"torque": {"value": 85.2}, "trace": {"channels": channels}}
+
+
+def files_in(directory: Path) -> list[Path]:
+    return sorted(each for each in directory.rglob("*") if each.is_file())
+
+
+def aged(path: Path, seconds: float) -> None:
+    os.utime(path, (NOW - seconds, NOW - seconds))
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Callable[..., TraceFiles]:
+    def opener(limits: TraceLimits = LIMITS) -> TraceFiles:
+        return TraceFiles(tmp_path, limits, lambda: NOW)
+
+    return opener
+
+
+async def test_trace_of_4000_points_is_stored_and_read_again(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
+    kept = await opened().keep("AXLE-1", result())
+    (reference,) = references_in(kept)
+    assert (reference.points, reference.channels) == (4000, ("Torque", "Angle"))
+    assert len(read_file(tmp_path, reference)) == reference.size
+    assert read_chunk(tmp_path, reference.file, 10, 5) == (read_file(tmp_path, reference)[10:15], reference.size)
+    assert kept["torque"] == {"value": 85.2}
+
+
+async def test_same_trace_is_written_once(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
+    files = opened()
+    one = await files.keep("J1", result())
+    written = files_in(tmp_path)[0].stat().st_mtime_ns
+    assert await files.keep("J1", result()) == one
+    assert [each.stat().st_mtime_ns for each in files_in(tmp_path)] == [written]
+
+
+async def test_traces_within_a_batch_are_stored(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
+    kept = await opened().keep("J1", {"results": {"1": result(), "2": result(first=1)}})
+    assert len(references_in(kept)) == len(files_in(tmp_path)) == 2
+
+
+async def test_result_without_a_trace_stays_as_it_is(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
+    for data in ({"torque": 1}, "text", None, {"trace": "T1"}):
+        assert await opened().keep("J1", data) == data
+    assert files_in(tmp_path) == []
+
+
+async def test_disk_that_refuses_loses_the_trace_and_not_the_result(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("no directory")
+    files = TraceFiles(blocked, LIMITS, lambda: NOW)
+    kept = await files.keep("J1", result())
+    assert kept["torque"] == {"value": 85.2}
+    assert kept["trace"]["error"]
+    assert (references_in(kept), files.lost) == ([], 1)
+
+
+async def test_too_many_points_are_not_stored(opened: Callable[..., TraceFiles]) -> None:
+    kept = await opened().keep("J1", result(points=500_001))
+    assert "at most" in kept["trace"]["error"]
+
+
+async def test_oldest_files_go_beyond_the_limit(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
+    files = opened(TraceLimits(1 << 20, 4, LIMITS.max_age_s))
+    for n in range(8):
+        (reference,) = references_in(await files.keep(f"J{n}", result(first=n)))
+        aged(tmp_path / reference.file, 100 - n)
+    names = {each.parent.name for each in files_in(tmp_path)}
+    assert len(names) <= 4
+    assert "J7" in names
+    assert "J0" not in names
+
+
+async def test_files_expire_with_their_directory(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
+    (old,) = references_in(await opened().keep("J1", result()))
+    aged(tmp_path / old.file, LIMITS.max_age_s + 1)
+    await opened().keep("J2", result())
+    assert {each.parent.name for each in files_in(tmp_path)} == {"J2"}
+    assert not (tmp_path / "J1").exists()
+    with pytest.raises(Refused, match="not stored any more"):
+        read_file(tmp_path, old)
+
+
+async def test_file_without_a_reference_is_an_orphan(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
+    files = opened()
+    for job in ("kept", "lost", "young"):
+        (reference,) = references_in(await files.keep(job, result()))
+        aged(tmp_path / reference.file, 60 if job == "young" else 7200)
+
+    async def is_referenced(job_id: str, _digest: str) -> bool:
+        return job_id == "kept"
+
+    assert await files.remove_orphans(is_referenced) == 1
+    assert {each.parent.name for each in files_in(tmp_path)} == {"kept", "young"}
+    assert await files.remove_orphans(is_referenced) == 0
+
+
+async def test_rest_of_an_interrupted_write_is_removed(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
+    (tmp_path / "J1").mkdir()
+    rest = tmp_path / "J1" / ".abc.json.gz.partial"
+    rest.write_bytes(b"half")
+    aged(rest, 7200)
+    await opened().keep("J2", result())
+    assert not rest.exists()
+
+
+async def test_changed_content_is_refused(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
+    (reference,) = references_in(await opened().keep("J1", result()))
+    (tmp_path / reference.file).write_bytes(b"other")
+    with pytest.raises(Refused, match="does not match its hash"):
+        read_file(tmp_path, reference)
+
+
+@pytest.mark.parametrize("file", ["../etc/passwd", "/etc/passwd", "J1/x", "", f"..%2F/{'a' * 64}.json.gz"])
+def test_name_of_another_file_is_refused(tmp_path: Path, file: str) -> None:
+    with pytest.raises(Refused):
+        read_file(tmp_path, TraceReference(points=0, channels=(), file=file))
+
+
+@pytest.mark.parametrize("job_id", ["..", "a/b", "", "x" * 500, "~a", "Achse 7 ü"])
+def test_directory_of_a_job_stays_below_its_parent(job_id: str) -> None:
+    name = directory_of(job_id)
+    assert "/" not in name
+    assert "." not in name
+    assert 0 < len(name) <= 150
+    assert directory_of(job_id + "1") != name
+
+
+async def test_curves_are_dropped_without_a_directory() -> None:
+    kept = await drop_traces("J1", result())
+    assert kept["trace"] == {"points": 4000, "channels": ["Torque", "Angle"], "error": "[traces] directory is empty"}
