@@ -222,6 +222,13 @@ class IjtSettings(OpcuaEquipmentSettings, frozen=True, kw_only=True):
         Literal["command_id", "next"],
         Meta(description="`next` also takes the next result without a command id, of the same process or joint."),
     ] = "command_id"
+    lock: Annotated[
+        Literal["on", "off"],
+        Meta(
+            description="`on` enables the tool for a command, disables it whenever no command needs it, and does not "
+            "enable it while another system has disabled it; `off` only enables it."
+        ),
+    ] = "off"
 
 
 class RpcSettings(Struct, frozen=True, kw_only=True):

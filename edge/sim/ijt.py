@@ -11,6 +11,7 @@ from typing import Any
 from asyncua import Node, ua
 
 from edge.links.background_task import background_task
+from edge.sim.ijt_asset import add_tool_asset
 from edge.sim.ijt_fault import IjtFault
 from edge.sim.ijt_processes import JoiningProcesses, status
 from edge.sim.ijt_result import BATCH, INTERVENTION, NOT_OK, OK, SINGLE, content, meta_data
@@ -110,6 +111,7 @@ class JoiningController:
         processes = await self._add(system, _IJT, "JoiningProcessManagement", (_IJT, 1025))
         results = await self._add(system, _RESULT, "ResultManagement", (_IJT, 1022))
         await self._offer(method_set, self._asset_methods())
+        await add_tool_asset(self.device, assets, (await self._id((_IJT, 0))).NamespaceIndex, lambda: self.enabled)
         await self._offer(
             processes, self._process_methods() | self.processes.process_methods(self.device, self._listed)
         )

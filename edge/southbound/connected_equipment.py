@@ -15,6 +15,7 @@ from edge.links.backoff import Backoff, delay
 from edge.links.rate_limit import RateLimit
 from edge.model.equipment_trace import TraceKind
 from edge.sfc.signal import Phase
+from edge.southbound.resting_device import let_rest
 from edge.station.equipment import Command, EquipmentAnswer, OutcomeUnknown, Repetition, StationPort, programs_of
 from edge.station.retry import MOST_TRIES
 from edge.store.refused import RefusedMessage
@@ -282,6 +283,8 @@ class ConnectedEquipment:
             await device.catch_up()
         except Refused as refusal:
             _log.warning("catch-up declined", equipment=self.name, reason=_bounded_message(refusal))
+        if not self._pending:
+            await let_rest(self.name, device)
         async with asyncio.TaskGroup() as tasks:
             while True:
                 await self._wake.wait()
@@ -294,6 +297,7 @@ class ConnectedEquipment:
                         await asyncio.wait((task,))
                     finally:
                         self._running = None
+                await let_rest(self.name, device)
 
     async def _perform(self, device: Device, command: Command) -> None:
         answers: list[EquipmentAnswer | OutcomeUnknown] = [await self._outcome(device, command)]

@@ -26,6 +26,7 @@ from edge.southbound.connected_equipment import (
     DeviceOutcomeUnknownError,
 )
 from edge.southbound.ijt_conversion import answer_data, validate_command
+from edge.southbound.ijt_lock import ToolLock, find_enabled
 from edge.southbound.ijt_methods import find_methods
 from edge.southbound.ijt_programs import JoiningPrograms
 from edge.southbound.ijt_results import ControllerState, ResultCollector
@@ -89,7 +90,10 @@ def open_ijt(
         results = ResultCollector(methods, state, reporter, acknowledge=acknowledges, correlation=settings.correlation)
         programs = JoiningPrograms(methods, settings.product_instance_uri)
         await programs.read()
-        tool = JoiningTool(methods, settings.product_instance_uri, programs)
+        uri = settings.product_instance_uri
+        enabled = await find_enabled(session, system, uri) if settings.lock == "on" else None
+        lock = ToolLock(methods, uri, session, enabled, state, is_on=settings.lock == "on")
+        tool = JoiningTool(methods, uri, programs, lock)
         on_start = partial(count_repeated_start, station)
         async with session.watch(None, _FIELDS, {}) as device_events:
             yield (
@@ -171,6 +175,12 @@ class Controller:
     async def stop(self, command: Command) -> None:
         """Abort the joining of a command and make the tool safe, unless the tool works for another command."""
         await self._make_safe(command)
+
+    async def rest(self) -> None:
+        """Disable the tool while no command needs it, if the settings say so."""
+        if self._tool.lock.is_on:
+            async with self._starting:
+                await self._tool.lock.disable()
 
     async def settle(self, command: Command) -> None:
         """Acknowledge the result of a command; make the tool safe again if the operator was to start the joining."""
@@ -259,8 +269,9 @@ class Controller:
     async def _result(self, command: Command) -> Result:
         """Return the result of a command; poll for it while no event reports it.
 
-        Raises Refused when the controller reports an error.
+        Raises Refused when the controller reports an error, or when another system disabled the tool.
         """
+        lock, looks = self._tool.lock, 0
         while not (result := self._results.find(command)):
             if self._error:
                 raise Refused("device", f"the controller reports an error: {self._error}")
@@ -269,4 +280,8 @@ class Controller:
             )
             if not ended:
                 await self._results.poll(command)
+                looks = looks + 1 if lock.is_on and await lock.is_disabled() else 0
+            # A controller may disable the tool itself just before it reports the result: look twice.
+            if looks > 1 and not self._results.find(command):
+                raise lock.note_foreign()
         return result

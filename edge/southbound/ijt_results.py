@@ -69,6 +69,8 @@ class ControllerState:
     expected: tuple[Command, int | None] | None = None
     assigned: dict[str, str] = field(default_factory=dict)
     settled: dict[str, None] = field(default_factory=dict)
+    is_disabled_elsewhere: bool = False
+    """Whether another system disabled the tool during a command."""
 
     def settle(self, result_ids: Collection[str]) -> None:
         """Forget results whose answers are durable; remember only their ids."""

@@ -7,6 +7,7 @@ import structlog
 
 from edge.errors import Refused
 from edge.southbound.ijt_conversion import COMMAND_ID, entities, process
+from edge.southbound.ijt_lock import ToolLock
 from edge.southbound.ijt_methods import IjtMethods
 from edge.southbound.ijt_programs import JoiningPrograms, counter_calls, selected_joint
 from edge.station.equipment import Command
@@ -22,7 +23,8 @@ class JoiningTool:
     Every call raises Refused when the controller declines it, Unavailable when the connection is lost.
     """
 
-    def __init__(self, methods: IjtMethods, uri: str, programs: JoiningPrograms) -> None:
+    def __init__(self, methods: IjtMethods, uri: str, programs: JoiningPrograms, lock: ToolLock) -> None:
+        self.lock = lock
         self._programs = programs
         self._methods = methods
         self._uri = uri
@@ -45,8 +47,7 @@ class JoiningTool:
         """
         methods, identifiers = self._methods, entities(command)
         await self._programs.check(command)
-        if "EnableAsset" in methods:
-            await methods.call("EnableAsset", self._uri, True)  # noqa: FBT003 - the argument Enable
+        await self.lock.enable()
         await self._reset_identifiers(command)
         if "SendIdentifiers" in methods:
             await methods.call("SendIdentifiers", self._uri, identifiers)

@@ -300,6 +300,11 @@ class TighteningDevice:
         """Disable the tool, unless it works for another command."""
         await self._make_safe(command)
 
+    async def rest(self) -> None:
+        """Disable the tool while no command needs it, if the settings say so."""
+        async with self._starting:
+            await self._tool.release()
+
     async def settle(self, command: Command) -> None:
         """Acknowledge the result of a command."""
         await self._results.settle(command)

@@ -5,8 +5,11 @@ from typing import Any, cast
 import pytest
 
 from edge.errors import Refused
+from edge.links.opcua import ClientSession
+from edge.southbound.ijt_lock import ToolLock
 from edge.southbound.ijt_methods import IjtMethods
 from edge.southbound.ijt_programs import JoiningPrograms
+from edge.southbound.ijt_results import ControllerState
 from edge.southbound.ijt_tool import JoiningTool
 from tests.southbound.contract import WORK
 
@@ -33,7 +36,8 @@ class Controller:
 
 def tool_of(controller: Controller) -> JoiningTool:
     methods = cast("IjtMethods", controller)
-    return JoiningTool(methods, "", JoiningPrograms(methods, ""))
+    lock = ToolLock(methods, "", cast("ClientSession", None), None, ControllerState(), is_on=False)
+    return JoiningTool(methods, "", JoiningPrograms(methods, ""), lock)
 
 
 @pytest.mark.parametrize("declined", [(), STOPPING[:1], STOPPING[:3]])

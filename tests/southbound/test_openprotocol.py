@@ -296,6 +296,16 @@ async def test_tool_that_another_system_locks_is_left_alone(
     assert not sent & {Mid.ENABLE_TOOL, Mid.DISABLE_TOOL}
 
 
+async def test_tool_without_a_command_is_disabled_at_the_connection(
+    controller: TighteningController, wait_until: WaitUntil
+) -> None:
+    """A gateway that ended during a command leaves the tool enabled; the command may have ended meanwhile."""
+    controller.clear()
+    controller.enabled = True
+    async with attached(controller, wait_until, RecordingStation()):
+        await wait_until(lambda: not controller.enabled)
+
+
 async def test_requests_are_traced_with_their_answers(
     opener: Opener, controller: TighteningController, wait_until: WaitUntil
 ) -> None:
