@@ -11,7 +11,7 @@ from edge.model.alarm import Alarm, AlarmChangeKind
 from edge.store.client import MAX_BLOCK_MS, Store
 from edge.store.commit import Commit, RedisCommand, Revision, fields, operation
 from edge.store.keys import Keys
-from edge.store.stream import Entry, entries
+from edge.store.stream import Entry, Page, entries, page_of
 
 logger = structlog.get_logger(__name__)
 
@@ -115,14 +115,11 @@ async def follow_kept(store: Store) -> AsyncIterator[Collection[Alarm]]:
             pass
 
 
-async def between(store: Store, first: str, last: str, count: int, *, is_backward: bool = False) -> list[AlarmChange]:
-    """Return at most `count` changes between two positions; backwards `first` is the newest. `(` excludes a position.
-
-    An entry that cannot be read is left out, and its place is taken by none.
-    """
+async def page(store: Store, first: str, last: str, count: int, *, is_backward: bool = False) -> Page[AlarmChange]:
+    """Return a page of changes between two positions; backwards `first` is the newest. `(` excludes a position."""
     command = "XREVRANGE" if is_backward else "XRANGE"
     reply = await store.execute(command, store.keys.alarm_changes(), first, last, "COUNT", count)
-    return [change for entry in entries(reply) if (change := _change(entry))]
+    return page_of(reply, count, _change)
 
 
 async def newest(store: Store, count: int) -> list[AlarmChange]:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 
 import structlog
 
@@ -12,7 +13,7 @@ from edge.model.job_state import Cause, JobState, JobStatus, SubState, is_transi
 from edge.store.client import MAX_BLOCK_MS, Store
 from edge.store.commit import Commit, join, operation
 from edge.store.keys import Keys
-from edge.store.stream import Entry, entries
+from edge.store.stream import Entry, Page, entries, page_of
 
 logger = structlog.get_logger(__name__)
 
@@ -225,6 +226,15 @@ async def read_between(store: Store, scope: str, after: str, last: str) -> Async
             after = entry.entry_id
             if change := _parse_change(scope, entry):
                 yield change
+
+
+async def page(
+    store: Store, scope: str, first: str, last: str, count: int, *, is_backward: bool = False
+) -> Page[Change]:
+    """Return a page of changes between two positions; backwards `first` is the newest. `(` excludes a position."""
+    command = "XREVRANGE" if is_backward else "XRANGE"
+    reply = await store.execute(command, store.keys.joborder_changes(scope), first, last, "COUNT", count)
+    return page_of(reply, count, partial(_parse_change, scope))
 
 
 async def changed_jobs(store: Store, scope: str, after: str, last: str) -> list[str]:

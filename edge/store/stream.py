@@ -1,7 +1,10 @@
 """Entries of a stream, in the shapes of RESP2 and RESP3."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +23,18 @@ def entries(raw: Iterable[tuple[str, list[str] | dict[str, str] | None]]) -> Ite
         else:
             flat = fields or ()
             yield Entry(entry_id, dict(zip(flat[::2], flat[1::2], strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[_T]):
+    """A part of a stream: what could be read of it, and the position after which it goes on; empty at the end."""
+
+    items: Sequence[_T]
+    next: str
+
+
+def page_of(reply: Sequence[Any], count: int, read: Callable[[Entry], _T | None]) -> Page[_T]:
+    """Return the page of a reply to XRANGE or XREVRANGE with a COUNT; an entry that cannot be read is left out."""
+    found = tuple(entries(reply))
+    items = tuple(item for each in found if (item := read(each)) is not None)
+    return Page(items, found[-1].entry_id if len(found) == count else "")

@@ -16,9 +16,11 @@ from edge.uaserver.condition_methods import AlarmRequests, ConditionMethods
 from edge.uaserver.condition_refresh import ConditionRefresher
 from edge.uaserver.condition_view import ConditionPlace
 from edge.uaserver.conditions import MAX_NORMAL, Conditions
+from edge.uaserver.events import JobEventPublisher
 from edge.uaserver.gateway_object import GATEWAY_NAME
 from edge.uaserver.history import CONTINUATION_POINTS, History
-from edge.uaserver.history_events import EventHistory
+from edge.uaserver.history_events import AlarmEvents, EventHistory
+from edge.uaserver.history_jobs import JobEvents
 from edge.uaserver.namespaces import Namespace, alarms_uri
 from edge.uaserver.space import add_namespace_metadata
 from edge.uaserver.tag_nodes import TagNodes
@@ -54,6 +56,7 @@ async def add_alarms(
     server: ProtocolServer,
     core: ServerCore,
     sources: Mapping[str, ua.NodeId],
+    job_events: Mapping[str, JobEventPublisher],
     settings: AlarmSettings,
     tasks: asyncio.TaskGroup,
 ) -> AlarmNodes:
@@ -65,7 +68,11 @@ async def add_alarms(
     places = {name: conditions.add_source(name, node_id) for name, node_id in sources.items()}
     refresher = ConditionRefresher(core, conditions, tasks)
     tags = conditions.tags = TagNodes(core.aspace[sources[GATEWAY_NAME]], has_history=settings.history is not None)
-    events = EventHistory(settings.store, conditions, places, GATEWAY_NAME)
+    of_alarms = AlarmEvents(settings.store, conditions, places, GATEWAY_NAME)
+    of_jobs = [JobEvents(settings.store, scope, each) for scope, each in job_events.items()]
+    for each in job_events.values():
+        each.enable_history()
+    events = EventHistory((of_alarms, *of_jobs))
     core.history = History(core.aspace.__contains__, events, settings.history)
     most = ua.DataValue(ua.Variant(CONTINUATION_POINTS, ua.VariantType.UInt16))
     await core.write_attribute_value(

@@ -17,6 +17,9 @@ from edge.uaserver.event_publisher import SERVER, EventPublisher, lineage
 T = ua.VariantType
 
 _SEVERITIES: Mapping[int, int] = MappingProxyType({JobState.INTERRUPTED: 400, JobState.ABORTED: 700})
+_WITH_HISTORY = 1 << ua.EventNotifier.SubscribeToEvents | 1 << ua.EventNotifier.HistoryRead
+_EVENTS = uuid.UUID("5a3b9c52-6f0e-4f8b-9d1c-3c1f6d2f7a10")
+"""The namespace of the EventIds."""
 _NORMAL_SEVERITY = 100
 """Severity of a state (OPC 10000-5, 6.4.2): 1 to 333 is low, to 666 medium, to 1000 high."""
 
@@ -25,8 +28,10 @@ class JobEventPublisher:
     """The event publisher of one machine; it notifies the monitored items of JobOrderResults and the Server object."""
 
     def __init__(self, iserver: InternalServer, source: ua.NodeId, source_name: str, event_type: ua.NodeId) -> None:
+        self._iserver = iserver
         self._publisher = EventPublisher(iserver)
         self._notifiers = (source, SERVER)
+        self._name = source_name
         self._types = lineage(iserver, event_type)
         self._fields = {
             "EventType": ua.Variant(event_type, T.NodeId),
@@ -41,22 +46,38 @@ class JobEventPublisher:
     async def publish_event(self, status_event: JobStatusEvent, at: datetime) -> None:
         """Publish a change of state that happened at an instant."""
         if self.has_listeners():
-            event = EventRecord(self._types, self._fields | _fields_of(status_event, at))
-            await self._publisher.publish((event,), self._notifiers)
+            await self._publisher.publish((self.record(status_event, at, datetime.now(UTC)),), self._notifiers)
+
+    def record(self, status_event: JobStatusEvent, at: datetime, received: datetime) -> EventRecord:
+        """Return the event of a change of state; its EventId is the same whenever it is read."""
+        return EventRecord(self._types, self._fields | _fields_of(status_event, at, received, self._name))
+
+    def enable_history(self) -> None:
+        """Mark the events of JobOrderResults as readable from the past."""
+        notifier = self._iserver.aspace[self._notifiers[0]].attributes[ua.AttributeIds.EventNotifier]
+        notifier.value = ua.DataValue(ua.Variant(_WITH_HISTORY, T.Byte))
+
+    def is_notifier(self, node_id: ua.NodeId) -> bool:
+        """Return whether the events are those of a node."""
+        return node_id in self._notifiers
 
 
-def _fields_of(status_event: JobStatusEvent, at: datetime) -> dict[str, ua.Variant]:
+def _fields_of(
+    status_event: JobStatusEvent, at: datetime, received: datetime, source_name: str
+) -> dict[str, ua.Variant]:
     states = [extension_object(state) for state in status_event.job_state]
     text = f"{status_event.job_order.job_order_id}: {status_event.job_state[0].state_text.text}"
     response = (
         ua.ExtensionObject() if status_event.job_response is None else extension_object(status_event.job_response)
     )
+    numbers = "/".join(str(state.state_number) for state in status_event.job_state)
+    identity = f"{source_name}/{status_event.job_order.job_order_id}/{numbers}/{at.isoformat()}"
     severity = _SEVERITIES.get(status_event.job_state[0].state_number or 0, _NORMAL_SEVERITY)
     return {
         "Severity": ua.Variant(severity, T.UInt16),
-        "EventId": ua.Variant(uuid.uuid4().bytes, T.ByteString),
+        "EventId": ua.Variant(uuid.uuid5(_EVENTS, identity).bytes, T.ByteString),
         "Time": ua.Variant(at, T.DateTime),
-        "ReceiveTime": ua.Variant(datetime.now(UTC), T.DateTime),
+        "ReceiveTime": ua.Variant(received, T.DateTime),
         "Message": ua.Variant(ua.LocalizedText(text, "en"), T.LocalizedText),
         "JobOrder": ua.Variant(extension_object(status_event.job_order), T.ExtensionObject),
         "JobState": ua.Variant(states, T.ExtensionObject, is_array=True),

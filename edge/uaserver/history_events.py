@@ -1,21 +1,23 @@
-"""Reads the history of alarm events from the changes of alarms that the store keeps."""
+"""Reads past events: those of several sources in order of time, in pages (OPC 10000-11, 6.4.2)."""
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from asyncua import ua
 from asyncua.common.utils import ServiceError
 from asyncua.ua.ua_binary import struct_to_binary
 
 from edge.instant import milliseconds_of
-from edge.opcua.event_filter import matches, select_fields
+from edge.opcua.event_filter import EventRecord, matches, select_fields
 from edge.opcua.monitored_items import event_filter_status
 from edge.opcua.request_checks import check_filter
 from edge.opcua.time_slices import Turn
 from edge.store import alarms
 from edge.store.alarms import AlarmChange
 from edge.store.client import Store
+from edge.store.stream import Page
 from edge.uaserver.condition_nodes import member_id
 from edge.uaserver.condition_view import ConditionKind, ConditionPlace, ConditionView, follow_change
 from edge.uaserver.conditions import Conditions
@@ -24,6 +26,7 @@ from edge.uaserver.history_parts import HistoryPart
 
 _S: Final = ua.StatusCodes
 EVENTS_PER_NODE: Final = 1_000
+BYTES_PER_NODE: Final = 1 << 20
 _CHANGES_PER_READ: Final = 200
 _LAST: Final = (1 << 63) - 1
 _ENCODING: Final = ua.NodeId(ua.ObjectIds.HistoryEvent_Encoding_DefaultBinary)
@@ -38,27 +41,61 @@ class EventRange:
     end: int | None
     limit: int
     filter: ua.EventFilter
-    after: str = ""
-    """The position of the last change that was read."""
+    after: Mapping[str, str | None] | None = None
+    """The position of the last change that was read of each source, None for a source that has ended."""
 
     @property
     def is_backward(self) -> bool:
         """Return whether the newest event comes first."""
         return self.start is None or (self.end is not None and self.end < self.start)
 
+    def bounds(self, after: str) -> tuple[str, str]:
+        """Return the first and the last position of what is left behind a position; empty for the beginning."""
+        if self.is_backward:
+            newest = self.start if self.start is not None else self.end
+            oldest = self.end if self.start is not None else None
+            first = str(_LAST if newest is None else newest)
+            last = str(oldest + 1 if oldest is not None else 0)
+        else:
+            first = str(self.start or 0)
+            last = str(_LAST if self.end is None else max(0, self.end - (self.end != self.start)))
+        return f"({after}" if after else first, last
+
+
+class Positioned(Protocol):
+    """A change of a stream with its position, which begins with its instant in milliseconds."""
+
+    @property
+    def position(self) -> str:
+        """The position in the stream."""
+
+
+class EventSource(Protocol):
+    """A stream of changes that are events of some nodes."""
+
+    @property
+    def name(self) -> str:
+        """A name of its own among the sources."""
+
+    def serves(self, node_id: ua.NodeId) -> bool:
+        """Return whether a node can have events of this source."""
+
+    async def page(self, first: str, last: str, count: int, *, is_backward: bool) -> Page[Any]:
+        """Return a page of changes. Raises Unavailable."""
+
+    async def record(self, change: Any, rest: EventRange) -> EventRecord | None:
+        """Return the event of a change; None when it is none of the node. Raises Unavailable."""
+
 
 class EventHistory:
-    """The events of conditions at the Server object, the machines and the gateway."""
+    """The past events of all sources."""
 
-    def __init__(self, store: Store, conditions: Conditions, places: Mapping[str, ConditionPlace], own: str) -> None:
-        self._store = store
-        self._conditions = conditions
-        self._other = places[own]
-        self._notifiers = {SERVER, *(each.source for each in places.values())}
+    def __init__(self, sources: Sequence[EventSource]) -> None:
+        self._sources = sources
 
     def start(self, node_id: ua.NodeId, details: Any) -> EventRange | int:
         """Return what is to be read of a node, or the status that refuses it."""
-        if node_id not in self._notifiers:
+        if not any(each.serves(node_id) for each in self._sources):
             return int(_S.BadHistoryOperationUnsupported)
         start, end = milliseconds_of(details.StartTime), milliseconds_of(details.EndTime)
         if (start is None) + (end is None) + (not details.NumValuesPerNode) > 1:
@@ -75,48 +112,96 @@ class EventHistory:
     async def read(self, rest: EventRange, left: int, turn: Turn) -> HistoryPart:
         """Read the next events. Raises Unavailable."""
         size = min(rest.limit or EVENTS_PER_NODE, EVENTS_PER_NODE, left)
+        feeds = [_Feed(each, rest) for each in self._sources if each.serves(rest.node_id)]
         found: list[bytes] = []
-        after, has_more = rest.after, True
-        while has_more and len(found) < size:
-            changes = await self._changes(rest, after, turn)
-            has_more = len(changes) == _CHANGES_PER_READ
-            for change in changes:
-                after = change.position
-                if (encoded := self._event(rest, change)) is not None:
-                    found.append(encoded)
-                await turn.step()
-                if len(found) == size:
-                    has_more = has_more or change is not changes[-1]
-                    break
+        bytes_left = BYTES_PER_NODE
+        while len(found) < size and bytes_left > 0:
+            feed = await _next(feeds, turn, is_backward=rest.is_backward)
+            if feed is None:
+                break
+            record = await feed.take(turn)
+            if record is not None and matches(rest.filter.WhereClause, record):
+                selected = select_fields(record, rest.filter.SelectClauses)
+                found.append(struct_to_binary(ua.HistoryEventFieldList(EventFields=selected)))
+                bytes_left -= len(found[-1])
+            await turn.step()
+        has_more = await _next(feeds, turn, is_backward=rest.is_backward) is not None
         body = len(found).to_bytes(4, "little") + b"".join(found)
         events = ua.ExtensionObject(TypeId=_ENCODING, Body=body)
+        after = {feed.source.name: feed.after for feed in feeds}
         return HistoryPart((), len(found), replace(rest, after=after) if has_more else None, events=events)
 
-    async def _changes(self, rest: EventRange, after: str, turn: Turn) -> list[AlarmChange]:
-        if rest.is_backward:
-            newest = rest.start if rest.start is not None else rest.end
-            oldest = rest.end if rest.start is not None else None
-            bounds = (
-                f"({after}" if after else str(_LAST if newest is None else newest),
-                str(oldest + 1 if oldest is not None else 0),
-            )
-        else:
-            last = _LAST if rest.end is None else max(0, rest.end - (rest.end != rest.start))
-            bounds = (f"({after}" if after else str(rest.start or 0), str(last))
+
+class _Feed:
+    """The changes of one source that are left; `after` is the position to go on from, None at the end."""
+
+    def __init__(self, source: EventSource, rest: EventRange) -> None:
+        self.source = source
+        self.after: str | None = rest.after.get(source.name) if rest.after is not None else ""
+        self._rest = rest
+        self._waiting: deque[Positioned] = deque()
+        self._next: str | None = self.after
+
+    async def at(self, turn: Turn) -> tuple[int, int] | None:
+        """Return the order of the next change; None at the end."""
+        while not self._waiting and self._next is not None:
+            turn.end()
+            try:
+                bounds = self._rest.bounds(self._next)
+                page = await self.source.page(*bounds, _CHANGES_PER_READ, is_backward=self._rest.is_backward)
+            finally:
+                await turn.begin()
+            self._waiting.extend(page.items)
+            self._next = page.next or None
+        if not self._waiting:
+            self.after = None
+            return None
+        milliseconds, _, number = self._waiting[0].position.partition("-")
+        return int(milliseconds), int(number or 0)
+
+    async def take(self, turn: Turn) -> EventRecord | None:
+        """Return the event of the next change."""
+        change = self._waiting.popleft()
+        self.after = change.position
         turn.end()
         try:
-            return await alarms.between(self._store, *bounds, _CHANGES_PER_READ, is_backward=rest.is_backward)
+            return await self.source.record(change, self._rest)
         finally:
             await turn.begin()
 
-    def _event(self, rest: EventRange, change: AlarmChange) -> bytes | None:
-        """Return the selected fields of a change; None when the node or the where clause leaves it out."""
+
+async def _next(feeds: Sequence[_Feed], turn: Turn, *, is_backward: bool) -> _Feed | None:
+    """Return the source of the next event; None when all have ended."""
+    waiting = [(at, number) for number, feed in enumerate(feeds) if (at := await feed.at(turn)) is not None]
+    if not waiting:
+        return None
+    return feeds[(max(waiting) if is_backward else min(waiting))[1]]
+
+
+class AlarmEvents:
+    """The events of conditions at the Server object, the machines and the gateway."""
+
+    name = "alarms"
+
+    def __init__(self, store: Store, conditions: Conditions, places: Mapping[str, ConditionPlace], own: str) -> None:
+        self._store = store
+        self._conditions = conditions
+        self._other = places[own]
+        self._notifiers = {SERVER, *(each.source for each in places.values())}
+
+    def serves(self, node_id: ua.NodeId) -> bool:
+        """Return whether a node can have events of conditions."""
+        return node_id in self._notifiers
+
+    async def page(self, first: str, last: str, count: int, *, is_backward: bool) -> Page[AlarmChange]:
+        """Return a page of changes of alarms. Raises Unavailable."""
+        return await alarms.page(self._store, first, last, count, is_backward=is_backward)
+
+    async def record(self, change: AlarmChange, rest: EventRange) -> EventRecord | None:
+        """Return the event of a change; None when its alarm belongs to another node."""
         known = self._conditions.view_of(change.alarm.id)
         place, kind = (known.place, known.kind) if known else (self._other, ConditionKind())
         if rest.node_id not in {SERVER, place.source}:
             return None
         view = ConditionView(follow_change(None, change), kind, place, member_id(change.alarm.id, ""))
-        event = self._conditions.event_of(view)
-        if not matches(rest.filter.WhereClause, event):
-            return None
-        return struct_to_binary(ua.HistoryEventFieldList(EventFields=select_fields(event, rest.filter.SelectClauses)))
+        return self._conditions.event_of(view)

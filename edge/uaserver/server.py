@@ -211,7 +211,6 @@ async def open_server(
             from edge.uaserver.push import add_push  # noqa: PLC0415
 
             add_push(server, settings, own, uri)
-        alarm_nodes = await _add_alarms(server, nodes, gateway_object, alarms, tasks) if alarms else None
         targets = _targets(nodes) | gateway_object.targets | maintenance.targets
         iserver.method_service = JobMethodService(
             iserver.aspace,
@@ -222,6 +221,7 @@ async def open_server(
         changed = asyncio.Event()
         most = {machine.scope: machine.max_downloadable_job_orders for machine in machines}
         shown = {scope: _machine(server, scope, found, most[scope], changed) for scope, found in nodes.items()}
+        alarm_nodes = await _add_alarms(server, shown, gateway_object, alarms, tasks) if alarms else None
         endpoint = await _listen(server, settings, own, host, port)
         logger.info("OPC UA server listening", endpoint=endpoint, machines=list(nodes))
         everything = tuple(
@@ -322,7 +322,7 @@ def _add_charts(server: ProtocolServer, nodes: Mapping[str, MachineNodes]) -> Ch
 
 async def _add_alarms(
     server: ProtocolServer,
-    nodes: Mapping[str, MachineNodes],
+    machines: Mapping[str, _Machine],
     gateway_object: GatewayObject,
     alarms: "AlarmSettings",
     tasks: asyncio.TaskGroup,
@@ -330,8 +330,9 @@ async def _add_alarms(
     # Imported only with telemetry.
     from edge.uaserver.alarms import add_alarms  # noqa: PLC0415
 
-    sources = {scope: found.machine for scope, found in nodes.items()} | {GATEWAY_NAME: gateway_object.node_id}
-    return await add_alarms(server, server.iserver, sources, alarms, tasks)
+    sources = {scope: each.nodes.machine for scope, each in machines.items()} | {GATEWAY_NAME: gateway_object.node_id}
+    job_events = {scope: each.events for scope, each in machines.items()}
+    return await add_alarms(server, server.iserver, sources, job_events, alarms, tasks)
 
 
 def _targets(nodes: Mapping[str, MachineNodes]) -> dict[ua.NodeId, Target]:

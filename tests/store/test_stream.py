@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.store.stream import Entry, entries
+from edge.store.stream import Entry, Page, entries, page_of
 
 
 @pytest.mark.parametrize("raw", [[("1-0", ["a", "1", "b", "2"])], [("1-0", {"a": "1", "b": "2"})]])
@@ -14,3 +14,15 @@ def test_entries_read_alike_however_the_protocol_wrote_their_fields(
 
 def test_an_entry_that_was_dropped_since_it_was_taken_has_no_fields() -> None:
     assert list(entries([("1-0", None)])) == [Entry("1-0", {})]
+
+
+def test_a_page_leaves_out_what_cannot_be_read_and_goes_on_behind_it() -> None:
+    raw = [(f"{number}-0", {"a": str(number)}) for number in range(4)]
+
+    def odd(entry: Entry) -> str | None:
+        return entry.entry_id if int(entry.fields["a"]) % 2 else None
+
+    assert page_of(raw, 4, odd) == Page(("1-0", "3-0"), "3-0")
+    assert page_of(raw, 5, odd) == Page(("1-0", "3-0"), "")
+    assert page_of(raw[:1], 1, odd) == Page((), "0-0")
+    assert page_of([], 1, odd) == Page((), "")

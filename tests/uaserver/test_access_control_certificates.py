@@ -14,7 +14,12 @@ from asyncua.crypto import security_policies as policies
 from cryptography import x509
 
 from edge.config import OpcuaSettings
+from edge.model.role import Role
+from edge.opcua.access import Caller, Peer
 from edge.opcua.x509 import certificate_files, chain_bytes
+from edge.ops.login import Users
+from edge.ops.login_throttle import LoginThrottle
+from edge.uaserver.access_control import AccessControl
 from edge.uaserver.server import UaServer
 from edge.uaserver.trust import add_certificate
 from tests.uaserver import pki
@@ -190,12 +195,18 @@ async def test_a_trusted_certificate_without_user_is_refused(door: Door, refusal
     ]
 
 
-async def test_after_failures_the_right_certificate_waits(door: Door, refusals: list[Any]) -> None:
-    for _ in range(5):
-        await attempt(door, pki.self_signed("observer"))
-    assert await attempt(door, ROOT.issue("observer")) == REJECTED
-    assert "too many failures before: the right password has to wait, too" in [each.get("reason") for each in refusals]
-    assert await attempt(door, ROOT.issue("engineer")) == "engineer"
+async def test_after_failures_the_right_certificate_waits(settings: OpcuaSettings) -> None:
+    now = 0.0
+    access = AccessControl(settings, Users(Path(settings.users_file), lambda: now))
+    peer, right = Peer("192.0.2.7", is_encrypted=True), ROOT.issue("observer")
+    for _ in range(LoginThrottle.FREE):
+        assert await access.certified_user([pki.self_signed("observer")], peer, is_proved=True) is None
+    assert await access.certified_user([right], peer, is_proved=True) is None
+    assert await access.certified_user([ROOT.issue("engineer")], peer, is_proved=True) is not None
+    now = 2.0
+    assert await access.certified_user([right], peer, is_proved=True) == Caller(
+        "observer", Role.OBSERVER, "", peer.address
+    )
 
 
 async def test_node_opcua_logs_in_with_a_certificate(door: Door, tmp_path: Path) -> None:
