@@ -11,7 +11,7 @@ from edge.model.alarm import Alarm, AlarmChangeKind
 from edge.store.client import MAX_BLOCK_MS, Store
 from edge.store.commit import Commit, RedisCommand, Revision, fields, operation
 from edge.store.keys import Keys
-from edge.store.stream import Entry, Page, entries, page_of
+from edge.store.stream import Entry, StreamPage, entries, page_of
 
 logger = structlog.get_logger(__name__)
 
@@ -115,7 +115,9 @@ async def follow_kept(store: Store) -> AsyncIterator[Collection[Alarm]]:
             pass
 
 
-async def page(store: Store, first: str, last: str, count: int, *, is_backward: bool = False) -> Page[AlarmChange]:
+async def page(
+    store: Store, first: str, last: str, count: int, *, is_backward: bool = False
+) -> StreamPage[AlarmChange]:
     """Return a page of changes between two positions; backwards `first` is the newest. `(` excludes a position."""
     command = "XREVRANGE" if is_backward else "XRANGE"
     reply = await store.execute(command, store.keys.alarm_changes(), first, last, "COUNT", count)

@@ -13,7 +13,7 @@ from edge.model.job_state import Cause, JobState, JobStatus, SubState, is_transi
 from edge.store.client import MAX_BLOCK_MS, Store
 from edge.store.commit import Commit, join, operation
 from edge.store.keys import Keys
-from edge.store.stream import Entry, Page, entries, page_of
+from edge.store.stream import Entry, StreamPage, entries, page_of
 
 logger = structlog.get_logger(__name__)
 
@@ -230,7 +230,7 @@ async def read_between(store: Store, scope: str, after: str, last: str) -> Async
 
 async def page(
     store: Store, scope: str, first: str, last: str, count: int, *, is_backward: bool = False
-) -> Page[Change]:
+) -> StreamPage[Change]:
     """Return a page of changes between two positions; backwards `first` is the newest. `(` excludes a position."""
     command = "XREVRANGE" if is_backward else "XRANGE"
     reply = await store.execute(command, store.keys.joborder_changes(scope), first, last, "COUNT", count)

@@ -26,15 +26,15 @@ def entries(raw: Iterable[tuple[str, list[str] | dict[str, str] | None]]) -> Ite
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[_T]):
+class StreamPage(Generic[_T]):
     """A part of a stream: what could be read of it, and the position after which it goes on; empty at the end."""
 
     items: Sequence[_T]
     next: str
 
 
-def page_of(reply: Sequence[Any], count: int, read: Callable[[Entry], _T | None]) -> Page[_T]:
+def page_of(reply: Sequence[Any], count: int, read: Callable[[Entry], _T | None]) -> StreamPage[_T]:
     """Return the page of a reply to XRANGE or XREVRANGE with a COUNT; an entry that cannot be read is left out."""
     found = tuple(entries(reply))
     items = tuple(item for each in found if (item := read(each)) is not None)
-    return Page(items, found[-1].entry_id if len(found) == count else "")
+    return StreamPage(items, found[-1].entry_id if len(found) == count else "")

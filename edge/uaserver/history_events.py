@@ -17,7 +17,7 @@ from edge.opcua.time_slices import Turn
 from edge.store import alarms
 from edge.store.alarms import AlarmChange
 from edge.store.client import Store
-from edge.store.stream import Page
+from edge.store.stream import StreamPage
 from edge.uaserver.condition_nodes import member_id
 from edge.uaserver.condition_view import ConditionKind, ConditionPlace, ConditionView, follow_change
 from edge.uaserver.conditions import Conditions
@@ -80,7 +80,7 @@ class EventSource(Protocol):
     def serves(self, node_id: ua.NodeId) -> bool:
         """Return whether a node can have events of this source."""
 
-    async def page(self, first: str, last: str, count: int, *, is_backward: bool) -> Page[Any]:
+    async def page(self, first: str, last: str, count: int, *, is_backward: bool) -> StreamPage[Any]:
         """Return a page of changes. Raises Unavailable."""
 
     async def record(self, change: Any, rest: EventRange) -> EventRecord | None:
@@ -193,7 +193,7 @@ class AlarmEvents:
         """Return whether a node can have events of conditions."""
         return node_id in self._notifiers
 
-    async def page(self, first: str, last: str, count: int, *, is_backward: bool) -> Page[AlarmChange]:
+    async def page(self, first: str, last: str, count: int, *, is_backward: bool) -> StreamPage[AlarmChange]:
         """Return a page of changes of alarms. Raises Unavailable."""
         return await alarms.page(self._store, first, last, count, is_backward=is_backward)
 

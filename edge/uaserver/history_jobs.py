@@ -13,7 +13,7 @@ from edge.store.changes import Change
 from edge.store.client import Store
 from edge.store.isolation import Isolated
 from edge.store.jobs import Job
-from edge.store.stream import Page
+from edge.store.stream import StreamPage
 from edge.uaserver.events import JobEventPublisher
 from edge.uaserver.history_events import EventRange
 
@@ -39,7 +39,7 @@ class JobEvents:
         """Return whether a node has the events of this machine."""
         return self._events.is_notifier(node_id)
 
-    async def page(self, first: str, last: str, count: int, *, is_backward: bool) -> Page[Change]:
+    async def page(self, first: str, last: str, count: int, *, is_backward: bool) -> StreamPage[Change]:
         """Return a page of changes of jobs. Raises Unavailable."""
         return await changes.page(self._store, self._scope, first, last, count, is_backward=is_backward)
 

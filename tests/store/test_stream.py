@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.store.stream import Entry, Page, entries, page_of
+from edge.store.stream import Entry, StreamPage, entries, page_of
 
 
 @pytest.mark.parametrize("raw", [[("1-0", ["a", "1", "b", "2"])], [("1-0", {"a": "1", "b": "2"})]])
@@ -22,7 +22,7 @@ def test_a_page_leaves_out_what_cannot_be_read_and_goes_on_behind_it() -> None:
     def odd(entry: Entry) -> str | None:
         return entry.entry_id if int(entry.fields["a"]) % 2 else None
 
-    assert page_of(raw, 4, odd) == Page(("1-0", "3-0"), "3-0")
-    assert page_of(raw, 5, odd) == Page(("1-0", "3-0"), "")
-    assert page_of(raw[:1], 1, odd) == Page((), "0-0")
-    assert page_of([], 1, odd) == Page((), "")
+    assert page_of(raw, 4, odd) == StreamPage(("1-0", "3-0"), "3-0")
+    assert page_of(raw, 5, odd) == StreamPage(("1-0", "3-0"), "")
+    assert page_of(raw[:1], 1, odd) == StreamPage((), "0-0")
+    assert page_of([], 1, odd) == StreamPage((), "")

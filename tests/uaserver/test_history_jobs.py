@@ -41,7 +41,7 @@ class Past:
 
     async def page(self, node_id: str, point: str = "", **others: Any) -> dict[str, Any]:
         """Read a page of events; `point` is a continuation point."""
-        given = {
+        given: dict[str, Any] = {
             "startTime": instant(self.since),
             "endTime": instant(now_ms() + 60_000),
             "numValuesPerNode": 0,
