@@ -165,7 +165,25 @@ async def _open_server(
     show_charts(parts.active_runs, server.charts, parts.clock)
     if telemetry and server.alarms:
         await _follow_alarms(stack, parts, server.alarms, telemetry)
+    if settings.opcua.discovery_server:
+        await _keep_registered(stack, parts, server, telemetry)
     return server
+
+
+async def _keep_registered(
+    stack: contextlib.AsyncExitStack, parts: GatewayParts, server: "UaServer", telemetry: "TelemetryService | None"
+) -> None:
+    # Imported only with a discovery server.
+    from edge.uaserver import registration  # noqa: PLC0415
+
+    application = registration.application_of(
+        parts.settings.gateway.name,
+        server.endpoint,
+        has_alarms=server.alarms is not None,
+        has_history=telemetry is not None and telemetry.history is not None,
+    )
+    register = registration.register_at(parts.settings.opcua, application)
+    await stack.enter_async_context(background_task(registration.keep_registered(register), "OPC UA registration"))
 
 
 def open_users(parts: GatewayParts) -> "Users":

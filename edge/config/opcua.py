@@ -70,6 +70,14 @@ class OpcuaSettings(Struct, frozen=True, kw_only=True):
             extra={"must_be": "directory"},
         ),
     ] = ""
+    discovery_server: Annotated[
+        str,
+        Meta(
+            description="Discovery server at which this one registers, as in `opc.tcp://lds:4840`; empty for none. "
+            "Its certificate belongs into `trusted`.",
+            extra={"schemes": ("opc.tcp",)},
+        ),
+    ] = ""
     manufacturer: Annotated[str, Meta(description="Manufacturer of the station, in its Identification.")] = "unknown"
     serial_number: Annotated[str, Meta(description="Serial number of the station.")] = "unknown"
     product_instance_uri: Annotated[

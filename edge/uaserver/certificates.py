@@ -52,7 +52,7 @@ def load_or_make(directory: Path, application_uri: str, hosts: Iterable[str]) ->
     Raises SettingsError when the file cannot be read or written, or when other users can access it; Unavailable when
     the disk is full.
     """
-    path = _path(directory)
+    path = own_path(directory)
     try:
         if path.exists():
             own = _load(path)
@@ -66,7 +66,7 @@ def load_or_make(directory: Path, application_uri: str, hosts: Iterable[str]) ->
 
 def load(directory: Path) -> OwnCertificate | None:
     """Return the certificate stored in `directory`, if there is one. Raises SettingsError when it cannot be read."""
-    path = _path(directory)
+    path = own_path(directory)
     try:
         return _load(path) if path.exists() else None
     except OSError as error:
@@ -76,7 +76,7 @@ def load(directory: Path) -> OwnCertificate | None:
 def load_certificate(directory: Path) -> x509.Certificate | None:
     """Return the stored certificate, also for a user who may not read its key. Raises SettingsError."""
     public = _public_path(directory)
-    if os.access(public, os.R_OK) and not os.access(_path(directory), os.R_OK):
+    if os.access(public, os.R_OK) and not os.access(own_path(directory), os.R_OK):
         return x509.load_der_x509_certificate(public.read_bytes())
     own = load(directory)
     return own.certificate if own else None
@@ -98,7 +98,7 @@ def store(directory: Path, own: OwnCertificate) -> None:
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     ) + b"".join(each.public_bytes(serialization.Encoding.PEM) for each in own.chain)
     # One file holds key and certificates: after a power cut the pair always matches.
-    write_atomically(_path(directory), content, 0o600)
+    write_atomically(own_path(directory), content, 0o600)
     _publish(directory, own)
 
 
@@ -139,7 +139,8 @@ def own_hosts(endpoint_host: str) -> Iterator[str]:
     yield from dict.fromkeys(name for name in names if name not in anywhere)
 
 
-def _path(directory: Path) -> Path:
+def own_path(directory: Path) -> Path:
+    """Return the file of our certificate and its key."""
     return directory / "own.pem"
 
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from enum import IntEnum
 
 UA_URI = "http://opcfoundation.org/UA/"
+PRODUCT_URI = "urn:microdcs-edge"
 TYPES_URI = "urn:microdcs-edge:types"
 TYPES_VERSION = "1.4.0"
 TYPES_PUBLISHED = datetime(2026, 11, 22, tzinfo=UTC)

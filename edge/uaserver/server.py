@@ -39,6 +39,7 @@ from edge.uaserver.live_list import LiveList, notify_subscribers
 from edge.uaserver.maintenance_object import MaintenanceObject
 from edge.uaserver.methods import JobMethodService, Services, Target
 from edge.uaserver.namespaces import (
+    PRODUCT_URI,
     TYPES_PUBLISHED,
     TYPES_URI,
     TYPES_VERSION,
@@ -65,7 +66,6 @@ logger = structlog.get_logger(__name__)
 
 _PORT = 4840  # IANA: opc.tcp
 _LOOPBACK = "127.0.0.1"
-_PRODUCT_URI = "urn:microdcs-edge"
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +280,7 @@ def _where_to_listen(endpoint: str) -> tuple[str, int]:
 
 
 async def _introduce(server: ProtocolServer, settings: OpcuaSettings, gateway: str) -> None:
-    server.product_uri = _PRODUCT_URI
+    server.product_uri = PRODUCT_URI
     server.application_type = ua.ApplicationType.Server
     server.set_server_name(f"microdcs-edge {gateway}")
     await server.set_application_uri(application_uri(gateway))
@@ -293,7 +293,7 @@ async def _introduce(server: ProtocolServer, settings: OpcuaSettings, gateway: s
         add_namespace_metadata(server.iserver, uri)
     version = edge.__version__
     built = server_object.build_date()
-    await server.set_build_info(_PRODUCT_URI, settings.manufacturer, "microdcs-edge", version, version, built)
+    await server.set_build_info(PRODUCT_URI, settings.manufacturer, "microdcs-edge", version, version, built)
     await server_object.show_server(server.iserver)
 
 
