@@ -26,7 +26,7 @@ EVENT = {"specversion": "1.0", "source": "/noise", "type": "com.example.noise.v1
 )
 def test_a_flood_of_qos_0_starves_no_call(plant: Plant, topic: str, payload: str) -> None:
     log = plant.gateway.log.stat().st_size
-    worst, memory = _call_beside(plant, functools.partial(_flood, plant.broker.port, topic, payload))
+    worst, memory = _call_during(plant, functools.partial(_flood, plant.broker.port, topic, payload))
     assert worst <= 5.0
     assert memory <= 150
     assert plant.gateway.log.stat().st_size - log < 1_000_000
@@ -36,13 +36,13 @@ def test_a_flood_of_qos_0_starves_no_call(plant: Plant, topic: str, payload: str
 @pytest.mark.timeout(180)
 def test_a_flood_of_large_qos_1_events_takes_no_memory(plant: Plant) -> None:
     topic = f"{PREFIX}/equipment/wrench/events"
-    worst, memory = _call_beside(plant, functools.partial(_flood_qos_1, plant.broker.port, topic))
+    worst, memory = _call_during(plant, functools.partial(_flood_qos_1, plant.broker.port, topic))
     assert worst <= 5.0
     assert memory <= 150
 
 
-def _call_beside(plant: Plant, flood_until: Callable[[threading.Event], None]) -> tuple[float, float]:
-    """Call for 12 s beside a flood; return the longest time in seconds and the most memory in MB."""
+def _call_during(plant: Plant, flood_until: Callable[[threading.Event], None]) -> tuple[float, float]:
+    """Call for 12 s during a flood; return the longest time in seconds and the most memory in MB."""
     over = threading.Event()
     flood = threading.Thread(target=flood_until, args=(over,))
     flood.start()
