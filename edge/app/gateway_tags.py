@@ -1,6 +1,5 @@
 """The gateway itself as a source of samples: equipment, store, clock, certificates, results, board, steps."""
 
-import asyncio
 import contextlib
 import resource
 from collections import Counter
@@ -17,6 +16,7 @@ from edge.rules.sample_lines import Line, Occurrence, Sample
 from edge.sfc.intervention import held_failures
 from edge.sfc.run import ActionState
 from edge.store import telemetry, undelivered
+from edge.ticks import next_tick
 
 _INTERVAL_S: Final = 2.0
 _REPEAT_MS: Final = 600_000
@@ -49,7 +49,7 @@ class GatewayTags:
                 with contextlib.suppress(Unavailable):
                     self._lag = (await telemetry.read_lengths(self._core.store)).lag
             self.sample(now)
-            await asyncio.sleep(interval_s)
+            await next_tick(interval_s)
 
     def sample(self, now: int) -> None:
         """Queue the values that changed, or are due to be repeated."""

@@ -17,6 +17,7 @@ from edge.store.bounded_counts import MarkCounter, read_counts
 from edge.store.bounds import NO_LIMITS, BoundedCounts, CountLimits
 from edge.store.client import Store
 from edge.store.server_check import MemoryUsage, memory, writes
+from edge.ticks import next_tick
 
 logger = structlog.get_logger(__name__)
 
@@ -84,7 +85,7 @@ class Health:
             if (status := f"STATUS={mark}{line}; {serving}") != published:
                 notify(status)
                 published = status
-            await asyncio.sleep(self._check_interval_s)
+            await next_tick(self._check_interval_s)
 
     def degraded_by(self, serving: str) -> str:
         """Return what is served, marked as degraded with the connections that are missing."""
@@ -115,14 +116,19 @@ class Health:
         troubles = [*self._problems(), *self._certificate_problems]
         try:
             async with asyncio.timeout(_STORE_WITHIN_S):
-                taken = self.memory = await memory(self._store)
-                if not await self._can_write(self._store):
-                    troubles.insert(0, "Redis cannot write to its disk: is it full?")
-                self._count(await read_counts(self._store, self._limits, self._marks))
+                taken, can_write, counts = await asyncio.gather(
+                    memory(self._store),
+                    self._can_write(self._store),
+                    read_counts(self._store, self._limits, self._marks),
+                )
         except Unavailable as error:
             return "; ".join((error.message, *troubles))
         except TimeoutError:
             return "; ".join((f"Redis does not answer within {_STORE_WITHIN_S:g} s", *troubles))
+        if not can_write:
+            troubles.insert(0, "Redis cannot write to its disk: is it full?")
+        self.memory = taken
+        self._count(counts)
         self._warn_if_filling(taken)
         self.problem_line = "; ".join(troubles)
         at_work = self._active_runs.count

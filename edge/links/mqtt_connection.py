@@ -297,7 +297,8 @@ class Connection:
             self._on_lost("we have closed it, so that the broker sends the postponed messages again")
 
     def _check_keepalive(self) -> None:
-        self._keepalive = self._loop.call_later(1.0, self._check_keepalive)
+        # On whole seconds, as the periodic tasks: an idle gateway wakes rarely.
+        self._keepalive = self._loop.call_at(self._loop.time() // 1 + 1, self._check_keepalive)
         self._paho.loop_misc()
 
     def _on_lost(self, reason: str) -> None:

@@ -1,7 +1,5 @@
 """Publish an event for each late result that is kept, in order and at least once."""
 
-import asyncio
-
 import msgspec
 import structlog
 
@@ -14,6 +12,7 @@ from edge.northbound.topics import Topics
 from edge.store import dead_letters
 from edge.store.client import Store
 from edge.store.dead_letters import Letter
+from edge.ticks import next_tick
 
 logger = structlog.get_logger(__name__)
 
@@ -44,7 +43,7 @@ class LateResultPublisher:
                 await self._publish_all()
             except (Unavailable, PublishRefused, Refused) as error:
                 logger.debug("late results wait", reason=error.message)
-            await asyncio.sleep(self._poll_interval_s)
+            await next_tick(self._poll_interval_s)
 
     async def _publish_all(self) -> None:
         for letter_id, letter in (await dead_letters.load_unpublished(self._store, self._topics.scope)).items():

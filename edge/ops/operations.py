@@ -111,19 +111,17 @@ class OperationRunner:
 
     async def look(self) -> None:
         """Fail the operations of dead owners, then execute those that are due. Raises Unavailable without the store."""
-        queues = [(type, await operations.due_ids(self._store, type, await self._now())) for type in self._executors]
-        await self._fail_interrupted()
-        for _, ids in queues:
-            for id in ids:
-                with suppress(Refused):  # another instance executes an operation
-                    await self._execute_alone(id)
+        now, due = await operations.read_due(self._store, self._executors)
+        await self._fail_interrupted(now)
+        for id in due:
+            with suppress(Refused):  # another instance executes an operation
+                await self._execute_alone(id)
 
     async def _now(self) -> int:
         return await server_time(self._store)
 
-    async def _fail_interrupted(self) -> None:
+    async def _fail_interrupted(self, now: int) -> None:
         stored = await operations.load_all(self._store)
-        now = await self._now()
         for each in stored:
             if after := transition(each.operation, Interrupt(), now):
                 commit = operations.save(self._store.keys, each, after, each.progress)

@@ -14,6 +14,7 @@ from edge.station.decision import LoadedJob
 from edge.station.runs import Progress, Runs
 from edge.store.retry import restart_on_outage
 from edge.store.runs import revisions
+from edge.ticks import next_tick
 
 logger = structlog.get_logger(__name__)
 
@@ -62,7 +63,7 @@ class ActiveRuns:
 
     async def _follow(self) -> None:
         while True:
-            await asyncio.sleep(self._listened_poll_interval_s if self.listeners else self._poll_interval_s)
+            await next_tick(self._listened_poll_interval_s if self.listeners else self._poll_interval_s)
             await self.look(_PAUSE_S)
 
     async def look(self, pause_s: float = 0.0) -> None:

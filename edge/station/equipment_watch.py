@@ -1,6 +1,5 @@
 """Polls the health of the equipment and writes reports of it to the store for other processes."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from edge.station.equipment_stats import EquipmentStats
 from edge.store import health_reports
 from edge.store.client import Store
 from edge.store.safing import SafingCommand
+from edge.ticks import next_tick
 
 logger = structlog.get_logger(__name__)
 
@@ -66,7 +66,7 @@ class EquipmentWatch:
             except Unavailable as error:
                 logger.debug("the report on equipment waits for the store", reason=error.message)
             await notify_async(self.listeners)
-            await asyncio.sleep(self._poll_interval_s)
+            await next_tick(self._poll_interval_s)
 
     def _look(self) -> tuple[EquipmentHealth, ...]:
         before = {each.name: each.connected for each in self.health}

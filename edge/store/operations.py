@@ -1,5 +1,6 @@
 """Operations in the store: their documents, their progress, and a queue for each type."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -42,10 +43,15 @@ async def load(store: Store, id: str) -> StoredOperation | None:
     return _stored(id, text, progress) if text is not None else None
 
 
-async def due_ids(store: Store, type: OperationType, now: int) -> list[str]:
-    """Return the scheduled operations of a type that are due, the earliest first."""
-    ids: list[str] = await store.execute("ZRANGEBYSCORE", store.keys.operations_queue(type.value), "-inf", now)
-    return ids
+async def read_due(store: Store, types: Iterable[OperationType]) -> tuple[int, list[str]]:
+    """Return the time of the store in milliseconds, and the scheduled operations that are due by it.
+
+    They are in the order of the types, the earliest of each first.
+    """
+    queues = [("ZRANGE", store.keys.operations_queue(type.value), 0, -1, "WITHSCORES") for type in types]
+    (seconds, microseconds), *queued = await store.read([("TIME",), *queues])
+    now = int(seconds) * 1000 + int(microseconds) // 1000
+    return now, [id for queue in queued for id, due in queue if due <= now]
 
 
 def create(keys: Keys, operation: Operation) -> Commit:

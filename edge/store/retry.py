@@ -8,6 +8,7 @@ from typing import TypeVar
 import structlog
 
 from edge.errors import Unavailable
+from edge.ticks import next_tick
 
 logger = structlog.get_logger(__name__)
 
@@ -38,7 +39,10 @@ async def retry_while_unavailable(
 
 
 async def poll_store(task: str, attempt: Callable[[], Awaitable[None]], interval_s: float) -> None:
-    """Run an attempt at once and after each interval, until cancelled; an unavailable store leaves attempts out."""
+    """Run an attempt at once and at each tick of the interval, until cancelled.
+
+    An unavailable store leaves attempts out.
+    """
     reported = False
     while True:
         try:
@@ -51,7 +55,7 @@ async def poll_store(task: str, attempt: Callable[[], Awaitable[None]], interval
             if reported:
                 logger.info("store available again", task=task)
             reported = False
-        await asyncio.sleep(interval_s)
+        await next_tick(interval_s)
 
 
 async def restart_on_outage(

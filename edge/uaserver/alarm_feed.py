@@ -1,6 +1,5 @@
 """Updates the conditions from the store and publishes every change of an alarm."""
 
-import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from edge.store.alarms import BEGINNING, AlarmChange
 from edge.store.client import Store
 from edge.store.isolation import Isolated
 from edge.store.retry import restart_on_outage
+from edge.ticks import next_tick
 from edge.uaserver.alarms import AlarmNodes
 from edge.uaserver.condition_view import (
     ConditionKind,
@@ -56,7 +56,7 @@ async def _show_tags(store: Store, nodes: TagNodes) -> None:
     while True:
         with contextlib.suppress(Unavailable):
             nodes.show(await tags.load(store))
-        await asyncio.sleep(_TAGS_S)
+        await next_tick(_TAGS_S)
 
 
 class _AlarmFeed:

@@ -3,7 +3,6 @@
 The diagnostics are computed when a client reads them, at most once per second.
 """
 
-import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
@@ -23,6 +22,7 @@ from edge.opcua.server_core import ServerCore
 from edge.opcua.shared_array import shared_array
 from edge.opcua.view_service import CONTINUATION_POINTS
 from edge.ops.localization import known_languages
+from edge.ticks import next_tick
 from edge.uaserver.live_list import notify_all
 
 _INTERVAL_S = 1.0
@@ -64,7 +64,7 @@ async def notify_subscribers(core: ServerCore) -> None:
     """Publish the diagnostics that have subscribers, every second, until cancelled."""
     watched = [(node, core.aspace[node].attributes[ua.AttributeIds.Value]) for node in _diagnostics(core)]
     while True:
-        await asyncio.sleep(_INTERVAL_S)
+        await next_tick(_INTERVAL_S)
         for node, held in watched:
             if held.datachange_callbacks:
                 await notify_all(held.datachange_callbacks, held.value_callback(node, ua.AttributeIds.Value))

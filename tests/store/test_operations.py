@@ -13,19 +13,27 @@ BACKUP = Operation(id="1", type=OperationType.BACKUP, by="anna", due=7, created=
 async def test_operation_leaves_the_queue_when_it_starts(store: Store) -> None:
     assert isinstance(await store.commit(operations.create(store.keys, BACKUP)), Committed)
     assert isinstance(await store.commit(operations.create(store.keys, BACKUP)), Stale)
-    assert await operations.due_ids(store, OperationType.BACKUP, 6) == []
-    assert await operations.due_ids(store, OperationType.BACKUP, 7) == ["1"]
+    assert (await operations.read_due(store, OperationType))[1] == ["1"]
     (found,) = await operations.load_all(store)
     assert (found.operation, found.progress) == (BACKUP, 0.0)
     running = replace(BACKUP, state=OperationState.RUNNING)
     assert isinstance(await store.commit(operations.save(store.keys, found, running, 41.25)), Committed)
     assert isinstance(await store.commit(operations.save(store.keys, found, running, 99.0)), Stale)
-    assert await operations.due_ids(store, OperationType.BACKUP, 7) == []
+    assert (await operations.read_due(store, OperationType))[1] == []
     assert await store.execute("HGET", f"{store.keys.prefix}:operations:progress", "1") == "41.2"
     later = await operations.load(store, "1")
     assert later
     await store.commit(operations.remove(store.keys, later))
     assert await operations.load(store, "1") is None
+
+
+async def test_operation_is_due_by_the_time_of_the_store(store: Store) -> None:
+    now, _ = await operations.read_due(store, ())
+    for id, due in (("late", now + 3_600_000), ("second", now - 5), ("first", now - 10)):
+        await store.commit(operations.create(store.keys, replace(BACKUP, id=id, due=due)))
+    read_at, due_ids = await operations.read_due(store, OperationType)
+    assert read_at >= now
+    assert due_ids == ["first", "second"]
 
 
 async def test_unreadable_operation_is_left_out(store: Store) -> None:

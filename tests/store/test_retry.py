@@ -54,6 +54,6 @@ async def test_other_errors_are_not_repeated() -> None:
 async def test_poll_continues_through_an_outage(wait_until: WaitUntil) -> None:
     store = Store(away=2)
     with capture_logs() as logs:
-        async with background_task(poll_store("look", store.poll, 0.0), "poll"):
+        async with background_task(poll_store("look", store.poll, 0.001), "poll"):
             await wait_until(lambda: store.attempts >= 5)
     assert [each["event"] for each in logs] == ["store unavailable, retrying", "store available again"]
