@@ -1,4 +1,4 @@
-"""Lets the periodic tasks of a process wake together, so that an idle gateway wakes rarely."""
+"""Computes the ticks at which the periodic tasks of a process wake together, so that an idle gateway wakes rarely."""
 
 import asyncio
 
