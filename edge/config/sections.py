@@ -229,6 +229,14 @@ class IjtSettings(OpcuaEquipmentSettings, frozen=True, kw_only=True):
             "enable it while another system has disabled it; `off` only enables it."
         ),
     ] = "off"
+    events: Annotated[
+        Mapping[Literal["result", "error"], str],
+        Meta(
+            description="The `type_id` of the event for a joining of the operator's own, or an error of the "
+            "controller.",
+            extra={"expected": 'a table of type_ids, as in { result = "com.example.station.joined.v1" }'},
+        ),
+    ] = msgspec.field(default_factory=dict)
 
 
 class RpcSettings(Struct, frozen=True, kw_only=True):

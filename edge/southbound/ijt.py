@@ -26,6 +26,7 @@ from edge.southbound.connected_equipment import (
     DeviceOutcomeUnknownError,
 )
 from edge.southbound.ijt_conversion import answer_data, validate_command
+from edge.southbound.ijt_events import JoiningEvents
 from edge.southbound.ijt_lock import ToolLock, find_enabled
 from edge.southbound.ijt_methods import find_methods
 from edge.southbound.ijt_programs import JoiningPrograms
@@ -78,6 +79,7 @@ def open_ijt(
 ) -> AbstractAsyncContextManager[ConnectedEquipment]:
     """Connect to a controller for the length of the block, and reconnect while it is unavailable."""
     state = ControllerState()
+    events = JoiningEvents(name, settings.events, station, next(iter(scopes)))
     repetition = chosen_repetition(settings, Repetition.ONCE)
     claim = partial(claim_start, station) if repetition is Repetition.ONCE else None
 
@@ -87,7 +89,14 @@ def open_ijt(
         methods = await find_methods(session, system)
         reporter = LateResults(name, next(iter(scopes)), station)
         acknowledges = settings.acknowledge == "own"
-        results = ResultCollector(methods, state, reporter, acknowledge=acknowledges, correlation=settings.correlation)
+        results = ResultCollector(
+            methods,
+            state,
+            reporter,
+            acknowledge=acknowledges,
+            correlation=settings.correlation,
+            on_own=events.report_own,
+        )
         programs = JoiningPrograms(methods, settings.product_instance_uri)
         await programs.read()
         uri = settings.product_instance_uri
@@ -97,7 +106,7 @@ def open_ijt(
         on_start = partial(count_repeated_start, station)
         async with session.watch(None, _FIELDS, {}) as device_events:
             yield (
-                Controller(session, tool, results, state, programs, claim, on_start, times),
+                Controller(session, tool, results, state, programs, claim, on_start, times, events.report_error),
                 device_events,
             )
 
@@ -117,6 +126,7 @@ class Controller:
         claim: Callable[[Command], Awaitable[bool]] | None,
         on_start: Callable[[Command], None],
         times: IjtTimes,
+        on_error: Callable[[str], Awaitable[None]],
     ) -> None:
         self._session = session
         self._tool = tool
@@ -126,6 +136,7 @@ class Controller:
         self._claim = claim
         self._on_start = on_start
         self._times = times
+        self._on_error = on_error
         self._error = ""
         self._starting = asyncio.Lock()
 
@@ -156,6 +167,7 @@ class Controller:
             if severe and condition and await self._session.is_a(condition, _ERROR_CLASS):
                 self._error = device_event["Message"] or "it does not say which"
                 self._results.changed.set()
+                await self._on_error(self._error)
 
     async def perform(self, command: Command) -> Any:
         """Execute a joining, or wait for the one that was started earlier; return the result as JSON.

@@ -1,7 +1,7 @@
 """Collects the results of a tightening controller: live results and missed ones."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -82,6 +82,10 @@ class ControllerState:
             del self.settled[next(iter(self.settled))]
 
 
+async def _use_nothing(_: Result) -> bool:
+    return False
+
+
 class ResultCollector:
     """Collector of the results on one connection; each result sets `changed`.
 
@@ -97,6 +101,7 @@ class ResultCollector:
         *,
         acknowledge: bool,
         correlation: Literal["command_id", "next"] = "command_id",
+        on_own: Callable[[Result], Awaitable[bool]] = _use_nothing,
         limits: ResultLimits = _LIMITS,
     ) -> None:
         self.changed = asyncio.Event()
@@ -106,6 +111,7 @@ class ResultCollector:
         self._acknowledges = acknowledge and "AcknowledgeResults" in methods
         self._correlation = correlation
         self._limits = limits
+        self._on_own = on_own
         self._kept = state.kept
         self._came = 0
         self._earlier_until = -1
@@ -284,7 +290,8 @@ class ResultCollector:
         was_given_up = not is_new and command_id is not None and await self._reporter.was_given_up(command_id)
         if not is_new and not was_given_up:
             return
-        if not was_aborted(result):
+        was_used = command_id is None and not was_aborted(result) and await self._on_own(result)
+        if not was_used and not was_aborted(result):
             report = self._reporter.keep if was_given_up else self._reporter.report
             await report(meta["ResultId"], meta.get("CreationTime"), command_id, result_data(result))
         self._known.settle([meta["ResultId"]])
