@@ -1,5 +1,6 @@
 """Encodes and decodes PUBLISH packets of MQTT 5: one pass over the bytes, every check of the standard."""
 
+import functools
 import re
 from dataclasses import dataclass
 from typing import Any, Final
@@ -87,7 +88,7 @@ def _encode_properties(message: Message) -> bytes:
     if message.correlation_data is not None:
         parts += (b"\x09", len(message.correlation_data).to_bytes(2, "big"), message.correlation_data)
     for name, value in message.user_properties.items():
-        parts += (b"\x26", _encode_string(name), _encode_string(value))
+        parts += (b"\x26", _encode_name(name), _encode_string(value))
     return b"".join(parts)
 
 
@@ -95,6 +96,12 @@ def _encode_string(text: str) -> bytes:
     """Return a string that MQTT carries; four bytes is the most that a character takes."""
     encoded = _FORBIDDEN.sub(" ", text[: _LONGEST_STRING // _BYTES_PER_CHARACTER]).encode()
     return len(encoded).to_bytes(2, "big") + encoded
+
+
+@functools.lru_cache(maxsize=256)
+def _encode_name(name: str) -> bytes:
+    """Return the string of a name; few names occur, each in every message."""
+    return _encode_string(name)
 
 
 def _encode_length(length: int) -> bytes:

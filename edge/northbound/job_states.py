@@ -17,7 +17,7 @@ class JobStates:
 
     def __init__(self, scope: str, read: Mapping[str, JobStatus], position: str) -> None:
         self._scope = scope
-        self._statuses = dict(read)
+        self._entries = {job_id: _entry(job_id, status) for job_id, status in read.items()}
         self._read_at = position_key(position)
 
     def apply(self, change: Change) -> None:
@@ -25,21 +25,21 @@ class JobStates:
         if position_key(change.position) <= self._read_at:
             return
         if change.is_removal:
-            self._statuses.pop(change.job_order_id, None)
+            self._entries.pop(change.job_order_id, None)
         else:
-            self._statuses[change.job_order_id] = change.status
+            self._entries[change.job_order_id] = _entry(change.job_order_id, change.status)
 
     def index(self, seq: int, now: int) -> StateIndex:
         """Return the index to publish at an instant, in milliseconds since the epoch."""
-        entries = (
-            StateIndexEntry(job_order_id=job_id, state=_entries(status), has_result=has_ended(status))
-            for job_id, status in self._statuses.items()
-        )
         published_at = datetime.fromtimestamp(now / 1000, UTC)
-        return StateIndex(seq=seq, scope=self._scope, published_at=published_at, jobs=tuple(entries))
+        return StateIndex(seq=seq, scope=self._scope, published_at=published_at, jobs=tuple(self._entries.values()))
+
+
+def _entry(job_id: str, status: JobStatus) -> StateIndexEntry:
+    return StateIndexEntry(job_order_id=job_id, state=_state(status), has_result=has_ended(status))
 
 
 @functools.cache
-def _entries(status: JobStatus) -> tuple[State, ...]:
+def _state(status: JobStatus) -> tuple[State, ...]:
     # There are a dozen statuses and thousands of jobs. In the index the order of the entries names the level.
     return tuple(msgspec.structs.replace(entry, browse_path=None) for entry in state_entries(status))
