@@ -28,6 +28,14 @@ _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "message": {"en": "{subject}: it has not confirmed a stop, the tool may still be active"},
     },
     {
+        "id": "gateway.equipment_fault",
+        "kind": "limit",
+        "tag": "equipment.*.fault",
+        "limits": {"high": {"at": 0, "severity": 600}},
+        "on_delay_seconds": 5,
+        "message": {"en": "{subject}: it reports a fault: edge equipment show"},
+    },
+    {
         "id": "gateway.outcome_unknown",
         "kind": "limit",
         "tag": "equipment.*.unknown_outcomes",

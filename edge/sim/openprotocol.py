@@ -12,7 +12,7 @@ from edge.links.background_task import background_task
 from edge.links.openprotocol_frame import MidFrame
 from edge.links.openprotocol_mids import Decline, Mid
 from edge.links.openprotocol_trace import ANGLE, TORQUE
-from edge.sim.openprotocol_curve import curve_of
+from edge.sim.openprotocol_curve import curve_of, spindles_of
 from edge.sim.openprotocol_fault import OpenProtocolFault
 from edge.sim.openprotocol_messages import HIGHEST, handlers_of
 from edge.sim.openprotocol_server import DeclineError, OpenProtocolServer
@@ -85,6 +85,7 @@ class TighteningController:
         self.supplier = supplier
         self.link_layer = link_layer
         self.points = 0
+        self.spindles = 2
         self.fault = OpenProtocolFault.NONE
         self.begun: list[str] = []
         self.stopped: list[str] = []
@@ -163,6 +164,7 @@ class TighteningController:
         """Send a result to the subscribers, by default the last one, also when it was sent before."""
         result = self.results[number or max(self.results)]
         self.server.publish(Mid.RESULT, **result)
+        self.server.publish_frame(MidFrame(Mid.SPINDLES_RESULT, spindles_of(result, self.spindles)))
         for kind in (ANGLE, TORQUE) if self.points else ():
             self.server.publish_frame(MidFrame(Mid.TRACE, curve_of(result, kind, self.points)))
 

@@ -1,9 +1,10 @@
-"""The curves of a simulated tightening: angle and torque rise to their final values."""
+"""Curves and spindles of a simulated tightening: angle and torque rise to their final values."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from edge.links.openprotocol_spindles import encode_spindles
 from edge.links.openprotocol_trace import ANGLE, TORQUE, encode_curve
 
 INTERVAL_MS = 1
@@ -11,6 +12,14 @@ _UNITS: Mapping[int, str] = MappingProxyType({ANGLE: "050", TORQUE: "001"})
 _FIELDS: Mapping[int, str] = MappingProxyType({ANGLE: "angle", TORQUE: "torque"})
 _EXPONENTS: Mapping[int, int] = MappingProxyType({ANGLE: 1, TORQUE: 3})
 _DIVISOR = 100
+
+
+def spindles_of(result: Mapping[str, Any], count: int) -> bytes:
+    """Return the data of MID 0101 for a result: `count` spindles, of which the last one has its status."""
+    good = {"channel": 1, "status": 1, "torque_status": 1, "angle_status": 1, "angle": result["angle"]}
+    records = [good | {"spindle": n, "torque": result["torque_target"]} for n in range(1, count)]
+    last = {"spindle": count, "status": result["status"], "torque_status": result["status"], "torque": result["torque"]}
+    return encode_spindles({**result, "result": result["result"] % 100_000}, [*records, good | last])
 
 
 def curve_of(result: Mapping[str, Any], kind: int, points: int) -> bytes:

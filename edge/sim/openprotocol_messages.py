@@ -23,6 +23,7 @@ _SUBSCRIPTIONS: Mapping[int, tuple[int, int]] = MappingProxyType(
         Mid.JOB_SUBSCRIBE: (Mid.JOB_INFO, 18),
         Mid.IDENTIFIER_SUBSCRIBE: (Mid.IDENTIFIER_CHANGED, 6),
         Mid.RESULT_SUBSCRIBE: (Mid.RESULT, Decline.RESULTS_SUBSCRIBED),
+        Mid.SPINDLES_SUBSCRIBE: (Mid.SPINDLES_RESULT, 18),
         Mid.ALARM_SUBSCRIBE: (Mid.ALARM, Decline.ALARMS_SUBSCRIBED),
     }
 )
@@ -33,6 +34,7 @@ _ENDS: Mapping[int, int] = MappingProxyType(
         Mid.JOB_UNSUBSCRIBE: Mid.JOB_INFO,
         Mid.IDENTIFIER_UNSUBSCRIBE: Mid.IDENTIFIER_CHANGED,
         Mid.RESULT_UNSUBSCRIBE: Mid.RESULT,
+        Mid.SPINDLES_UNSUBSCRIBE: Mid.SPINDLES_RESULT,
         Mid.ALARM_UNSUBSCRIBE: Mid.ALARM,
     }
 )
@@ -58,6 +60,7 @@ def handlers_of(controller: "TighteningController") -> Mapping[int, Handler]:
         Mid.SUBSCRIBE_DATA: _subscribe_to_data,
         Mid.UNSUBSCRIBE_DATA: _unsubscribe_from_data,
         Mid.ACCEPTED: lambda _client, _message: (),
+        Mid.SPINDLES_ACKNOWLEDGE: partial(_acknowledge_result, controller),
         Mid.RESULT_ACKNOWLEDGE: partial(_acknowledge_result, controller),
         Mid.PARAMETER_SETS: lambda _, message: _reply(message, Mid.PARAMETER_SETS_REPLY, ids=controller.parameter_sets),
         Mid.PARAMETER_SET: partial(_describe_parameter_set, controller),

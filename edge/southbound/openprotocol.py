@@ -25,6 +25,7 @@ from edge.links.openprotocol_session import (
     SessionTimes,
     open_openprotocol,
 )
+from edge.links.openprotocol_spindles import parse_spindles
 from edge.links.openprotocol_trace import parse_curve
 from edge.model.equipment_trace import TracedCall, TraceKind
 from edge.sfc.signal import Phase
@@ -62,6 +63,14 @@ _ACKNOWLEDGEMENTS: Mapping[int, Mid] = MappingProxyType(
         Mid.ALARM: Mid.ALARM_ACKNOWLEDGE,
         Mid.ALARM_ACKNOWLEDGED: Mid.ALARM_ACKNOWLEDGED_ACKNOWLEDGE,
         Mid.ALARM_STATUS: Mid.ALARM_STATUS_ACKNOWLEDGE,
+    }
+)
+
+_ACKNOWLEDGED_UNREAD: Mapping[int, MidFrame] = MappingProxyType(
+    {
+        Mid.RESULT: MidFrame(Mid.RESULT_ACKNOWLEDGE),
+        Mid.SPINDLES_RESULT: MidFrame(Mid.SPINDLES_ACKNOWLEDGE),
+        Mid.TRACE: new_message(Mid.ACCEPTED, mid=Mid.TRACE),
     }
 )
 
@@ -113,7 +122,7 @@ def open_openprotocol_equipment(
             link_layer=settings.link_layer == "auto",
             trace=partial(_trace, station),
         ) as session:
-            make = make_of(session.controller)
+            make, has_several = make_of(session.controller), settings.spindles == "several"
             session.set_keep_alive(make.keep_alive)
             tool = TighteningTool(session, correlation=settings.correlation, locks=settings.lock == "on")
             results = TighteningResults(
@@ -121,10 +130,11 @@ def open_openprotocol_equipment(
                 state,
                 reporter,
                 correlation=settings.correlation,
-                counts=make.counts_results,
+                counts=make.counts_results and not has_several,
+                acknowledgement=Mid.SPINDLES_ACKNOWLEDGE if has_several else Mid.RESULT_ACKNOWLEDGE,
                 on_own=events.report_result,
             )
-            await subscribe(session, make)
+            await subscribe(session, make, several_spindles=has_several)
             curves = await subscribe_to_curves(session) if settings.traces == "on" else 0
             programs = ParameterSets(session)
             await programs.read()
@@ -172,12 +182,21 @@ def _fields(message: MidFrame) -> dict[str, Any]:
         return {"data": message.data.decode("latin-1")}
 
 
+def _parsed(message: MidFrame) -> dict[str, Any]:
+    match message.mid:
+        case Mid.TRACE:
+            return {"curve": parse_curve(message.data)}
+        case Mid.SPINDLES_RESULT:
+            return parse_spindles(message.data)
+        case _:
+            return parse_message(message)
+
+
 async def _device_events(session: OpenProtocolSession) -> DeviceEvents:
     async for message in session.messages():
         found = {"mid": message.mid, "revision": message.revision}
         try:
-            is_curve = message.mid == Mid.TRACE
-            yield ({"curve": parse_curve(message.data)} if is_curve else parse_message(message)) | found
+            yield _parsed(message) | found
         except Refused as refusal:
             yield {"unreadable": refusal.message, "data": message.data.decode("latin-1")} | found
 
@@ -236,16 +255,14 @@ class TighteningDevice:
             case _ if "unreadable" in device_event:
                 # A controller that gets no acknowledgement sends no further message.
                 await self._events.refuse(device_event["unreadable"], device_event["data"])
-                if mid == Mid.RESULT:
-                    await self._session.send(MidFrame(Mid.RESULT_ACKNOWLEDGE))
-                if mid == Mid.TRACE:
-                    await self._session.send(new_message(Mid.ACCEPTED, mid=Mid.TRACE))
+                if (acknowledgement := _ACKNOWLEDGED_UNREAD.get(mid)) is not None:
+                    await self._session.send(acknowledgement)
             case Mid.TRACE:
                 self._results.handle_curve(device_event["curve"])
                 await self._session.send(new_message(Mid.ACCEPTED, mid=Mid.TRACE))
             case Mid.TRACE_PARAMETERS:
                 await self._session.send(new_message(Mid.ACCEPTED, mid=Mid.TRACE_PARAMETERS))
-            case Mid.RESULT:
+            case Mid.RESULT | Mid.SPINDLES_RESULT:
                 await self._results.handle_live(device_event)
             case Mid.IDENTIFIER_CHANGED:
                 await self._handle_identifier(device_event["identifier"])

@@ -101,6 +101,7 @@ class TighteningResults:
         *,
         correlation: str,
         counts: bool,
+        acknowledgement: Mid = Mid.RESULT_ACKNOWLEDGE,
         on_own: Callable[[TighteningResult], Awaitable[bool]],
     ) -> None:
         self.changed = asyncio.Event()
@@ -109,6 +110,7 @@ class TighteningResults:
         self._reporter = reporter
         self._correlation = correlation
         self._counts = counts
+        self._acknowledgement = acknowledgement
         self._on_own = on_own
         self._unacknowledged: set[ResultKey] = set()
         self._taking = asyncio.Lock()
@@ -259,7 +261,7 @@ class TighteningResults:
     async def _acknowledge(self, key: ResultKey) -> None:
         if key in self._unacknowledged:
             self._unacknowledged.discard(key)
-            await self._session.send(MidFrame(Mid.RESULT_ACKNOWLEDGE))
+            await self._session.send(MidFrame(self._acknowledgement))
 
     async def _request(self, number: int) -> TighteningResult | None:
         """Request an old result, 0 for the latest; None when the controller does not have it."""

@@ -95,9 +95,23 @@ def result_data(result: TighteningResult, curves: Curves = NO_CURVES) -> dict[st
         "created_at": created_at(result),
     }
     named = {"tool_serial": "tool_serial", "controller": "controller", "parameter_set_name": "parameter_set_name"}
+    if "spindles" in result:
+        data |= {"results": {str(each["spindle"]): _spindle(each, unit) for each in result["spindles"]}}
     found = [_channel(each) for each in curves.get(result.get("result") or 0, ())]
     trace = {"trace": {"channels": found}} if found else {}
     return data | {name: result[field] for name, field in named.items() if result.get(field)} | trace
+
+
+def _spindle(record: Mapping[str, Any], unit: str) -> dict[str, Any]:
+    """Return the result of one spindle of several; the states of its values are 0 or 1."""
+    return {
+        "evaluation": _EVALUATIONS.get(record["status"] or 0, "NotOK"),
+        "channel": record["channel"],
+        "torque": _value(record["torque"], unit),
+        "angle": _value(record["angle"], _DEGREES),
+        "torque_status": _EVALUATIONS.get(record["torque_status"] or 0, "NotOK"),
+        "angle_status": _EVALUATIONS.get(record["angle_status"] or 0, "NotOK"),
+    }
 
 
 def _channel(curve: CurveMessage) -> dict[str, Any]:

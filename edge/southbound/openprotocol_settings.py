@@ -42,6 +42,10 @@ class OpenProtocolSettings(EquipmentSettings, frozen=True, kw_only=True):
         Literal["auto", "off"],
         Meta(description="`auto` uses the sequence numbers of a controller that offers them; `off` never does."),
     ] = "auto"
+    spindles: Annotated[
+        Literal["one", "several"],
+        Meta(description="`several` takes the results of a spindle system (MID 0101); they cannot be requested again."),
+    ] = "one"
     traces: Annotated[
         Literal["off", "on"],
         Meta(description="`on` subscribes to the curves of torque and angle (MID 0900), for `[traces] directory`."),

@@ -11,9 +11,10 @@ from edge.southbound.openprotocol_makes import ControllerMake
 _log = structlog.get_logger(__name__)
 
 
-async def subscribe(session: OpenProtocolSession, make: ControllerMake) -> None:
+async def subscribe(session: OpenProtocolSession, make: ControllerMake, *, several_spindles: bool = False) -> None:
     """Subscribe to results, identifiers and alarms; only results are indispensable."""
-    wanted: list[tuple[Mid, tuple[int, ...]]] = [(Mid.RESULT_SUBSCRIBE, make.result_revisions)]
+    results = (Mid.SPINDLES_SUBSCRIBE, (1,)) if several_spindles else (Mid.RESULT_SUBSCRIBE, make.result_revisions)
+    wanted: list[tuple[Mid, tuple[int, ...]]] = [results]
     wanted += [(Mid.IDENTIFIER_SUBSCRIBE, (1,))] + ([(Mid.ALARM_SUBSCRIBE, (1,))] if make.alarms else [])
     for mid, revisions in wanted:
         try:
@@ -21,7 +22,7 @@ async def subscribe(session: OpenProtocolSession, make: ControllerMake) -> None:
         except DeclinedError as declined:
             if declined.error in {Decline.RESULTS_SUBSCRIBED, Decline.ALARMS_SUBSCRIBED}:
                 continue
-            if mid == Mid.RESULT_SUBSCRIBE:
+            if mid == results[0]:
                 raise
             _log.info("subscription declined", reason=declined.message)
 

@@ -12,8 +12,11 @@ COUNTS = BoundedCounts(BoundedCount(600, 1000))
 
 
 def core_of(connected: dict[str, bool | None], memory: MemoryUsage) -> Any:
+    problems = {"camera": "it is in Error"}
     watched = [
-        SimpleNamespace(equipment=SimpleNamespace(name=name, connected=on), type_ids=[f"{name}.v1"])
+        SimpleNamespace(
+            equipment=SimpleNamespace(name=name, connected=on, problem=problems.get(name, "")), type_ids=[f"{name}.v1"]
+        )
         for name, on in connected.items()
     ]
     return SimpleNamespace(
@@ -36,6 +39,7 @@ def test_values_are_sampled_when_they_change_and_now_and_then() -> None:
     assert "equipment.camera.connected" not in samples
     assert (samples["equipment.wrench.maybe_active"], samples["equipment.camera.maybe_active"]) == (1, 0)
     assert samples["equipment.wrench.unknown_outcomes"] == 0
+    assert (samples["equipment.wrench.fault"], samples["equipment.camera.fault"]) == (0, 1)
     assert samples["gateway.certificates_expiring"] == 1
     assert samples["gateway.jobs_await_person"] == 0
     taken.clear()

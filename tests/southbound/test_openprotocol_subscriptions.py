@@ -8,6 +8,7 @@ import pytest_asyncio
 from edge.links.openprotocol_frame import MidFrame
 from edge.links.openprotocol_mids import Mid
 from edge.sim.openprotocol import TighteningController, open_openprotocol_controller
+from edge.sim.openprotocol_fault import OpenProtocolFault
 from tests.conftest import WaitUntil
 from tests.southbound.tightening_controller import connected, tightened
 
@@ -49,3 +50,16 @@ async def test_controller_without_curves_delays_no_result(
     async with connected(controller, wait_until) as bench:
         data = (await tightened(bench, wait_until, parameter_set=3)).data
     assert "trace" not in data
+
+
+async def test_result_of_several_spindles_holds_each_of_them(
+    controller: TighteningController, wait_until: WaitUntil
+) -> None:
+    async with connected(controller, wait_until, spindles="several") as bench:
+        controller.fault = OpenProtocolFault.NOK
+        data = (await tightened(bench, wait_until, parameter_set=3)).data
+        await wait_until(lambda: controller.acknowledged == [1])
+    assert (data["evaluation"], data["result_id"]) == ("NotOK", "1")
+    assert {name: each["evaluation"] for name, each in data["results"].items()} == {"1": "OK", "2": "NotOK"}
+    assert data["results"]["2"]["torque"] == {"value": 102.0, "unit": "N·m"}
+    assert Mid.RESULT_ACKNOWLEDGE not in {each.mid for each in controller.server.received}

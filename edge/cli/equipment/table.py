@@ -58,6 +58,7 @@ def as_data(each: EquipmentView) -> dict[str, object]:
         "repeated_starts": health.repeated_starts,
         "declined_stops": health.declined_stops,
         "open_stops": health.safing,
+        "problem": health.problem or None,
         "last_error": health.last_error or None,
         "programs": list(health.programs),
     }
@@ -102,6 +103,7 @@ def report(each: EquipmentView) -> Iterator[str]:
         "stops": f"{health.declined_stops} declined",
         "ignored": f"{health.ignored} late or repeated answers and events without a receiver",
         "refused": f"{health.refused} messages",
+        "problem": health.problem or "none",
         "last error": health.last_error or "none",
         "programs": ", ".join(health.programs) or "it lists none",
     }
