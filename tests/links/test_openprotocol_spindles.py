@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from edge.errors import Refused
 from edge.links.openprotocol_spindles import encode_spindles, parse_spindles
 
-AT = b"2026-05-01:12:00:00"
 GOLDEN = (
-    b"0102"
-    b"02" + b"VIN-1".ljust(25) + b"0300" + b"04003" + b"050004" + b"060001" + b"072" + b"08007650" + b"09009350"
-    b"10008500" + b"1100000" + b"1209999" + b"1300000" + b"14" + AT + b"15" + AT + b"1600007" + b"170"
-    b"18" + b"010111008520100042" + b"020110010200100041"
+    b"010202VIN-1                    030004003050004060001072080076500900935010008500"
+    b"110000012099991300000"
+    b"142026-05-01:12:00:00152026-05-01:12:00:00"
+    b"1600007170"
+    b"18010111008520100042020110010200100041"
 )
 """A result field by field, as the specification has it: the second of two spindles is not OK."""
 
