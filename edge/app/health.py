@@ -9,6 +9,7 @@ import structlog
 from edge.app.systemd import Notify
 from edge.errors import SettingsError, Unavailable
 from edge.links.mqtt import MqttSession
+from edge.listeners import notify
 from edge.maintenance.clock import Clock, read_clock
 from edge.maintenance.finding import HealthFinding, Level
 from edge.station.active_runs import ActiveRuns
@@ -59,6 +60,10 @@ class Health:
         self.problems: list[Callable[[], Iterable[str]]] = []
         self.notes: list[Callable[[], Iterable[str]]] = []
         """Return what the line adds although nothing is wrong with the gateway."""
+        self.has_store = True
+        """Whether the store answered the last check."""
+        self.listeners: list[Callable[[], None]] = []
+        """Called after a check that found other problems than the one before."""
         self.opcua_problem = ""
         """Why the OPC UA server cannot listen; empty while it does."""
         self.web_problem = ""
@@ -106,7 +111,10 @@ class Health:
 
     async def check(self) -> str:
         """Check everything and return the state in one line."""
+        before = self.has_store, self.problem_line
         self.line = await self._check()
+        if before != (self.has_store, self.problem_line):
+            notify(self.listeners)
         return self.line
 
     async def _check(self) -> str:
@@ -122,15 +130,17 @@ class Health:
                     read_counts(self._store, self._limits, self._marks),
                 )
         except Unavailable as error:
+            self.has_store = False
             return "; ".join((error.message, *troubles))
         except TimeoutError:
+            self.has_store = False
             return "; ".join((f"Redis does not answer within {_STORE_WITHIN_S:g} s", *troubles))
         if not can_write:
             troubles.insert(0, "Redis cannot write to its disk: is it full?")
         self.memory = taken
         self._count(counts)
         self._warn_if_filling(taken)
-        self.problem_line = "; ".join(troubles)
+        self.problem_line, self.has_store = "; ".join(troubles), True
         at_work = self._active_runs.count
         full = f"store {taken.fullness:.0%} full" if taken.limit else f"store holds {taken.used >> 20} MiB"
         jobs = f"{at_work} {'job' if at_work == 1 else 'jobs'} at work"

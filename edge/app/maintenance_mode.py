@@ -14,7 +14,7 @@ from edge.northbound.maintenance_calls import MaintenanceCalls
 from edge.northbound.trace_calls import TraceCalls
 from edge.ops.mode import ModeRequest, SwitchOff, SwitchOn, switch_mode
 from edge.store import mode
-from edge.uaserver.view import MaintenanceView
+from edge.uaserver.view import MaintenanceView, service_level
 
 if TYPE_CHECKING:
     from edge.opcua.access import Caller
@@ -81,7 +81,7 @@ async def show_maintenance(core: GatewayParts, server: "UaServer") -> None:
     """Show the mode and the state of the machines to OPC UA clients, now and after each change, until cancelled."""
     changed = asyncio.Event()
     changed.set()
-    shown: tuple[Maintenance | None, frozenset[str]] | None = None
+    shown: MaintenanceView | None = None
 
     def note_mode(_: Maintenance | None) -> None:
         changed.set()
@@ -91,6 +91,7 @@ async def show_maintenance(core: GatewayParts, server: "UaServer") -> None:
 
     core.mode.listeners.append(note_mode)
     core.active_runs.listeners.append(note_run)
+    core.health.listeners.append(changed.set)
     try:
         while True:
             await changed.wait()
@@ -98,9 +99,12 @@ async def show_maintenance(core: GatewayParts, server: "UaServer") -> None:
             running = (each.job for each in core.active_runs.loaded.values())
             executing = frozenset(job.scope for job in running if job.status.state is JobState.RUNNING)
             # Most changes of a run change none of this.
-            if (view := (core.mode.in_force, executing)) != shown:
-                await server.maintenance.show(MaintenanceView(core.mode.in_force, core.mode.message, executing))
+            mode, health = core.mode.in_force, core.health
+            level = service_level(mode, has_store=health.has_store, is_degraded=bool(health.problem_line))
+            if (view := MaintenanceView(mode, core.mode.message, executing, level)) != shown:
+                await server.maintenance.show(view)
                 shown = view
     finally:
+        core.health.listeners.remove(changed.set)
         core.mode.listeners.remove(note_mode)
         core.active_runs.listeners.remove(note_run)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from edge.app.maintenance_mode import show_maintenance, switch_for_client
+from edge.app.opcua_redundancy import SharedServer, SharedServers
 from edge.app.parts import GatewayParts
 from edge.errors import Unavailable
 from edge.instant import now_ms
@@ -165,19 +166,29 @@ async def _open_server(
     show_charts(parts.active_runs, server.charts, parts.clock)
     if telemetry and server.alarms:
         await _follow_alarms(stack, parts, server.alarms, telemetry)
-    if settings.opcua.discovery_server:
-        await _keep_registered(stack, parts, server, telemetry)
+    await _publish_server(stack, parts, server, telemetry)
     return server
 
 
-async def _keep_registered(
+async def _publish_server(
     stack: contextlib.AsyncExitStack, parts: GatewayParts, server: "UaServer", telemetry: "TelemetryService | None"
 ) -> None:
+    """Name this server to those of the other gateways on the store, and to the discovery server of the settings."""
+    # asyncua is imported only where it is used.
+    from edge.uaserver.namespaces import application_uri  # noqa: PLC0415
+    from edge.uaserver.reachable_url import reachable_url  # noqa: PLC0415
+
+    name = parts.settings.gateway.name
+    own = SharedServer(application_uri(name), reachable_url(server.endpoint))
+    sharing = SharedServers(parts.store, name, own, server.redundancy.show).run()
+    await stack.enter_async_context(background_task(sharing, "OPC UA servers"))
+    if not parts.settings.opcua.discovery_server:
+        return
     # Imported only with a discovery server.
     from edge.uaserver import registration  # noqa: PLC0415
 
     application = registration.application_of(
-        parts.settings.gateway.name,
+        name,
         server.endpoint,
         has_alarms=server.alarms is not None,
         has_history=telemetry is not None and telemetry.history is not None,

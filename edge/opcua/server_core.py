@@ -98,6 +98,14 @@ class ServerCore(InternalServer):
         # has its own.
         self.disabled_clock = True
 
+    def show_servers(self, others: Iterable[ua.RegisteredServer]) -> None:
+        """Return these servers, and this one, in the answers to FindServers."""
+        own = {each.Server.ApplicationUri for each in self.endpoints}
+        for uri in self._known_servers.keys() - own:
+            del self._known_servers[uri]
+        for each in others:
+            super().register_server(each)
+
     async def setup_nodes(self) -> None:
         """Write the operation limits of the available services."""
         await super().setup_nodes()

@@ -321,6 +321,11 @@ class Keys(SettingKeys):
         return f"{self.prefix}:staging:mirror:{name}"
 
     @_key("hash", Lifetime.OURS)
+    def opcua_servers(self) -> str:
+        """Return the key of the OPC UA servers of the gateways on this store, by gateway, as JSON."""
+        return f"{self.prefix}:opcua:servers"
+
+    @_key("hash", Lifetime.OURS)
     def sparkplug(self) -> str:
         """Return the key of the last birth number of the Sparkplug edge node, and of what it has published."""
         return f"{self.prefix}:sparkplug"

@@ -36,17 +36,13 @@ from edge.uaserver.own_types import (
     type_node,
     variable_item,
 )
-from edge.uaserver.view import MaintenanceView
+from edge.uaserver.view import MaintenanceView, ServiceLevel
 
 MAINTENANCE_TYPE = type_node("MaintenanceType")
 _OBJECT = ua.NodeId("Gateway/Maintenance", Namespace.APPLICATION)
 _GATEWAY = ua.NodeId("Gateway", Namespace.APPLICATION)
 _RETURN_TIME = ua.NodeId(ua.ObjectIds.Server_EstimatedReturnTime)
 _SERVICE_LEVEL = ua.NodeId(ua.ObjectIds.Server_ServiceLevel)
-
-HEALTHY = 255
-UNDER_MAINTENANCE = 0
-"""The ServiceLevels (OPC 10000-4, table 105)."""
 
 ITEM_STATES: Mapping[str, int] = {"OutOfService": 5004, "Executing": 5006, "NotExecuting": 5007}
 OPERATION_MODES: Mapping[str, int] = {"Maintenance": 5025, "Processing": 5026}
@@ -115,8 +111,8 @@ class MaintenanceObject:
         is_on = view.mode is not None
         for spec in _VARIABLES:
             await self._write(_member(spec.name), spec.value(view))
-        level = UNDER_MAINTENANCE if is_on else HEALTHY
-        await self._write(_SERVICE_LEVEL, ua.Variant(level, T.Byte))
+        level = ServiceLevel.MAINTENANCE if is_on else view.level
+        await self._write(_SERVICE_LEVEL, ua.Variant(int(level), T.Byte))
         await self._write(_RETURN_TIME, instant(view.mode.until if view.mode else None))
         for scope, blocks in self._machines.items():
             state = "Executing" if scope in view.executing else "OutOfService" if is_on else "NotExecuting"

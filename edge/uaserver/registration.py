@@ -2,11 +2,9 @@
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 import structlog
 
@@ -16,6 +14,7 @@ from edge.links.backoff import Backoff
 from edge.links.opcua_discovery import RegisteredApplication, register
 from edge.uaserver.certificates import own_path
 from edge.uaserver.namespaces import PRODUCT_URI, application_uri
+from edge.uaserver.reachable_url import reachable_url
 
 logger = structlog.get_logger(__name__)
 
@@ -23,7 +22,6 @@ EVERY_S: Final = 300.0
 """A discovery server forgets a server that it has not heard of for ten minutes (OPC 10000-4, 5.5.5.1)."""
 RETRY_S: Final = (1.0, 60.0)
 _GOODBYE_S: Final = 2.0
-_UNSPECIFIED: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared, not bound
 
 Register = Callable[[bool], Awaitable[None]]
 """Registers the server when it is called with True, unregisters it with False."""
@@ -31,12 +29,9 @@ Register = Callable[[bool], Awaitable[None]]
 
 def application_of(gateway: str, endpoint: str, *, has_alarms: bool, has_history: bool) -> RegisteredApplication:
     """Return what a discovery server publishes about this server; `endpoint` is where it listens."""
-    parts = urlsplit(endpoint)
-    host = parts.hostname or ""
-    host = socket.gethostname() if host in _UNSPECIFIED else f"[{host}]" if ":" in host else host
     capabilities = ("DA", *(("AC",) if has_alarms else ()), *(("HD",) if has_history else ()))
-    urls = (f"opc.tcp://{host}:{parts.port}",)
-    return RegisteredApplication(application_uri(gateway), PRODUCT_URI, f"microdcs-edge {gateway}", urls, capabilities)
+    name, urls = f"microdcs-edge {gateway}", (reachable_url(endpoint),)
+    return RegisteredApplication(application_uri(gateway), PRODUCT_URI, name, urls, capabilities)
 
 
 def register_at(settings: OpcuaSettings, application: RegisteredApplication) -> Register:

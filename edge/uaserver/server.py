@@ -48,6 +48,7 @@ from edge.uaserver.namespaces import (
     charts_uri,
     machines_uri,
 )
+from edge.uaserver.redundancy import RedundantServers
 from edge.uaserver.space import (
     JOB_ORDER_STATUS_EVENT,
     MachineDescription,
@@ -84,7 +85,8 @@ class UaServer:
     """The running server. Its lists are updated at once; their subscribers are notified within live_list.BUNDLE_S.
 
     `charts` shows the running jobs of all machines, `gateway` the state of the gateway, `flows` its flows,
-    `maintenance` its mode and `alarms` the conditions of alarms; without telemetry there are none.
+    `maintenance` its mode, `redundancy` the other servers of the store and `alarms` the conditions of alarms; without
+    telemetry there are none.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class UaServer:
         gateway: GatewayObject,
         flows: FlowNodes,
         maintenance: MaintenanceObject,
+        redundancy: RedundantServers,
         alarms: "AlarmNodes | None" = None,
     ) -> None:
         self.endpoint = endpoint
@@ -104,6 +107,7 @@ class UaServer:
         self.flows = flows
         self.maintenance = maintenance
         self.alarms = alarms
+        self.redundancy = redundancy
         self._core = core
         self._machines = machines
 
@@ -218,6 +222,7 @@ async def open_server(
             services,
             iserver.decoder,
         )
+        redundant = RedundantServers(iserver, uri)
         changed = asyncio.Event()
         most = {machine.scope: machine.max_downloadable_job_orders for machine in machines}
         shown = {scope: _machine(server, scope, found, most[scope], changed) for scope, found in nodes.items()}
@@ -235,7 +240,9 @@ async def open_server(
             tasks.create_task(server_object.notify_subscribers(iserver), name="opcua diagnostics"),
         )
         try:
-            yield UaServer(endpoint, iserver, shown, charts, gateway_object, flow_nodes, maintenance, alarm_nodes)
+            yield UaServer(
+                endpoint, iserver, shown, charts, gateway_object, flow_nodes, maintenance, redundant, alarm_nodes
+            )
         finally:
             for task in running:
                 task.cancel()

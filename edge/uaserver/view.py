@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, TypeAlias
 
 from edge.model.equipment_health import EquipmentHealth
@@ -53,13 +54,32 @@ class GatewayView:
     equipment: Mapping[str, EquipmentHealth]
 
 
+class ServiceLevel(IntEnum):
+    """The ServiceLevels of this server, one of each range (OPC 10000-4, table 105)."""
+
+    MAINTENANCE = 0
+    NO_DATA = 1
+    DEGRADED = 100
+    HEALTHY = 255
+
+
+def service_level(mode: Maintenance | None, *, has_store: bool, is_degraded: bool) -> ServiceLevel:
+    """Return the ServiceLevel; a client of several servers takes the one with the highest."""
+    if mode is not None:
+        return ServiceLevel.MAINTENANCE
+    if not has_store:
+        return ServiceLevel.NO_DATA
+    return ServiceLevel.DEGRADED if is_degraded else ServiceLevel.HEALTHY
+
+
 @dataclass(frozen=True, slots=True)
 class MaintenanceView:
-    """The maintenance mode, its message in the languages of a reader, and the scopes in which jobs run."""
+    """The maintenance mode, its message in the languages of a reader, scopes in which jobs run, the ServiceLevel."""
 
     mode: Maintenance | None
     message: Callable[[Sequence[str]], str]
     executing: frozenset[str]
+    level: ServiceLevel = ServiceLevel.HEALTHY
 
 
 ViewReader: TypeAlias = Callable[[], ChartView]

@@ -1,0 +1,35 @@
+"""The redundant set for a client: none alone, hot with the servers of the store, found by FindServers."""
+
+from asyncua import Client, ua
+
+from edge.uaserver.namespaces import application_uri
+from tests.uaserver.running import MACHINES, served
+
+_I = ua.ObjectIds
+PEERS = {"urn:b": "opc.tcp://b:4840", "urn:a": "opc.tcp://a:4840"}
+
+
+async def set_of(client: Client) -> tuple[int, int, list[str]]:
+    """Return the type of ServerRedundancy, the support and the servers."""
+    node = client.get_node(_I.Server_ServerRedundancy)
+    members = {(await each.read_browse_name()).Name: await each.read_value() for each in await node.get_properties()}
+    type_id = (await node.read_type_definition()).Identifier
+    return type_id, members["RedundancySupport"], members.get("ServerUriArray", [])
+
+
+async def test_servers_of_a_store_are_a_hot_set() -> None:
+    own = application_uri("edge")
+    async with served(machines=MACHINES[:1]) as server, Client(server.endpoint, timeout=60) as client:
+        assert await set_of(client) == (_I.ServerRedundancyType, 0, [])
+        await server.redundancy.show(PEERS)
+        assert await set_of(client) == (_I.NonTransparentRedundancyType, 3, sorted((own, *PEERS)))
+        found = {each.ApplicationUri: each.DiscoveryUrls for each in await client.find_servers()}
+        assert found.keys() == {own, *PEERS}
+        assert found["urn:b"] == ["opc.tcp://b:4840"]
+        await server.redundancy.show({"urn:b": "opc.tcp://b:4841"})
+        found = {each.ApplicationUri: each.DiscoveryUrls for each in await client.find_servers()}
+        assert found.keys() == {own, "urn:b"}
+        assert found["urn:b"] == ["opc.tcp://b:4841"]
+        await server.redundancy.show({})
+        assert await set_of(client) == (_I.ServerRedundancyType, 0, [])
+        assert {each.ApplicationUri for each in await client.find_servers()} == {own}
