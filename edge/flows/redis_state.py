@@ -322,7 +322,8 @@ def _save_tasks(keys: Keys, before: Cycle | None, cycle: Cycle, *, has_ended: bo
                 yield operation("SET", large, texts.output, *lifetime)
         elif has_ended:
             yield operation("PEXPIRE", key, NODE_TASK_LIFETIME_MS)
-            yield operation("PEXPIRE", keys.node_output(cycle.flow_id, cycle.number, node), NODE_TASK_LIFETIME_MS)
+            if isinstance(task.output, str | list | dict):  # any other is too small to be stored apart
+                yield operation("PEXPIRE", keys.node_output(cycle.flow_id, cycle.number, node), NODE_TASK_LIFETIME_MS)
 
 
 def _json(value: object) -> str:

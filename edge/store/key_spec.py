@@ -1,5 +1,6 @@
 """Describes the keys in Redis: type, lifetime and pattern of each kind, and how an id becomes a part of a key."""
 
+import functools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -71,6 +72,7 @@ def node_task_id(flow: str, cycle: int, node: str) -> str:
     return f"{key_part(flow)}_{cycle}_{key_part(node)}"
 
 
+@functools.lru_cache(maxsize=1024)
 def key_part(id: str) -> str:
     """Return an id as one part of a key: no two flows, cycles and nodes share a key, whatever their ids are."""
     quoted = id.replace("%", "%25").replace(":", "%3A")
