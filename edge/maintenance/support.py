@@ -3,8 +3,9 @@
 import asyncio
 import json
 import shutil
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
@@ -27,6 +28,9 @@ UNITS = (
     "microdcs-edge-telemetry-store",
     "mosquitto",
 )
+
+Program: TypeAlias = tuple[str, tuple[str, ...]]
+"""The name of the member for the output of a program, and its command."""
 
 PROGRAM_WITHIN_S = 20.0
 """Time limit of a program of this machine."""
@@ -53,10 +57,11 @@ async def gather(
     progress: Progress,
     *,
     with_jobs: bool,
+    asked: Callable[[str], Iterable[Program]] | None = None,
 ) -> None:
     """Write the bundle; a part that fails is replaced by its error. Raises Unavailable when it cannot be written.
 
-    `since` has the format of journalctl --since.
+    `since` has the format of journalctl --since; `asked` returns the programs to run, by default `programs`.
     """
     main = main_file(given, environ)
     settings, problem = _settings(given, environ)
@@ -71,7 +76,7 @@ async def gather(
         contents["store.json"] = await _or_problem(_statistics(settings))
         if with_jobs:
             contents["store.jsonl"] = await _or_problem(_payloads(settings, now))
-    for name, command in programs(since):
+    for name, command in (asked or programs)(since):
         progress(f"asking {command[0]}")
         contents[name] = await run_program(command)
     redacted = {name: redact(text).encode() for name, text in contents.items()}
@@ -104,7 +109,7 @@ async def _payloads(settings: Settings, now: int) -> str:
         return msgspec.json.Encoder().encode_lines(await dump(store, now)).decode()
 
 
-def programs(since: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+def programs(since: str) -> Iterator[Program]:
     """Yield the commands to run, each with the name of the member for its output."""
     for unit in UNITS:
         log = ("journalctl", "--no-pager", "--output=short-iso-precise", f"--since={since}", "--lines=50000")

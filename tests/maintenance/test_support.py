@@ -6,9 +6,8 @@ from urllib.parse import quote
 import pytest
 
 from edge.config import RedisSettings
-from edge.maintenance import support
 from edge.maintenance.archive import read_members
-from edge.maintenance.support import gather
+from edge.maintenance.support import gather, programs, run_program
 from edge.store.client import Store
 from tests.maintenance.gateways import CANARY, furnish
 
@@ -16,17 +15,18 @@ NOW = 1_790_000_000_000
 
 
 @pytest.fixture
-def settings(redis: RedisSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def settings(redis: RedisSettings, tmp_path: Path) -> Path:
     """A gateway whose log says what it should not."""
     log = tmp_path / "log"
     log.write_text(f"login failed: {CANARY}\nmqtt://u:{quote(CANARY, safe='')}@host\nall is well\n")
-    monkeypatch.setattr(support, "programs", lambda _: [("log.txt", ("cat", str(log))), ("x.txt", ("no-such-thing",))])
     return furnish(tmp_path / "etc", redis)
 
 
 async def bundle(settings: Path, *, with_jobs: bool = False) -> dict[str, str]:
     file = settings.parent.parent / "s.tar.gz"
-    await gather(file, settings, {}, "-1d", NOW, lambda _: None, with_jobs=with_jobs)
+    log = settings.parent.parent / "log"
+    asked = [("log.txt", ("cat", str(log))), ("x.txt", ("no-such-thing",))]
+    await gather(file, settings, {}, "-1d", NOW, lambda _: None, with_jobs=with_jobs, asked=lambda _: asked)
     assert file.stat().st_mode & 0o777 == 0o600
     return {name: content.decode() for name, content in read_members(file).items()}
 
@@ -60,10 +60,10 @@ async def test_what_is_unavailable_is_reported_in_its_place(settings: Path, tmp_
 
 
 def test_the_programs_that_are_asked_are_those_of_a_gateway() -> None:
-    commands = dict(support.programs("-2d"))
+    commands = dict(programs("-2d"))
     assert commands["log-microdcs-edge.txt"][-1] == "--unit=microdcs-edge"
     assert "--since=-2d" in commands["log-redis-server-microdcs.txt"]
 
 
 async def test_a_program_that_does_not_end_is_given_up() -> None:
-    assert "did not end" in await support.run_program(("sleep", "60"), time_limit_s=0.05)
+    assert "did not end" in await run_program(("sleep", "60"), time_limit_s=0.05)
