@@ -138,6 +138,10 @@ class MqttEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
         Literal["off", "on"],
         Meta(description="Whether it receives the phases `pause` and `resume` when its job is paused and resumed."),
     ] = "off"
+    lock: Annotated[
+        Literal["off", "on"],
+        Meta(description="`on` publishes whether a command needs it, retained, at `{topic_prefix}/{name}/enabled`."),
+    ] = "off"
     url: Annotated[_MqttUrl, Meta(description="Its broker; empty takes `[mqtt]`, with all that stands there.")] = ""
     username: Annotated[str, Meta(description="User name at its own broker; empty logs in without one.")] = ""
     password: Annotated[_Password, Meta(description="Password of that user.")] = ""

@@ -2,12 +2,10 @@
 
 import asyncio
 import dataclasses
-import uuid
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 
-import msgspec
 import structlog
 
 from edge.config import MqttEquipmentSettings
@@ -18,28 +16,28 @@ from edge.links.log_throttle import LogThrottle
 from edge.links.mqtt import Message, MqttSession, SubscriptionRefused, to_event, to_message
 from edge.links.mqtt_topic import matches
 from edge.model.cloudevent import CloudEvent, new_id
-from edge.model.equipment_data import CommandData, TaskData
+from edge.model.equipment_data import CommandData
 from edge.model.event_types import REFUSED_TYPE
 from edge.sfc.signal import Phase
 from edge.southbound.mqtt_answer import (
     complete_answer,
     declined_stop,
+    task_answer,
     to_answer,
     to_equipment_event,
     to_unsolicited,
     without_correlation_data,
 )
+from edge.southbound.mqtt_permission import ToolPermission
 from edge.southbound.repetition import chosen_repetition, count_repeated_start
 from edge.southbound.sent_commands import SentCommands
 from edge.station.equipment import (
     Begin,
     Command,
     EquipmentAnswer,
-    Kept,
     OutcomeUnknown,
     Repetition,
     StationPort,
-    Task,
 )
 from edge.store.refused import RefusedMessage
 
@@ -73,6 +71,7 @@ async def open_equipment(
         repetition=chosen_repetition(settings, Repetition.RECOGNISABLE),
         response_topics=settings.response_topics,
         can_pause=settings.pause == "on",
+        permission=_permission(settings, f"{settings.topic_prefix}/{name}", session, outstanding),
         scope=next(iter(scopes), ""),
     )
     handled = [(equipment.answers_topic, equipment.handle_answer, equipment.fail_command)]
@@ -83,6 +82,15 @@ async def open_equipment(
     with suppress(SubscriptionRefused):
         await session.follow(equipment.presence_topic, equipment.handle_presence)
     return equipment
+
+
+def _permission(
+    settings: MqttEquipmentSettings,
+    topic: str,
+    session: MqttSession,
+    outstanding: Callable[[], Awaitable[Sequence[Command]]],
+) -> ToolPermission | None:
+    return ToolPermission(session, topic, outstanding) if settings.lock == "on" else None
 
 
 class MqttEquipment:
@@ -105,11 +113,13 @@ class MqttEquipment:
         response_topics: Collection[str] = (),
         scope: str = "",
         can_pause: bool = False,
+        permission: ToolPermission | None = None,
         clock: Clock = now_ms,
         offer_retry_s: tuple[float, float] = OFFER_RETRY_SECONDS,
     ) -> None:
         self.name = name
         self.can_pause = can_pause
+        self._permission = permission
         self._offer_retry_s = offer_retry_s
         self._offer_due = asyncio.Event()
         self._offering = asyncio.Lock()
@@ -161,6 +171,8 @@ class MqttEquipment:
         if self._sent.may_be_delivered(command.command_id, Phase.START):
             command = dataclasses.replace(command, offered_again=True)
         count_repeated_start(self._station, command)
+        if self._permission:
+            await self._permission.grant()
         await self._publish(command, Phase.START)
 
     async def _may_start(self, command: Command) -> bool:
@@ -177,6 +189,7 @@ class MqttEquipment:
         """Request the stop of a command from the equipment."""
         self._sent.forget(command.command_id)
         await self._publish(command, Phase.STOP)
+        await self._update_permission()
 
     async def pause(self, command: Command) -> None:
         """Request the pause or the resumption of a command from the equipment."""
@@ -199,6 +212,11 @@ class MqttEquipment:
         elif answer:
             await self._station.answer(answer)
             self._sent.forget(answer.command_id)
+        await self._update_permission()
+
+    async def _update_permission(self) -> None:
+        if self._permission:
+            await self._permission.update()
 
     async def fail_command(self, message: Message, error: Exception) -> None:
         """End the command whose answer caused a defect in this software: no other answer will come."""
@@ -215,6 +233,7 @@ class MqttEquipment:
                 await self._station.answer(EquipmentAnswer(command_id, error=reason))
             else:
                 await self._station.answer(OutcomeUnknown(command_id, reason))
+            await self._update_permission()
         await self._refuse(message, refusal)
 
     async def refuse_event(self, message: Message, error: Exception) -> None:
@@ -233,7 +252,7 @@ class MqttEquipment:
         except Refused as refusal:
             await self._refuse(message, refusal)
             return
-        await self._session.answer(message, self._task_answer(event, task))
+        await self._session.answer(message, task_answer(event, task, self._source))
 
     def _may_answer(self, topic: str) -> bool:
         """Return whether a reply to a response topic is allowed.
@@ -304,6 +323,7 @@ class MqttEquipment:
                 # The command may have been stopped, or sent by the sender, since the list was read.
                 if await self._station.is_outstanding(command.command_id) and not self._sent.is_sent(command):
                     await self._offer_again(command)
+            await self._update_permission()
 
     async def _offer_again(self, command: Command) -> None:
         """Send a command without an answer again; a start that must not be repeated only if it was never sent."""
@@ -343,25 +363,6 @@ class MqttEquipment:
         if phase is not Phase.START or command.expires_at is None:
             return None
         return max(1, -(-(command.expires_at - self._clock()) // 1000))
-
-    def _task_answer(self, request: CloudEvent, task: Task | Kept | None) -> CloudEvent:
-        answer = CloudEvent(
-            # A repeated request gets the same answer with the same id.
-            id=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{request.source}#{request.id}")),
-            source=self._source,
-            type=request.type,
-            subject=request.subject,
-            correlationid=request.correlationid,
-            causationid=request.id,
-        )
-        if task is None:
-            message = f"no job in scope {request.subject!r} waits for {request.type}"
-            return msgspec.structs.replace(answer, mdcserrorkind="nothing_waiting", mdcserrormessage=message)
-        if isinstance(task, Kept):
-            message = f"the event is kept for job {task.job_id!r}, which does not wait for it yet"
-            return msgspec.structs.replace(answer, mdcserrorkind="kept", mdcserrormessage=message)
-        data = TaskData(task.job_id, task.action, dict(task.parameters))
-        return msgspec.structs.replace(answer, data=data)
 
     async def _refuse(self, message: Message, refusal: Refused) -> None:
         """Record and log a refused message, and send the reason to its sender.

@@ -1,12 +1,16 @@
 """Decodes what equipment sends over MQTT: answers, unsolicited results and events."""
 
 import dataclasses
+import uuid
+
+import msgspec
 
 from edge.errors import Refused
 from edge.links.mqtt import Message
 from edge.model.cloudevent import CloudEvent
+from edge.model.equipment_data import TaskData
 from edge.sfc.command_id import parse_command_id
-from edge.station.equipment import EquipmentAnswer, EquipmentEvent, LateResult, OutcomeUnknown
+from edge.station.equipment import EquipmentAnswer, EquipmentEvent, Kept, LateResult, OutcomeUnknown, Task
 
 UNKNOWN = "unknown"
 """The `mdcserrorkind` of equipment that lost its memory and cannot report whether it executed a command."""
@@ -74,3 +78,24 @@ def to_equipment_event(event: CloudEvent) -> EquipmentEvent:
         job_id=event.extensions.get("joborderid"),
         correlation_id=event.correlationid,
     )
+
+
+def task_answer(request: CloudEvent, task: Task | Kept | None, source: str) -> CloudEvent:
+    """Return the reply to a request for work."""
+    answer = CloudEvent(
+        # A repeated request gets the same answer with the same id.
+        id=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{request.source}#{request.id}")),
+        source=source,
+        type=request.type,
+        subject=request.subject,
+        correlationid=request.correlationid,
+        causationid=request.id,
+    )
+    if task is None:
+        message = f"no job in scope {request.subject!r} waits for {request.type}"
+        return msgspec.structs.replace(answer, mdcserrorkind="nothing_waiting", mdcserrormessage=message)
+    if isinstance(task, Kept):
+        message = f"the event is kept for job {task.job_id!r}, which does not wait for it yet"
+        return msgspec.structs.replace(answer, mdcserrorkind="kept", mdcserrormessage=message)
+    data = TaskData(task.job_id, task.action, dict(task.parameters))
+    return msgspec.structs.replace(answer, data=data)
