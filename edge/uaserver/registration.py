@@ -21,7 +21,8 @@ logger = structlog.get_logger(__name__)
 EVERY_S: Final = 300.0
 """A discovery server forgets a server that it has not heard of for ten minutes (OPC 10000-4, 5.5.5.1)."""
 RETRY_S: Final = (1.0, 60.0)
-_GOODBYE_S: Final = 2.0
+GOODBYE_S: Final = 2.0
+"""How long a stop waits for the discovery server."""
 
 Register = Callable[[bool], Awaitable[None]]
 """Registers the server when it is called with True, unregisters it with False."""
@@ -53,7 +54,10 @@ def register_at(settings: OpcuaSettings, application: RegisteredApplication) -> 
 
 
 async def keep_registered(
-    register_server: Register, every_s: float = EVERY_S, retry_s: tuple[float, float] = RETRY_S
+    register_server: Register,
+    every_s: float = EVERY_S,
+    retry_s: tuple[float, float] = RETRY_S,
+    goodbye_s: float = GOODBYE_S,
 ) -> None:
     """Register again and again until cancelled; then unregister. One outage of the discovery server is logged once."""
     shortest, longest = retry_s
@@ -77,5 +81,5 @@ async def keep_registered(
     finally:
         if is_registered:
             with contextlib.suppress(Unavailable, SettingsError, TimeoutError):
-                async with asyncio.timeout(_GOODBYE_S):
+                async with asyncio.timeout(goodbye_s):
                     await register_server(False)  # noqa: FBT003 - the signature of Register

@@ -21,7 +21,7 @@ async def test_samples_of_a_source_reach_a_host(redis: RedisSettings, mqtt: Mqtt
         source={"line": MqttSourceSettings(topic=f"{group}/oil", tag="press.oil")},
         sparkplug=SparkplugSettings(group=group, tags=("press.*",)),
     )
-    async with open_host(broker.port) as host:
+    async with open_host(broker.port, group) as host:
         async with open_gateway(settings) as summary:
             assert f"Sparkplug group {group}" in summary
             await host.until(lambda: host.of("NBIRTH"))

@@ -40,8 +40,9 @@ def of(received: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
 
 
 def birth_numbers(payloads: list[dict[str, Any]]) -> list[int]:
-    """Return the birth numbers of certificates."""
-    return [each["value"] for payload in payloads for each in payload["metrics"] if each["name"] == "bdSeq"]
+    """Return the birth numbers of certificates, each once: a new tag of the gateway is a reason for another birth."""
+    found = [each["value"] for payload in payloads for each in payload["metrics"] if each["name"] == "bdSeq"]
+    return list(dict.fromkeys(found))
 
 
 def test_killed_edge_node_dies_by_will_and_is_born_with_the_next_number(tmp_path: Path) -> None:
@@ -69,10 +70,10 @@ def test_killed_edge_node_dies_by_will_and_is_born_with_the_next_number(tmp_path
             gateway.start()
             wait_for(lambda: any(each["value"] == 42.5 for each in _metrics(received[since:])), "the missed sample")
             gateway.stop()
-            wait_for(lambda: len(of(received, "NDEATH")) > 1, "the edge node says that it ends")
+            wait_for(lambda: len(of(received, "NDEATH")) > 1, "the edge node publishes its end")
         sensor.close()
     assert birth_numbers(of(received, "NBIRTH")) == [0, 1]
-    assert birth_numbers(of(received, "NDEATH"))[:2] == [0, 1]
+    assert birth_numbers(of(received, "NDEATH")) == [0, 1]
 
 
 def _metrics(received: list[dict[str, Any]]) -> list[dict[str, Any]]:

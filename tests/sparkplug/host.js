@@ -1,5 +1,5 @@
 // A Sparkplug host on the npm packages mqtt and sparkplug-payload: prints each message that it receives as a line of
-// JSON, and publishes those that it reads. Arguments: the port of the broker.
+// JSON, and publishes those that it reads. Arguments: the port of the broker; the group, without it all.
 "use strict";
 const mqtt = require("mqtt");
 const payloads = require("sparkplug-payload").get("spBv1.0");
@@ -25,8 +25,9 @@ const plain = (_name, value) =>
   value && typeof value === "object" && typeof value.toNumber === "function" ? value.toNumber() : value;
 const print = (line) => process.stdout.write(JSON.stringify(line, plain) + "\n");
 
+const topics = process.argv[3] ? [`spBv1.0/${process.argv[3]}/#`, "spBv1.0/STATE/#"] : "spBv1.0/#";
 const client = mqtt.connect(`mqtt://127.0.0.1:${process.argv[2]}`, { protocolVersion: 5 });
-client.on("connect", () => client.subscribe("spBv1.0/#", { qos: 1, rap: true }, () => print({ ready: true })));
+client.on("connect", () => client.subscribe(topics, { qos: 1, rap: true }, () => print({ ready: true })));
 client.on("message", (topic, body, packet) => {
   if (/\/[ND]CMD\//.test(topic)) return;
   const line = { topic, qos: packet.qos, retain: packet.retain, dup: packet.dup };

@@ -75,9 +75,9 @@ async def running(script: str, *arguments: str) -> AsyncIterator[asyncio.subproc
 
 
 @asynccontextmanager
-async def open_host(port: int) -> AsyncIterator[Host]:
-    """Open a host that receives everything of the broker on this port."""
-    async with running("host.js", str(port)) as process:
+async def open_host(port: int, group: str) -> AsyncIterator[Host]:
+    """Open a host that receives the messages of a group, and states of hosts, from the broker on this port."""
+    async with running("host.js", str(port), group) as process:
         host = Host(process)
         task = asyncio.create_task(host.listen())
         try:

@@ -63,7 +63,8 @@ async def test_server_is_registered_and_unregistered_at_a_discovery_server(
         with pytest.raises(Unavailable, match="is not trusted"):
             await register_at(settings, application)(True)
         shutil.copy(tmp_path / "lds" / "lds.der", trusted / "lds.der")
-        async with background_task(keep_registered(register_at(settings, application), 0.05, FAST), "registration"):
+        keeping = keep_registered(register_at(settings, application), 60, (0.5, 1), goodbye_s=60)
+        async with background_task(keeping, "registration"):
             await wait_until(lambda: seen[-1])
             (found,) = seen[-1]
         await wait_until(lambda: seen[-1] == [])
