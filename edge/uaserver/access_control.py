@@ -118,8 +118,9 @@ class AccessControl:
     def record_call(
         self, caller: Caller, method: str, request: ua.CallMethodRequest, result: ua.CallMethodResult
     ) -> None:
-        """Record a method call, a refused one unless the caller had too many of them."""
-        if not audit.is_without_effect(result) or self._limit.admits(caller):
+        """Record a method call; a refused one, or one that reads, unless the caller had too many of them."""
+        is_change = not (audit.is_without_effect(result) or method_roles.is_for_observers(method))
+        if is_change or self._limit.admits(caller):
             audit.record_call(caller, method, request, result, self._trail)
 
     def record_refusal(self, event: str, address: str, **fields: object) -> None:

@@ -1,5 +1,6 @@
 """HistoryRead of tags and events (OPC 10000-11): pages from the files, in slices that yield to the loop."""
 
+import asyncio
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,6 +34,10 @@ CONTINUATION_POINTS: Final = 20
 """Open continuation points of one session; the oldest is released for a new one."""
 VALUES_PER_ANSWER: Final = 20_000
 """Values and events of one answer; the nodes after them get continuation points."""
+BYTES_PER_ANSWER: Final = 4 << 20
+"""The answer is encoded at once; the nodes after these bytes get continuation points."""
+SECONDS_PER_ANSWER: Final = 3.0
+"""A node that is reached later gets a continuation point: a request of many nodes does not run for an hour."""
 REQUESTED_TIMES: Final = 1_000
 
 
@@ -74,15 +79,19 @@ class History:
         turn = session.turn
         if turn is None:
             raise ServiceError(_S.BadInternalError)
-        left = VALUES_PER_ANSWER
+        left, bytes_left = VALUES_PER_ANSWER, BYTES_PER_ANSWER
+        loop = asyncio.get_running_loop()
+        until = loop.time() + SECONDS_PER_ANSWER
         results = []
         for number, node in enumerate(params.NodesToRead):
             rest = self._start(details, number, node, points)
             if isinstance(rest, int):
                 results.append(_failed(rest))
                 continue
-            part = await self._part(rest, left, params.TimestampsToReturn, turn)
+            has_room = bytes_left > 0 and loop.time() < until
+            part = await self._part(rest, left if has_room else 0, params.TimestampsToReturn, turn)
             left -= part.count
+            bytes_left -= part.size
             results.append(self._result(part, node.NodeId, points))
             await turn.step()
         return results

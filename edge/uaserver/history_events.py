@@ -83,8 +83,11 @@ class EventSource(Protocol):
     async def page(self, first: str, last: str, count: int, *, is_backward: bool) -> StreamPage[Any]:
         """Return a page of changes. Raises Unavailable."""
 
-    async def record(self, change: Any, rest: EventRange) -> EventRecord | None:
-        """Return the event of a change; None when it is none of the node. Raises Unavailable."""
+    async def record(self, change: Any, rest: EventRange, turn: Turn) -> EventRecord | None:
+        """Return the event of a change; None when it is none of the node; end the turn while reading the store.
+
+        Raises Unavailable.
+        """
 
 
 class EventHistory:
@@ -163,11 +166,7 @@ class _Feed:
         """Return the event of the next change."""
         change = self._waiting.popleft()
         self.after = change.position
-        turn.end()
-        try:
-            return await self.source.record(change, self._rest)
-        finally:
-            await turn.begin()
+        return await self.source.record(change, self._rest, turn)
 
 
 async def _next(feeds: Sequence[_Feed], turn: Turn, *, is_backward: bool) -> _Feed | None:
@@ -197,8 +196,9 @@ class AlarmEvents:
         """Return a page of changes of alarms. Raises Unavailable."""
         return await alarms.page(self._store, first, last, count, is_backward=is_backward)
 
-    async def record(self, change: AlarmChange, rest: EventRange) -> EventRecord | None:
+    async def record(self, change: AlarmChange, rest: EventRange, turn: Turn) -> EventRecord | None:
         """Return the event of a change; None when its alarm belongs to another node."""
+        del turn  # it reads nothing: a new turn for each event would begin a new time slice
         known = self._conditions.view_of(change.alarm.id)
         place, kind = (known.place, known.kind) if known else (self._other, ConditionKind())
         if rest.node_id not in {SERVER, place.source}:

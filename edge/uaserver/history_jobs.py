@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 import structlog
 from asyncua import ua
 
-from edge.model.isa95 import JobOrder, JobStatusEvent
+from edge.model.isa95 import JobOrder, JobResponse, JobStatusEvent
 from edge.model.job_state import has_response, is_transition, state_entries
 from edge.opcua.event_filter import EventRecord
+from edge.opcua.time_slices import Turn
 from edge.store import changes, jobs, responses
 from edge.store.changes import Change
 from edge.store.client import Store
@@ -43,7 +44,7 @@ class JobEvents:
         """Return a page of changes of jobs. Raises Unavailable."""
         return await changes.page(self._store, self._scope, first, last, count, is_backward=is_backward)
 
-    async def record(self, change: Change, rest: EventRange) -> EventRecord | None:
+    async def record(self, change: Change, rest: EventRange, turn: Turn) -> EventRecord | None:
         """Return the event of a transition; storing and removing a job are none. Raises Unavailable.
 
         JobOrder is the present one, or its id alone when the job is removed. JobResponse is there for the
@@ -51,20 +52,26 @@ class JobEvents:
         """
         if not is_transition(change.cause):
             return None
-        job = await self._job(change) if _selects_job(rest.filter) else None
+        job, response = None, None
+        if _selects_job(rest.filter):
+            turn.end()
+            try:
+                job, response = await self._job(change)
+            finally:
+                await turn.begin()
         at = datetime.fromtimestamp(change.at / 1000, UTC)
-        is_present = job is not None and job.status == change.status and has_response(job.status)
-        status_event = JobStatusEvent(
-            job_order=job.order if job else JobOrder(job_order_id=change.job_order_id),
-            job_state=state_entries(change.status),
-            job_response=await responses.load(self._store, job) if job is not None and is_present else None,
-        )
+        order = job.order if job else JobOrder(job_order_id=change.job_order_id)
+        status_event = JobStatusEvent(job_order=order, job_state=state_entries(change.status), job_response=response)
         return self._events.record(status_event, at, at)
 
-    async def _job(self, change: Change) -> Job | None:
+    async def _job(self, change: Change) -> tuple[Job | None, JobResponse | None]:
+        """Return the job as it is now, and its response when the change led to its present state."""
         with Isolated(logger, "job not in history", scope=self._scope, job=change.job_order_id):
-            return await jobs.load(self._store, change.job_order_id)
-        return None
+            job = await jobs.load(self._store, change.job_order_id)
+            if job is None or job.status != change.status or not has_response(job.status):
+                return job, None
+            return job, await responses.load(self._store, job)
+        return None, None
 
 
 def _selects_job(asked: ua.EventFilter) -> bool:

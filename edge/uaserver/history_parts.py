@@ -60,3 +60,8 @@ class HistoryPart:
     rest: Any = None
     status: int = 0
     events: ua.ExtensionObject | None = None
+
+    @property
+    def size(self) -> int:
+        """The bytes of the values or events."""
+        return len(self.events.Body or b"") if self.events is not None else sum(map(len, self.values))

@@ -95,3 +95,8 @@ METHOD_ROLES: Mapping[str, Role] = MappingProxyType(
 def may_call(role: Role, method: str) -> bool:
     """Return whether a role may call the method with this browse name."""
     return role >= METHOD_ROLES.get(method, Role.ENGINEER + 1)
+
+
+def is_for_observers(method: str) -> bool:
+    """Return whether a method with this browse name only reads: every role may call it."""
+    return METHOD_ROLES.get(method) is Role.OBSERVER

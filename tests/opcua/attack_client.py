@@ -158,7 +158,7 @@ def requests(subscription: int) -> Iterator[tuple[str, Any]]:
     yield "delete subscriptions", delete
 
 
-async def attack(endpoint: str, rounds: int) -> None:
+async def attack(endpoint: str, rounds: int, requests: Callable[[int], Iterator[tuple[str, Any]]] = requests) -> None:
     """Send every request once per round."""
     async with Client(endpoint, timeout=60, watchdog_intervall=60) as client:
         client.uaclient.protocol.logger.setLevel("CRITICAL")
@@ -171,11 +171,12 @@ async def attack(endpoint: str, rounds: int) -> None:
                 started = time.monotonic()
                 try:
                     data = await client.uaclient.session._send_request(request)  # noqa: SLF001
+                    size = len(data)
                     nodeid_from_binary(data)
                     status = struct_from_binary(ua.ResponseHeader, data).ServiceResult.name
                 except ua.UaError as error:
-                    status = type(error).__name__
-                line = {"name": name, "status": status, "from": started, "until": time.monotonic()}
+                    status, size = type(error).__name__, 0
+                line = {"name": name, "status": status, "bytes": size, "from": started, "until": time.monotonic()}
                 sys.stdout.write(json.dumps(line) + "\n")
                 sys.stdout.flush()
 

@@ -161,6 +161,7 @@ def test_flood_of_logins_and_refused_calls_of_a_user_is_bounded(records: Records
     for _ in range(500):
         access.record_login(Caller("eve", Role.OBSERVER))
         access.record_call(Caller("eve", Role.OBSERVER), "Abort", request, refused)
+        access.record_call(Caller("eve", Role.OBSERVER), "ConditionRefresh", request, ua.CallMethodResult())
     assert len(records) == audit.CallerLimit.MOST
     access.record_login(Caller("anna", Role.OPERATOR))
     access.record_call(Caller("eve", Role.OPERATOR), "Start", request, ua.CallMethodResult())

@@ -2,7 +2,7 @@
 
 from edge.model.job_state import METHODS, RESPONSE_METHODS
 from edge.model.role import Role
-from edge.uaserver.method_roles import METHOD_ROLES, may_call
+from edge.uaserver.method_roles import METHOD_ROLES, is_for_observers, may_call
 
 
 def test_every_job_method_stands_in_the_table() -> None:
@@ -27,3 +27,9 @@ def test_each_role_may_what_the_one_before_it_may() -> None:
 
 def test_a_method_that_is_not_in_the_table_is_for_no_role() -> None:
     assert not may_call(Role.ENGINEER, "Shutdown")
+
+
+def test_methods_that_only_read_are_those_of_observers() -> None:
+    assert is_for_observers("ConditionRefresh")
+    assert not is_for_observers("Start")
+    assert not is_for_observers("unknown")
