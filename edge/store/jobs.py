@@ -1,6 +1,8 @@
 """Job orders with their state."""
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
@@ -16,6 +18,7 @@ from edge.store.keys import Keys
 from edge.store.tolerant_read import load_readable
 from edge.store.version import Document
 
+_RANKS_AT_ONCE = 250
 DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95JobOrderAndStateDataType/v2.0.0"
 
 
@@ -262,6 +265,34 @@ async def load_statuses(store: Store, scope: str) -> dict[str, JobStatus]:
 async def load_all(store: Store, scope: str) -> list[Job]:
     """Read all jobs of a scope, the highest priority first; one that cannot be read is logged and left out."""
     return await _load(store, await list_ids(store, scope))
+
+
+@dataclass(frozen=True, slots=True)
+class JobRank:
+    """What a list of many jobs is sorted by; instants in milliseconds."""
+
+    job_id: str
+    state: JobState
+    stored_at: int
+    ended_at: int
+
+
+async def load_ranks(store: Store, job_ids: Sequence[str]) -> list[JobRank]:
+    """Read what these jobs are sorted by, some hundred at a time; one that is missing or unreadable is left out."""
+    found = []
+    for start in range(0, len(job_ids), _RANKS_AT_ONCE):
+        ids = job_ids[start : start + _RANKS_AT_ONCE]
+        names = ("state", "stored_at", "ended_at")
+        replies = await store.read([("HMGET", store.keys.joborder(each), *names) for each in ids])
+        for job_id, (state, stored_at, ended_at) in zip(ids, replies, strict=True):
+            with contextlib.suppress(KeyError, ValueError, TypeError):
+                found.append(JobRank(job_id, JobState[state], int(stored_at), int(ended_at or 0)))
+    return found
+
+
+async def load_some(store: Store, job_ids: Sequence[str]) -> list[Job]:
+    """Read these jobs; one that cannot be read is logged and left out."""
+    return await _load(store, job_ids)
 
 
 async def _load(store: Store, job_ids: Sequence[str]) -> list[Job]:

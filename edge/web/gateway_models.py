@@ -13,7 +13,7 @@ class MaintenanceBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     message: _Text = ""
     now: bool = False
-    minutes: Annotated[float, Meta(gt=0, le=525_600)] | None = None
+    minutes: Annotated[float, Meta(ge=1, le=525_600)] | None = None
 
 
 class OperationView(Struct, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ from edge.station.run_replay import NotRecorded, load_recorded
 from edge.station.stored_job import StoredJob, load
 from edge.store import jobs
 from edge.store.client import Store
-from edge.store.jobs import Job
+from edge.store.jobs import Job, JobRank
 from edge.web.instants import utc
 from edge.web.models import (
     ActionLine,
@@ -70,15 +70,22 @@ def job_summary(job: Job) -> JobSummary:
     )
 
 
-async def list_jobs(store: Store, scopes: Iterable[str], states: Sequence[str], text: str, most: int) -> JobPage:
-    """Return the first jobs in some states whose id contains a text; no state stands for all of them."""
-    loaded = [job for scope in scopes for job in await jobs.load_all(store, scope)]
+async def list_jobs(
+    store: Store, scopes: Iterable[str], states: Sequence[str], text: str, most: int, skip: int = 0
+) -> JobPage:
+    """Return jobs in some states whose id contains a text, after the first `skip`; no state stands for all of them."""
     needle = text.casefold()
-    found = [
-        job for job in loaded if (not states or TEXT[job.status.state] in states) and needle in job.job_id.casefold()
-    ]
-    found.sort(key=_rank)
-    return JobPage(jobs=tuple(map(job_summary, found[:most])), total=len(found))
+    ids = [each for scope in scopes for each in await jobs.list_ids(store, scope) if needle in each.casefold()]
+    # Ids come by priority: sorting keeps that order among jobs that wait.
+    ranks = await jobs.load_ranks(store, ids)
+    found = sorted((each for each in ranks if not states or TEXT[each.state] in states), key=_place)
+    shown = await jobs.load_some(store, [each.job_id for each in found[skip : skip + most]])
+    shown.sort(key=_rank)
+    return JobPage(jobs=tuple(map(job_summary, shown)), total=len(found))
+
+
+def _place(each: JobRank) -> tuple[int, int]:
+    return _ORDER.index(each.state), -each.ended_at
 
 
 def _rank(job: Job) -> tuple[int, int, int]:

@@ -55,7 +55,15 @@ async def _jobs(services: WebServices, call: ApiCall) -> models.JobPage:
     states = [each for each in call.query.get("state", "").split(",") if each]
     if wrong := [each for each in states if each not in job_views.STATES]:
         raise Refused("invalid_query", f"{wrong[0]!r} is no state.", f"States are {', '.join(job_views.STATES)}.")
-    return await job_views.list_jobs(services.store, services.scopes, states, call.query.get("text", ""), MOST_JOBS)
+    text, skip = call.query.get("text", ""), job_offset(call.query.get("offset", ""))
+    return await job_views.list_jobs(services.store, services.scopes, states, text, MOST_JOBS, skip)
+
+
+def job_offset(text: str) -> int:
+    """Return how many jobs a list leaves out at its beginning. Raises Refused for another text."""
+    if not (text == "" or (text.isascii() and text.isdecimal() and len(text) < 10)):  # noqa: PLR2004 - no such list
+        raise Refused("invalid_query", f"{text!r} is no number of jobs.", "Leave it out for the first jobs.")
+    return int(text or 0)
 
 
 async def _job(services: WebServices, call: ApiCall) -> models.JobDetail:
@@ -216,7 +224,11 @@ READS: Final = (
         Role.OBSERVER,
         models.JobPage,
         _jobs,
-        query={"state": f"States, separated by commas: {', '.join(job_views.STATES)}.", **TEXT_QUERY},
+        query={
+            "state": f"States, separated by commas: {', '.join(job_views.STATES)}.",
+            "offset": "How many jobs to leave out at the beginning.",
+            **TEXT_QUERY,
+        },
     ),
     ApiOperation(
         "GET", _JOB, "Return a job with its progress, and what it waits for.", Role.OBSERVER, models.JobDetail, _job

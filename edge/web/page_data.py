@@ -13,11 +13,12 @@ from edge.web.caller import WebCaller
 from edge.web.flow_operations import cycle_number
 from edge.web.gateway_operations import LEVELS, log_page
 from edge.web.models import JobHistory
-from edge.web.operations import MOST_JOBS
+from edge.web.operations import MOST_JOBS, job_offset
 from edge.web.problems import Denied
 from edge.web.services import WebServices
 
 _ON_STATION: Final = 8
+_JOBS_OF_PAGE: Final = 100
 _MOST_ALARMS: Final = 100
 _MOST_TAGS: Final = 200
 _MOST_OPERATIONS: Final = 10
@@ -59,9 +60,12 @@ async def _job(services: WebServices, _: WebCaller, request: Request) -> PageDat
 async def _jobs(services: WebServices, _: WebCaller, request: Request) -> PageData:
     state, text = request.query_params.get("state", ""), request.query_params.get("text", "")
     states = (state,) if state in job_views.STATES else ()
-    page = await job_views.list_jobs(services.store, services.scopes, states, text, MOST_JOBS)
+    offset = job_offset(request.query_params.get("offset", ""))
+    page = await job_views.list_jobs(services.store, services.scopes, states, text, _JOBS_OF_PAGE, offset)
     return "jobs.html", {
         "page": page,
+        "offset": offset,
+        "size": _JOBS_OF_PAGE,
         "states": job_views.STATES,
         "state": state,
         "text": text,

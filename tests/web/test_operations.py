@@ -48,6 +48,9 @@ async def test_jobs_are_filtered_and_running_ones_come_first(browser: Browser) -
     assert [each["job_order_id"] for each in (await eve.get("/api/v1/jobs")).json["jobs"]] == ["J1", ATTACK]
     assert (await eve.get("/api/v1/jobs?state=Running&text=j")).json["total"] == 1
     assert (await eve.get("/api/v1/jobs?text=none")).json["total"] == 0
+    assert [each["job_order_id"] for each in (await eve.get("/api/v1/jobs?offset=1")).json["jobs"]] == [ATTACK]
+    assert (await eve.get("/api/v1/jobs?offset=-1")).json["kind"] == "invalid_query"
+    assert 'rel="prev"' in (await eve.get("/jobs?offset=1")).text
     assert (await eve.get("/api/v1/jobs?state=Sleeping")).json["kind"] == "invalid_query"
 
 

@@ -190,11 +190,17 @@ async function press(button) {
     const dialog = document.getElementById("intervene");
     dialog.querySelector("#intervene-title").textContent = button.textContent;
     const given = await ask(dialog);
-    if (given) await send(button, intervene, { ...JSON.parse(button.dataset.given), reason: given.reason });
+    if (given) {
+      // An open list is not replaced: it would show what is no longer possible.
+      button.closest("details")?.removeAttribute("open");
+      await send(button, intervene, { ...JSON.parse(button.dataset.given), reason: given.reason });
+    }
   }
 }
 
 document.addEventListener("click", (event) => {
+  // A button of its own, not of the form: Enter in a field must not close the dialog without an effect.
+  event.target.closest?.("[data-close]")?.closest("dialog").close("no");
   const button = event.target.closest?.("[data-post], [data-send], [data-shelve], [data-resolve], [data-intervene]");
   if (button) press(button);
 });
