@@ -149,7 +149,7 @@ class FleetExecutor:
             raise Refused("fleet", f"the levels are {levels}, for at most {_MOST_MINUTES} minutes", "Correct them.")
         set_level(name)
         asyncio.get_running_loop().call_later(60 * int(minutes), set_level, self._log_level)
-        return f"{name} for {minutes} minutes, then {self._log_level}"
+        return f"{name} for {minutes} min, then {self._log_level}"
 
     async def _run(self, command: str, arguments: list[str]) -> str:
         if not (self._login_at and COMMANDS[command].changes):

@@ -43,7 +43,7 @@ async def test_level_of_the_log_changes_also_for_loggers_in_use(
     executor = FleetExecutor(_unknown, None, tmp_path, store, "")
     logger = structlog.get_logger("edge.test")
     logger.debug("before")
-    assert await executor.execute("log-level", ("debug", "--minutes", "5")) == "debug for 5 minutes, then info"
+    assert await executor.execute("log-level", ("debug", "--minutes", "5")) == "debug for 5 min, then info"
     logger.debug("meanwhile")
     await executor.execute("log-level", ("error",))
     logger.warning("after")

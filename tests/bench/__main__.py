@@ -60,6 +60,8 @@ async def quick() -> AsyncIterator[Row]:
     yield await gateway.over_mqtt(10, 10)
     for row in await gateway.start_and_idle(5):
         yield row
+    async for row in telemetry.beside_jobs(1_000):
+        yield row
 
 
 async def full() -> AsyncIterator[Row]:

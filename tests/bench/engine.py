@@ -5,7 +5,7 @@ import hashlib
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
@@ -209,10 +209,18 @@ async def _commits(store: Store, scenario: str, aof: str, commits: int, commit: 
     )
 
 
-async def run_jobs(scenario: str, steps: int, conc: int, aof: str, stored_jobs: int, least_steps: int = 1000) -> Row:
+async def run_jobs(
+    scenario: str,
+    steps: int,
+    conc: int,
+    aof: str,
+    stored_jobs: int,
+    least_steps: int = 1000,
+    beside: Callable[[Store], AbstractAsyncContextManager[None]] = lambda _: nullcontext(),
+) -> Row:
     """Measure batches of `conc` jobs of `steps` steps side by side, from their call to their end.
 
-    There are as many batches as `least_steps` needs, after a warm-up of two jobs.
+    There are as many batches as `least_steps` needs, after a warm-up of two jobs. `beside` is other work on the store.
     """
     batches = max(1, -(-least_steps // (steps * conc)))
     async with open_store(RedisSettings(url="embedded:"), "bench") as store:
@@ -221,7 +229,7 @@ async def run_jobs(scenario: str, steps: int, conc: int, aof: str, stored_jobs: 
         master = {"ID": "WM", "data": linear_recipe(steps), "dataschema": RECIPE_DATASCHEMA}
         await StationSettings(store).apply(SCOPE, "workmaster", SettingsMethod.PUT, master)
         equipment = PromptEquipment()
-        async with engine(store, equipment) as (runs, service):
+        async with beside(store), engine(store, equipment) as (runs, service):
             # The first jobs compile the recipe and warm every path: they do not count.
             for warm in ("warm-1", "warm-2"):
                 await run_batch(runs, service, [warm])

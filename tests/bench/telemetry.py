@@ -5,7 +5,7 @@ import random
 import tempfile
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 from edge.config import RedisSettings
@@ -23,6 +23,7 @@ from tests.bench import engine
 from tests.bench.measure import Meter, Row, rss_kb
 
 TAGS = 50
+_STEPS = 4_000
 _TICK_S = 0.02
 _LATENCY_BUDGET_S = 0.1
 
@@ -72,16 +73,17 @@ async def load(rate: int, seconds: float, *, volatile: bool = False) -> Row:
 
 async def beside_jobs(rate: int) -> AsyncIterator[Row]:
     """Measure the steps of jobs without samples, and with so many a second in the same process and store."""
-    alone = await engine.run_jobs("linear", 10, 1, "everysec", 0)
+    alone = await engine.run_jobs("linear", 10, 1, "everysec", 0, _STEPS)
     yield replace(alone, scenario="jobs alone")
-    async with AsyncExitStack() as stack:
-        store = await _store(stack)
-        queue, _ = await _open(stack, store, None)
-        offering = asyncio.create_task(_offer(queue, rate, 120.0), name="samples")
-        try:
-            loaded = await engine.run_jobs("linear", 10, 1, "everysec", 0)
-        finally:
-            offering.cancel()
+
+    @asynccontextmanager
+    async def samples(store: Store) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            queue, _ = await _open(stack, store, None)
+            await stack.enter_async_context(background_task(_offer(queue, rate, 120.0), "samples offered"))
+            yield
+
+    loaded = await engine.run_jobs("linear", 10, 1, "everysec", 0, _STEPS, samples)
     slower = round(loaded.step_ms / alone.step_ms, 2) if loaded.step_ms and alone.step_ms else None
     yield replace(loaded, scenario=f"jobs with {rate} samples/s", floor_ratio=None, times_alone=slower)
 
