@@ -107,6 +107,7 @@ class FleetExecutor:
         self._store = store
         self._login_at = login_at
         self._log_level = log_level
+        self._usual_level_due: asyncio.TimerHandle | None = None
 
     async def execute(self, command: str, arguments: tuple[str, ...]) -> str:
         """Execute a command; return its output. Raises Refused when it fails, Unavailable after too long a time."""
@@ -148,7 +149,10 @@ class FleetExecutor:
             levels = ", ".join(LOG_LEVELS)
             raise Refused("fleet", f"the levels are {levels}, for at most {_MOST_MINUTES} minutes", "Correct them.")
         set_level(name)
-        asyncio.get_running_loop().call_later(60 * int(minutes), set_level, self._log_level)
+        if self._usual_level_due is not None:
+            self._usual_level_due.cancel()
+        loop = asyncio.get_running_loop()
+        self._usual_level_due = loop.call_later(60 * int(minutes), set_level, self._log_level)
         return f"{name} for {minutes} min, then {self._log_level}"
 
     async def _run(self, command: str, arguments: list[str]) -> str:
