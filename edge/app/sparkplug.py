@@ -31,7 +31,12 @@ async def open_sparkplug(stack: contextlib.AsyncExitStack, core: GatewayParts, t
         return frozenset(as_id(each.name) for each in watched if each.connected is False)
 
     node = EdgeNode(stores, broker, identity, telemetry.tags, gone, now_ms)
-    core.health.problems.append(lambda: [f"Sparkplug: {node.problem}"] if node.problem else [])
+    core.health.problems.append(lambda: [] if node.waits_for_host else _line(node))
+    core.health.notes.append(lambda: _line(node) if node.waits_for_host else [])
     gate = core.instance.publisher_gates[core.scopes[0]]
     name = "sparkplug while it is ours"
     await stack.enter_async_context(background_task(gate.run_while_open(node.run, "sparkplug"), name))
+
+
+def _line(node: EdgeNode) -> list[str]:
+    return [f"Sparkplug: {node.problem}"] if node.problem else []

@@ -55,6 +55,8 @@ class EdgeNode:
         """Publish the samples of `stores`, the first of which keeps what survives a restart."""
         self.problem = ""
         """Why the edge node is not born; empty when it is, or when another instance is the edge node."""
+        self.waits_for_host = False
+        """Whether the primary host is the reason: nothing is wrong with the gateway."""
         self._stores = stores
         self._store = next(iter(stores.values()))
         self._broker = replace(broker, clean_start=True, will_always=True)
@@ -83,7 +85,7 @@ class EdgeNode:
                 self._report_failure(failure)
                 await backoff.pause()
         finally:
-            self.problem = ""
+            self._note("")
 
     def _report_failure(self, failure: Sequence[BaseException]) -> None:
         first = next((each for each in failure if isinstance(each, EdgeError)), None)
@@ -91,7 +93,7 @@ class EdgeNode:
         if not self.problem:
             log = logger.info if isinstance(first, HostOffline) else logger.warning
             log("sparkplug edge node offline, retrying", reason=reason)
-        self.problem = reason
+        self.problem, self.waits_for_host = reason, isinstance(first, HostOffline)
 
     async def _load(self) -> NodeParts:
         """Read what the edge node published before, and the last sample of each tag."""
@@ -130,7 +132,7 @@ class EdgeNode:
             await NodeSession(connection, parts, messages, self._note).run()
 
     def _note(self, problem: str) -> None:
-        self.problem = problem
+        self.problem, self.waits_for_host = problem, bool(problem)
 
 
 def _sample(text: str) -> Sample | None:

@@ -142,6 +142,7 @@ async def test_primary_host_is_waited_for_and_its_end_is_a_death(
     async with open_host(broker.port, unique) as host, Plant(unique).running(store, broker.port, scada) as node:
         await append(store, Sample(now_ms(), "wrench.torque", 1))
         await wait_until(lambda: "waits for the primary host" in node.problem)
+        assert node.waits_for_host
         host.send(f"spBv1.0/STATE/{scada}", body="ONLINE", qos=1)
         host.state(scada, 100, online=True)
         await host.until(lambda: host.of("DBIRTH"))
@@ -239,6 +240,7 @@ async def test_unreached_broker_uses_no_number_of_births(store: Store, unique: s
             await wait_until(lambda: "cannot connect" in node.problem)
             await broker.start()
             await wait_until(lambda: node.problem == "")
+            assert not node.waits_for_host
     assert (await sparkplug.load(store)).bd_seq == 0
 
 
