@@ -8,7 +8,8 @@ from edge.station.answers import Answers
 from edge.station.equipment import Command, EquipmentAnswer
 from edge.station.trace_files import TraceFiles, TraceLimits
 from tests.cli.calling import Edge
-from tests.station.plant import DEDUPE_MS, FakeEquipment, Plant, until_true
+from tests.conftest import WaitUntil
+from tests.station.plant import DEDUPE_MS, FakeEquipment, Plant
 
 ORDER = json.dumps({"JobOrderID": "J/1", "WorkMasterID": [{"ID": "linear"}]})
 CURVE = {"channels": [{"name": "Torque", "unit": "N·m", "values": [0.0, 85.2]}]}
@@ -22,7 +23,7 @@ def measured(command: Command) -> EquipmentAnswer | None:
 
 
 async def test_traces_are_copied_and_damaged_or_expired_ones_are_named(
-    edge: Edge, plant: Plant, tool: FakeEquipment, settings_file: Path, tmp_path: Path
+    edge: Edge, plant: Plant, tool: FakeEquipment, settings_file: Path, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
     directory, copies = tmp_path / "traces", tmp_path / "copies"
     with settings_file.open("a") as settings:
@@ -32,7 +33,7 @@ async def test_traces_are_copied_and_damaged_or_expired_ones_are_named(
     async with plant.at_work():
         tool.station = Answers(plant.store, plant.runs, DEDUPE_MS, keep_traces=files.keep)
         assert (await edge("jobs", "store", "-", "--start", given=ORDER)).exit_code == 0
-        await until_true(lambda: len(list(directory.glob("*/*"))) == 1 and len(tool.received()) == 2)
+        await wait_until(lambda: len(list(directory.glob("*/*"))) == 1 and len(tool.received()) == 2)
         shown = await edge("jobs", "results", "J/1", "--traces", copies)
     assert shown.exit_code == 0
     assert "OK, torque 85.2 N·m, trace" in shown.output
