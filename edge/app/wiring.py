@@ -150,10 +150,11 @@ async def open_gateway(
         await _open_web(stack, core, jobs, users, kinds, settings_file, telemetry)
         serving = summary_of(settings, opcua, sidecars, measured, telemetry)
         await enter(background_task(core.watch.run(), "equipment watch"))
-        await enter(background_task(core.health.publish_status(notify, serving), "health"))
         await join_plant(stack, core, kinds, settings_file)
         await enter(background_task(run_operations(core, settings_file), "operations while present"))
         await enter(background_task(feed_watchdog(notify, core.store.heartbeat.stalled), "watchdog"))
+        # Last, without a wait before READY=1: that is the first report.
+        await enter(background_task(core.health.publish_status(notify, serving), "health"))
         yield core.health.degraded_by(serving)
 
 
