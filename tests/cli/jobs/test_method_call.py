@@ -9,7 +9,7 @@ from edge.model.job_state import METHODS, Cause, JobState
 
 def test_every_job_method_has_its_command() -> None:
     assert {*COMMANDS.values(), Cause.STORE, Cause.STORE_AND_START} == set(METHODS)
-    others = {"store", "list", "show", "watch", "why", "resolve", "resend", "export", "history", "replay"}
+    others = {"store", "list", "show", "watch", "why", "resolve", "resend", "export", "history", "replay", "results"}
     others |= {"retry", "skip", "force", "complete"}
     assert {*COMMANDS, *others} == set(jobs.commands)
 
