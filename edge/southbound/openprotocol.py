@@ -19,12 +19,7 @@ import structlog
 from edge.errors import Refused
 from edge.links.openprotocol_frame import MidFrame
 from edge.links.openprotocol_mids import Mid, new_message, parse_message
-from edge.links.openprotocol_session import (
-    DEFAULT_TIMES,
-    OpenProtocolSession,
-    SessionTimes,
-    open_openprotocol,
-)
+from edge.links.openprotocol_session import DEFAULT_TIMES, OpenProtocolSession, SessionTimes, open_openprotocol
 from edge.links.openprotocol_spindles import parse_spindles
 from edge.links.openprotocol_trace import parse_curve
 from edge.model.equipment_trace import TracedCall, TraceKind

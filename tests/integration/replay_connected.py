@@ -9,6 +9,7 @@ import pkgutil
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -179,9 +180,12 @@ class Replay:
 
     def _open(self) -> AbstractAsyncContextManager[ConnectedEquipment]:
         recalled = self.recalled
-        opener = recalled.open_lines if isinstance(self._section, StackLightSettings) else recalled.open_session
-        opened: AbstractAsyncContextManager[ConnectedEquipment] = self._opening(
-            self._name, self._section, self.station, SCOPES, opener
+        if isinstance(self._section, StackLightSettings):
+            opening = partial(self._opening, lines_factory=recalled.open_lines)
+        else:
+            opening = partial(self._opening, session_factory=recalled.open_session)
+        opened: AbstractAsyncContextManager[ConnectedEquipment] = opening(
+            self._name, self._section, self.station, SCOPES
         )
         return opened
 
