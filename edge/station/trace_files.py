@@ -99,12 +99,15 @@ class TraceFiles:
     async def run(self, is_referenced: IsReferenced) -> None:
         """Remove old files, those beyond the limits and those without a reference, each hour until cancelled."""
         while True:
-            async with self._writing:
-                await asyncio.to_thread(self._sweep)
             try:
+                async with self._writing:
+                    await asyncio.to_thread(self._sweep)
                 await self.remove_orphans(is_referenced)
             except Unavailable as error:
                 _log.info("orphaned traces not swept", reason=error.message)
+            except OSError as error:
+                advice = f"Check the disk and the owner of {self._directory}."
+                _log.warning("traces not swept", reason=str(error), advice=advice)
             await asyncio.sleep(_SWEEP_SECONDS)
 
     async def remove_orphans(self, is_referenced: IsReferenced) -> int:

@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from edge.errors import Refused
+from edge.links.background_task import background_task
 from edge.model.result_trace import TraceReference, references_in
 from edge.station.trace_files import TraceFiles, TraceLimits, directory_of, drop_traces, read_chunk, read_file
+from tests.conftest import WaitUntil
 
 NOW = 1_800_000_000.0
 LIMITS = TraceLimits(max_bytes=1 << 20, max_files=100, max_age_s=3600 * 24)
@@ -113,6 +116,23 @@ async def test_file_without_a_reference_is_an_orphan(tmp_path: Path, opened: Cal
     assert await files.remove_orphans(is_referenced) == 1
     assert {each.parent.name for each in files_in(tmp_path)} == {"kept", "young"}
     assert await files.remove_orphans(is_referenced) == 0
+
+
+async def test_failed_sweep_is_logged_and_tried_again(
+    tmp_path: Path, opened: Callable[..., TraceFiles], wait_until: WaitUntil
+) -> None:
+    """A disk that had become read-only ended the gateway."""
+    stuck = tmp_path / "J1" / f"{'a' * 64}.json.gz"
+    stuck.mkdir(parents=True)
+    aged(stuck, 3600 * 48)
+
+    async def is_referenced(_job_id: str, _digest: str) -> bool:
+        return True
+
+    with capture_logs() as logs:
+        async with background_task(opened().run(is_referenced), "traces"):
+            await wait_until(lambda: logs)
+    assert [each["event"] for each in logs] == ["traces not swept"]
 
 
 async def test_rest_of_an_interrupted_write_is_removed(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
