@@ -1,10 +1,6 @@
 """The method by which the MES and sidecars read the file of a trace, and its answer."""
 
-from typing import Final
-
 from edge.model.isa95 import Payload, ReturnStatus
-
-TRACE_METHODS: Final = ("Read",)
 
 
 class TraceCall(Payload, frozen=True, kw_only=True):

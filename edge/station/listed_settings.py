@@ -38,7 +38,6 @@ _KINDS: Final = {
     "rule": _Listed("rule", "rules", "id", RULES, MAX_RULES, parse_rules, "`edge rules check FILE` finds the same."),
     "tag": _Listed("tag", "tags", "tag", TAGS, MAX_TAGS, parse_definitions, "The schema is schemas/tags.schema.json."),
 }
-LISTED_KINDS: Final = tuple(_KINDS)
 
 
 async def plan_put(store: Store, kind: str, payload: object) -> Commit:

@@ -36,32 +36,19 @@ class WebAudit:
         """Record a call; one that was refused only within a limit."""
         if not refusal or self._idle_calls.try_acquire():
             status = refusal or "Good"
-            self._write(
+            record = self._made(
                 "web.call", caller.user, caller.role, caller.address, caller.client, action, status, subject, comment
             )
+            self._trail.record(record)
 
     def logged_in(self, user: str, role: Role, address: str, client: str) -> None:
         """Record a login."""
-        self._write("web.login", user, role, address, client, "login", "Good")
+        self._trail.record(self._made("web.login", user, role, address, client, "login", "Good"))
 
     def refused(self, user: str, address: str, client: str, action: str, reason: str) -> None:
         """Record a refused login or call within a limit."""
         if self._refusals.try_acquire():
-            self._write("web.refused", user, None, address, client, action, reason)
-
-    def _write(
-        self,
-        kind: AuditKind,
-        user: str,
-        role: Role | None,
-        address: str,
-        client: str,
-        action: str,
-        status: str,
-        subject: str = "",
-        comment: str = "",
-    ) -> None:
-        self._trail.record(self._made(kind, user, role, address, client, action, status, subject, comment))
+            self._trail.record(self._made("web.refused", user, None, address, client, action, reason))
 
     def _made(
         self,
@@ -72,8 +59,8 @@ class WebAudit:
         client: str,
         action: str,
         status: str,
-        subject: str,
-        comment: str,
+        subject: str = "",
+        comment: str = "",
     ) -> AuditRecord:
         return AuditRecord(
             at=self._trail.clock(),

@@ -94,6 +94,7 @@ def _chart(recipe: Recipe, faults: Sequence[str], active: Sequence[str]) -> str:
     try:
         return chart_svg(draw(read_chart(recipe), "", marks if marked else None))
     except Exception:
+        # A faulty recipe may be one that cannot be drawn: its faults are the answer then.
         if not faults:
             raise
         return ""

@@ -44,7 +44,7 @@ def settings(tmp_path: Path) -> OpcuaSettings:
 
 async def enter(endpoint: str, application: Application, settings: OpcuaSettings, *chain: object) -> bool:
     """Connect with a chain; return whether the server answers."""
-    client = Client(endpoint, timeout=20)
+    client = Client(endpoint, timeout=60)
     client.application_uri = application.uri
     (application.directory / "own.der").write_bytes(SCADA.public_bytes(pki.DER))
     files = application.directory / "own.der", application.directory / "key.pem"
