@@ -136,6 +136,8 @@ class _Reader:
     def samples(self, count: int) -> Sequence[int]:
         if self._data[self._at : self._at + 1] != b"\0":
             raise Refused("unreadable", "samples: the NUL before them is missing")
+        if count < 0:
+            raise Refused("unreadable", f"samples: {count} is no number of them")
         raw = self._data[self._at + 1 : self._at + 1 + 2 * count]
         if len(raw) < 2 * count:
             raise Refused("unreadable", f"samples: {count} are announced, {len(raw) // 2} are there")

@@ -14,6 +14,9 @@ MEMBER = "trace"
 MOST_POINTS = 1_000_000
 """The most points of a trace."""
 
+MOST_LEVELS = 8
+"""The most levels of results within results whose traces count: a batch of batches has three."""
+
 _LEVEL = 6
 
 
@@ -71,12 +74,20 @@ def digest_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def references_in(result: object) -> list[TraceReference]:
+def references_in(result: object, levels: int = MOST_LEVELS) -> list[TraceReference]:
     """Return the references to files in a result, also those of the results that it holds."""
-    match result:
-        case {"file": str(), "sha256": str()}:
-            return [msgspec.convert(result, TraceReference)]
-        case Mapping():
-            return [found for each in result.values() for found in references_in(each)]
-        case _:
-            return []
+    if not isinstance(result, Mapping) or not levels:
+        return []
+    own = _read_reference(result.get(MEMBER))
+    parts = result.get("results")
+    nested = parts.values() if isinstance(parts, Mapping) else ()
+    return [*([own] if own else []), *(found for each in nested for found in references_in(each, levels - 1))]
+
+
+def _read_reference(data: object) -> TraceReference | None:
+    """Return a reference to a file; None for anything else that equipment sends."""
+    try:
+        found = msgspec.convert(data, TraceReference)
+    except msgspec.ValidationError:
+        return None
+    return found if found.file and found.sha256 else None

@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from cryptography import x509
@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The user of a session, "" when anonymous, with the application and the address of the client."""
+    """The user of a session, "" when anonymous, with the application and the address of the client.
+
+    `chain` is the certificate that logged the user in, first of its chain; empty for a password.
+    """
 
     name: str
     role: Role
     application: str = ""
     address: str = ""
+    chain: tuple[x509.Certificate, ...] = field(default=(), compare=False, repr=False)
 
 
 CALLER: ContextVar[Caller] = ContextVar("CALLER")
@@ -99,6 +103,9 @@ class AccessPolicy(Protocol):
 
         `is_proved`: the client has signed with the key of the certificate.
         """
+
+    def is_login_trusted(self, caller: Caller) -> bool:
+        """Return whether the certificate that logged the caller in is trusted; True for a login without one."""
 
     def may_call(self, caller: Caller, method: str) -> bool:
         """Return whether the caller may call the method with this browse name."""

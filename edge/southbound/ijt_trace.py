@@ -1,10 +1,10 @@
 """Converts the trace of a joining (OPC 40450-1, JoiningTraceDataType) to the curves of a result."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-_QUANTITIES = MappingProxyType({2: "Torque", 3: "Angle"})
+_QUANTITIES = MappingProxyType({"2": "Torque", "3": "Angle"})
 
 
 def trace_data(content: Any) -> dict[str, Any] | None:
@@ -12,29 +12,34 @@ def trace_data(content: Any) -> dict[str, Any] | None:
     if not isinstance(content, Mapping) or not isinstance(trace := content.get("Trace"), Mapping):
         return None
     names = {
-        each.get("StepResultId"): str(each.get("Name") or each.get("ProgramStep") or each.get("StepResultId"))
-        for each in content.get("StepResults") or ()
-        if isinstance(each, Mapping)
+        str(each.get("StepResultId")): str(each.get("Name") or each.get("ProgramStep") or each.get("StepResultId"))
+        for each in _mappings(content.get("StepResults"))
     }
-    channels = [channel for step in trace.get("StepTraces") or () for channel in _channels(step, names)]
+    channels = [channel for step in _mappings(trace.get("StepTraces")) for channel in _channels(step, names)]
     return {"channels": channels} if channels else None
 
 
-def _channels(step: Any, names: Mapping[Any, str]) -> Iterator[dict[str, Any]]:
-    if not isinstance(step, Mapping):
-        return
+def _channels(step: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     found = {"interval_ms": step.get("SamplingInterval"), "offset_ms": step.get("StartTimeOffset")}
-    timing = {name: value for name, value in found.items() if value is not None}
-    for curve in step.get("StepTraceContent") or ():
-        if not isinstance(curve, Mapping):
-            continue
-        values = [float(each) for each in curve.get("Values") or () if isinstance(each, int | float)]
-        quantity = _QUANTITIES.get(curve.get("PhysicalQuantity") or 0, "value")
-        unit = (curve.get("EngineeringUnits") or {}).get("DisplayName") or ""
-        step_name = names.get(step.get("StepResultId"), str(step.get("StepTraceId") or ""))
+    timing = {name: value for name, value in found.items() if isinstance(value, int | float)}
+    for curve in _mappings(step.get("StepTraceContent")):
+        values = [float(each) for each in _entries(curve.get("Values")) if isinstance(each, int | float)]
+        quantity = _QUANTITIES.get(str(curve.get("PhysicalQuantity")), "value")
+        units = curve.get("EngineeringUnits")
+        unit = (units.get("DisplayName") if isinstance(units, Mapping) else None) or ""
+        step_name = names.get(str(step.get("StepResultId")), str(step.get("StepTraceId") or ""))
         yield {
             "name": str(curve.get("Name") or quantity),
             "unit": str(unit),
             "step": step_name,
             "values": values,
         } | timing
+
+
+def _mappings(found: Any) -> Iterator[Mapping[str, Any]]:
+    return (each for each in _entries(found) if isinstance(each, Mapping))
+
+
+def _entries(found: Any) -> Sequence[Any]:
+    """Return the entries of an array; none where a controller sends something else, as the result must not be lost."""
+    return found if isinstance(found, Sequence) and not isinstance(found, str | bytes) else ()

@@ -19,8 +19,8 @@ from edge.sparkplug.wire import (
     varint_field,
 )
 
-MAX_PAYLOAD: Final = 65_536
-"""Bytes of a received payload; commands are small."""
+MAX_PAYLOAD: Final = 16_384
+"""Bytes of a received payload; commands are small, and decoding holds up other work."""
 MAX_METRICS: Final = 1_000
 """Metrics of a received payload."""
 

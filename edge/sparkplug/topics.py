@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Final
 
 NAMESPACE: Final = "spBv1.0"
-_RESERVED: Final = str.maketrans(dict.fromkeys("/+#", "_"))
+_RESERVED: Final = frozenset("/+#")
+_LONGEST_ID: Final = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,5 +30,5 @@ def state_topic(host: str) -> str:
 
 
 def as_id(name: str) -> str:
-    """Return a name as identifier of a device: the characters that topics reserve are replaced."""
-    return name.translate(_RESERVED)
+    """Return a name as identifier of a device, shortened; characters that topics reserve or forbid are replaced."""
+    return "".join(each if each.isprintable() and each not in _RESERVED else "_" for each in name[:_LONGEST_ID])

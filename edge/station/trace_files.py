@@ -18,6 +18,7 @@ from edge.files import make_directory, write_atomically
 from edge.links.log_throttle import LogThrottle
 from edge.model.result_trace import (
     MEMBER,
+    MOST_LEVELS,
     MOST_POINTS,
     ResultTrace,
     TraceReference,
@@ -222,24 +223,26 @@ def directory_of(job_id: str) -> str:
     return name if 0 < len(name) <= _LONGEST_NAME else f"~{sha256(job_id.encode()).hexdigest()}"
 
 
-def _has_trace(result: Any) -> bool:
-    if not isinstance(result, Mapping):
+def _has_trace(result: Any, levels: int = MOST_LEVELS) -> bool:
+    if not isinstance(result, Mapping) or not levels:
         return False
     parts = result.get("results")
     nested = parts.values() if isinstance(parts, Mapping) else ()
-    return read_trace(result.get(MEMBER)) is not None or any(_has_trace(each) for each in nested)
+    return read_trace(result.get(MEMBER)) is not None or any(_has_trace(each, levels - 1) for each in nested)
 
 
-def _replaced(result: Any, replace: Callable[[Mapping[str, Any], ResultTrace], TraceReference]) -> Any:
+def _replaced(
+    result: Any, replace: Callable[[Mapping[str, Any], ResultTrace], TraceReference], levels: int = MOST_LEVELS
+) -> Any:
     """Return a result whose traces, also those of the results that it holds, are replaced by references."""
-    if not _has_trace(result):
+    if not _has_trace(result, levels):
         return result
     found = dict(result)
     if (trace := read_trace(result.get(MEMBER))) is not None:
         described = {name: result[name] for name in ("result_id", "created_at") if name in result}
         found[MEMBER] = msgspec.json.decode(msgspec.json.encode(replace(described, trace)))
     if isinstance(parts := result.get("results"), Mapping):
-        found["results"] = {name: _replaced(each, replace) for name, each in parts.items()}
+        found["results"] = {name: _replaced(each, replace, levels - 1) for name, each in parts.items()}
     return found
 
 

@@ -87,7 +87,7 @@ class AccessControl:
         fault = self._trusted_users.fault(certificate, sent) if is_proved else "the signature of the user is wrong"
         found = await self._users.log_in_certified(name, peer.address, fault)
         if isinstance(found, Role):
-            return Caller(name, found, peer.application, peer.address)
+            return Caller(name, found, peer.application, peer.address, tuple(chain))
         self.record_refusal(
             "OPC UA login refused",
             peer.address,
@@ -99,6 +99,10 @@ class AccessControl:
         if is_proved and fault:
             await self._rejected_users.keep(certificate)
         return None
+
+    def is_login_trusted(self, caller: Caller) -> bool:
+        """Return whether the certificate that logged the caller in is trusted; True for a login without one."""
+        return not caller.chain or not self._trusted_users.fault(caller.chain[0], caller.chain[1:])
 
     def may_call(self, caller: Caller, method: str) -> bool:
         """Return whether the caller may call the method with this browse name."""

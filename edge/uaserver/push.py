@@ -48,11 +48,20 @@ def add_push(server: ProtocolServer, settings: OpcuaSettings, own: OwnCertificat
 
 
 def close_outdated(server: ProtocolServer, access: AccessPolicy) -> None:
-    """Close the encrypted channels with a former certificate of the server, or of an application without trust."""
+    """Close the encrypted channels with a former certificate of the server, or of an application or user without trust.
+
+    The session of a channel ends with it.
+    """
     current = server.iserver.certificate
     for client in tuple(server.bserver.clients):
         channel = client.processor.channel if client.processor else None
         if channel is None or not channel.is_encrypted:
             continue
-        if not channel.uses(current) or not access.is_application_trusted(channel.chain, channel.peer.address):
+        session = client.processor.session
+        caller = session.caller if session else None
+        if (
+            not channel.uses(current)
+            or not access.is_application_trusted(channel.chain, channel.peer.address)
+            or (caller is not None and not access.is_login_trusted(caller))
+        ):
             client.transport.close()

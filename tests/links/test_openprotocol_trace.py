@@ -52,6 +52,11 @@ def test_damaged_message_is_read_or_refused(data: st.DataObject) -> None:
         parse_curve(bytes(raw[: data.draw(st.integers(0, len(raw)))]))
 
 
+def test_negative_number_of_samples_is_refused() -> None:
+    with pytest.raises(Refused, match="-1 is no number"):
+        parse_curve(GOLDEN.replace(b"00003\0", b"-0001\0"))
+
+
 def test_samples_that_are_missing_are_named() -> None:
     with pytest.raises(Refused, match="3 are announced, 1 are there"):
         parse_curve(GOLDEN[:-4])

@@ -28,6 +28,11 @@ def test_file_is_gzipped_json_and_the_same_each_time() -> None:
     assert found == {"format": "microdcs-edge trace 1", "job": "J1", "channels": [CHANNEL]}
 
 
+@pytest.mark.parametrize("data", [{"file": "a", "sha256": "b"}, {"points": "x", "channels": []}, 3, None])
+def test_what_equipment_names_a_trace_is_no_reference(data: Any) -> None:
+    assert references_in({"trace": data, "x": data}) == []
+
+
 def test_references_of_a_batch_are_found() -> None:
     result = {"results": {"1": {"trace": REFERENCE}, "2": {"trace": {"points": 2, "channels": []}}}}
     assert [each.file for each in references_in(result)] == ["J1/a.json.gz"]

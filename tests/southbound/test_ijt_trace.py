@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from edge.model.result_trace import read_trace
 from edge.southbound.ijt_conversion import result_data
 from edge.southbound.ijt_trace import trace_data
 
@@ -32,3 +33,21 @@ def test_trace_has_a_channel_for_each_curve_of_a_step() -> None:
 )
 def test_joining_without_curves_has_no_trace(content: Any) -> None:
     assert trace_data(content) is None
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {"StepTraces": 3},
+        {"StepTraces": [STEP | {"StepTraceContent": 3}]},
+        {"StepTraces": [STEP | {"StepTraceContent": [{"Values": 3}]}]},
+        {"StepTraces": [STEP | {"StepTraceContent": [{"Values": [1], "EngineeringUnits": "Nm"}]}]},
+        {"StepTraces": [STEP | {"StepTraceContent": [{"PhysicalQuantity": [2]}], "SamplingInterval": "x"}]},
+        {"StepTraces": [STEP | {"StepTraceContent": CURVES, "StepResultId": [1]}]},
+    ],
+)
+def test_damaged_trace_does_not_lose_its_result(damaged: Any) -> None:
+    content = JOINING | {"Trace": damaged}
+    found = result_data({"ResultMetaData": {"ResultId": "R1"}, "ResultContent": [content]})
+    assert found["result_id"] == "R1"
+    assert "trace" not in found or read_trace(found["trace"]) is not None

@@ -64,7 +64,7 @@ def test_alias_alone_stands_for_name_and_type() -> None:
 
 
 def test_large_payloads_are_refused() -> None:
-    with pytest.raises(MalformedPayload, match="more than 65536"):
+    with pytest.raises(MalformedPayload, match="more than 16384"):
         decode_payload(bytes(65_537))
     with pytest.raises(MalformedPayload, match="more than 1000 metrics"):
         decode_payload(b"\x12\x00" * 1_001)

@@ -1,5 +1,8 @@
 """Topics of an edge node."""
 
+import pytest
+
+from edge.links.mqtt_publish import encode_topic
 from edge.sparkplug.topics import NodeTopics, as_id, state_topic
 
 
@@ -12,3 +15,8 @@ def test_topics_are_those_of_the_specification() -> None:
 
 def test_reserved_characters_are_replaced_in_an_id() -> None:
     assert as_id("a/b+c#d e") == "a_b_c_d e"
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\nb", "a\ud800b", "a\ufeffb", "a\ufffeb", "ä" * 70_000])
+def test_any_name_becomes_an_id_that_a_topic_can_hold(name: str) -> None:
+    encode_topic(NodeTopics("plant", "station-1").of_device("DBIRTH", as_id(name)))

@@ -1,5 +1,6 @@
 """Traces as files: written once, referenced after, bounded, expired, swept; a full disk loses the trace only."""
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -169,3 +170,10 @@ def test_directory_of_a_job_stays_below_its_parent(job_id: str) -> None:
 async def test_curves_are_dropped_without_a_directory() -> None:
     kept = await drop_traces("J1", result())
     assert kept["trace"] == {"points": 4000, "channels": ["Torque", "Angle"], "error": "[traces] directory is empty"}
+
+
+async def test_results_nested_without_end_are_kept_as_they_are(opened: Callable[..., TraceFiles]) -> None:
+    nested = json.loads('{"results": {"1": ' * 300 + '{"trace": {"channels": []}}' + "}}" * 300)
+    kept = await opened().keep("J1", nested)
+    assert kept is nested
+    assert references_in(kept) == []

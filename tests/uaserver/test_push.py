@@ -52,6 +52,7 @@ OF_LIST = {
     "AddCertificate": "i=12668",
     "RemoveCertificate": "i=12670",
 }
+OF_LIST_TYPE = {"RemoveCertificate": f"i={ua.ObjectIds.TrustListType_RemoveCertificate}"}
 ROOT = pki.root("plant")
 LINE = ROOT.authority("line", 2)
 
@@ -76,6 +77,10 @@ class Pusher:
     async def list(self, name: str, *inputs: Any) -> Any:
         """Call a method of the trust list of applications."""
         return await self._call(TRUST_LIST, OF_LIST[name], inputs)
+
+    async def of_users(self, name: str, *inputs: Any) -> Any:
+        """Call a method of the trust list of users, by the id that its type has."""
+        return await self._call(USER_TRUST_LIST, OF_LIST_TYPE[name], inputs)
 
     async def _call(self, target: str, method: str, inputs: Any) -> Any:
         found = await self.client.ask("method", at=self.at, object=target, method=method, inputs=inputs)
@@ -295,6 +300,20 @@ async def test_an_application_that_is_removed_loses_its_channel(
         assert pusher.server.sessions == 1
         assert await pusher.write(masks=1, trusted=text(ROOT.certificate)) is False
         await wait_until(lambda: pusher.server.sessions == 0)
+
+
+async def test_a_user_who_is_removed_loses_the_session(
+    tmp_path: Path, friend: Application, wait_until: WaitUntil
+) -> None:
+    async with managed(tmp_path, friend) as pusher:
+        certificate = pki.self_signed("operator")
+        add_certificate(certificate, Path(pusher.settings.trusted_users))
+        user, key = pki.write_pem(tmp_path / "user.pem", certificate), pki.write_key(tmp_path / "user-key.pem")
+        await pusher.client.ask("enter", userCertificate=str(user), userKey=str(key))
+        assert pusher.server.sessions == 2
+        name, trusted = ["String", certificates.thumbprint(certificate)], ["Boolean", True]
+        assert await pusher.of_users("RemoveCertificate", name, trusted) == []
+        await wait_until(lambda: pusher.server.sessions == 1)
 
 
 async def test_rejected_certificates_are_listed(pusher: Pusher) -> None:
