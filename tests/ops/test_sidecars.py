@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from edge.errors import Refused
 from edge.model.component import Component
-from edge.ops.sidecars import SidecarReport, register_sidecar
+from edge.ops.sidecars import MOST_SIDECARS, SidecarReport, register_sidecar
 from edge.store import components
 from edge.store.client import Store
 from edge.store.commit import join
@@ -43,3 +43,15 @@ async def test_sidecar_does_not_take_the_name_of_a_gateway(store: Store) -> None
 async def test_name_of_other_characters_is_refused(store: Store, name: str) -> None:
     with pytest.raises(Refused, match="no name of a component"):
         await register_sidecar(store, replace(CAMERA, id=name), 1)
+
+
+async def test_new_names_without_end_do_not_fill_the_store(store: Store) -> None:
+    for number in range(MOST_SIDECARS):
+        await register_sidecar(store, replace(CAMERA, id=f"camera-{number}"), 1_000 + number)
+    with pytest.raises(Refused, match="100 sidecars work"):
+        await register_sidecar(store, replace(CAMERA, id="camera-new"), 1_044)
+    await register_sidecar(store, CAMERA, 1_044)
+    await register_sidecar(store, replace(CAMERA, id="camera-new"), 1_045)
+    found = await components.load_all(store)
+    assert len(found) == MOST_SIDECARS
+    assert "camera-0" not in found
