@@ -46,8 +46,6 @@ class MetricTable:
     """The metrics by tag, up to 10,000; those of tags beyond them, or of a name that is taken, are left out."""
 
     def __init__(self, definitions: TagDefinitions, most: int = MAX_TAGS) -> None:
-        self.left_out = 0
-        """Tags without a metric."""
         self.mismatched: set[str] = set()
         """Tags whose value has another type than the last birth certificate says."""
         self.unborn: set[str] = set()
@@ -56,6 +54,13 @@ class MetricTable:
         self._most = most
         self._entries: dict[str, TagMetric | None] = {}
         self._of_device: dict[str, dict[str, TagMetric]] = {NODE: {}}
+        self._beyond: set[str] = set()
+        """Tags beyond the limit, up to as many again."""
+
+    @property
+    def left_out(self) -> int:
+        """Return how many tags have no metric."""
+        return len(self._beyond) + sum(each is None for each in self._entries.values())
 
     @property
     def devices(self) -> list[str]:
@@ -103,12 +108,12 @@ class MetricTable:
         if tag in self._entries:
             return self._entries[tag]
         if len(self._entries) >= self._most:
-            self.left_out += 1
+            if len(self._beyond) < self._most:
+                self._beyond.add(tag)
             return None
         device, name = place_of(tag)
         metrics = self._of_device.setdefault(device, {})
         if name in metrics:
-            self.left_out += 1
             self._entries[tag] = None
             return None
         self._entries[tag] = metrics[name] = entry = TagMetric(tag, device, name, len(self._entries) + 1)

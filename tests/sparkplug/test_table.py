@@ -93,5 +93,7 @@ def test_stored_sample_is_historical_and_stays_no_last_one() -> None:
 
 def test_tags_beyond_the_limit_and_of_a_taken_name_are_left_out() -> None:
     table = table_with(Sample(1, "a/.x", 1), Sample(1, "a+.x", 2), Sample(1, "b", 1), most=2)
-    assert table.left_out == 2
+    for at in (2, 3):
+        table.learn(Sample(at, "b", at))
+    assert table.left_out == 2, "tags are counted, not their samples"
     assert table.data(Sample(2, "a+.x", 3)) is None
