@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -32,7 +32,7 @@ def gateway_tools(parts: GatewayParts, settings_file: Path | None, memory: LogMe
         log=lambda: tuple(memory.lines),
         certificates=lambda: asyncio.to_thread(_certificates, parts),
         trust=lambda thumbprint: asyncio.to_thread(_trust, parts, thumbprint),
-        simulate=_simulate,
+        simulate=Simulator(run_edge).simulate,
         people=lambda: asyncio.to_thread(_people, Path(parts.settings.users_file)),
         refresh_mode=parts.mode.refresh,
     )
@@ -65,16 +65,27 @@ class _Doctor:
             raise Unavailable("edge doctor returned no findings", "Call it in a terminal: edge doctor") from error
 
 
-async def _simulate(recipe: Any, script: Any) -> dict[str, Any]:
-    """Run `edge simulate` in a process of its own. Raises Refused for an invalid script."""
-    with tempfile.TemporaryDirectory(prefix="edge-simulate-") as folder:
+class Simulator:
+    """Runs `edge simulate` in a process of its own, one at a time: many would take the memory of the gateway."""
+
+    def __init__(self, run: "RunEdge") -> None:
+        self._run = run
+        self._lock = asyncio.Lock()
+
+    async def simulate(self, recipe: Any, script: Any) -> dict[str, Any]:
+        """Return what the simulation prints. Raises Refused for an invalid script."""
+        async with self._lock:
+            with tempfile.TemporaryDirectory(prefix="edge-simulate-") as folder:
+                return await self._simulate(folder, recipe, script)
+
+    async def _simulate(self, folder: str, recipe: Any, script: Any) -> dict[str, Any]:
         files = {"recipe": Path(folder, "recipe.json"), "script": Path(folder, "script.json")}
         files["recipe"].write_bytes(msgspec.json.encode(recipe))
         named: tuple[str, ...] = ()
         if script is not None:
             files["script"].write_bytes(msgspec.json.encode(script))
             named = ("--script", str(files["script"]))
-        ended = await run_edge("simulate", str(files["recipe"]), *named, "--json", within_s=_SIMULATION_S)
+        ended = await self._run("simulate", str(files["recipe"]), *named, "--json", within_s=_SIMULATION_S)
         if ended.status:
             reason = ended.errors.decode(errors="replace").replace(folder, "").strip()[:1000]
             raise Refused("invalid_script", f"the simulation is refused: {reason}", "Correct the script.")
@@ -89,6 +100,14 @@ class EndedCommand:
     status: int
     output: bytes
     errors: bytes
+
+
+class RunEdge(Protocol):
+    """Runs a command of this program."""
+
+    async def __call__(self, *arguments: str, within_s: float) -> EndedCommand:
+        """Return how it ended. Raises as `run_edge` does."""
+        ...
 
 
 async def run_edge(*arguments: str, within_s: float, most_bytes: int = _MOST_OUTPUT) -> EndedCommand:

@@ -70,7 +70,7 @@ async def tag_points(store: Store, trends: TrendSource | None, tag: str) -> Poin
     """Return the newest points of a tag. Raises Refused for an unknown tag, and without telemetry."""
     if trends is None:
         raise Refused("telemetry_off", "telemetry is off on this gateway.", "Switch it on: [telemetry] mode = on.")
-    line = (await tags.load(store)).get(tag)
+    line = await tags.load_one(store, tag)
     if line is None:
         raise Refused("unknown_tag", f"there is no tag {tag!r}.", "Look at the list of tags.")
     last = parse_line(line)

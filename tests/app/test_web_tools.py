@@ -1,8 +1,10 @@
 """The page runs a command of the program in a process of its own, within a time."""
 
+import asyncio
+
 import pytest
 
-from edge.app.web_tools import run_edge
+from edge.app.web_tools import EndedCommand, Simulator, run_edge
 from edge.errors import Refused, Unavailable
 
 
@@ -19,3 +21,19 @@ async def test_command_that_takes_too_long_is_ended() -> None:
 async def test_command_that_prints_too_much_is_refused() -> None:
     with pytest.raises(Refused, match="more than 2 bytes"):
         await run_edge("--version", within_s=60, most_bytes=2)
+
+
+async def test_simulations_run_one_after_the_other() -> None:
+    running, most = 0, 0
+
+    async def run(*_: str, within_s: float) -> EndedCommand:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        return EndedCommand(0, b'{"within": %d}' % within_s, b"")
+
+    simulator = Simulator(run)
+    assert await asyncio.gather(*(simulator.simulate({}, None) for _ in range(3))) == [{"within": 15}] * 3
+    assert most == 1
