@@ -144,8 +144,8 @@ class FleetExecutor:
         """Set the level of the log for some minutes; return what was set. Raises Refused for anything else."""
         name, *options = reversed(wanted)
         minutes = next((each.partition("=")[2] for each in options if each.startswith("--minutes=")), _USUAL_MINUTES)
-        is_number = minutes.isdecimal() and minutes.isascii()
-        if name not in LOG_LEVELS or not is_number or not 0 < int(minutes[:9]) <= _MOST_MINUTES:
+        is_number = minutes.isdecimal() and minutes.isascii() and len(minutes) <= len(str(_MOST_MINUTES))
+        if name not in LOG_LEVELS or not is_number or not 0 < int(minutes) <= _MOST_MINUTES:
             levels = ", ".join(LOG_LEVELS)
             raise Refused("fleet", f"the levels are {levels}, for at most {_MOST_MINUTES} minutes", "Correct them.")
         set_level(name)

@@ -51,6 +51,12 @@ async def test_level_of_the_log_changes_also_for_loggers_in_use(
     assert ["before" in lines, "meanwhile" in lines, "after" in lines] == [False, True, False]
 
 
+@pytest.mark.parametrize("minutes", ["000000001" + "9" * 20, "1" * 400])
+async def test_time_of_the_log_with_many_digits_is_refused(store: Store, tmp_path: Path, minutes: str) -> None:
+    with pytest.raises(Refused, match="the levels are"):
+        await FleetExecutor(_unknown, None, tmp_path, store, "").execute("log-level", ("debug", "--minutes", minutes))
+
+
 @pytest.mark.parametrize(
     "arguments", [("loud",), ("debug", "--minutes=0"), ("info", "--minutes=²"), ("info", "--minutes=99999")]
 )
