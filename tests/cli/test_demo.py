@@ -120,7 +120,9 @@ def test_the_demo_runs_with_devices_over_opcua_too(traces: Traces) -> None:
     assert "answer      tighten ← wrench  evaluation OK, torque 85.2 N·m, angle 41.5 °" in reported
     assert "answer      camera_qa ← camera  result_state Completed, content [True]" in reported
     assert reported.count("AXLE-0001  Ended (Completed)") == 2
-    assert "tighten        evaluation OK, torque 85.2 N·m, angle 41.5 °, result_id T2" in reported
+    assert (
+        "tighten        evaluation OK, process rear axle 85Nm, torque 85.2 N·m, angle 41.5 °, result_id T2" in reported
+    )
     traces.assert_nothing_is_left()
 
 

@@ -40,7 +40,7 @@ PAYLOADS: list[tuple[ResourceKind, dict[str, Any]]] = [
 
 
 def test_every_kind_of_settings_is_tried_here() -> None:
-    assert {*(kind for kind, _ in PAYLOADS), "workmaster", "jobacceptance", "rule"} == set(KINDS)
+    assert {*(kind for kind, _ in PAYLOADS), "workmaster", "jobacceptance", "rule", "tag"} == set(KINDS)
 
 
 @pytest.mark.parametrize(("kind", "payload"), PAYLOADS)

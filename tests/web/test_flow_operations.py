@@ -13,7 +13,9 @@ from tests.flows.gateways import Plant as FlowPlant
 from tests.station.plant import Plant
 from tests.web.serving import Browser, services_of, serving
 
-REPORT = flow([node("read", "tag.latest", tag="t"), node("<x", "expression", expr="input * 2")], "read><x")
+REPORT = flow(
+    [node("read", "tag.latest", tag="t"), node("<x", "expression", expr="input * 2")], "read><x", interval_seconds=1
+)
 
 
 @pytest.fixture
@@ -34,12 +36,12 @@ async def test_cycle_is_shown_with_its_nodes_and_graph(flow_page: Browser, flow_
         await flow_plant.run(REPORT)
         await flow_plant.ended()
     eve = await flow_page.logged_in("eve")
-    assert (await eve.get("/api/v1/flows")).json["flows"][0]["ended"] == {"completed": 1}
-    found = (await eve.get("/api/v1/flows/flow")).json
+    assert (await eve.get("/api/v1/flows")).json["flows"][0]["ended"]["completed"] >= 1
+    found = (await eve.get("/api/v1/flows/flow?cycle=0")).json
     assert [(each["node"], each["output"]) for each in found["cycle"]["nodes"]] == [("read", "21"), ("<x", "42")]
-    assert found["cycles"][0]["number"] == 0
+    assert found["cycles"][-1]["number"] == 0
     assert (await eve.get("/api/v1/flows/flow/graph.svg?cycle=0")).text.startswith("<svg")
-    assert (await eve.get("/api/v1/flows/flow?cycle=7")).json["kind"] == "unknown_cycle"
+    assert (await eve.get("/api/v1/flows/flow?cycle=700")).json["kind"] == "unknown_cycle"
     assert (await eve.get("/api/v1/flows/flow?cycle=-1")).json["kind"] == "invalid_query"
     assert (await eve.get("/api/v1/flows/none")).status == 404
     page = (await eve.get("/flow?id=flow")).text
