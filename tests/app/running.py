@@ -68,7 +68,7 @@ class Gateway:
         async with self._printed:
             self._printed.notify_all()
 
-    async def until(self, event: str, deadline: float = 15.0) -> Mapping[str, Any]:
+    async def until(self, event: str, deadline: float = 60.0) -> Mapping[str, Any]:
         """Wait until it logs an event; return the first such record."""
         async with asyncio.timeout(deadline), self._printed:
             while not (found := [record for record in self.records() if record["event"] == event]):

@@ -25,7 +25,7 @@ class Systemd:
         self._listening = listening
         self.reported: list[str] = []
 
-    async def until(self, beginning: str, deadline: float = 15.0) -> str:
+    async def until(self, beginning: str, deadline: float = 60.0) -> str:
         """Read messages until one has this beginning; return it."""
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(deadline):

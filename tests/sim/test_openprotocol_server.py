@@ -15,7 +15,7 @@ async def exchange(port: int, message: bytes) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(message)
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             return await reader.read(1000)
     finally:
         writer.close()

@@ -35,7 +35,7 @@ async def test_presence_is_published_once_at_start_and_end(
         await wait_until(lambda: len(bystander.heard) == 2)
     assert bystander.heard == [b"online", b"offline"]
     async with open_session(mqtt, f"{unique}-later") as later:
-        left = await later.read_retained(f"{unique}/presence")
+        left = await later.read_retained(f"{unique}/presence", 60)
     assert left is not None
     assert (left.payload, left.retain) == (b"offline", True)
 

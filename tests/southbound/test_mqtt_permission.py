@@ -48,6 +48,6 @@ async def test_the_tool_is_enabled_from_the_start_to_the_answer(
         await wait_until(lambda: tool.noted[-1] == b"false")
     # The permission outlives the gateway: a tool that starts now has it too.
     async with open_session(mqtt, f"{unique}-late") as late:
-        found = await late.read_retained(f"{unique}/wrench/enabled")
+        found = await late.read_retained(f"{unique}/wrench/enabled", 60)
         assert found is not None
         assert found.payload == b"false"

@@ -27,11 +27,13 @@ async def test_result_has_its_curves_of_torque_and_angle(
 ) -> None:
     async with connected(controller, wait_until, traces="on") as bench:
         data = (await tightened(bench, wait_until, parameter_set=3)).data
+        received = controller.server.received
+        await wait_until(lambda: len([each for each in received if each.mid == Mid.ACCEPTED]) > 1)
     channels = {each["name"]: each for each in data["trace"]["channels"]}
     sizes = {name: (each["unit"], len(each["values"])) for name, each in channels.items()}
     assert sizes == {"Torque": ("N·m", 2000), "Angle": ("°", 2000)}
     assert channels["Torque"]["values"][-1] == pytest.approx(data["torque"]["value"])
-    acknowledged = [each for each in controller.server.received if each.mid == Mid.ACCEPTED]
+    acknowledged = [each for each in received if each.mid == Mid.ACCEPTED]
     assert [each.data for each in acknowledged] == [b"0900", b"0900"]
 
 

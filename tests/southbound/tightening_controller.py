@@ -13,7 +13,7 @@ from edge.station.equipment import EquipmentAnswer
 from tests.conftest import WaitUntil
 from tests.southbound.contract import SCOPES, TYPE_ID, WORK, Bench, RecordingStation
 
-TIMES = OpenProtocolTimes(SessionTimes(connect=30.0, answer=30.0), poll=0.1)
+TIMES = OpenProtocolTimes(SessionTimes(connect=30.0, answer=30.0), poll=0.1, curves=30.0)
 BOLT = replace(WORK, parameters={"parameter_set": 3, "vin": "WDB1HXQZKRAMPLE"})
 
 

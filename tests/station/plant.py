@@ -226,7 +226,7 @@ def _fresh() -> str:
     return f"event-{next(_numbers)}"
 
 
-async def until(condition: Callable[[], Awaitable[bool]], deadline: float = 8.0) -> None:
+async def until(condition: Callable[[], Awaitable[bool]], deadline: float = 60.0) -> None:
     """Wait for a condition that has to be asked for."""
     end = time.monotonic() + deadline
     while not await condition():

@@ -85,7 +85,7 @@ async def at_work(
         yield processor
 
 
-async def until_drained(store: Store, deadline: float = 30.0) -> None:
+async def until_drained(store: Store, deadline: float = 60.0) -> None:
     """Wait until every entry of the stream is evaluated."""
     async with asyncio.timeout(deadline):
         while True:
@@ -110,7 +110,7 @@ async def kinds_of(store: Store) -> list[str]:
     return [each.kind.value for each in await changes_of(store)]
 
 
-async def until_async(condition: Callable[[], Awaitable[object]], deadline: float = 30.0) -> None:
+async def until_async(condition: Callable[[], Awaitable[object]], deadline: float = 60.0) -> None:
     """Wait for a condition that the store answers."""
     end = time.monotonic() + deadline
     while True:

@@ -32,7 +32,7 @@ from edge.uaserver.tag_history import TagHistory
 from tests.uaserver.running import MACHINES, served
 
 ROOT = Path(__file__).parents[2]
-DEADLINE_S = 30
+DEADLINE_S = 60
 HOT = Raise(500, {"en": "too hot"}, 81.5)
 
 

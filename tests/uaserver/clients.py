@@ -76,7 +76,7 @@ async def prepared(
     server: bytes = b"",
 ) -> Client:
     """Return a client that is not connected yet."""
-    client = Client(endpoint, timeout=5)
+    client = Client(endpoint, timeout=60)
     client.application_uri = application.uri
     files = application.directory / "own.der", application.directory / "own.pem"
     await client.set_security(policy, *files, server_certificate=server or own_certificate(), mode=mode)

@@ -15,7 +15,7 @@ from edge.uaserver.server import UaServer
 from tests.uaserver.running import MACHINES, served
 
 ROOT = Path(__file__).parents[2]
-DEADLINE_S = 30
+DEADLINE_S = 60
 
 VALUE = 13  # AttributeId
 BOTH = 2  # TimestampsToReturn

@@ -21,7 +21,7 @@ def values(directory: Path) -> list[int]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - a thread sets no event
             await asyncio.sleep(0.01)
 
