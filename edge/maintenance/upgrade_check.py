@@ -47,7 +47,8 @@ async def find_versions(ask: Sequence[str] = _ASK, within_s: float = _WITHIN_S) 
         async with asyncio.timeout(within_s):
             output, _ = await process.communicate()
     except TimeoutError as error:
-        raise Unavailable(f"{ask[0]} did not answer within {within_s:g} s") from error
+        message = f"{ask[0]} did not answer within {within_s:g} s"
+        raise Unavailable(message, f"Call it in a terminal: {' '.join(ask)}") from error
     finally:
         if process.returncode is None:
             process.kill()

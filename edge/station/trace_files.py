@@ -195,7 +195,8 @@ def read_file(directory: Path, reference: TraceReference) -> bytes:
     """Return the content of a file after its hash was compared. Raises Refused."""
     content = _content_of(directory, reference.file)
     if digest_of(content) != reference.sha256:
-        raise Refused("damaged", f"the content of {reference.file} does not match its hash")
+        reason = f"the content of {reference.file} does not match its hash"
+        raise Refused("damaged", reason, "Check the disk, and take another copy.")
     return content
 
 
@@ -214,7 +215,8 @@ def _content_of(directory: Path, file: str) -> bytes:
         reason = f"the trace {file} is not stored any more"
         raise Refused("unknown_trace", reason, "[traces] says how long files are kept.") from None
     except OSError as error:
-        raise Refused("unreadable", f"cannot read {directory / file}: {error.strerror}") from error
+        reason = f"cannot read {directory / file}: {error.strerror}"
+        raise Refused("unreadable", reason, "Check its owner, and the disk.") from error
 
 
 def directory_of(job_id: str) -> str:
