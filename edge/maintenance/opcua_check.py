@@ -37,6 +37,10 @@ async def examine_port(settings: OpcuaSettings) -> AsyncIterator[HealthFinding]:
     parts = urlsplit(endpoint)
     host = parts.hostname or "127.0.0.1"
     host = "127.0.0.1" if host in _ANYWHERE else host
+    if not await _is_local(host):
+        advice = "Check the network of this machine (`ip address`), or set [opcua] endpoint. The gateway waits for it."
+        yield failing("OPC UA port", f"no interface of this machine has the address of {endpoint}", advice)
+        return
     try:
         answer = await _send_hello(host, parts.port or _PORT, endpoint)
     except ConnectionRefusedError:
@@ -68,6 +72,16 @@ async def examine_server(name: str, url: str) -> AsyncIterator[HealthFinding]:
             yield ok(f"equipment {name}", f"answers at {url}")
         else:
             yield failing(f"equipment {name}", f"the program at {url} is no OPC UA server", "Correct its url.")
+
+
+async def _is_local(host: str) -> bool:
+    """Return whether a server on this machine can listen at an address, which may come later (DHCP)."""
+    try:
+        server = await asyncio.get_running_loop().create_server(asyncio.Protocol, host, 0, start_serving=False)
+    except OSError:
+        return False
+    server.close()
+    return True
 
 
 async def _send_hello(host: str, port: int, endpoint: str) -> bytes:

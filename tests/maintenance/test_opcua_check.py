@@ -151,3 +151,13 @@ async def test_users_are_named_with_their_roles_and_without_hashes(opcua: OpcuaS
     file.chmod(0o600)
     file.write_bytes(file.read_bytes() + b"nonsense\nAndr\xe9:engineer:x\n# a remark\n")
     assert "2 lines" in (await only(examine_users(Path(opcua.users_file)))).found
+
+
+async def test_address_that_no_interface_has_is_named() -> None:
+    """The doctor advised to stop another program where an address had not come yet."""
+    # TEST-NET-1 (RFC 5737): no machine has it.
+    finding = await only(examine_port(OpcuaSettings(endpoint="opc.tcp://192.0.2.1:4840")))
+    assert (finding.level, finding.found) == (
+        Level.FAILING,
+        "no interface of this machine has the address of opc.tcp://192.0.2.1:4840",
+    )
