@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edge.app.parts import GatewayParts
-from edge.config import Settings
+from edge.config import Settings, main_file
 from edge.errors import Refused, Unavailable
 from edge.instant import now_ms
 from edge.model.audit import AuditRecord
@@ -147,7 +147,6 @@ async def _import(core: GatewayParts, operation: Operation, report: Report) -> s
 async def _record(core: GatewayParts, main: Path | None, operation: Operation, report: Report) -> str:
     """Record the messages of equipment for some seconds; return the file."""
     # Imported only where an operation runs.
-    from edge.config import main_file  # noqa: PLC0415
     from edge.maintenance.recording import recording  # noqa: PLC0415
     from edge.maintenance.redaction import secrets_of  # noqa: PLC0415
 

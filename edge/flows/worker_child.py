@@ -39,7 +39,7 @@ class _ParentPipe:
     """The pipe to the parent; threads of a node share it, processes that a node forks do not use it."""
 
     def __init__(self) -> None:
-        """Take over the standard streams: what a node reads or prints there must not be part of an answer."""
+        """Replace the standard streams: what a node reads or prints there must not become part of an answer."""
         self._requests = os.fdopen(os.dup(0), encoding="utf-8")
         self._answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

@@ -160,7 +160,7 @@ def _restored_on_failure(*files: Path) -> Iterator[None]:
     before = {file: (file.read_bytes(), file.stat().st_mode & 0o777) for file in files if file.exists()}
     try:
         yield
-    except BaseException:
+    except BaseException:  # Ctrl-C as well: a half written answer must not stay
         for file in files:
             if file in before:
                 write_atomically(file, *before[file])

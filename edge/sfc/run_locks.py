@@ -32,4 +32,4 @@ class RunLocks(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 NO_LOCKS = RunLocks()
-"""Holds nothing and waits for nothing."""
+"""The locks of a run that neither holds a lock nor waits for one."""

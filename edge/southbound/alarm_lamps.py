@@ -84,7 +84,7 @@ class AlarmLamps:
         self._changed = asyncio.Event()
 
     async def follow(self, follow: FollowAlarms) -> None:
-        """Take the alarms as they change, until cancelled. Raises Unavailable without the store."""
+        """Receive the alarms as they change, until cancelled. Raises Unavailable without the store."""
         async for alarms in follow():
             self._states = lamp_states(alarms, self._severities)
             self._changed.set()

@@ -28,7 +28,7 @@ class RuleInterest:
         self.use_rules(rules)
 
     def publish(self, patterns: tuple[str, ...]) -> None:
-        """Take the samples of tags that are published to other systems, too."""
+        """Include the samples of tags that are published to other systems."""
         self._published = patterns
         self._known.clear()
 

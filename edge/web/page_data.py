@@ -151,7 +151,7 @@ async def _log(services: WebServices, caller: WebCaller, request: Request) -> Pa
 
 
 def require_engineer(caller: WebCaller) -> None:
-    """Raise Denied for a caller who is no engineer."""
+    """Raise Denied unless the caller has the role engineer."""
     if caller.role < Role.ENGINEER:
         raise Denied(403, "forbidden", "this needs the role engineer.", "Log in as a user with this role.")
 

@@ -26,7 +26,7 @@ from edge.flows.nodes.read import (
 )
 
 Handler = Callable[[Any, str], Awaitable[Any]]
-"""Takes a query or an action and the id of the action; returns a JSON value."""
+"""A function of a query or an action and its id that returns a JSON value."""
 
 Handlers = Mapping[type, Handler]
 """By the type of the query or the action."""
