@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from asyncua import ua
 from asyncua.ua.ua_binary import extensionobject_to_binary, nodeid_to_binary, struct_to_binary
 
+from edge.opcua.call_diagnostics import ExplainedResponse
 from edge.opcua.shared_array import SharedArray
 
 Part: TypeAlias = bytes | memoryview
@@ -62,6 +63,8 @@ def encode_answer(response: Any, limit: int) -> AnswerBody:
         case ua.PublishResponse():
             message = response.Parameters.NotificationMessage
             _add_around(answer, response, message, response.Parameters.Results)
+        case ExplainedResponse():
+            answer.add(*response.encoded())
         case ua.RepublishResponse():
             _add_around(answer, response, response.NotificationMessage, None)
         case _:

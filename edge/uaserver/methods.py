@@ -23,6 +23,7 @@ from edge.model.job_state import Cause
 from edge.model.maintenance import MaintenanceKind
 from edge.opcua.access import CALLER, LOCALES, Caller
 from edge.opcua.binary import DecodeError, NestingError
+from edge.opcua.call_diagnostics import ExplainedResult
 from edge.opcua.limits import DECODED_AT_ONCE
 from edge.opcua.time_slices import Pacer
 from edge.ops.mode import ModeRequest, SwitchOff, SwitchOn
@@ -147,7 +148,7 @@ class JobMethodService(MethodService):
             return await self._perform(target, name, arguments)
         except Unavailable as error:
             logger.warning("OPC UA method unavailable", method=name, reason=error.message)
-            return _bad(ua.StatusCodes.BadResourceUnavailable)
+            return ExplainedResult(_bad(ua.StatusCodes.BadResourceUnavailable), error.message)
 
     async def _read_arguments(
         self, signature: Sequence[ReadArgument], given: Sequence[ua.Variant]
@@ -210,12 +211,12 @@ class JobMethodService(MethodService):
             has_login=bool(by),
         )
         try:
-            status = (await self._services.intervene(request)).status
-        except Refused:
-            status = ReturnStatus.INVALID_REQUEST
-        if self.refresh is not None and status is ReturnStatus.NO_ERROR:
+            answer = await self._services.intervene(request)
+        except Refused as error:
+            return _refused(error)
+        if self.refresh is not None and answer.status is ReturnStatus.NO_ERROR:
             await self.refresh(scope, job_order_id)
-        return _answer(status)
+        return _explained(answer)
 
     async def _release(self, equipment: str, command_id: str, reason: str) -> ua.CallMethodResult:
         request = ReleaseRequest(
@@ -229,15 +230,15 @@ class JobMethodService(MethodService):
         )
         try:
             await self._services.release(request)
-        except Refused:
-            return _answer(ReturnStatus.INVALID_REQUEST)
+        except Refused as error:
+            return _refused(error)
         return _answer(ReturnStatus.NO_ERROR)
 
     async def _switch(self, request: ModeRequest) -> ua.CallMethodResult:
         try:
             await self._services.switch_mode(request, CALLER.get())
-        except Refused:
-            return _answer(ReturnStatus.INVALID_REQUEST)
+        except Refused as error:
+            return _refused(error)
         return _answer(ReturnStatus.NO_ERROR)
 
     async def _control(self, flow_id: str, name: str, reason: str = "") -> ua.CallMethodResult:
@@ -250,8 +251,8 @@ class JobMethodService(MethodService):
             else:
                 by = CALLER.get().name or "anonymous"
                 await self._services.flows.stop(flow_id, reason or f"by {by} over OPC UA")
-        except Refused:
-            return _answer(ReturnStatus.INVALID_REQUEST)
+        except Refused as error:
+            return _refused(error)
         return _answer(ReturnStatus.NO_ERROR)
 
     async def _change(
@@ -262,11 +263,11 @@ class JobMethodService(MethodService):
     async def _ask(self, scope: str, name: str, call: OrderCall | IdCall) -> ua.CallMethodResult:
         # An OPC UA call carries no identifier, so a repeated call counts as a new one.
         asked = JobCall(scope, Cause(name), call, source=_SOURCE, event_id=str(uuid.uuid4()), languages=LOCALES.get())
-        status = (await self._services.jobs.call(asked)).status
-        if self.refresh is not None and status is ReturnStatus.NO_ERROR:
+        answer = await self._services.jobs.call(asked)
+        if self.refresh is not None and answer.status is ReturnStatus.NO_ERROR:
             job_order_id = call.job_order.job_order_id if isinstance(call, OrderCall) else call.job_order_id
             await self.refresh(scope, job_order_id)
-        return _answer(status)
+        return _explained(answer)
 
 
 def _signature(target: Target, name: str) -> Sequence[ReadArgument]:
@@ -285,6 +286,16 @@ def _answer(status: int, *outputs: ua.Variant) -> ua.CallMethodResult:
         StatusCode=ua.StatusCode(ua.StatusCodes.Good if good else ua.StatusCodes.Uncertain),
         OutputArguments=[*outputs, ua.Variant(int(status), ua.VariantType.UInt64)],
     )
+
+
+def _explained(answer: CallAnswer) -> ua.CallMethodResult:
+    """Return the result of an answer, with its reasons for a client that asks for diagnostics."""
+    result = _answer(answer.status)
+    return ExplainedResult(result, "; ".join(answer.reasons)) if answer.reasons else result
+
+
+def _refused(error: Refused) -> ua.CallMethodResult:
+    return ExplainedResult(_answer(ReturnStatus.INVALID_REQUEST), error.message)
 
 
 def _read_arguments(signature: Sequence[ReadArgument], given: Sequence[ua.Variant]) -> list[Any] | ua.CallMethodResult:

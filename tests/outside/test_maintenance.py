@@ -9,6 +9,7 @@ from typing import Any
 
 import msgpack
 from asyncua import Client, ua
+from asyncua.ua.ua_binary import struct_from_binary
 
 from tests.outside.conftest import Plant
 from tests.outside.plant import METHOD, order
@@ -16,6 +17,8 @@ from tests.outside.servers import SCOPE, wait_for
 
 GERMAN = "Zelle 2 wird umgebaut"
 ENGLISH = "Cell 2 is being rebuilt"
+ADDITIONAL_INFO = 0x80
+"""The bit of returnDiagnostics (OPC 10000-4, 7.32)."""
 REFUSED = 16
 """ReturnStatus: unable to accept the job order."""
 
@@ -138,7 +141,8 @@ async def _look(port: int, look: Callable[[Client], Awaitable[None]]) -> None:
         await look(client)
 
 
-async def _call(client: Client, job: str) -> Any:
+async def _call(client: Client, job: str) -> tuple[int, str]:
+    """Call StoreAndStart; return the ReturnStatus, and the reason in the diagnostics of the answer."""
     jobs = await client.get_namespace_index("http://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/")
     machine = await _machine(client)
     control = await machine.get_child(
@@ -151,8 +155,13 @@ async def _call(client: Client, job: str) -> Any:
     request = ua.CallMethodRequest(ObjectId=control.nodeid)
     request.MethodId = (await control.get_child(f"{jobs}:StoreAndStart")).nodeid
     request.InputArguments = [ua.Variant(job_order, ua.VariantType.ExtensionObject), comment]
-    (result,) = await client.uaclient.call([request])
-    return result.OutputArguments[0].Value
+    asked = ua.CallRequest()
+    asked.RequestHeader.ReturnDiagnostics = ADDITIONAL_INFO
+    asked.Parameters.MethodsToCall = [request]
+    response = struct_from_binary(ua.CallResponse, await client.uaclient.protocol.send_request(asked))
+    response.ResponseHeader.ServiceResult.check()
+    reasons = [each.AdditionalInfo for each in response.DiagnosticInfos]
+    return response.Results[0].OutputArguments[0].Value, reasons[0] if reasons else ""
 
 
 async def _machine(client: Client) -> Any:
@@ -186,7 +195,7 @@ async def _states(client: Client) -> tuple[str, str]:
 async def _refused_over_opcua(client: Client) -> None:
     assert await _states(client) == ("Executing", "Maintenance")
     assert await client.get_node(ua.NodeId(ua.ObjectIds.Server_ServiceLevel)).read_value() == 0
-    assert await _call(client, "over-opcua") == REFUSED
+    assert await _call(client, "over-opcua") == (REFUSED, GERMAN)
     gateway = await client.nodes.objects.get_child(
         [f"{await client.get_namespace_index('urn:microdcs-edge:types')}:Gateway"]
     )
@@ -204,6 +213,6 @@ async def _drained(client: Client) -> None:
 
 
 async def _accepted_over_opcua(client: Client) -> None:
-    assert await _call(client, "over-opcua") == 1
+    assert await _call(client, "over-opcua") == (1, "")
     assert (await _states(client))[1] == "Processing"
     assert await client.get_node(ua.NodeId(ua.ObjectIds.Server_ServiceLevel)).read_value() == 255
