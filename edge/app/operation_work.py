@@ -162,11 +162,14 @@ async def _record(core: GatewayParts, main: Path | None, operation: Operation, r
         lines += 1
 
     secrets = secrets_of(settings, main_file(main, os.environ), os.environ)
-    async with recording(name, settings, secrets, file, count) as source:
-        for second in range(seconds):
-            report(100.0 * second / seconds, f"{source}: {lines} lines")
-            await asyncio.sleep(1)
-    remove_old_files(file.parent, _prefix(core, operation), core.settings.operations.kept_files, RECORDING)
+    most = settings.operations.recording_mib * 1024 * 1024
+    try:
+        async with recording(name, settings, secrets, file, count, most_bytes=most) as source:
+            for second in range(seconds):
+                report(100.0 * second / seconds, f"{source}: {lines} lines")
+                await asyncio.sleep(1)
+    finally:  # one that ended early has a file, too
+        remove_old_files(file.parent, _prefix(core, operation), settings.operations.kept_files, RECORDING)
     return f"{file}: {lines} lines; review the file before you pass it on"
 
 

@@ -12,6 +12,7 @@ from edge.cli.terminal.store_access import settings_option
 if TYPE_CHECKING:
     from edge.maintenance.recording import ExchangeRecord, Line, MessageRecord
 
+MIB = 1024 * 1024
 _LONGEST_SHOWN = 200
 
 
@@ -24,8 +25,16 @@ _LONGEST_SHOWN = 200
     metavar="SECONDS",
     help="End after this many seconds.",
 )
+@click.option(
+    "--mib",
+    type=click.IntRange(1, 1_048_576),
+    default=100,
+    show_default=True,
+    metavar="MIB",
+    help="End when the file would exceed this size.",
+)
 @settings_option
-def record(equipment: str, file: Path, seconds: float | None, settings_file: Path | None) -> None:
+def record(equipment: str, file: Path, seconds: float | None, mib: int, settings_file: Path | None) -> None:
     """Record the messages between the gateway and equipment, without secrets.
 
     EQUIPMENT is that of [southbound.EQUIPMENT] in the settings. FILE is a new file of JSON lines with time offsets.
@@ -61,7 +70,7 @@ def record(equipment: str, file: Path, seconds: float | None, settings_file: Pat
             count += 1
             print_text(format_record(line))
 
-        async with recording(equipment, settings, secrets, file, on_line) as source:
+        async with recording(equipment, settings, secrets, file, on_line, most_bytes=mib * MIB) as source:
             await wait_for_stop(f"recording {source}; Ctrl-C ends it", seconds)
         return count
 

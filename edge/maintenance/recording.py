@@ -7,6 +7,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ from edge.store.trace_channel import subscribe
 
 SESSION_EXPIRY_SECONDS = 60
 """How long the broker keeps messages for the recording after a lost connection."""
+MOST_BYTES = 100 * 1024 * 1024
+"""The usual limit of a recording, so that talkative equipment does not fill the disk."""
 _NO_ROOM = "Free space on the disk, or use another file. Records written before are kept."
 _CONNECT_SECONDS = 3.0
 """Time limit of the connection to the broker."""
@@ -93,18 +96,21 @@ async def recording(
     on_line: Callable[[Line], None],
     begin_s: float = BEGIN_SECONDS,
     create: Callable[[Path], FileIO] = create_file,
+    most_bytes: int = MOST_BYTES,
 ) -> AsyncIterator[str]:
     """Record the messages of the equipment `name` to a new file for the length of the block.
 
     Yields the recorded source, after at most `begin_s` seconds for the gateway to notice the recording. Raises
     SettingsError when there is no such equipment, Unavailable when the broker or the store is unavailable, no gateway
-    has sent a trace by the end of the block, or the file cannot be written. An empty file is removed then.
+    has sent a trace by the end of the block, or the file cannot be written or would exceed `most_bytes`. An empty file
+    is removed then.
     """
     section = settings.southbound.get(name)
     if section is None:
         known = ", ".join(settings.southbound) or "none"
         raise SettingsError([f"the settings have no equipment {name}"], f"Known equipment: {known}.")
-    with _recorder(file, create, _redact(secrets, section, settings), on_line) as recorder:
+    redact = _redact(secrets, section, settings)
+    with _recorder(file, create, partial(_Recorder, redact=redact, on_line=on_line, room=most_bytes)) as recorder:
         recorder.begin(name, section)
         match section:
             case MqttEquipmentSettings():
@@ -116,8 +122,9 @@ async def recording(
 
 
 class _Recorder:
-    def __init__(self, output: FileIO, redact: Redact, on_line: Callable[[Line], None]) -> None:
+    def __init__(self, output: FileIO, redact: Redact, on_line: Callable[[Line], None], room: int) -> None:
         self.redact = redact
+        self._most_bytes = self._room = room
         self._output = output
         self._on_line = on_line
         self._began: int | None = None
@@ -147,6 +154,10 @@ class _Recorder:
     def _write(self, line: Struct) -> None:
         # Unbuffered, so that an interrupted recording is complete.
         written = msgspec.json.encode(line) + b"\n"
+        if len(written) > self._room:
+            limit = f"its limit of {self._most_bytes:,} bytes is reached"
+            raise Unavailable(f"the recording ends: {limit}", "Records written before are kept. Set a higher limit.")
+        self._room -= len(written)
         try:
             is_full = self._output.write(written) < len(written)
         except OSError as error:
@@ -156,11 +167,9 @@ class _Recorder:
 
 
 @contextmanager
-def _recorder(
-    file: Path, create: Callable[[Path], FileIO], redact: Redact, on_line: Callable[[Line], None]
-) -> Iterator[_Recorder]:
+def _recorder(file: Path, create: Callable[[Path], FileIO], make: Callable[[FileIO], _Recorder]) -> Iterator[_Recorder]:
     with create(file) as output:
-        recorder = _Recorder(output, redact, on_line)
+        recorder = make(output)
         try:
             yield recorder
         except BaseException:

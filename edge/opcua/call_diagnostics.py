@@ -29,7 +29,7 @@ class _Mask(IntFlag):
     ADDITIONAL_INFO = 0x10
 
 
-class ExplainedResult(ua.CallMethodResult):  # type: ignore[misc] - asyncua has no types
+class ExplainedResult(ua.CallMethodResult):
     """The result of a refused call with its reason, which is not encoded as a part of the result."""
 
     __slots__ = ("reason",)
@@ -41,14 +41,13 @@ class ExplainedResult(ua.CallMethodResult):  # type: ignore[misc] - asyncua has 
         self.reason = reason[:MOST_CHARACTERS]
 
 
-class ExplainedResponse(ua.CallResponse):  # type: ignore[misc] - asyncua has no types
+class ExplainedResponse(ua.CallResponse):
     """The answer to a Call request; `diagnostics` is the encoded array that replaces its empty one."""
 
     __slots__ = ("diagnostics",)
 
     def __init__(self, results: list[ua.CallMethodResult], wanted: int) -> None:
-        super().__init__()
-        self.Results = results
+        super().__init__(Results=results)
         self.ResponseHeader.StringTable, self.diagnostics = encode_diagnostics(_reasons(results), wanted)
 
     def encoded(self) -> tuple[bytes, bytes]:

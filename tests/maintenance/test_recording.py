@@ -307,3 +307,23 @@ async def test_a_store_of_one_process_is_reported_as_such(drill: Settings, tmp_p
     with pytest.raises(SettingsError, match="lives and dies with one process"):
         async with recording("drill", settings, set(), tmp_path / "drill.jsonl", print):
             pytest.fail("it listens to nobody")
+
+
+async def test_recording_ends_at_its_limit_and_keeps_its_records(
+    mqtt: MqttSettings, unique: str, tmp_path: Path
+) -> None:
+    file, reported = tmp_path / "wrench.jsonl", list[Line]()
+
+    async def record() -> None:
+        limited = recording("wrench", settings_of(mqtt, unique), set(), file, reported.append, most_bytes=5000)
+        async with limited, asyncio.timeout(60):
+            for _ in range(10):
+                await session.publish(f"{unique}/wrench/data", b"x" * 1000)
+            await asyncio.Event().wait()
+
+    async with open_session(mqtt, unique) as session:
+        with pytest.raises(Unavailable, match="the recording ends: its limit of 5,000 bytes is reached"):
+            await record()
+    assert 0 < len(reported) < 5
+    assert file.stat().st_size <= 5000
+    assert len(lines_of(file)) == 1 + len(reported)
