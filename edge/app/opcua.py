@@ -18,6 +18,7 @@ from edge.links.backoff import Backoff
 from edge.model.role import Role
 from edge.station.intervene import intervene
 from edge.station.jobs import JobService
+from edge.station.lock_holders import LockHolders
 from edge.station.release import release
 from edge.station.response_provider import ResponseProvider
 from edge.station.settings import StationSettings
@@ -163,7 +164,9 @@ async def _open_server(
     if flows:
         await stack.enter_async_context(background_task(flows.run(server.flows), "OPC UA flows"))
     await stack.enter_async_context(background_task(show_maintenance(parts, server), "OPC UA maintenance"))
-    show_charts(parts.active_runs, server.charts, parts.clock)
+    holders = LockHolders(store, parts.active_runs)
+    await stack.enter_async_context(background_task(holders.follow(), "OPC UA lock holders"))
+    show_charts(parts.active_runs, server.charts, parts.clock, holders)
     if telemetry and server.alarms:
         await _follow_alarms(stack, parts, server.alarms, telemetry)
     await _publish_server(stack, parts, server, telemetry)

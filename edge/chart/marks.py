@@ -3,12 +3,13 @@
 Plain data, so that a chart can be drawn of a run that lives elsewhere.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from edge.sfc.net import Net, NetAction
 from edge.sfc.run import ActionState, Association, Run
-from edge.sfc.waiting import explain_waiting
+from edge.sfc.waiting import NO_HOLDERS, explain_waiting
 
 SYMBOLS: Final = {
     ActionState.PENDING: "○",
@@ -55,7 +56,7 @@ class Marks:
     waiting: tuple[str, ...]
 
 
-def marks_of(net: Net, run: Run, now: int) -> Marks:
+def marks_of(net: Net, run: Run, now: int, holders: Mapping[str, str] = NO_HOLDERS) -> Marks:
     """Return the marks of a run at an instant, in milliseconds; a pause or the end of the run stops its clocks."""
     halted = run.ended_at if run.ended_at is not None else run.paused_at
     at = now if halted is None else min(now, halted)
@@ -65,7 +66,7 @@ def marks_of(net: Net, run: Run, now: int) -> Marks:
         for key, action in net.actions.items()
         if (association := run.associations.get(key)) is not None
     }
-    waiting = () if run.ended else tuple(map(str, explain_waiting(net, run, now)))
+    waiting = () if run.ended else tuple(map(str, explain_waiting(net, run, now, holders)))
     return Marks(_title(run, at), steps, actions, waiting)
 
 

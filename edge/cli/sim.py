@@ -33,11 +33,16 @@ def sim() -> None:
 @click.option("--delay", type=_seconds, default=0.2, show_default=True, help="Duration of a command in seconds.")
 @click.option("--fail", "failing", multiple=True, metavar="TYPE_ID", help="Answer this type with an error.")
 @click.option("--forgetful", is_flag=True, help="Answer a start that is offered again by `unknown`.")
-def controller(url: str, name: str, prefix: str, delay: float, failing: tuple[str, ...], *, forgetful: bool) -> None:
+@click.option("--locked", is_flag=True, help="Decline a start without the permission on PREFIX/NAME/enabled.")
+def controller(
+    url: str, name: str, prefix: str, delay: float, failing: tuple[str, ...], *, forgetful: bool, locked: bool
+) -> None:
     """Run a tightening controller.
 
     It receives commands on PREFIX/NAME/commands and answers each after a delay with torque and angle. It publishes
     its presence on PREFIX/NAME/presence. With --forgetful it behaves as a controller that has lost its memory.
+    With --locked it needs the retained message `true` on PREFIX/NAME/enabled, and no `false` of another system below
+    it, such as PREFIX/NAME/enabled/plc.
     """
     from edge.config import MqttSettings
     from edge.links.mqtt import open_session
@@ -49,7 +54,13 @@ def controller(url: str, name: str, prefix: str, delay: float, failing: tuple[st
         async with (
             open_session(MqttSettings(url=url), f"edge-sim-{name}", will=last_will(f"{prefix}/{name}")) as session,
             open_controller(
-                session, name, topic_prefix=prefix, delay=delay, failing=failing, forgetful=forgetful
+                session,
+                name,
+                topic_prefix=prefix,
+                delay=delay,
+                failing=failing,
+                forgetful=forgetful,
+                locked=locked,
             ) as device,
         ):
             await wait_for_stop(f"{READY}controller {name} receives commands on {device.topic}/commands")

@@ -33,24 +33,57 @@ async def open_controller(
     delay: float = WORK_SECONDS,
     failing: Collection[str] = (),
     forgetful: bool = False,
+    locked: bool = False,
 ) -> AsyncIterator["SimulatedController"]:
     """Start a controller that accepts commands on `{topic_prefix}/{name}/commands` and answers after `delay` seconds.
 
     It answers commands whose type is in `failing` with an error. A `forgetful` controller simulates lost memory: it
-    answers a start that is offered again with the error `unknown`.
+    answers a start that is offered again with the error `unknown`. A `locked` one declines a start without permission.
     """
-    controller = SimulatedController(session, f"{topic_prefix}/{name}", delay, failing, forgetful=forgetful)
+    permissions = ToolPermissions() if locked else None
+    controller = SimulatedController(
+        session, f"{topic_prefix}/{name}", delay, failing, forgetful=forgetful, permissions=permissions
+    )
     async with background_task(controller.run(), f"controller {name}"):
+        if permissions:
+            await session.follow(f"{controller.topic}/enabled/#", permissions.take)
         await session.subscribe(f"{controller.topic}/commands", controller.take)
         async with announce_presence(session, controller.topic):
             yield controller
+
+
+class ToolPermissions:
+    """The retained permissions of a tool: `enabled` of the gateway, and those of other systems below it."""
+
+    def __init__(self) -> None:
+        self._given: dict[str, bool] = {}
+
+    async def take(self, message: Message) -> None:
+        """Note a permission; an empty message removes it."""
+        if message.payload:
+            self._given[message.topic] = message.payload == b"true"
+        else:
+            self._given.pop(message.topic, None)
+
+    def missing(self, topic: str) -> str:
+        """Return why the tool of a topic must not work; empty with every permission."""
+        own = f"{topic}/enabled"
+        withdrawn = sorted(name for name, is_given in ({own: False} | self._given).items() if not is_given)
+        return f"the tool is disabled by {withdrawn[0]}" if withdrawn else ""
 
 
 class SimulatedController:
     """A simulated controller; it records `commands`, dropped `duplicates` and ids of `stopped` commands, in order."""
 
     def __init__(
-        self, session: MqttSession, topic: str, delay: float, failing: Collection[str], *, forgetful: bool = False
+        self,
+        session: MqttSession,
+        topic: str,
+        delay: float,
+        failing: Collection[str],
+        *,
+        forgetful: bool = False,
+        permissions: ToolPermissions | None = None,
     ) -> None:
         self.topic = topic
         self.commands: deque[CloudEvent] = deque(maxlen=MEMORY)
@@ -60,6 +93,7 @@ class SimulatedController:
         self._delay = delay
         self._failing = failing
         self._forgetful = forgetful
+        self._permissions = permissions
         self._known: dict[tuple[str, str], Message | None] = {}
         self._at_work: dict[str, asyncio.Task[None]] = {}
         self._accepted: asyncio.Queue[tuple[CloudEvent, str]] = asyncio.Queue()
@@ -94,6 +128,8 @@ class SimulatedController:
             case "start" if self._forgetful and "offeredagain" in command.extensions:
                 reason = "the controller has lost its memory"
                 await self._answer(command, answers_topic, None, kind="unknown", reason=reason)
+            case "start" if self._permissions and (reason := self._permissions.missing(self.topic)):
+                await self._answer(command, answers_topic, None, kind="disabled", reason=reason)
             case "start" | "reset":
                 self._accepted.put_nowait((command, answers_topic))
             case "stop":

@@ -1,7 +1,6 @@
 """A simulated tightening controller (OPC 40450-1): executes one joining at a time; faults can be injected."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -11,10 +10,10 @@ from typing import Any
 from asyncua import Node, ua
 
 from edge.links.background_task import background_task
-from edge.sim.ijt_asset import add_tool_asset
+from edge.sim.ijt_asset import ToolAsset
 from edge.sim.ijt_fault import IjtFault
 from edge.sim.ijt_processes import JoiningProcesses, status
-from edge.sim.ijt_result import BATCH, INTERVENTION, NOT_OK, OK, SINGLE, content, meta_data
+from edge.sim.ijt_result import BATCH, INTERVENTION, NOT_OK, OK, SINGLE, content, meta_data, target_of
 from edge.sim.ijt_store import StoredResults
 from edge.sim.opcua_device import AWAY_SECONDS, Method, OpcuaDevice, open_device
 
@@ -28,8 +27,6 @@ NODESETS = (
     "Opc.Ua.Ijt.Tightening.NodeSet2.xml",
 )
 WORK_SECONDS = 0.2
-TARGET_NM = 85.0
-"""The target torque of a joining process without a torque in its name."""
 
 _DI = "http://opcfoundation.org/UA/DI/"
 _MACHINERY = "http://opcfoundation.org/UA/Machinery/"
@@ -58,7 +55,8 @@ async def open_ijt(
     async with open_device(name, NODESETS, port) as device:
         controller = JoiningController(device, delay, JoiningProcesses(processes, joints))
         await controller.begin(name)
-        async with background_task(controller.run(), f"joining controller {name}"):
+        asset = background_task(controller.asset.run(), f"tool asset {name}")
+        async with asset, background_task(controller.run(), f"joining controller {name}"):
             yield controller
 
 
@@ -85,13 +83,22 @@ class JoiningController:
         self.identifiers: list[dict[str, Any]] = []
         self.fault = IjtFault.NONE
         self._delay = delay
-        self.enabled = False
+        self.asset = ToolAsset()
         self.selected: str | None = None
         self._joining: str | None = None
         self._parts: list[int] = []
         self.store = StoredResults(device, self._id)
         self._started: asyncio.Queue[str] = asyncio.Queue()
         self._owners: dict[str, tuple[Node, Node]] = {}
+
+    @property
+    def enabled(self) -> bool:
+        """Whether the tool is enabled."""
+        return self.asset.enabled
+
+    @enabled.setter
+    def enabled(self, enabled: bool) -> None:
+        self.asset.enabled = enabled
 
     @property
     def acknowledged(self) -> list[str]:
@@ -111,7 +118,7 @@ class JoiningController:
         processes = await self._add(system, _IJT, "JoiningProcessManagement", (_IJT, 1025))
         results = await self._add(system, _RESULT, "ResultManagement", (_IJT, 1022))
         await self._offer(method_set, self._asset_methods())
-        await add_tool_asset(self.device, assets, (await self._id((_IJT, 0))).NamespaceIndex, lambda: self.enabled)
+        await self.asset.add(self.device, assets, (await self._id((_IJT, 0))).NamespaceIndex)
         await self._offer(
             processes, self._process_methods() | self.processes.process_methods(self.device, self._listed)
         )
@@ -166,7 +173,7 @@ class JoiningController:
         if is_batch:
             self.processes.counter += evaluation == OK
         self.identifiers = self.identifiers if is_batch else []
-        measured = await self._variant(_JOINING_RESULT, content(_target(process), evaluation, self.points))
+        measured = await self._variant(_JOINING_RESULT, content(target_of(process), evaluation, self.points))
         contents = [] if classification == INTERVENTION else [measured]
         number = await self._record(process, entities, contents, evaluation=evaluation, classification=classification)
         if classification != INTERVENTION:
@@ -274,6 +281,7 @@ class JoiningController:
 
     async def _enable(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         _uri, self.enabled = await self.device.plain(arguments)
+        await self.asset.write()
         if not self.enabled and self._joining:
             await self._stop()
         return status()
@@ -389,9 +397,3 @@ def _named(process: Mapping[str, str]) -> str | None:
     """Return the first identifier of a process: its id, the id of its origin, or its selection name."""
     names: Sequence[str] = ("JoiningProcessId", "JoiningProcessOriginId", "SelectionName")
     return next((process[name] for name in names if process.get(name)), None)
-
-
-def _target(process: str) -> float:
-    """Return the target torque in the name of a process, such as `85Nm`; TARGET_NM without one."""
-    found = re.search(r"(\d+(?:\.\d+)?) ?Nm", process)
-    return float(found.group(1)) if found else TARGET_NM

@@ -1,26 +1,51 @@
-"""The tool of a simulated joining controller as an asset: clients read whether it is enabled."""
+"""The tool of a simulated joining controller as an asset: clients read and observe whether it is enabled."""
 
-from collections.abc import Callable
+import asyncio
 
 from asyncua import Node, ua
 
 from edge.sim.opcua_device import OpcuaDevice
 
 
-async def add_tool_asset(device: OpcuaDevice, assets: Node, namespace: int, is_enabled: Callable[[], bool]) -> None:
-    """Add Assets/Tools/Spindle/Parameters/Enabled below AssetManagement; `is_enabled` returns its value."""
-    node = assets
-    for name, index in (
-        ("Assets", namespace),
-        ("Tools", namespace),
-        ("Spindle", device.index),
-        ("Parameters", namespace),
-    ):
-        node = await node.add_object(ua.NodeId(f"Asset/{name}", device.index), ua.QualifiedName(name, index))
-    label = ua.QualifiedName("Enabled", namespace)
-    enabled = await node.add_variable(ua.NodeId("Asset/Enabled", device.index), label, False)  # noqa: FBT003 - the value
+class ToolAsset:
+    """Assets/Tools/Spindle/Parameters/Enabled below AssetManagement follows `enabled`."""
 
-    def read(_node: ua.NodeId, _attribute: ua.AttributeIds) -> ua.DataValue:
-        return ua.DataValue(ua.Variant(is_enabled(), ua.VariantType.Boolean))
+    def __init__(self) -> None:
+        self._enabled = False
+        self._node: Node | None = None
+        self._changed = asyncio.Event()
 
-    device.server.set_attribute_value_callback(enabled.nodeid, read)
+    @property
+    def enabled(self) -> bool:
+        """Whether the tool is enabled."""
+        return self._enabled
+
+    @enabled.setter
+    def enabled(self, enabled: bool) -> None:
+        self._enabled = enabled
+        self._changed.set()
+
+    async def add(self, device: OpcuaDevice, assets: Node, namespace: int) -> None:
+        """Add the objects and the variable below AssetManagement."""
+        node = assets
+        for name, index in (
+            ("Assets", namespace),
+            ("Tools", namespace),
+            ("Spindle", device.index),
+            ("Parameters", namespace),
+        ):
+            node = await node.add_object(ua.NodeId(f"Asset/{name}", device.index), ua.QualifiedName(name, index))
+        label = ua.QualifiedName("Enabled", namespace)
+        self._node = await node.add_variable(ua.NodeId("Asset/Enabled", device.index), label, self._enabled)
+
+    async def write(self) -> None:
+        """Write the variable, so that a client that reads it next finds the current value."""
+        if self._node is not None:
+            await self._node.write_value(self._enabled)
+
+    async def run(self) -> None:
+        """Write the variable after each change until cancelled."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            await self.write()

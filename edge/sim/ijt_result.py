@@ -1,5 +1,6 @@
 """The result of a simulated tightening: a result of OPC 40450-1 in plain Python, for a target torque."""
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -12,6 +13,8 @@ OK, NOT_OK = 1, 2
 SINGLE, BATCH, INTERVENTION = 1, 3, 6
 SIZE, COUNT = 2, 3
 """Types of counters: the size of a batch, and the joinings of it that are done."""
+TARGET_NM = 85.0
+"""The target torque of a joining process without a torque in its name."""
 COMPLETED, ABORTED = 1, 3
 _PROGRAM = 1
 _FINAL = 1
@@ -19,6 +22,12 @@ _TORQUE, _ANGLE = 2, 3
 _TOLERANCE = 0.1
 _NOK_FACTOR = 1.2
 _OK_FACTOR = 1.0024
+
+
+def target_of(process: str) -> float:
+    """Return the target torque in the name of a process, such as `85Nm`; TARGET_NM without one."""
+    found = re.search(r"(\d+(?:\.\d+)?) ?Nm", process)
+    return float(found.group(1)) if found else TARGET_NM
 
 
 def meta_data(

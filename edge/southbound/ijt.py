@@ -7,7 +7,7 @@ By default, a started joining is never started again: when its result cannot be 
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -53,6 +53,7 @@ _FIELDS = (
 )
 # From this severity on, an error stops the work (OPC 10000-5, 6.4.2: high severity).
 _HIGH = 667
+_ENABLED = "Enabled"
 
 _log = structlog.get_logger(__name__)
 
@@ -101,10 +102,18 @@ def open_ijt(
         await programs.read()
         uri = settings.product_instance_uri
         enabled = await find_enabled(session, system, uri) if settings.lock == "on" else None
-        lock = ToolLock(methods, uri, session, enabled, state, is_on=settings.lock == "on")
+        place = f"{settings.url} {uri}".strip()
+
+        async def keep_disabled(disabled: bool) -> None:  # noqa: FBT001 - the argument of the lock
+            await station.keep_disabled(place, disabled=disabled)
+
+        lock = ToolLock(methods, uri, session, enabled, state, keep_disabled, is_on=settings.lock == "on")
+        if lock.is_on:
+            await lock.resume(is_kept=await station.is_disabled_elsewhere(place))
         tool = JoiningTool(methods, uri, programs, lock)
         on_start = partial(count_repeated_start, station)
-        async with session.watch(None, _FIELDS, {}) as device_events:
+        values = {_ENABLED: enabled} if enabled is not None and lock.is_on else {}
+        async with session.watch(None, _FIELDS, values) as device_events:
             yield (
                 Controller(session, tool, results, state, programs, claim, on_start, times, events.report_error),
                 device_events,
@@ -142,8 +151,8 @@ class Controller:
 
     @property
     def problem(self) -> str:
-        """The last error that the controller reported, until the next command."""
-        return self._error
+        """The last error that the controller reported, until the next command; or who has disabled the tool."""
+        return self._error or self._tool.lock.problem
 
     @property
     def programs(self) -> tuple[str, ...]:
@@ -155,9 +164,10 @@ class Controller:
         await self._results.catch_up()
 
     async def handle_event(self, device_event: DeviceEvent) -> None:
-        """Handle a result, live or requested, or an error."""
-        event_type = device_event["EventType"]
-        if await self._session.is_a(event_type, _REQUESTED):
+        """Handle a result, live or requested, an error, or a change of whether the tool is enabled."""
+        if (event_type := device_event.get("EventType")) is None:
+            await self._handle_change(device_event[_ENABLED])
+        elif await self._session.is_a(event_type, _REQUESTED):
             await self._results.handle_requested(device_event["Result"])
         elif await self._session.is_a(event_type, _RESULT_READY):
             await self._results.handle_live(device_event["Result"])
@@ -168,6 +178,11 @@ class Controller:
                 self._error = device_event["Message"] or "it does not say which"
                 self._results.changed.set()
                 await self._on_error(self._error)
+
+    async def _handle_change(self, enabled: object) -> None:
+        # While a command is at work, the search for its result looks for a tool that another system disabled.
+        if isinstance(enabled, bool) and self._state.current is None and not self._starting.locked():
+            await self._tool.lock.handle_change(enabled=enabled)
 
     async def perform(self, command: Command) -> Any:
         """Execute a joining, or wait for the one that was started earlier; return the result as JSON.
@@ -189,8 +204,8 @@ class Controller:
         await self._make_safe(command)
 
     async def rest(self) -> None:
-        """Disable the tool while no command needs it, if the settings say so."""
-        if self._tool.lock.is_on:
+        """Disable the tool while no command needs it, if the settings say so and no other system has done so."""
+        if self._tool.lock.is_on and not self._tool.lock.problem:
             async with self._starting:
                 await self._tool.lock.disable()
 
@@ -295,5 +310,9 @@ class Controller:
                 looks = looks + 1 if lock.is_on and await lock.is_disabled() else 0
             # A controller may disable the tool itself just before it reports the result: look twice.
             if looks > 1 and not self._results.find(command):
-                raise lock.note_foreign()
+                refusal = await lock.note_foreign()
+                # A joining that goes on when the tool is enabled again would have no command.
+                with suppress(Refused):
+                    await self._tool.make_safe(command, is_running=True)
+                raise refusal
         return result

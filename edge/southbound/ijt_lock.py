@@ -1,9 +1,15 @@
 """The lock of a joining tool: it is enabled for a command only, and stays disabled if another system disabled it."""
 
+from collections.abc import Awaitable, Callable
+
+import structlog
+
 from edge.errors import Refused
 from edge.links.opcua import ClientSession, Node
 from edge.southbound.ijt_methods import IjtMethods
 from edge.southbound.ijt_results import ControllerState
+
+_log = structlog.get_logger(__name__)
 
 _DISABLED = "another system has disabled the tool: enable it there"
 
@@ -11,8 +17,9 @@ _DISABLED = "another system has disabled the tool: enable it there"
 class ToolLock:
     """Enables and disables one tool, identified by its ProductInstanceUri; an empty `uri` means the only tool.
 
-    Without `is_on`, the tool stays enabled after a command, and is enabled whoever disabled it. Every call raises
-    Refused when the controller declines it, Unavailable when the connection is lost.
+    Without `is_on`, the tool stays enabled after a command, and is enabled whoever disabled it. `keep` makes durable
+    whether another system has disabled it. Every call raises Refused when the controller declines it, Unavailable when
+    the connection is lost.
     """
 
     def __init__(
@@ -22,6 +29,7 @@ class ToolLock:
         session: ClientSession,
         enabled: Node | None,
         state: ControllerState,
+        keep: Callable[[bool], Awaitable[None]],
         *,
         is_on: bool,
     ) -> None:
@@ -31,28 +39,66 @@ class ToolLock:
         self._enabled = enabled
         self.is_on = is_on and "EnableAsset" in methods
         self._state = state
+        self._keep = keep
+        # Until it is disabled for the first time, the tool may be enabled for a command of an earlier connection.
+        self._is_ours = True
+        self._is_enabled_elsewhere = False
+
+    @property
+    def problem(self) -> str:
+        """The reason why no command can be carried out; empty when another system has not disabled the tool."""
+        return _DISABLED if self.is_on and self._state.is_disabled_elsewhere else ""
+
+    async def resume(self, *, is_kept: bool) -> None:
+        """Continue with what was kept, unless another system has enabled the tool meanwhile."""
+        is_disabled = (is_kept or self._state.is_disabled_elsewhere) and await self.is_disabled()
+        await self._remember(is_disabled, was=is_kept)
 
     async def enable(self) -> None:
         """Enable the tool for a command; raises Refused while it is disabled by another system."""
-        if self._state.is_disabled_elsewhere and await self.is_disabled():
+        if self.problem and await self.is_disabled():
             raise Refused("device", _DISABLED)
-        self._state.is_disabled_elsewhere = False
+        await self._remember(False, was=self._state.is_disabled_elsewhere)  # noqa: FBT003 - what to remember
+        self._is_ours = True
         if "EnableAsset" in self._methods:
             await self._methods.call("EnableAsset", self._uri, True)  # noqa: FBT003 - the argument Enable
 
     async def disable(self) -> None:
         """Disable the tool."""
+        self._is_enabled_elsewhere = False
         if "EnableAsset" in self._methods:
             await self._methods.call("EnableAsset", self._uri, False)  # noqa: FBT003 - the argument Enable
+        self._is_ours = False
 
     async def is_disabled(self) -> bool:
         """Return whether the controller reports the tool as disabled; False when it cannot report that."""
         return self._enabled is not None and await self._session.read(self._enabled) is False
 
-    def note_foreign(self) -> Refused:
-        """Remember that another system disabled the tool during a command; return the error of the command."""
-        self._state.is_disabled_elsewhere = True
+    async def handle_change(self, *, enabled: bool) -> None:
+        """Notice that another system enables or disables the tool while no command needs it."""
+        if self._is_ours:
+            return
+        if enabled:
+            # A report of our own call may come after the call that followed it.
+            if not await self.is_disabled():
+                _log.info("tool enabled by another system")
+                self._is_enabled_elsewhere = True
+                await self._remember(False, was=self._state.is_disabled_elsewhere)  # noqa: FBT003 - what to remember
+        elif self._is_enabled_elsewhere:
+            self._is_enabled_elsewhere = False
+            await self.note_foreign()
+
+    async def note_foreign(self) -> Refused:
+        """Remember that another system disabled the tool; return the error of a command that it ended."""
+        _log.warning("tool disabled by another system")
+        await self._remember(True, was=False)  # noqa: FBT003 - what to remember
         return Refused("device", _DISABLED)
+
+    async def _remember(self, is_disabled: bool, *, was: bool) -> None:  # noqa: FBT001 - what to remember
+        self._state.is_disabled_elsewhere = is_disabled
+        self._is_ours = self._is_ours and not is_disabled
+        if is_disabled != was:
+            await self._keep(is_disabled)
 
 
 async def find_enabled(session: ClientSession, system: Node, uri: str) -> Node | None:

@@ -27,7 +27,7 @@ from edge.station.event_reply import EventReply, decode_reply, encode_reply, rep
 from edge.station.runs import NoRun, Runs
 from edge.station.start import plan_start
 from edge.station.trace_files import drop_traces
-from edge.store import dead_letters, dedupe, jobs, responses, runs, safing
+from edge.store import dead_letters, dedupe, disabled_tools, jobs, responses, runs, safing
 from edge.store.client import Store
 from edge.store.commit import Commit, Stale, join
 from edge.store.dead_letters import Letter, LetterKind
@@ -288,6 +288,14 @@ class Answers:
     async def has_open_stop(self, command_id: str) -> bool:
         """Return whether the stop of a command is not confirmed yet: its result was not received before."""
         return bool(await safing.load(self._store, command_id))
+
+    async def is_disabled_elsewhere(self, place: str) -> bool:
+        """Return whether another system has disabled the tool at a place."""
+        return await disabled_tools.is_disabled(self._store, place)
+
+    async def keep_disabled(self, place: str, *, disabled: bool) -> None:
+        """Keep whether another system has disabled the tool at a place."""
+        await disabled_tools.keep(self._store, place, self._runs.clock() if disabled else None)
 
     def record_repeated_start(self) -> None:
         """Count a start that the equipment may have received before."""

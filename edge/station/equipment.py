@@ -175,6 +175,12 @@ class StationPort(Protocol):
     async def has_open_stop(self, command_id: str) -> bool:
         """Return whether the stop of a command is not confirmed yet: its result was not received before."""
 
+    async def is_disabled_elsewhere(self, place: str) -> bool:
+        """Return whether another system has disabled the tool at a place, as a gateway found it."""
+
+    async def keep_disabled(self, place: str, *, disabled: bool) -> None:
+        """Keep whether another system has disabled the tool at a place."""
+
     def record_repeated_start(self) -> None:
         """Count a start that the equipment may have received before."""
 

@@ -140,6 +140,11 @@ class Keys(SettingKeys):
         """Return the key of the stops and resets that equipment has not confirmed, by phase and command id."""
         return f"{self.prefix}:safing"
 
+    @_key("hash", Lifetime.OURS)
+    def disabled_tools(self) -> str:
+        """Return the key of the tools that another system has disabled, by their place."""
+        return f"{self.prefix}:disabled-tools"
+
     @_key("stream", Lifetime.DEAD_LETTERS)
     def sfc_dead_letters(self) -> str:
         """Return the key of what was given up, with the reason."""

@@ -192,7 +192,7 @@ async def job_chart(store: Store, job_id: str, now: int) -> str:
     stored = await load(store, job_id)
     if not (stored.run and stored.net):
         raise Refused("no_chart", f"job {job_id!r} has not started.", "It has a chart once it was started.")
-    return chart_svg(draw(read_chart(stored.net.recipe), "", marks_of(stored.net, stored.run, now)))
+    return chart_svg(draw(read_chart(stored.net.recipe), "", marks_of(stored.net, stored.run, now, stored.holders)))
 
 
 async def job_gantt(store: Store, job_id: str, now: int) -> str:

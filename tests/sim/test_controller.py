@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from edge.config import MqttEquipmentSettings, MqttSettings
@@ -69,6 +70,12 @@ class Answers(list[EquipmentAnswer]):
 
     def record_repeated_start(self) -> None:
         """Ignore a start that is offered again."""
+
+    async def is_disabled_elsewhere(self, place: str) -> bool:
+        return not place
+
+    async def keep_disabled(self, place: str, *, disabled: bool) -> None:
+        pytest.fail(f"equipment over MQTT keeps no tool as disabled: {place} {disabled}")
 
     async def has_open_stop(self, command_id: str) -> bool:
         return not command_id
@@ -169,3 +176,35 @@ def test_a_reset_is_confirmed_without_a_result_of_work() -> None:
         id="1", source="s", type="com.example.station.tighten.v1", extensions={"phase": "reset"}, data=data
     )
     assert result_of(reset) == {"reset": True}
+
+
+async def test_a_locked_tool_works_with_every_permission_only(
+    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    settings = MqttEquipmentSettings(type_ids=(TIGHTEN.type_id,), topic_prefix=unique)
+    locking = msgspec.structs.replace(settings, lock="on")
+    answers, topic = Answers(), f"{unique}/wrench/enabled"
+
+    async def asked(equipment: EquipmentPort, number: int) -> str:
+        await equipment.send(replace(TIGHTEN, command_id=f"J1/R/tighten/{number}", attempt=number))
+        await wait_until(lambda: len(answers) == number)
+        return answers[-1].error or "done"
+
+    async with (
+        open_session(mqtt, f"{unique}-edge") as edge,
+        open_session(mqtt, f"{unique}-device") as device,
+        open_controller(device, "wrench", topic_prefix=unique, delay=0.0, locked=True),
+    ):
+        without = await open_equipment("wrench", settings, edge, answers, ("station-1",), "/edge")
+        assert await asked(without, 1) == f"the tool is disabled by {topic}"
+    async with (
+        open_session(mqtt, f"{unique}-edge") as edge,
+        open_session(mqtt, f"{unique}-device") as device,
+        open_controller(device, "wrench", topic_prefix=unique, delay=0.0, locked=True),
+    ):
+        tool = await open_equipment("wrench", locking, edge, answers, ("station-1",), "/edge")
+        assert await asked(tool, 2) == "done"
+        await edge.publish(f"{topic}/plc", b"false", retain=True)
+        assert await asked(tool, 3) == f"the tool is disabled by {topic}/plc"
+        await edge.publish(f"{topic}/plc", b"true", retain=True)
+        assert await asked(tool, 4) == "done"

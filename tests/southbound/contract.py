@@ -60,6 +60,7 @@ class RecordingStation:
         self.open_stops: set[str] = set()
         self.traced: list[tuple[TraceKind, Any]] = []
         self.repeated_starts = 0
+        self.disabled: set[str] = set()
 
     async def begin(self, command_id: str) -> Begin:
         if self.failures:
@@ -106,6 +107,16 @@ class RecordingStation:
 
     async def has_open_stop(self, command_id: str) -> bool:
         return command_id in self.open_stops
+
+    async def is_disabled_elsewhere(self, place: str) -> bool:
+        if self.failures:
+            raise self.failures.pop()
+        return place in self.disabled
+
+    async def keep_disabled(self, place: str, *, disabled: bool) -> None:
+        if self.failures:
+            raise self.failures.pop()
+        (self.disabled.add if disabled else self.disabled.discard)(place)
 
     def record_repeated_start(self) -> None:
         self.repeated_starts += 1

@@ -1,8 +1,11 @@
 """The lock of a joining tool: it is enabled for a command, and not while another system has disabled it."""
 
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from edge.sim.ijt import JoiningController
 from edge.southbound.ijt import open_ijt
@@ -13,6 +16,8 @@ from tests.southbound.tightening import TIMES, begun, equipped, settings
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 NEXT = replace(WORK, command_id="J1/R1/tighten/2", attempt=2)
+
+REASON = "another system has disabled the tool: enable it there"
 
 
 async def test_the_tool_is_enabled_only_while_a_command_needs_it(
@@ -54,12 +59,70 @@ async def test_a_tool_that_another_system_disabled_stays_disabled(
         await bench.equipment.send(NEXT)
         await wait_until(lambda: len(bench.station.answers) > 1)
         assert not controller.enabled
-        reason = "another system has disabled the tool: enable it there"
-        assert [each.error for each in bench.station.answers] == [reason, reason]
+        assert [each.error for each in bench.station.answers] == [REASON, REASON]
+        assert (bench.equipment.problem, len(bench.station.disabled)) == (REASON, 1)
         # The other system enables it again: commands are carried out from then on.
         controller.enabled = True
         await bench.equipment.send(replace(NEXT, command_id="J1/R1/tighten/3", attempt=3))
         await wait_until(lambda: len(controller.begun) > 1)
+        assert (bench.equipment.problem, bench.station.disabled) == ("", set())
+
+
+async def test_a_tool_disabled_while_idle_stays_disabled_after_a_restart(
+    controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    """A resting tool is enabled and disabled by another system, and the gateway starts again before the next job."""
+    async with equipped(controller, wait_until, lock="on") as bench:
+        equipment, station = bench.equipment, bench.station
+        await begun(bench, wait_until)
+        await bench.device.finish()
+        await wait_until(lambda: station.answers and not controller.enabled)
+        assert equipment.problem == ""
+        with capture_logs() as logs:
+            controller.enabled = True
+            await wait_until(lambda: any(each["event"] == "tool enabled by another system" for each in logs))
+        controller.enabled = False
+        await wait_until(lambda: equipment.problem == REASON)
+    second = RecordingStation()
+    second.disabled = station.disabled
+    async with open_ijt("wrench", settings(controller, lock="on"), second, SCOPES, times=TIMES) as again:
+        await wait_until(lambda: again.connected)
+        assert again.problem == REASON
+        await again.send(NEXT)
+        await wait_until(lambda: second.answers)
+        assert ([each.error for each in second.answers], controller.enabled) == ([REASON], False)
+        controller.enabled = True
+        await wait_until(lambda: not again.problem and not second.disabled)
+
+
+async def test_own_calls_are_not_taken_for_those_of_another_system(
+    controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with equipped(controller, wait_until, lock="on") as bench:
+        for number in range(1, 6):
+            await bench.equipment.send(replace(WORK, command_id=f"J1/R1/tighten/{number}", attempt=number))
+            await wait_until(partial(_has, controller.begun, number))
+            await bench.device.finish()
+            await wait_until(partial(_has, bench.station.answers, number))
+        await wait_until(lambda: not controller.enabled)
+        assert [each.error for each in bench.station.answers] == [None] * 5
+        assert (bench.equipment.problem, bench.station.disabled) == ("", set())
+
+
+async def test_a_tool_enabled_while_the_gateway_was_away_is_used(
+    controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    controller.forget()
+    controller.enabled = True
+    station = RecordingStation()
+    station.disabled = {controller.device.url}
+    async with open_ijt("wrench", settings(controller, lock="on"), station, SCOPES, times=TIMES) as equipment:
+        await wait_until(lambda: equipment.connected)
+        assert (equipment.problem, station.disabled) == ("", set())
+
+
+def _has(found: list[Any], number: int) -> bool:
+    return len(found) >= number
 
 
 async def test_without_the_lock_the_tool_stays_enabled(controller: JoiningController, wait_until: WaitUntil) -> None:

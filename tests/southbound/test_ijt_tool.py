@@ -34,9 +34,13 @@ class Controller:
         return [[{"Name": "CommandID", "EntityId": "J1"}, "odd"]]
 
 
+async def _keep_nothing(disabled: bool) -> None:  # noqa: FBT001 - the argument of the lock
+    pytest.fail(f"a lock that is off has noticed another system: {disabled}")
+
+
 def tool_of(controller: Controller) -> JoiningTool:
     methods = cast("IjtMethods", controller)
-    lock = ToolLock(methods, "", cast("ClientSession", None), None, ControllerState(), is_on=False)
+    lock = ToolLock(methods, "", cast("ClientSession", None), None, ControllerState(), _keep_nothing, is_on=False)
     return JoiningTool(methods, "", JoiningPrograms(methods, ""), lock)
 
 

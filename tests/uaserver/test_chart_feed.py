@@ -10,6 +10,7 @@ from edge.config import RedisSettings
 from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState
 from edge.station.active_runs import ActiveRuns
+from edge.station.lock_holders import LockHolders
 from edge.uaserver.chart_feed import show_charts, view
 from edge.uaserver.charts import Charts
 from edge.uaserver.view import ActionView, ChartView, StepView
@@ -49,8 +50,10 @@ class Screen:
 async def showing(plant: Plant, screen: Screen) -> AsyncIterator[ActiveRuns]:
     active = ActiveRuns(plant.runs, (SCOPE,), listened_poll_interval_s=0.02)
     await active.look()
-    show_charts(active, cast("Charts", screen), plant.runs.clock)
-    async with background_task(active.follow(), "active runs"):
+    holders = LockHolders(plant.store, active, every_s=0.02)
+    show_charts(active, cast("Charts", screen), plant.runs.clock, holders)
+    followed = background_task(active.follow(), "active runs")
+    async with followed, background_task(holders.follow(), "lock holders"):
         yield active
 
 
@@ -141,7 +144,7 @@ async def test_a_job_that_was_stored_again_with_another_recipe_has_another_chart
         other.at_work(),
     ):
         active = ActiveRuns(plant.runs, (SCOPE,), listened_poll_interval_s=0.02)
-        show_charts(active, cast("Charts", screen), clock)
+        show_charts(active, cast("Charts", screen), clock, LockHolders(plant.store, active))
         await other.teach("linear", LINEAR)
         await other.teach("another", linear(action("c", "first"), action("d", "last")))
         await other.order(Cause.STORE_AND_START, order("J1", "linear"))
@@ -188,3 +191,18 @@ async def test_a_run_that_is_unreadable_hides_no_other(
     screen = Screen()
     async with instance(redis, {TIGHTEN: tool}, clock) as second, showing(second, screen):
         await wait_until(lambda: screen.shown.keys() == {(SCOPE, "J2")})
+
+
+async def test_a_run_that_waits_for_a_lock_names_its_holder(
+    redis: RedisSettings, tool: FakeEquipment, clock: Clock, wait_until: WaitUntil
+) -> None:
+    screen = Screen()
+    recipe = linear(action("a", "first"), action("b", "last"))
+    for step in cast("list[dict[str, object]]", recipe["steps"]):
+        step["lock"] = ["wrench"]
+    async with instance(redis, {TIGHTEN: tool}, clock, consumer="edge") as plant, showing(plant, screen):
+        await plant.teach("locked", recipe)
+        for job in ("J1", "J2"):
+            await plant.order(Cause.STORE_AND_START, order(job, "locked"))
+            await plant.drive()
+        await wait_until(lambda: "held by job J1 (step first)" in "".join(screen.shown[SCOPE, "J2"]().waiting))
