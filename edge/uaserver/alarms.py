@@ -19,6 +19,7 @@ from edge.uaserver.conditions import MAX_NORMAL, Conditions
 from edge.uaserver.events import JobEventPublisher
 from edge.uaserver.gateway_object import GATEWAY_NAME
 from edge.uaserver.history import CONTINUATION_POINTS, History
+from edge.uaserver.history_capabilities import add_capabilities
 from edge.uaserver.history_events import AlarmEvents, EventHistory
 from edge.uaserver.history_jobs import JobEvents
 from edge.uaserver.namespaces import Namespace, alarms_uri
@@ -74,6 +75,7 @@ async def add_alarms(
         each.enable_history()
     events = EventHistory((of_alarms, *of_jobs))
     core.history = History(core.aspace.__contains__, events, settings.history)
+    add_capabilities(core, has_values=settings.history is not None)
     most = ua.DataValue(ua.Variant(CONTINUATION_POINTS, ua.VariantType.UInt16))
     await core.write_attribute_value(
         ua.NodeId(ua.ObjectIds.Server_ServerCapabilities_MaxHistoryContinuationPoints), most

@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from asyncua import ua
 
 from edge.rules.sample_lines import Sample
+
+VALUES_PER_NODE: Final = 10_000
+"""Values of one node in an answer."""
 
 
 @dataclass(frozen=True, slots=True)

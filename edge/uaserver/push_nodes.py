@@ -19,13 +19,12 @@ from edge.uaserver.push_methods import (
     TRUST_LISTS,
     PushMethods,
 )
+from edge.uaserver.standard_nodes import standard_id, standard_item, standard_object, standard_property
 from edge.uaserver.trust_files import ALL_LISTS, encode_lists, read_lists
 from edge.uaserver.trust_list_file import ACTIVITY_TIMEOUT_S, MAX_TRUST_LIST_SIZE, TrustListFile
 
 _I: Final = ua.ObjectIds
 T: Final = ua.VariantType
-_HAS_PROPERTY: Final = ua.NodeId(_I.HasProperty)
-_PROPERTY: Final = ua.NodeId(_I.PropertyType)
 _GROUPS: Final = "ServerConfiguration_CertificateGroups"
 
 
@@ -34,7 +33,7 @@ def add_configuration(core: ServerCore, methods: PushMethods) -> None:
     add_nodes(core, _items(core.aspace, methods))
     for group, file in methods.files.items():
         for name, read in _live(file).items():
-            node = _id(f"{TRUST_LISTS[group]}_{name}")
+            node = standard_id(f"{TRUST_LISTS[group]}_{name}")
             core.aspace.set_attribute_value_callback(node, ua.AttributeIds.Value, _reader(read))
     core.method_extensions.append(methods)
 
@@ -49,11 +48,11 @@ def _items(aspace: AddressSpace, methods: PushMethods) -> Iterator[ua.AddNodesIt
     for group, file in methods.files.items():
         path = TRUST_LISTS[group]
         name = path.rpartition("_")[0]
-        yield _object(name, _id(_GROUPS), "CertificateGroupType")
+        yield _object(name, standard_id(_GROUPS), "CertificateGroupType")
         kinds = [CERTIFICATE_TYPE] if group == APPLICATION_GROUP else []
         yield _property(f"{name}_CertificateTypes", group, kinds, T.NodeId)
         yield _object(path, group, "TrustListType")
-        trust_list = _id(path)
+        trust_list = standard_id(path)
         for each, value in _live(file).items():
             yield _property(f"{path}_{each}", trust_list, value().Value, value().VariantType)
         yield _property(f"{path}_ActivityTimeout", trust_list, ACTIVITY_TIMEOUT_S * 1000, T.Double, _I.Duration)
@@ -99,45 +98,19 @@ def _reader(read: Callable[[], ua.Variant]) -> Callable[[ua.NodeId, ua.Attribute
     return value
 
 
-def _id(name: str) -> ua.NodeId:
-    return ua.NodeId(getattr(_I, name))
-
-
-def _item(
-    name: str, parent: ua.NodeId, reference: ua.NodeId, node_class: ua.NodeClass, attributes: Any
-) -> ua.AddNodesItem:
-    shown = name.rpartition("_")[2]
-    attributes.DisplayName = ua.LocalizedText(shown)
-    attributes.Description = ua.LocalizedText(_DESCRIPTIONS.get(shown, "Part of the certificate management."), "en")
-    return ua.AddNodesItem(
-        RequestedNewNodeId=_id(name),
-        BrowseName=ua.QualifiedName(shown),
-        NodeClass=node_class,
-        ParentNodeId=parent,
-        ReferenceTypeId=reference,
-        NodeAttributes=attributes,
-    )
+def _description(name: str) -> str:
+    return _DESCRIPTIONS.get(name.rpartition("_")[2], "Part of the certificate management.")
 
 
 def _object(name: str, parent: ua.NodeId, type_name: str) -> ua.AddNodesItem:
-    asked = _item(name, parent, HAS_COMPONENT, ua.NodeClass.Object, ua.ObjectAttributes())
-    asked.TypeDefinition = _id(type_name)
-    return asked
+    return standard_object(name, parent, type_name, _description(name))
 
 
 def _property(
     name: str, parent: ua.NodeId, value: Any, kind: ua.VariantType, data_type: int | None = None
 ) -> ua.AddNodesItem:
-    is_array = isinstance(value, list)
-    attributes = ua.VariableAttributes()
-    attributes.DataType = ua.NodeId(data_type or kind.value)
-    attributes.ValueRank = ua.ValueRank.OneDimension if is_array else ua.ValueRank.Scalar
-    attributes.ArrayDimensions = [0] if is_array else None
-    attributes.Value = ua.Variant(value, kind, is_array=is_array)
-    attributes.AccessLevel = attributes.UserAccessLevel = 1 << ua.AccessLevel.CurrentRead
-    asked = _item(name, parent, _HAS_PROPERTY, ua.NodeClass.Variable, attributes)
-    asked.TypeDefinition = _PROPERTY
-    return asked
+    held = ua.Variant(value, kind, is_array=isinstance(value, list))
+    return standard_property(name, parent, held, _description(name), data_type)
 
 
 def _method(aspace: AddressSpace, name: str, parent: ua.NodeId, owner: str) -> Iterator[ua.AddNodesItem]:
@@ -145,13 +118,13 @@ def _method(aspace: AddressSpace, name: str, parent: ua.NodeId, owner: str) -> I
     attributes = ua.MethodAttributes()
     attributes.Executable = True
     attributes.UserExecutable = False
-    yield _item(name, parent, HAS_COMPONENT, ua.NodeClass.Method, attributes)
+    yield standard_item(name, parent, HAS_COMPONENT, ua.NodeClass.Method, attributes, _description(name))
     for arguments in ("InputArguments", "OutputArguments"):
         of_type = getattr(_I, f"{owner}_{name.rpartition('_')[2]}_{arguments}", None)
         if of_type is None:
             continue
         value = aspace.read_attribute_value(ua.NodeId(of_type), ua.AttributeIds.Value).Value.Value
-        yield _property(f"{name}_{arguments}", _id(name), list(value), T.ExtensionObject, _I.Argument)
+        yield _property(f"{name}_{arguments}", standard_id(name), list(value), T.ExtensionObject, _I.Argument)
 
 
 _DESCRIPTIONS: Final[Mapping[str, str]] = {

@@ -14,11 +14,9 @@ from edge.rules.sample_lines import Quality, Sample
 from edge.telemetry.history.history_page import HistoryPage, read_page
 from edge.telemetry.history.reader import END_OF_TIME
 from edge.uaserver.history_aggregates import SampleInterval, number_of
-from edge.uaserver.history_parts import AtTime, HistoryPart, Processed, Raw
+from edge.uaserver.history_parts import VALUES_PER_NODE, AtTime, HistoryPart, Processed, Raw
 from edge.uaserver.history_values import STATUS_OF, ValueEncoder
 
-VALUES_PER_NODE: Final = 10_000
-"""Values of one node in an answer."""
 BYTES_PER_NODE: Final = 1 << 20
 LOOK_BACK_MS: Final = 86_400_000
 """How far before an instant the value that holds then is sought."""

@@ -30,7 +30,7 @@ class HistoryClient:
     """Reads history over one session."""
 
     def __init__(self, other: OtherStack) -> None:
-        self._other = other
+        self.other = other
 
     async def read(self, kind: str, details: dict[str, Any], node_id: str = TAG, **others: Any) -> dict[str, Any]:
         (result,) = (await self.send(kind, details, [{"nodeId": node(node_id)}], **others))["results"]
@@ -44,7 +44,7 @@ class HistoryClient:
             "releaseContinuationPoints": False,
             "nodesToRead": nodes,
         }
-        return await self._other.send("HistoryRead", **(request | others))
+        return await self.other.send("HistoryRead", **(request | others))
 
     async def raw(self, start: int, end: int, count: int = 0, **others: Any) -> dict[str, Any]:
         details = {

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 PROFILES, LOCALES, MAX_SESSIONS, MAX_READ = "i=2269", "i=2271", "i=24095", "i=11705"
 BUILD_DATE, AUDITING, REDUNDANCY, ENABLED = "i=2266", "i=2994", "i=3709", "i=2294"
 SUMMARY, CURRENT_SESSIONS, CURRENT_SUBSCRIPTIONS = "i=2275", "i=2277", "i=2285"
+SERVER_ARRAY, NAMESPACE_ARRAY = "i=2254", "i=2255"
 REJECTED_REQUESTS = "i=2288"
 SUBSCRIPTIONS, SESSIONS, SECURITY = "i=2290", "i=3707", "i=3708"
 DESCRIPTION, BROWSE_NAME = 5, 3
@@ -66,6 +67,11 @@ async def test_the_server_has_no_variable_without_a_value(other: OtherStack) -> 
     ]
     assert len(variables) > 50
     assert empty == []
+
+
+async def test_the_server_array_has_this_server_alone(other: OtherStack) -> None:
+    servers, namespaces = await other.values(SERVER_ARRAY, NAMESPACE_ARRAY)
+    assert servers == [namespaces[1]]
 
 
 async def test_the_build_date_is_that_of_the_program(other: OtherStack) -> None:
