@@ -176,7 +176,7 @@ async def _open_server(
 async def _publish_server(
     stack: contextlib.AsyncExitStack, parts: GatewayParts, server: "UaServer", telemetry: "TelemetryService | None"
 ) -> None:
-    """Name this server to those of the other gateways on the store, and to the discovery server of the settings."""
+    """Name this server to the gateways on the store, to clients that listen for it, and to a discovery server."""
     # asyncua is imported only where it is used.
     from edge.uaserver.namespaces import application_uri  # noqa: PLC0415
     from edge.uaserver.reachable_url import reachable_url  # noqa: PLC0415
@@ -185,6 +185,14 @@ async def _publish_server(
     own = SharedServer(application_uri(name), reachable_url(server.endpoint))
     sharing = SharedServers(parts.store, name, own, server.redundancy.show).run()
     await stack.enter_async_context(background_task(sharing, "OPC UA servers"))
+    if parts.settings.opcua.reverse_connect:
+        # Imported only with clients to connect to.
+        from edge.opcua.dialed_connection import dial, reverse_hello  # noqa: PLC0415
+        from edge.uaserver.reverse_connect import wait_at_clients  # noqa: PLC0415
+
+        call = partial(dial, server.listener, reverse_hello(own.uri, own.url))
+        waiting = wait_at_clients(call, parts.settings.opcua.reverse_connect)
+        await stack.enter_async_context(background_task(waiting, "OPC UA reverse connect"))
     if not parts.settings.opcua.discovery_server:
         return
     # Imported only with a discovery server.

@@ -1,9 +1,12 @@
 """`[opcua]`: the settings of the OPC UA server."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
+
+_MAX_CLIENTS: Final = 8
 
 
 class OpcuaSettings(Struct, frozen=True, kw_only=True):
@@ -78,6 +81,14 @@ class OpcuaSettings(Struct, frozen=True, kw_only=True):
             extra={"schemes": ("opc.tcp",)},
         ),
     ] = ""
+    reverse_connect: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Clients that listen for this server, as in `opc.tcp://scada:4841`, at most 8: the server "
+            "connects to them (reverse connect); an empty list: to none.",
+            extra={"expected": "a list of URLs that begin with opc.tcp:"},
+        ),
+    ] = ()
     manufacturer: Annotated[str, Meta(description="Manufacturer of the station, in its Identification.")] = "unknown"
     serial_number: Annotated[str, Meta(description="Serial number of the station.")] = "unknown"
     product_instance_uri: Annotated[
@@ -123,7 +134,10 @@ class OpcuaSettings(Struct, frozen=True, kw_only=True):
     ] = 500
 
     def conflicts(self) -> Iterator[str]:
-        """Yield limits that contradict each other."""
+        """Yield limits that contradict each other, and addresses of clients that cannot be used."""
+        yield from _client_faults(self.reverse_connect)
+        if self.reverse_connect and not self.endpoint:
+            yield "reverse_connect: endpoint is empty, so there is no server"
         if self.max_sessions < self.max_connections:
             yield (
                 f"max_sessions: expected at least max_connections = {self.max_connections}, "
@@ -134,3 +148,18 @@ class OpcuaSettings(Struct, frozen=True, kw_only=True):
                 f"max_subscriptions: expected at least max_subscriptions_per_session = "
                 f"{self.max_subscriptions_per_session}, got {self.max_subscriptions}"
             )
+
+
+def _client_faults(urls: tuple[str, ...]) -> Iterator[str]:
+    if len(urls) > _MAX_CLIENTS:
+        yield f"reverse_connect: expected at most {_MAX_CLIENTS} clients, got {len(urls)}"
+    for url in urls:
+        try:
+            parts = urlsplit(url)
+            is_usable = parts.scheme == "opc.tcp" and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            is_usable = False
+        if not is_usable:
+            yield f"reverse_connect: expected a URL as opc.tcp://scada:4841, got {url}"
+    if len(set(urls)) < len(urls):
+        yield "reverse_connect: a client is named twice"

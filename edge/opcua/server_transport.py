@@ -6,7 +6,7 @@ to a camera in the same process, it would decode our orders by the camera's type
 """
 
 import asyncio
-from typing import Any
+from typing import Any, TypeVar
 
 import asyncua
 from asyncua import ua
@@ -51,11 +51,18 @@ class ClientConnection(ChunkProtocol):
             self.processor.set_policies(self.policies)
 
 
+_Connection = TypeVar("_Connection", bound=ClientConnection)
+
+
 class TcpListener(BinaryServer):
     """Accepts connections."""
 
+    def connection(self, kind: type[_Connection]) -> _Connection:
+        """Return a new connection of this kind, with the policies and limits of the listener."""
+        return kind(self.iserver, self._policies, self.clients, self.closing_tasks, self.limits)
+
     def _make_protocol(self) -> ClientConnection:
-        return ClientConnection(self.iserver, self._policies, self.clients, self.closing_tasks, self.limits)
+        return self.connection(ClientConnection)
 
 
 class ProtocolServer(asyncua.Server):

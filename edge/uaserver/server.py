@@ -23,7 +23,7 @@ from edge.model.acceptance import Allowed
 from edge.model.isa95 import JobOrderAndState, JobResponse, JobStatusEvent, WorkMaster
 from edge.opcua import limits
 from edge.opcua.server_core import ServerCore
-from edge.opcua.server_transport import ProtocolServer
+from edge.opcua.server_transport import ProtocolServer, TcpListener
 from edge.ops.audit_trail import AuditTrail
 from edge.ops.login import Users
 from edge.ops.sessions import LiveSession
@@ -85,8 +85,8 @@ class UaServer:
     """The running server. Its lists are updated at once; their subscribers are notified within live_list.BUNDLE_S.
 
     `charts` shows the running jobs of all machines, `gateway` the state of the gateway, `flows` its flows,
-    `maintenance` its mode, `redundancy` the other servers of the store and `alarms` the conditions of alarms; without
-    telemetry there are none.
+    `maintenance` its mode, `redundancy` the other servers of the store, `listener` accepts connections, and `alarms`
+    shows the conditions of alarms; without telemetry there are none.
     """
 
     def __init__(
@@ -99,9 +99,11 @@ class UaServer:
         flows: FlowNodes,
         maintenance: MaintenanceObject,
         redundancy: RedundantServers,
+        listener: TcpListener,
         alarms: "AlarmNodes | None" = None,
     ) -> None:
         self.endpoint = endpoint
+        self.listener = listener
         self.charts = charts
         self.gateway = gateway
         self.flows = flows
@@ -240,9 +242,8 @@ async def open_server(
             tasks.create_task(server_object.notify_subscribers(iserver), name="opcua diagnostics"),
         )
         try:
-            yield UaServer(
-                endpoint, iserver, shown, charts, gateway_object, flow_nodes, maintenance, redundant, alarm_nodes
-            )
+            parts = (iserver, shown, charts, gateway_object, flow_nodes, maintenance, redundant, server.bserver)
+            yield UaServer(endpoint, *parts, alarms=alarm_nodes)
         finally:
             for task in running:
                 task.cancel()

@@ -12,6 +12,7 @@ const readline = require("node:readline");
 const {
   AttributeIds,
   ClientMonitoredItem,
+  ClientReverseConnect,
   ClientSubscription,
   DataType,
   MessageSecurityMode,
@@ -226,8 +227,9 @@ async function enter(options, manager) {
     securityPolicy: SecurityPolicy[options.policy],
     connectionStrategy: { maxRetry: 0 },
     endpointMustExist: false,
+    serverCertificate: options.serverCertificate && readCertificateChain(options.serverCertificate)[0],
   });
-  await client.connect(options.endpoint);
+  await (options.listener ? client.connectReverse(options.listener, options.expected) : client.connect(options.endpoint));
   const identity = options.userCertificate
     ? {
         type: UserTokenType.Certificate,
@@ -252,6 +254,10 @@ async function main() {
     for (const each of readCertificateChain(options.authority)) await manager.addIssuer(each, false, true);
     for (const file of options.revocations) await manager.addRevocationList(fs.readFileSync(file));
   }
+  if (options.listen) {
+    options.listener = new ClientReverseConnect(options.listen);
+    await options.listener.start();
+  }
   const plants = [await enter(options, manager)];
   told({ done: "connected" });
   for await (const line of readline.createInterface({ input: process.stdin })) {
@@ -267,6 +273,7 @@ async function main() {
     }
   }
   for (const plant of plants) await plant.leave();
+  await options.listener?.stop();
   manager.dispose?.();
 }
 
