@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from edge.cli.opcua_advertise import advertise
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, print_json, settings_option
 
@@ -31,6 +32,9 @@ def opcua() -> None:
 
     All but `renew` and `install` takes effect at once: the server reads the files at each connection.
     """
+
+
+opcua.add_command(advertise)
 
 
 @opcua.command("list", epilog="Example: edge opcua list")

@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 from msgspec import Meta, Struct
 
 _MAX_CLIENTS: Final = 8
+_THIS_HOST: Final = frozenset({None, "localhost", "127.0.0.1", "::1"})
+"""Hosts of an endpoint that no other host reaches; None for no endpoint."""
 
 
 class OpcuaSettings(Struct, frozen=True, kw_only=True):
@@ -81,6 +83,13 @@ class OpcuaSettings(Struct, frozen=True, kw_only=True):
             extra={"schemes": ("opc.tcp",)},
         ),
     ] = ""
+    advertise: Annotated[
+        bool,
+        Meta(
+            description="Announce the server by mDNS (`_opcua-tcp._tcp`): the package writes the service file of "
+            "avahi-daemon while the gateway runs."
+        ),
+    ] = False
     reverse_connect: Annotated[
         tuple[str, ...],
         Meta(
@@ -136,6 +145,8 @@ class OpcuaSettings(Struct, frozen=True, kw_only=True):
     def conflicts(self) -> Iterator[str]:
         """Yield limits that contradict each other, and addresses of clients that cannot be used."""
         yield from _client_faults(self.reverse_connect)
+        if self.advertise:
+            yield from _advertise_faults(self.endpoint)
         if self.reverse_connect and not self.endpoint:
             yield "reverse_connect: endpoint is empty, so there is no server"
         if self.max_sessions < self.max_connections:
@@ -148,6 +159,14 @@ class OpcuaSettings(Struct, frozen=True, kw_only=True):
                 f"max_subscriptions: expected at least max_subscriptions_per_session = "
                 f"{self.max_subscriptions_per_session}, got {self.max_subscriptions}"
             )
+
+
+def _advertise_faults(endpoint: str) -> Iterator[str]:
+    parts = urlsplit(endpoint)
+    if parts.hostname in _THIS_HOST:
+        yield "advertise: endpoint is not reachable from other hosts"
+    elif parts.port == 0:
+        yield "advertise: endpoint needs a fixed port"
 
 
 def _client_faults(urls: tuple[str, ...]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from edge.errors import SettingsError, Unavailable
 from edge.links.backoff import Backoff
 from edge.links.opcua_discovery import RegisteredApplication, register
 from edge.uaserver.certificates import own_path
+from edge.uaserver.discovery_capabilities import discovery_capabilities
 from edge.uaserver.namespaces import PRODUCT_URI, application_uri
 from edge.uaserver.reachable_url import reachable_url
 
@@ -30,7 +31,7 @@ Register = Callable[[bool], Awaitable[None]]
 
 def application_of(gateway: str, endpoint: str, *, has_alarms: bool, has_history: bool) -> RegisteredApplication:
     """Return what a discovery server publishes about this server; `endpoint` is where it listens."""
-    capabilities = ("DA", *(("AC",) if has_alarms else ()), *(("HD",) if has_history else ()))
+    capabilities = discovery_capabilities(has_alarms=has_alarms, has_history=has_history)
     name, urls = f"microdcs-edge {gateway}", (reachable_url(endpoint),)
     return RegisteredApplication(application_uri(gateway), PRODUCT_URI, name, urls, capabilities)
 

@@ -1,0 +1,85 @@
+"""The service file with which avahi-daemon announces the OPC UA server by mDNS (OPC 10000-12, annex C)."""
+
+from enum import Enum
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+from xml.sax.saxutils import escape
+
+from edge.config import Settings
+from edge.errors import Refused
+from edge.files import write_atomically
+from edge.uaserver.discovery_capabilities import discovery_capabilities
+
+DIRECTORY: Final = Path("/etc/avahi/services")
+"""The directory that avahi-daemon watches; without avahi-daemon it is absent."""
+_FILE: Final = "microdcs-edge.service"
+_MARK: Final = "Written by `edge opcua advertise`"
+_PORT: Final = 4840
+_LONGEST_NAME: Final = 30
+"""A service name of mDNS takes 63 bytes; that of the host is part of it."""
+
+
+class FileChange(Enum):
+    """What happened to the service file."""
+
+    WRITTEN = "written"
+    UNCHANGED = "up to date"
+    REMOVED = "removed"
+    ABSENT = "absent"
+    FOREIGN = "left alone: another program or a person wrote it"
+
+
+def service_file(settings: Settings) -> str:
+    """Return the content of the service file."""
+    telemetry = settings.telemetry
+    has_alarms = telemetry.mode == "on"
+    has_history = has_alarms and telemetry.history_days > 0
+    capabilities = ",".join(discovery_capabilities(has_alarms=has_alarms, has_history=has_history))
+    name = escape(settings.gateway.name[:_LONGEST_NAME])
+    return f"""\
+<?xml version="1.0" standalone="no"?>
+<!DOCTYPE service-group SYSTEM "avahi-service.dtd">
+<!-- {_MARK} from [opcua] advertise; changes are lost. -->
+<service-group>
+  <name replace-wildcards="yes">{name} on %h</name>
+  <service>
+    <type>_opcua-tcp._tcp</type>
+    <port>{urlsplit(settings.opcua.endpoint).port or _PORT}</port>
+    <txt-record>path=/</txt-record>
+    <txt-record>caps={capabilities}</txt-record>
+  </service>
+</service-group>
+"""
+
+
+def write_service_file(settings: Settings, directory: Path) -> FileChange:
+    """Write the service file, or remove it, as the settings say. Raises Refused without avahi-daemon."""
+    if not settings.opcua.advertise:
+        return remove_service_file(directory)
+    path, content = directory / _FILE, service_file(settings)
+    if not directory.is_dir():
+        raise Refused("mdns", f"there is no directory {directory}", "Install avahi-daemon.")
+    if read_service_file(directory) == content:
+        return FileChange.UNCHANGED
+    write_atomically(path, content.encode(), 0o644)
+    return FileChange.WRITTEN
+
+
+def remove_service_file(directory: Path) -> FileChange:
+    """Remove the service file if this program wrote it."""
+    found = read_service_file(directory)
+    if found is None:
+        return FileChange.ABSENT
+    if _MARK not in found:
+        return FileChange.FOREIGN
+    (directory / _FILE).unlink()
+    return FileChange.REMOVED
+
+
+def read_service_file(directory: Path) -> str | None:
+    """Return the content of the service file; None when it is absent."""
+    try:
+        return (directory / _FILE).read_text(errors="replace")
+    except FileNotFoundError:
+        return None
