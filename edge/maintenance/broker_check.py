@@ -12,6 +12,7 @@ from edge.links.mqtt_broker import Broker, broker_of
 from edge.links.mqtt_connection import Connection, connect
 from edge.maintenance.finding import HealthFinding, failing, ok
 from edge.northbound.topics import Topics
+from edge.sparkplug.host_state import HostState, read_state
 
 _PRESENCE_WITHIN_S = 0.5
 """Maximum time from the confirmed subscription to its retained message."""
@@ -24,6 +25,8 @@ class BrokerSubscriber:
     subject: str
     topics: Sequence[str]
     presence: str = ""
+    waiting: str = "jobs wait for it"
+    """What waits while the other end is offline."""
 
 
 def brokers(settings: Settings) -> Iterator[tuple[MqttSettings, Sequence[BrokerSubscriber]]]:
@@ -41,7 +44,19 @@ def brokers(settings: Settings) -> Iterator[tuple[MqttSettings, Sequence[BrokerS
         heard = [f"{topic}/{each}" for each in ("answers", "events", "data")]
         listeners = at.setdefault(broker_settings(section, settings.mqtt), [])
         listeners.append(BrokerSubscriber(f"equipment {name}", heard, f"{topic}/presence"))
+    if settings.sparkplug.group:
+        broker = broker_settings(settings.sparkplug, settings.mqtt)
+        at.setdefault(broker, []).append(_edge_node(settings))
     yield from at.items()
+
+
+def _edge_node(settings: Settings) -> BrokerSubscriber:
+    group, node = settings.sparkplug.group, settings.sparkplug.edge_node or settings.gateway.scopes[0]
+    host = settings.sparkplug.primary_host
+    commands = [f"spBv1.0/{group}/NCMD/{node}", f"spBv1.0/{group}/DCMD/{node}/+"]
+    state = f"spBv1.0/STATE/{host}" if host else ""
+    subject = f"Sparkplug host {host}" if host else "Sparkplug edge node"
+    return BrokerSubscriber(subject, commands, state, "the edge node waits for it")
 
 
 def address(settings: MqttSettings) -> str:
@@ -91,12 +106,25 @@ async def read_retained(connection: Connection, topics: set[str]) -> Mapping[str
 
 
 def _presence(listener: BrokerSubscriber, at: str, retained: bytes | None) -> HealthFinding:
-    match retained:
-        case b"online":
+    match _is_online(retained):
+        case True:
             return ok(listener.subject, f"online, at {at}")
-        case b"offline":
-            advice = "Switch it on and check its connection to the broker; jobs wait for it."
+        case False:
+            advice = f"Switch it on and check its connection to the broker; {listener.waiting}."
             return failing(listener.subject, f"offline, at {at}", advice)
         case _:
             silent = "; presence unknown" if listener.presence else ""
             return ok(listener.subject, f"subscribed at {at} to {', '.join(listener.topics)}{silent}")
+
+
+def _is_online(retained: bytes | None) -> bool | None:
+    """Return what a presence says; None for another message. The state of a Sparkplug host is JSON."""
+    match retained:
+        case b"online":
+            return True
+        case b"offline":
+            return False
+        case bytes() if isinstance(state := read_state(HostState(), retained), HostState):
+            return state.online
+        case _:
+            return None

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import ParamSpec, TypeVar
+from urllib.parse import urlsplit
 
 from edge.config import OpcuaEquipmentSettings, Settings, load_settings, main_file
 from edge.errors import EdgeError, SettingsError
@@ -15,7 +16,9 @@ from edge.maintenance.finding import HealthFinding, failing, ok
 from edge.maintenance.host_check import examine_clock, examine_disks, examine_memory, examine_versions
 from edge.maintenance.installation import advise, install_advice, store_advice
 from edge.maintenance.opcua_check import (
+    examine_announcement,
     examine_certificates,
+    examine_listener,
     examine_port,
     examine_server,
     examine_trust,
@@ -74,7 +77,7 @@ def _gateway_examinations(settings: Settings) -> Iterator[_Examination]:
         )
     for name, section in settings.southbound.items():
         if isinstance(section, OpcuaEquipmentSettings):
-            yield f"equipment {name}", examine_server(name, section.url)
+            yield f"equipment {name}", examine_server(f"equipment {name}", section.url, "jobs wait for it")
         elif isinstance(section, OpenProtocolSettings):
             yield f"equipment {name}", examine_controller(name, section)
     yield "OPC UA port", examine_port(settings.opcua)
@@ -82,6 +85,21 @@ def _gateway_examinations(settings: Settings) -> Iterator[_Examination]:
     if settings.opcua.endpoint:
         yield "OPC UA trust list", examine_trust(settings.opcua)
         yield "OPC UA users", examine_users(Path(settings.users_file))
+    yield from _discovery_examinations(settings)
+
+
+def _discovery_examinations(settings: Settings) -> Iterator[_Examination]:
+    opcua = settings.opcua
+    if not opcua.endpoint:
+        return
+    if opcua.discovery_server:
+        subject = "OPC UA discovery server"
+        yield subject, examine_server(subject, opcua.discovery_server, "the gateway registers when it is there")
+    for url in opcua.reverse_connect:
+        subject = f"OPC UA client {urlsplit(url).netloc}"
+        yield subject, examine_listener(subject, url)
+    if opcua.advertise:
+        yield "OPC UA announcement", examine_announcement(settings)
 
 
 def _host_examinations(directories: list[str]) -> Iterator[_Examination]:

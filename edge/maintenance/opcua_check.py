@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from cryptography import x509
 
 from edge.config import OpcuaSettings, Settings
+from edge.maintenance import mdns_file
 from edge.maintenance.finding import HealthFinding, failing, ok, warning
 from edge.maintenance.installation import gateway_advice
 from edge.maintenance.tls_files import tls_files
@@ -59,19 +60,52 @@ async def examine_port(settings: OpcuaSettings) -> AsyncIterator[HealthFinding]:
             yield failing("OPC UA port", f"the program at {endpoint} is no OPC UA server", advice)
 
 
-async def examine_server(name: str, url: str) -> AsyncIterator[HealthFinding]:
-    """Send a Hello message to equipment that is an OPC UA server."""
+async def examine_server(subject: str, url: str, waiting: str) -> AsyncIterator[HealthFinding]:
+    """Send a Hello message to another OPC UA server; `waiting` is what waits for it."""
     parts = urlsplit(url)
     try:
         answer = await _send_hello(parts.hostname or "", parts.port or _PORT, url)
     except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
-        advice = "Switch it on and check its connection; jobs wait for it."
-        yield failing(f"equipment {name}", f"no answer at {url}: {str(error) or 'too slow'}", advice)
+        advice = f"Switch it on and check its connection; {waiting}."
+        yield failing(subject, f"no answer at {url}: {str(error) or 'too slow'}", advice)
     else:
         if answer in _OPCUA:
-            yield ok(f"equipment {name}", f"answers at {url}")
+            yield ok(subject, f"answers at {url}")
         else:
-            yield failing(f"equipment {name}", f"the program at {url} is no OPC UA server", "Correct its url.")
+            yield failing(subject, f"the program at {url} is no OPC UA server", "Correct its url.")
+
+
+async def examine_listener(subject: str, url: str) -> AsyncIterator[HealthFinding]:
+    """Connect to a client that listens for the server (reverse connect)."""
+    parts = urlsplit(url)
+    try:
+        async with asyncio.timeout(_CONNECT_WITHIN_S):
+            _, writer = await asyncio.open_connection(parts.hostname or "", parts.port or _PORT)
+    except (OSError, TimeoutError) as error:
+        advice = "Start the client and its listener, or correct [opcua] reverse_connect; the gateway tries again."
+        yield warning(subject, f"nobody listens at {url}: {str(error) or 'too slow'}", advice)
+    else:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+        yield ok(subject, f"listens at {url}")
+
+
+async def examine_announcement(settings: Settings) -> AsyncIterator[HealthFinding]:
+    """Examine the service file of avahi-daemon."""
+    yield await asyncio.to_thread(_announcement, settings, mdns_file.DIRECTORY)
+
+
+def _announcement(settings: Settings, directory: Path) -> HealthFinding:
+    subject = "OPC UA announcement"
+    found = mdns_file.read_service_file(directory)
+    if not directory.is_dir():
+        return warning(subject, f"there is no directory {directory}", "Install avahi-daemon, then restart the gateway.")
+    if found != mdns_file.service_file(settings):
+        state = "no service file" if found is None else "an outdated service file"
+        advice = "Restart the gateway, or call: sudo edge opcua advertise"
+        return warning(subject, f"{state} in {directory}", advice)
+    return ok(subject, f"by mDNS, from {directory}")
 
 
 async def _is_local(host: str) -> bool:

@@ -201,7 +201,9 @@ async def examine_site(settings: Settings) -> list[HealthFinding]:
         found += await findings_of(f"broker {urlsplit(mqtt.url).hostname}", examine_broker(mqtt, listeners))
     for name, section in settings.southbound.items():
         if isinstance(section, OpcuaEquipmentSettings):
-            found += await findings_of(f"equipment {name}", examine_server(name, section.url))
+            found += await findings_of(
+                f"equipment {name}", examine_server(f"equipment {name}", section.url, "jobs wait for it")
+            )
         elif isinstance(section, OpenProtocolSettings):
             found += await findings_of(f"equipment {name}", examine_controller(name, section))
     return found

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.config import MqttEquipmentSettings, MqttSettings, NorthboundSettings, Settings
+from edge.config import MqttEquipmentSettings, MqttSettings, NorthboundSettings, Settings, SparkplugSettings
 from edge.errors import Unavailable
 from edge.links.mqtt import open_session
 from edge.maintenance.broker_check import brokers, examine_broker
@@ -62,6 +62,27 @@ async def test_equipment_is_as_it_states(mqtt: MqttSettings, unique: str) -> Non
     }
     assert "presence unknown" in found["equipment light"].found
     assert found["MES"].level is Level.OK
+
+
+@pytest.mark.parametrize(
+    ("state", "level"),
+    [
+        (b'{"online":true,"timestamp":1}', Level.OK),
+        (b'{"online":false,"timestamp":1}', Level.FAILING),
+        (b"ONLINE", Level.OK),
+    ],
+)
+async def test_state_of_the_sparkplug_host_is_named(
+    mqtt: MqttSettings, unique: str, state: bytes, level: Level
+) -> None:
+    sparkplug = SparkplugSettings(group=unique, primary_host=unique)
+    settings = Settings(mqtt=mqtt, sparkplug=sparkplug)
+    async with open_session(mqtt, f"{unique}-host") as session:
+        await session.publish(f"spBv1.0/STATE/{unique}", state, retain=True)
+        found = (await examined(settings))[f"Sparkplug host {unique}"]
+    assert found.level is level
+    if level is Level.FAILING:
+        assert "the edge node waits for it" in found.advice
 
 
 async def test_a_broker_that_is_away_is_named_without_its_password(unique: str) -> None:

@@ -10,9 +10,12 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from edge.config import GatewaySettings, MqttEquipmentSettings, MqttSettings, OpcuaSettings, Settings
+from edge.maintenance import mdns_file
 from edge.maintenance.finding import HealthFinding, Level
 from edge.maintenance.opcua_check import (
+    examine_announcement,
     examine_certificates,
+    examine_listener,
     examine_port,
     examine_server,
     examine_trust,
@@ -65,8 +68,34 @@ async def test_what_listens_is_known_by_its_answer(words: bytes, level: Level) -
 )
 async def test_equipment_that_is_a_server_is_known_by_its_answer(words: bytes, level: Level) -> None:
     async with answering(words) as endpoint:
-        finding = await only(examine_server("camera", f"opc.tcp://localhost:{endpoint.rpartition(':')[2]}"))
+        url = f"opc.tcp://localhost:{endpoint.rpartition(':')[2]}"
+        finding = await only(examine_server("equipment camera", url, "jobs wait for it"))
     assert (finding.subject, finding.level) == ("equipment camera", level)
+
+
+async def test_a_client_that_should_listen_is_connected_to() -> None:
+    async with answering(b"") as endpoint:
+        url = f"opc.tcp://localhost:{endpoint.rpartition(':')[2]}"
+        assert (await only(examine_listener("OPC UA client", url))).level is Level.OK
+    finding = await only(examine_listener("OPC UA client", f"opc.tcp://127.0.0.1:{free_port()}"))
+    assert (finding.level, "nobody listens" in finding.found) == (Level.WARNING, True)
+
+
+async def test_an_announcement_that_is_missing_or_old_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(opcua=OpcuaSettings(advertise=True))
+    monkeypatch.setattr(mdns_file, "DIRECTORY", tmp_path / "services")
+    reported = []
+    for act in (
+        lambda: None,
+        (tmp_path / "services").mkdir,
+        lambda: mdns_file.write_service_file(settings, tmp_path / "services"),
+        lambda: (tmp_path / "services/microdcs-edge.service").write_text("old"),
+    ):
+        act()
+        reported.append((await only(examine_announcement(settings))).level)
+    assert reported == [Level.WARNING, Level.WARNING, Level.OK, Level.WARNING]
 
 
 async def test_where_nothing_listens_the_gateway_does_not_run() -> None:

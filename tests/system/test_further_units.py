@@ -13,6 +13,8 @@ pytestmark = [
 ]
 
 SETTINGS = """\
+[opcua]
+advertise = true
 [telemetry]
 keep = "volatile"
 [flows]
@@ -56,6 +58,8 @@ async def install(machine: Machine) -> None:
     (etc / "nodes").mkdir()
     (etc / "nodes/double.py").write_text(KIND)
     (machine.root / "opt/flow.json").write_text(json.dumps(FLOW))
+    # As avahi-daemon has it.
+    await machine.run("mkdir -p /etc/avahi/services")
     await machine.run("chgrp -R microdcs-edge /etc/microdcs-edge/conf.d /etc/microdcs-edge/nodes")
     await machine.run("chmod 640 /etc/microdcs-edge/conf.d/60-units.toml && systemctl restart microdcs-edge")
 
@@ -84,3 +88,14 @@ async def test_worker_unit_runs_a_node_of_the_site(machine: Machine) -> None:
     assert float(exposure.split(":")[1].split()[0]) <= 1.5
     await machine.run("systemctl stop microdcs-edge-worker@1")
     assert "success" in await machine.run("systemctl show --property Result microdcs-edge-worker@1")
+
+
+async def test_announcement_is_there_while_the_gateway_runs(machine: Machine) -> None:
+    file = "/etc/avahi/services/microdcs-edge.service"
+    await machine.run(f"until test -e {file}; do sleep 0.2; done; grep -q '<port>4840</port>' {file}")
+    assert await machine.run(f"stat --format '%U %a' {file}") == "root 644"
+    assert "by mDNS" in await machine.run("edge doctor | grep announcement")
+    await machine.run(f"systemctl stop microdcs-edge && ! test -e {file}")
+    await machine.run(f"systemctl start microdcs-edge && until test -e {file}; do sleep 0.2; done")
+    await machine.run(f"apt-get remove --yes microdcs-edge && ! test -e {file}")
+    assert await machine.run("systemctl --failed --plain --no-legend") == ""

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import shutil
-import xml.etree.ElementTree as ET
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -106,11 +105,3 @@ async def test_server_that_was_never_registered_is_not_unregistered(wait_until: 
 def test_application_names_what_the_server_has() -> None:
     application = application_of("edge", "opc.tcp://gateway.plant:4840", has_alarms=False, has_history=True)
     assert (application.urls, application.capabilities) == (("opc.tcp://gateway.plant:4840",), ("DA", "HD"))
-
-
-def test_example_for_avahi_announces_the_default_port() -> None:
-    group = ET.parse(ROOT / "systemd" / "examples" / "avahi-opcua.service").getroot()  # noqa: S314 - ours
-    (service,) = group.findall("service")
-    assert (service.findtext("type"), service.findtext("port")) == ("_opcua-tcp._tcp", "4840")
-    capabilities = application_of("edge", "opc.tcp://a:4840", has_alarms=True, has_history=False).capabilities
-    assert [each.text for each in service.findall("txt-record")] == ["path=/", f"caps={','.join(capabilities)}"]

@@ -1,0 +1,65 @@
+"""The service file of avahi-daemon has port and capabilities of the settings, and nobody else's file is removed."""
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from edge.config import GatewaySettings, OpcuaSettings, Settings, TelemetrySettings
+from edge.errors import Refused
+from edge.maintenance.mdns_file import FileChange, remove_service_file, service_file, write_service_file
+
+FILE = "microdcs-edge.service"
+ON = Settings(opcua=OpcuaSettings(advertise=True))
+
+
+def announced(settings: Settings) -> tuple[str | None, str | None, str | None, list[str | None]]:
+    """Return the name, the type, the port and the TXT records."""
+    group = ET.fromstring(service_file(settings))  # noqa: S314 - ours
+    (service,) = group.findall("service")
+    records = [each.text for each in service.findall("txt-record")]
+    return group.findtext("name"), service.findtext("type"), service.findtext("port"), records
+
+
+@pytest.mark.parametrize(
+    ("telemetry", "capabilities"),
+    [
+        (TelemetrySettings(mode="off", history_days=3), "DA"),
+        (TelemetrySettings(), "DA,AC"),
+        (TelemetrySettings(history_days=3), "DA,AC,HD"),
+    ],
+)
+def test_announcement_has_port_path_and_capabilities(telemetry: TelemetrySettings, capabilities: str) -> None:
+    opcua = OpcuaSettings(advertise=True, endpoint="opc.tcp://0.0.0.0:4855")
+    settings = Settings(gateway=GatewaySettings(name="<line> & 1" + "x" * 60), opcua=opcua, telemetry=telemetry)
+    name, kind, port, records = announced(settings)
+    assert (kind, port, records) == ("_opcua-tcp._tcp", "4855", ["path=/", f"caps={capabilities}"])
+    assert name == "<line> & 1" + "x" * 20 + " on %h"
+
+
+def test_endpoint_without_port_announces_the_default_port() -> None:
+    assert announced(Settings(opcua=OpcuaSettings(endpoint="opc.tcp://gateway.plant")))[2] == "4840"
+
+
+def test_file_follows_the_setting(tmp_path: Path) -> None:
+    assert write_service_file(Settings(), tmp_path) is FileChange.ABSENT
+    assert write_service_file(ON, tmp_path) is FileChange.WRITTEN
+    assert write_service_file(ON, tmp_path) is FileChange.UNCHANGED
+    assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o644
+    assert write_service_file(Settings(), tmp_path) is FileChange.REMOVED
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_file_of_a_person_is_replaced_but_never_removed(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text("<service-group/>")
+    assert write_service_file(Settings(), tmp_path) is FileChange.FOREIGN
+    assert remove_service_file(tmp_path) is FileChange.FOREIGN
+    assert write_service_file(ON, tmp_path) is FileChange.WRITTEN
+    assert remove_service_file(tmp_path) is FileChange.REMOVED
+
+
+def test_without_avahi_the_remedy_is_named(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="there is no directory") as refusal:
+        write_service_file(ON, tmp_path / "absent")
+    assert refusal.value.advice == "Install avahi-daemon."
+    assert remove_service_file(tmp_path / "absent") is FileChange.ABSENT
