@@ -18,14 +18,17 @@ _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "tag": "equipment.*.connected",
         "limits": {"low": {"at": 0.5, "severity": 600}},
         "on_delay_seconds": 5,
-        "message": {"en": "{subject}: equipment is offline"},
+        "message": {"en": "{subject}: equipment is offline", "de": "{subject}: Ausrüstung ist nicht erreichbar"},
     },
     {
         "id": "gateway.tool_may_be_active",
         "kind": "limit",
         "tag": "equipment.*.maybe_active",
         "limits": {"high": {"at": 0, "severity": 800}},
-        "message": {"en": "{subject}: it has not confirmed a stop, the tool may still be active"},
+        "message": {
+            "en": "{subject}: it has not confirmed a stop, the tool may still be active",
+            "de": "{subject}: hat einen Stopp nicht bestätigt, das Werkzeug ist vielleicht noch aktiv",
+        },
     },
     {
         "id": "gateway.equipment_fault",
@@ -33,28 +36,37 @@ _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "tag": "equipment.*.fault",
         "limits": {"high": {"at": 0, "severity": 600}},
         "on_delay_seconds": 5,
-        "message": {"en": "{subject}: it reports a fault: edge equipment show"},
+        "message": {
+            "en": "{subject}: it reports a fault: edge equipment show",
+            "de": "{subject}: meldet einen Fehler: edge equipment show",
+        },
     },
     {
         "id": "gateway.outcome_unknown",
         "kind": "limit",
         "tag": "equipment.*.unknown_outcomes",
         "limits": {"high": {"at": 0, "severity": 700}},
-        "message": {"en": "{subject}: the outcome of {value} commands is unknown: edge jobs resolve"},
+        "message": {
+            "en": "{subject}: the outcome of {value} commands is unknown: edge jobs resolve",
+            "de": "{subject}: der Ausgang von {value} Befehlen ist unbekannt: edge jobs resolve",
+        },
     },
     {
         "id": "gateway.job_awaits_person",
         "kind": "limit",
         "tag": "gateway.jobs_await_person",
         "limits": {"high": {"at": 0, "severity": 700}},
-        "message": {"en": "{value} jobs wait for a person because an action failed: edge jobs why"},
+        "message": {
+            "en": "{value} jobs wait for a person because an action failed: edge jobs why",
+            "de": "{value} Aufträge warten auf eine Person, weil eine Aktion fehlschlug: edge jobs why",
+        },
     },
     {
         "id": "gateway.job_aborted",
         "kind": "occurs",
         "pattern": JOB_ABORTED,
         "severity": 500,
-        "message": {"en": "job {job} was aborted"},
+        "message": {"en": "job {job} was aborted", "de": "Auftrag {job} wurde abgebrochen"},
     },
     {
         "id": "gateway.store_nearly_full",
@@ -62,7 +74,7 @@ _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "tag": "gateway.store_fullness",
         "limits": {"high": {"at": NEARLY_FULL, "severity": 800}},
         "hysteresis": 0.05,
-        "message": {"en": "the store is {value} full"},
+        "message": {"en": "the store is {value} full", "de": "der Speicher ist zu {value} voll"},
     },
     {
         "id": "gateway.marks_pile_up",
@@ -70,7 +82,10 @@ _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "tag": "gateway.marks_fullness",
         "limits": {"high": {"at": ALARM_PART, "severity": 600}},
         "hysteresis": 0.05,
-        "message": {"en": "{value} of the marks of messages that are allowed: at 1 new orders are refused"},
+        "message": {
+            "en": "{value} of the marks of messages that are allowed: at 1 new orders are refused",
+            "de": "{value} der erlaubten Marken von Nachrichten: bei 1 werden neue Aufträge abgelehnt",
+        },
     },
     {
         "id": "gateway.clock_unsynchronised",
@@ -78,28 +93,40 @@ _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "tag": "gateway.clock_synchronised",
         "limits": {"low": {"at": 0.5, "severity": 300}},
         "on_delay_seconds": 60,
-        "message": {"en": "the clock of the gateway is not synchronised"},
+        "message": {
+            "en": "the clock of the gateway is not synchronised",
+            "de": "die Uhr des Gateways ist nicht synchronisiert",
+        },
     },
     {
         "id": "gateway.results_uncollected",
         "kind": "limit",
         "tag": "gateway.results_uncollected",
         "limits": {"high": {"at": 0, "severity": 500}},
-        "message": {"en": "the MES has not collected {value} results of ended jobs"},
+        "message": {
+            "en": "the MES has not collected {value} results of ended jobs",
+            "de": "das MES hat {value} Ergebnisse beendeter Aufträge nicht abgeholt",
+        },
     },
     {
         "id": "gateway.certificate_expiring",
         "kind": "limit",
         "tag": "gateway.certificates_expiring",
         "limits": {"high": {"at": 0, "severity": 600}},
-        "message": {"en": "{value} certificates expire soon or cannot be used: edge doctor names them"},
+        "message": {
+            "en": "{value} certificates expire soon or cannot be used: edge doctor names them",
+            "de": "{value} Zertifikate laufen bald ab oder sind unbrauchbar: edge doctor nennt sie",
+        },
     },
     {
         "id": "gateway.step_overdue",
         "kind": "occurs",
         "pattern": STEP_OVERDUE,
         "severity": 300,
-        "message": {"en": "job {job}: step {data.step} takes {data.seconds} s, usually {data.usual} s"},
+        "message": {
+            "en": "job {job}: step {data.step} takes {data.seconds} s, usually {data.usual} s",
+            "de": "Auftrag {job}: Schritt {data.step} dauert {data.seconds} s, sonst {data.usual} s",
+        },
     },
 )
 

@@ -81,6 +81,10 @@ class Trends:
     async def points(self, tag: str, last: Sample | None) -> Points:
         """Return the newest points of a tag; without history they begin with its last sample."""
         if (known := self._memory.points(tag)) is not None:
+            if last is not None and (not known or last.at > known[-1][0]):
+                # Another gateway processes the samples: this one has only those that it finds in the store.
+                self._memory.take([last])
+                return self._memory.points(tag) or known
             return known
         earlier = await asyncio.to_thread(self._read, tag) if self._history else []
         if not earlier and last is not None and (value := number_of(last.value)) is not None:

@@ -101,6 +101,7 @@ def _services(page: PageParts, memory: LogMemory) -> "WebServices":
         from edge.web.app import build_app  # noqa: F401, PLC0415 - as above
         from edge.web.audit import WebAudit  # noqa: PLC0415 - as above
         from edge.web.events import EventHub  # noqa: PLC0415 - as above
+        from edge.web.result_views import TraceReader  # noqa: PLC0415 - as above
         from edge.web.services import WebServices  # noqa: PLC0415 - as above
         from edge.web.sessions import WebSessions  # noqa: PLC0415 - as above
     except ImportError as error:
@@ -125,6 +126,7 @@ def _services(page: PageParts, memory: LogMemory) -> "WebServices":
         is_tls=settings.web.is_tls,
         tools=gateway_tools(parts, page.settings_file, memory),
         trends=_trends(page),
+        traces=TraceReader(parts.store, Path(settings.traces.directory)) if settings.traces.directory else None,
         flows=open_flow_service(parts, page.kinds),
     )
 

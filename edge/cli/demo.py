@@ -11,6 +11,9 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from edge.sim.demo_page import DemoPage
+    from edge.sim.demo_view import DemoView
+
 
 @click.command(epilog="Example: edge demo --scene telemetry")
 @click.option(
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
     type=click.IntRange(1, 65535),
     help="Port of the OPC UA server. [default: 4840 with --listen, else a free one]",
 )
-@click.option("--page", is_flag=True, help="Serve the station page of a job, and stay until Ctrl-C.")
+@click.option("--page", is_flag=True, help="Serve the station page, and stay until Ctrl-C.")
 @click.option(
     "--chart",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -58,21 +61,20 @@ def demo(
     mosquitto and redis-tools, and no running service. All but the chart is removed at the end. The exit status is 0 on
     success, else 1 with the reason.
     """
-    if page and scene != "job":
-        raise click.UsageError("--page shows a job: leave --scene out.")
     from rich.console import Console
 
     from edge.app.logs import set_up
     from edge.config import LoggingSettings
+    from edge.sim.demo_page import DemoPage
 
     set_up(LoggingSettings(level="error"))
-    console, shown = Console(), asyncio.Event()
+    console, shown, served, stays = Console(), asyncio.Event(), DemoPage() if page else None, keep or page
     if scene == "telemetry":
-        work = _show_alarm(console, shown, keep=keep)
+        work = _show_alarm(console, shown, served, keep=stays)
     elif scene == "flows":
-        work = _show_flows(console, shown, chart.absolute(), keep=keep)
+        work = _show_flows(console, shown, chart.absolute(), served, keep=stays)
     else:
-        work = _show_job(console, shown, devices, listen, port, chart.absolute(), keep=keep or page, page=page)
+        work = _show_job(console, shown, devices, listen, port, chart.absolute(), served, keep=stays)
     number = asyncio.run(_run_until_signal(work))
     if number and not shown.is_set():
         raise SystemExit(128 + number)
@@ -85,36 +87,42 @@ async def _show_job(
     listen: str | None,
     port: int | None,
     chart: Path,
+    served: "DemoPage | None",
     *,
     keep: bool,
-    page: bool,
 ) -> None:
     """Run a job; set `shown` at its end, and keep the demo running if asked."""
     from edge.sim.demo import open_demo
     from edge.sim.demo_address import DEFAULT_PORT, OpcuaAddress
-    from edge.sim.demo_page import NAME, DemoPage
     from edge.sim.demo_view import view_on
 
-    view, served = view_on(console), DemoPage() if page else None
+    view = view_on(console)
     address = OpcuaAddress(listen or "127.0.0.1", port or (DEFAULT_PORT if listen else 0))
     async with open_demo(view, devices, address, chart, served) as addresses:
         shown.set()
-        if served:
-            view.report("page", f"open {served.address}", f"log in as {NAME}, password {served.password}")
+        _report_page(view, served)
         if keep:
             view.report("kept", f"open {addresses.opcua_remote} in UaExpert (security None, anonymous)")
             view.report("", f"broker at {addresses.broker}", f"logs in {addresses.directory}", "Ctrl-C ends it")
             await asyncio.Event().wait()
 
 
-async def _show_alarm(console: "Console", shown: asyncio.Event, *, keep: bool) -> None:
+def _report_page(view: "DemoView", served: "DemoPage | None") -> None:
+    from edge.sim.demo_page import NAME
+
+    if served:
+        view.report("page", f"open {served.address}", f"log in as {NAME}, password {served.password}")
+
+
+async def _show_alarm(console: "Console", shown: asyncio.Event, served: "DemoPage | None", *, keep: bool) -> None:
     """Show an alarm; set `shown` at its end, and keep the demo running if asked."""
     from edge.sim.demo_view import view_on
     from edge.sim.telemetry_demo import open_telemetry_demo
 
     view = view_on(console)
-    async with open_telemetry_demo(console) as addresses:
+    async with open_telemetry_demo(console, served) as addresses:
         shown.set()
+        _report_page(view, served)
         if keep:
             _, _, port = addresses.broker.rpartition(":")
             view.report("kept", f"mosquitto_pub -p {port} -t {addresses.topic} -m '{{\"celsius\": 99}}'")
@@ -122,14 +130,17 @@ async def _show_alarm(console: "Console", shown: asyncio.Event, *, keep: bool) -
             await asyncio.Event().wait()
 
 
-async def _show_flows(console: "Console", shown: asyncio.Event, chart: Path, *, keep: bool) -> None:
+async def _show_flows(
+    console: "Console", shown: asyncio.Event, chart: Path, served: "DemoPage | None", *, keep: bool
+) -> None:
     """Show flows; set `shown` at the end, and keep the demo running if asked."""
     from edge.sim.demo_view import view_on
     from edge.sim.flows_demo import open_flows_demo
 
     view = view_on(console)
-    async with open_flows_demo(view, chart) as addresses:
+    async with open_flows_demo(view, chart, served) as addresses:
         shown.set()
+        _report_page(view, served)
         if keep:
             view.report("kept", f"edge flows list --settings {addresses.settings}", f"broker at {addresses.broker}")
             view.report("", "Ctrl-C ends it")

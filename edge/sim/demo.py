@@ -22,7 +22,7 @@ from edge.model.recipe import RECIPE_DATASCHEMA, Recipe, parse_recipe
 from edge.sim.broker import open_broker
 from edge.sim.demo_address import OpcuaAddress
 from edge.sim.demo_devices import CAMERA, CONTROLLER, DEVICES, DemoDevice, DemoDevices
-from edge.sim.demo_page import DemoPage
+from edge.sim.demo_page import DemoPage, page_section
 from edge.sim.demo_parts import GiveUp, edge_command, limit_demo, wait_until
 from edge.sim.demo_view import DemoView
 from edge.sim.mes import Mes, open_mes
@@ -104,8 +104,7 @@ async def _open_parts(
         view.report("broker", f"mosquitto at {broker.url}")
         devices = choose(broker.url, _SCOPE)
         settings = directory / "edge.toml"
-        web = page.section(directory / "people") if page else ""
-        settings.write_text(_settings(addresses, opcua.endpoint, devices) + web)
+        settings.write_text(_settings(addresses, opcua.endpoint, devices) + page_section(page, directory))
 
         async def start(name: str, ready: str, *arguments: str) -> Process:
             log = directory / f"{name}.log"

@@ -10,6 +10,7 @@ from edge.ops.users import User, hash_password, write_user
 from edge.sim.broker import free_port
 
 NAME = "demo"
+_USERS_FILE = "people"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +36,8 @@ kiosk = "on"
 [users]
 file = {json.dumps(str(users_file))}
 """
+
+
+def page_section(page: DemoPage | None, directory: Path) -> str:
+    """Return the settings of the page with its user in a directory; nothing without a page."""
+    return page.section(directory / _USERS_FILE) if page else ""

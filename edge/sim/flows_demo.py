@@ -20,6 +20,7 @@ from edge.model.isa95 import Equipment, JobOrder, OrderCall, Parameter, ReturnSt
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sim.broker import open_broker
 from edge.sim.controller import open_controller
+from edge.sim.demo_page import DemoPage, page_section
 from edge.sim.demo_parts import GiveUp, edge_command, limit_demo, scene_settings, wait_until
 from edge.sim.demo_view import DemoView
 from edge.sim.flow_documents import (
@@ -82,7 +83,7 @@ class _FlowScene:
 
 
 @asynccontextmanager
-async def open_flows_demo(view: DemoView, chart: Path) -> AsyncIterator[FlowAddresses]:
+async def open_flows_demo(view: DemoView, chart: Path, page: DemoPage | None = None) -> AsyncIterator[FlowAddresses]:
     """Show three flows; keep the parts running for the block, then remove them. The last flow is drawn to `chart`.
 
     Raises Unavailable with the reason when a part ends early, also inside the block, or when a flow does something else
@@ -94,7 +95,7 @@ async def open_flows_demo(view: DemoView, chart: Path) -> AsyncIterator[FlowAddr
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="edge-demo-")))
         broker = await stack.enter_async_context(open_broker())
         view.report("broker", f"mosquitto at {broker.url}")
-        gateway = await _open_gateway(stack, directory, broker.url, limit.give_up)
+        gateway = await _open_gateway(stack, directory, broker.url, limit.give_up, page)
         view.report("gateway", "edge run with [flows] and [telemetry], with a store of its own")
         mqtt = MqttSettings(url=broker.url)
         mes = await stack.enter_async_context(open_mes(mqtt, "mes"))
@@ -115,9 +116,11 @@ async def open_flows_demo(view: DemoView, chart: Path) -> AsyncIterator[FlowAddr
         yield FlowAddresses(broker.url, scene.settings)
 
 
-async def _open_gateway(stack: AsyncExitStack, directory: Path, broker: str, on_end: GiveUp) -> Process:
+async def _open_gateway(
+    stack: AsyncExitStack, directory: Path, broker: str, on_end: GiveUp, page: DemoPage | None
+) -> Process:
     settings = directory / "edge.toml"
-    settings.write_text(_settings(directory, broker))
+    settings.write_text(_settings(directory, broker) + page_section(page, directory))
     command = edge_command("run", "--settings", str(settings))
     opened = open_process("gateway", command, directory / "gateway.log", "serving=", on_end)
     gateway = await stack.enter_async_context(opened)

@@ -20,6 +20,7 @@ from edge.model.alarm import AlarmChangeKind
 from edge.model.alarm_message import AlarmCall, AlarmNotice
 from edge.sim.alarm_trend import AlarmTrend
 from edge.sim.broker import open_broker
+from edge.sim.demo_page import DemoPage, page_section
 from edge.sim.demo_parts import GiveUp, edge_command, limit_demo, scene_settings, wait_until
 from edge.sim.demo_view import DemoView, view_on
 from edge.sim.mes import Mes, open_mes
@@ -65,7 +66,7 @@ class _TelemetryScene:
 
 
 @asynccontextmanager
-async def open_telemetry_demo(console: Console) -> AsyncIterator[TelemetryAddresses]:
+async def open_telemetry_demo(console: Console, page: DemoPage | None = None) -> AsyncIterator[TelemetryAddresses]:
     """Show one alarm from its sensor to the MES and back; keep the parts running for the block, then remove them.
 
     Raises Unavailable with the reason when a part ends early, also inside the block, or when the alarm does not behave
@@ -78,7 +79,7 @@ async def open_telemetry_demo(console: Console) -> AsyncIterator[TelemetryAddres
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="edge-demo-")))
         broker = await stack.enter_async_context(open_broker())
         view.report("broker", f"mosquitto at {broker.url}")
-        gateway = await _open_gateway(stack, directory, broker.url, limit.give_up)
+        gateway = await _open_gateway(stack, directory, broker.url, limit.give_up, page)
         view.report("gateway", "edge run, with a store of its own")
         mqtt = MqttSettings(url=broker.url)
         mes = await stack.enter_async_context(open_mes(mqtt, "mes"))
@@ -96,10 +97,12 @@ async def open_telemetry_demo(console: Console) -> AsyncIterator[TelemetryAddres
         yield TelemetryAddresses(broker.url, _TOPIC, directory / "edge.toml")
 
 
-async def _open_gateway(stack: AsyncExitStack, directory: Path, broker: str, on_end: GiveUp) -> Process:
+async def _open_gateway(
+    stack: AsyncExitStack, directory: Path, broker: str, on_end: GiveUp, page: DemoPage | None
+) -> Process:
     rules, settings = directory / "rules.json", directory / "edge.toml"
     rules.write_text(json.dumps([RULE], indent=1))
-    settings.write_text(_settings(directory, broker))
+    settings.write_text(_settings(directory, broker) + page_section(page, directory))
     command = edge_command("run", "--settings", str(settings))
     opened = open_process("gateway", command, directory / "gateway.log", "serving=", on_end)
     gateway = await stack.enter_async_context(opened)

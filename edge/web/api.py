@@ -17,10 +17,12 @@ from edge.ops.login import Credentials, LoginRefusal
 from edge.web import models
 from edge.web.caller import Callers, WebCaller, address_of, languages_of, refuse_other_site
 from edge.web.guard import path_part
+from edge.web.messages import language_for
 from edge.web.openapi import KEY_HEADER, PREFIX, openapi
-from edge.web.operation import ApiCall, ApiOperation, Svg
+from edge.web.operation import ApiCall, ApiOperation, Download, Svg
 from edge.web.operations import OPERATIONS, identity
 from edge.web.problems import Denied, problem_of
+from edge.web.reasons import reason_in
 from edge.web.services import WebServices
 from edge.web.shared_results import SharedResults
 
@@ -63,9 +65,15 @@ class Api:
             answer = await self._shared.get(key, execute)
         else:
             answer = await execute()
-        if isinstance(answer, Svg):
-            return Response(answer.document, media_type="image/svg+xml", headers=_PICTURE_HEADERS)
-        return json_response(answer)
+        match answer:
+            case Svg(document):
+                return Response(document, media_type="image/svg+xml", headers=_PICTURE_HEADERS)
+            case Download(content, name, media_type):
+                # The name is a hash and an ending of ours.
+                headers = {"content-disposition": f'attachment; filename="{name}"'}
+                return Response(content, media_type=media_type, headers=headers)
+            case _:
+                return json_response(answer)
 
     async def _authorized(self, request: Request, operation: ApiOperation) -> WebCaller:
         caller = await self._callers.find(request)
@@ -142,7 +150,9 @@ def answering_problems(execute: Endpoint) -> Endpoint:
             status, problem = problem_of(error)
             if status >= http.HTTPStatus.INTERNAL_SERVER_ERROR:
                 logger.warning("web request failed", path=request.scope["path"], reason=error.message)
-            return json_response(problem, status)
+            language = language_for(languages_of(request))
+            reason, advice = reason_in(problem.reason, language), reason_in(problem.advice, language)
+            return json_response(models.Problem(kind=problem.kind, reason=reason, advice=advice), status)
 
     return endpoint
 

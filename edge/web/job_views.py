@@ -98,7 +98,11 @@ def _rank(job: Job) -> tuple[int, int, int]:
 
 async def job_detail(store: Store, job_id: str, now: int) -> JobDetail:
     """Return a job with its progress. Raises Refused for an unknown one."""
-    stored = await load(store, job_id)
+    return detail_of(await load(store, job_id), now)
+
+
+def detail_of(stored: StoredJob, now: int) -> JobDetail:
+    """Return a job that was read with its progress."""
     job, run, net = stored.job, stored.run, stored.net
     steps = tuple(_steps(run, net)) if run and net else ()
     actions = tuple(_actions(run)) if run else ()

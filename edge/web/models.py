@@ -240,6 +240,21 @@ class AlarmList(Struct, frozen=True, kw_only=True):
     alarms: tuple[AlarmView, ...]
 
 
+class AlarmChangeView(Struct, frozen=True, kw_only=True):
+    """A change of an alarm: its kind, and the alarm right after it."""
+
+    kind: str
+    at: datetime | None
+    alarm: AlarmView
+
+
+class AlarmHistory(Struct, frozen=True, kw_only=True):
+    """Changes of alarms, the newest first; `before` asks for older ones, empty at the end."""
+
+    changes: tuple[AlarmChangeView, ...]
+    before: str
+
+
 class AlarmRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The arguments of a method of an alarm; `minutes` are those of shelving: without, until the condition ends."""
 

@@ -1,13 +1,14 @@
 """Generates the OpenAPI 3.1 document from the table of operations and the types of the models."""
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
 from edge import __version__
 from edge.web import models
-from edge.web.operation import ApiOperation, Svg
+from edge.web.operation import ApiOperation, Download, Svg
 from edge.web.operations import OPERATIONS
 
 KEY_HEADER: Final = "Idempotency-Key"
@@ -16,10 +17,16 @@ PREFIX: Final = "/api/v1"
 _REF: Final = "#/components/schemas/{name}"
 _EXTRA: Final = (models.Problem, models.Login, models.Identity, models.ChangeNotice)
 
+_CONTENT: Final[Mapping[type, Mapping[str, Any]]] = {
+    Svg: {"image/svg+xml": {"schema": {"type": "string"}}},
+    Download: {"application/gzip": {}},
+}
+"""The answers that are no JSON."""
+
 
 def openapi() -> dict[str, Any]:
     """Return the document."""
-    types = {each.answer for each in OPERATIONS if each.answer is not Svg}
+    types = {each.answer for each in OPERATIONS if each.answer not in _CONTENT}
     types |= {each.body for each in OPERATIONS if each.body} | set(_EXTRA)
     ordered = sorted(types, key=lambda each: each.__name__)
     _, components = msgspec.json.schema_components(ordered, ref_template=_REF)
@@ -61,11 +68,7 @@ def _operation(operation: ApiOperation) -> dict[str, Any]:
     if operation.body:
         meaning = "A new text for each change: the same change under the same key is carried out once."
         parameters.append({"name": KEY_HEADER, "in": "header", "description": meaning, "schema": {"type": "string"}})
-    content = (
-        {"image/svg+xml": {"schema": {"type": "string"}}}
-        if operation.answer is Svg
-        else {"application/json": {"schema": _ref(operation.answer)}}
-    )
+    content = _CONTENT.get(operation.answer) or {"application/json": {"schema": _ref(operation.answer)}}
     found: dict[str, Any] = {
         "operationId": operation_id(operation),
         "summary": operation.summary,

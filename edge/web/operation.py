@@ -34,7 +34,16 @@ class ApiCall:
     id: str = ""
 
 
-Answer = Struct | Svg
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A file as the answer to a request."""
+
+    content: bytes
+    name: str
+    media_type: str
+
+
+Answer = Struct | Svg | Download
 Execute = Callable[[WebServices, ApiCall], Awaitable[Answer]]
 
 

@@ -26,10 +26,12 @@ from edge.web.operation import TEXT_QUERY, ApiCall, ApiOperation, Execute, Svg
 from edge.web.outcome import refusal_of, refuse_unless_done, source_of
 from edge.web.problems import Denied
 from edge.web.recipe_operations import RECIPE_OPERATIONS
+from edge.web.result_operations import RESULT_OPERATIONS
 from edge.web.services import WebServices
 
 MOST_JOBS: Final = 200
 MOST_TAGS: Final = 500
+MOST_ALARM_CHANGES: Final = 200
 
 
 async def _status(services: WebServices, call: ApiCall) -> models.Status:
@@ -88,6 +90,11 @@ async def _equipment(services: WebServices, _: ApiCall) -> models.EquipmentList:
 
 async def _alarms(services: WebServices, call: ApiCall) -> models.AlarmList:
     return await telemetry_views.list_alarms(services.store, call.caller.languages)
+
+
+async def _alarm_history(services: WebServices, call: ApiCall) -> models.AlarmHistory:
+    before = call.query.get("before", "")
+    return await telemetry_views.alarm_history(services.store, before, MOST_ALARM_CHANGES, call.caller.languages)
 
 
 async def _tags(services: WebServices, call: ApiCall) -> models.TagList:
@@ -241,6 +248,15 @@ READS: Final = (
     ),
     ApiOperation("GET", "/alarms", "List the alarms that are not normal.", Role.OBSERVER, models.AlarmList, _alarms),
     ApiOperation(
+        "GET",
+        "/alarms/history",
+        f"Return the newest {MOST_ALARM_CHANGES} changes of alarms.",
+        Role.OBSERVER,
+        models.AlarmHistory,
+        _alarm_history,
+        query={"before": "The position of the last answer, for older changes."},
+    ),
+    ApiOperation(
         "GET", "/tags", f"List at most {MOST_TAGS} tags.", Role.OBSERVER, models.TagList, _tags, query=TEXT_QUERY
     ),
     ApiOperation(
@@ -322,5 +338,12 @@ CHANGES: Final = (
     ),
 )
 
-OPERATIONS: Final = (*READS, *CHANGES, *FLOW_OPERATIONS, *GATEWAY_OPERATIONS, *RECIPE_OPERATIONS)
+OPERATIONS: Final = (
+    *READS,
+    *CHANGES,
+    *RESULT_OPERATIONS,
+    *FLOW_OPERATIONS,
+    *GATEWAY_OPERATIONS,
+    *RECIPE_OPERATIONS,
+)
 """Every operation apart from login, logout and events, which answer with more than data."""

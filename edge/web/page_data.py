@@ -1,20 +1,26 @@
 """Reads the data of each page: the template with its values, by the address of the page."""
 
+import asyncio
 import contextlib
+import functools
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from starlette.requests import Request
 
 from edge.errors import Refused
+from edge.model.operation import OperationType
 from edge.model.role import Role
-from edge.web import flow_views, gateway_views, job_views, recipe_views, telemetry_views
+from edge.station.stored_job import load
+from edge.web import flow_views, gateway_views, job_views, recipe_views, result_views, telemetry_views
 from edge.web.caller import WebCaller
 from edge.web.flow_operations import cycle_number
 from edge.web.gateway_operations import LEVELS, log_page
 from edge.web.models import JobHistory
+from edge.web.openapi import openapi
 from edge.web.operations import MOST_JOBS, job_offset
 from edge.web.problems import Denied
+from edge.web.reader import subjects_of, types_of
 from edge.web.services import WebServices
 
 _ON_STATION: Final = 8
@@ -24,6 +30,7 @@ _MOST_TAGS: Final = 200
 _MOST_OPERATIONS: Final = 10
 _MOST_ROWS: Final = 50
 _MOST_VALUES: Final = 20
+_MOST_RESULTS: Final = 50
 
 PageData: TypeAlias = tuple[str, Mapping[str, Any]]
 """The name of a template, and its values."""
@@ -48,13 +55,19 @@ async def _station(services: WebServices, caller: WebCaller, _: Request) -> Page
 
 async def _job(services: WebServices, _: WebCaller, request: Request) -> PageData:
     store, job_id = services.store, request.query_params.get("id", "")
-    detail = await job_views.job_detail(store, job_id, services.clock())
+    stored = await load(store, job_id)
+    detail = job_views.detail_of(stored, services.clock())
     history = JobHistory(job_order_id=job_id, decisions=())
     if detail.has_chart:
         # A gateway may keep no history.
         with contextlib.suppress(Refused):
             history = await job_views.job_history(store, job_id)
-    return "job.html", {"detail": detail, "history": history, "subjects": [f"job:{job_id}"]}
+    return "job.html", {
+        "detail": detail,
+        "history": history,
+        "results": result_views.results_of(stored).results[-_MOST_RESULTS:],
+        "subjects": [f"job:{job_id}"],
+    }
 
 
 async def _jobs(services: WebServices, _: WebCaller, request: Request) -> PageData:
@@ -73,9 +86,16 @@ async def _jobs(services: WebServices, _: WebCaller, request: Request) -> PageDa
     }
 
 
-async def _alarms(services: WebServices, caller: WebCaller, _: Request) -> PageData:
+async def _alarms(services: WebServices, caller: WebCaller, request: Request) -> PageData:
+    before = request.query_params.get("before", "")
     found = await telemetry_views.list_alarms(services.store, caller.languages)
-    return "alarms.html", {"alarms": found.alarms[:_MOST_ALARMS], "subjects": ["alarms"]}
+    history = await telemetry_views.alarm_history(services.store, before, _MOST_ROWS, caller.languages)
+    return "alarms.html", {
+        "alarms": found.alarms[:_MOST_ALARMS],
+        "history": history,
+        "is_oldest": bool(before),
+        "subjects": ["alarms"],
+    }
 
 
 async def _tags(services: WebServices, _: WebCaller, request: Request) -> PageData:
@@ -126,9 +146,12 @@ async def _recipe_check(_services: WebServices, caller: WebCaller, _request: Req
 
 async def _gateway(services: WebServices, caller: WebCaller, _: Request) -> PageData:
     store, is_engineer = services.store, caller.role >= Role.ENGINEER
+    operations = (await gateway_views.list_operations(store)).operations
+    backups = (each.result for each in operations if each.type == OperationType.BACKUP and each.result)
     return "gateway.html", {
         "fleet": (await gateway_views.list_components(store)).components,
-        "operations": (await gateway_views.list_operations(store)).operations[:_MOST_OPERATIONS],
+        "operations": operations[:_MOST_OPERATIONS],
+        "backup": next(backups, ""),
         "locks": (await gateway_views.list_locks(store)).locks[:_MOST_ROWS],
         "sessions": (await gateway_views.list_sessions(store)).sessions[:_MOST_ROWS] if is_engineer else (),
         "people": (await services.tools.people())[:_MOST_ROWS] if is_engineer else (),
@@ -148,6 +171,17 @@ async def _log(services: WebServices, caller: WebCaller, request: Request) -> Pa
     level, text = request.query_params.get("level", ""), request.query_params.get("text", "")
     page = log_page(services, level, text)
     return "log.html", {"page": page, "level": level, "text": text, "levels": LEVELS, "subjects": ["log"]}
+
+
+async def _api(_services: WebServices, _caller: WebCaller, _request: Request) -> PageData:
+    return "api.html", await asyncio.to_thread(_read_api)
+
+
+@functools.lru_cache(maxsize=1)
+def _read_api() -> Mapping[str, Any]:
+    """Return the operations and types; the document is the same until the end of the process."""
+    document = openapi()
+    return {"operations": subjects_of(document), "types": types_of(document), "subjects": []}
 
 
 def require_engineer(caller: WebCaller) -> None:
@@ -171,5 +205,6 @@ PAGES: Final[Mapping[str, Render]] = {
     "/gateway": _gateway,
     "/doctor": _doctor,
     "/log": _log,
+    "/api": _api,
 }
 """The pages by their address."""

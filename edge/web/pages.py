@@ -1,7 +1,7 @@
 """Renders the pages on the server: the same data as the API, readable without JavaScript."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
@@ -24,6 +24,7 @@ from edge.web.messages import language_for, text_of
 from edge.web.models import Login
 from edge.web.page_data import PAGES, Render
 from edge.web.problems import Denied, problem_of
+from edge.web.reasons import reason_in
 from edge.web.services import WebServices
 from edge.web.shared_results import SharedResults
 
@@ -47,7 +48,7 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.filters |= {"part": _part, "clock": _clock, "day": _day, "span": duration}
+        self._templates.filters |= {"part": _part, "clock": _clock, "day": _day, "span": duration, "shown": _shown}
         self._templates.globals |= {
             "version": __version__,
             "css": _stamp("page.css"),
@@ -129,6 +130,7 @@ class Pages:
         language = language_for(languages)
         content = self._templates.get_template(template).render(
             t=functools.partial(text_of, language=language),
+            say=functools.partial(reason_in, language=language),
             language=language,
             gateway=self._services.gateway,
             path=request.scope["path"],
@@ -168,6 +170,19 @@ def _stamp(name: str) -> str:
 
 def _part(text: str) -> str:
     return quote(text, safe="")
+
+
+def _shown(value: object, t: Callable[[str], str]) -> str:
+    """Return a value for a person: a truth value as a word, figures with five digits."""
+    match value:
+        case bool():
+            return t("yes" if value else "no")
+        case float():
+            return f"{value:.5g}"
+        case Mapping():
+            return ", ".join(f"{name} {_shown(each, t)}" for name, each in value.items())
+        case _:
+            return str(value)
 
 
 def _clock(at: datetime | None) -> str:

@@ -16,6 +16,7 @@ _MOST_DOTS: Final = 60
 _STYLE: Final = (
     "text{font:12px system-ui,'DejaVu Sans',sans-serif;fill:#4b5563}.line{fill:none;stroke:#1d4ed8;stroke-width:2}"
     ".dot{fill:#1d4ed8}.grid{stroke:#d1d5db}.limit{stroke:#991b1b;stroke-dasharray:6 4}.limit-text{fill:#991b1b}"
+    "@media(max-width:500px){text{font-size:20px}}"
     "@media(prefers-color-scheme:dark){text{fill:#b6c0d0}.line{stroke:#60a5fa}.dot{fill:#60a5fa}.grid{stroke:#334155}"
     ".limit{stroke:#fca5a5}.limit-text{fill:#fca5a5}}"
 )
@@ -65,7 +66,8 @@ def plot_svg(title: str, points: Sequence[PlotPoint], limits: Sequence[PlotLimit
     parts.append(f'<polyline class="line" points="{" ".join(f"{x(each.at)},{y(each.value)}" for each in points)}"/>')
     if len(points) <= _MOST_DOTS:
         parts += [f'<circle class="dot" cx="{x(each.at)}" cy="{y(each.value)}" r="3"/>' for each in points]
-    for at, anchor in ((first, "start"), (last, "end")) if points else ():
+    ends = ((first, "start"), (last, "end")) if last > first else ((first, "start"),)
+    for at, anchor in ends if points else ():
         text = _clock(at) if is_time else f"{at:g}"
         parts.append(f'<text x="{x(at)}" y="{_HEIGHT - 8}" text-anchor="{anchor}">{text}</text>')
     return "".join((*parts, "</svg>"))

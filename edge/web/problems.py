@@ -26,6 +26,7 @@ _STATUS: Final = {
     "unknown_tag": 404,
     "unknown_chart": 404,
     "unknown_lock": 404,
+    "unknown_trace": 404,
     "unknown_session": 404,
     "unknown_certificate": 404,
     "no_history": 404,
@@ -36,6 +37,7 @@ _STATUS: Final = {
     "flows_off": 409,
     "telemetry_off": 409,
     "locked": 409,
+    "damaged": 500,
     "unreadable": 500,
 }
 _REFUSED: Final = 422

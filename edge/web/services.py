@@ -15,6 +15,7 @@ from edge.web.audit import WebAudit
 from edge.web.events import EventHub
 from edge.web.gateway_models import CertificateView, FindingView, LogLine, PersonView
 from edge.web.models import ControlChartView, Status
+from edge.web.result_views import TraceReader
 from edge.web.sessions import WebSessions
 
 if TYPE_CHECKING:
@@ -72,3 +73,5 @@ class WebServices:
     """None where flows are off."""
     trends: TrendSource | None = None
     """None where telemetry is off."""
+    traces: TraceReader | None = None
+    """None where no traces are stored."""

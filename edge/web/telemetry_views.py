@@ -1,8 +1,11 @@
 """Reads alarms and tags for the API and the pages."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
+
+import msgspec
 
 from edge.errors import Refused
 from edge.model.alarm import AckState, Alarm
@@ -10,11 +13,23 @@ from edge.rules.sample_lines import Sample, parse_line
 from edge.store import alarms, tags
 from edge.store.client import Store
 from edge.web.instants import utc
-from edge.web.models import AlarmList, AlarmView, ControlChartView, TagList, TagTrend, TagView, TrendPoint
+from edge.web.models import (
+    AlarmChangeView,
+    AlarmHistory,
+    AlarmList,
+    AlarmView,
+    ControlChartView,
+    TagList,
+    TagTrend,
+    TagView,
+    TrendPoint,
+)
 from edge.web.plot import PlotLimit, PlotPoint, plot_svg
 from edge.web.services import TrendSource
 
 _LONGEST_VALUE: Final = 200
+_MOST_FIGURES: Final = 20
+_POSITION: Final = re.compile(r"[0-9]{1,15}-[0-9]{1,10}")
 
 Points: TypeAlias = tuple[tuple[int, float], ...]
 """Instants in milliseconds with their values."""
@@ -27,6 +42,18 @@ async def list_alarms(store: Store, languages: Sequence[str]) -> AlarmList:
     return AlarmList(alarms=tuple(alarm_view(each, languages) for each in ranked))
 
 
+async def alarm_history(store: Store, before: str, most: int, languages: Sequence[str]) -> AlarmHistory:
+    """Return the newest changes of alarms before a position. Raises Refused for what is no position."""
+    if before and not _POSITION.fullmatch(before):
+        raise Refused("invalid_query", f"{before!r} is no position.", "Leave it out for the newest changes.")
+    page = await alarms.page(store, f"({before}" if before else "+", "-", most, is_backward=True)
+    found = tuple(
+        AlarmChangeView(kind=each.kind.value, at=utc(each.alarm.changed_at), alarm=alarm_view(each.alarm, languages))
+        for each in page.items
+    )
+    return AlarmHistory(changes=found, before=page.next)
+
+
 def alarm_view(alarm: Alarm, languages: Sequence[str]) -> AlarmView:
     """Return an alarm with its message in the first language that it has."""
     return AlarmView(
@@ -37,7 +64,7 @@ def alarm_view(alarm: Alarm, languages: Sequence[str]) -> AlarmView:
         active=alarm.active != "inactive",
         severity=alarm.severity,
         message=message_in(alarm.message, languages),
-        value=_plain(alarm.value),
+        value=_figures(alarm.value),
         job=alarm.job,
         count=alarm.count,
         raised_at=utc(alarm.raised_at),
@@ -105,6 +132,13 @@ def _tag(sample: Sample) -> TagView:
     return TagView(tag=sample.tag, value=_plain(sample.value), quality=sample.quality.value, at=utc(sample.at))
 
 
+def _figures(value: Any) -> Any:
+    """Return the value of an alarm: the figures of a rule that computes several stay apart."""
+    if isinstance(value, Mapping) and len(value) <= _MOST_FIGURES:
+        return {str(name)[:_LONGEST_VALUE]: _plain(each) for name, each in value.items()}
+    return _plain(value)
+
+
 def _plain(value: Any) -> Any:
     """Return a value that JSON can express: a number that is none as its name, a long one shortened."""
     match value:
@@ -112,6 +146,8 @@ def _plain(value: Any) -> Any:
             return str(value)
         case None | bool() | int() | float():
             return value
+        case str():
+            text = value
         case _:
-            text = str(value)
-            return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
+            text = msgspec.json.encode(value, order="deterministic").decode()
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"

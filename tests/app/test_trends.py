@@ -25,6 +25,13 @@ async def test_trend_begins_with_the_last_sample_and_grows(store: Store, tmp_pat
     assert memory.points("a") is None
 
 
+async def test_trend_grows_where_another_gateway_processes_the_samples(store: Store, tmp_path: Path) -> None:
+    trends = Trends(store, TrendMemory(), lambda: (), None, tmp_path)
+    assert await trends.points("a", Sample(1, "a", 5)) == ((1, 5.0),)
+    assert await trends.points("a", Sample(2, "a", 6)) == ((1, 5.0), (2, 6.0))
+    assert await trends.points("a", Sample(2, "a", 6)) == ((1, 5.0), (2, 6.0))
+
+
 async def test_control_chart_is_read_from_the_state_of_its_rule(store: Store, tmp_path: Path) -> None:
     learning = encode_state(SubjectState(ControlChartState(learned=(1.0, 2.0))))
     charted = encode_state(SubjectState(ControlChartState(mean=2.0, sigma=1.0, points=(9.0,), is_out=True)))

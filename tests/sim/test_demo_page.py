@@ -6,7 +6,7 @@ from pathlib import Path
 from edge.config.web import WebSettings
 from edge.model.role import Role
 from edge.ops.users import read_users
-from edge.sim.demo_page import NAME, DemoPage
+from edge.sim.demo_page import NAME, DemoPage, page_section
 
 
 def test_page_has_settings_and_a_person(tmp_path: Path) -> None:
@@ -18,3 +18,8 @@ def test_page_has_settings_and_a_person(tmp_path: Path) -> None:
     assert (settings.address, list(settings.conflicts())) == (("127.0.0.1", page.port), [])
     assert read_users(Path(found["users"]["file"]))[NAME].role is Role.ENGINEER
     assert page.address == f"http://localhost:{page.port}/"
+
+
+def test_scene_without_a_page_has_no_settings_of_it(tmp_path: Path) -> None:
+    assert page_section(None, tmp_path) == ""
+    assert "[web]" in page_section(DemoPage(), tmp_path)

@@ -46,6 +46,8 @@ IN_PATHS = {
     "tag": "t",
     "rule": "torque",
     "subject": "x",
+    "trace": "0" * 64,
+    "channel": "0",
 }
 """An example of each parameter of a path."""
 ATTACK = "<script>alert(1)</script>/'\"&#"

@@ -1,10 +1,21 @@
 """Every text that a page names is in the catalogue, in both languages, and none is left over."""
 
 import re
+from collections.abc import Iterable
+from enum import Enum
 from pathlib import Path
 
+import pytest
+
 import edge.web
+from edge.flows.cycle import CycleStatus, NodeStatus
+from edge.flows.record import FlowStatus
+from edge.model.alarm import AlarmChangeKind, AlarmState
 from edge.model.job_state import TEXT
+from edge.model.operation import OperationState, OperationType
+from edge.model.recipe import Intervention
+from edge.rules.sample_lines import Quality
+from edge.sfc.run import ActionState
 from edge.web.messages import CATALOGUE, language_for, text_of
 
 TEMPLATES = Path(edge.web.__file__).parent / "templates"
@@ -20,6 +31,25 @@ def test_catalogue_has_every_text_that_pages_name() -> None:
     named = set(re.findall(r't\("([a-z_]+)"\)|t\(\'([a-z_]+)\'\)', source))
     assert {one or other for one, other in named} <= CATALOGUE.keys()
     assert {f"state.{state}" for state in TEXT.values()} <= CATALOGUE.keys()
+
+
+@pytest.mark.parametrize(
+    ("prefix", "names"),
+    [
+        ("action", ActionState),
+        ("alarm", AlarmState),
+        ("change", AlarmChangeKind),
+        ("quality", Quality),
+        ("operation", OperationType),
+        ("operation", OperationState),
+        ("intervene", Intervention),
+        ("flow", FlowStatus),
+        ("flow", CycleStatus),
+        ("flow", NodeStatus),
+    ],
+)
+def test_every_name_of_the_product_has_a_text(prefix: str, names: Iterable[Enum]) -> None:
+    assert {f"{prefix}.{each.value}" for each in names} <= CATALOGUE.keys()
 
 
 def test_no_text_is_empty() -> None:

@@ -1,6 +1,9 @@
 """The operations read and change what the command line does, by the same functions."""
 
+import re
 from urllib.parse import quote
+
+from msgspec.structs import replace
 
 from edge.model.alarm import AckState, ActiveState, Alarm, AlarmChangeKind
 from edge.model.job_state import Cause, JobState, SubState
@@ -111,6 +114,22 @@ async def test_alarm_is_acknowledged_and_shelved(browser: Browser, plant: Plant)
     (shown,) = (await alice.post("/api/v1/alarms/a1/shelve", {"minutes": 30})).json["alarms"]
     assert shown["state"] == "shelved"
     assert (await alice.post("/api/v1/alarms/none/acknowledge", {})).json["kind"] == "unknown_alarm"
+
+
+async def test_history_of_alarms_is_read_in_pages(browser: Browser, plant: Plant) -> None:
+    for number in range(60):
+        stored = await alarms.load(plant.store)
+        change = AlarmChange(replace(ALARM, comment=f"<b>{number}"), AlarmChangeKind.ACKNOWLEDGED)
+        await plant.store.commit(alarms.save(plant.store.keys, stored, [change]))
+    eve = await browser.logged_in("eve")
+    found = (await eve.get("/api/v1/alarms/history", accept_language="de")).json
+    assert [len(found["changes"]), found["before"]] == [60, ""]
+    assert (found["changes"][0]["alarm"]["comment"], found["changes"][0]["alarm"]["message"]) == ("<b>59", "zu heiß")
+    first = (await eve.get("/alarms")).text
+    assert ("&lt;b&gt;59" in first, "<b>59" in first, "&lt;b&gt;9" in first) == (True, False, False)
+    (older,) = re.findall(r'rel="next" href="([^"]*)"', first)
+    assert "&lt;b&gt;9" in (await eve.get(older)).text
+    assert (await eve.get("/api/v1/alarms/history?before=x")).json["kind"] == "invalid_query"
 
 
 async def test_tags_show_their_last_sample(browser: Browser, plant: Plant) -> None:

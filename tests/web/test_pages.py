@@ -1,5 +1,6 @@
 """The pages show the station to people with and without JavaScript, and execute nothing that data contain."""
 
+import re
 from html.parser import HTMLParser
 from urllib.parse import quote
 
@@ -19,6 +20,7 @@ PAGES = [
     "/gateway",
     "/doctor",
     "/log",
+    "/api",
 ]
 
 
@@ -70,6 +72,17 @@ async def test_login_by_form_works_without_javascript(browser: Browser) -> None:
     assert (await eve.send("POST", "/logout", {"origin": "http://evil"})).status == 403
     assert (await eve.send("POST", "/logout", {"origin": eve.origin})).status == 303
     assert (await eve.get("/")).headers["location"] == "/login"
+
+
+async def test_api_is_described_with_every_operation_and_type(browser: Browser) -> None:
+    eve = await browser.logged_in("eve")
+    page = (await eve.get("/api")).text
+    document = (await eve.get("/api/v1/openapi.json")).json
+    assert [path for path in document["paths"] if f"<code>{path}</code>" not in page] == []
+    assert [name for name in document["components"]["schemas"] if f'id="type-{name}"' not in page] == []
+    links = re.findall(r'href="#([^"]+)"', page)
+    assert [link for link in links if f'id="{link}"' not in page] == []
+    assert not re.search(r'(src|href)="(https?:)?//', page)
 
 
 async def test_first_view_is_small(browser: Browser) -> None:

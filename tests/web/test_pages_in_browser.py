@@ -41,6 +41,7 @@ PAGES = [
     "/gateway",
     "/doctor",
     "/log",
+    "/api",
     "/none",
 ]
 TOO_WIDE = "document.documentElement.scrollWidth > innerWidth"

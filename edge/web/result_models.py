@@ -1,0 +1,43 @@
+"""The data of the HTTP API about the results of a job and their traces."""
+
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct
+
+
+class ResultValue(Struct, frozen=True, kw_only=True):
+    """A value of a result; `name` is its path in the result, `unit` is empty without one."""
+
+    name: str
+    value: Any
+    unit: str = ""
+
+
+class TraceLine(Struct, frozen=True, kw_only=True):
+    """A stored trace: the hash names it, `channels` are the names of its curves."""
+
+    sha256: str
+    size: int
+    points: int
+    channels: tuple[str, ...]
+
+
+class ResultLine(Struct, frozen=True, kw_only=True):
+    """The result of one attempt at an action: its first values, and its traces; `late` came after its end."""
+
+    action: str
+    step: str
+    attempt: int
+    state: str
+    late: bool
+    ended_at: datetime | None
+    values: tuple[ResultValue, ...]
+    traces: tuple[TraceLine, ...]
+
+
+class ResultList(Struct, frozen=True, kw_only=True):
+    """The newest results of a job, in the order of their steps; earlier attempts come first."""
+
+    job_order_id: str
+    results: tuple[ResultLine, ...]

@@ -1,0 +1,89 @@
+"""The results of a job with their units, and the curves of their traces, over the API and on the page."""
+
+import gzip
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge.model.result_trace import references_in
+from edge.station.trace_files import TraceFiles, TraceLimits
+from edge.web.result_views import TraceReader
+from edge.web.services import WebServices
+from tests.station.plant import FakeEquipment, Plant, until
+from tests.web.serving import Browser
+
+LIMITS = TraceLimits(max_bytes=1 << 20, max_files=100, max_age_s=3600)
+CURVES = [{"name": "Torque", "unit": "N·m", "values": [0.0, 42.1, 85.2]}, {"name": "<b>", "values": [1.0, 2.0]}]
+RESULT = {"evaluation": "OK", "torque": {"value": 85.2, "unit": "N·m"}, "trace": {"channels": CURVES}}
+
+
+@pytest.fixture
+def services(services: WebServices, plant: Plant, tmp_path: Path) -> WebServices:
+    return replace(services, traces=TraceReader(plant.store, tmp_path / "traces"))
+
+
+async def answered(plant: Plant, tool: FakeEquipment, browser: Browser, folder: Path, result: Any) -> str:
+    """Answer the first action of J1 with a result; return the hash of its trace."""
+    kept = await TraceFiles(folder, LIMITS).keep("J1", result)
+    await plant.answer(tool.commands[0], kept)
+
+    async def shown() -> bool:
+        return bool((await browser.get("/api/v1/jobs/J1/results")).json["results"])
+
+    await until(shown)
+    return next((each.sha256 for each in references_in(kept)), "")
+
+
+async def test_result_and_its_curves_are_shown(
+    plant: Plant, tool: FakeEquipment, browser: Browser, tmp_path: Path
+) -> None:
+    eve = await browser.logged_in("eve")
+    digest = await answered(plant, tool, eve, tmp_path / "traces", RESULT)
+    (line,) = (await eve.get("/api/v1/jobs/J1/results")).json["results"]
+    assert (line["action"], line["step"], line["attempt"], line["state"]) == ("a", "one", 1, "completed")
+    assert line["values"][0] == {"name": "evaluation", "value": "OK", "unit": ""}
+    assert line["values"][1:] == [{"name": "torque", "value": 85.2, "unit": "N·m"}]
+    assert (line["traces"][0]["sha256"], line["traces"][0]["channels"]) == (digest, ["Torque", "<b>"])
+    reply = await eve.get(f"/api/v1/jobs/J1/traces/{digest}")
+    assert json.loads(gzip.decompress(reply.body))["job"] == "J1"
+    assert reply.headers["content-disposition"] == f'attachment; filename="{digest}.json.gz"'
+    curve = await eve.get(f"/api/v1/jobs/J1/traces/{digest}/0/curve.svg")
+    assert "Torque [N·m]" in curve.text
+    assert "sandbox" in curve.headers["content-security-policy"]
+    assert "<b>" not in (await eve.get(f"/api/v1/jobs/J1/traces/{digest}/1/curve.svg")).text
+    page = (await eve.get("/job?id=J1")).text
+    assert "85.2 N·m" in page
+    assert f"/traces/{digest}/1/curve.svg" in page
+
+
+async def test_trace_that_is_missing_or_damaged_is_refused(
+    plant: Plant, tool: FakeEquipment, browser: Browser, tmp_path: Path
+) -> None:
+    eve = await browser.logged_in("eve")
+    digest = await answered(plant, tool, eve, tmp_path / "traces", RESULT)
+    for path in (
+        f"{'0' * 64}",
+        "..%2F..%2Fetc",
+        f"{digest}/2/curve.svg",
+        f"{digest}/-1/curve.svg",
+        f"{digest}/x/curve.svg",
+    ):
+        assert (await eve.get(f"/api/v1/jobs/J1/traces/{path}")).json["kind"] == "unknown_trace", path
+    (file,) = (tmp_path / "traces").glob("*/*")
+    file.write_bytes(b"other")
+    assert (await eve.get(f"/api/v1/jobs/J1/traces/{digest}")).json["kind"] == "damaged"
+    file.unlink()
+    assert (await eve.get(f"/api/v1/jobs/J1/traces/{digest}/0/curve.svg")).json["kind"] == "unknown_trace"
+
+
+@pytest.mark.parametrize("result", [5, "text", ["a"], {"a": {"b": {"value": True}}}, {"trace": {"points": 1}}])
+async def test_result_of_any_form_is_shown(
+    plant: Plant, tool: FakeEquipment, browser: Browser, tmp_path: Path, result: object
+) -> None:
+    eve = await browser.logged_in("eve")
+    await answered(plant, tool, eve, tmp_path / "traces", result)
+    assert (await eve.get("/api/v1/jobs/J1/results")).json["results"][0]["values"]
+    assert (await eve.get("/job?id=J1")).status == 200
