@@ -18,6 +18,7 @@ from edge.sfc.command_id import CommandKey, parse_command_id
 from edge.sfc.draft import Draft
 from edge.sfc.evolve import LivelockError, activate, end, settle
 from edge.sfc.intervention import intervene, resolve
+from edge.sfc.left_failure import stands
 from edge.sfc.run import ActionState, Association, KeptEvent, Outcome, PastAttempt, Run
 from edge.sfc.signal import (
     Abort,
@@ -291,7 +292,7 @@ def _granted(draft: Draft, granted: Granted) -> Ignored | None:
 
 
 def _timers(draft: Draft) -> Iterator[int]:
-    if draft.locks.deadline is not None:
+    if draft.locks.deadline is not None and not stands(draft.net, draft):
         yield draft.locks.deadline
     for key in draft.open:
         each = draft.associations[key]
@@ -333,7 +334,7 @@ def _resume(draft: Draft) -> Ignored | None:
     for step in draft.active:
         state = draft.steps[step]
         draft.put_step(step, replace(state, held_ms=state.held_ms + pause))
-    if draft.locks.deadline is not None:
+    if draft.locks.deadline is not None and not stands(draft.net, draft):
         draft.locks = replace(draft.locks, deadline=draft.locks.deadline + pause)
     draft.fresh.update(draft.active)
     settle(draft)

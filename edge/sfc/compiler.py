@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap, Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from edge.model.recipe import UNREADABLE, Action, Interaction, Intervention, Rec
 from edge.sfc.association_key import AssociationKey
 from edge.sfc.check import evolution_faults, part_faults, safety_faults, shape_faults, warnings_of
 from edge.sfc.condition import NO_IDENTIFIERS, Condition, Identifiers, Names, compile_condition
+from edge.sfc.left_failure import HELPS_A_FAILURE
 from edge.sfc.lock_check import lock_faults, lock_warnings, needed_by_step, timeouts_by_step
 from edge.sfc.net import Net, NetAction, NetStep, NetTransition
 from edge.sfc.qualifier import QUALIFIER_RULES
@@ -21,9 +22,6 @@ from edge.sfc.structure import Structure, TooManyWaysError
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
-
-
-_HELPS_A_FAILURE: Final = frozenset({Intervention.RETRY, Intervention.SKIP})
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +221,6 @@ def _net(structure: Structure, actions: tuple[NetAction, ...], transitions: tupl
             if not transition.locks.issubset(lock for source in transition.sources for lock in locks[source])
             for source in transition.sources
         ),
-        held=frozenset(action.key for action in actions if action.interventions & _HELPS_A_FAILURE),
+        held=frozenset(action.key for action in actions if action.interventions & HELPS_A_FAILURE),
         command_types=frozenset(action.type_id for action in actions if not action.pull),
     )

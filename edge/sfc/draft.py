@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from edge.sfc.net import request
-from edge.sfc.run import ActionState, Association, Outcome, PastAttempt, Run, StepState
+from edge.sfc.run import UNSUCCESSFUL, ActionState, Association, Outcome, PastAttempt, Run, StepState
 from edge.sfc.run_locks import NO_LOCKS
 from edge.sfc.signal import CommandRequest, Phase, StepChange
 from edge.sfc.view import RunView
@@ -160,6 +160,12 @@ class Draft(RunView):
         running = each.awaits_outcome or (each.state is ActionState.COMPLETED and each.due is not None)
         if running and not action.pull and not action.rule.resets:
             self.send(action, Phase.STOP, each)
+
+    def forget_decided_failures(self) -> None:
+        """Remove the failures that a person has retried or skipped, and repetitions."""
+        if self.faults:
+            kept = [key for key in dict.fromkeys(self.faults) if key in self.associations]
+            self.faults = [key for key in kept if self.associations[key].state in UNSUCCESSFUL]
 
     def clear_failures(self) -> None:
         """Remove the failures that are judged, and the commands left behind that ended with one."""

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from edge.expression.value import EvaluationError
-from edge.sfc.action import UNSUCCESSFUL, ended_association, on_activated, on_deactivated, origin_of, start_action
+from edge.sfc.action import ended_association, on_activated, on_deactivated, origin_of, start_action
+from edge.sfc.left_failure import left_failures, remedies
 from edge.sfc.lock_wait import lock_timeout, update_locks
 from edge.sfc.qualifier import Moment
-from edge.sfc.run import ActionState, Outcome, StepState
+from edge.sfc.run import UNSUCCESSFUL, ActionState, Outcome, StepState
 from edge.sfc.signal import StepChange
 
 if TYPE_CHECKING:
@@ -28,9 +29,19 @@ MAX_SWEEPS: Final = 10_000
 def settle(draft: Draft) -> None:
     """Advance the run until it is stable: clear transitions, judge failures, check completion.
 
+    A run stands while a person must decide about a failure of a step that was left.
+
     Raises LivelockError when the run does not become stable.
     """
-    error = _unsupervised_failure(draft)
+    draft.forget_decided_failures()
+    left = left_failures(draft.net, draft)
+    error = next((_failure_text(draft, key) for key in left if not remedies(draft.net, key)), None)
+    if left and error is None:
+        # A person decides first: what else has failed is judged then, and time alone clears nothing.
+        draft.tested_at = draft.at
+        return
+    if draft.run.faults:
+        draft.fresh.update(draft.active)
     if error is None:
         try:
             _run_to_completion(draft)
@@ -133,19 +144,6 @@ def deactivate(draft: Draft, name: str) -> None:
     draft.changes.append(StepChange(name, active=False, at=draft.now))
     for action in draft.net.steps[name].actions:
         on_deactivated(draft, action)
-
-
-def _unsupervised_failure(draft: Draft) -> str | None:
-    """Return the error of a failure that no active step can handle, before anything moves.
-
-    A falling pulse and a stored action fail the run then; a pulse or reset whose step did not wait for it does not.
-    """
-    attended = {draft.action_of(key).name for key in draft.faults if draft.associations[key].step in draft.active}
-    for key in draft.faults:
-        action = draft.action_of(key)
-        if action.rule.sends is Moment.DEACTIVATION or (action.rule.stored and action.name not in attended):
-            return _failure_text(draft, key)
-    return None
 
 
 def _unhandled_failure(draft: Draft) -> str | None:

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Final, assert_never
 from msgspec.structs import replace
 
 from edge.model.recipe import Intervention
-from edge.sfc.action import UNSUCCESSFUL, on_completed, on_deactivated, on_failed, origin_of, repeat, skip
+from edge.sfc.action import on_completed, on_deactivated, on_failed, origin_of, repeat, skip
 from edge.sfc.evolve import activate, deactivate, settle
 from edge.sfc.intervention_note import InterventionNote
+from edge.sfc.left_failure import left_failures, remedies, stands
 from edge.sfc.lock_wait import force_when_held
 from edge.sfc.qualifier import Moment
-from edge.sfc.run import ActionState, Outcome
+from edge.sfc.run import UNSUCCESSFUL, ActionState, Outcome
 from edge.sfc.signal import Ignored, IgnoredKind, Intervene, Resolution, Resolve
 
 if TYPE_CHECKING:
@@ -149,11 +150,15 @@ def _find_action(draft: Draft, signal: Intervene) -> _Target | Ignored:
 
 
 def _is_unsuccessful(draft: Draft, key: AssociationKey, each: Association) -> bool:
+    if key in left_failures(draft.net, draft):
+        return True
     return not key.is_left_behind and each.step in draft.active and each.state in UNSUCCESSFUL
 
 
 def _is_retryable(draft: Draft, key: AssociationKey) -> bool:
     each = draft.associations[key]
+    if key in left_failures(draft.net, draft):
+        return Intervention.RETRY in remedies(draft.net, key)
     if draft.action_of(key).rule.sends is Moment.DEACTIVATION or key.is_left_behind or each.step not in draft.active:
         return False
     return each.state in UNSUCCESSFUL or (each.state is ActionState.UNKNOWN and each.awaits_outcome)
@@ -197,6 +202,8 @@ def _find_transition(draft: Draft, signal: Intervene) -> _Target | Ignored:
     if not enabled:
         missing = ", ".join(sorted(set(joining[0].sources) - draft.active))
         return Ignored(IgnoredKind.NOT_POSSIBLE, f"the transition also leaves steps that are not active: {missing}")
+    if stands(draft.net, draft):
+        return Ignored(IgnoredKind.NOT_POSSIBLE, "an action failed after its step was left: retry or skip it first")
     forced = enabled[0]
     kept = [name for name in forced.sources if signal.kind not in draft.net.steps[name].interventions]
     if kept:
@@ -255,7 +262,7 @@ def resolve(draft: Draft, signal: Resolve) -> Ignored | None:
 
 @dataclass(frozen=True, slots=True)
 class HeldFailure:
-    """An action of an active step that failed; it waits for one of the interventions that the recipe allows."""
+    """An action that failed, in an active step or after its step; one of the interventions in `allowed` helps."""
 
     action: str
     step: str
@@ -269,14 +276,18 @@ def held_failures(net: Net, run: Run) -> tuple[HeldFailure, ...]:
     """Return the failures for which a run waits, in the order of the recipe."""
     if not net.held or run.ended:
         return ()
-    found = []
-    for key in sorted(net.held, key=lambda key: net.actions[key].index):
-        each, step = run.associations.get(key), run.steps.get(key.step)
-        if each is None or step is None or each.state not in UNSUCCESSFUL or not step.active or step.completed:
-            continue
-        allowed = tuple(sorted(net.actions[key].interventions & _HELPS))
-        found.append(HeldFailure(key.action, key.step, each.attempt, each.state, each.error or "", allowed))
-    return tuple(found)
+    found = [key for key in net.held if _is_held(run, key)]
+    found += [key for key in left_failures(net, run) if remedies(net, key)]
+    found.sort(key=lambda key: (net.actions[key.latest].index, key))
+    return tuple(_held_failure(net, run, key) for key in found)
 
 
-_HELPS: Final = frozenset({Intervention.RETRY, Intervention.SKIP})
+def _is_held(run: Run, key: AssociationKey) -> bool:
+    """Return whether an active step waits for a person."""
+    each, step = run.associations.get(key), run.steps.get(key.step)
+    return bool(each and each.state in UNSUCCESSFUL and step and step.active and not step.completed)
+
+
+def _held_failure(net: Net, run: Run, key: AssociationKey) -> HeldFailure:
+    each, allowed = run.associations[key], tuple(sorted(remedies(net, key)))
+    return HeldFailure(key.action, key.step, each.attempt, each.state, each.error or "", allowed)

@@ -44,6 +44,9 @@ class ActionState(StrEnum):
     """The command may have been carried out, and its result cannot be found."""
 
 
+UNSUCCESSFUL: Final = frozenset({ActionState.FAILED, ActionState.TIMED_OUT})
+
+
 class StepState(msgspec.Struct, frozen=True, array_like=True):
     """A step that was active at least once; `elapsed_ms` is its last T once left, `held_ms` its time in pauses.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from edge.expression.value import UNKNOWN
 from edge.sfc.condition import wake_instants
+from edge.sfc.left_failure import stands
 from edge.sfc.run import ActionState
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def next_deadline(net: Net, run: Run) -> int | None:
     if run.ended or run.paused_at is not None or run.started_at is None:
         return None
     instants = _wakes(net, run)
-    if run.locks.deadline is not None:
+    if run.locks.deadline is not None and not stands(net, run):
         instants.append(run.locks.deadline)
     for key in run.open:
         each = run.associations[key]

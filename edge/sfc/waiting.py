@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from edge.expression.compiler import Unmet
 from edge.expression.value import EvaluationError
 from edge.sfc.intervention import held_failures
+from edge.sfc.left_failure import left_failures
 from edge.sfc.run import ActionState
 from edge.sfc.view import RunView
 
@@ -155,6 +156,8 @@ def _transition(transition: NetTransition, view: RunView, holders: Mapping[str, 
     locks = view.run.locks
     if not unmet or transition.index in locks.forced:
         unmet = [_lock(each, view, holders) for each in locks.missing if each in transition.locks]
+    if not unmet and (left := left_failures(view.net, view.run)):
+        unmet = [Unmet(f"{key.action} of {key.step}", "failed after its step: a person decides first") for key in left]
     return TransitionWaits(transition.sources, transition.targets, transition.text or "always", tuple(unmet))
 
 

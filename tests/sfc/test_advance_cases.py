@@ -17,7 +17,7 @@ def test_case(file: Path) -> None:
     case = json.loads(file.read_text())
     trace = simulate(case["recipe"], parse_script(case["script"])).as_json()
     problems = list(unmet(trace, case["expect"]))
-    assert not problems, f"{case['explain_waiting']}\n" + "\n".join(problems) + "\n" + json.dumps(trace, indent=1)
+    assert not problems, f"{case['why']}\n" + "\n".join(problems) + "\n" + json.dumps(trace, indent=1)
 
 
 def test_every_case_gives_its_reason() -> None:
