@@ -40,6 +40,8 @@ from edge.sfc.signal import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from edge.sfc.net import Net
 
 
@@ -307,6 +309,7 @@ _STATES: Final = {
 _PHASES: Final = {Phase.START: "B", Phase.STOP: "T", Phase.RESET: "Q", Phase.PAUSE: "P", Phase.RESUME: "C"}
 _DISPATCHING: Final = {Phase.START: "S", Phase.RESET: "R"}
 """A command with the dispatch of its action, which is not written for itself."""
+_USUAL_WAY: Final = ">"
 _STATE_OF: Final = {letter: state for state, letter in _STATES.items()}
 _PHASE_OF: Final = {letter: phase for letters in (_PHASES, _DISPATCHING) for phase, letter in letters.items()}
 _TOKEN: Final = re.compile(r"([+-])([0-9]+)|([0-9]+)(?:\.([0-9]+))?([A-Za-z])")
@@ -315,7 +318,8 @@ _TOKEN: Final = re.compile(r"([+-])([0-9]+)|([0-9]+)(?:\.([0-9]+))?([A-Za-z])")
 def _changes_text(net: Net, changes: Changes) -> str:
     """Return changes as text: `2c3S-1+2` for action 2 completed, 3 dispatched and started, step 1 left, 2 entered.
 
-    Numbers are places in the recipe; `3.1f` is attempt 1 of action 3, which was left behind.
+    Numbers are places in the recipe; `3.1f` is attempt 1 of action 3, which was left behind. `2c3S>` is the usual way:
+    the step of the completed action is left, and that of the started one is entered.
     """
     places = [(_place(net, each), each.phase) for each in changes.commands]
     commanded = {place for place, phase in places if phase in _DISPATCHING}
@@ -333,8 +337,16 @@ def _changes_text(net: Net, changes: Changes) -> str:
             dispatched.discard(place)
             letter = _DISPATCHING[phase]
         tokens.append(f"{place}{letter}")
+    if changes.steps and changes.steps == _usual_way(changes.actions, changes.commands):
+        return "".join([*tokens, _USUAL_WAY])
     tokens += (f"{'+' if active else '-'}{net.steps[step].index}" for step, active in changes.steps)
     return "".join(tokens)
+
+
+def _usual_way(actions: Sequence[ActionChange], commands: Sequence[CommandChange]) -> tuple[tuple[str, bool], ...]:
+    """Return the steps that change when the first completed action is followed by the first command."""
+    done = next((each.key.step for each in actions if each.state is ActionState.COMPLETED), None)
+    return ((done, False), (commands[0].step, True)) if done is not None and commands else ()
 
 
 def _place(net: Net, command: CommandChange) -> int:
@@ -347,6 +359,8 @@ def _place(net: Net, command: CommandChange) -> int:
 def _read_changes(net: Net, text: str) -> Changes:
     keys, names = list(net.actions), list(net.steps)
     actions, commands, steps, end = [], [], [], 0
+    is_usual = text.endswith(_USUAL_WAY)
+    text = text.removesuffix(_USUAL_WAY)
     while match := _TOKEN.match(text, end):
         end = match.end()
         sign, step, place, attempt, letter = match.groups()
@@ -363,4 +377,4 @@ def _read_changes(net: Net, text: str) -> Changes:
     if end != len(text):
         raise ValueError(f"{text!r} is no list of changes")
     actions.sort(key=lambda each: (net.actions[each.key.latest].index, each.key))
-    return Changes(tuple(actions), tuple(commands), tuple(steps))
+    return Changes(tuple(actions), tuple(commands), _usual_way(actions, commands) if is_usual else tuple(steps))

@@ -9,12 +9,16 @@
 //   node opcua_client.js ENDPOINT counters                 what the diagnostics count of a subscription
 //   node opcua_client.js ENDPOINT flood COUNT SECONDS      read JobOrderList COUNT times in one request, again and again
 //   node opcua_client.js ENDPOINT call OBJECT METHOD JSON  call a method with texts; print the status and the outputs
+//   node opcua_client.js ENDPOINT calls FOLDER             for each line of input, [USER, PASSWORD, OBJECT, METHOD, TEXTS]:
+//                                                          the same, encrypted, in a session of this user; FOLDER has
+//                                                          the certificate own.der and its key own.pem
 "use strict";
 
 const print = (line) => process.stdout.write(JSON.stringify(line) + "\n");
 console.log = console.warn = console.error;
 
 const types = require("node-opcua-types");
+const { OPCUACertificateManager } = require("node-opcua-certificate-manager");
 const {
   AttributeIds,
   ClientMonitoredItem,
@@ -23,6 +27,7 @@ const {
   OPCUAClient,
   SecurityPolicy,
   TimestampsToReturn,
+  UserTokenType,
   makeBrowsePath,
 } = require("node-opcua-client");
 
@@ -60,11 +65,46 @@ const SUBSCRIPTION = {
 
 const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
+const newClient = (options = {}) => OPCUAClient.create({
+  endpointMustExist: false,
+  securityMode: MessageSecurityMode.None,
+  securityPolicy: SecurityPolicy.None,
+  connectionStrategy: { maxRetry: 3, initialDelay: 100, maxDelay: 1000 },
+  transportTimeout: 60000,
+  ...options,
+});
+
+async function called(session, objectId, methodId, texts) {
+  const inputArguments = texts.map((value) => ({ dataType: value === null ? "Null" : "String", value }));
+  const result = await session.call({ objectId, methodId, inputArguments });
+  const outputs = (result.outputArguments || []).map(({ value: [high, low] }) => high * 2 ** 32 + low);
+  return { status: result.statusCode.name, outputs };
+}
+
 const deeds = {
   async call(session, objectId, methodId, texts) {
-    const inputArguments = JSON.parse(texts).map((value) => ({ dataType: value === null ? "Null" : "String", value }));
-    const result = await session.call({ objectId, methodId, inputArguments });
-    print({ status: result.statusCode.name, outputs: (result.outputArguments || []).map((each) => Number(each.value[1])) });
+    print(await called(session, objectId, methodId, JSON.parse(texts)));
+  },
+
+  async calls(anonymous, folder) {
+    const manager = new OPCUACertificateManager({ rootFolder: `${folder}/pki`, automaticallyAcceptUnknownCertificate: true });
+    await manager.initialize();
+    const client = newClient({
+      applicationUri: "urn:example:client",
+      certificateFile: `${folder}/own.der`,
+      privateKeyFile: `${folder}/own.pem`,
+      clientCertificateManager: manager,
+      securityMode: MessageSecurityMode.SignAndEncrypt,
+      securityPolicy: SecurityPolicy.Basic256Sha256,
+    });
+    await client.connect(process.argv[2]);
+    for await (const line of require("node:readline").createInterface({ input: process.stdin })) {
+      const [userName, password, objectId, methodId, texts] = JSON.parse(line);
+      const session = await client.createSession({ type: UserTokenType.UserName, userName, password });
+      print(await called(session, objectId, methodId, texts));
+      await session.close();
+    }
+    await client.disconnect();
   },
 
   async list(session) {
@@ -195,13 +235,7 @@ const deeds = {
 };
 
 async function main([endpoint, deed, ...rest]) {
-  const client = OPCUAClient.create({
-    endpointMustExist: false,
-    securityMode: MessageSecurityMode.None,
-    securityPolicy: SecurityPolicy.None,
-    connectionStrategy: { maxRetry: 3, initialDelay: 100, maxDelay: 1000 },
-    transportTimeout: 60000,
-  });
+  const client = newClient();
   client.on("connection_lost", () => print({ failed: "connection lost" }));
   await client.withSessionAsync(endpoint, (session) => deeds[deed](session, ...rest));
 }

@@ -16,6 +16,7 @@ def opcua_client(port: int, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         ["node", Path(__file__).with_name("opcua_client.js"), f"opc.tcp://127.0.0.1:{port}", *arguments],
         env={"PATH": os.environ["PATH"], "NODE_PATH": str(installed)},
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )

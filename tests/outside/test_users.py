@@ -85,7 +85,7 @@ class Site:
         return listed
 
 
-def _make_certificate(directory: Path) -> None:
+def make_certificate(directory: Path) -> None:
     """Make the key and the certificate of an OPC UA application."""
     directory.mkdir()
     key = rsa.generate_private_key(65537, 2048)
@@ -114,7 +114,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     )
     gateway = Gateway(directory, "edge", text)
     client = tmp_path / "client"
-    _make_certificate(client)
+    make_certificate(client)
     (directory / "trusted").mkdir()
     (directory / "trusted" / "client.der").write_bytes((client / "own.der").read_bytes())
     with ended(store, gateway):
