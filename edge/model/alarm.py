@@ -80,7 +80,7 @@ class EarlierRaise(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     acknowledged: bool = False
 
 
-class Alarm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Alarm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """An alarm of a rule for a subject; instants are milliseconds since the epoch.
 
     `severity` is that of the condition, after its end the last one. `count` is the number of raises since the alarm was

@@ -8,6 +8,7 @@ from asyncua import ua
 from asyncua.ua.ua_binary import extensionobject_to_binary, nodeid_to_binary, struct_to_binary
 
 from edge.opcua.call_diagnostics import ExplainedResponse
+from edge.opcua.encoded_event import EncodedEvent
 from edge.opcua.shared_array import SharedArray
 
 Part: TypeAlias = bytes | memoryview
@@ -17,6 +18,7 @@ _HANDLE = struct.Struct("<I")
 _EMPTY_ARRAY = _COUNT.pack(0)
 _NULL_VARIANT = ua.Variant()
 _DATA_CHANGE = nodeid_to_binary(ua.FourByteNodeId(ua.ObjectIds.DataChangeNotification_Encoding_DefaultBinary)) + b"\1"
+_EVENTS = nodeid_to_binary(ua.FourByteNodeId(ua.ObjectIds.EventNotificationList_Encoding_DefaultBinary)) + b"\1"
 
 
 class AnswerTooLargeError(Exception):
@@ -82,11 +84,11 @@ def data_value_parts(value: ua.DataValue) -> Sequence[Part]:
     return (frame[:1], *value.Value.encoded(), frame[2:])
 
 
-def notification_size(notification: ua.MonitoredItemNotification | ua.EventFieldList) -> int:
+def notification_size(notification: ua.MonitoredItemNotification | EncodedEvent) -> int:
     """Return the size of a notification in bytes."""
     if isinstance(notification, ua.MonitoredItemNotification):
         return _HANDLE.size + sum(map(len, data_value_parts(notification.Value)))
-    return len(struct_to_binary(notification))
+    return len(notification)
 
 
 def _add_read(answer: AnswerBody, response: ua.ReadResponse) -> None:
@@ -120,11 +122,16 @@ def _add_around(
 
 
 def _notification_data(data: Any) -> Sequence[Part]:
-    if not isinstance(data, ua.DataChangeNotification):
-        return (extensionobject_to_binary(data),)
-    parts = list(_monitored_values(data.MonitoredItems))
-    body = [_COUNT.pack(len(data.MonitoredItems)), *parts, _EMPTY_ARRAY]
-    return (_DATA_CHANGE, _COUNT.pack(sum(map(len, body))), *body)
+    match data:
+        case ua.DataChangeNotification():
+            body = [_COUNT.pack(len(data.MonitoredItems)), *_monitored_values(data.MonitoredItems), _EMPTY_ARRAY]
+            return (_DATA_CHANGE, _COUNT.pack(sum(map(len, body))), *body)
+        case ua.EventNotificationList():
+            # The events are encoded already.
+            body = [_COUNT.pack(len(data.Events)), *data.Events]
+            return (_EVENTS, _COUNT.pack(sum(map(len, body))), *body)
+        case _:
+            return (extensionobject_to_binary(data),)
 
 
 def _monitored_values(notifications: Iterable[ua.MonitoredItemNotification]) -> Iterator[Part]:

@@ -12,15 +12,15 @@ from typing import TypeAlias
 
 from asyncua import ua
 from asyncua.server.internal_subscription import InternalSubscription
-from asyncua.ua.ua_binary import struct_to_binary, variant_to_binary
+from asyncua.ua.ua_binary import struct_to_binary
 
 from edge.opcua.answer_encoding import notification_size
-from edge.opcua.limits import NOTIFICATIONS_PER_MESSAGE
+from edge.opcua.encoded_event import EncodedEvent, client_handle, without_largest_fields
 
 _TOO_LARGE = ua.StatusCode(ua.StatusCodes.BadResponseTooLarge)
 _AROUND = 256  # bytes of a response and of two lists, in addition to their content
 
-Notification: TypeAlias = ua.MonitoredItemNotification | ua.EventFieldList
+Notification: TypeAlias = ua.MonitoredItemNotification | EncodedEvent
 
 
 def limit_message(result: ua.PublishResult, subscription: InternalSubscription, largest: int) -> None:
@@ -35,14 +35,12 @@ def limit_message(result: ua.PublishResult, subscription: InternalSubscription, 
     message.NotificationData = status
     room = left = largest - _AROUND - len(struct_to_binary(result))
     sent: list[Notification] = []
-    weight = 0
     while waiting:
         if (size := notification_size(waiting[0])) > room:
             waiting[0] = _reduced(waiting[0], room)
             size = notification_size(waiting[0])
         left -= size
-        weight += _weight(waiting[0])
-        if sent and (left < 0 or len(sent) == max_notifications or weight > NOTIFICATIONS_PER_MESSAGE):
+        if sent and (left < 0 or len(sent) == max_notifications):
             break
         sent.append(waiting.popleft())
     message.NotificationData = [*_lists(sent), *status]
@@ -51,15 +49,9 @@ def limit_message(result: ua.PublishResult, subscription: InternalSubscription, 
 
 
 def is_within_count(result: ua.PublishResult, subscription: InternalSubscription) -> bool:
-    """Return whether a message has the number of notifications that its client accepts, and can be built at once."""
-    max_notifications = subscription.monitored_item_srv.max_notifications
-    weights = [_weight(each) for each in _each(result.NotificationMessage.NotificationData)]
-    return len(weights) <= (max_notifications or len(weights)) and sum(weights) <= NOTIFICATIONS_PER_MESSAGE
-
-
-def _weight(notification: Notification) -> int:
-    """Return how many values take as long to encode as a notification: an event may have a hundred fields."""
-    return 1 + (len(notification.EventFields) // 4 if isinstance(notification, ua.EventFieldList) else 0)
+    """Return whether a message has at most the number of notifications that its client accepts."""
+    most: int = subscription.monitored_item_srv.max_notifications
+    return sum(1 for _ in _each(result.NotificationMessage.NotificationData)) <= most
 
 
 def _each(data: Iterable[object]) -> Iterable[Notification]:
@@ -75,7 +67,7 @@ def _each(data: Iterable[object]) -> Iterable[Notification]:
 
 def _lists(sent: Iterable[Notification]) -> Iterable[object]:
     values = [each for each in sent if isinstance(each, ua.MonitoredItemNotification)]
-    events = [each for each in sent if isinstance(each, ua.EventFieldList)]
+    events = [each for each in sent if not isinstance(each, ua.MonitoredItemNotification)]
     if values:
         yield ua.DataChangeNotification(MonitoredItems=values)
     if events:
@@ -87,15 +79,7 @@ def _reduced(sent: Notification, room: int) -> Notification:
     if isinstance(sent, ua.MonitoredItemNotification):
         times = {"SourceTimestamp": sent.Value.SourceTimestamp, "ServerTimestamp": sent.Value.ServerTimestamp}
         return ua.MonitoredItemNotification(sent.ClientHandle, ua.DataValue(StatusCode=_TOO_LARGE, **times))
-    fields = list(sent.EventFields)
-    sizes = {at: len(variant_to_binary(each)) for at, each in enumerate(fields)}
-    excess = sum(sizes.values()) + _AROUND - room
-    for at in sorted(sizes, key=lambda each: -sizes[each]):
-        if excess <= 0:
-            break
-        fields[at] = ua.Variant(_TOO_LARGE, ua.VariantType.StatusCode)
-        excess -= sizes[at] - len(variant_to_binary(fields[at]))
-    return ua.EventFieldList(sent.ClientHandle, fields)
+    return without_largest_fields(sent, len(sent) + _AROUND - room, ua.Variant(_TOO_LARGE, ua.VariantType.StatusCode))
 
 
 def _requeue(subscription: InternalSubscription, waiting: Iterable[Notification]) -> None:
@@ -103,7 +87,9 @@ def _requeue(subscription: InternalSubscription, waiting: Iterable[Notification]
     items = subscription.monitored_item_srv._monitored_items.items()  # noqa: SLF001
     item_of = {item.client_handle: item_id for item_id, item in items}
     for sent in waiting:
-        is_value = isinstance(sent, ua.MonitoredItemNotification)
-        queues = subscription._triggered_datachanges if is_value else subscription._triggered_events  # noqa: SLF001
-        if sent.ClientHandle in item_of:  # else it was deleted meanwhile
-            queues.setdefault(item_of[sent.ClientHandle], []).append(sent)
+        if isinstance(sent, ua.MonitoredItemNotification):
+            handle, queues = sent.ClientHandle, subscription._triggered_datachanges  # noqa: SLF001
+        else:
+            handle, queues = client_handle(sent), subscription._triggered_events  # noqa: SLF001
+        if handle in item_of:  # else it was deleted meanwhile
+            queues.setdefault(item_of[handle], []).append(sent)

@@ -17,6 +17,7 @@ from asyncua.server.internal_subscription import InternalSubscription
 from asyncua.server.monitored_item_service import MonitoredItemData, MonitoredItemService
 from asyncua.ua.uaprotocol_auto import DataChangeFilter  # as it is read; `ua` has another by this name
 
+from edge.opcua.encoded_event import EncodedEvent
 from edge.opcua.index_range import is_valid, part
 from edge.opcua.limits import FILTER_ELEMENTS, NOTIFICATIONS_PER_MESSAGE, ServerLimits
 from edge.opcua.message_limits import Notification
@@ -75,7 +76,7 @@ class MonitoredItems(MonitoredItemService):
         self.counts = SubscriptionCounts()
         self._keeps_oldest: set[int] = set()
         """Items that discard the newest notification when their queue is full."""
-        self._overflow_events: dict[int, ua.EventFieldList] = {}
+        self._overflow_events: dict[int, EncodedEvent] = {}
         self._triggers = TriggerLinks(limits.monitored_items_of_session)
 
     def limit_notifications(self, asked: int) -> None:
@@ -173,7 +174,7 @@ class MonitoredItems(MonitoredItemService):
     def _enqueue(self, item: MonitoredItemData, notification: Notification) -> None:
         item_id = item.monitored_item_id
         discards_oldest = item_id not in self._keeps_oldest
-        if isinstance(notification, ua.EventFieldList):
+        if not isinstance(notification, ua.MonitoredItemNotification):
             events = self.isub._triggered_events.setdefault(item_id, [])  # noqa: SLF001
             overflow = self._overflow_events.get(item_id)
             if overflow is None:

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 
 from asyncua import ua
 
+from edge.opcua.encoded_event import EncodedEvent, encode_event
+
 _OVERFLOW = 0x480
 """The bits InfoType = DataValue and Overflow of a status code (OPC 10000-4, 7.39.1)."""
 _SOURCE_NAME = "Internal/EventQueueOverflow"
@@ -35,10 +37,10 @@ def add_value(
 
 
 def add_event(
-    queue: list[ua.EventFieldList],
-    new: ua.EventFieldList,
+    queue: list[EncodedEvent],
+    new: EncodedEvent,
     size: int,
-    overflow: ua.EventFieldList,
+    overflow: EncodedEvent,
     *,
     discards_oldest: bool,
 ) -> bool:
@@ -60,7 +62,7 @@ def add_event(
     return True
 
 
-def overflow_event(client_handle: int, asked: ua.EventFilter) -> ua.EventFieldList:
+def overflow_event(client_handle: int, asked: ua.EventFilter) -> EncodedEvent:
     """Return an event of the type EventQueueOverflowEventType with the fields that a filter selects."""
     now = datetime.now(UTC)
     known = {
@@ -74,7 +76,7 @@ def overflow_event(client_handle: int, asked: ua.EventFilter) -> ua.EventFieldLi
         "Severity": ua.Variant(_SEVERITY, ua.VariantType.UInt16),
     }
     names = [each.BrowsePath[0].Name if len(each.BrowsePath or ()) == 1 else "" for each in asked.SelectClauses or ()]
-    return ua.EventFieldList(client_handle, [known.get(name, ua.Variant()) for name in names])
+    return encode_event(client_handle, [known.get(name, ua.Variant()) for name in names])
 
 
 def _flagged(sent: ua.MonitoredItemNotification) -> ua.MonitoredItemNotification:

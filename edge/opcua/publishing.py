@@ -111,7 +111,9 @@ async def _publish_once(
     was_late = subscription._publish_cycles_count > 0  # noqa: SLF001
     unacknowledged = len(subscription._not_acknowledged_results)  # noqa: SLF001
     async with turns.work(session.budget):
-        sent = bool(await InternalSubscription.publish_results(subscription, request))
+        # It may have been deleted while it waited for its turn: the request then serves another subscription.
+        is_open = not subscription._closing  # noqa: SLF001
+        sent = is_open and bool(await InternalSubscription.publish_results(subscription, request))
     counts.late += not was_late and subscription._publish_cycles_count > 0  # noqa: SLF001
     # The oldest message has left: asyncua keeps as many as its limit.
     counts.discarded_messages += sent and unacknowledged == subscription._no_acks_limit  # noqa: SLF001

@@ -1,9 +1,9 @@
 """Builds the nodes of conditions, one at a time when a client asks for it: 1,000 conditions cost no nodes."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -79,10 +79,19 @@ def member_id(condition: str, path: str) -> ua.NodeId:
     return ua.NodeId(f"{condition}/{path}" if path else condition, Namespace.ALARMS)
 
 
-def reference_to(view: ConditionView, reference_type: ua.NodeId = HAS_COMPONENT) -> ua.ReferenceDescription:
-    """Return the reference to a condition."""
+def references_to(view: ConditionView) -> tuple[ua.ReferenceDescription, ua.ReferenceDescription]:
+    """Return the references of the folder and of the source to a condition.
+
+    They share their parts: every object of 10,000 conditions lengthens each pass of the garbage collector.
+    """
     name = ua.QualifiedName(name_of(view), Namespace.ALARMS)
-    return make_reference(reference_type, view.condition_id, name, ua.NodeClass.Object, ua.NodeId(view.kind.type_id))
+    of_folder = make_reference(HAS_COMPONENT, view.condition_id, name, ua.NodeClass.Object, _type_id(view.kind.type_id))
+    return of_folder, replace(of_folder, ReferenceTypeId=HAS_CONDITION)
+
+
+@cache
+def _type_id(number: int) -> ua.NodeId:
+    return ua.NodeId(number)
 
 
 def folder_node(node_id: ua.NodeId, parent: NodeData) -> NodeData:

@@ -6,10 +6,11 @@ and after a restart, and a method finds its raise without a memory of events.
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
+import msgspec
 from asyncua import ua
 
 from edge.model.alarm import AckState, ActiveState, Alarm, AlarmChangeKind, EarlierRaise
@@ -48,8 +49,7 @@ _NOTED: Final[Mapping[AlarmChangeKind, tuple[str, ...]]] = MappingProxyType(
 """By the kind of a change: the states that it changes, whose instants are shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class FollowedAlarm:
+class FollowedAlarm(msgspec.Struct, frozen=True, gc=False):
     """An alarm with what only its changes show: the severity before, and the instants of its states."""
 
     alarm: Alarm
@@ -57,7 +57,7 @@ class FollowedAlarm:
     announced: str = "0-0"
     """The position of the last raise or escalation: an older event does not acknowledge it."""
     last_severity: int = 0
-    times: Mapping[str, int] = field(default_factory=dict)
+    times: Mapping[str, int] = {}
 
 
 def follow_change(before: FollowedAlarm | None, change: AlarmChange) -> FollowedAlarm:

@@ -9,6 +9,7 @@ monitored item watches them. NodeIds depend on the id of the alarm and the store
 import asyncio
 from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final
 
 from asyncua import ua
@@ -21,11 +22,10 @@ from edge.store.alarms import AlarmChange
 from edge.uaserver.condition_fields import ConditionFields
 from edge.uaserver.condition_nodes import (
     FOLDER,
-    HAS_CONDITION,
     condition_node,
     folder_node,
     member_id,
-    reference_to,
+    references_to,
 )
 from edge.uaserver.condition_view import (
     ConditionKind,
@@ -79,7 +79,10 @@ class _Condition:
     """A condition: its view, its references, and its nodes that are watched."""
 
     view: ConditionView
-    references: tuple[tuple[NodeData, ua.ReferenceDescription], ...] = ()
+    in_folder: ua.ReferenceDescription | None = None
+    """The reference of its folder to it."""
+    in_source: ua.ReferenceDescription | None = None
+    """The reference of its source to it."""
     watched: dict[ua.NodeId, NodeData] = field(default_factory=dict)
 
 
@@ -130,6 +133,7 @@ class Conditions:
     def put(self, state: FollowedAlarm, place: ConditionPlace, kind: ConditionKind) -> ConditionView:
         """Add a condition or replace its state; a condition that is known keeps its type and its place."""
         alarm = state.alarm
+        kind = _shared(kind)
         condition = self._conditions.get(alarm.id)
         if condition is None:
             view = ConditionView(state, kind, place, member_id(alarm.id, ""))
@@ -203,16 +207,13 @@ class Conditions:
 
     def _refer_to(self, condition: _Condition) -> None:
         folder, source = self._folders[condition.view.place.folder]
-        condition.references = (
-            (folder, reference_to(condition.view)),
-            (source, reference_to(condition.view, HAS_CONDITION)),
-        )
-        for node, reference in condition.references:
-            node.references.append(reference)
+        condition.in_folder, condition.in_source = references_to(condition.view)
+        folder.references.append(condition.in_folder)
+        source.references.append(condition.in_source)
 
-    @staticmethod
-    def _forget_references(condition: _Condition) -> None:
-        for node, reference in condition.references:
+    def _forget_references(self, condition: _Condition) -> None:
+        nodes = self._folders[condition.view.place.folder]
+        for node, reference in zip(nodes, (condition.in_folder, condition.in_source), strict=True):
             at = next((at for at, each in enumerate(node.references) if each is reference), None)
             if at is not None:
                 del node.references[at]
@@ -230,6 +231,12 @@ class Conditions:
         self._normal.pop(alarm_id, None)
         self._forget_references(condition)
         self._gone += [node.attributes[ua.AttributeIds.Value] for node in condition.watched.values()]
+
+
+@lru_cache(maxsize=1_000)
+def _shared(kind: ConditionKind) -> ConditionKind:
+    """Return the one object that stands for all equal kinds."""
+    return kind
 
 
 def _notifier(target: NodeData, *, is_forward: bool) -> ua.ReferenceDescription:

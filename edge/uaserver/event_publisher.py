@@ -12,6 +12,7 @@ from asyncua import ua
 from asyncua.server.internal_server import InternalServer
 from asyncua.server.monitored_item_service import MonitoredItemData
 
+from edge.opcua.encoded_event import encode_event
 from edge.opcua.event_filter import EventRecord, matches, select_fields
 from edge.opcua.monitored_items import MonitoredItems
 from edge.opcua.time_slices import Pacer
@@ -53,8 +54,8 @@ async def send_event(
     """Queue an event for a monitored item whose filter passes it."""
     try:
         if bypasses_filter or matches(item.filter.WhereClause, event):
-            fields = ua.EventFieldList(item.client_handle, select_fields(event, item.filter.SelectClauses))
-            await items.notify(item, fields)
+            fields = select_fields(event, item.filter.SelectClauses)
+            await items.notify(item, encode_event(item.client_handle, fields))
     except asyncio.CancelledError:
         raise
     except Exception as error:  # noqa: BLE001 - a filter that cannot be evaluated must not affect the others

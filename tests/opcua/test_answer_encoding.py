@@ -14,6 +14,7 @@ from edge.opcua.answer_encoding import (
     encode_answer,
     notification_size,
 )
+from edge.opcua.encoded_event import encode_event
 from edge.opcua.shared_array import SharedArray, shared_array
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -30,7 +31,7 @@ def value(content: ua.Variant, code: int = 0) -> ua.DataValue:
     return ua.DataValue(content, ua.StatusCode(code), SourceTimestamp=NOW, ServerTimestamp=NOW)
 
 
-def read_response(content: ua.Variant) -> Any:
+def read_response(content: ua.Variant, *, is_encoded: bool = True) -> Any:  # noqa: ARG001 - as the others
     response = ua.ReadResponse()
     response.ResponseHeader.Timestamp = NOW
     bad = value(content, ua.StatusCodes.UncertainInitialValue)
@@ -38,24 +39,25 @@ def read_response(content: ua.Variant) -> Any:
     return response
 
 
-def message(content: ua.Variant) -> ua.NotificationMessage:
+def message(content: ua.Variant, *, is_encoded: bool) -> ua.NotificationMessage:
     values = ua.DataChangeNotification(MonitoredItems=[ua.MonitoredItemNotification(5, value(content))] * 2)
-    events = ua.EventNotificationList(Events=[ua.EventFieldList(3, [ua.Variant(2)])])
+    event = ua.EventFieldList(3, [ua.Variant(2), ua.Variant("late")])
+    events = ua.EventNotificationList(Events=[encode_event(3, event.EventFields) if is_encoded else event] * 2)
     return ua.NotificationMessage(7, NOW, [values, events])
 
 
-def publish_response(content: ua.Variant) -> Any:
+def publish_response(content: ua.Variant, *, is_encoded: bool = True) -> Any:
     response = ua.PublishResponse()
     response.ResponseHeader.Timestamp = NOW
     acknowledged = [ua.StatusCode()] * 3
-    response.Parameters = ua.PublishResult(7, [1, 2], False, message(content), acknowledged)
+    response.Parameters = ua.PublishResult(7, [1, 2], False, message(content, is_encoded=is_encoded), acknowledged)
     return response
 
 
-def republish_response(content: ua.Variant) -> Any:
+def republish_response(content: ua.Variant, *, is_encoded: bool = True) -> Any:
     response = ua.RepublishResponse()
     response.ResponseHeader.Timestamp = NOW
-    response.NotificationMessage = message(content)
+    response.NotificationMessage = message(content, is_encoded=is_encoded)
     return response
 
 
@@ -66,7 +68,7 @@ def body(answer: AnswerBody, size: int = 64) -> bytes:
 @pytest.mark.parametrize("made", [read_response, publish_response, republish_response])
 def test_shared_arrays_are_encoded_as_asyncua_does(made: Any) -> None:
     answer = encode_answer(made(shared()), LIMIT)
-    assert body(answer) == struct_to_binary(made(PLAIN))
+    assert body(answer) == struct_to_binary(made(PLAIN, is_encoded=False))
     assert answer.size == len(body(answer))
 
 
@@ -103,4 +105,4 @@ def test_notification_sizes_are_those_of_their_encoding() -> None:
         notification = ua.MonitoredItemNotification(5, value(content))
         assert notification_size(notification) == len(struct_to_binary(ua.MonitoredItemNotification(5, value(PLAIN))))
     event = ua.EventFieldList(3, [ua.Variant(2)])
-    assert notification_size(event) == len(struct_to_binary(event))
+    assert notification_size(encode_event(3, event.EventFields)) == len(struct_to_binary(event))

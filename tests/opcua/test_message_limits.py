@@ -1,16 +1,18 @@
 """Notifications are split into messages within the limits of the client, and none is lost."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from asyncua import ua
 from asyncua.server.address_space import AddressSpace
 from asyncua.server.internal_subscription import InternalSubscription
 from asyncua.server.monitored_item_service import MonitoredItemData
-from asyncua.ua.ua_binary import struct_to_binary
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edge.opcua.answer_encoding import encode_answer
+from edge.opcua.encoded_event import EncodedEvent, client_handle, decode_event, encode_event
 from edge.opcua.limits import DEFAULTS
 from edge.opcua.message_limits import is_within_count, limit_message
 from edge.opcua.monitored_items import MonitoredItems
@@ -25,8 +27,8 @@ def change(handle: int, size: int) -> ua.MonitoredItemNotification:
     return ua.MonitoredItemNotification(handle, ua.DataValue(content))
 
 
-def event(handle: int, *sizes: int) -> ua.EventFieldList:
-    return ua.EventFieldList(handle, [ua.Variant(bytes(size), ua.VariantType.ByteString) for size in sizes])
+def event(handle: int, *sizes: int) -> EncodedEvent:
+    return encode_event(handle, [ua.Variant(bytes(size), ua.VariantType.ByteString) for size in sizes])
 
 
 def subscription(max_notifications: int = 0) -> InternalSubscription:
@@ -46,7 +48,7 @@ async def published(made: InternalSubscription, notifications: Iterable[object])
         if isinstance(each, ua.MonitoredItemNotification):
             await made.enqueue_datachange_event(100 + each.ClientHandle, each, 0)
         else:
-            await made.enqueue_event(100 + each.ClientHandle, each, 0)  # type: ignore[attr-defined]
+            await made.enqueue_event(100 + client_handle(each), each, 0)  # type: ignore[arg-type]
     results: list[ua.PublishResult] = []
     while not results or results[-1].MoreNotifications:
         results.append(made._pop_publish_result())  # noqa: SLF001 - as asyncua does
@@ -55,15 +57,19 @@ async def published(made: InternalSubscription, notifications: Iterable[object])
 
 
 def each_of(result: ua.PublishResult) -> list[object]:
+    """Return the notifications of a message; events decoded."""
     return [
-        each
+        decode_event(each) if isinstance(each, bytes) else each  # type: ignore[arg-type]
         for data in result.NotificationMessage.NotificationData
         for each in (data.Events if isinstance(data, ua.EventNotificationList) else data.MonitoredItems)
     ]
 
 
 def of_item(notifications: Iterable[object], handle: int) -> list[object]:
-    return [each for each in notifications if each.ClientHandle == handle]  # type: ignore[attr-defined]
+    decoded: list[Any] = [
+        decode_event(EncodedEvent(each)) if isinstance(each, bytes) else each for each in notifications
+    ]
+    return [each for each in decoded if each.ClientHandle == handle]
 
 
 @given(
@@ -75,7 +81,7 @@ def of_item(notifications: Iterable[object], handle: int) -> list[object]:
 )
 async def test_each_item_reports_all_it_has_in_order_in_messages_that_fit(notifications: list[object]) -> None:
     results = await published(subscription(), notifications)
-    assert all(len(struct_to_binary(ua.PublishResponse(Parameters=result))) <= LARGEST for result in results)
+    assert all(encode_answer(ua.PublishResponse(Parameters=result), LARGEST).size <= LARGEST for result in results)
     assert all(each_of(result) for result in results[1:])
     heard = [each for result in results for each in each_of(result)]
     for handle in (*VALUES, *EVENTS):

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from asyncua import ua
 
+from edge.opcua.encoded_event import EncodedEvent, decode_event, encode_event
 from edge.opcua.notification_queue import add_event, add_value, overflow_event
 from edge.uaserver.server import UaServer
 from tests.uaserver.other_stack import OtherStack, value_of
@@ -19,8 +20,8 @@ def value(number: int) -> ua.MonitoredItemNotification:
     return ua.MonitoredItemNotification(1, ua.DataValue(ua.Variant(number, ua.VariantType.Int32)))
 
 
-def event(number: int) -> ua.EventFieldList:
-    return ua.EventFieldList(1, [ua.Variant(), ua.Variant(number, ua.VariantType.Int32)])
+def event(number: int) -> EncodedEvent:
+    return encode_event(1, [ua.Variant(), ua.Variant(number, ua.VariantType.Int32)])
 
 
 @pytest.mark.parametrize(
@@ -49,11 +50,11 @@ def test_an_event_reports_that_events_were_discarded(
     discards_oldest: bool,  # noqa: FBT001 - a parameter of the table
     expected: list[int | None],
 ) -> None:
-    queue: list[ua.EventFieldList] = []
+    queue: list[EncodedEvent] = []
     overflow = overflow_event(1, ua.EventFilter(SelectClauses=[TYPE, NUMBER]))
     full = [add_event(queue, event(number), 2, overflow, discards_oldest=discards_oldest) for number in range(5)]
-    assert [each.EventFields[1].Value for each in queue] == expected
-    assert [each.EventFields[0].Value for each in queue if each is overflow] == [OVERFLOW_TYPE]
+    assert [decode_event(each).EventFields[1].Value for each in queue] == expected
+    assert [decode_event(each).EventFields[0].Value for each in queue if each is overflow] == [OVERFLOW_TYPE]
     assert sum(full) == 3
 
 

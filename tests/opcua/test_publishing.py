@@ -1,8 +1,17 @@
 """A subscription follows the publishing interval of its client, as measured by a client on another stack."""
 
+import asyncio
+from types import SimpleNamespace
+
 import pytest
+from asyncua import ua
+from asyncua.server.address_space import AddressSpace
+from asyncua.server.internal_subscription import InternalSubscription
 
 from edge.opcua import limits
+from edge.opcua.monitored_items import MonitoredItems
+from edge.opcua.publishing import publish_for
+from edge.opcua.time_slices import Turns, WorkBudget
 from tests.uaserver.other_stack import OtherStack, value_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -35,3 +44,20 @@ async def test_a_cancelled_publish_request_is_answered(other: OtherStack) -> Non
     assert cancelled == {"count": 1, "fault": "BadRequestCancelledByClient"}
     assert (await other.send("Cancel", at=session, requestHandle=77_777))["cancelCount"] == 0
     await other.send("DeleteSubscriptions", at=session, subscriptionIds=[made])
+
+
+async def test_subscription_deleted_before_its_turn_uses_no_request() -> None:
+    """Its request was answered with a fault, and the next subscription waited for another one."""
+    granted = ua.CreateSubscriptionResult(SubscriptionId=1, RevisedPublishingInterval=100)
+    sent: list[object] = []
+    made = InternalSubscription(granted, AddressSpace(), sent.append, ua.NodeId(), request_callback=lambda _: None)
+    made.monitored_item_srv = MonitoredItems(made, made.monitored_item_srv.aspace, 0, limits.DEFAULTS)
+    turns, session = Turns(), SimpleNamespace(budget=WorkBudget(), connection=None)
+    publish_for(made, session, turns)
+    made._task = asyncio.create_task(asyncio.Event().wait())  # noqa: SLF001 - as the publishing loop of a subscription
+    async with turns.work(session.budget):
+        publishing = asyncio.create_task(made.publish_results("a request"))
+        await asyncio.sleep(0)
+        await made.stop()
+    assert not await publishing
+    assert not sent

@@ -51,6 +51,26 @@ async def test_only_one_turn_runs_at_a_time() -> None:
     await waiting
 
 
+async def test_tasks_that_wait_work_one_slice_in_a_pass_together() -> None:
+    """Twenty refreshes that woke together held the event loop for twenty slices."""
+    clock = FakeClock()
+    turns = Turns(slice_s=1.0, clock=clock)
+    used: list[float] = []
+
+    async def work() -> None:
+        async with turns.work(WorkBudget()) as turn:
+            for _ in range(3):
+                clock.now += 1.1
+                await turn.step()
+
+    tasks = [asyncio.create_task(work()) for _ in range(20)]
+    while not all(task.done() for task in tasks):
+        before = clock.now
+        await asyncio.sleep(0)
+        used.append(clock.now - before)
+    assert max(used) < 1.2
+
+
 async def test_cancelled_work_releases_its_turn() -> None:
     clock = FakeClock()
     turns = Turns(slice_s=0.0, clock=clock)

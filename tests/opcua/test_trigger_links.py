@@ -35,6 +35,6 @@ def test_a_full_queue_of_samples_keeps_the_newest() -> None:
     links = TriggerLinks(MAX_LINKS)
     for handle in range(5):
         links.sample(7, change(handle), 2)
-    assert [each.ClientHandle for each in links.sampled[7]] == [3, 4]
+    assert list(links.sampled[7]) == [change(3), change(4)]
     links.forget(7)
     assert links.sampled == {}

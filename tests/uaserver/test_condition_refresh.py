@@ -119,10 +119,10 @@ async def test_alarm_reaches_the_client_within_100_ms(store: Store) -> None:
 async def test_flood_over_10000_conditions_holds_the_loop_50_ms_at_most(store: Store) -> None:
     held: list[float] = []
     async with alarm_server(store, role=Role.OPERATOR) as server:
-        last = await put_many(server, CONDITIONS)
-        # As in the gateway: the collector ignores the objects that exist at the start.
+        # As in the gateway: the collector ignores the objects that exist at the start, but no conditions.
         gc.collect()
         gc.freeze()
+        last = await put_many(server, CONDITIONS)
         async with alarm_client(server.endpoint) as one, alarm_client(server.endpoint) as other:
             flood = {"seconds": 4, "object": condition(last), "event": encode_event_id(last.id, 1_000, "1-0").hex()}
             with _measured(held):
@@ -131,7 +131,4 @@ async def test_flood_over_10000_conditions_holds_the_loop_50_ms_at_most(store: S
         assert names
         assert all(count.get("Good") for count in counts), counts
         gc.unfreeze()
-        slow = [each for each in held if each > HOLD_S]
-        # Other programs slow the shared processor: a few passes may take longer, each by less than half.
-        assert len(slow) <= len(held) // 1000, slow
-        assert max(held) < 1.5 * HOLD_S, slow
+        assert max(held) < HOLD_S, sorted(held)[-20:]
