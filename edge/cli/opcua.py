@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from edge.cli.opcua_advertise import advertise
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, print_json, settings_option
 
@@ -34,7 +33,18 @@ def opcua() -> None:
     """
 
 
-opcua.add_command(advertise)
+@opcua.command(epilog="Example: edge opcua advertise")
+@click.option("--remove", is_flag=True, help="Remove the service file, whatever the settings say.")
+@settings_option
+def advertise(settings_file: Path | None, *, remove: bool) -> None:
+    """Announce the server by mDNS (_opcua-tcp._tcp), as `[opcua] advertise` says.
+
+    It writes the service file of avahi-daemon, or removes its own one; the unit microdcs-edge-mdns calls it.
+    """
+    from edge.maintenance.mdns_file import DIRECTORY, update_service_file
+
+    with _file_errors(DIRECTORY):
+        print_text(update_service_file(None if remove else _settings(settings_file), DIRECTORY).value)
 
 
 @opcua.command("list", epilog="Example: edge opcua list")

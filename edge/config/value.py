@@ -72,6 +72,8 @@ def expected(hint: object) -> str:
     if get_origin(bare) is tuple:
         words = _extra(get_args(bare)[0]).get("expected", "a text")
         return f"a list with at least one entry, each {words}"
+    if bare is bool:
+        return KINDS[bool]
     if bare in {int, float}:
         low, high = _bound(hint, "ge"), _bound(hint, "le")
         return f"{KINDS[bare]} of at least {low}" + (f" and at most {high}" if high else "")

@@ -23,11 +23,11 @@ _LONGEST_NAME: Final = 30
 class FileChange(Enum):
     """What happened to the service file."""
 
-    WRITTEN = "written"
-    UNCHANGED = "up to date"
-    REMOVED = "removed"
-    ABSENT = "absent"
-    FOREIGN = "left alone: another program or a person wrote it"
+    WRITTEN = "service file written"
+    UNCHANGED = "service file is up to date"
+    REMOVED = "service file removed"
+    ABSENT = "there is no service file"
+    FOREIGN = "service file left alone: another program or a person wrote it"
 
 
 def service_file(settings: Settings) -> str:
@@ -53,10 +53,13 @@ def service_file(settings: Settings) -> str:
 """
 
 
-def write_service_file(settings: Settings, directory: Path) -> FileChange:
-    """Write the service file, or remove it, as the settings say. Raises Refused without avahi-daemon."""
-    if not settings.opcua.advertise:
-        return remove_service_file(directory)
+def update_service_file(settings: Settings | None, directory: Path) -> FileChange:
+    """Write the service file, or remove it, as the settings say; without settings it is removed.
+
+    Raises OSError, and Refused without avahi-daemon.
+    """
+    if settings is None or not settings.opcua.advertise:
+        return _remove(directory)
     path, content = directory / _FILE, service_file(settings)
     if not directory.is_dir():
         raise Refused("mdns", f"there is no directory {directory}", "Install avahi-daemon.")
@@ -66,7 +69,15 @@ def write_service_file(settings: Settings, directory: Path) -> FileChange:
     return FileChange.WRITTEN
 
 
-def remove_service_file(directory: Path) -> FileChange:
+def read_service_file(directory: Path) -> str | None:
+    """Return the content of the service file; None when it is absent."""
+    try:
+        return (directory / _FILE).read_text(errors="replace")
+    except FileNotFoundError:
+        return None
+
+
+def _remove(directory: Path) -> FileChange:
     """Remove the service file if this program wrote it."""
     found = read_service_file(directory)
     if found is None:
@@ -75,11 +86,3 @@ def remove_service_file(directory: Path) -> FileChange:
         return FileChange.FOREIGN
     (directory / _FILE).unlink()
     return FileChange.REMOVED
-
-
-def read_service_file(directory: Path) -> str | None:
-    """Return the content of the service file; None when it is absent."""
-    try:
-        return (directory / _FILE).read_text(errors="replace")
-    except FileNotFoundError:
-        return None

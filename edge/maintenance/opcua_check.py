@@ -83,7 +83,7 @@ async def examine_listener(subject: str, url: str) -> AsyncIterator[HealthFindin
             _, writer = await asyncio.open_connection(parts.hostname or "", parts.port or _PORT)
     except (OSError, TimeoutError) as error:
         advice = "Start the client and its listener, or correct [opcua] reverse_connect; the gateway tries again."
-        yield warning(subject, f"nobody listens at {url}: {str(error) or 'too slow'}", advice)
+        yield warning(subject, f"no client listens at {url}: {str(error) or 'too slow'}", advice)
     else:
         writer.close()
         with contextlib.suppress(OSError):

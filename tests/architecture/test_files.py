@@ -55,6 +55,9 @@ TESTED_ELSEWHERE = {
     "edge/store/operation_keys.py": ("tests/store/test_keys.py", "its keys are some of all keys"),
     "edge/store/setting_keys.py": ("tests/store/test_keys.py", "its keys are some of all keys"),
     "edge/store/sessions.py": ("tests/ops/test_sessions.py", "its documents are the list of sessions"),
+    "edge/opcua/dialed_connection.py": ("tests/uaserver/test_reverse_connect.py", "it needs a whole server"),
+    "edge/uaserver/discovery_capabilities.py": ("tests/uaserver/test_registration.py", "they are announced"),
+    "edge/uaserver/standard_nodes.py": ("tests/uaserver/test_push_nodes.py", "the nodes are those of a server"),
     "edge/uaserver/session_feed.py": ("tests/outside/test_users.py", "a session has a client"),
 }
 """Module -> the test that covers it and why that is not the one of its name."""

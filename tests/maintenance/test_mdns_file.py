@@ -1,4 +1,4 @@
-"""The service file of avahi-daemon has port and capabilities of the settings, and nobody else's file is removed."""
+"""The service file of avahi-daemon has port and capabilities of the settings, and no file of others is removed."""
 
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from edge.config import GatewaySettings, OpcuaSettings, Settings, TelemetrySettings
 from edge.errors import Refused
-from edge.maintenance.mdns_file import FileChange, remove_service_file, service_file, write_service_file
+from edge.maintenance.mdns_file import FileChange, service_file, update_service_file
 
 FILE = "microdcs-edge.service"
 ON = Settings(opcua=OpcuaSettings(advertise=True))
@@ -42,24 +42,24 @@ def test_endpoint_without_port_announces_the_default_port() -> None:
 
 
 def test_file_follows_the_setting(tmp_path: Path) -> None:
-    assert write_service_file(Settings(), tmp_path) is FileChange.ABSENT
-    assert write_service_file(ON, tmp_path) is FileChange.WRITTEN
-    assert write_service_file(ON, tmp_path) is FileChange.UNCHANGED
+    assert update_service_file(Settings(), tmp_path) is FileChange.ABSENT
+    assert update_service_file(ON, tmp_path) is FileChange.WRITTEN
+    assert update_service_file(ON, tmp_path) is FileChange.UNCHANGED
     assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o644
-    assert write_service_file(Settings(), tmp_path) is FileChange.REMOVED
+    assert update_service_file(Settings(), tmp_path) is FileChange.REMOVED
     assert list(tmp_path.iterdir()) == []
 
 
 def test_file_of_a_person_is_replaced_but_never_removed(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("<service-group/>")
-    assert write_service_file(Settings(), tmp_path) is FileChange.FOREIGN
-    assert remove_service_file(tmp_path) is FileChange.FOREIGN
-    assert write_service_file(ON, tmp_path) is FileChange.WRITTEN
-    assert remove_service_file(tmp_path) is FileChange.REMOVED
+    assert update_service_file(Settings(), tmp_path) is FileChange.FOREIGN
+    assert update_service_file(None, tmp_path) is FileChange.FOREIGN
+    assert update_service_file(ON, tmp_path) is FileChange.WRITTEN
+    assert update_service_file(None, tmp_path) is FileChange.REMOVED
 
 
 def test_without_avahi_the_remedy_is_named(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="there is no directory") as refusal:
-        write_service_file(ON, tmp_path / "absent")
+        update_service_file(ON, tmp_path / "absent")
     assert refusal.value.advice == "Install avahi-daemon."
-    assert remove_service_file(tmp_path / "absent") is FileChange.ABSENT
+    assert update_service_file(None, tmp_path / "absent") is FileChange.ABSENT

@@ -78,7 +78,7 @@ async def test_a_client_that_should_listen_is_connected_to() -> None:
         url = f"opc.tcp://localhost:{endpoint.rpartition(':')[2]}"
         assert (await only(examine_listener("OPC UA client", url))).level is Level.OK
     finding = await only(examine_listener("OPC UA client", f"opc.tcp://127.0.0.1:{free_port()}"))
-    assert (finding.level, "nobody listens" in finding.found) == (Level.WARNING, True)
+    assert (finding.level, "no client listens" in finding.found) == (Level.WARNING, True)
 
 
 async def test_an_announcement_that_is_missing_or_old_is_reported(
@@ -90,7 +90,7 @@ async def test_an_announcement_that_is_missing_or_old_is_reported(
     for act in (
         lambda: None,
         (tmp_path / "services").mkdir,
-        lambda: mdns_file.write_service_file(settings, tmp_path / "services"),
+        lambda: mdns_file.update_service_file(settings, tmp_path / "services"),
         lambda: (tmp_path / "services/microdcs-edge.service").write_text("old"),
     ):
         act()

@@ -95,7 +95,7 @@ async def test_node_opcua_reads_over_connections_of_the_server(tmp_path: Path) -
     application.trusted_by(settings)
     listen = {"listen": f"opc.tcp://127.0.0.1:{port}", "serverCertificate": write_certificate(tmp_path)}
     async with connecting(port, settings) as server:
-        # Nobody connects to the server: the client does not know where it listens.
+        # The client does not know where the server listens.
         for _ in range(2):
             async with other_make("opc.tcp://nowhere.invalid", application, **listen) as client:
                 assert await read(client) == "Good"
