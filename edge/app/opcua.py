@@ -166,7 +166,7 @@ async def _open_server(
     await stack.enter_async_context(background_task(show_maintenance(parts, server), "OPC UA maintenance"))
     holders = LockHolders(store, parts.active_runs)
     await stack.enter_async_context(background_task(holders.follow(), "OPC UA lock holders"))
-    show_charts(parts.active_runs, server.charts, parts.clock, holders)
+    show_charts(parts.active_runs, server.charts, parts.clock, holders, parts.runs.mirrors)
     if telemetry and server.alarms:
         await _follow_alarms(stack, parts, server.alarms, telemetry)
     await _publish_server(stack, parts, server, telemetry)

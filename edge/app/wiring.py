@@ -58,6 +58,7 @@ from edge.station.instance import TaskFactory, open_instance
 from edge.station.jobs import JobService
 from edge.station.lock_wait import LockSweep
 from edge.station.maintenance_pause import MaintenancePause
+from edge.station.mirror_watch import MirrorWatch
 from edge.station.recipe_lookup import RecipeLookup
 from edge.station.retention import Expiry
 from edge.station.runs import Runs
@@ -111,7 +112,7 @@ async def open_gateway(
         dedupe_ms = settings.retention.dedupe * 1000
         routes = routes_of((each.equipment, each.type_ids) for each in core.watch.watched)
         dispatch = Dispatch(core.runs, routes, core.direct_commands.is_busy)
-        recipes = RecipeLookup(core.store, core.runs.compiled, dispatch.unrouted)
+        recipes = RecipeLookup(core.store, core.runs.compiled, dispatch.unrouted, settings.mirrors)
         jobs = JobService(
             core.store, core.runs, most, dedupe_ms, now_ms, recipes, core.retention.refuses_beyond, core.mode
         )
@@ -258,7 +259,8 @@ async def _open_background_work(
     jobs.listeners.append(timers.expect)
     safing = SafingSender(runs, scopes, dispatch.routes, core.clock)
     core.watch.safing_commands = lambda: safing.open_commands
-    worker = Worker(store, scopes, runs, Starter(store, runs, dispatch, core.mode))
+    mirrors = core.settings.mirrors
+    worker = Worker(store, scopes, runs, Starter(store, runs, dispatch, core.mode, mirrors))
     works: tuple[tuple[str, TaskFactory], ...] = (
         ("sender", Sender(runs, dispatch).run),
         ("safing", safing.run),
@@ -270,6 +272,7 @@ async def _open_background_work(
         ("locks", functools.partial(keep_swept, store)),
         ("locks of jobs", LockSweep(runs, core.active_runs).run),
         ("maintenance pause", MaintenancePause(runs, core.active_runs.loaded, core.mode).run),
+        *((("mirrors of conditions", MirrorWatch(runs, core.active_runs, mirrors).run),) if mirrors else ()),
     )
     for name, work in works:
         await stack.enter_async_context(

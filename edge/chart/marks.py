@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from edge.sfc.mirror_copy import NO_MIRRORS, Mirrors
 from edge.sfc.net import Net, NetAction
 from edge.sfc.run import ActionState, Association, Run
 from edge.sfc.waiting import NO_HOLDERS, explain_waiting
@@ -56,7 +57,9 @@ class Marks:
     waiting: tuple[str, ...]
 
 
-def marks_of(net: Net, run: Run, now: int, holders: Mapping[str, str] = NO_HOLDERS) -> Marks:
+def marks_of(
+    net: Net, run: Run, now: int, holders: Mapping[str, str] = NO_HOLDERS, mirrors: Mirrors = NO_MIRRORS
+) -> Marks:
     """Return the marks of a run at an instant, in milliseconds; a pause or the end of the run stops its clocks."""
     halted = run.ended_at if run.ended_at is not None else run.paused_at
     at = now if halted is None else min(now, halted)
@@ -66,7 +69,7 @@ def marks_of(net: Net, run: Run, now: int, holders: Mapping[str, str] = NO_HOLDE
         for key, action in net.actions.items()
         if (association := run.associations.get(key)) is not None
     }
-    waiting = () if run.ended else tuple(map(str, explain_waiting(net, run, now, holders)))
+    waiting = () if run.ended else tuple(map(str, explain_waiting(net, run, now, holders, mirrors)))
     return Marks(_title(run, at), steps, actions, waiting)
 
 

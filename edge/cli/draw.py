@@ -55,14 +55,16 @@ async def _job(job_id: str, settings_file: Path | None) -> tuple["Net", "Marks"]
     from edge.chart.marks import marks_of
     from edge.cli.terminal.recipe_file import compiled_or_exit
     from edge.errors import Refused
+    from edge.store.mirrors import load_copies
     from edge.store.runs import load
 
     async with open_access(settings_file) as at:
         stored = await load(at.store, job_id)
-    if stored is None:
+        net = compiled_or_exit(json.loads(stored.recipe)) if stored else None
+        mirrors = await load_copies(at.store, net.mirrors) if net else {}
+    if stored is None or net is None:
         raise Refused("unknown_job", f"no run of job {job_id!r} is stored", "A job has a run once it was started.")
-    net = compiled_or_exit(json.loads(stored.recipe))
-    return net, marks_of(net, stored.run, now_ms())
+    return net, marks_of(net, stored.run, now_ms(), mirrors)
 
 
 def _write(title: str, net: "Net", marks: "Marks | None", output: Path | None, width: int | None) -> None:

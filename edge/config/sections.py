@@ -359,6 +359,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         """The path of the user file."""
         return self.users.file or self.opcua.users_file
 
+    @property
+    def mirrors(self) -> tuple[str, ...]:
+        """The names of the sets that are mirrored: none while telemetry is off."""
+        return tuple(self.mirror) if self.telemetry.mode == "on" else ()
+
 
 SECTIONS: dict[str, type[Struct]] = {
     "gateway": GatewaySettings,

@@ -19,6 +19,7 @@ from edge.expression.syntax import (
     Junction,
     Kind,
     Literal,
+    MemberTest,
     Name,
     Negative,
     Node,
@@ -37,6 +38,7 @@ from edge.expression.value import (
     boolean,
     calculate,
     compare,
+    contains,
     is_unknown,
     negate,
     number,
@@ -141,6 +143,10 @@ def _check_kinds(node: Node, text: str, needed: Kind | None) -> None:
         if isinstance(outer, Arithmetic | Negative | Call)
         for part in (outer, *_operands(outer))
     }
+    for test in nodes_of(node):
+        if isinstance(test, MemberTest) and (kind := kind_of(test.container)) is not None:
+            container = text[test.container.start : test.container.end]
+            raise ExpressionSyntaxError(f"{container!r} is {kind}, where a list is needed", test.container.start)
     for part, wanted in needed_kinds(node, needed):
         kind = kind_of(part)
         if id(part) in computed and kind is not None and kind is not wanted:
@@ -185,6 +191,8 @@ class _Compiler:
                 return self._junction(node)
             case Compare():
                 return self._comparison(node)
+            case MemberTest():
+                return self._membership(node)
             case Negative(operand=operand):
                 return _negative(self._number(operand))
             case Arithmetic():
@@ -226,6 +234,14 @@ class _Compiler:
 
         def evaluate(context: Any) -> Truth:
             return compare(word, left(context), right(context), text)
+
+        return evaluate
+
+    def _membership(self, node: MemberTest) -> Evaluate:
+        element, container, text = self.closure(node.element), self.closure(node.container), self._part(node)
+
+        def evaluate(context: Any) -> Truth:
+            return contains(element(context), container(context), text)
 
         return evaluate
 

@@ -15,6 +15,7 @@ from edge.expression.syntax import (
     ExpressionSyntaxError,
     Junction,
     Literal,
+    MemberTest,
     Name,
     Negative,
     Node,
@@ -167,6 +168,9 @@ class _Parser:
     def _comparison(self, depth: int) -> Node:
         start = self._next.start
         left = self._sum(depth)
+        # Only here a word of its own: a name may be `in`, too.
+        if self._accept("in"):
+            return MemberTest(left, self._sum(depth), start, self._end)
         token = self._accept(*_COMPARISONS)
         if token is None:
             return left

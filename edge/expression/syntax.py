@@ -82,6 +82,16 @@ class Compare:
 
 
 @dataclass(frozen=True, slots=True)
+class MemberTest:
+    """A test whether a value is in a set or list: `carrier in mirrors.carriers`."""
+
+    element: Node
+    container: Node
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Arithmetic:
     """Operands joined from left to right by operators of one precedence: `+ -`, or `* / %`.
 
@@ -104,7 +114,7 @@ class Call:
     end: int
 
 
-Node: TypeAlias = Literal | Name | Not | Negative | Junction | Compare | Arithmetic | Call
+Node: TypeAlias = Literal | Name | Not | Negative | Junction | Compare | MemberTest | Arithmetic | Call
 
 CONDITIONAL: Final = "if"
 FALLBACK: Final = "coalesce"
@@ -119,7 +129,7 @@ def children(node: Node) -> tuple[Node, ...]:
             return (operand,)
         case Junction(operands=operands) | Call(arguments=operands):
             return operands
-        case Compare(left=left, right=right):
+        case Compare(left=left, right=right) | MemberTest(element=left, container=right):
             return (left, right)
         case Arithmetic(first=first, rest=rest):
             return (first, *(operand for _, operand in rest))
@@ -148,7 +158,7 @@ def kind_of(node: Node) -> Kind | None:
             return Kind.NUMBER
         case Name():
             return None
-        case Not() | Junction() | Compare():
+        case Not() | Junction() | Compare() | MemberTest():
             return Kind.TRUTH
         case Negative() | Arithmetic():
             return Kind.NUMBER
@@ -173,6 +183,8 @@ def _needed_of_children(node: Node, needed: Kind | None) -> tuple[Kind | None, .
             return (Kind.TRUTH,) * len(children(node))
         case Compare(left=left, right=right):
             return (kind_of(right), kind_of(left))
+        case MemberTest():
+            return (None, None)
         case Call(function="if"):
             return (Kind.TRUTH, needed, needed)
         case Call(function="coalesce"):

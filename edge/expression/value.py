@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from decimal import ROUND_HALF_UP, Decimal
 from enum import Enum
@@ -29,6 +30,16 @@ Truth: TypeAlias = "bool | UnknownValue"
 Number: TypeAlias = "float | UnknownValue"
 Evaluate: TypeAlias = Callable[[Any], Any]
 """A part of an expression as a closure over the context that its names are read from."""
+
+
+class MemberSet(ABC):
+    """A set of texts that is asked, not read; its text is its present state."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def has(self, member: str) -> Truth:
+        """Return whether a text is a member; UNKNOWN when that is not known."""
 
 
 class EvaluationError(Exception):
@@ -124,6 +135,25 @@ def compare(word: str, left: Any, right: Any, text: str) -> Truth:
     if kind in {Kind.NUMBER, Kind.STRING} or (kind == Kind.TRUTH and word in {"==", "!="}):
         return _COMPARISONS[word](left, right)
     raise EvaluationError(f"{text!r}: {kind} cannot be compared like this")
+
+
+def contains(element: Any, container: Any, text: str) -> Truth:
+    """Return whether a set or list has an element; other values raise EvaluationError, which names the test.
+
+    A set holds texts: a whole number is looked up by its digits. In a list, an element of another kind is another one.
+    """
+    if is_unknown(element) or is_unknown(container):
+        return UNKNOWN
+    kind = kind_of_value(element)
+    if isinstance(container, MemberSet):
+        if not isinstance(element, (str, int)) or isinstance(element, bool):
+            raise EvaluationError(f"{text!r} looks for {show(element)}, which is neither a text nor a whole number")
+        return container.has(str(element))
+    if not isinstance(container, (list, tuple)):
+        raise EvaluationError(f"{text!r} looks into {show(container)}, which is no list")
+    if kind is None:
+        raise EvaluationError(f"{text!r} looks for {_kind_text(element)}")
+    return any(kind_of_value(each) is kind and each == element for each in container)
 
 
 def number(value: Any, text: str) -> Number:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from edge.expression.compiler import Expression, compile_condition
-from edge.expression.syntax import Kind, Name, names_of, needed_kinds
+from edge.expression.syntax import ExpressionSyntaxError, Kind, MemberTest, Name, names_of, needed_kinds, nodes_of
 from edge.expression.value import UNKNOWN, Evaluate, EvaluationError, kind_of_value
 
 
@@ -35,6 +35,10 @@ class ConditionState(msgspec.Struct, frozen=True, tag="expression"):
 def compile_tag_condition(text: str) -> TagCondition:
     """Compile a condition over tags; raises ExpressionSyntaxError."""
     expression = compile_condition(text, _resolve)
+    for node in nodes_of(expression.node):
+        if isinstance(node, MemberTest):
+            reason = "a tag holds no list; a rule `occurs` follows the members of a mirror"
+            raise ExpressionSyntaxError(f"{expression.part(node)!r}: {reason}", node.start)
     tags: dict[str, Kind | None] = {tag_of(name): None for name in names_of(expression.node)}
     for node, kind in needed_kinds(expression.node, Kind.TRUTH):
         if isinstance(node, Name):

@@ -19,6 +19,7 @@ from edge.sfc.draft import Draft
 from edge.sfc.evolve import LivelockError, activate, end, settle
 from edge.sfc.intervention import intervene, resolve
 from edge.sfc.left_failure import stands
+from edge.sfc.mirror_copy import NO_MIRRORS
 from edge.sfc.run import ActionState, Association, KeptEvent, Outcome, PastAttempt, Run
 from edge.sfc.signal import (
     Abort,
@@ -45,13 +46,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from edge.sfc.association_key import AssociationKey
+    from edge.sfc.mirror_copy import Mirrors
     from edge.sfc.net import Net
 
 MAX_EARLY_EVENTS: Final = 100
 
 
-def advance(net: Net, run: Run, signal: Signal, now: int) -> Advanced | Ignored:
-    """Decide what a signal changes; `now` is in milliseconds since the Unix epoch.
+def advance(net: Net, run: Run, signal: Signal, now: int, mirrors: Mirrors = NO_MIRRORS) -> Advanced | Ignored:
+    """Decide what a signal changes; `now` is in milliseconds since the Unix epoch, `mirrors` are as read last.
 
     Pure and total: the same arguments return the same answer, and no signal in no state raises an exception.
     """
@@ -63,7 +65,8 @@ def advance(net: Net, run: Run, signal: Signal, now: int) -> Advanced | Ignored:
         return Ignored(IgnoredKind.ENDED, f"the run is {run.outcome} already")
     if run.started_at is None and not isinstance(signal, (Start, Event, Abort, Stop)):
         return Ignored(IgnoredKind.NOT_STARTED, "the run has not started yet")
-    draft = Draft(net, run, now)
+    draft = Draft(net, run, now, mirrors)
+    asked = draft.mirrors
     try:
         ignored = _dispatch(draft, signal)
     except LivelockError as error:
@@ -73,7 +76,7 @@ def advance(net: Net, run: Run, signal: Signal, now: int) -> Advanced | Ignored:
         end(draft, Outcome.FAILED, str(error))
     if ignored is not None:
         return ignored
-    return Advanced(draft.finish(), tuple(draft.requests), tuple(draft.changes), draft.taken)
+    return Advanced(draft.finish(), tuple(draft.requests), tuple(draft.changes), draft.taken, asked.recorded)
 
 
 def _dispatch(

@@ -163,6 +163,15 @@ def _transitions(
     return tuple(found)
 
 
+def _outgoing(recipe: Recipe, transitions: Iterable[NetTransition]) -> dict[str, list[NetTransition]]:
+    """Return the transitions that leave each step, by rank."""
+    outgoing: dict[str, list[NetTransition]] = {step.name: [] for step in recipe.steps}
+    for transition in transitions:
+        for source in transition.sources:
+            outgoing[source].append(transition)
+    return outgoing
+
+
 def _net(structure: Structure, actions: tuple[NetAction, ...], transitions: tuple[NetTransition, ...]) -> Net:
     recipe = structure.recipe
     in_step: dict[str, list[NetAction]] = {step.name: [] for step in recipe.steps}
@@ -174,10 +183,7 @@ def _net(structure: Structure, actions: tuple[NetAction, ...], transitions: tupl
         (resetting if action.rule.resets else starting).setdefault(action.name, []).append(action)
         if action.pull:
             pulling.setdefault(action.type_id, []).append(action)
-    outgoing: dict[str, list[NetTransition]] = {step.name: [] for step in recipe.steps}
-    for transition in transitions:
-        for source in transition.sources:
-            outgoing[source].append(transition)
+    outgoing = _outgoing(recipe, transitions)
     conditional = [transition for transition in transitions if transition.conditions]
     locks, timeouts = needed_by_step(structure), timeouts_by_step(structure)
     initial = next(step.name for step in recipe.steps if step.initial)
@@ -223,4 +229,5 @@ def _net(structure: Structure, actions: tuple[NetAction, ...], transitions: tupl
         ),
         held=frozenset(action.key for action in actions if action.interventions & HELPS_A_FAILURE),
         command_types=frozenset(action.type_id for action in actions if not action.pull),
+        mirrors=frozenset().union(*(each.mirrors for each in transitions)),
     )

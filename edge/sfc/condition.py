@@ -17,24 +17,30 @@ from edge.expression.syntax import (
     Call,
     Compare,
     ExpressionSyntaxError,
+    MemberTest,
     Name,
     Negative,
     Node,
     children,
     nodes_of,
 )
-from edge.expression.value import UNKNOWN, Evaluate, EvaluationError, Truth, follow
+from edge.expression.value import UNKNOWN, Evaluate, EvaluationError, MemberSet, Truth, follow
 from edge.model.recipe import MAX_SECONDS
 from edge.sfc.association_key import AssociationKey
+from edge.sfc.mirror_copy import AskedMirrors
 
 STEP_PROPERTIES: Final = ("X", "T", "count", "done")
 ACTION_PROPERTIES: Final = ("state", "done", "failed", "timed_out", "unknown", "attempts", "result")
 JOB_PROPERTIES: Final = ("id", "scope", "parameters")
+MIRRORS: Final = "mirrors"
 _LIVE_PROPERTIES: Final = frozenset({"failed", "timed_out", "unknown", "state", "done"})
 
 
 class RunAccess(Protocol):
     """The part of a run that a condition reads."""
+
+    mirrors: AskedMirrors
+    """The copies of mirrored sets."""
 
     def step(self, name: str, prop: str) -> Any:
         """Return X, T (seconds), count or done of a step."""
@@ -78,7 +84,10 @@ class TimerBound:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A compiled condition. `constant` is its value when no name has one: True means always true."""
+    """A compiled condition. `constant` is its value when no name has one: True means always true.
+
+    `mirrors` are the mirrored sets that it asks for.
+    """
 
     text: str
     evaluate: Callable[[RunAccess], Truth]
@@ -87,6 +96,7 @@ class Condition:
     state_actions: frozenset[str]
     wakes: tuple[TimerBound, ...]
     explain: Callable[[RunAccess], tuple[Unmet, ...]]
+    mirrors: frozenset[str] = frozenset()
 
 
 def compile_condition(text: str, names: Names) -> Condition:
@@ -94,6 +104,7 @@ def compile_condition(text: str, names: Names) -> Condition:
     resolver = _Resolver(text, names)
     expression = compiler.compile_condition(text, resolver.resolve)
     _check_times(expression)
+    _check_mirrors(expression)
     return Condition(
         text=text,
         evaluate=expression.evaluate,
@@ -102,13 +113,14 @@ def compile_condition(text: str, names: Names) -> Condition:
         state_actions=frozenset(resolver.state_actions),
         wakes=tuple(_timer_bounds(expression)),
         explain=expression.explain,
+        mirrors=frozenset(resolver.mirrors),
     )
 
 
 def _check_times(expression: Expression) -> None:
     """Refuse calculations with a step's T: the instant at which the result reaches a bound would be unknown."""
     for node in nodes_of(expression.node):
-        if not isinstance(node, Arithmetic | Negative | Call):
+        if not isinstance(node, Arithmetic | Negative | Call | MemberTest):
             continue
         for child in children(node):
             if _timed_step(child) is not None:
@@ -116,6 +128,24 @@ def _check_times(expression: Expression) -> None:
                 raise ExpressionSyntaxError(
                     f"{text!r} cannot be part of a calculation; compare it with one: {text} > 2 * limit", child.start
                 )
+
+
+def _check_mirrors(expression: Expression) -> None:
+    """Refuse a mirror outside of a test for a member, and a bound of a step's T that depends on one.
+
+    A mirror changes at any time: the instant at which T reaches such a bound would be unknown.
+    """
+    containers = {id(node.container) for node in nodes_of(expression.node) if isinstance(node, MemberTest)}
+    for node in nodes_of(expression.node):
+        match node:
+            case Name(path=(first, name)) if first == MIRRORS and id(node) not in containers:
+                raise ExpressionSyntaxError(f"a mirror stands behind `in`: member in {MIRRORS}.{name}", node.start)
+            case Compare(left=left, right=right) if _timed_step(left) or _timed_step(right):
+                if any(isinstance(each, Name) and each.path[0] == MIRRORS for each in nodes_of(node)):
+                    text = expression.part(node)
+                    raise ExpressionSyntaxError(f"{text!r}: T cannot be compared with a choice by a mirror", node.start)
+            case _:
+                pass
 
 
 def _timer_bounds(expression: Expression) -> Iterator[TimerBound]:
@@ -136,6 +166,7 @@ class _Resolver:
         self._names = names
         self.timed_steps: set[str] = set()
         self.state_actions: set[str] = set()
+        self.mirrors: set[str] = set()
 
     def resolve(self, node: Name) -> Evaluate:
         first, *rest = node.path
@@ -149,6 +180,8 @@ class _Resolver:
                 if tail and prop != "parameters":
                     raise ExpressionSyntaxError(f"{self._part(node)!r}: job.{prop} has no parts", node.start)
                 return follow(lambda access: access.job(prop), tail)
+            case "mirrors":
+                return self._mirror_name(node, rest)
             case _:
                 return follow(self._plain(str(first)), tuple(rest))
 
@@ -186,6 +219,18 @@ class _Resolver:
         keys = self._names.actions[name]
         return follow(lambda access: access.action(keys, prop), tail)
 
+    def _mirror_name(self, node: Name, rest: list[str | int]) -> Evaluate:
+        match rest:
+            case [str() as name]:
+                self.mirrors.add(name)
+                return lambda access: _MirroredSet(access.mirrors, name)
+            case [str() as name, "stale"]:
+                self.mirrors.add(name)
+                return lambda access: access.mirrors.is_stale(name)
+            case _:
+                form = f"{MIRRORS}.NAME, behind `in`, or {MIRRORS}.NAME.stale"
+                raise ExpressionSyntaxError(f"{self._part(node)!r} is not of the form {form}", node.start)
+
     def _known(self, node: Name, rest: list[str | int], known: Any, kind: str) -> str:
         if not rest:
             raise ExpressionSyntaxError(f"{self._part(node)!r} must name a {kind}", node.start)
@@ -204,6 +249,20 @@ class _Resolver:
                 node.start,
             )
         return str(rest[0]), tuple(rest[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class _MirroredSet(MemberSet):
+    """A mirror as a condition asks it."""
+
+    asked: AskedMirrors
+    name: str
+
+    def has(self, member: str) -> Truth:
+        return self.asked.has(self.name, member)
+
+    def __str__(self) -> str:
+        return self.asked.show(self.name)
 
 
 def _timed_step(node: Node) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from edge.sfc.mirror_copy import NO_MIRRORS
 from edge.sfc.net import request
 from edge.sfc.run import UNSUCCESSFUL, ActionState, Association, Outcome, PastAttempt, Run, StepState
 from edge.sfc.run_locks import NO_LOCKS
@@ -12,6 +13,7 @@ from edge.sfc.view import RunView
 
 if TYPE_CHECKING:
     from edge.sfc.association_key import AssociationKey
+    from edge.sfc.mirror_copy import Mirrors
     from edge.sfc.net import Net, NetAction
 
 
@@ -51,8 +53,8 @@ class Draft(RunView):
         "variables",
     )
 
-    def __init__(self, net: Net, run: Run, now: int) -> None:
-        super().__init__(net, run, now)
+    def __init__(self, net: Net, run: Run, now: int, mirrors: Mirrors = NO_MIRRORS) -> None:
+        super().__init__(net, run, now, mirrors)
         self.now = now
         self.steps: dict[str, StepState] = run.steps.copy()
         self.associations: dict[AssociationKey, Association] = run.associations.copy()

@@ -7,8 +7,9 @@ is not recorded a second time: the run keeps it.
 
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -16,6 +17,7 @@ import msgspec
 from edge.model.recipe import Intervention
 from edge.sfc.association_key import AssociationKey, parse_association_key
 from edge.sfc.command_id import command_id, command_prefix
+from edge.sfc.mirror_copy import NO_MIRRORS, MirrorCopy, Mirrors
 from edge.sfc.run import ActionState, Association, KeptEvent, PastAttempt, Run
 from edge.sfc.signal import (
     Abort,
@@ -79,7 +81,8 @@ class DecisionRecord:
     """One decision about a run; `number` counts from 1 and may skip, `at` is in milliseconds since the Unix epoch.
 
     `early` holds the events that were kept before the start. `is_whole` is false when the run no longer keeps the
-    result that the signal brought: then the signal has no data, and the run cannot be repeated.
+    result that the signal brought: then the signal has no data, and the run cannot be repeated. `mirrors` holds what
+    the decision asked of mirrored sets.
     """
 
     number: int
@@ -88,11 +91,12 @@ class DecisionRecord:
     changes: Changes
     early: tuple[KeptEvent, ...] = ()
     is_whole: bool = True
+    mirrors: Mirrors = field(default_factory=lambda: NO_MIRRORS)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredDecision:
-    """A record as it is stored: the name of the signal, and its members with the changes as JSON text."""
+    """A record as it is stored: the name of the signal; mirrors, changes and members of the signal as one text."""
 
     number: int
     at: int
@@ -125,13 +129,15 @@ def record_decision(net: Net, before: Run, signal: Signal, advanced: Advanced, n
     while members and members[-1] is None:
         members.pop()
     text = _json.encode(members).decode() if members else ""
-    return StoredDecision(number, at, name, _changes_text(net, changes) + text)
+    asked = _json.encode(advanced.mirrors).decode() if advanced.mirrors else ""
+    return StoredDecision(number, at, name, asked + _changes_text(net, changes) + text)
 
 
 def read_record(net: Net, run: Run, stored: StoredDecision) -> DecisionRecord:
     """Decode a record of a run; raises ValueError for one that cannot be read."""
     try:
-        found, bracket, text = stored.text.partition("[")
+        mirrors, rest = _read_mirrors(stored.text)
+        found, bracket, text = rest.partition("[")
         changes = _read_changes(net, found)
         members = msgspec.json.decode(bracket + text, type=list[Any]) if bracket else []
         is_whole = True
@@ -142,12 +148,21 @@ def read_record(net: Net, run: Run, stored: StoredDecision) -> DecisionRecord:
         early: tuple[KeptEvent, ...] = ()
         if stored.name == _START and members:
             early = tuple(msgspec.convert(each, KeptEvent) for each in members[0])
-        return DecisionRecord(stored.number, stored.at, signal, changes, early, is_whole)
+        return DecisionRecord(stored.number, stored.at, signal, changes, early, is_whole, mirrors)
     except (ValueError, TypeError, LookupError) as error:
         raise ValueError(f"decision {stored.number}: {error!r}") from error
 
 
-_json: Final = msgspec.json.Encoder()
+def _read_mirrors(text: str) -> tuple[Mirrors, str]:
+    """Return the mirrors that stand at the beginning of a record, and the rest of it."""
+    if not text.startswith("{"):
+        return NO_MIRRORS, text
+    found, end = _FIRST_VALUE.raw_decode(text)
+    return msgspec.convert(found, dict[str, MirrorCopy]), text[end:]
+
+
+_FIRST_VALUE: Final = json.JSONDecoder()
+_json: Final = msgspec.json.Encoder(order="deterministic")
 _START: Final = "start"
 _DONE: Final = "ok"
 """A successful answer whose data the run keeps as the result of the action."""

@@ -60,6 +60,11 @@ class NetTransition:
         return any(condition.constant is False for condition in self.conditions)
 
     @property
+    def mirrors(self) -> frozenset[str]:
+        """Return the mirrored sets that its conditions ask for."""
+        return frozenset().union(*(condition.mirrors for condition in self.conditions))
+
+    @property
     def text(self) -> str:
         """Return the condition as the author wrote it."""
         return " and ".join(
@@ -117,6 +122,8 @@ class Net:
     held: frozenset[AssociationKey]
     """Associations whose failure waits for a person instead of failing the run."""
     command_types: frozenset[str]
+    mirrors: frozenset[str] = frozenset()
+    """The mirrored sets that its conditions ask for."""
 
 
 def request_of(net: Net, run: Run, phase: Phase, command: str, step: str) -> CommandRequest:

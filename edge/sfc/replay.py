@@ -51,7 +51,7 @@ def replay(net: Net, recorded: Run, records: Sequence[DecisionRecord]) -> Replay
     run = replace(run, early=dict(enumerate(records[0].early, 1)))
     differences = []
     for record in records:
-        decided = advance(net, run, record.signal, record.at)
+        decided = advance(net, run, record.signal, record.at, record.mirrors)
         if isinstance(decided, Advanced):
             repeated, ignored = changes_of(net, run, decided), ""
             run = decided.run

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from edge.sfc.mirror_copy import NO_MIRRORS
 
 if TYPE_CHECKING:
     from edge.model.recipe import Intervention
     from edge.sfc.association_key import AssociationKey
+    from edge.sfc.mirror_copy import Mirrors
     from edge.sfc.run import Run
 
 
@@ -206,13 +209,14 @@ class StepChange:
 class Advanced:
     """The result of a signal: the next run, the commands to send, the changed steps, in order.
 
-    `taken` is the key of the association whose wait an event has ended.
+    `taken` is the key of the association whose wait an event has ended, `mirrors` what it asked of mirrored sets.
     """
 
     run: Run
     requests: tuple[CommandRequest, ...]
     steps: tuple[StepChange, ...]
     taken: AssociationKey | None = None
+    mirrors: Mirrors = field(default_factory=lambda: NO_MIRRORS)
 
 
 class IgnoredKind(StrEnum):

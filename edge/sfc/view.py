@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 from edge.expression.value import UNKNOWN
 from edge.sfc.condition import wake_instants
 from edge.sfc.left_failure import stands
+from edge.sfc.mirror_copy import NO_MIRRORS, AskedMirrors
 from edge.sfc.run import ActionState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from edge.sfc.association_key import AssociationKey
+    from edge.sfc.mirror_copy import Mirrors
     from edge.sfc.net import Net
     from edge.sfc.run import Association, Run, StepState
 
@@ -23,12 +25,13 @@ _OVER = frozenset({ActionState.COMPLETED, ActionState.STOPPED})
 class RunView:
     """A run seen at an instant; conditions read it and must not change it."""
 
-    __slots__ = ("associations", "at", "net", "run", "steps", "variables")
+    __slots__ = ("associations", "at", "mirrors", "net", "run", "steps", "variables")
 
-    def __init__(self, net: Net, run: Run, at: int) -> None:
+    def __init__(self, net: Net, run: Run, at: int, mirrors: Mirrors = NO_MIRRORS) -> None:
         self.net = net
         self.run = run
         self.at = at
+        self.mirrors = AskedMirrors(mirrors)
         self.steps: Mapping[str, StepState] = run.steps
         self.associations: Mapping[AssociationKey, Association] = run.associations
         self.variables: Mapping[str, Any] = run.variables

@@ -10,6 +10,7 @@ from edge.expression.compiler import Unmet
 from edge.expression.value import EvaluationError
 from edge.sfc.intervention import held_failures
 from edge.sfc.left_failure import left_failures
+from edge.sfc.mirror_copy import NO_MIRRORS
 from edge.sfc.run import ActionState
 from edge.sfc.view import RunView
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from edge.sfc.intervention import HeldFailure
+    from edge.sfc.mirror_copy import Mirrors
     from edge.sfc.net import Net, NetTransition
     from edge.sfc.run import Run
 
@@ -109,7 +111,9 @@ class SecondPersonWaits:
 Waiting: TypeAlias = TransitionWaits | ActionWaits | PersonWaits | SecondPersonWaits | RunHalted
 
 
-def explain_waiting(net: Net, run: Run, now: int, holders: Mapping[str, str] = NO_HOLDERS) -> tuple[Waiting, ...]:
+def explain_waiting(
+    net: Net, run: Run, now: int, holders: Mapping[str, str] = NO_HOLDERS, mirrors: Mirrors = NO_MIRRORS
+) -> tuple[Waiting, ...]:
     """Return what a run waits for: transitions by rank, then actions in the order of the recipe.
 
     `holders` says of each lock that is not free who holds it.
@@ -119,7 +123,7 @@ def explain_waiting(net: Net, run: Run, now: int, holders: Mapping[str, str] = N
     if run.started_at is None:
         return (RunHalted("the run has not started"),)
     at = now if run.paused_at is None else run.paused_at
-    view = RunView(net, run, at)
+    view = RunView(net, run, at, mirrors)
     enabled = {
         transition.index: transition
         for step in run.active

@@ -23,10 +23,12 @@ from edge.model.job_state import Cause
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.sfc.condition import RunAccess
+from edge.sfc.mirror_copy import MirrorCopy
 from edge.sfc.net import Net
 from edge.sfc.run import Outcome, Run, new_run
 from edge.sfc.signal import Phase, Tick
 from edge.sim.event_queue import EventQueue, EventRank, milliseconds
+from edge.sim.mirrored import mirrored
 from edge.sim.script import AnswerPlan, Script, ScriptError, ScriptEvent, ScriptJob, TimelineEntry
 from edge.sim.trace import Trace, TraceRecorder, rejected_at_load
 from edge.station.answers import Answers
@@ -104,6 +106,7 @@ class LiveSimulation:
     connected: bool = True
     identifiers: dict[str, Callable[[RunAccess], object]] = field(default_factory=dict)
     """The values that the script has set so far, by plain identifier."""
+    mirrors: dict[str, MirrorCopy] = field(default_factory=dict)
     queue: EventQueue[_Planned] = field(default_factory=EventQueue)
     recorder: TraceRecorder = field(default_factory=TraceRecorder)
     runs: dict[str, Run] = field(default_factory=dict)
@@ -127,10 +130,12 @@ class LiveSimulation:
         store = self.store
         runs = Runs(store, self.clock, _KEEP_ENDED_MS, functools.cache(self._compiled))
         runs.listeners.append(self._watch)
+        runs.mirrors = lambda: self.mirrors
         answers = Answers(store, runs, _DEDUPE_MS)
         dispatch = Dispatch(runs, dict.fromkeys(self._command_types(), self))
         timers = Timers(store, runs, self.speed)
-        worker = Worker(store, (_SCOPE,), runs, Starter(store, runs, dispatch))
+        starter = Starter(store, runs, dispatch, mirrors=self._mirror_names())
+        worker = Worker(store, (_SCOPE,), runs, starter)
         async with (
             background_task(Sender(runs, dispatch).run(), "sender"),
             background_task(worker.run(), "worker"),
@@ -143,9 +148,15 @@ class LiveSimulation:
 
     def _command_types(self) -> set[str]:
         """Return the command types of the equipment: those of every recipe of the simulation."""
+        return {type_id for net in self._nets() for type_id in net.command_types}
+
+    def _mirror_names(self) -> set[str]:
+        """Return the mirrors for which any recipe of the simulation asks; without an entry they stay unread."""
+        return {name for net in self._nets() for name in net.mirrors}
+
+    def _nets(self) -> list[Net]:
         recipes = [self.recipe, *(entry.recipe for entry in self.script.timeline if entry.recipe is not None)]
-        nets = [compile_recipe(recipe) for recipe in recipes]
-        return {type_id for net in nets if isinstance(net, Net) for type_id in net.command_types}
+        return [net for each in recipes if isinstance(net := compile_recipe(each), Net)]
 
     async def _prepare(self, engine: _Engine, net: Net) -> None:
         """Store the recipe and the jobs, and queue the entries of the script from now on."""
@@ -161,7 +172,7 @@ class LiveSimulation:
         for job in self.script.jobs:
             self.queue.push(zero + milliseconds(job.starts_at), EventRank.START, job)
         for entry in self.script.timeline:
-            rank = EventRank.SET if entry.set is not None else EventRank.TIMELINE
+            rank = EventRank.SET if entry.sets_names else EventRank.TIMELINE
             self.queue.push(zero + milliseconds(entry.at), rank, entry)
 
     async def _teach(self, recipe: Any) -> None:
@@ -226,8 +237,10 @@ class LiveSimulation:
             await self._event(engine, entry.event)
         elif entry.set is not None:
             self.identifiers.update({name: _constant(value) for name, value in entry.set.items()})
-            for job_id in self.runs:
-                await engine.runs.signal(job_id, Tick())
+            await self._tick(engine)
+        elif entry.mirror is not None:
+            self.mirrors = mirrored(self.mirrors, entry.mirror)
+            await self._tick(engine)
         elif entry.operator is not None:
             for job_id in [entry.job] if entry.job is not None else list(self.runs):
                 await self._operate(engine, _CAUSES[entry.operator], job_id)
@@ -238,6 +251,10 @@ class LiveSimulation:
             self.recorder.warnings.append(f"the new recipe is refused: {'; '.join(net.faults)}")
         else:
             await self._teach(entry.recipe)
+
+    async def _tick(self, engine: _Engine) -> None:
+        for job_id in self.runs:
+            await engine.runs.signal(job_id, Tick())
 
     async def _event(self, engine: _Engine, event: ScriptEvent) -> None:
         event_id = event.id if event.id is not None else f"unnamed {next(self.numbers)}"

@@ -71,16 +71,22 @@ class ScriptIntervention(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 class TimelineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One entry of the timeline: exactly one of event, set, operator, intervene and system."""
+    """One entry of the timeline: exactly one of event, set, mirror, operator, intervene and system."""
 
     at: Seconds
     event: ScriptEvent | None = None
     set: dict[str, bool | float | str] | None = None
+    mirror: dict[str, tuple[str, ...] | None] | None = None
     operator: Literal["pause", "resume", "abort"] | None = None
     intervene: ScriptIntervention | None = None
     system: Literal["restart", "replace_recipe"] | None = None
     recipe: Any = None
     job: str | None = None
+
+    @property
+    def sets_names(self) -> bool:
+        """Return whether it changes what names in conditions mean; such entries come first at an instant."""
+        return self.set is not None or self.mirror is not None
 
 
 class ScriptJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -132,9 +138,10 @@ def parse_script(data: object) -> Script:
 def _problems(script: Script) -> list[str]:
     found = []
     for number, entry in enumerate(script.timeline):
-        kinds = [entry.event, entry.set, entry.operator, entry.intervene, entry.system]
+        kinds = [entry.event, entry.set, entry.mirror, entry.operator, entry.intervene, entry.system]
         if sum(kind is not None for kind in kinds) != 1:
-            found.append(f"timeline[{number}]: exactly one of event, set, operator, intervene, system is needed")
+            words = "event, set, mirror, operator, intervene, system"
+            found.append(f"timeline[{number}]: exactly one of {words} is needed")
         if (entry.system == "replace_recipe") != (entry.recipe is not None):
             found.append(f"timeline[{number}]: a recipe belongs to system 'replace_recipe'")
     if not script.jobs:

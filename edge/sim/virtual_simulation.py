@@ -34,12 +34,14 @@ from edge.sfc.signal import (
 from edge.sfc.view import next_deadline
 from edge.sim.event_queue import EventQueue, EventRank, milliseconds
 from edge.sim.lock_table import LockTable
+from edge.sim.mirrored import mirrored
 from edge.sim.trace import Trace, TraceRecorder, rejected_at_load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from edge.sfc.condition import RunAccess
+    from edge.sfc.mirror_copy import MirrorCopy
     from edge.sim.script import AnswerPlan, Script, ScriptEvent, TimelineEntry
 
 
@@ -74,6 +76,7 @@ class VirtualSimulation:
     unnamed: Iterator[int] = field(default_factory=count)
     seen: set[str] = field(default_factory=set)
     locks: LockTable = field(default_factory=LockTable)
+    mirrors: dict[str, MirrorCopy] = field(default_factory=dict)
     master: Net | None = None
 
     def play(self, net: Net) -> None:
@@ -84,7 +87,7 @@ class VirtualSimulation:
             self.jobs[job.id] = _Job(net, new_run(job.id, "simulation", "1", {}))
             self.queue.push(milliseconds(job.starts_at), EventRank.START, self._starter(job.id))
         for entry in self.script.timeline:
-            rank = EventRank.SET if entry.set is not None else EventRank.TIMELINE
+            rank = EventRank.SET if entry.sets_names else EventRank.TIMELINE
             self.queue.push(milliseconds(entry.at), rank, self._entry(entry))
         horizon = milliseconds(self.script.horizon)
         clock = 0
@@ -120,6 +123,9 @@ class VirtualSimulation:
                 self._event(entry.event, now)
             elif entry.set is not None:
                 self.identifiers.update({name: _constant(value) for name, value in entry.set.items()})
+                self._tick(now)
+            elif entry.mirror is not None:
+                self.mirrors = mirrored(self.mirrors, entry.mirror)
                 self._tick(now)
             elif entry.operator is not None:
                 self._operate(entry.operator, entry.job, now)
@@ -184,7 +190,7 @@ class VirtualSimulation:
 
     def _signal(self, job_id: str, signal: Signal, now: int) -> None:
         job = self.jobs[job_id]
-        advanced = advance(job.net, job.run, signal, now)
+        advanced = advance(job.net, job.run, signal, now, self.mirrors)
         if not isinstance(advanced, Advanced):
             return
         change = lock_change(job.run.locks, advanced.run.locks)

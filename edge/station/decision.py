@@ -15,6 +15,7 @@ from edge.sfc.association_key import AssociationKey
 from edge.sfc.history import record_decision
 from edge.sfc.intervention import held_failures
 from edge.sfc.lock_change import NO_LOCK_CHANGE, LockChange, lock_change
+from edge.sfc.mirror_copy import NO_MIRRORS, Mirrors
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Outcome, Run
 from edge.sfc.run_locks import NO_LOCKS
@@ -133,9 +134,9 @@ class InstanceContext:
     """The interventions that a second person must confirm, with the time for it in milliseconds."""
 
 
-def begin(context: InstanceContext, job: Job, run: Run, net: Net, now: int) -> Decision:
+def begin(context: InstanceContext, job: Job, run: Run, net: Net, now: int, mirrors: Mirrors = NO_MIRRORS) -> Decision:
     """Decide the start of a job that is allowed to start; the recipe is pinned to the run."""
-    advanced = advance(net, run, Start(), now)
+    advanced = advance(net, run, Start(), now, mirrors)
     moves = _moves(job.status, (Cause.RUN, *_ending(advanced.run))) if isinstance(advanced, Advanced) else None
     if moves is None or isinstance(advanced, Ignored):
         raise Defect(f"a new run of job {job.job_id!r} in {job.status.state.name} does not start", "Report this.")
@@ -153,7 +154,13 @@ def begin(context: InstanceContext, job: Job, run: Run, net: Net, now: int) -> D
 
 
 def decide(
-    context: InstanceContext, loaded: LoadedJob, unsent: Outbox, signal: Signal, request: MethodRequest | None, now: int
+    context: InstanceContext,
+    loaded: LoadedJob,
+    unsent: Outbox,
+    signal: Signal,
+    request: MethodRequest | None,
+    now: int,
+    mirrors: Mirrors = NO_MIRRORS,
 ) -> Decision | Ignored | NotAllowed:
     """Decide what a signal changes; `request` is the job method behind it, if there is one.
 
@@ -161,7 +168,7 @@ def decide(
     """
     if request and next_status(loaded.job.status.state, request.cause) is None:
         return NotAllowed()
-    advanced = advance(loaded.net, loaded.stored.run, signal, now)
+    advanced = advance(loaded.net, loaded.stored.run, signal, now, mirrors)
     if isinstance(advanced, Ignored):
         return advanced
     has_ended_before = loaded.stored.run.ended

@@ -1,6 +1,6 @@
 """Find the recipe and the parameters with which a job order runs, or why it cannot run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,11 +57,16 @@ class RecipeLookup:
         store: Store,
         compiler: Callable[[str], Net | RejectedRecipe],
         unrouted: Callable[[Net], Sequence[str]] = lambda _: (),
+        mirrors: Collection[str] = (),
     ) -> None:
-        """Create the lookup; `unrouted` returns the command types of a recipe that no equipment takes."""
+        """Create the lookup; `unrouted` returns the command types of a recipe that no equipment takes.
+
+        `mirrors` are the names of the mirrored sets that there are.
+        """
         self._store = store
         self._compiler = compiler
         self._unrouted = unrouted
+        self._mirrors = frozenset(mirrors)
         self._known: dict[tuple[str, str], _KnownMaster] = {}
 
     def forget(self, stale: str) -> None:
@@ -83,6 +88,8 @@ class RecipeLookup:
             return known
         if unrouted := self._unrouted(known.net):
             return NoRecipe(f"no equipment takes commands of type {', '.join(unrouted)}")
+        if absent := sorted(known.net.mirrors - self._mirrors):
+            return NoRecipe(f"its conditions ask for a mirror that this gateway has not: [mirror.{absent[0]}]")
         parameters = _parameters(known.parameters, named.parameters, order.job_order_parameters)
         return FoundRecipe(known.net, parameters, known.guard)
 

@@ -14,6 +14,7 @@ from edge.listeners import notify
 from edge.model.lock import LockKind
 from edge.model.recipe import Intervention
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
+from edge.sfc.mirror_copy import NO_MIRRORS, Mirrors
 from edge.sfc.net import Net
 from edge.sfc.signal import CommandRequest, Ignored, Signal, StepChange
 from edge.station.decision import (
@@ -93,6 +94,8 @@ class Runs:
         self.listeners: list[Callable[[Progress], None]] = []
         self.additions: list[Callable[[Decision], Commit]] = []
         """Each returns an addition to the commit of every decision."""
+        self.mirrors: Callable[[], Mirrors] = lambda: NO_MIRRORS
+        """Returns the copies of mirrored sets that decisions see."""
         self.clock = clock
         self.compiled = compiler
         self.context = InstanceContext(
@@ -120,7 +123,8 @@ class Runs:
             loaded = known or await self.load(job_id)
             if loaded is None:
                 return NoRun()
-            decision = decide(self.context, loaded, self.outbox.unsent(job_id), signal, request, self.clock())
+            unsent, mirrors = self.outbox.unsent(job_id), self.mirrors_for(loaded.net)
+            decision = decide(self.context, loaded, unsent, signal, request, self.clock(), mirrors)
             if not isinstance(decision, Decision):
                 if known is None:
                     return decision
@@ -160,6 +164,10 @@ class Runs:
             self.invalidate(job_id)
             self.uncertain.put_nowait(job_id)
             raise
+
+    def mirrors_for(self, net: Net) -> Mirrors:
+        """Return the copies of mirrored sets for the decisions of a recipe."""
+        return self.mirrors() if net.mirrors else NO_MIRRORS
 
     async def load(self, job_id: str) -> LoadedJob | None:
         """Read a job with its run, and queue its new commands; None when it has no run."""

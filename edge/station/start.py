@@ -1,6 +1,7 @@
 """Starts jobs in the order of the queue of starts: finds the recipe and begins the run, or fails the job."""
 
 import asyncio
+from collections.abc import Collection
 
 import msgspec
 import structlog
@@ -31,12 +32,22 @@ logger = structlog.get_logger(__name__)
 class Starter:
     """Performs the work `start_recipe`."""
 
-    def __init__(self, store: Store, runs: Runs, dispatch: Dispatch, mode: ModeWatch | None = None) -> None:
-        """Create the starter; during a maintenance mode of `mode` jobs stay in the queue of starts."""
+    def __init__(
+        self,
+        store: Store,
+        runs: Runs,
+        dispatch: Dispatch,
+        mode: ModeWatch | None = None,
+        mirrors: Collection[str] = (),
+    ) -> None:
+        """Create the starter; during a maintenance mode of `mode` jobs stay in the queue of starts.
+
+        `mirrors` are the names of the mirrored sets for conditions.
+        """
         self._mode = mode
         self._store = store
         self._runs = runs
-        self._recipes = RecipeLookup(store, runs.compiled, dispatch.unrouted)
+        self._recipes = RecipeLookup(store, runs.compiled, dispatch.unrouted, mirrors)
         self._dead_letters = DeadLetterWriter(runs)
         self._in_hand: set[str] = set()
         self._choosing = asyncio.Lock()
@@ -152,7 +163,7 @@ class Starter:
         for event in job.early:
             kept = advance(net, run, Event(event.type_id, event.data, event.id, named=True), self._runs.clock())
             run = kept.run if isinstance(kept, Advanced) else run
-        decision = begin(self._runs.context, job, run, net, self._runs.clock())
+        decision = begin(self._runs.context, job, run, net, self._runs.clock(), self._runs.mirrors_for(net))
         guards = (found.guard, self._mode.guard) if self._mode else (found.guard,)
         result = await self._runs.commit(decision, join((*guards, done)))
         if isinstance(result, Stale):

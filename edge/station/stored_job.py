@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from edge.errors import Refused
 from edge.model.acceptance import validate_id
 from edge.model.isa95 import JobResponse
+from edge.sfc.mirror_copy import Mirrors
 from edge.sfc.net import Net
 from edge.sfc.run import Run
 from edge.station.job_locks import lock_holders
@@ -13,17 +14,22 @@ from edge.station.runs import net_of
 from edge.store import jobs, responses, runs
 from edge.store.client import Store
 from edge.store.jobs import Job
+from edge.store.mirrors import load_copies
 
 
 @dataclass(frozen=True, slots=True)
 class StoredJob:
-    """A job with its run and compiled recipe, both None before its start; `holders` hold locks for which it waits."""
+    """A job with its run and compiled recipe, both None before its start; `holders` hold locks for which it waits.
+
+    `mirrors` are the copies of mirrored sets that its conditions ask for.
+    """
 
     job: Job
     run: Run | None
     net: Net | None
     response: JobResponse | None
     holders: Mapping[str, str] = field(default_factory=dict)
+    mirrors: Mirrors = field(default_factory=dict)
 
 
 async def find(store: Store, job_id: str) -> StoredJob | None:
@@ -34,6 +40,8 @@ async def find(store: Store, job_id: str) -> StoredJob | None:
         response = await responses.load(store, job) if job else None
         missing = stored.run.locks.missing if stored else ()
         holders = await lock_holders(store, missing) if missing else {}
+        net = net_of(stored.recipe) if stored else None
+        copies = await load_copies(store, net.mirrors) if net and net.mirrors else {}
     except (ValueError, KeyError) as error:
         reason = f"the stored data of job order {job_id!r} cannot be decoded: {error!r}"
         raise Refused("unreadable", reason, "Restore a backup: edge restore --help") from error
@@ -41,7 +49,7 @@ async def find(store: Store, job_id: str) -> StoredJob | None:
         return None
     if stored is None:
         return StoredJob(job, None, None, response)
-    return StoredJob(job, stored.run, net_of(stored.recipe), response, holders)
+    return StoredJob(job, stored.run, net, response, holders, copies)
 
 
 async def load(store: Store, job_id: str) -> StoredJob:

@@ -326,6 +326,11 @@ class Keys(SettingKeys):
         return f"{self.prefix}:staging:mirror:{name}"
 
     @_key("hash", Lifetime.OURS)
+    def mirrors(self) -> str:
+        """Return the key of the state of each mirror that was read since the start: current or stale, since when."""
+        return f"{self.prefix}:mirrors"
+
+    @_key("hash", Lifetime.OURS)
     def opcua_servers(self) -> str:
         """Return the key of the OPC UA servers of the gateways on this store, by gateway, as JSON."""
         return f"{self.prefix}:opcua:servers"

@@ -1,21 +1,76 @@
-"""Mirrored sets: a copy of the members that another system keeps, never half visible."""
+"""Mirrored sets: a copy of the members that another system keeps, never half visible, and its state."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
 
+from edge.sfc.mirror_copy import MirrorCopy
 from edge.store.client import Store
 from edge.store.commit import Commit, join, operation, spread
 from edge.store.keys import Keys
 
 
-def save(keys: Keys, name: str, members: Collection[str]) -> Commit:
-    """Write the members of a mirror: staged and renamed; without members it is deleted."""
+class Freshness(StrEnum):
+    """Whether the last read of the other system was good; a mirror without a state was not read since the start."""
+
+    CURRENT = "current"
+    STALE = "stale"
+
+
+_FRESHNESS: Final = frozenset(each.value for each in Freshness)
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorState:
+    """The freshness of a copy, and since when it is as it is, in milliseconds since the epoch."""
+
+    freshness: Freshness
+    changed_at: int
+
+
+def save(keys: Keys, name: str, members: Collection[str], now: int) -> Commit:
+    """Write the members of a mirror as current: staged and renamed; without members it is deleted."""
     key, staging = keys.mirror(name), keys.mirror_staging(name)
+    state = save_state(keys, name, Freshness.CURRENT, now)
     if not members:
-        return operation("DEL", key)
+        return join((operation("DEL", key), state))
     staged = spread("SADD", (staging,), sorted(members))
-    return join((operation("DEL", staging), staged, operation("RENAME", staging, key)))
+    return join((operation("DEL", staging), staged, operation("RENAME", staging, key), state))
+
+
+def save_state(keys: Keys, name: str, freshness: Freshness, now: int) -> Commit:
+    """Write the state of a mirror, whose members stay."""
+    return operation("HSET", keys.mirrors(), name, f"{freshness} {now}")
+
+
+def forget_states(keys: Keys, names: Collection[str]) -> Commit:
+    """Delete the states of mirrors: they were not read since the start."""
+    return operation("HDEL", keys.mirrors(), *names)
 
 
 async def load(store: Store, name: str) -> frozenset[str]:
     """Return the members of a mirror."""
     return frozenset(await store.execute("SMEMBERS", store.keys.mirror(name)))
+
+
+async def load_states(store: Store, names: Collection[str]) -> dict[str, MirrorState]:
+    """Return the states of the mirrors that have one."""
+    if not names:
+        return {}
+    listed = tuple(names)
+    found = {}
+    for name, text in zip(listed, await store.execute("HMGET", store.keys.mirrors(), *listed), strict=True):
+        freshness, _, changed_at = (text or "").partition(" ")
+        if freshness in _FRESHNESS and changed_at.isdigit():
+            found[name] = MirrorState(Freshness(freshness), int(changed_at))
+    return found
+
+
+async def load_copies(store: Store, names: Iterable[str]) -> dict[str, MirrorCopy]:
+    """Return the copies of the mirrors that were read since the start."""
+    states = await load_states(store, sorted(names))
+    return {
+        name: MirrorCopy(await load(store, name), is_stale=state.freshness is Freshness.STALE)
+        for name, state in states.items()
+    }

@@ -1,6 +1,7 @@
 """Mirrors a set of another system every second; members that join or leave are occurrences."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -12,6 +13,7 @@ from edge.rules.sample_lines import Occurrence
 from edge.store import mirrors, telemetry
 from edge.store.client import Store
 from edge.store.commit import join
+from edge.store.mirrors import Freshness, MirrorState
 from edge.telemetry.batch import Batch, encode_batch
 from edge.telemetry.interest import RuleInterest
 
@@ -53,6 +55,9 @@ class SetMirror:
                     advice = error.advice
                     logger.warning("mirror stale", mirror=self._name, reason=error.message, advice=advice)
                 self.is_stale = True
+                # If it is the store that is unavailable, the readers of the copy are, too.
+                with contextlib.suppress(Unavailable):
+                    await self._mark_stale()
             else:
                 if self.is_stale:
                     logger.info("mirror up to date", mirror=self._name)
@@ -63,7 +68,8 @@ class SetMirror:
         """Read the set; write it with the occurrences of its changes in one commit. Raises Unavailable."""
         current = await self._read()
         known = await mirrors.load(self._store, self._name)
-        if current == known:
+        state = await self._state()
+        if current == known and state and state.freshness is Freshness.CURRENT:
             return
         now = self._clock()
         changes = [("left", each) for each in sorted(known - current)]
@@ -73,9 +79,19 @@ class SetMirror:
             for verb, member in changes
         ]
         wanted = tuple(each for each in lines if self._interest.wants(each))
-        commit = [mirrors.save(self._store.keys, self._name, current)]
+        commit = [mirrors.save(self._store.keys, self._name, current, now)]
         if wanted:
             commit.append(
                 telemetry.append(self._store.keys, encode_batch(Batch("", 0, now, wanted)), self._stream_length)
             )
         await self._store.commit(join(commit))
+
+    async def _mark_stale(self) -> None:
+        """Mark the copy as stale, once; one that was not read since the start stays unread."""
+        state = await self._state()
+        if state and state.freshness is Freshness.CURRENT:
+            keys = self._store.keys
+            await self._store.commit(mirrors.save_state(keys, self._name, Freshness.STALE, self._clock()))
+
+    async def _state(self) -> MirrorState | None:
+        return (await mirrors.load_states(self._store, (self._name,))).get(self._name)

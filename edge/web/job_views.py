@@ -159,7 +159,7 @@ def _waits(stored: StoredJob, now: int) -> Waits:
     actions: list[WaitingAction] = []
     persons: list[str] = []
     halted = ""
-    for each in explain_waiting(stored.net, stored.run, now, stored.holders):
+    for each in explain_waiting(stored.net, stored.run, now, stored.holders, stored.mirrors):
         match each:
             case TransitionWaits():
                 transitions.append(_transition(each))
@@ -196,7 +196,8 @@ async def job_chart(store: Store, job_id: str, now: int) -> str:
     stored = await load(store, job_id)
     if not (stored.run and stored.net):
         raise Refused("no_chart", f"job {job_id!r} has not started.", "It has a chart once it was started.")
-    return chart_svg(draw(read_chart(stored.net.recipe), "", marks_of(stored.net, stored.run, now, stored.holders)))
+    marks = marks_of(stored.net, stored.run, now, stored.holders, stored.mirrors)
+    return chart_svg(draw(read_chart(stored.net.recipe), "", marks))
 
 
 async def job_gantt(store: Store, job_id: str, now: int) -> str:

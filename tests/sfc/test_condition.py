@@ -19,6 +19,7 @@ from edge.sfc.condition import (
     compile_condition,
     wake_instants,
 )
+from edge.sfc.mirror_copy import NO_MIRRORS, AskedMirrors
 
 STEPS = frozenset({"A", "B"})
 ACTIONS = {"a": (key("a@A"),), "b": (key("b@A"), key("b@B"))}
@@ -29,6 +30,7 @@ class Values:
 
     def __init__(self, **values: Any) -> None:
         self.variables = values
+        self.mirrors = AskedMirrors(NO_MIRRORS)
 
     def step(self, name: str, prop: str) -> Any:
         return self.variables.get(f"{name}_{prop}", UNKNOWN)

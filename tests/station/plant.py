@@ -39,6 +39,8 @@ KEEP_ENDED_MS = 60_000
 DEDUPE_MS = 30_000
 TIGHTEN = "tighten.v1"
 PHOTO = "photo.v1"
+MIRRORS = ("carriers",)
+"""The mirrored sets of the station."""
 SCAN = "scan.v1"
 
 _numbers = itertools.count(1)
@@ -130,7 +132,7 @@ class Plant:
         self.dispatch = Dispatch(self.runs, routes_of(routes))
         for device in devices.values():
             device.station = self.answers
-        self.starter = Starter(store, self.runs, self.dispatch)
+        self.starter = Starter(store, self.runs, self.dispatch, mirrors=MIRRORS)
         self.worker = Worker(store, (SCOPE,), self.runs, self.starter)
         self.sender = Sender(self.runs, self.dispatch)
         self.timers = Timers(store, self.runs)

@@ -6,6 +6,6 @@ from edge.store.client import Store
 
 async def test_mirror_is_replaced_and_deleted(store: Store) -> None:
     for members in ({"a", "b"}, {"b", "c"}, set(), {"d"}):
-        await store.commit(mirrors.save(store.keys, "m", members))
+        await store.commit(mirrors.save(store.keys, "m", members, 1))
         assert await mirrors.load(store, "m") == members
         assert await store.execute("EXISTS", store.keys.mirror_staging("m")) == 0

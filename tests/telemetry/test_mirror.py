@@ -1,15 +1,20 @@
 """A mirror follows its set; members that leave are occurrences, also after a restart and an outage."""
 
+import functools
+
 import pytest
 
 from edge.errors import Unavailable
+from edge.links.background_task import background_task
 from edge.rules.sample_lines import Occurrence
 from edge.store import mirrors
 from edge.store.client import Store
+from edge.store.mirrors import Freshness
 from edge.store.stream import entries
 from edge.telemetry.batch import decode_batch
 from edge.telemetry.interest import RuleInterest
 from edge.telemetry.mirror import SetMirror
+from tests.station.plant import until, until_true
 from tests.telemetry.plant import TelemetryClock, rules_of
 
 LEFT = {"id": "left", "kind": "occurs", "pattern": "carriers.*", "severity": 700}
@@ -63,3 +68,29 @@ async def test_failed_read_keeps_the_last_good_copy(store: Store) -> None:
     with pytest.raises(Unavailable):
         await mirror.copy_once()
     assert await mirrors.load(store, "carriers") == {"C1"}
+
+
+async def state_of(store: Store) -> Freshness | None:
+    state = (await mirrors.load_states(store, ("carriers",))).get("carriers")
+    return state.freshness if state else None
+
+
+async def test_state_separates_unread_current_and_stale_copies(store: Store) -> None:
+    line = LineController()
+    line.members = None
+    mirror = mirror_of(store, line)
+    async with background_task(mirror.run(0.01), "mirror"):
+        await until_true(lambda: mirror.is_stale)
+        # Not read since the start: an old copy is nothing to rely on.
+        assert await state_of(store) is None
+        for members, expected in ((set(), Freshness.CURRENT), (None, Freshness.STALE), ({"C1"}, Freshness.CURRENT)):
+            line.members = None if members is None else frozenset(members)
+            await until(functools.partial(is_in, store, expected))
+        # A gateway that starts forgets the state; the one that reads the mirror confirms it.
+        await store.commit(mirrors.forget_states(store.keys, ("carriers",)))
+        await until(functools.partial(is_in, store, Freshness.CURRENT))
+    assert await mirrors.load(store, "carriers") == {"C1"}
+
+
+async def is_in(store: Store, expected: Freshness) -> bool:
+    return await state_of(store) is expected

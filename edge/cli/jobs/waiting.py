@@ -30,7 +30,7 @@ def waiting_of(stored: StoredJob, now: int) -> tuple[Waiting, ...]:
     if has_ended(job.status):
         return (RunHalted(f"the job has ended{f': {job.error}' if job.error else ''}"),)
     if stored.net and stored.run:
-        return explain_waiting(stored.net, stored.run, now, stored.holders)
+        return explain_waiting(stored.net, stored.run, now, stored.holders, stored.mirrors)
     if job.status.state is JobState.ALLOWED_TO_START and job.earliest_start > now:
         return (RunHalted(f"the job waits for its StartTime, {local_time(job.earliest_start)}"),)
     if job.status.state is JobState.ALLOWED_TO_START:

@@ -1,0 +1,11 @@
+"""What a script says of mirrored sets becomes their copies."""
+
+from edge.sfc.mirror_copy import MirrorCopy
+from edge.sim.mirrored import mirrored
+
+
+def test_members_are_replaced_and_none_makes_a_copy_stale() -> None:
+    first = mirrored({}, {"carriers": ["C1", "C2"], "tools": None})
+    assert first == {"carriers": MirrorCopy(frozenset({"C1", "C2"}))}
+    assert mirrored(first, {"carriers": None}) == {"carriers": MirrorCopy(frozenset({"C1", "C2"}), is_stale=True)}
+    assert mirrored(first, {"carriers": []}) == {"carriers": MirrorCopy(frozenset())}
