@@ -64,7 +64,7 @@ async def _job(job_id: str, settings_file: Path | None) -> tuple["Net", "Marks"]
         mirrors = await load_copies(at.store, net.mirrors) if net else {}
     if stored is None or net is None:
         raise Refused("unknown_job", f"no run of job {job_id!r} is stored", "A job has a run once it was started.")
-    return net, marks_of(net, stored.run, now_ms(), mirrors)
+    return net, marks_of(net, stored.run, now_ms(), mirrors=mirrors)
 
 
 def _write(title: str, net: "Net", marks: "Marks | None", output: Path | None, width: int | None) -> None:
