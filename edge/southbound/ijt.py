@@ -307,7 +307,7 @@ class Controller:
             )
             if not ended:
                 await self._results.poll(command)
-                looks = looks + 1 if lock.is_on and await lock.is_disabled() else 0
+                looks = looks + 1 if lock.is_on and await lock.is_withdrawn() else 0
             # A controller may disable the tool itself just before it reports the result: look twice.
             if looks > 1 and not self._results.find(command):
                 refusal = await lock.note_foreign()

@@ -43,6 +43,7 @@ class ToolLock:
         # Until it is disabled for the first time, the tool may be enabled for a command of an earlier connection.
         self._is_ours = True
         self._is_enabled_elsewhere = False
+        self._was_enabled = False
 
     @property
     def problem(self) -> str:
@@ -59,7 +60,7 @@ class ToolLock:
         if self.problem and await self.is_disabled():
             raise Refused("device", _DISABLED)
         await self._remember(False, was=self._state.is_disabled_elsewhere)  # noqa: FBT003 - what to remember
-        self._is_ours = True
+        self._is_ours = self._was_enabled = True
         if "EnableAsset" in self._methods:
             await self._methods.call("EnableAsset", self._uri, True)  # noqa: FBT003 - the argument Enable
 
@@ -73,6 +74,12 @@ class ToolLock:
     async def is_disabled(self) -> bool:
         """Return whether the controller reports the tool as disabled; False when it cannot report that."""
         return self._enabled is not None and await self._session.read(self._enabled) is False
+
+    async def is_withdrawn(self) -> bool:
+        """Return whether the tool is disabled and was enabled before on this connection, unlike after a power cut."""
+        is_disabled = await self.is_disabled()
+        self._was_enabled |= not is_disabled
+        return is_disabled and self._was_enabled
 
     async def handle_change(self, *, enabled: bool) -> None:
         """Notice that another system enables or disables the tool while no command needs it."""

@@ -43,7 +43,7 @@ class Figures:
     """What a campaign has counted.
 
     `allowed` are the repetitions of work that the device may do again, because it had lost the work. `invented` jobs
-    have a result of work that the device has not begun. `slowest_start` is the longest time until a gateway was ready,
+    have a result of work that the device has not begun. `unlocked` is what the lock of the tool let pass. `slowest_start` is the longest time until a gateway was ready,
     with the processor time that it took. `timeouts` are the jobs that ended by their time limit, each with what
     happened and how long it took.
     """
@@ -60,6 +60,7 @@ class Figures:
     invented: list[str] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
     not_ready: list[str] = field(default_factory=list)
+    unlocked: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
     def outcomes_by_name(self) -> dict[str, int]:
@@ -167,6 +168,10 @@ async def carry_out(kind: str, number: int, directory: Path, seed: int, publish_
             if n % 10 == 9:
                 publish_text(f"  {n + 1} jobs: {figures.outcomes_by_name()}")
         await asyncio.sleep(2.0)
+        end = time.monotonic() + READY_WITHIN_S
+        while (found := device.lock_faults()) and time.monotonic() < end:
+            await asyncio.sleep(0.5)
+        figures.unlocked += found
         await _compare(number, device, store, figures)
     figures.seconds = time.monotonic() - opened_at
     return figures
@@ -229,7 +234,7 @@ async def _compare(number: int, device: Device, store: Store, figures: Figures) 
 
 
 RECIPE = {
-    "steps": [{"name": "Work", "initial": True}, {"name": "Done"}],
+    "steps": [{"name": "Work", "initial": True, "lock": ["device"]}, {"name": "Done"}],
     "transitions": [
         {
             "source": "Work",

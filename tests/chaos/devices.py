@@ -9,6 +9,7 @@ from edge.config import IjtSettings, MqttEquipmentSettings, MqttSettings, Vision
 from edge.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.links.mqtt import Message, MqttSession, open_session, to_event
+from edge.sim.controller import ToolPermissions
 from edge.sim.ijt import JoiningController, open_ijt
 from edge.sim.openprotocol import TighteningController, open_openprotocol_controller
 from edge.sim.vision import VisionCamera, open_vision
@@ -25,6 +26,9 @@ class Device(Protocol):
     settings: Any
     repeatable: bool
     """Whether its work may be done again after the device has lost it."""
+
+    def lock_faults(self) -> list[str]:
+        """Return why the tool could move without a command, and the commands that came without the permission."""
 
     def started(self, job_id: str) -> int:
         """Return how often it has started the work of a job."""
@@ -46,7 +50,11 @@ class Spindle:
 
     def __init__(self, controller: JoiningController) -> None:
         self._controller = controller
-        self.settings = IjtSettings(kind="ijt", type_ids=(TYPE_ID,), url=controller.device.url, security="none")
+        url = controller.device.url
+        self.settings = IjtSettings(kind="ijt", type_ids=(TYPE_ID,), url=url, security="none", lock="on")
+
+    def lock_faults(self) -> list[str]:
+        return ["the tool is enabled"] if self._controller.enabled else []
 
     def started(self, job_id: str) -> int:
         return self._controller.begun.count(f"{job_id} 85Nm")
@@ -73,6 +81,9 @@ class Nutrunner:
         self._controller = controller
         url = f"tcp://127.0.0.1:{controller.server.port}"
         self.settings = OpenProtocolSettings(kind="openprotocol", type_ids=(TYPE_ID,), url=url)
+
+    def lock_faults(self) -> list[str]:
+        return ["the tool is enabled"] if self._controller.enabled else []
 
     def started(self, job_id: str) -> int:
         return sum(_vin(each) == job_id for each in self._controller.begun)
@@ -103,6 +114,9 @@ class Lens:
         self._camera = camera
         self.settings = VisionSettings(kind="vision", type_ids=(TYPE_ID,), url=camera.device.url, security="none")
 
+    def lock_faults(self) -> list[str]:
+        return []
+
     def started(self, job_id: str) -> int:
         return sum(each.startswith(f"{job_id}/") for each in self._camera.begun)
 
@@ -129,12 +143,14 @@ class Wrench:
     repeatable = False
 
     def __init__(self, broker_url: str) -> None:
-        self.settings = MqttEquipmentSettings(type_ids=(TYPE_ID,), topic_prefix=PREFIX)
+        self.settings = MqttEquipmentSettings(type_ids=(TYPE_ID,), topic_prefix=PREFIX, lock="on")
         self._mqtt = MqttSettings(url=broker_url)
         self._topic = f"{PREFIX}/device"
         self._log: list[str] = []
         self._begun: set[str] = set()
         self._answers: dict[str, bool] = {}
+        self._locked_out: list[str] = []
+        self._permissions = ToolPermissions()
         self._has_lost_memory = False
         self._session: MqttSession | None = None
         self._up = asyncio.Event()
@@ -153,6 +169,9 @@ class Wrench:
                 if command_id in self._begun:
                     self._answers[command_id] = True
                     await self._answer(command_id)
+
+    def lock_faults(self) -> list[str]:
+        return self._locked_out + ([] if self._permissions.missing(self._topic) else ["the tool is enabled"])
 
     def started(self, job_id: str) -> int:
         return sum(each.startswith(f"{job_id}/") for each in self._log)
@@ -178,6 +197,7 @@ class Wrench:
             self._down.clear()
             with suppress(Unavailable):
                 async with open_session(self._mqtt, "chaos-device", session_expiry=0) as session:
+                    await session.follow(f"{self._topic}/enabled", self._permissions.take)
                     await session.subscribe(f"{self._topic}/commands", self._take)
                     self._session = session
                     session.listeners.append(self._on_change)
@@ -209,6 +229,9 @@ class Wrench:
                 await self._answer(command.id)
         elif "offeredagain" in command.extensions and self._has_lost_memory:
             await self._answer(command.id, mdcserrorkind="unknown")
+        elif reason := self._permissions.missing(self._topic):
+            self._locked_out.append(command.id)
+            await self._answer(command.id, mdcserrorkind="disabled", mdcserrormessage=reason)
         else:
             self._log.append(command.id)
             self._begun.add(command.id)
