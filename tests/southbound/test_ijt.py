@@ -29,6 +29,16 @@ class TestIjtRepeatableContract(Contract):
         return partial(equipped, controller, wait_until, repetition="repeatable")
 
 
+class TestIjtLockedContract(Contract):
+    """The tool is enabled for a command only."""
+
+    repetition = Repetition.ONCE
+
+    @pytest.fixture
+    def opener(self, controller: JoiningController, wait_until: WaitUntil) -> Opener:
+        return partial(equipped, controller, wait_until, lock="on")
+
+
 async def test_a_result_brings_torque_and_angle_with_their_units(opener: Opener, wait_until: WaitUntil) -> None:
     async with opener() as bench:
         data = (await answered(bench, wait_until)).data

@@ -125,6 +125,26 @@ def _has(found: list[Any], number: int) -> bool:
     return len(found) >= number
 
 
+async def test_power_cut_during_a_command_is_no_other_system(
+    controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    """The controller cannot report identifiers: the result is waited for, and the next command enables the tool."""
+    async with (
+        controller.without("GetIdentifiers"),
+        equipped(controller, wait_until, lock="on") as bench,
+    ):
+        await begun(bench, wait_until)
+        async with bench.device.away():
+            pass
+        connections = bench.equipment.connection_count
+        bench.station.unanswered = [replace(WORK, begun=True, offered_again=True)]
+        await wait_until(lambda: bench.equipment.connected and bench.equipment.connection_count > connections)
+        await bench.equipment.stop(WORK)
+        await bench.equipment.send(NEXT)
+        await wait_until(lambda: len(controller.begun) > 1)
+        assert (bench.equipment.problem, bench.station.disabled, bench.station.answers) == ("", set(), [])
+
+
 async def test_without_the_lock_the_tool_stays_enabled(controller: JoiningController, wait_until: WaitUntil) -> None:
     async with equipped(controller, wait_until) as bench:
         await begun(bench, wait_until)

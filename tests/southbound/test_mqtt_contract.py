@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.links.mqtt import Message, MqttSession, open_session, to_event, to_message
 from edge.model.cloudevent import CloudEvent, new_id
+from edge.sim.controller import ToolPermissions
 from edge.southbound.mqtt import open_equipment
 from edge.station.equipment import LateResult, Repetition
 from tests.conftest import WaitUntil
@@ -32,10 +33,13 @@ class MqttDevice:
         self._unsent: list[CloudEvent] = []
         self._session: MqttSession | None = None
         self._line = AsyncExitStack()
+        self._permissions = ToolPermissions()
+        self.is_locked = False
 
     async def connect(self) -> None:
         opened = open_session(self._mqtt, self._client_id, session_expiry=0)
         self._session = await self._line.enter_async_context(opened)
+        await self._session.follow(f"{self._topic}/enabled", self._permissions.take)
         await self._session.subscribe(f"{self._topic}/commands", self._take)
         await self._session.publish(f"{self._topic}/presence", b"online", retain=True)
         while self._unsent:
@@ -86,6 +90,8 @@ class MqttDevice:
         if (command.id, phase) not in self._seen:
             self._seen.add((command.id, phase))
             match phase:
+                case "start" if self.is_locked and (reason := self._permissions.missing(self._topic)):
+                    pytest.fail(f"{command.id}: {reason}")
                 case "start":
                     self.begun.append(command.id)
                 case "stop":
@@ -100,15 +106,17 @@ class MqttDevice:
 
 class TestMqttContract(Contract):
     repetition = Repetition.RECOGNISABLE
+    lock = "off"
 
     @pytest.fixture
     def opener(self, mqtt: MqttSettings, unique: str) -> Opener:
         @asynccontextmanager
         async def opened() -> AsyncIterator[Bench]:
             settings = MqttEquipmentSettings(type_ids=(TYPE_ID,), topic_prefix=unique)
-            settings = msgspec.structs.replace(settings, repetition=self.repetition.value)
+            settings = msgspec.structs.replace(settings, repetition=self.repetition.value, lock=self.lock)
             station = RecordingStation()
             device = MqttDevice(mqtt, f"{unique}-device", f"{unique}/wrench")
+            device.is_locked = self.lock == "on"
             async with open_session(mqtt, f"{unique}-edge") as edge:
                 equipment = await open_equipment("wrench", settings, edge, station, SCOPES, "/edge")
                 await device.connect()
@@ -118,6 +126,12 @@ class TestMqttContract(Contract):
                     await device.disconnect()
 
         return opened
+
+
+class TestMqttLockedContract(TestMqttContract):
+    """The device declines a start without the permission to work."""
+
+    lock = "on"
 
 
 class TestMqttOnceContract(TestMqttContract):
