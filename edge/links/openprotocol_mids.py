@@ -37,6 +37,8 @@ class Mid(IntEnum):
     RESET_BATCH = 20
     JOBS = 30
     JOBS_REPLY = 31
+    JOB = 32
+    JOB_REPLY = 33
     JOB_SUBSCRIBE = 34
     JOB_INFO = 35
     JOB_ACKNOWLEDGE = 36
@@ -92,6 +94,7 @@ class Decline(IntEnum):
     ALARMS_SUBSCRIBED = 11
     NO_RESULT = 15
     NO_JOB = 17
+    JOB_NOT_SET = 20
     NO_JOB_RUNS = 21
     TOOL_LOCKED = 27
     CONNECTED_ALREADY = 96
@@ -178,6 +181,19 @@ _JOB = numbered(
 _JOB_2 = numbered(
     ("id", 4), ("status", 1), ("batch_mode", 1), ("batch_size", 4), ("batch_counter", 4), ("time", 19, _DATE)
 )
+_JOB_DATA = (
+    ("name", 25, _TEXT),
+    ("forced_order", 1),
+    ("first_seconds", 4),
+    ("seconds", 5),
+    ("batch_mode", 1),
+    ("lock_at_done", 1),
+    ("line_control", 1),
+    ("repeat", 1),
+    ("loosening", 1),
+    ("repair", 1),
+    ("parameter_sets", 2),
+)
 _TOOL = numbered(("serial", 14, _TEXT), ("tightenings", 10), ("calibrated", 19, _DATE), ("controller", 10, _TEXT))
 _IDENTIFIERS = numbered(("identifier", 25, _TEXT), ("part_2", 25, _TEXT), ("part_3", 25, _TEXT), ("part_4", 25, _TEXT))
 _ALARM = numbered(("code", 4, _TEXT), ("controller_ready", 1), ("tool_ready", 1), ("time", 19, _DATE))
@@ -210,6 +226,8 @@ LAYOUTS: Mapping[int, Mapping[int, Layout]] = MappingProxyType(
             1: (DataField("ids", 2, _NUMBERS, count=2),),
             2: (DataField("ids", 4, _NUMBERS, count=4),),
         },
+        Mid.JOB: {1: (DataField("id", 2),), 2: (DataField("id", 4),)},
+        Mid.JOB_REPLY: {1: numbered(("id", 2), *_JOB_DATA), 2: numbered(("id", 4), *_JOB_DATA)},
         Mid.JOB_INFO: {1: _JOB, 2: _JOB_2},
         Mid.SELECT_JOB: {1: (DataField("id", 2),), 2: (DataField("id", 4),)},
         Mid.RESTART_JOB: {1: (DataField("id", 2),), 2: (DataField("id", 4),)},

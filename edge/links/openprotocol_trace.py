@@ -1,8 +1,11 @@
-"""The trace message of Open Protocol (MID 0900): a curve as text fields, a NUL, and samples of two bytes."""
+"""The trace messages of Open Protocol (MID 0900, 0901).
+
+A curve is text fields, a NUL, and samples of two bytes; the parameters of its plot are text fields.
+"""
 
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -86,6 +89,28 @@ def parse_curve(data: bytes) -> CurveMessage:
     )
 
 
+def plot_subscription() -> bytes:
+    """Return the data of MID 0008 that subscribes to the parameters of plots."""
+    return b"090100100"
+
+
+def parse_plot(data: bytes) -> dict[str, Any]:
+    """Return the `result` of a plot, and its `plot` parameters by their ids. Raises Refused(`unreadable`)."""
+    reader = _Reader(data)
+    head = reader.read(_HEAD)
+    return {"result": head["result"] or 0, "plot": reader.parameters(head["parameters"])}
+
+
+def encode_plot(result: int, time: datetime, parameters: Mapping[str, str]) -> bytes:
+    """Return the data of a message with the parameters of a plot, by their ids."""
+    head = encode_data(_HEAD, {"result": result, "time": time, "parameters": len(parameters)})
+    return head + b"".join(
+        encode_data(_PARAMETER, {"id": each, "length": len(text), "type": "F", "unit": "001", "step": "0000"})
+        + text.encode()
+        for each, text in parameters.items()
+    )
+
+
 def encode_curve(
     result: int, time: datetime, kind: int, unit: str, samples: Sequence[int], *, divisor: int, interval_ms: int
 ) -> bytes:
@@ -145,6 +170,8 @@ class _Reader:
 
     def _text(self, length: int) -> str:
         text = self._data[self._at : self._at + length].decode("latin-1")
+        if length < 0 or len(text) < length:
+            raise Refused("unreadable", f"a value: {length} characters are announced, {len(text)} are there")
         self._at += length
         return text.strip(" \0")
 

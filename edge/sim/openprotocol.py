@@ -10,9 +10,10 @@ from typing import Any
 
 from edge.links.background_task import background_task
 from edge.links.openprotocol_frame import MidFrame
+from edge.links.openprotocol_jobs import JobStep
 from edge.links.openprotocol_mids import Decline, Mid
 from edge.links.openprotocol_trace import ANGLE, TORQUE
-from edge.sim.openprotocol_curve import curve_of, spindles_of
+from edge.sim.openprotocol_curve import curve_of, plot_of, spindles_of
 from edge.sim.openprotocol_fault import OpenProtocolFault
 from edge.sim.openprotocol_messages import HIGHEST, handlers_of
 from edge.sim.openprotocol_server import DeclineError, OpenProtocolServer
@@ -77,7 +78,7 @@ class TighteningController:
     """A simulated controller with one spindle; `begun`, `stopped` and `finished` are the identifiers, in order.
 
     `acknowledged` are the numbers of the results that a client has acknowledged. `results` survive a power cut, as in
-    flash memory. `fault` is the injected fault.
+    flash memory. `fault` is the injected fault. With `job_runs`, no job can be selected.
     """
 
     def __init__(self, name: str, delay: float | None, supplier: str, now: Now, *, link_layer: bool) -> None:
@@ -97,6 +98,7 @@ class TighteningController:
         self.parameter_set = 0
         self.job = 0
         self.alarm = ""
+        self.job_runs = False
         self.batch_size, self.batch_counter = 1, 0
         self.clock_offset = timedelta()
         self.server = OpenProtocolServer(handlers_of(self), HIGHEST)
@@ -165,6 +167,8 @@ class TighteningController:
         result = self.results[number or max(self.results)]
         self.server.publish(Mid.RESULT, **result)
         self.server.publish_frame(MidFrame(Mid.SPINDLES_RESULT, spindles_of(result, self.spindles)))
+        if self.points:
+            self.server.publish_frame(MidFrame(Mid.TRACE_PARAMETERS, plot_of(result)))
         for kind in (ANGLE, TORQUE) if self.points else ():
             self.server.publish_frame(MidFrame(Mid.TRACE, curve_of(result, kind, self.points)))
 
@@ -238,14 +242,28 @@ class TighteningController:
         """Select a job, with its first parameter set; raises DeclineError for one that it does not have."""
         if number not in JOBS:
             raise DeclineError(Decline.NO_JOB)
+        if self.job_runs:
+            raise DeclineError(Decline.JOB_NOT_SET)
         self.job, self.parameter_set = number, JOBS[number]
         self.server.publish(Mid.JOB_INFO, id=number, status=0, batch_size=1, time=self.time)
+
+    def restart_job(self, number: int) -> None:
+        """Begin the job that runs from its first tightening; raises DeclineError for another one."""
+        if number != self.job:
+            raise DeclineError(Decline.NO_JOB)
+        self.job_runs, self.batch_counter = False, 0
+
+    def describe_job(self, number: int) -> tuple[str, list[JobStep]]:
+        """Return the name and the steps of a job; raises DeclineError for one that it does not have."""
+        if number not in JOBS:
+            raise DeclineError(Decline.NO_JOB)
+        return f"job of {PARAMETER_SETS[JOBS[number]]:g} Nm", [JobStep(1, JOBS[number], 1)]
 
     def abort_job(self) -> None:
         """Abort the job and the tightening at work; raises DeclineError when no job runs."""
         if not self.job:
             raise DeclineError(Decline.NO_JOB_RUNS)
-        self.job = 0
+        self.job, self.job_runs = 0, False
         self.disable()
 
     def set_identifier(self, identifier: str) -> None:

@@ -5,13 +5,15 @@ from types import MappingProxyType
 from typing import Any
 
 from edge.links.openprotocol_spindles import encode_spindles
-from edge.links.openprotocol_trace import ANGLE, TORQUE, encode_curve
+from edge.links.openprotocol_trace import ANGLE, TORQUE, encode_curve, encode_plot
 
 INTERVAL_MS = 1
 _UNITS: Mapping[int, str] = MappingProxyType({ANGLE: "050", TORQUE: "001"})
 _FIELDS: Mapping[int, str] = MappingProxyType({ANGLE: "angle", TORQUE: "torque"})
 _EXPONENTS: Mapping[int, int] = MappingProxyType({ANGLE: 1, TORQUE: 3})
 _DIVISOR = 100
+_LOW, _HIGH = "02111", "02112"
+"""Parameters of this simulator: the ids of a real controller are in its list of parameters."""
 
 
 def spindles_of(result: Mapping[str, Any], count: int) -> bytes:
@@ -20,6 +22,12 @@ def spindles_of(result: Mapping[str, Any], count: int) -> bytes:
     records = [good | {"spindle": n, "torque": result["torque_target"]} for n in range(1, count)]
     last = {"spindle": count, "status": result["status"], "torque_status": result["status"], "torque": result["torque"]}
     return encode_spindles({**result, "result": result["result"] % 100_000}, [*records, good | last])
+
+
+def plot_of(result: Mapping[str, Any]) -> bytes:
+    """Return the data of MID 0901 for a result: its limits of torque."""
+    limits = {_LOW: f"{result['torque_min']:g}", _HIGH: f"{result['torque_max']:g}"}
+    return encode_plot(result["result"], result["time"], limits)
 
 
 def curve_of(result: Mapping[str, Any], kind: int, points: int) -> bytes:

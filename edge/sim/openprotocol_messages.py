@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from edge.links.openprotocol_frame import MidFrame
+from edge.links.openprotocol_jobs import encode_job
 from edge.links.openprotocol_mids import Decline, Mid, new_message, parse_message
 from edge.sim.openprotocol_server import DeclineError, Handler, ServedClient
 
@@ -13,7 +14,10 @@ if TYPE_CHECKING:
     from edge.sim.openprotocol import TighteningController
 
 HIGHEST: Mapping[int, int] = MappingProxyType(
-    {Mid.START: 6, Mid.RESULT_SUBSCRIBE: 6, Mid.OLD_RESULT: 6, Mid.JOBS: 2, Mid.JOB_SUBSCRIBE: 2, Mid.SELECT_JOB: 2}
+    {
+        **dict.fromkeys((Mid.START, Mid.RESULT_SUBSCRIBE, Mid.OLD_RESULT), 6),
+        **dict.fromkeys((Mid.JOBS, Mid.JOB, Mid.JOB_SUBSCRIBE, Mid.SELECT_JOB, Mid.RESTART_JOB), 2),
+    }
 )
 """The newest revision of each message that the simulated controller accepts; 1 of any other."""
 
@@ -68,6 +72,8 @@ def handlers_of(controller: "TighteningController") -> Mapping[int, Handler]:
         Mid.SET_BATCH_SIZE: _command(lambda fields: controller.set_batch_size(fields["id"] or 0, fields["size"] or 1)),
         Mid.RESET_BATCH: _command(lambda fields: controller.reset_batch(fields["id"] or 0)),
         Mid.JOBS: lambda _, message: _reply(message, Mid.JOBS_REPLY, ids=controller.jobs),
+        Mid.JOB: partial(_describe_job, controller),
+        Mid.RESTART_JOB: _command(lambda fields: controller.restart_job(fields["id"] or 0)),
         Mid.SELECT_JOB: _command(lambda fields: controller.select_job(fields["id"] or 0)),
         Mid.ABORT_JOB: _command(lambda _: controller.abort_job()),
         Mid.TOOL: lambda _, message: _reply(
@@ -118,7 +124,7 @@ def _subscribe(controller: "TighteningController", client: ServedClient, message
 
 def _subscribe_to_data(client: ServedClient, message: MidFrame) -> Sequence[MidFrame]:
     mid = parse_message(message)["mid"] or 0
-    if mid != Mid.TRACE:
+    if mid not in {Mid.TRACE, Mid.TRACE_PARAMETERS}:
         raise DeclineError(Decline.UNKNOWN_MID)
     client.subscriptions[mid] = 1
     return _accept(message)
@@ -146,6 +152,11 @@ def _describe_parameter_set(
     controller: "TighteningController", _: ServedClient, message: MidFrame
 ) -> Sequence[MidFrame]:
     return _reply(message, Mid.PARAMETER_SET_REPLY, **controller.describe(parse_message(message)["id"] or 0))
+
+
+def _describe_job(controller: "TighteningController", _: ServedClient, message: MidFrame) -> Sequence[MidFrame]:
+    name, steps = controller.describe_job(number := parse_message(message)["id"] or 0)
+    return (encode_job(message.revision, steps, id=number, name=name),)
 
 
 def _old_result(controller: "TighteningController", _: ServedClient, message: MidFrame) -> Sequence[MidFrame]:

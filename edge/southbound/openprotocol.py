@@ -11,18 +11,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import structlog
 
 from edge.errors import Refused
-from edge.links.openprotocol_frame import MidFrame
-from edge.links.openprotocol_mids import Mid, new_message, parse_message
+from edge.links.openprotocol_mids import Mid
 from edge.links.openprotocol_session import DEFAULT_TIMES, OpenProtocolSession, SessionTimes, open_openprotocol
-from edge.links.openprotocol_spindles import parse_spindles
-from edge.links.openprotocol_trace import parse_curve
-from edge.model.equipment_trace import TracedCall, TraceKind
 from edge.sfc.signal import Phase
 from edge.southbound.connected_equipment import (
     ConnectedEquipment,
@@ -44,6 +39,13 @@ from edge.southbound.openprotocol_conversion import (
 from edge.southbound.openprotocol_events import ToolEvents
 from edge.southbound.openprotocol_makes import make_of
 from edge.southbound.openprotocol_programs import ParameterSets
+from edge.southbound.openprotocol_reading import (
+    ACKNOWLEDGED_UNREAD,
+    ACKNOWLEDGEMENTS,
+    call_tracer,
+    described,
+    device_events,
+)
 from edge.southbound.openprotocol_settings import OpenProtocolSettings, address_of
 from edge.southbound.openprotocol_subscriptions import subscribe, subscribe_to_curves
 from edge.southbound.openprotocol_tool import TighteningTool
@@ -51,23 +53,6 @@ from edge.southbound.repetition import chosen_repetition, claim_start, count_rep
 from edge.station.equipment import Command, Repetition, StationPort
 
 POLL_SECONDS = 5.0
-
-_ACKNOWLEDGEMENTS: Mapping[int, Mid] = MappingProxyType(
-    {
-        Mid.IDENTIFIER_CHANGED: Mid.IDENTIFIER_ACKNOWLEDGE,
-        Mid.ALARM: Mid.ALARM_ACKNOWLEDGE,
-        Mid.ALARM_ACKNOWLEDGED: Mid.ALARM_ACKNOWLEDGED_ACKNOWLEDGE,
-        Mid.ALARM_STATUS: Mid.ALARM_STATUS_ACKNOWLEDGE,
-    }
-)
-
-_ACKNOWLEDGED_UNREAD: Mapping[int, MidFrame] = MappingProxyType(
-    {
-        Mid.RESULT: MidFrame(Mid.RESULT_ACKNOWLEDGE),
-        Mid.SPINDLES_RESULT: MidFrame(Mid.SPINDLES_ACKNOWLEDGE),
-        Mid.TRACE: new_message(Mid.ACCEPTED, mid=Mid.TRACE),
-    }
-)
 
 _log = structlog.get_logger(__name__)
 
@@ -115,7 +100,7 @@ def open_openprotocol_equipment(
             port,
             times=times.session,
             link_layer=settings.link_layer == "auto",
-            trace=partial(_trace, station),
+            trace=call_tracer(station),
         ) as session:
             make, has_several = make_of(session.controller), settings.spindles == "several"
             session.set_keep_alive(make.keep_alive)
@@ -129,13 +114,14 @@ def open_openprotocol_equipment(
                 acknowledgement=Mid.SPINDLES_ACKNOWLEDGE if has_several else Mid.RESULT_ACKNOWLEDGE,
                 on_own=events.report_result,
             )
-            await subscribe(session, make, several_spindles=has_several)
+            await subscribe(session, make, settings.events, several_spindles=has_several)
             curves = await subscribe_to_curves(session) if settings.traces == "on" else 0
             programs = ParameterSets(session)
             await programs.read()
             if settings.clock == "set":
                 await tool.set_clock(now())
-            _log.info("controller identified", equipment=name, make=make.name, **_described(session))
+            known = described(session) | {"tool": await tool.read()}
+            _log.info("controller identified", equipment=name, make=make.name, **known)
             device = TighteningDevice(
                 session,
                 tool,
@@ -149,51 +135,9 @@ def open_openprotocol_equipment(
                 poll=times.poll,
                 curves=(curves, times.curves),
             )
-            yield device, _device_events(session)
+            yield device, device_events(session)
 
     return open_connected(name, settings.url, settings.type_ids, station, scopes, connect, repetition)
-
-
-def _described(session: OpenProtocolSession) -> dict[str, Any]:
-    known = {name: session.controller.get(name) for name in ("name", "supplier", "software")}
-    return known | {
-        "link_layer": session.has_link_layer,
-        "result_revision": session.revisions.get(Mid.RESULT_SUBSCRIBE),
-    }
-
-
-def _trace(station: StationPort, message: MidFrame, answer: MidFrame | None, error: str) -> None:
-    found = {"answer": f"MID {answer.mid:04d} revision {answer.revision}", **_fields(answer)} if answer else None
-    question = f"MID {message.mid:04d} revision {message.revision}"
-    arguments = [message.data.decode("latin-1")] if message.data else []
-    kind = "device" if error else None
-    station.trace(TraceKind.ASKED, TracedCall(question, arguments, found=found, error=error or None, kind=kind))
-
-
-def _fields(message: MidFrame) -> dict[str, Any]:
-    try:
-        return parse_message(message)
-    except Refused:
-        return {"data": message.data.decode("latin-1")}
-
-
-def _parsed(message: MidFrame) -> dict[str, Any]:
-    match message.mid:
-        case Mid.TRACE:
-            return {"curve": parse_curve(message.data)}
-        case Mid.SPINDLES_RESULT:
-            return parse_spindles(message.data)
-        case _:
-            return parse_message(message)
-
-
-async def _device_events(session: OpenProtocolSession) -> DeviceEvents:
-    async for message in session.messages():
-        found = {"mid": message.mid, "revision": message.revision}
-        try:
-            yield _parsed(message) | found
-        except Refused as refusal:
-            yield {"unreadable": refusal.message, "data": message.data.decode("latin-1")} | found
 
 
 class TighteningDevice:
@@ -227,6 +171,7 @@ class TighteningDevice:
         self._curve_kinds, self._curve_seconds = curves
         self._alarm = ""
         self._identifier: str | None = None
+        self._selected: dict[int, int | None] = {}
         self._starting = asyncio.Lock()
 
     @property
@@ -248,15 +193,16 @@ class TighteningDevice:
         mid = device_event["mid"]
         match mid:
             case _ if "unreadable" in device_event:
-                # A controller that gets no acknowledgement sends no further message.
                 await self._events.refuse(device_event["unreadable"], device_event["data"])
-                if (acknowledgement := _ACKNOWLEDGED_UNREAD.get(mid)) is not None:
+                if (acknowledgement := ACKNOWLEDGED_UNREAD.get(mid)) is not None:
                     await self._session.send(acknowledgement)
+                return
             case Mid.TRACE:
                 self._results.handle_curve(device_event["curve"])
-                await self._session.send(new_message(Mid.ACCEPTED, mid=Mid.TRACE))
             case Mid.TRACE_PARAMETERS:
-                await self._session.send(new_message(Mid.ACCEPTED, mid=Mid.TRACE_PARAMETERS))
+                self._results.handle_plot(device_event["result"], device_event["plot"])
+            case Mid.PARAMETER_SET_SELECTED | Mid.JOB_INFO:
+                await self._handle_selection(mid, device_event)
             case Mid.RESULT | Mid.SPINDLES_RESULT:
                 await self._results.handle_live(device_event)
             case Mid.IDENTIFIER_CHANGED:
@@ -269,9 +215,18 @@ class TighteningDevice:
                 self._alarm = ""
             case _:
                 raise Refused("unknown_type", f"MID {mid:04d} was not subscribed to")
-        if mid in _ACKNOWLEDGEMENTS:
-            await self._session.send(MidFrame(_ACKNOWLEDGEMENTS[mid]))
+        if mid in ACKNOWLEDGEMENTS:
+            await self._session.send(ACKNOWLEDGEMENTS[mid])
         self._results.changed.set()
+
+    async def _handle_selection(self, mid: int, found: DeviceEvent) -> None:
+        """Report a parameter set or a job that somebody selects at the controller while no command is at work."""
+        before, self._selected[mid] = self._selected.get(mid), found["id"]
+        is_ours = self._state.current is not None or self._starting.locked()
+        if before in {None, found["id"]} or is_ours:
+            return
+        kind = "job" if mid == Mid.JOB_INFO else "parameter_set"
+        await self._events.report(kind, {kind: found["id"]})
 
     async def _handle_identifier(self, identifier: str) -> None:
         is_new = identifier != self._identifier
@@ -306,7 +261,7 @@ class TighteningDevice:
             self._state.current = None
         await self._tool.release()
         curves = await self._results.curves_of(results, self._curve_kinds, self._curve_seconds)
-        return answer_data(results, command, curves)
+        return answer_data(self._results.with_plots(results), command, curves)
 
     async def stop(self, command: Command) -> None:
         """Disable the tool, unless it works for another command."""
@@ -327,6 +282,8 @@ class TighteningDevice:
             if command.phase is not Phase.RESET and owner and owner != command.command_id:
                 return
             await self._tool.make_safe(command)
+            if command.phase is Phase.RESET and self._alarm:
+                await self._tool.acknowledge_alarm()
             await self._results.surrender(command)
             self._state.begun.discard(command.command_id)
 

@@ -50,7 +50,8 @@ class ToolState:
     `last` is the number of the last result; `begun` holds the ids of started commands, `current` that of the command
     that occupies the tool. `marks` maps identifiers to command ids; `batches` holds the commands that wait for a whole
     batch. `kept` holds the results of commands until these are settled. `expected` takes the next result, with the
-    number before its start. `settled` holds durable results, `curves` those of the newest results by their numbers.
+    number before its start. `settled` holds durable results, `curves` and `plots` those of the newest results by their
+    numbers.
     """
 
     last: int | None = None
@@ -61,6 +62,7 @@ class ToolState:
     kept: dict[ResultKey, tuple[TighteningResult, str]] = field(default_factory=dict)
     expected: tuple[Command, int | None] | None = None
     curves: dict[int, list[CurveMessage]] = field(default_factory=dict)
+    plots: dict[int, Mapping[str, str]] = field(default_factory=dict)
     settled: dict[ResultKey, None] = field(default_factory=dict)
 
     def remember(self, command: Command, correlation: str) -> None:
@@ -144,6 +146,16 @@ class TighteningResults:
         self._state.curves.setdefault(curve.result, []).append(curve)
         _limit(self._state.curves, _CURVES)
         self.changed.set()
+
+    def handle_plot(self, number: int, parameters: Mapping[str, str]) -> None:
+        """Keep the parameters of the plot of a result until it is answered."""
+        self._state.plots[number] = parameters
+        _limit(self._state.plots, _CURVES)
+
+    def with_plots(self, results: Sequence[TighteningResult]) -> Sequence[TighteningResult]:
+        """Return these results, each with the parameters of its plot where they came."""
+        plots = self._state.plots
+        return [{**each, "plot": plot} if (plot := plots.pop(each["result"] or 0, None)) else each for each in results]
 
     async def curves_of(self, results: Sequence[TighteningResult], kinds: int, seconds: float) -> Curves:
         """Return the curves of these results; wait at most `seconds` until each has `kinds` of them."""

@@ -94,12 +94,12 @@ def result_data(result: TighteningResult, curves: Curves = NO_CURVES) -> dict[st
         "result_id": str(result.get("result") or 0),
         "created_at": created_at(result),
     }
-    named = {"tool_serial": "tool_serial", "controller": "controller", "parameter_set_name": "parameter_set_name"}
+    named = ("tool_serial", "controller", "parameter_set_name", "plot")
     if "spindles" in result:
         data |= {"results": {str(each["spindle"]): _spindle(each, unit) for each in result["spindles"]}}
     found = [_channel(each) for each in curves.get(result.get("result") or 0, ())]
     trace = {"trace": {"channels": found}} if found else {}
-    return data | {name: result[field] for name, field in named.items() if result.get(field)} | trace
+    return data | {name: result[name] for name in named if result.get(name)} | trace
 
 
 def _spindle(record: Mapping[str, Any], unit: str) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from typing import Any
 
 import structlog
 
-from edge.model.cloudevent import new_id
 from edge.southbound.openprotocol_conversion import TighteningResult, result_data
-from edge.station.equipment import EquipmentEvent, StationPort
+from edge.southbound.own_events import OwnEvents
+from edge.station.equipment import StationPort
 from edge.store.refused import RefusedMessage
 
 _log = structlog.get_logger(__name__)
@@ -19,17 +19,8 @@ class ToolEvents:
     def __init__(self, name: str, place: str, type_ids: Mapping[Any, str], station: StationPort, scope: str) -> None:
         self._name = name
         self._place = place
-        self._type_ids = type_ids
         self._station = station
-        self._scope = scope
-
-    async def report(self, kind: str, data: Any, event_id: str = "") -> bool:
-        """Report an event if the settings name its type; return whether a job has used it or will."""
-        if (type_id := self._type_ids.get(kind)) is None:
-            return False
-        source = f"urn:microdcs-edge:equipment:{self._name}"
-        event = EquipmentEvent(source, event_id or new_id(), type_id, self._scope, data)
-        return await self._station.event(event) is not None
+        self.report = OwnEvents(name, type_ids, station, scope).report
 
     async def refuse(self, reason: str, data: str) -> None:
         """Record a message that cannot be read."""

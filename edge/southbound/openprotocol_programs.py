@@ -1,16 +1,25 @@
 """Parameter sets and jobs of an Open Protocol controller: what a command names, checked before the tool is touched."""
 
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
+
+import structlog
 
 from edge.errors import Refused
 from edge.links.openprotocol_frame import MidFrame
-from edge.links.openprotocol_mids import Mid, parse_message, revisions_of
+from edge.links.openprotocol_jobs import parse_job
+from edge.links.openprotocol_mids import Mid, new_message, parse_message, revisions_of
 from edge.links.openprotocol_session import OpenProtocolSession
 from edge.southbound.openprotocol_conversion import number_of
 from edge.station.equipment import Command
 
+_log = structlog.get_logger(__name__)
+
 _LISTED = 20
 """The most numbers in the reason of a refusal."""
+
+_NAMED = 50
+"""The most parameter sets and jobs whose names are asked for: each takes one request."""
 
 
 class ParameterSets:
@@ -20,17 +29,42 @@ class ParameterSets:
         self._session = session
         self._parameter_sets: tuple[int, ...] = ()
         self._jobs: tuple[int, ...] = ()
+        self._notes: dict[tuple[str, int], str] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
         """The parameter sets and the jobs, as people name them."""
-        sets = [f"parameter set {number}" for number in self._parameter_sets]
-        return tuple(sets + [f"job {number}" for number in self._jobs])
+        numbers = [("parameter set", each) for each in self._parameter_sets] + [("job", each) for each in self._jobs]
+        return tuple(f"{kind} {number}{self._notes.get((kind, number), '')}" for kind, number in numbers)
 
     async def read(self) -> None:
-        """Read both lists; a controller that declines has none. Raises Unavailable."""
+        """Read both lists, and the names in them; a controller that declines has none. Raises Unavailable."""
         self._parameter_sets = await self._list(Mid.PARAMETER_SETS, Mid.PARAMETER_SETS_REPLY)
         self._jobs = await self._list(Mid.JOBS, Mid.JOBS_REPLY)
+        await self._note("parameter set", self._parameter_sets, self._describe_parameter_set)
+        await self._note("job", self._jobs, self._describe_job)
+
+    async def _note(self, kind: str, numbers: Sequence[int], describe: Callable[[int], Awaitable[str]]) -> None:
+        """Ask for the names that are not known yet, until the controller declines."""
+        unknown = [each for each in numbers if (kind, each) not in self._notes]
+        for number in unknown[: max(0, _NAMED - len(self._notes))]:
+            try:
+                self._notes[kind, number] = await describe(number)
+            except Refused as refusal:
+                _log.info("program not described", program=f"{kind} {number}", reason=refusal.message)
+                return
+
+    async def _describe_parameter_set(self, number: int) -> str:
+        asked = new_message(Mid.PARAMETER_SET, id=number)
+        found = parse_message(await self._session.request(asked, {Mid.PARAMETER_SET_REPLY}))
+        return f" ({found['name']})" if found["name"] else ""
+
+    async def _describe_job(self, number: int) -> str:
+        answers = {Mid.JOB_REPLY}
+        job = parse_job(await self._session.negotiate(Mid.JOB, revisions_of(Mid.JOB), answers=answers, id=number))
+        steps = ", ".join(f"{each.batch_size} x {each.parameter_set}" for each in job["steps"][:_LISTED])
+        noted = ": ".join(filter(None, (job["name"], steps)))
+        return f" ({noted})" if noted else ""
 
     async def check(self, command: Command) -> None:
         """Raise Refused when the controller does not list the parameter set or the job that a command names."""

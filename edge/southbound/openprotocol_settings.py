@@ -55,10 +55,11 @@ class OpenProtocolSettings(EquipmentSettings, frozen=True, kw_only=True):
         Meta(description="`set` corrects the clock of the controller at each connection, to the local time."),
     ] = "leave"
     events: Annotated[
-        Mapping[Literal["identifier", "result", "alarm"], str],
+        Mapping[Literal["identifier", "result", "alarm", "parameter_set", "job"], str],
         Meta(
             description="The `type_id` of the event for an identifier that is scanned at the controller, a result of "
-            "the operator's own, or an alarm.",
+            "the operator's own, an alarm, or a parameter set or a job that is selected there while no command is at "
+            "work.",
             extra={"expected": 'a table of type_ids, as in { identifier = "com.example.station.scanned.v1" }'},
         ),
     ] = msgspec.field(default_factory=dict)

@@ -34,7 +34,7 @@ class TighteningTool:
         if parameter_set is not None:
             await self._session.request(new_message(Mid.SELECT_PARAMETER_SET, id=parameter_set))
         if job is not None:
-            await self._session.negotiate(Mid.SELECT_JOB, revisions_of(Mid.SELECT_JOB), id=job)
+            await self._select_job(job)
         if (size := number_of(command, "batch_size")) is not None:
             await self._session.request(new_message(Mid.SET_BATCH_SIZE, id=parameter_set or 0, size=size))
         if is_batch(command) and parameter_set is not None:
@@ -47,6 +47,30 @@ class TighteningTool:
                 raise Refused(
                     "device", f"the identifier: {declined.message}", 'Set correlation = "next".'
                 ) from declined
+
+    async def _select_job(self, job: int) -> None:
+        try:
+            await self._session.negotiate(Mid.SELECT_JOB, revisions_of(Mid.SELECT_JOB), id=job)
+        except DeclinedError as declined:
+            if declined.error != Decline.JOB_NOT_SET:
+                raise
+            # It runs since a command that was interrupted, and would count on.
+            await self._session.negotiate(Mid.RESTART_JOB, revisions_of(Mid.RESTART_JOB), id=job)
+            _log.info("job restarted", number=job)
+
+    async def read(self) -> str:
+        """Return the serial number of the tool; empty where the controller does not report it."""
+        try:
+            return parse_message(await self._session.request(MidFrame(Mid.TOOL), {Mid.TOOL_REPLY}))["serial"] or ""
+        except Refused:
+            return ""
+
+    async def acknowledge_alarm(self) -> None:
+        """Acknowledge the alarm of the controller, where it takes that; its cause may keep it active."""
+        try:
+            await self._session.request(MidFrame(Mid.ACKNOWLEDGE_ALARM))
+        except DeclinedError as declined:
+            _log.info("alarm not acknowledged", reason=declined.message)
 
     async def enable(self) -> None:
         """Enable the tool: from now on the operator can trigger it."""

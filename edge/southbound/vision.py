@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Any
 
-from edge.config import OpcuaEquipmentSettings
+from edge.config import VisionSettings
 from edge.errors import Refused
 from edge.links.opcua import ClientSession, EventField, Node, TypeName
 from edge.sfc.signal import Phase
@@ -23,6 +23,7 @@ from edge.southbound.connected_equipment import (
 )
 from edge.southbound.late_result import LateResults
 from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
+from edge.southbound.own_events import OwnEvents
 from edge.southbound.repetition import chosen_repetition, claim_start, count_repeated_start
 from edge.southbound.vision_conversion import answer_data, id_of, meas_id_of, parse_result, recipe_of
 from edge.southbound.vision_methods import call_method, find_part
@@ -61,7 +62,7 @@ _UNTIL_READY = -1.0
 
 def open_vision(
     name: str,
-    settings: OpcuaEquipmentSettings,
+    settings: VisionSettings,
     station: StationPort,
     scopes: Collection[str],
     session_factory: OpenSession = open_session,
@@ -77,6 +78,7 @@ def open_vision(
     claim = partial(claim_start, station) if repetition is Repetition.ONCE else None
     on_start = partial(count_repeated_start, station)
     reporter = LateResults(name, next(iter(scopes)), station)
+    events = OwnEvents(name, settings.events, station, next(iter(scopes)))
 
     @asynccontextmanager
     async def open_device(session: ClientSession) -> AsyncIterator[tuple[Device, DeviceEvents]]:
@@ -89,7 +91,7 @@ def open_vision(
         fields = [EventField(_RESULT_READY, field) for field in _FIELDS]
         fields += [EventField(_RECIPE_PREPARED, field) for field in _RECIPE_FIELDS]
         async with session.watch(None, fields, states.variables) as device_events:
-            results = VisionResults(session, parts, jobs, reporter)
+            results = VisionResults(session, parts, jobs, reporter, events)
             camera = Camera(
                 session,
                 parts,
@@ -97,6 +99,7 @@ def open_vision(
                 states,
                 jobs,
                 results,
+                events,
                 claim=claim,
                 on_start=on_start,
                 ready_seconds=ready_seconds,
@@ -120,12 +123,14 @@ class Camera:
         states: StateReader,
         jobs: dict[str, str],
         results: VisionResults,
+        events: OwnEvents,
         *,
         claim: Callable[[Command], Awaitable[bool]] | None = None,
         on_start: Callable[[Command], None] = lambda _: None,
         ready_seconds: float = READY_SECONDS,
     ) -> None:
         self._results = results
+        self._events = events
         self._claim = claim
         self._on_start = on_start
         self._session = session
@@ -151,8 +156,11 @@ class Camera:
     async def handle_event(self, device_event: DeviceEvent) -> None:
         """Mirror a state, record a prepared recipe, or keep a result until its command takes it."""
         if (event_type := device_event.get("EventType")) is None:
+            before = self._state
             for name, value in device_event.items():
                 self._states[name] = await self._reader.state(value)
+            if self._state in _IDLE and self._state is not before:
+                await self._events.report("error", {"state": self._state.title})
         elif await self._session.is_a(event_type, _RESULT_READY):
             await self._handle_result(device_event)
         elif await self._session.is_a(event_type, _RECIPE_PREPARED):

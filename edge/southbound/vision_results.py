@@ -9,6 +9,7 @@ from edge.errors import Refused
 from edge.links.opcua import ClientSession, Node
 from edge.sfc.command_id import parse_command_id
 from edge.southbound.late_result import LateResults
+from edge.southbound.own_events import OwnEvents
 from edge.southbound.vision_conversion import answer_data, id_of, is_completed, meas_id_of, parse_result
 from edge.southbound.vision_methods import call_method, find_part
 from edge.station.equipment import Command
@@ -25,17 +26,23 @@ _log = structlog.get_logger(__name__)
 class VisionResults:
     """The results received on one connection; `jobs` maps commands to JobIds.
 
-    `kept` holds the results that a command waits for, by JobId.
+    `kept` holds the results that a command waits for, by JobId. `events` reports the results of no command.
     """
 
     def __init__(
-        self, session: ClientSession, parts: Mapping[str, Node], jobs: Mapping[str, str], reporter: LateResults
+        self,
+        session: ClientSession,
+        parts: Mapping[str, Node],
+        jobs: Mapping[str, str],
+        reporter: LateResults,
+        events: OwnEvents,
     ) -> None:
         self.kept: dict[str, VisionResult] = {}
         self._session = session
         self._parts = parts
         self._jobs = jobs
         self._reporter = reporter
+        self._events = events
 
     async def handle(self, result: VisionResult) -> None:
         """Keep a result that a command waits for; report any other result."""
@@ -54,10 +61,20 @@ class VisionResults:
 
     async def _report(self, result: VisionResult, command_id: str | None) -> None:
         result_id, created = id_of(result, "ResultId") or "", result.get("CreationTime")
+        if command_id is None and is_completed(result) and await self._report_own(result, result_id):
+            return
         if is_completed(result):
             await self._reporter.report_surely(result_id, created, command_id, answer_data(result))
         else:
             _log.info("incomplete result discarded", result=result_id, command=command_id)
+
+    async def _report_own(self, result: VisionResult, result_id: str) -> bool:
+        """Report the result of a picture that somebody else has taken; return whether a job has used it."""
+        try:
+            result = await self.fetch_content(result)
+        except Refused as refusal:
+            _log.info("result without content", result=result_id, reason=refusal.message)
+        return await self._events.report("result", answer_data(result), f"result {result_id}" if result_id else "")
 
     def _command_of(self, result: VisionResult) -> str | None:
         """Return the command id of a result, by its JobId or else its MeasId; None when it belongs to no command."""

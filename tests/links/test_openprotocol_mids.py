@@ -1,5 +1,7 @@
 """The tables of messages: golden frames, lengths of the specification, and every table there and back."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +32,8 @@ GOLDEN: dict[str, tuple[bytes, dict[str, Any]]] = {
     "0011": (b"00320011001         003001002015\0", {"ids": [1, 2, 15]}),
     "0015": (b"00420015001         0032026-05-01:12:30:00\0", {"id": 3}),
     "0031": (b"00320031002         000200010002\0", {"ids": [1, 2]}),
+    "0032": (b"00240032002         0007\0", {"id": 7}),
+    "0039": (b"00220039001         07\0", {"id": 7}),
     "0052": (b"00450052001         WDB1HXQZKRAMPLE          \0", {"identifier": "WDB1HXQZKRAMPLE"}),
     "0061": (
         (
@@ -115,3 +119,12 @@ def test_decline_is_read_and_wrong_data_name_the_message() -> None:
     (broken,) = FrameReader().feed(b"00230061001         01x\0")
     with pytest.raises(Refused, match="MID 0061 revision 1: cell"):
         parse_message(broken)
+
+
+def test_reference_lists_every_message() -> None:
+    page = (Path(__file__).parents[2] / "docs/reference/openprotocol.md").read_text()
+    cells = " ".join(re.findall(r"^\| (\d[^|]*)", page, re.MULTILINE))
+    listed: set[int] = set()
+    for first, last in re.findall(r"(\d{4})(?:–(\d{4}))?", cells):
+        listed |= set(range(int(first), int(last or first) + 1))
+    assert set(Mid) - listed == set()

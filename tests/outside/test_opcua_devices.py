@@ -91,6 +91,7 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
         f'[northbound]\ntopic_prefix = "{PREFIX}"\n[opcua]\nendpoint = ""\n'
         f'[flows]\nrun = "on"\n[metrics]\nlisten = "127.0.0.1:{metrics_port}"\n'
         f'[southbound.wrench]\nkind = "ijt"\ntype_ids = ["{TIGHTEN}"]\nurl = "{controller.url}"\nsecurity = "none"\n'
+        f'lock = "on"\n'
         f'[southbound.eye]\nkind = "vision"\ntype_ids = ["{INSPECT}"]\nurl = "{camera.url}"\nsecurity = "none"\n'
     )
     gateway, mes = Gateway(directory / "gateway", "edge", settings), Mes(broker.port)
@@ -254,3 +255,32 @@ def test_a_picture_that_is_taken_while_the_camera_is_cut_off_counts(line: Line) 
     line.camera.cut(1500)
     assert "P1" in str(line.response("picture cut off"))
     assert line.camera.count("started") == before + 1
+
+
+def test_a_tool_that_another_system_disabled_while_idle_stays_disabled(line: Line) -> None:
+    """The gateway is killed in between; the next job fails, says why, and leaves the tool disabled."""
+    reason, tool, gateway = "another system has disabled the tool", line.controller, line.gateway
+    wait_for(lambda: tool.values("enabled")[-1] is False, "the gateway has disabled the tool after its last command")
+    started = tool.count("started")
+    tool.order("enable")
+    wait_for(lambda: "tool enabled by another system" in gateway.log.read_text(), "the change is seen")
+    tool.order("disable")
+
+    def problem() -> str:
+        return str(json.loads(gateway.cli("equipment", "show", "wrench", "--json"))[0]["problem"])
+
+    wait_for(lambda: reason in problem(), "the tool has a problem")
+    gateway.kill()
+    gateway.start()
+    wait_for(lambda: reason in problem(), "the problem is known after the restart")
+    calls = tool.count("enabled")
+    line.start("locked", "WM-1")
+    line.mes.wait_for_state("locked", "Aborted", DEADLINE)
+    assert reason in gateway.cli("jobs", "why", "locked")
+    assert (tool.count("started"), True in tool.values("enabled")[calls:]) == (started, False)
+    tool.order("enable")
+    wait_for(lambda: reason not in problem(), "the problem is gone")
+    line.start("unlocked", "WM-1")
+    line.response("unlocked")
+    assert tool.count("started") == started + 1
+    wait_for(lambda: tool.values("enabled")[-1] is False, "the tool is disabled after the command")

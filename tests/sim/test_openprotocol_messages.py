@@ -16,6 +16,7 @@ async def test_every_message_of_the_gateway_is_answered() -> None:
                 (MidFrame(Mid.PARAMETER_SETS), Mid.PARAMETER_SETS_REPLY),
                 (new_message(Mid.PARAMETER_SET, id=3), Mid.PARAMETER_SET_REPLY),
                 (MidFrame(Mid.JOBS, revision=2), Mid.JOBS_REPLY),
+                (new_message(Mid.JOB, id=1), Mid.JOB_REPLY),
                 (MidFrame(Mid.TOOL), Mid.TOOL_REPLY),
                 (new_message(Mid.OLD_RESULT, result=1), Mid.OLD_RESULT_REPLY),
                 (MidFrame(Mid.TIME), Mid.TIME_REPLY),
@@ -24,6 +25,7 @@ async def test_every_message_of_the_gateway_is_answered() -> None:
                 assert parse_message(reply)
             for command in (
                 new_message(Mid.SELECT_JOB, 2, id=1),
+                new_message(Mid.RESTART_JOB, 2, id=1),
                 new_message(Mid.IDENTIFIER, identifier="A"),
                 MidFrame(Mid.ENABLE_TOOL),
                 MidFrame(Mid.ABORT_JOB),

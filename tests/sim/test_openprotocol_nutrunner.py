@@ -45,6 +45,8 @@ async def test_client_of_another_vendor_runs_a_tightening(wait_until: WaitUntil)
     found = {each["what"]: each for each in events}
     assert [each["what"] for each in events][-1] == "end", events
     assert not {"frameError", "parseError", "failed", "error"} & found.keys()
+    assert [each["mid"] for each in events if each["what"] == "accepted"] == [78, 73, 63, 100, 103]
+    assert not controller.alarm
     expected = {
         "controllerName": "station 7",
         "vin": "WDB1HXQZKRAMPLE",

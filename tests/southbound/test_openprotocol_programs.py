@@ -19,7 +19,9 @@ async def test_listed_numbers_pass_and_others_are_refused_with_the_list() -> Non
     ):
         programs = ParameterSets(session)
         await programs.read()
-        assert programs.names == (*(f"parameter set {n}" for n in range(1, 5)), "job 1", "job 2")
+        torques = ("10", "80", "85", "120")
+        sets = (f"parameter set {number} ({torque} Nm)" for number, torque in enumerate(torques, 1))
+        assert programs.names == (*sets, "job 1 (job of 85 Nm: 1 x 3)", "job 2 (job of 80 Nm: 1 x 2)")
         await programs.check(replace(WORK, parameters={"parameter_set": 4}))
         await programs.check(replace(WORK, parameters={}))
         for parameters in ({"parameter_set": 9}, {"job": 9}):
@@ -35,3 +37,16 @@ async def test_controller_without_lists_is_not_asked_for_a_number() -> None:
             await programs.read()
             assert programs.names == ()
             await programs.check(replace(WORK, parameters={"parameter_set": 9}))
+
+
+@pytest.mark.parametrize(
+    ("missing", "expected"), [(Mid.PARAMETER_SET, "job 1 (job of"), (Mid.JOB, "parameter set 1 (")]
+)
+async def test_programs_without_a_description_have_their_number(missing: Mid, expected: str) -> None:
+    async with open_openprotocol_controller(delay=None) as controller:
+        controller.server.missing.add(missing)
+        async with open_openprotocol("127.0.0.1", controller.server.port) as session:
+            programs = ParameterSets(session)
+            await programs.read()
+            assert any(each.startswith(expected) for each in programs.names)
+            assert {"parameter set 1", "job 1"} & set(programs.names)

@@ -28,13 +28,14 @@ async def test_result_has_its_curves_of_torque_and_angle(
     async with connected(controller, wait_until, traces="on") as bench:
         data = (await tightened(bench, wait_until, parameter_set=3)).data
         received = controller.server.received
-        await wait_until(lambda: len([each for each in received if each.mid == Mid.ACCEPTED]) > 1)
+        await wait_until(lambda: len([each for each in received if each.mid == Mid.ACCEPTED]) > 2)
     channels = {each["name"]: each for each in data["trace"]["channels"]}
     sizes = {name: (each["unit"], len(each["values"])) for name, each in channels.items()}
     assert sizes == {"Torque": ("N·m", 2000), "Angle": ("°", 2000)}
     assert channels["Torque"]["values"][-1] == pytest.approx(data["torque"]["value"])
     acknowledged = [each for each in received if each.mid == Mid.ACCEPTED]
-    assert [each.data for each in acknowledged] == [b"0900", b"0900"]
+    assert [each.data for each in acknowledged] == [b"0901", b"0900", b"0900"]
+    assert sorted(data["plot"].values()) == ["76.5", "93.5"]
 
 
 async def test_unreadable_curve_is_recorded_and_the_result_is_kept(
@@ -65,3 +66,30 @@ async def test_result_of_several_spindles_holds_each_of_them(
     assert {name: each["evaluation"] for name, each in data["results"].items()} == {"1": "OK", "2": "NotOK"}
     assert data["results"]["2"]["torque"] == {"value": 102.0, "unit": "N·m"}
     assert Mid.RESULT_ACKNOWLEDGE not in {each.mid for each in controller.server.received}
+
+
+async def test_selection_by_somebody_else_is_an_event(controller: TighteningController, wait_until: WaitUntil) -> None:
+    named = {"parameter_set": "com.example.set.v1", "job": "com.example.job.v1"}
+    async with connected(controller, wait_until, events=named) as bench:
+        assert (await tightened(bench, wait_until, parameter_set=3)).error is None
+        controller.select_parameter_set(2)
+        await wait_until(lambda: bench.station.events)
+        controller.select_job(1)
+        controller.select_job(2)
+        await wait_until(lambda: len(bench.station.events) > 1)
+        received = controller.server.received
+        wanted = {Mid.PARAMETER_SET_ACKNOWLEDGE, Mid.JOB_ACKNOWLEDGE}
+        await wait_until(lambda: wanted <= {each.mid for each in received})
+    events = [(each.type_id, each.data) for each in bench.station.events]
+    assert events == [("com.example.set.v1", {"parameter_set": 2}), ("com.example.job.v1", {"job": 2})]
+
+
+async def test_unreadable_plot_is_recorded_and_acknowledged(
+    controller: TighteningController, wait_until: WaitUntil
+) -> None:
+    async with connected(controller, wait_until, traces="on") as bench:
+        for data in (b"0000000001", b"0000000001" + b" " * 19 + b"001" + b"02111999F 0010000", b"\xff" * 40):
+            controller.server.send_raw(MidFrame(Mid.TRACE_PARAMETERS, data))
+        await wait_until(lambda: len(bench.station.refused) == 3)
+        received = controller.server.received
+        await wait_until(lambda: [each.data for each in received if each.mid == Mid.ACCEPTED] == [b"0901"] * 3)

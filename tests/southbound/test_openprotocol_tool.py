@@ -47,6 +47,25 @@ async def test_tool_is_disabled_before_it_is_prepared(
     assert (controller.enabled, controller.identifier) == (False, WORK.mark)
 
 
+async def test_job_that_runs_since_an_interruption_is_restarted(parts: Parts) -> None:
+    controller, tool = parts
+    controller.select_job(1)
+    controller.job_runs, controller.batch_counter = True, 2
+    await tool.prepare(replace(WORK, parameters={"job": 1}))
+    assert Mid.RESTART_JOB in [each.mid for each in controller.server.received]
+    assert (controller.job, controller.job_runs, controller.batch_counter) == (1, False, 0)
+
+
+async def test_alarm_is_acknowledged_where_the_controller_takes_that(parts: Parts) -> None:
+    controller, tool = parts
+    controller.break_down()
+    await tool.acknowledge_alarm()
+    assert not controller.alarm
+    controller.server.missing = {Mid.ACKNOWLEDGE_ALARM, Mid.TOOL}
+    await tool.acknowledge_alarm()
+    assert await tool.read() == ""
+
+
 async def test_job_that_does_not_run_needs_no_abort(parts: Parts) -> None:
     controller, tool = parts
     controller.enable()

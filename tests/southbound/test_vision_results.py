@@ -7,6 +7,7 @@ from structlog.testing import capture_logs
 
 from edge.links.opcua import ClientSession
 from edge.southbound.late_result import LateResults
+from edge.southbound.own_events import OwnEvents
 from edge.southbound.vision_results import VisionResults
 from tests.southbound.contract import WORK, RecordingStation
 
@@ -21,7 +22,8 @@ def result(meas_id: str | None = None, state: int = 1) -> dict[str, Any]:
 
 
 def results(station: RecordingStation, jobs: dict[str, str]) -> VisionResults:
-    return VisionResults(CAMERA, {}, jobs, LateResults("camera", "station-1", station))
+    events = OwnEvents("camera", {}, station, "station-1")
+    return VisionResults(CAMERA, {}, jobs, LateResults("camera", "station-1", station), events)
 
 
 @pytest.mark.parametrize(("jobs", "meas_id"), [({WORK.command_id: "V1"}, "by hand"), ({}, WORK.command_id)])

@@ -6,7 +6,7 @@
 // tighten a bolt of his own at once; `anonymous` leaves the identifiers out of all results from now on. Each of these
 // acts once: `quiet` reports no event of the next result; `endAtSearch` lets the next joining run until the identifiers
 // are asked for, and end right before that answer; `unanswered` starts the next joining without an answer to its start;
-// `hold` lets the next joining run until `end`.
+// `hold` lets the next joining run until `end`. `enable` and `disable` are those of another system, such as a PLC.
 "use strict";
 
 const { DataType, bind, eventSource, pause, print, serve, variant } = require("./opcua_server.js");
@@ -51,6 +51,19 @@ function build(addressSpace) {
   const state = { enabled: false, identifiers: [], joining: null, results: [], anonymous: false };
   const once = new Set();
 
+  // Assets/Tools/Spindle/Parameters/Enabled, as ToolType has it.
+  const own = addressSpace.getOwnNamespace();
+  const parameters = ["Assets", "Tools", "Spindle", "Parameters"].reduce(
+    (parent, browseName) => parent.getComponentByName?.(browseName) || own.addObject({ browseName, componentOf: parent }),
+    system.assetManagement,
+  );
+  const enabled = own.addVariable({ browseName: "Enabled", componentOf: parameters, dataType: "Boolean" });
+  const setEnabled = (value) => {
+    state.enabled = value;
+    enabled.setValueFromSource(variant(DataType.Boolean, value));
+  };
+  setEnabled(false);
+
   const raise = (source, each) => source({ result: { dataType: DataType.ExtensionObject, value: each } });
 
   function finish(process) {
@@ -83,7 +96,7 @@ function build(addressSpace) {
 
   bind(system.assetManagement.methodSet, {
     EnableAsset: (_uri, enable) => {
-      state.enabled = enable;
+      setEnabled(enable);
       print({ enabled: enable });
       return status();
     },
@@ -141,6 +154,8 @@ function build(addressSpace) {
       state.anonymous = true;
     },
     end,
+    enable: () => setEnabled(true),
+    disable: () => setEnabled(false),
     trigger() {
       const { identifiers } = state;
       state.identifiers = [];

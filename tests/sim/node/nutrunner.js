@@ -26,6 +26,10 @@ async function main() {
   await client.sendMID(70, '', true);
   log('subscribed');
   log('alarm', { code: (await alarm).alarmCode });
+  for (const mid of [78, 73, 63, 100, 103]) {
+    await client.sendMID(mid, '', true);
+    log('accepted', { mid });
+  }
   client.disconnect();
   log('end');
 }

@@ -1,0 +1,34 @@
+"""The description of a job: a golden frame, and lists of a controller that is out of order."""
+
+import pytest
+
+from edge.errors import Refused
+from edge.links.openprotocol_frame import FrameReader, MidFrame, encode_frame
+from edge.links.openprotocol_jobs import JobStep, encode_job, parse_job
+from edge.links.openprotocol_mids import Mid
+
+FRAME = (
+    b"01150033001         010702REAR AXLE                031040060"
+    b"050060006007008009010011012021315:003:0:04;15:002:0:02;\0"
+)
+
+
+def test_golden_frame_of_a_job_is_read() -> None:
+    (frame,) = FrameReader().feed(FRAME)
+    job = parse_job(frame)
+    assert (job["id"], job["name"], job["forced_order"], job["first_seconds"]) == (7, "REAR AXLE", 1, 60)
+    assert job["steps"] == (JobStep(15, 3, 4), JobStep(15, 2, 2))
+
+
+@pytest.mark.parametrize("revision", [1, 2])
+def test_a_job_reads_what_it_writes(revision: int) -> None:
+    steps = (JobStep(1, 3, 4), JobStep(2, 12, 99))
+    (frame,) = FrameReader().feed(encode_frame(encode_job(revision, steps, id=5, name="J")))
+    assert parse_job(frame) | {"id": 5, "name": "J", "steps": steps, "parameter_sets": 2} == parse_job(frame)
+
+
+@pytest.mark.parametrize("listed", [b"14", b"13x:y:z:1;", b"1315:003:0;", b"13;;;15:003:0:", b"13" + b"a" * 4000])
+def test_a_list_that_is_no_list_is_refused(listed: bytes) -> None:
+    frame = encode_job(1, (), id=5)
+    with pytest.raises(Refused):
+        parse_job(MidFrame(Mid.JOB_REPLY, frame.data.removesuffix(b"13") + listed))
