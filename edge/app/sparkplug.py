@@ -2,6 +2,8 @@
 
 import contextlib
 
+import msgspec
+
 from edge.app.parts import GatewayParts
 from edge.app.telemetry import TelemetryService
 from edge.config import broker_settings
@@ -21,7 +23,9 @@ async def open_sparkplug(stack: contextlib.AsyncExitStack, core: GatewayParts, t
     settings = core.settings.sparkplug
     topics = NodeTopics(settings.group, settings.edge_node or core.scopes[0])
     identity = NodeIdentity(topics, settings.primary_host, settings.tags)
-    broker = broker_of(broker_settings(settings, core.settings.mqtt), identity.client_id, 0)
+    first = broker_settings(settings, core.settings.mqtt)
+    all_brokers = (first, *(msgspec.structs.replace(first, url=each) for each in settings.further_urls))
+    brokers = [broker_of(each, identity.client_id, 0) for each in all_brokers]
     stores: dict[str, Store] = {_DURABLE: core.store}
     if telemetry.volatile is not None:
         stores[_VOLATILE] = telemetry.volatile
@@ -30,7 +34,7 @@ async def open_sparkplug(stack: contextlib.AsyncExitStack, core: GatewayParts, t
         watched = (each.equipment for each in core.watch.watched)
         return frozenset(as_id(each.name) for each in watched if each.connected is False)
 
-    node = EdgeNode(stores, broker, identity, telemetry.tags, gone, now_ms)
+    node = EdgeNode(stores, brokers, identity, telemetry.tags, gone, now_ms)
     core.health.problems.append(lambda: [] if node.waits_for_host else _line(node))
     core.health.notes.append(lambda: _line(node) if node.waits_for_host else [])
     gate = core.instance.publisher_gates[core.scopes[0]]

@@ -1,7 +1,8 @@
 """`[sparkplug]`: the station as an edge node of Sparkplug B."""
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Final
+from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
 
@@ -11,6 +12,7 @@ _Id = Annotated[
     str, Meta(pattern=r"^[^\s/+#]*$", extra={"expected": "a name without blanks or any of / + #"}, max_length=100)
 ]
 _File = Annotated[str, Meta(extra={"must_be": "file"})]
+_MAX_FURTHER: Final = 4
 
 
 class SparkplugSettings(Struct, frozen=True, kw_only=True):
@@ -35,6 +37,14 @@ class SparkplugSettings(Struct, frozen=True, kw_only=True):
             extra={"schemes": ("mqtt", "mqtts")},
         ),
     ] = ""
+    further_urls: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Further brokers for the same user and certificates, at most 4: the edge node goes to the next "
+            "when its broker, or the primary host there, is gone.",
+            extra={"expected": "a list of URLs that begin with mqtt: or mqtts:"},
+        ),
+    ] = ()
     username: Annotated[str, Meta(description="User name at its own broker; empty logs in without one.")] = ""
     password: Annotated[str, Meta(description="Password of that user.", extra={"secret": True})] = ""
     password_file: Annotated[
@@ -56,9 +66,27 @@ class SparkplugSettings(Struct, frozen=True, kw_only=True):
         yield from broker_conflicts(self)
         if not self.group:
             return
+        yield from _url_faults(self.further_urls, is_encrypted=self.url.startswith("mqtts:"))
+        if self.further_urls and not self.url:
+            yield "further_urls: needs url, the first broker"
         if not (self.url or mqtt_url):
             yield "url: needed, because mqtt.url is empty"
         elif not self.url and any((self.username, self.password, self.ca_file, self.cert_file)):
             yield "url: needed, because a user or certificates are given for it"
         if telemetry == "off":
             yield "group: telemetry.mode is off, so there are no tags to publish"
+
+
+def _url_faults(urls: tuple[str, ...], *, is_encrypted: bool) -> Iterator[str]:
+    scheme = "mqtts" if is_encrypted else "mqtt"
+    if len(urls) > _MAX_FURTHER:
+        yield f"further_urls: expected at most {_MAX_FURTHER} brokers, got {len(urls)}"
+    for number, url in enumerate(urls, start=1):
+        try:
+            parts = urlsplit(url)
+            is_usable = parts.scheme == scheme and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            is_usable = False
+        if not is_usable:
+            # The URL itself may have a password.
+            yield f"further_urls: entry {number}: expected a URL as {scheme}://broker:1883, like url"

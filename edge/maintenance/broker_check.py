@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+import msgspec
+
 from edge.config import MqttEquipmentSettings, MqttSettings, Settings, broker_settings
 from edge.links.mqtt_broker import Broker, broker_of
 from edge.links.mqtt_connection import Connection, connect
@@ -45,8 +47,9 @@ def brokers(settings: Settings) -> Iterator[tuple[MqttSettings, Sequence[BrokerS
         listeners = at.setdefault(broker_settings(section, settings.mqtt), [])
         listeners.append(BrokerSubscriber(f"equipment {name}", heard, f"{topic}/presence"))
     if settings.sparkplug.group:
-        broker = broker_settings(settings.sparkplug, settings.mqtt)
-        at.setdefault(broker, []).append(_edge_node(settings))
+        first = broker_settings(settings.sparkplug, settings.mqtt)
+        for url in (first.url, *settings.sparkplug.further_urls):
+            at.setdefault(msgspec.structs.replace(first, url=url), []).append(_edge_node(settings))
     yield from at.items()
 
 

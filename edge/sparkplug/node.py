@@ -45,21 +45,23 @@ class EdgeNode:
     def __init__(
         self,
         stores: Mapping[str, Store],
-        broker: Broker,
+        brokers: Sequence[Broker],
         identity: NodeIdentity,
         definitions: TagDefinitions,
         gone: Callable[[], frozenset[str]],
         clock: Clock,
         limits: NodeLimits | None = None,
     ) -> None:
-        """Publish the samples of `stores`, the first of which keeps what survives a restart."""
+        """Publish the samples of `stores` at one broker at a time; the first store keeps what survives a restart."""
         self.problem = ""
         """Why the edge node is not born; empty when it is, or when another instance is the edge node."""
         self.waits_for_host = False
         """Whether the primary host is the reason: nothing is wrong with the gateway."""
         self._stores = stores
         self._store = next(iter(stores.values()))
-        self._broker = replace(broker, clean_start=True, will_always=True)
+        self._brokers = [replace(each, clean_start=True, will_always=True) for each in brokers]
+        self._at = 0
+        """The broker of the present connection; the next one follows when it, or the host there, is gone."""
         self._identity = identity
         self._definitions = definitions
         self._gone = gone
@@ -83,6 +85,7 @@ class EdgeNode:
                 # Without a CONNECT the number was not used.
                 bd_seq = bd_seq if any(isinstance(each, NotReached) for each in failure) else None
                 self._report_failure(failure)
+                self._at = (self._at + 1) % len(self._brokers)
                 await backoff.pause()
         finally:
             self._note("")
@@ -115,6 +118,7 @@ class EdgeNode:
             self._gone,
             self._clock,
             self._limits,
+            several_brokers=len(self._brokers) > 1,
         )
 
     async def _take_number(self) -> int:
@@ -127,7 +131,7 @@ class EdgeNode:
 
     async def _connect(self, parts: NodeParts, bd_seq: int) -> None:
         will = node_death(self._identity.topics, bd_seq, self._clock())
-        async with connect(replace(self._broker, will=will)) as connection:
+        async with connect(replace(self._brokers[self._at], will=will)) as connection:
             messages = NodeMessages(self._identity.topics, parts.table, bd_seq)
             await NodeSession(connection, parts, messages, self._note).run()
 

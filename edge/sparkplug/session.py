@@ -52,11 +52,16 @@ class NodeLimits:
     """Births because a value has another type."""
     confirm_s: float = 5.0
     """Writing down what the broker has received."""
+    host_s: float = 5.0
+    """How long the primary host is waited for at one of several brokers."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeParts:
-    """What the connections of an edge node share; `gone` returns the devices whose equipment is not connected."""
+    """What the connections of an edge node share; `gone` returns the devices whose equipment is not connected.
+
+    With `several_brokers` the edge node goes to the next one when its host is not there.
+    """
 
     store: Store
     topics: NodeTopics
@@ -68,6 +73,7 @@ class NodeParts:
     gone: Callable[[], frozenset[str]]
     clock: Clock
     limits: NodeLimits
+    several_brokers: bool = False
 
 
 class NodeSession:
@@ -115,10 +121,15 @@ class NodeSession:
             logger.warning("sparkplug subscription refused", topic=device_commands, reason=refusal)
 
     async def _wait_for_host(self) -> None:
-        while self._parts.host and not self._host.online:
-            self._report(f"waits for the primary host {self._parts.host}")
-            self._host_changed.clear()
-            await self._host_changed.wait()
+        """Wait until the primary host is online. Raises HostOffline when it may be at another broker."""
+        try:
+            async with asyncio.timeout(self._parts.limits.host_s if self._parts.several_brokers else None):
+                while self._parts.host and not self._host.online:
+                    self._report(f"waits for the primary host {self._parts.host}")
+                    self._host_changed.clear()
+                    await self._host_changed.wait()
+        except TimeoutError:
+            raise HostOffline(f"the primary host {self._parts.host} is not online at this broker") from None
 
     async def _publish_all(self) -> None:
         parts = self._parts

@@ -25,6 +25,22 @@ def test_edge_node_needs_a_broker_and_samples() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("url", "further", "faults"),
+    [
+        (BROKER, ("mqtt://other", "mqtt://user:secret@third:1884"), 0),
+        ("mqtts://a", ("mqtt://other", "mqtts://b"), 1),
+        (BROKER, ("http://secret@a", "mqtt://", "mqtt://a:x", "mqtt://a:0"), 4),
+        (BROKER, tuple(f"mqtt://b{number}" for number in range(5)), 1),
+        ("", ("mqtt://b",), 1),
+    ],
+)
+def test_further_brokers_are_like_the_first(url: str, further: tuple[str, ...], faults: int) -> None:
+    found = list(SparkplugSettings(group="plant", url=url, further_urls=further).conflicts(BROKER, "on"))
+    assert len(found) == faults
+    assert all(each.startswith("further_urls: ") and "secret" not in each for each in found)
+
+
 @pytest.mark.parametrize("key", ["group", "edge_node", "primary_host"])
 def test_ids_have_no_character_that_topics_reserve(key: str) -> None:
     hint = get_type_hints(SparkplugSettings, include_extras=True)[key]

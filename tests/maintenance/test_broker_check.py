@@ -64,6 +64,12 @@ async def test_equipment_is_as_it_states(mqtt: MqttSettings, unique: str) -> Non
     assert found["MES"].level is Level.OK
 
 
+def test_each_broker_of_the_edge_node_is_examined() -> None:
+    sparkplug = SparkplugSettings(group="plant", url="mqtt://a", further_urls=("mqtt://b",), primary_host="scada")
+    settings = Settings(mqtt=MqttSettings(url="mqtt://main"), sparkplug=sparkplug)
+    assert named(settings)[1:] == [(f"mqtt://{each}", ["Sparkplug host scada"]) for each in "ab"]
+
+
 @pytest.mark.parametrize(
     ("state", "level"),
     [

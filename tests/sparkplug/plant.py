@@ -15,7 +15,7 @@ from edge.sparkplug.session import NodeLimits
 from edge.sparkplug.topics import NodeTopics
 from edge.store.client import Store
 
-FAST = NodeLimits(look_s=0.02, birth_s=0.02, rebirth_s=0.2, retype_s=0.2, confirm_s=0.05)
+FAST = NodeLimits(look_s=0.02, birth_s=0.02, rebirth_s=0.2, retype_s=0.2, confirm_s=0.05, host_s=0.2)
 
 
 @dataclass
@@ -26,12 +26,13 @@ class Plant:
     gone: set[str] = field(default_factory=set)
     definitions: TagDefinitions = field(default_factory=TagDefinitions)
 
-    def node(self, store: Store, port: int, host: str = "", limits: NodeLimits = FAST) -> EdgeNode:
-        """Return the edge node `station`."""
+    def node(self, store: Store, *ports: int, host: str = "", limits: NodeLimits = FAST) -> EdgeNode:
+        """Return the edge node `station` at the brokers on these ports."""
         identity = NodeIdentity(NodeTopics(self.group, "station"), host, ("*",))
-        broker = broker_of(MqttSettings(url=f"mqtt://127.0.0.1:{port}"), identity.client_id, 0)
+        urls = [f"mqtt://127.0.0.1:{port}" for port in ports]
+        brokers = [broker_of(MqttSettings(url=each), identity.client_id, 0) for each in urls]
         return EdgeNode(
-            {"samples": store}, broker, identity, self.definitions, lambda: frozenset(self.gone), now_ms, limits
+            {"samples": store}, brokers, identity, self.definitions, lambda: frozenset(self.gone), now_ms, limits
         )
 
     def define(self, *definitions: TagDefinition) -> None:
@@ -39,9 +40,9 @@ class Plant:
         self.definitions.use_stored(definitions)
 
     @asynccontextmanager
-    async def running(self, store: Store, port: int, host: str = "") -> AsyncIterator[EdgeNode]:
+    async def running(self, store: Store, *ports: int, host: str = "") -> AsyncIterator[EdgeNode]:
         """Run the edge node for the length of the block."""
-        node = self.node(store, port, host)
+        node = self.node(store, *ports, host=host)
         async with background_task(node.run(), "edge node"):
             yield node
 

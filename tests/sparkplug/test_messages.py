@@ -75,6 +75,14 @@ def test_data_is_one_message_a_device_in_order_of_time() -> None:
         assert all(each.name is None and each.alias and each.datatype is None for each in payload.metrics)
 
 
+def test_every_message_has_the_time_at_which_it_was_made() -> None:
+    messages = messages_of(Sample(1, "a.x", 1), Sample(1, "m", 1))
+    found = read(messages.births([], 50)) + read(messages.data([Sample(2, "a.x", 2), Sample(2, "m", 2)], 60))
+    found += read([messages.device_death("a", 70)])
+    kinds = [(topic.split("/")[2], payload.timestamp) for topic, payload in found]
+    assert kinds == [("NBIRTH", 50), ("DBIRTH", 50), ("DDATA", 60), ("NDATA", 60), ("DDEATH", 70)]
+
+
 @given(st.integers(1, 600))
 def test_numbers_run_from_0_to_255(count: int) -> None:
     messages = messages_of(Sample(1, "a.x", 0))

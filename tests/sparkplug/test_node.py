@@ -104,7 +104,7 @@ async def test_commands_that_would_write_are_refused(store: Store, unique: str, 
 
 
 async def test_killed_broker_makes_missed_samples_historical(store: Store, unique: str, wait_until: WaitUntil) -> None:
-    async with open_broker() as broker, Plant(unique).running(store, broker.port, "scada") as node:
+    async with open_broker() as broker, Plant(unique).running(store, broker.port, host="scada") as node:
         async with open_host(broker.port, unique) as host:
             host.state("scada", 1, online=True)
             await append(store, Sample(now_ms(), "wrench.torque", 0))
@@ -139,7 +139,7 @@ async def test_primary_host_is_waited_for_and_its_end_is_a_death(
     store: Store, unique: str, broker: LocalBroker, wait_until: WaitUntil
 ) -> None:
     scada = f"scada-{unique}"
-    async with open_host(broker.port, unique) as host, Plant(unique).running(store, broker.port, scada) as node:
+    async with open_host(broker.port, unique) as host, Plant(unique).running(store, broker.port, host=scada) as node:
         await append(store, Sample(now_ms(), "wrench.torque", 1))
         await wait_until(lambda: "waits for the primary host" in node.problem)
         assert node.waits_for_host
@@ -167,6 +167,42 @@ async def test_primary_host_is_waited_for_and_its_end_is_a_death(
     assert values(stored)[-2:] == [3, 4]
     assert_numbered(host)
     host.state(scada, 103, online=False)
+
+
+async def test_edge_node_walks_to_the_broker_where_its_host_is(
+    store: Store, unique: str, broker: LocalBroker, wait_until: WaitUntil
+) -> None:
+    scada = f"scada-{unique}"
+    async with (
+        open_broker() as other,
+        open_host(broker.port, unique) as here,
+        open_host(other.port, unique) as there,
+        Plant(unique).running(store, broker.port, other.port, host=scada) as node,
+    ):
+        await append(store, Sample(now_ms(), "wrench.torque", 1))
+        there.state(scada, 100, online=True)
+        await there.until(lambda: there.of("DBIRTH"))
+        here.state(scada, 100, online=True)
+        there.state(scada, 101, online=False)
+        await there.until(lambda: there.of("NDEATH"))
+        await here.until(lambda: here.of("DBIRTH"))
+        there.state(scada, 102, online=True)
+        await append(store, Sample(now_ms(), "wrench.torque", 2))
+        await here.until(lambda: 2 in values(here.of("DDATA")))
+        assert (len(here.of("NBIRTH")), len(there.of("NBIRTH"))) == (1, 1)
+        here.state(scada, 101, online=False)
+        await there.until(lambda: len(there.of("NBIRTH")) == 2)
+        await other.stop()
+        await wait_until(lambda: node.problem)
+        here.state(scada, 102, online=True)
+        await here.until(lambda: len(here.of("NBIRTH")) == 2)
+        births, deaths = (
+            [metrics_of(each)["bdSeq"]["value"] for each in here.of(kind)] for kind in ("NBIRTH", "NDEATH")
+        )
+        assert births[0] in deaths
+        here.state(scada, 103, online=False)
+    assert_numbered(here)
+    assert_numbered(there)
 
 
 async def test_lost_equipment_is_a_death_of_its_device(store: Store, unique: str, broker: LocalBroker) -> None:
