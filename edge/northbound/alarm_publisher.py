@@ -1,6 +1,8 @@
 """Publish each change of an alarm in order, and keep alarms that are not normal as retained messages."""
 
 import asyncio
+import time
+from collections import deque
 
 import msgspec
 import structlog
@@ -31,12 +33,24 @@ LATE_MS = 5_000
 _RETRY_S = 0.5
 _RESTORED = 1_000
 """Newest changes whose alarms are published again on a new connection, removed ones included."""
+_AGAIN_S = 5.0
+"""Changes that a broker confirmed so shortly before its connection ended are published again on the next one."""
+MES_WITHIN_S = 10.0
+"""Longest wait for the MES to subscribe again after a connection: a killed broker has forgotten its session."""
 
 
 class AlarmPublisher:
     """Publishes the changes after its cursor; while the broker is away they wait in the stream."""
 
-    def __init__(self, store: Store, session: MqttSession, source: str, topics: Topics, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        session: MqttSession,
+        source: str,
+        topics: Topics,
+        clock: Clock,
+        mes_within_s: float = MES_WITHIN_S,
+    ) -> None:
         self.sent = 0
         self.failed = 0
         self.latency = Latency(BUCKETS_S)
@@ -48,6 +62,13 @@ class AlarmPublisher:
         self._clock = clock
         self._sending = asyncio.Lock()
         self._connected = asyncio.Event()
+        self._confirmed: deque[tuple[float, AlarmChange]] = deque(maxlen=_RESTORED)
+        self._again: tuple[AlarmChange, ...] = ()
+        """The changes to publish again on the next connection."""
+        self._mes_within_s = mes_within_s
+        self._connected_at = time.monotonic()
+        self._expects_mes = True
+        """Whether the MES subscribes to the events, as far as is known."""
 
     async def run(self) -> None:
         """Publish until cancelled; retry while broker or store are unavailable."""
@@ -60,8 +81,12 @@ class AlarmPublisher:
             self._session.listeners.remove(self._note_connection)
 
     def _note_connection(self, is_connected: bool) -> None:  # noqa: FBT001 - as the session calls it
+        now = time.monotonic()
         if is_connected:
+            self._connected_at = now
             self._connected.set()
+        else:
+            self._again = tuple(change for at, change in self._confirmed if at >= now - _AGAIN_S)
 
     async def _keep_retained(self) -> None:
         """Publish on each connection what the broker has to retain: it may have lost it, or restored an older state."""
@@ -83,15 +108,27 @@ class AlarmPublisher:
                 position = f"{alarm.id}/{alarm.changed_at}"
                 changes.setdefault(alarm.id, AlarmChange(alarm, AlarmChangeKind.RAISED, position=position))
             for change in changes.values():
-                event = alarm_event(self._source, self._topics.scope, change, self._clock())
                 try:
-                    await self._session.send(retained_alarm(self._topics, event, change.alarm))
+                    await self._session.send(retained_alarm(self._topics, self._event_of(change), change.alarm))
                 except (PublishRefused, Refused):
                     # The broker does not take this one; it may take the others.
                     continue
                 except Unavailable:
                     # A connection that ends meanwhile is followed by another one.
                     return
+            await self._publish_again()
+
+    async def _publish_again(self) -> None:
+        """Publish the events that the broker may have lost: it confirmed them shortly before it was gone."""
+        while self._again:
+            change, *rest = self._again
+            try:
+                await self._send_event(to_message(self._event_of(change), self._topics.alarms))
+            except (PublishRefused, Refused):
+                pass
+            except Unavailable:
+                return
+            self._again = tuple(rest)
 
     async def _follow(self) -> None:
         cursor = await alarms.cursor(self._store, READER)
@@ -114,7 +151,7 @@ class AlarmPublisher:
         """Publish a change; return the reason of a refusal by the broker, None after its confirmation."""
         while True:
             # Built for each attempt: a change that waited for the broker is late.
-            event = alarm_event(self._source, self._topics.scope, change, self._clock())
+            event = self._event_of(change)
             retained = retained_alarm(self._topics, event, change.alarm)
             try:
                 await self._send(to_message(event, self._topics.alarms), retained)
@@ -124,12 +161,25 @@ class AlarmPublisher:
                 logger.warning("alarm not published", alarm=change.alarm.id, reason=refused.message)
                 return refused.message
             else:
+                self._confirmed.append((time.monotonic(), change))
                 return None
+
+    def _event_of(self, change: AlarmChange) -> CloudEvent:
+        return alarm_event(self._source, self._topics.scope, change, self._clock())
 
     async def _send(self, event: Message, retained: Message) -> None:
         async with self._sending:
             await self._session.send(retained)
-            await self._session.send(event)
+            await self._send_event(event)
+
+    async def _send_event(self, event: Message) -> None:
+        """Publish an event; shortly after a connection wait until somebody subscribes, if somebody did before."""
+        while not await self._session.send(event):
+            if not self._expects_mes or time.monotonic() >= self._connected_at + self._mes_within_s:
+                self._expects_mes = False
+                return
+            await asyncio.sleep(_RETRY_S)
+        self._expects_mes = True
 
 
 def alarm_event(source: str, scope: str, change: AlarmChange, now: int) -> CloudEvent:

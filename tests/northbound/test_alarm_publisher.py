@@ -102,7 +102,7 @@ async def test_broker_that_lost_its_state_gets_the_retained_alarms_again(
     async with open_broker() as own:
         settings = MqttSettings(url=own.url)
         async with open_session(settings, f"{unique}-edge") as session:
-            publisher = AlarmPublisher(store, session, "urn:x", topics, lambda: 100)
+            publisher = AlarmPublisher(store, session, "urn:x", topics, lambda: 100, 0)
             async with background_task(publisher.run(), "alarms"):
                 for alarm in (ACTIVE, other):
                     stored = await alarms.load(store)
@@ -126,3 +126,34 @@ async def test_broker_that_lost_its_state_gets_the_retained_alarms_again(
                         retained.clear()
                         await mes.subscribe(f"{unique}/s1/alarm/+", take)
                         await wait_until(lambda: bool(retained.get("a")) and not retained.get("b"))
+
+
+async def test_events_that_a_killed_broker_lost_come_again(store: Store, unique: str, wait_until: WaitUntil) -> None:
+    topics = Topics(unique, "s1")
+    received: list[str] = []
+
+    async def take(message: Message) -> None:
+        received.append(to_event(message).id)
+
+    async with open_broker() as own:
+        settings = MqttSettings(url=own.url)
+        async with open_session(settings, f"{unique}-edge") as session:
+            publisher = AlarmPublisher(store, session, "urn:x", topics, lambda: 100, 120)
+            async with background_task(publisher.run(), "alarms"):
+                async with open_session(settings, f"{unique}-mes-1") as mes:
+                    await mes.subscribe(topics.alarms, take)
+                    await store.commit(alarms.save(store.keys, await alarms.load(store), [RAISED]))
+                    await wait_until(lambda: publisher.sent == 1)
+                connections = session.connection_count
+                # It forgets the session of the MES, too: what is published before the MES is back reaches nobody.
+                await own.kill()
+                own.forget()
+                await own.start()
+                await store.commit(alarms.save(store.keys, await alarms.load(store), [OVER]))
+                await wait_until(lambda: session.connection_count > connections)
+                received.clear()
+                async with open_session(settings, f"{unique}-mes-2") as mes:
+                    await mes.subscribe(topics.alarms, take)
+                    await wait_until(lambda: publisher.sent == 2 and len(received) == 2)
+    changes = await alarms.newest(store, 2)
+    assert received == [f"alarm/{each.position}" for each in changes]
