@@ -35,6 +35,7 @@ async def open_sparkplug(stack: contextlib.AsyncExitStack, core: GatewayParts, t
         return frozenset(as_id(each.name) for each in watched if each.connected is False)
 
     node = EdgeNode(stores, brokers, identity, telemetry.tags, gone, now_ms)
+    telemetry.edge_node = node.stats
     core.health.problems.append(lambda: [] if node.waits_for_host else _line(node))
     core.health.notes.append(lambda: _line(node) if node.waits_for_host else [])
     gate = core.instance.publisher_gates[core.scopes[0]]

@@ -45,6 +45,7 @@ from edge.telemetry.processor import RuleProcessor
 from edge.telemetry.sample_queue import QueueLimits, SampleQueue
 
 if TYPE_CHECKING:
+    from edge.sparkplug.node_stats import NodeStats
     from edge.telemetry.history.writer import HistoryWriter
 
 _RECONCILE_S = 10.0
@@ -67,6 +68,7 @@ class TelemetryService:
     publisher: AlarmPublisher | None = None
     history: "HistoryWriter | None" = None
     volatile: Store | None = None
+    edge_node: "NodeStats | None" = None
 
     @property
     def written_bytes(self) -> int:

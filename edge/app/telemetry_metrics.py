@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from edge.app.telemetry import TelemetryService
 from edge.errors import Unavailable
@@ -10,6 +11,9 @@ from edge.latency import Latency
 from edge.northbound.alarm_publisher import BUCKETS_S
 from edge.store import telemetry
 from edge.store.client import Store
+
+if TYPE_CHECKING:
+    from edge.sparkplug.node_stats import NodeStats
 
 _RULE_COUNTS = (
     ("triggered", "Findings raised by a rule."),
@@ -87,6 +91,8 @@ def _metrics(
             yield TelemetryMetric(name, meaning, is_counter=True, samples=(("", count),))
         meaning = "Bytes of the files of history after the last write."
         yield TelemetryMetric("telemetry_history_bytes", meaning, is_counter=False, samples=(("", history.bytes),))
+    if service.edge_node:
+        yield from _edge_node_metrics(service.edge_node)
     for name, meaning, value in (
         ("telemetry_stream_length", "Entries of the stream; near its limit in normal operation.", stream.entries),
         ("telemetry_dlq_length", "Batches among the dead letters.", stream.dead_letters),
@@ -98,3 +104,14 @@ def _metrics(
         ("alarms_raised_recently", "Alarms raised in the last ten minutes (ISA-18.2).", service.processor.alarms.rate),
     ):
         yield TelemetryMetric(name, meaning, is_counter=False, samples=(("", value),))
+
+
+def _edge_node_metrics(stats: "NodeStats") -> Iterator[TelemetryMetric]:
+    meaning = "Whether the edge node of Sparkplug is born at this gateway: 1 or 0."
+    yield TelemetryMetric("sparkplug_born", meaning, is_counter=False, samples=(("", float(stats.is_born)),))
+    for name, meaning, count in (
+        ("births", "Births of the edge node of Sparkplug.", stats.births),
+        ("messages", "Messages that the edge node of Sparkplug published.", stats.messages),
+        ("commands_refused", "Commands of Sparkplug hosts that were refused.", stats.refused),
+    ):
+        yield TelemetryMetric(f"sparkplug_{name}", meaning, is_counter=True, samples=(("", count),))

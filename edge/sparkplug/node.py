@@ -14,6 +14,7 @@ from edge.rules.sample_lines import Sample, parse_line
 from edge.rules.tag_definitions import TagDefinitions
 from edge.rules.tag_pattern import matches_any
 from edge.sparkplug.messages import NodeMessages, next_number, node_death
+from edge.sparkplug.node_stats import NodeStats
 from edge.sparkplug.sample_streams import SampleStreams
 from edge.sparkplug.session import HostOffline, NodeLimits, NodeParts, NodeSession
 from edge.sparkplug.table import MetricTable
@@ -57,6 +58,7 @@ class EdgeNode:
         """Why the edge node is not born; empty when it is, or when another instance is the edge node."""
         self.waits_for_host = False
         """Whether the primary host is the reason: nothing is wrong with the gateway."""
+        self.stats = NodeStats()
         self._stores = stores
         self._store = next(iter(stores.values()))
         self._brokers = [replace(each, clean_start=True, will_always=True) for each in brokers]
@@ -118,6 +120,7 @@ class EdgeNode:
             self._gone,
             self._clock,
             self._limits,
+            self.stats,
             several_brokers=len(self._brokers) > 1,
         )
 

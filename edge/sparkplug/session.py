@@ -18,6 +18,7 @@ from edge.links.mqtt_connection import Connection
 from edge.rules.tag_definitions import TagDefinitions
 from edge.sparkplug.host_state import HostState, read_state
 from edge.sparkplug.messages import REBIRTH, DraftMessage, NodeMessages
+from edge.sparkplug.node_stats import NodeStats
 from edge.sparkplug.payload import Metric, decode_payload
 from edge.sparkplug.sample_streams import SampleBatch, SampleStreams
 from edge.sparkplug.table import NODE, MetricTable
@@ -73,6 +74,7 @@ class NodeParts:
     gone: Callable[[], frozenset[str]]
     clock: Clock
     limits: NodeLimits
+    stats: NodeStats
     several_brokers: bool = False
 
 
@@ -106,6 +108,7 @@ class NodeSession:
             try:
                 await self._publish_all()
             finally:
+                self._parts.stats.is_born = False
                 await self._die()
 
     async def _subscribe(self) -> None:
@@ -166,6 +169,8 @@ class NodeSession:
         self._wants_rebirth = False
         self._born_at = self._loop.time()
         await self._send(self._messages.births(self._parts.gone(), self._parts.clock()))
+        self._parts.stats.births += 1
+        self._parts.stats.is_born = True
 
     async def _send(self, drafts: Iterable[DraftMessage]) -> None:
         for draft in drafts:
@@ -178,6 +183,7 @@ class NodeSession:
                     await asyncio.sleep(0)
             try:
                 await self._connection.publish(Message(draft.topic, b"".join(parts)), 0)
+                self._parts.stats.messages += 1
             except Refused as refused:
                 self._faults.warning("sparkplug message not published", draft.topic, reason=refused.message)
             await asyncio.sleep(0)
@@ -268,6 +274,7 @@ class NodeSession:
                 self._refuse(message.topic, f"the gateway has no metric to write: {_called(metric)}")
 
     def _refuse(self, topic: str, reason: str) -> None:
+        self._parts.stats.refused += 1
         self._faults.warning("sparkplug command refused", topic, topic=topic, reason=reason)
 
 

@@ -22,6 +22,7 @@ from edge.links.background_task import background_task
 from edge.links.mqtt import open_session
 from edge.model.job_state import Cause
 from edge.rules.tag_definitions import TagDefinitions
+from edge.sparkplug.node_stats import NodeStats
 from edge.station.active_runs import ActiveRuns
 from edge.station.activity import Activity
 from edge.station.equipment import EquipmentAnswer
@@ -217,6 +218,7 @@ async def test_the_page_reports_every_metric_with_its_labels(
     )
     await sources.health.check()
     async with open_session(mqtt, unique) as session, looked_at(sources, wait_until):
+        telemetry.edge_node = NodeStats()
         sources = replace(sources, telemetry=telemetry)
         sources.health.sessions["MES"] = session
         text = (await page(sources)).body.decode()

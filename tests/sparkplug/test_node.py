@@ -101,6 +101,8 @@ async def test_commands_that_would_write_are_refused(store: Store, unique: str, 
         assert values(await host.until(lambda: host.of("DDATA", since=since))) == [2]
         assert host.of("NBIRTH", since=since) == []
         assert node.problem == ""
+        assert (node.stats.is_born, node.stats.births, node.stats.messages, node.stats.refused) == (True, 1, 3, 3)
+    assert not node.stats.is_born
 
 
 async def test_killed_broker_makes_missed_samples_historical(store: Store, unique: str, wait_until: WaitUntil) -> None:
