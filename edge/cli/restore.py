@@ -23,13 +23,14 @@ def restore(file: Path, settings_file: Path | None, *, force: bool) -> None:
 
     FILE was written by `edge backup`. Stop the gateway first. The store named by the settings in FILE is replaced as a
     whole; replaced files are kept in the same folder with the ending .before-restore. Nothing is written unless all of
-    FILE is valid.
+    FILE is valid. The restored store has the restore in its operations and its audit trail.
     """
     import asyncio
 
+    from edge.cli.terminal.operator import operator_name
     from edge.cli.terminal.store_access import log_to_stderr
     from edge.instant import now_ms
-    from edge.maintenance.restore import restore as retry_letter
+    from edge.maintenance.restore import restore as restore_gateway
 
     log_to_stderr()
-    asyncio.run(retry_letter(file, settings_file, os.environ, now_ms(), print_text, force=force))
+    asyncio.run(restore_gateway(file, settings_file, os.environ, now_ms(), print_text, force=force, by=operator_name()))

@@ -17,6 +17,7 @@ from edge.files import make_directory, write_atomically
 from edge.maintenance.archive import Member, read_archive
 from edge.maintenance.backup import STORE, Progress
 from edge.maintenance.gateway_files import REPLACED_SUFFIX, GatewayFiles, environment_variable, is_below, locate_files
+from edge.maintenance.restore_record import record_restore
 from edge.southbound.kinds import EQUIPMENT_SETTINGS
 from edge.store.client import Store
 from edge.store.opening import open_store
@@ -44,9 +45,16 @@ class _RestorePlan(msgspec.Struct, frozen=True):
 
 
 async def restore(
-    file: Path, given: Path | None, environ: Mapping[str, str], now: int, progress: Progress, *, force: bool
+    file: Path,
+    given: Path | None,
+    environ: Mapping[str, str],
+    now: int,
+    progress: Progress,
+    *,
+    force: bool,
+    by: str = "edge",
 ) -> None:
-    """Restore a backup; `force` allows it over running jobs and a running gateway.
+    """Restore a backup for the user `by`; `force` allows it over running jobs and a running gateway.
 
     Raises Refused when the archive is invalid, would write to a forbidden path, or jobs run; SettingsError when its
     settings are invalid here; Unavailable when a file or the store cannot be written. The store is replaced in one
@@ -62,6 +70,7 @@ async def restore(
             if not force:
                 await _refuse_over_work(store)
             await restore_dump(store, snapshot, now, lambda done: progress(f"store: {done} of {len(snapshot)} keys"))
+            await record_restore(store, plan.settings, file, by, now)
             if resumed := await active_jobs(store):
                 progress(f"these jobs ran at the time of the backup and continue from there: {_listed(resumed)}")
                 progress("to prevent that, abort them before the gateway starts: edge jobs abort JOB")

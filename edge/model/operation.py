@@ -7,7 +7,7 @@ from msgspec import Struct
 
 
 class OperationType(StrEnum):
-    """The operations that a gateway executes."""
+    """The operations that a gateway executes; a restore is executed by its command, while no gateway works."""
 
     BACKUP = "backup"
     SUPPORT_BUNDLE = "support-bundle"
@@ -15,6 +15,7 @@ class OperationType(StrEnum):
     IMPORT = "import"
     RECORD = "record"
     UPGRADE_CHECK = "upgrade-check"
+    RESTORE = "restore"
 
 
 class OperationState(StrEnum):

@@ -237,6 +237,7 @@ CATALOGUE: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "operation.import": ("Import station", "Station importieren"),
         "operation.record": ("Recording", "Aufzeichnung"),
         "operation.upgrade-check": ("Upgrade check", "Prüfung vor einem Update"),
+        "operation.restore": ("Restore", "Wiederherstellung"),
         "operation.scheduled": ("Scheduled", "Geplant"),
         "operation.running": ("Running", "Läuft"),
         "operation.done": ("Done", "Fertig"),

@@ -88,7 +88,7 @@ async def test_all_is_as_it_was(store: Store, backup: Path, settings: Path) -> N
     assert sorted(aside) == ["conf.d/later.toml.before-restore", "edge.toml.before-restore"]
     assert {name: content for name, content in files_of(settings.parent).items() if name not in aside} == files
     assert (settings.parent / "pki" / "own.pem").stat().st_mode & 0o777 == 0o600
-    assert await dump(store, NOW) == kept
+    assert [each for each in await dump(store, NOW) if not each.key.startswith(("audit", "operations"))] == kept
     assert f"restored: {settings}" in reported
     assert any(line.startswith("store: ") for line in reported)
 
