@@ -13,18 +13,19 @@ from pathlib import Path
 import msgspec
 
 from edge.app.logs import set_level
+from edge.app.package_upgrade import follow_upgrade, request_upgrade
 from edge.app.parts import GatewayParts
 from edge.errors import Refused, Unavailable
 from edge.flows.child_process import child_environment
 from edge.instant import now_ms
 from edge.links.background_task import background_task
-from edge.model.fleet import PublicKey
+from edge.model.fleet import FleetCommand, PublicKey
 from edge.model.session import Session
 from edge.northbound.fleet import FleetInbox
 from edge.ops import fleet_keys
 from edge.ops.components import Describe
 from edge.ops.fleet_admission import FleetPolicy
-from edge.ops.fleet_commands import COMMANDS, argv
+from edge.ops.fleet_commands import COMMANDS, UPGRADE, argv
 from edge.ops.fleet_service import MOST_OUTPUT, FleetAnswer, FleetService
 from edge.ops.fleet_watch import FleetWatch, remove_expired
 from edge.ops.sessions import session_id
@@ -55,25 +56,36 @@ async def open_fleet(
     executor = FleetExecutor(
         describe, settings_file, Path(settings.directory), parts.store, instance, parts.settings.logging.level
     )
+
+    async def execute(command: FleetCommand, text: str) -> str:
+        if command.cmd == UPGRADE:
+            return await request_upgrade(command.jti, text)
+        return await executor.execute(command.cmd, command.args)
+
     keys = _key_loader(parts.store, settings.keys_from, Path(settings.keys))
-    service = FleetService(parts.store, policy, keys, executor.execute, now_ms, parts.trail.record)
+    service = FleetService(parts.store, policy, keys, execute, now_ms, parts.trail.record)
     match settings.listen:
         case "mqtt":
             session = parts.health.sessions["MES"]
             inbox = FleetInbox(session, service, settings.topic_prefix)
             await inbox.open()
-            publishing = _publish_recovered(service, inbox.publish)
+            publishing = _finish_begun(service, inbox.publish)
             await stack.enter_async_context(background_task(publishing, "fleet results"))
         case _:
-            await service.recover()
+            await stack.enter_async_context(background_task(_finish_begun(service, _keep), "fleet results"))
             await remove_expired(parts.store, now_ms() // 1000)
             await stack.enter_async_context(background_task(FleetWatch(parts.store, service).run(), "fleet commands"))
 
 
-async def _publish_recovered(service: FleetService, publish: Callable[[FleetAnswer], Awaitable[None]]) -> None:
-    """Publish the results of commands that a former process had begun."""
-    for answer in await retry_while_unavailable("fleet results", service.recover):
-        await retry_while_unavailable("fleet results", functools.partial(publish, answer))
+async def _finish_begun(service: FleetService, publish: Callable[[FleetAnswer], Awaitable[None]]) -> None:
+    """Write and publish the results of commands that a former process had begun; upgrades go on, and come last."""
+    for finish in (service.recover, functools.partial(service.follow_upgrades, follow_upgrade)):
+        for answer in await retry_while_unavailable("fleet results", finish):
+            await retry_while_unavailable("fleet results", functools.partial(publish, answer))
+
+
+async def _keep(_: FleetAnswer) -> None:
+    """Publish nothing: the result is in the store that the components share."""
 
 
 def _key_loader(store: Store, keys_from: str, folder: Path) -> Callable[[], Awaitable[Mapping[str, PublicKey]]]:

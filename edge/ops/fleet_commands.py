@@ -24,6 +24,8 @@ class CommandForm:
     prints_json: bool = True
 
 
+UPGRADE = "upgrade"
+"""Upgrades the package; root executes it, and the gateway is restarted meanwhile."""
 _ONE = range(1, 2)
 _CHANGING = CommandForm(changes=True, prints_json=False)
 
@@ -66,11 +68,12 @@ COMMANDS: Mapping[str, CommandForm] = MappingProxyType(
         "record": CommandForm(changes=True, options=frozenset({"--seconds"}), positional=_ONE, prints_json=False),
         "log-level": CommandForm(changes=True, options=frozenset({"--minutes"}), positional=_ONE, prints_json=False),
         "support-bundle": _CHANGING,
+        UPGRADE: CommandForm(changes=True, options=frozenset({"--version"}), prints_json=False),
         "reload": _CHANGING,
         "restart": _CHANGING,
     }
 )
-"""Command -> its form. `status`, `log-level`, `reload` and `restart` are executed by the gateway itself."""
+"""Command -> its form. The gateway itself executes `status`, `log-level`, `reload` and `restart`, root `upgrade`."""
 
 READING = tuple(name for name, form in COMMANDS.items() if not form.changes)
 

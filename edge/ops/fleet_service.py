@@ -26,6 +26,7 @@ from edge.ops.fleet_admission import (
     RefusedCommand,
     admit,
 )
+from edge.ops.fleet_commands import UPGRADE
 from edge.store import fleet
 from edge.store.client import Store
 from edge.store.retry import RETRY_INTERVAL_S, retry_while_unavailable
@@ -35,12 +36,16 @@ logger = structlog.get_logger(__name__)
 MOST_OUTPUT = 60_000
 """The limit of an output in characters; the rest is cut."""
 _RESTART = "restart"
+_ENDING = frozenset({_RESTART, UPGRADE})
+"""Commands that end the process."""
 _MOST_REFUSALS_AN_HOUR = 60
 _LIMITED = frozenset({Refusal.REVOKED_KEY, Refusal.EXPIRED})
 """Refusals that an attacker without a valid key can cause: by a stolen key, or by old commands."""
 
-Execute = Callable[[str, tuple[str, ...]], Awaitable[str]]
-"""Executes a command with its arguments and returns its output. Raises EdgeError."""
+Execute = Callable[[FleetCommand, str], Awaitable[str]]
+"""Executes a command and returns its output; the text is the signed one. Raises EdgeError."""
+Follow = Callable[[str], Awaitable[str]]
+"""Waits for the end of an upgrade with the id of its command and returns its output. Raises EdgeError."""
 LoadKeys = Callable[[], Awaitable[Mapping[str, PublicKey]]]
 
 
@@ -99,13 +104,17 @@ class FleetService:
                 return await self._refuse(command, key, refused, source)
             case Admitted(command, key):
                 async with self._turn:
-                    return await self._run(command, key, source)
+                    return await self._run(command, key, text, source)
 
     async def recover(self) -> list[FleetAnswer]:
-        """Write the results of the commands that a former process had begun. Raises Unavailable."""
-        found = await fleet.load_executing(self._store, self._policy.component)
+        """Write the results of the commands that a former process had begun. Raises Unavailable.
+
+        Upgrades are left to `follow_upgrades`: they go on.
+        """
         answers = []
-        for id, begun in found.items():
+        for id, begun in (await self._begun_before()).items():
+            if begun.command == UPGRADE:
+                continue
             is_done = begun.command == _RESTART
             state = FleetState.SUCCESSFUL if is_done else FleetState.INTERRUPTED
             reason = "" if is_done else "the component ended before the command did"
@@ -113,6 +122,26 @@ class FleetService:
             await self._store.commit(fleet.finish(self._store.keys, id, result))
             answers.append(FleetAnswer(id, result))
         return answers
+
+    async def follow_upgrades(self, follow: Follow) -> list[FleetAnswer]:
+        """Wait for the upgrades that a former process had begun and write their results. Raises Unavailable."""
+        answers = []
+        for id, begun in (await self._begun_before()).items():
+            if begun.command != UPGRADE:
+                continue
+            try:
+                ended = msgspec.structs.replace(begun, state=FleetState.SUCCESSFUL, output=await follow(id))
+            except EdgeError as error:
+                ended = msgspec.structs.replace(begun, state=FleetState.FAILED, reason=error.message)
+            result = msgspec.structs.replace(ended, at=self._clock(), output=ended.output[:MOST_OUTPUT])
+            await self._store.commit(fleet.finish(self._store.keys, id, result))
+            answers.append(FleetAnswer(id, result))
+        return answers
+
+    async def _begun_before(self) -> Mapping[str, FleetResult]:
+        # In its turn: no command of this process is executing.
+        async with self._turn:
+            return await fleet.load_executing(self._store, self._policy.component)
 
     async def _refuse(
         self, command: FleetCommand, key: PublicKey, result: FleetResult, source: str
@@ -122,21 +151,22 @@ class FleetService:
         # The result of a command of this id that was executed stays: an old or stolen key must not replace it.
         return await self._known(command.jti)
 
-    async def _run(self, command: FleetCommand, key: PublicKey, source: str) -> FleetAnswer | None:
+    async def _run(self, command: FleetCommand, key: PublicKey, text: str, source: str) -> FleetAnswer | None:
         begun, who = self._result(command, FleetState.EXECUTING), _name(key)
         if not await fleet.begin(self._store, command.jti, _mark(command, key), begun, self._remember_ms(command)):
             return await self._known(command.jti)
-        if command.cmd == _RESTART:
+        if command.cmd in _ENDING:
             # The process ends in between: the result is written by its successor.
             self._audit(command, who, "Good", source)
         try:
-            output = await self._execute(command.cmd, command.args)
+            output = await self._execute(command, text)
             result = self._result(command, FleetState.SUCCESSFUL, output=output[:MOST_OUTPUT])
         except EdgeError as error:
             result = self._result(command, FleetState.FAILED, reason=error.message)
         if command.cmd == _RESTART and result.state is FleetState.SUCCESSFUL:
             return FleetAnswer(command.jti, begun)
-        self._audit(command, who, result.reason or "Good", source)
+        if command.cmd not in _ENDING or result.reason:
+            self._audit(command, who, result.reason or "Good", source)
         finish = functools.partial(self._store.commit, fleet.finish(self._store.keys, command.jti, result))
         # An outage now must not lose the result: the command is not executed again.
         await retry_while_unavailable("fleet result", finish, self._retry_s)

@@ -15,7 +15,7 @@ from edge.cli import main
 from edge.config import MqttSettings, RedisSettings
 from edge.instant import now_ms
 from edge.links.mqtt import keep_session
-from edge.model.fleet import PublicKey
+from edge.model.fleet import FleetCommand, PublicKey
 from edge.northbound.fleet import FleetInbox, FleetTopics
 from edge.ops.audit_chain import find_faults
 from edge.ops.audit_trail import open_trail
@@ -55,9 +55,9 @@ class Plant:
         async def load_keys() -> Mapping[str, PublicKey]:
             return {self._key.kid: replace(self._key, revoked=name in REVOKED)}
 
-        async def execute(command: str, _: tuple[str, ...]) -> str:
+        async def execute(command: FleetCommand, _: str) -> str:
             self.executed[name] = self.executed.get(name, 0) + 1
-            return f"{command} of {name}"
+            return f"{command.cmd} of {name}"
 
         def clock() -> int:
             return now_ms() - (DAY_MS if name == WRONG_CLOCK else 0)

@@ -49,8 +49,9 @@ class Component:
     async def _load_keys(self) -> Mapping[str, PublicKey]:
         return self.keys
 
-    async def _execute(self, command: str, arguments: tuple[str, ...]) -> str:
-        self.executed.append((command, arguments))
+    async def _execute(self, command: FleetCommand, text: str) -> str:
+        assert text.count(".") == 2
+        self.executed.append((command.cmd, command.args))
         self.during()
         if self.failure:
             raise self.failure
@@ -161,6 +162,36 @@ async def test_command_that_a_kill_interrupted_is_reported_as_such(store: Store)
     assert answer.result.state is FleetState.INTERRUPTED
     assert await component.take() == answer.result, "it is not executed a second time"
     assert component.executed == []
+
+
+@pytest.mark.parametrize("reason", ["", "there is no such version"])
+async def test_upgrade_of_a_former_process_is_followed_to_its_end(store: Store, reason: str) -> None:
+    begun = FleetResult(state=FleetState.EXECUTING, at=NOW_MS, component="gw-1", command="upgrade")
+    assert await fleet.begin(store, COMMAND.jti, f"{COMMAND.jti}.{PUBLIC.kid}", begun, 60_000)
+    component = Component(store)
+    assert await component.service.recover() == [], "it goes on"
+
+    async def follow(id: str) -> str:
+        assert id == COMMAND.jti
+        if reason:
+            raise Refused("upgrade", reason)
+        return "upgraded"
+
+    (answer,) = await component.service.follow_upgrades(follow)
+    ended = (answer.result.state, answer.result.output, answer.result.reason)
+    expected = (FleetState.FAILED, "", reason) if reason else (FleetState.SUCCESSFUL, "upgraded", "")
+    assert ended == expected
+    assert await fleet.load_executing(store, "gw-1") == {}
+
+
+async def test_command_of_this_process_is_not_reported_as_interrupted(store: Store) -> None:
+    component = Component(store)
+    recovered: list[asyncio.Task[object]] = []
+    component.during = lambda: recovered.append(asyncio.create_task(component.service.recover()))
+    found = await component.take()
+    assert found is not None
+    assert found.state is FleetState.SUCCESSFUL
+    assert await recovered[0] == []
 
 
 async def test_commands_of_the_shared_store_are_taken_once(store: Store) -> None:

@@ -8,6 +8,7 @@ import click
 
 from edge.cli.fleet.keys import keys
 from edge.cli.fleet.send import results, send
+from edge.cli.fleet.upgrade import upgrade
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
 
@@ -89,6 +90,7 @@ def forget(names: tuple[str, ...], after_days: int | None, settings_file: Path |
 fleet.add_command(send)
 fleet.add_command(results)
 fleet.add_command(keys)
+fleet.add_command(upgrade)
 
 
 async def _load(settings_file: Path | None) -> "dict[str, KnownComponent]":
