@@ -145,7 +145,7 @@ async def test_events_that_a_killed_broker_lost_come_again(store: Store, unique:
                     await store.commit(alarms.save(store.keys, await alarms.load(store), [RAISED]))
                     await wait_until(lambda: publisher.sent == 1)
                 connections = session.connection_count
-                # It forgets the session of the MES, too: what is published before the MES is back reaches nobody.
+                # It forgets the session of the MES, too: what is published before the MES is back is lost.
                 await own.kill()
                 own.forget()
                 await own.start()
