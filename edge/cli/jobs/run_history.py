@@ -14,6 +14,7 @@ from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import open_access
 from edge.errors import Refused, Unavailable
 from edge.sfc.history import Changes, DecisionRecord
+from edge.sfc.mirror_copy import Mirrors
 from edge.sfc.signal import (
     Abort,
     Answer,
@@ -54,7 +55,7 @@ def history_table(recorded: RecordedRun) -> Table:
         table.add_row(
             f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03}",
             f"{(record.at - begin) / 1000:.3f} s",
-            Text(printable(signal_text(record.signal))),
+            Text(printable("; ".join((signal_text(record.signal), *_mirrors(record.mirrors))))),
             Text(printable(changes_text(record.changes))),
         )
     return table
@@ -102,6 +103,14 @@ def signal_text(signal: Signal) -> str:
             return f"{word}: {reason}" if reason else word
 
 
+def _mirrors(mirrors: Mirrors) -> Iterator[str]:
+    """Yield what a decision asked of mirrored sets: `carriers has C17`."""
+    for name, copy in mirrors.items():
+        stale = " (stale)" if copy.is_stale else ""
+        yield from (f"{name} has {member}{stale}" for member in sorted(copy.members))
+        yield from (f"{name} has not {member}{stale}" for member in sorted(copy.others or ()))
+
+
 def _attempt(command_id: str) -> str:
     """Return action and attempt of a command id, with `reset` for a reset."""
     return " ".join(command_id.split("/")[2:])
@@ -129,6 +138,10 @@ def _as_json(record: DecisionRecord) -> dict[str, object]:
         "signal": type(record.signal).__name__.lower(),
         "text": signal_text(record.signal),
         "members": record.signal,
+        "mirrors": {
+            name: {"members": sorted(copy.members), "others": sorted(copy.others or ()), "stale": copy.is_stale}
+            for name, copy in record.mirrors.items()
+        },
         "changes": changes_json(record.changes),
     }
 

@@ -2,10 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from edge.model.job_state import Cause
+from edge.sfc.mirror_copy import MirrorCopy
 from tests.cli.calling import Edge
-from tests.station.plant import FakeEquipment, Plant, obliging, order
+from tests.station.plant import FakeEquipment, Plant, action, linear, obliging, order
 
 
 async def worked(plant: Plant, tool: FakeEquipment) -> None:
@@ -43,3 +45,17 @@ async def test_gantt_chart_is_written(edge: Edge, plant: Plant, tool: FakeEquipm
 async def test_unknown_job_has_no_history(edge: Edge) -> None:
     refused = await edge("jobs", "history", "J9")
     assert (refused.exit_code, "no run of job 'J9'" in refused.output) == (1, True)
+
+
+async def test_history_shows_what_was_asked_of_mirrored_sets(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
+    tool.replies = obliging
+    recipe: dict[str, Any] = linear(action("a", "one"), action("b", "two"))
+    recipe["transitions"][0]["condition"] = "'C7' in mirrors.carriers and not ('C8' in mirrors.carriers)"
+    await plant.teach("gated", recipe)
+    plant.runs.mirrors = lambda: {"carriers": MirrorCopy(frozenset({"C7", "C9"}), is_stale=True)}
+    await plant.order(Cause.STORE_AND_START, order("J1", "gated"))
+    await plant.drive()
+    result = await edge("jobs", "history", "J1")
+    assert "carriers has C7 (stale); carriers has not C8 (stale)" in result.output
+    decisions = json.loads((await edge("jobs", "history", "J1", "--json")).output)["decisions"]
+    assert {"carriers": {"members": ["C7"], "others": ["C8"], "stale": True}} in [each["mirrors"] for each in decisions]
