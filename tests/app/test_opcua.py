@@ -1,5 +1,6 @@
 """The OPC UA server opens with the gateway, or later when its address becomes available."""
 
+import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator
@@ -51,6 +52,22 @@ async def test_address_that_no_interface_has_yet_leaves_the_gateway_serving(
 ) -> None:
     async with gateway_at(redis, tmp_path, "opc.tcp://192.0.2.1:4840") as summary:
         assert "degraded: opcua.endpoint: cannot listen on opc.tcp://192.0.2.1:4840" in summary
+
+
+async def test_gateway_connects_to_a_client_that_listens(redis: RedisSettings, tmp_path: Path) -> None:
+    greeted: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not greeted.done():
+            greeted.set_result(await reader.readexactly(8))
+        writer.close()
+
+    async with await asyncio.start_server(accept, "127.0.0.1", 0) as listener:
+        url = f"opc.tcp://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+        served = msgspec.structs.replace(opcua_in(tmp_path), reverse_connect=(url,))
+        async with open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=served)):
+            async with asyncio.timeout(60):
+                assert (await greeted).startswith(b"RHEF")
 
 
 async def test_unusable_certificate_directory_is_a_settings_error(redis: RedisSettings, tmp_path: Path) -> None:
