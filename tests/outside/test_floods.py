@@ -1,19 +1,24 @@
 """A flood of messages takes neither memory nor time from the calls of the MES."""
 
+import contextlib
 import functools
 import json
+import subprocess
 import threading
 import time
+import uuid
 from collections.abc import Callable
 
 import pytest
 
 from tests.outside.conftest import Plant
 from tests.outside.mqtt_client import MqttClient
+from tests.outside.plant import METHOD
 from tests.outside.servers import PREFIX, SCOPE
 
 LARGE = json.dumps({"values": list(range(40_000))})
 """About 260 KB, which decoded take many times that."""
+COMMANDS = f"{PREFIX}/{SCOPE}/commands"
 EVENT = {"specversion": "1.0", "source": "/noise", "type": "com.example.noise.v1", "subject": "station-1"}
 
 
@@ -21,7 +26,7 @@ EVENT = {"specversion": "1.0", "source": "/noise", "type": "com.example.noise.v1
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize(
     ("topic", "payload"),
-    [(f"{PREFIX}/equipment/wrench/events", "x" * 500), (f"{PREFIX}/{SCOPE}/commands", "no JSON")],
+    [(f"{PREFIX}/equipment/wrench/events", "x" * 500), (COMMANDS, "no JSON")],
     ids=["events", "rubbish"],
 )
 def test_a_flood_of_qos_0_starves_no_call(plant: Plant, topic: str, payload: str) -> None:
@@ -39,6 +44,34 @@ def test_a_flood_of_large_qos_1_events_takes_no_memory(plant: Plant) -> None:
     worst, memory = _call_during(plant, functools.partial(_flood_qos_1, plant.broker.port, topic))
     assert worst <= 5.0
     assert memory <= 150
+
+
+@pytest.mark.long
+@pytest.mark.timeout(180)
+def test_a_repeated_call_is_answered_beside_a_qos_1_flood_of_its_topic(plant: Plant) -> None:
+    """The broker drops what its queue cannot hold, calls of the MES too: the MES repeats its call under the same id."""
+    command = ["mosquitto_pub", "-V", "5", "-p", str(plant.broker.port), "-q", "1", "-l", "-t", COMMANDS]
+    with subprocess.Popen(["yes", "no JSON"], stdout=subprocess.PIPE) as lines:
+        with subprocess.Popen(command, stdin=lines.stdout) as flood:
+            worst, end = 0.0, time.monotonic() + 12
+            while time.monotonic() < end:
+                worst = max(worst, _repeat_call(plant))
+            memory = plant.gateway.memory()
+            flood.kill()
+        lines.kill()
+    assert worst <= 5.0
+    assert memory <= 150
+
+
+def _repeat_call(plant: Plant) -> float:
+    """Send a call each second under one id until it is answered; return the seconds."""
+    began, key, sent = time.monotonic(), str(uuid.uuid4()), []
+    while True:
+        sent.append(plant.mes.send(METHOD.format("RequestJobResponseByJobOrderID"), {"JobOrderID": "none"}, id=key))
+        with contextlib.suppress(AssertionError):
+            plant.mes.client.wait(lambda: any(plant.mes.answer_to(each) for each in sent), "an answer", 1.0)
+            return time.monotonic() - began
+        assert time.monotonic() - began < 60, "the call is not answered"
 
 
 def _call_during(plant: Plant, flood_until: Callable[[threading.Event], None]) -> tuple[float, float]:
