@@ -52,6 +52,13 @@ _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         },
     },
     {
+        "id": "gateway.traces_lost",
+        "kind": "limit",
+        "tag": "equipment.*.lost_traces",
+        "limits": {"high": {"at": 0, "severity": 500}},
+        "message": {"en": "{subject}: {value} traces or files could not be stored: edge doctor, edge equipment show"},
+    },
+    {
         "id": "gateway.job_awaits_person",
         "kind": "limit",
         "tag": "gateway.jobs_await_person",

@@ -91,6 +91,8 @@ class GatewayTags:
                 yield f"equipment.{name}.connected", int(connected)
             yield f"equipment.{name}.maybe_active", int(name in maybe_active)
             yield f"equipment.{name}.fault", int(bool(each.equipment.problem))
+            if self._core.settings.traces.directory:
+                yield f"equipment.{name}.lost_traces", each.stats.lost_since_stored
             yield f"equipment.{name}.unknown_outcomes", sum(unknown[type_id] for type_id in each.type_ids)
         yield "gateway.jobs_await_person", self._awaits_person()
         memory = self._core.health.memory

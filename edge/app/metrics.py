@@ -186,6 +186,8 @@ def _safety_metrics(health: Sequence[EquipmentHealth]) -> Iterator[Metric]:
     yield _counter("results_late", "Results that no command waited for.", one, late)
     declined = [((each.name,), each.declined_stops) for each in health]
     yield _counter("stops_declined", "Stops and resets that the equipment declined.", one, declined)
+    lost = [((each.name,), each.lost_traces) for each in health]
+    yield _counter("traces_lost", "Curves and files of results that could not be stored.", one, lost)
     unconfirmed = [((each.name,), each.safing) for each in health]
     meaning = "Stops and resets without a confirmation: the tool may still be active."
     yield _gauge("stops_unconfirmed", meaning, one, unconfirmed)

@@ -9,22 +9,21 @@ import msgspec
 from edge.app.parts import GatewayParts
 from edge.errors import Refused
 from edge.links.background_task import background_task
-from edge.station.answers import KeepTraces
 from edge.station.stored_job import load
-from edge.station.trace_files import TraceFiles, TraceLimits, drop_traces
+from edge.station.trace_files import NoResultFiles, ResultFiles, TraceFiles, TraceLimits
 from edge.store.client import Store
 
 
-async def open_traces(stack: contextlib.AsyncExitStack, core: GatewayParts) -> KeepTraces:
-    """Return what stores the traces of results; its files are swept until the stack closes."""
+async def open_traces(stack: contextlib.AsyncExitStack, core: GatewayParts) -> ResultFiles:
+    """Return what stores the traces and files of results; they are swept until the stack closes."""
     settings = core.settings.traces
     if not settings.directory:
-        return drop_traces
-    limits = TraceLimits(settings.max_bytes, settings.max_files, settings.max_age)
+        return NoResultFiles()
+    limits = TraceLimits(settings.max_bytes, settings.max_files, settings.max_age, settings.max_file_bytes)
     files = TraceFiles(Path(settings.directory), limits)
     sweeping = files.run(partial(is_referenced, core.store))
     await stack.enter_async_context(background_task(sweeping, "traces"))
-    return files.keep
+    return files
 
 
 async def is_referenced(store: Store, job_id: str, digest: str) -> bool:

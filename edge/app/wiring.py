@@ -207,10 +207,10 @@ async def _open_equipment(stack: contextlib.AsyncExitStack, core: GatewayParts) 
     # Messages over a broker can be recorded there.
     tracer = EquipmentTracer(core.store, [name for name, each in southbound.items() if not _is_at_broker(each)])
     await stack.enter_async_context(tracer.tracing())
-    keep_traces = await open_traces(stack, core)
+    result_files = await open_traces(stack, core)
     for name, section in southbound.items():
         dedupe_ms = core.settings.retention.dedupe * 1000
-        answers = Answers(core.store, runs, dedupe_ms, section.type_ids, core.direct_commands, keep_traces)
+        answers = Answers(core.store, runs, dedupe_ms, section.type_ids, core.direct_commands, result_files)
         answers.listeners.append(tracer.of(name))
         equipment = await _open_one(stack, core, name, section, answers)
         core.watch.watched.append(WatchedEquipment(equipment, section.kind, section.type_ids, answers.stats))

@@ -1,6 +1,7 @@
 """`edge sim`: runs simulated equipment, each as its own process."""
 
 import asyncio
+from pathlib import Path
 
 import click
 
@@ -11,6 +12,7 @@ _url = click.option("--url", default="mqtt://127.0.0.1:1883", show_default=True,
 _name = click.option("--name", required=True, help="Name of the equipment: that of [southbound.NAME] in the settings.")
 _points = click.IntRange(0, 4000)
 _CONNECTION_FAULTS = ("disconnect", "restart", "cut", "slow", "unseen")
+_image = click.Path(exists=True, dir_okay=False, path_type=Path)
 _port = click.IntRange(0, 65_535)
 _seconds = click.FloatRange(min=0)
 _prefix = click.option("--prefix", default="app/equipment", show_default=True, help="Its topic_prefix.")
@@ -161,7 +163,8 @@ def device(
     show_default=True,
     help="Fault in every job; a restart happens once.",
 )
-def vision(name: str, port: int, delay: float, fault: str) -> None:
+@click.option("--image", type=_image, help="Offer this file with each result.")
+def vision(name: str, port: int, delay: float, fault: str, image: Path | None) -> None:
     """Run a Machine Vision camera (OPC 40100-1), an OPC UA server without security.
 
     It runs one job after the other, and ends each after a delay with a good result.
@@ -169,8 +172,10 @@ def vision(name: str, port: int, delay: float, fault: str) -> None:
     from edge.sim.process import READY
     from edge.sim.vision import VisionFault, open_vision
 
+    offered = image.read_bytes() if image else None
+
     async def run() -> None:
-        async with open_vision(name, port=port, delay=delay) as camera:
+        async with open_vision(name, port=port, delay=delay, image=offered) as camera:
             camera.fault = VisionFault(fault)
             await wait_for_stop(f"{READY}vision {name} accepts jobs at {camera.device.url}")
 

@@ -192,9 +192,17 @@ class OpcuaEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
     username: Annotated[str, Meta(description="User name; empty logs in as anonymous.")] = ""
     password: Annotated[_Password, Meta(description="Password of that user.")] = ""
     password_file: _PasswordFile = ""
+    files: Annotated[
+        Literal["off", "on"],
+        Meta(
+            description="`on` fetches the file of a result, such as an image (ResultTransfer), to `[traces] directory`."
+        ),
+    ] = "off"
 
-    def conflicts(self, _settings: "Settings") -> Iterator[str]:
-        """Yield missing TLS files, and TLS files that are unused without encryption."""
+    def conflicts(self, settings: "Settings") -> Iterator[str]:
+        """Yield missing TLS files, TLS files that are unused without encryption, and files without a directory."""
+        if self.files == "on" and not settings.traces.directory:
+            yield "files: on needs a directory; expected [traces] directory"
         files = {"cert_file": self.cert_file, "key_file": self.key_file, "trusted": self.trusted}
         if self.security == "encrypted":
             yield from (f"{key}: needed, because security is encrypted" for key, file in files.items() if not file)

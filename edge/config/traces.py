@@ -1,4 +1,4 @@
-"""`[traces]`: the files of curves that equipment measures."""
+"""`[traces]`: the files of curves that equipment measures, and of images that it takes."""
 
 from typing import Annotated
 
@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 
 class TracesSettings(Struct, frozen=True, kw_only=True):
-    """`[traces]`: curves of results as files, and how many of them are kept."""
+    """`[traces]`: curves and images of results as files, and how many of them are kept."""
 
     directory: Annotated[
         str,
@@ -18,6 +18,10 @@ class TracesSettings(Struct, frozen=True, kw_only=True):
     max_bytes: Annotated[
         int, Meta(ge=1 << 20, le=1 << 40, description="Most bytes of all files; the oldest go first.")
     ] = 256 << 20
+    max_file_bytes: Annotated[
+        int,
+        Meta(ge=1024, le=1 << 30, description="Most bytes of a file that a device offers; a larger one is not stored."),
+    ] = 16 << 20
     max_files: Annotated[int, Meta(ge=10, le=1_000_000, description="Most files; the oldest go first.")] = 10_000
     max_age: Annotated[int, Meta(ge=60, le=315_360_000, description="Seconds after which a file is removed.")] = (
         2_592_000

@@ -245,6 +245,16 @@ class ClientSession:
             outputs: list[Any] = await self._structures.plain(result.OutputArguments or [])
             return outputs
 
+    def forget(self, owner: Node) -> None:
+        """Forget the methods of an object that exists for a while only."""
+        for known in [each for each in self._methods if each[0] == owner.id]:
+            del self._methods[known]
+
+    async def structure(self, of: TypeName, value: Mapping[str, Any]) -> Any:
+        """Return a structure as an argument for a method that takes any subtype of an abstract structure."""
+        with _translate_errors(self.url):
+            return await self._structures.variant(await self._type_id(of), value)
+
     async def _find_method(self, owner: Node, name: str) -> _Method:
         node = (await self._below(owner)).get(name)
         if node is None:

@@ -18,6 +18,8 @@ class _TracedSession(Protocol):
     trace_call: CallTracer
 
 
+_LARGE = 1024
+
 _Arguments = ParamSpec("_Arguments")
 _Found = TypeVar("_Found")
 _Session = TypeVar("_Session", bound=_TracedSession)
@@ -37,10 +39,20 @@ def traced(
         asked = partial(TracedCall, question.__name__, (*arguments, *named.values()))
         with report_failure(session.trace_call, asked):
             found = await question(session, *arguments, **named)
-        session.trace_call(asked(found))
+        session.trace_call(asked(_recorded(found)))
         return found
 
     return asking
+
+
+def _recorded(found: Any) -> Any:
+    """Return an answer as a recorder gets it: the parts of a file by their size only."""
+    if not isinstance(found, list):
+        return found
+    large = [isinstance(each, bytes) and len(each) > _LARGE for each in found]
+    if not any(large):
+        return found
+    return [f"{len(each)} bytes" if is_large else each for each, is_large in zip(found, large, strict=True)]
 
 
 @contextmanager

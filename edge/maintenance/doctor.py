@@ -27,6 +27,7 @@ from edge.maintenance.opcua_check import (
 from edge.maintenance.service_user import access_problems
 from edge.maintenance.store_check import examine_store
 from edge.maintenance.tool_check import examine_controller
+from edge.maintenance.trace_check import examine_traces
 from edge.maintenance.volatile_check import UNIT, examine_volatile_store
 from edge.southbound.kinds import EQUIPMENT_SETTINGS
 from edge.southbound.openprotocol_settings import OpenProtocolSettings
@@ -80,6 +81,7 @@ def _gateway_examinations(settings: Settings) -> Iterator[_Examination]:
             yield f"equipment {name}", examine_server(f"equipment {name}", section.url, "jobs wait for it")
         elif isinstance(section, OpenProtocolSettings):
             yield f"equipment {name}", examine_controller(name, section)
+    yield "traces", examine_traces(settings.traces)
     yield "OPC UA port", examine_port(settings.opcua)
     yield "certificates", examine_certificates(settings)
     if settings.opcua.endpoint:

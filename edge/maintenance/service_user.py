@@ -50,6 +50,22 @@ def access_problems(
         yield f"{file}: {USER} may not read it; " + (move if file in passwords else f"permit it: {permit}")
 
 
+def may_write(directory: Path) -> bool:
+    """Return whether the service may write a directory; another user than root can test only its own permissions."""
+    if os.geteuid() != 0 or not _exists(USER):
+        return os.access(directory, os.W_OK | os.X_OK)
+    user = pwd.getpwnam(USER)
+    tried = subprocess.run(  # noqa: S603  a fixed command; the directory is its argument
+        ("/bin/sh", "-c", '[ -w "$1" ] && [ -x "$1" ]', "sh", str(directory)),
+        user=user.pw_uid,
+        group=user.pw_gid,
+        extra_groups=os.getgrouplist(USER, user.pw_gid),
+        check=False,
+        cwd="/",
+    )
+    return tried.returncode == 0
+
+
 def _files(settings: Settings, main: Path) -> Iterator[Path]:
     for name, file in locate_files(settings, main).existing():
         if not name.startswith("settings/passwords/"):

@@ -7,13 +7,14 @@ class EquipmentHealth(Struct, frozen=True, kw_only=True):
     """The state of one piece of equipment; counts since the gateway started, instants in milliseconds since the epoch.
 
     `connected` is None while the equipment has not reported its presence. `last_seen` is the instant of its last
-    message, connection or disconnection. `outstanding` commands wait for an answer, `answered` ones have one, `failed`
-    ones among them were not carried out. `ignored` counts late or repeated answers and events without a waiting action,
-    `refused` refused messages, `unknown` commands whose outcome could not be found, `late` results without a waiting
-    command, `declined_stops` stops and resets that it did not carry out, `repeated_starts` starts that it may have
-    received before. `ok` and `not_ok` count the results by their evaluation, where it reports one. `problem` is why it
-    cannot work although it is connected. `safing` are stops and resets that it has not confirmed: it may still be
-    active. `programs` are the joining processes, parameter sets or jobs that it lists, the first 200.
+    message, connection or disconnection. `outstanding` commands wait for an answer, `answered` ones have one,
+    `failed` ones among them were not carried out. `ignored` counts late or repeated answers and events without a
+    waiting action, `refused` refused messages, `unknown` commands whose outcome could not be found, `late` results
+    without a waiting command, `declined_stops` stops and resets that it did not carry out, `repeated_starts` starts
+    that it may have received before, `lost_traces` curves and files of its results that are not stored. `ok` and
+    `not_ok` count the results by their evaluation, where it reports one. `problem` is why it cannot work although
+    it is connected. `safing` are stops and resets that it has not confirmed: it may still be active. `programs` are
+    the joining processes, parameter sets or jobs that it lists, the first 200.
     """
 
     name: str
@@ -31,6 +32,7 @@ class EquipmentHealth(Struct, frozen=True, kw_only=True):
     unknown: int = 0
     late: int = 0
     declined_stops: int = 0
+    lost_traces: int = 0
     problem: str = ""
     safing: int = 0
     last_error: str = ""

@@ -1,8 +1,9 @@
-"""A trace: the curves that equipment measured during one result, as it travels and as it is stored in a file."""
+"""Traces and files of results: the curves that equipment measured, an image that a camera took."""
 
 import gzip
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -10,6 +11,12 @@ from msgspec import Struct
 
 MEMBER = "trace"
 """The member of a result that holds its trace, and after that the reference to the file."""
+
+FILE_MEMBER = "file"
+"""The member of a result that refers to the file which its equipment offered, such as an image."""
+
+NOT_CONFIGURED = "[traces] directory is empty"
+"""Why a trace or file is not stored on a gateway without a directory for them: nothing is lost there."""
 
 MOST_POINTS = 1_000_000
 """The most points of a trace."""
@@ -53,6 +60,20 @@ class TraceReference(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str = ""
 
 
+class FileReference(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A file that equipment offered with its result: where it is, or why it is not stored."""
+
+    media_type: str = ""
+    file: str = ""
+    sha256: str = ""
+    size: int = 0
+    error: str = ""
+
+
+Reference = TraceReference | FileReference
+"""What a result says of a stored file, or of one that could not be stored."""
+
+
 def read_trace(data: object) -> ResultTrace | None:
     """Return a member of a result as a trace; None for anything else."""
     if not isinstance(data, Mapping) or "channels" not in data or "points" in data:
@@ -74,20 +95,24 @@ def digest_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def references_in(result: object, levels: int = MOST_LEVELS) -> list[TraceReference]:
+def references_in(result: object) -> list[Reference]:
     """Return the references to files in a result, also those of the results that it holds."""
+    return [each for each in _references(result) if each.file and each.sha256]
+
+
+def lost_in(result: object) -> list[str]:
+    """Return why traces and files of a result are lost; nothing where the settings name no directory for them."""
+    return [each.error for each in _references(result) if each.error not in {"", NOT_CONFIGURED}]
+
+
+def _references(result: object, levels: int = MOST_LEVELS) -> Iterator[Reference]:
     if not isinstance(result, Mapping) or not levels:
-        return []
-    own = _read_reference(result.get(MEMBER))
+        return
+    # Anything else that equipment sends is no reference.
+    with suppress(msgspec.ValidationError):
+        yield msgspec.convert(result.get(MEMBER), TraceReference)
+    with suppress(msgspec.ValidationError):
+        yield msgspec.convert(result.get(FILE_MEMBER), FileReference)
     parts = result.get("results")
-    nested = parts.values() if isinstance(parts, Mapping) else ()
-    return [*([own] if own else []), *(found for each in nested for found in references_in(each, levels - 1))]
-
-
-def _read_reference(data: object) -> TraceReference | None:
-    """Return a reference to a file; None for anything else that equipment sends."""
-    try:
-        found = msgspec.convert(data, TraceReference)
-    except msgspec.ValidationError:
-        return None
-    return found if found.file and found.sha256 else None
+    for each in parts.values() if isinstance(parts, Mapping) else ():
+        yield from _references(each, levels - 1)

@@ -13,6 +13,7 @@ from asyncua import Node, ua
 
 from edge.links.background_task import background_task
 from edge.sim.opcua_device import AWAY_SECONDS, OpcuaDevice, open_device
+from edge.sim.opcua_result_file import ResultTransfer
 
 NAMESPACE_URI = "http://opcfoundation.org/UA/MachineVision"
 NODESETS = ("Opc.Ua.MachineVision.NodeSet2.xml",)
@@ -66,15 +67,24 @@ class _ResultState(IntEnum):
 
 @asynccontextmanager
 async def open_vision(
-    name: str = "camera", *, port: int = 0, delay: float | None = WORK_SECONDS, content: Sequence[Any] = (True,)
+    name: str = "camera",
+    *,
+    port: int = 0,
+    delay: float | None = WORK_SECONDS,
+    content: Sequence[Any] = (True,),
+    image: bytes | None = None,
 ) -> AsyncIterator["VisionCamera"]:
-    """Serve a camera that finds `content`; its jobs end after `delay` seconds, with None only by `end_job`."""
+    """Serve a camera that finds `content`; its jobs end after `delay` seconds, with None only by `end_job`.
+
+    With `image` it offers this file with each result.
+    """
     async with open_device(name, NODESETS, port) as device:
         index = await device.server.get_namespace_index(NAMESPACE_URI)
         system = await device.server.nodes.objects.add_object(
             device.index, name, objecttype=ua.NodeId(_SYSTEM_TYPE, index)
         )
         camera = VisionCamera(device, index, system, delay, content)
+        await camera.offer(image)
         await camera.begin()
         async with background_task(camera.run(), f"vision {name}"):
             yield camera
@@ -105,6 +115,7 @@ class VisionCamera:
         self._numbers = itertools.count(1)
         self._job: dict[str, Any] | None = None
         self._results: list[dict[str, Any]] = []
+        self.transfer: ResultTransfer | None = None
         self._started: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._preparing: asyncio.Queue[str] = asyncio.Queue()
 
@@ -122,6 +133,12 @@ class VisionCamera:
             results, {"GetResultById": self._get_result_by_id, "GetResultListFiltered": self._get_result_list}
         )
         await self._show("Preoperational", None)
+
+    async def offer(self, image: bytes | None) -> None:
+        """Offer an image with each result from now on; None offers none."""
+        transfer = await self._system.get_child([f"{self._index}:ResultManagement", f"{self._index}:ResultTransfer"])
+        self.transfer = ResultTransfer(self.device, transfer, image)
+        await self.transfer.begin()
 
     async def run(self) -> None:
         """Execute the started jobs and the preparations of recipes until cancelled."""
@@ -180,6 +197,7 @@ class VisionCamera:
         self._results.append(
             {
                 "ResultId": {"Id": f"R{next(self._numbers)}"},
+                "HasTransferableDataOnFile": bool(self.transfer and self.transfer.content),
                 "IsPartial": False,
                 "IsSimulated": True,
                 "ResultState": int(state),

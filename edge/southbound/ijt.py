@@ -6,6 +6,7 @@ By default, a started joining is never started again: when its result cannot be 
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ from edge.southbound.ijt_tool import JoiningTool
 from edge.southbound.late_result import LateResults
 from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
 from edge.southbound.repetition import chosen_repetition, claim_start, count_repeated_start
+from edge.southbound.result_file import ResultFileReader, find_transfer
 from edge.station.equipment import Command, Repetition, StationPort
 
 _UA = "http://opcfoundation.org/UA/"
@@ -45,6 +47,7 @@ _SYSTEM = TypeName(_IJT, 1005)
 _RESULT_READY, _REQUESTED = TypeName(_IJT, 1007), TypeName(_IJT, 1035)
 _SYSTEM_EVENT, _ERROR_CLASS = TypeName(_IJT, 1006), TypeName(_IJT, 1063)
 _BASE_EVENT = TypeName(_UA, 2041)
+_TRANSFER_OPTIONS = TypeName(_RESULT, 3004)
 _FIELDS = (
     EventField(TypeName(_RESULT, 1002), "Result"),
     EventField(_BASE_EVENT, "ConditionClassId"),
@@ -80,6 +83,7 @@ def open_ijt(
 ) -> AbstractAsyncContextManager[ConnectedEquipment]:
     """Connect to a controller for the length of the block, and reconnect while it is unavailable."""
     state = ControllerState()
+    tries: Counter[str] = Counter()
     events = JoiningEvents(name, settings.events, station, next(iter(scopes)))
     repetition = chosen_repetition(settings, Repetition.ONCE)
     claim = partial(claim_start, station) if repetition is Repetition.ONCE else None
@@ -111,11 +115,15 @@ def open_ijt(
         if lock.is_on:
             await lock.resume(is_kept=await station.is_disabled_elsewhere(place))
         tool = JoiningTool(methods, uri, programs, lock)
+        files = None
+        if settings.files == "on":
+            transfer = await find_transfer(session, methods.owner("ResultTransfer"))
+            files = ResultFileReader(session, transfer, station, tries)
         on_start = partial(count_repeated_start, station)
         values = {_ENABLED: enabled} if enabled is not None and lock.is_on else {}
         async with session.watch(None, _FIELDS, values) as device_events:
             yield (
-                Controller(session, tool, results, state, programs, claim, on_start, times, events.report_error),
+                Controller(session, tool, results, state, programs, claim, on_start, times, events.report_error, files),
                 device_events,
             )
 
@@ -136,6 +144,7 @@ class Controller:
         on_start: Callable[[Command], None],
         times: IjtTimes,
         on_error: Callable[[str], Awaitable[None]],
+        files: ResultFileReader | None = None,
     ) -> None:
         self._session = session
         self._tool = tool
@@ -146,6 +155,7 @@ class Controller:
         self._on_start = on_start
         self._times = times
         self._on_error = on_error
+        self._files = files
         self._error = ""
         self._starting = asyncio.Lock()
 
@@ -197,7 +207,12 @@ class Controller:
         with self._occupying(command):
             if not self._results.find(command):
                 await self._ensure_begun(command)
-            return answer_data(await self._result(command), self._results.parts(command))
+            result = await self._result(command)
+            data = answer_data(result, self._results.parts(command))
+            if self._files is None or not result["ResultMetaData"].get("HasTransferableDataOnFile"):
+                return data
+            options = {"ResultId": result["ResultMetaData"]["ResultId"]}
+            return await self._files.add_file(command, data, await self._session.structure(_TRANSFER_OPTIONS, options))
 
     async def stop(self, command: Command) -> None:
         """Abort the joining of a command and make the tool safe, unless the tool works for another command."""

@@ -15,6 +15,10 @@ class IjtMethods:
         self._session = session
         self._owners = owners
 
+    def owner(self, name: str) -> Node | None:
+        """Return the object that has a method or an object of this name; None where the controller has none."""
+        return self._owners.get(name)
+
     def __contains__(self, name: object) -> bool:
         """Return whether the controller has a method."""
         return name in self._owners

@@ -33,6 +33,7 @@ class _MetaData(Struct):
     ResultEvaluation: int | None = None
     ResultEvaluationDetails: str | None = None
     Description: str | None = None
+    HasTransferableDataOnFile: bool | None = None
     IsPartial: bool | None = None
     IsSimulated: bool | None = None
     CreationTime: datetime | None = None

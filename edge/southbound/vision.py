@@ -5,6 +5,7 @@ again after a lost connection or a restart.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -25,6 +26,7 @@ from edge.southbound.late_result import LateResults
 from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
 from edge.southbound.own_events import OwnEvents
 from edge.southbound.repetition import chosen_repetition, claim_start, count_repeated_start
+from edge.southbound.result_file import ResultFileReader, find_transfer
 from edge.southbound.vision_conversion import answer_data, id_of, meas_id_of, parse_result, recipe_of
 from edge.southbound.vision_methods import call_method, find_part
 from edge.southbound.vision_results import VisionResults
@@ -74,6 +76,7 @@ def open_vision(
     `ready_seconds` is the time limit for the camera to become ready, or to prepare a recipe.
     """
     jobs: dict[str, str] = {}
+    tries: Counter[str] = Counter()
     repetition = chosen_repetition(settings, Repetition.REPEATABLE)
     claim = partial(claim_start, station) if repetition is Repetition.ONCE else None
     on_start = partial(count_repeated_start, station)
@@ -92,6 +95,8 @@ def open_vision(
         fields += [EventField(_RECIPE_PREPARED, field) for field in _RECIPE_FIELDS]
         async with session.watch(None, fields, states.variables) as device_events:
             results = VisionResults(session, parts, jobs, reporter, events)
+            transfer = await find_transfer(session, parts.get("ResultManagement")) if settings.files == "on" else None
+            files = ResultFileReader(session, transfer, station, tries) if settings.files == "on" else None
             camera = Camera(
                 session,
                 parts,
@@ -100,6 +105,7 @@ def open_vision(
                 jobs,
                 results,
                 events,
+                files,
                 claim=claim,
                 on_start=on_start,
                 ready_seconds=ready_seconds,
@@ -113,6 +119,7 @@ class Camera:
     """A camera during one connection, with a mirror of its states; `jobs`, by command, keeps the JobIds beyond it.
 
     With `claim`, a job is started once; the outcome of a started job is unknown when its result cannot be found.
+    With `files`, the file of a result is fetched before the command is answered.
     """
 
     def __init__(
@@ -124,6 +131,7 @@ class Camera:
         jobs: dict[str, str],
         results: VisionResults,
         events: OwnEvents,
+        files: ResultFileReader | None = None,
         *,
         claim: Callable[[Command], Awaitable[bool]] | None = None,
         on_start: Callable[[Command], None] = lambda _: None,
@@ -131,6 +139,7 @@ class Camera:
     ) -> None:
         self._results = results
         self._events = events
+        self._files = files
         self._claim = claim
         self._on_start = on_start
         self._session = session
@@ -200,7 +209,11 @@ class Camera:
                 if self._claim is not None and not await self._claim(command):
                     raise DeviceOutcomeUnknownError(_LOST)
                 await self._start(command)
-        return answer_data(found or await self._result(command))
+        result = found or await self._result(command)
+        data = answer_data(result)
+        if self._files is None or not await self._results.has_file(result, command):
+            return data
+        return await self._files.add_file(command, data, {"Id": result["ResultId"]})
 
     async def stop(self, command: Command) -> None:
         """Stop the job of a command if the camera executes it; report its result as late if the job has ended."""

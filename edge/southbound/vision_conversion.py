@@ -30,6 +30,7 @@ class _VisionResult(Struct):
     MeasId: _Identifier | None = None
     PartId: _Identifier | None = None
     ExternalRecipeId: _Identifier | None = None
+    HasTransferableDataOnFile: bool | None = None
     IsPartial: bool | None = None
     IsSimulated: bool | None = None
     ResultState: int | None = None
@@ -62,6 +63,11 @@ def id_of(result: Mapping[str, Any], field: str) -> str | None:
     """Return the id in a field of a result."""
     found: str | None = (result.get(field) or {}).get("Id")
     return found
+
+
+def offers_file(result: Mapping[str, Any]) -> bool:
+    """Return whether the camera offers a file with a result."""
+    return bool(result.get("HasTransferableDataOnFile")) and bool(id_of(result, "ResultId"))
 
 
 def is_completed(result: Mapping[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from edge.links.opcua import ClientSession, Node
 from edge.sfc.command_id import parse_command_id
 from edge.southbound.late_result import LateResults
 from edge.southbound.own_events import OwnEvents
-from edge.southbound.vision_conversion import answer_data, id_of, is_completed, meas_id_of, parse_result
+from edge.southbound.vision_conversion import answer_data, id_of, is_completed, meas_id_of, offers_file, parse_result
 from edge.southbound.vision_methods import call_method, find_part
 from edge.station.equipment import Command
 
@@ -105,6 +105,18 @@ class VisionResults:
         """Return a result with its content, which its event may leave out."""
         if result.get("ResultContent") is not None:
             return result
+        return await self._get(result)
+
+    async def has_file(self, result: VisionResult, command: Command) -> bool:
+        """Return whether the camera offers a file with a result, which its event does not say (OPC 40100-1)."""
+        if "HasTransferableDataOnFile" not in result:
+            try:
+                result = await self._get(result)
+            except Refused:
+                result = await self.find(command) or result
+        return offers_file(result)
+
+    async def _get(self, result: VisionResult) -> VisionResult:
         results = find_part(self._parts, "ResultManagement")
         match await call_method(self._session, results, "GetResultById", result["ResultId"], _HANDLE_MS):
             case [handle, Mapping() as fetched]:

@@ -2,8 +2,8 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Awaitable, Callable, Collection
-from typing import Any, TypeAlias, TypeGuard
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from typing import Any, TypeGuard
 
 import msgspec
 import structlog
@@ -14,6 +14,7 @@ from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH, RESERVED_ID_STARTS
 from edge.model.cloudevent import new_id
 from edge.model.equipment_trace import TraceKind
 from edge.model.job_state import JobState
+from edge.model.result_trace import lost_in, references_in
 from edge.sfc.advance import MAX_EARLY_EVENTS
 from edge.sfc.command_id import parse_command_id
 from edge.sfc.run import KeptEvent, find_command, is_outstanding
@@ -26,7 +27,7 @@ from edge.station.equipment_stats import EquipmentStats
 from edge.station.event_reply import EventReply, decode_reply, encode_reply, reply_of
 from edge.station.runs import NoRun, Runs
 from edge.station.start import plan_start
-from edge.station.trace_files import drop_traces
+from edge.station.trace_files import NoResultFiles, ResultFiles
 from edge.store import dead_letters, dedupe, disabled_tools, jobs, responses, runs, safing
 from edge.store.client import Store
 from edge.store.commit import Commit, Stale, join
@@ -38,10 +39,6 @@ logger = structlog.get_logger(__name__)
 _LETTER_DATA = 16_384
 """The longest data of a late result in its dead letter; the run of the job holds all of it."""
 _YET_TO_START = frozenset({JobState.NOT_ALLOWED_TO_START, JobState.ALLOWED_TO_START})
-
-
-KeepTraces: TypeAlias = Callable[[str, Any], Awaitable[Any]]
-"""Stores the traces in the result of a job; returns the result with references instead of them."""
 
 
 class Answers:
@@ -57,7 +54,7 @@ class Answers:
         dedupe_ms: int,
         type_ids: Collection[str] | None = None,
         direct: DirectCommands | None = None,
-        keep_traces: KeepTraces = drop_traces,
+        result_files: ResultFiles | None = None,
     ) -> None:
         self.stats = EquipmentStats()
         """Counts of the messages of the equipment."""
@@ -68,7 +65,7 @@ class Answers:
         self._dedupe_ms = dedupe_ms
         self._type_ids = type_ids
         self._direct = direct or DirectCommands(runs)
-        self._keep_traces = keep_traces
+        self._result_files = result_files or NoResultFiles()
         self._process = new_id()
         self._released: set[str] = set()
         """The commands whose begun mark this process committed."""
@@ -177,6 +174,18 @@ class Answers:
         if isinstance(answer, OutcomeUnknown) or answer.data is None:
             return answer
         return dataclasses.replace(answer, data=await self._keep_traces(job_id, answer.data))
+
+    async def _keep_traces(self, job_id: str, data: Any) -> Any:
+        kept = await self._result_files.keep(job_id, data)
+        self.stats.record_traces(len(references_in(kept)), lost_in(kept))
+        return kept
+
+    async def store_file(self, command_id: str, parts: AsyncGenerator[bytes, None]) -> Mapping[str, Any]:
+        """Store a file of the result of a command, part by part; return the reference to it."""
+        key = parse_command_id(command_id)
+        reference = await self._result_files.store_file(key.job_id if key else "", parts)
+        found: Mapping[str, Any] = msgspec.to_builtins(reference)
+        return found
 
     async def _keep_late(self, result: LateResult, reason: str) -> None:
         """Commit a late result once: a dead letter, and an entry in the attempts of its job where that is stored."""

@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
 from typing import Any, Protocol, runtime_checkable
@@ -180,6 +180,12 @@ class StationPort(Protocol):
 
     async def keep_disabled(self, place: str, *, disabled: bool) -> None:
         """Keep whether another system has disabled the tool at a place."""
+
+    async def store_file(self, command_id: str, parts: AsyncGenerator[bytes, None]) -> Mapping[str, Any]:
+        """Store a file of the result of a command, part by part; return the reference to it for the result.
+
+        A file that cannot be stored, or that `parts` refuses, has an `error` there. Raises Unavailable as `parts`.
+        """
 
     def record_repeated_start(self) -> None:
         """Count a start that the equipment may have received before."""

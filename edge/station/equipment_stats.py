@@ -1,5 +1,7 @@
 """Counts of one piece of equipment since this process started."""
 
+from collections.abc import Sequence
+
 from edge.latency import Latency
 
 ROUND_TRIP_S = (0.005, 0.02, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
@@ -19,6 +21,9 @@ class EquipmentStats:
         self.unknown = 0
         self.late = 0
         self.declined_stops = 0
+        self.lost_traces = 0
+        self.lost_since_stored = 0
+        """The traces and files that were lost since the last one was stored."""
         self.ignored = 0
         self.refused = 0
         self.last_error = ""
@@ -65,6 +70,15 @@ class EquipmentStats:
         """Record a stop or reset that the equipment did not carry out."""
         self.declined_stops += 1
         self.last_error = f"not stopped: {reason}"
+
+    def record_traces(self, stored: int, lost: Sequence[str]) -> None:
+        """Record how many traces and files of a result are stored, and why others are lost."""
+        self.lost_traces += len(lost)
+        if stored:
+            self.lost_since_stored = 0
+        self.lost_since_stored += len(lost)
+        if lost:
+            self.last_error = f"trace not stored: {lost[-1]}"
 
     def record_ignored(self) -> None:
         """Record a repeated answer, an answer to an unknown command, or an event that no job waits for."""

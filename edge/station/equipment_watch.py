@@ -128,6 +128,7 @@ def _health(watched: WatchedEquipment, outstanding: int, safing: int) -> Equipme
         unknown=stats.unknown,
         late=stats.late,
         declined_stops=stats.declined_stops,
+        lost_traces=stats.lost_traces,
         problem=watched.equipment.problem,
         safing=safing,
         last_error=stats.last_error,

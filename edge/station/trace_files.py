@@ -1,25 +1,31 @@
-"""Stores the traces of results as files: written and flushed once, referenced only after, bounded and swept."""
+"""Stores the traces and files of results: written and flushed once, referenced only after, bounded and swept."""
 
 import asyncio
+import os
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Protocol
 from urllib.parse import quote, unquote
+from uuid import uuid4
 
 import msgspec
 import structlog
 
 from edge.errors import Refused, Unavailable
-from edge.files import make_directory, write_atomically
+from edge.files import make_directory, replace_atomically, sync, write_atomically
 from edge.links.log_throttle import LogThrottle
 from edge.model.result_trace import (
     MEMBER,
     MOST_LEVELS,
     MOST_POINTS,
+    NOT_CONFIGURED,
+    FileReference,
+    Reference,
     ResultTrace,
     TraceReference,
     digest_of,
@@ -28,12 +34,27 @@ from edge.model.result_trace import (
 )
 
 SUFFIX = ".json.gz"
+_KINDS = (
+    (b"\x89PNG\r\n\x1a\n", ".png", "image/png"),
+    (b"\xff\xd8\xff", ".jpg", "image/jpeg"),
+    (b"II*\0", ".tif", "image/tiff"),
+    (b"MM\0*", ".tif", "image/tiff"),
+    (b"GIF8", ".gif", "image/gif"),
+    (b"%PDF-", ".pdf", "application/pdf"),
+    (b"BM", ".bmp", "image/bmp"),
+    (b"", ".bin", "application/octet-stream"),
+)
+"""The kinds of files by their first bytes: the name that a device provides is not used."""
+_SUFFIXES = (SUFFIX, *dict.fromkeys(suffix for _, suffix, _ in _KINDS))
 _DIRECTORY_MODE, _FILE_MODE = 0o750, 0o640
 _LONGEST_NAME = 150
+_LONGEST_START = 16
+_LONGEST_ERROR = 500
 _SWEEP_SECONDS = 3600.0
 _ORPHAN_SECONDS = 3600.0
 """The age at which a file without a reference is one: its answer may wait for the store that long."""
-_FILE = re.compile(r"[A-Za-z0-9_%~-]{1,150}/[0-9a-f]{64}\.json\.gz")
+_FILE = re.compile(rf"[A-Za-z0-9_%~-]{{1,150}}/[0-9a-f]{{64}}({'|'.join(map(re.escape, _SUFFIXES))})")
+_RECEIVED = ".received"
 _ROOM = 0.95
 """The part of a limit that is left after a sweep, so that not every write sweeps."""
 
@@ -45,11 +66,12 @@ IsReferenced = Callable[[str, str], Awaitable[bool]]
 
 @dataclass(frozen=True, slots=True)
 class TraceLimits:
-    """The most bytes, files and seconds of age of all traces."""
+    """The most bytes, files and seconds of age of all traces, and the most bytes of one file of a device."""
 
     max_bytes: int
     max_files: int
     max_age_s: float
+    max_file_bytes: int = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +81,32 @@ class _StoredFile:
     at: float
 
 
-async def drop_traces(_job_id: str, result: Any) -> Any:
-    """Return a result without its curves: no directory is configured for them."""
-    return _replaced(result, lambda _, trace: _reference(trace, error="[traces] directory is empty"))
+class ResultFiles(Protocol):
+    """What keeps the traces and files of results."""
+
+    async def keep(self, job_id: str, result: Any) -> Any:
+        """Store the traces in a result; return the result with references to them."""
+
+    async def store_file(self, job_id: str, parts: AsyncGenerator[bytes, None]) -> FileReference:
+        """Store a file of a result, part by part; return the reference to it, or why it is not stored."""
+
+
+class NoResultFiles:
+    """Keeps neither traces nor files: no directory is configured for them."""
+
+    async def keep(self, _job_id: str, result: Any) -> Any:
+        """Return a result without its curves."""
+        return _replaced(result, lambda _, trace: _reference(trace, error=NOT_CONFIGURED))
+
+    async def store_file(self, _job_id: str, _parts: AsyncGenerator[bytes, None]) -> FileReference:
+        """Return why the file is not stored, and read nothing of it."""
+        return FileReference(error=NOT_CONFIGURED)
 
 
 class TraceFiles:
-    """The files of a directory; a file is named by the job and the hash of its content, so it is written once.
-
-    `lost` counts traces that could not be written.
-    """
+    """The files of a directory; a file is named by the job and the hash of its content, so it is written once."""
 
     def __init__(self, directory: Path, limits: TraceLimits, clock: Callable[[], float] = time.time) -> None:
-        self.lost = 0
         self._directory = directory
         self._limits = limits
         self._clock = clock
@@ -80,6 +115,7 @@ class TraceFiles:
         self._is_counted = False
         self._checked_until = 0.0
         self._writing = asyncio.Lock()
+        self._receiving: set[Path] = set()
 
     async def keep(self, job_id: str, result: Any) -> Any:
         """Write the traces of a result to files; return the result with references to them.
@@ -96,6 +132,57 @@ class TraceFiles:
             except asyncio.CancelledError:
                 await working
                 raise
+
+    async def store_file(self, job_id: str, parts: AsyncGenerator[bytes, None]) -> FileReference:
+        """Write a file of a result, part by part, and flush it; return the reference to it, or why it is not stored.
+
+        A Refused of `parts` becomes the error of the reference, Unavailable is raised.
+        """
+        received = self._directory / f".{uuid4().hex}{_RECEIVED}"
+        self._receiving.add(received)
+        try:
+            async with aclosing(parts):
+                reference = await self._receive(job_id, received, parts)
+            async with self._writing:
+                await asyncio.to_thread(self._adopt, received, reference)
+        except Refused as refusal:
+            self._faults.warning("file not stored", "", job=job_id, reason=refusal.message)
+            return FileReference(error=refusal.message[:_LONGEST_ERROR])
+        except OSError as error:
+            return FileReference(error=self._record_loss(job_id, error))
+        finally:
+            self._receiving.discard(received)
+            # The disk may refuse this too; the sweep removes it then.
+            with suppress(OSError):
+                received.unlink(missing_ok=True)
+        return reference
+
+    async def _receive(self, job_id: str, path: Path, parts: AsyncIterator[bytes]) -> FileReference:
+        digest, size, start = sha256(), 0, b""
+        await asyncio.to_thread(make_directory, self._directory, _DIRECTORY_MODE)
+        with replace_atomically(path, _FILE_MODE) as file:
+            async for part in parts:
+                size += len(part)
+                if size > self._limits.max_file_bytes:
+                    raise Refused("too_large", f"the file has more than {self._limits.max_file_bytes} bytes")
+                start = start or part[:_LONGEST_START]
+                digest.update(part)
+                await asyncio.to_thread(file.write, part)
+            if not size:
+                raise Refused("device", "the file is empty")
+            await asyncio.to_thread(sync, file)
+        suffix, media_type = next((suffix, kind) for first, suffix, kind in _KINDS if start.startswith(first))
+        name = f"{directory_of(job_id)}/{digest.hexdigest()}{suffix}"
+        return FileReference(media_type=media_type, file=name, sha256=digest.hexdigest(), size=size)
+
+    def _adopt(self, received: Path, reference: FileReference) -> None:
+        """Move a complete file to its place, unless it is there; make room for it before. Raises OSError."""
+        path = self._directory / reference.file
+        if not path.exists():
+            self._make_room(reference.size)
+            make_directory(path.parent, _DIRECTORY_MODE)
+            received.replace(path)
+            self._bytes, self._files = self._bytes + reference.size, self._files + 1
 
     async def run(self, is_referenced: IsReferenced) -> None:
         """Remove old files, those beyond the limits and those without a reference, each hour until cancelled."""
@@ -122,7 +209,7 @@ class TraceFiles:
             if not self._checked_until < each.at <= until or each.path.parent.name.startswith("~"):
                 continue
             job_id = unquote(each.path.parent.name)
-            if not await is_referenced(job_id, each.path.name.removesuffix(SUFFIX)):
+            if not await is_referenced(job_id, each.path.name.partition(".")[0]):
                 each.path.unlink(missing_ok=True)
                 _log.info("orphaned trace removed", job=job_id, file=each.path.name)
                 removed += 1
@@ -143,17 +230,23 @@ class TraceFiles:
             if not path.exists():
                 self._write(path, content)
         except OSError as error:
-            self.lost += 1
-            advice = f"Check the space and the owner of {self._directory}."
-            self._faults.warning("trace not stored", "", job=job_id, reason=str(error), advice=advice)
-            return _reference(trace, error=error.strerror or type(error).__name__)
+            return _reference(trace, error=self._record_loss(job_id, error))
         return _reference(trace, file=name, sha256=digest, size=len(content))
 
-    def _write(self, path: Path, content: bytes) -> None:
+    def _record_loss(self, job_id: str, error: OSError) -> str:
+        """Log and return why the disk takes no trace."""
+        advice = f"Check the space and the owner of {self._directory}."
+        self._faults.warning("trace not stored", "", job=job_id, reason=str(error), advice=advice)
+        return error.strerror or type(error).__name__
+
+    def _make_room(self, wanted: int) -> None:
         if not self._is_counted:
             self._sweep()
-        if self._bytes + len(content) > self._limits.max_bytes or self._files + 1 > self._limits.max_files:
-            self._sweep(len(content))
+        if self._bytes + wanted > self._limits.max_bytes or self._files + 1 > self._limits.max_files:
+            self._sweep(wanted)
+
+    def _write(self, path: Path, content: bytes) -> None:
+        self._make_room(len(content))
         make_directory(path.parent, _DIRECTORY_MODE)
         write_atomically(path, content, _FILE_MODE)
         self._bytes, self._files = self._bytes + len(content), self._files + 1
@@ -180,20 +273,22 @@ class TraceFiles:
         """Yield the files; remove what a power cut has left of a write."""
         if not self._directory.is_dir():
             return
-        for path in self._directory.glob("*/*"):
+        for path in (*self._directory.glob(".*"), *self._directory.glob("*/*")):
             try:
                 found = path.stat()
             except FileNotFoundError:
                 continue
-            if path.name.endswith(".partial") and found.st_mtime < self._clock() - _ORPHAN_SECONDS:
-                path.unlink(missing_ok=True)
-            elif path.name.endswith(SUFFIX):
+            if path.suffix in {".partial", _RECEIVED}:
+                if path not in self._receiving and found.st_mtime < self._clock() - _ORPHAN_SECONDS:
+                    path.unlink(missing_ok=True)
+            elif path.name.endswith(_SUFFIXES):
                 yield _StoredFile(path, found.st_size, found.st_mtime)
 
 
-def read_file(directory: Path, reference: TraceReference) -> bytes:
+def read_file(directory: Path, reference: Reference) -> bytes:
     """Return the content of a file after its hash was compared. Raises Refused."""
-    content = _content_of(directory, reference.file)
+    with _opened(directory, reference.file) as file:
+        content = file.read()
     if digest_of(content) != reference.sha256:
         reason = f"the content of {reference.file} does not match its hash"
         raise Refused("damaged", reason, "Check the disk, and take another copy.")
@@ -202,15 +297,19 @@ def read_file(directory: Path, reference: TraceReference) -> bytes:
 
 def read_chunk(directory: Path, file: str, offset: int, most: int) -> tuple[bytes, int]:
     """Return at most `most` bytes of a file from an offset on, and the size of the file. Raises Refused."""
-    content = _content_of(directory, file)
-    return content[offset : offset + most], len(content)
+    with _opened(directory, file) as content:
+        size = os.fstat(content.fileno()).st_size
+        content.seek(min(offset, size))
+        return content.read(most), size
 
 
-def _content_of(directory: Path, file: str) -> bytes:
+@contextmanager
+def _opened(directory: Path, file: str) -> Iterator[BinaryIO]:
     if not _FILE.fullmatch(file):
         raise Refused("parameters", f"{file!r} does not name a trace", "Take `file` of the reference.")
     try:
-        return (directory / file).read_bytes()
+        with (directory / file).open("rb") as content:
+            yield content
     except FileNotFoundError:
         reason = f"the trace {file} is not stored any more"
         raise Refused("unknown_trace", reason, "[traces] says how long files are kept.") from None

@@ -4,7 +4,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from edge.app.gateway_tags import GatewayTags
+from edge.config import Settings
+from edge.config.traces import TracesSettings
 from edge.rules.sample_lines import Line, Sample
+from edge.station.equipment_stats import EquipmentStats
 from edge.store.bounds import BoundedCount, BoundedCounts
 from edge.store.server_check import MemoryUsage
 
@@ -15,11 +18,14 @@ def core_of(connected: dict[str, bool | None], memory: MemoryUsage) -> Any:
     problems = {"camera": "it is in Error"}
     watched = [
         SimpleNamespace(
-            equipment=SimpleNamespace(name=name, connected=on, problem=problems.get(name, "")), type_ids=[f"{name}.v1"]
+            equipment=SimpleNamespace(name=name, connected=on, problem=problems.get(name, "")),
+            type_ids=[f"{name}.v1"],
+            stats=EquipmentStats(),
         )
         for name, on in connected.items()
     ]
     return SimpleNamespace(
+        settings=Settings(traces=TracesSettings(directory="/var/lib/traces")),
         watch=SimpleNamespace(watched=watched, maybe_active=lambda: ["wrench"]),
         health=SimpleNamespace(memory=memory, certificates_expiring=1, counts=COUNTS),
         runs=SimpleNamespace(listeners=[]),
@@ -39,6 +45,7 @@ def test_values_are_sampled_when_they_change_and_now_and_then() -> None:
     assert "equipment.camera.connected" not in samples
     assert (samples["equipment.wrench.maybe_active"], samples["equipment.camera.maybe_active"]) == (1, 0)
     assert samples["equipment.wrench.unknown_outcomes"] == 0
+    assert samples["equipment.wrench.lost_traces"] == 0
     assert (samples["equipment.wrench.fault"], samples["equipment.camera.fault"]) == (0, 1)
     assert samples["gateway.certificates_expiring"] == 1
     assert samples["gateway.jobs_await_person"] == 0
@@ -50,3 +57,14 @@ def test_values_are_sampled_when_they_change_and_now_and_then() -> None:
     taken.clear()
     tags.sample(602_000)
     assert Sample(602_000, "equipment.wrench.connected", 0) in taken
+
+
+def test_lost_traces_are_counted_until_one_is_stored() -> None:
+    taken: list[Line] = []
+    core = core_of({"wrench": True}, MemoryUsage(50, 100))
+    tags, stats = GatewayTags(core, taken.append, lambda: 0), core.watch.watched[0].stats
+    for stored, lost in ((1, []), (0, ["the disk is full"]), (0, ["the disk is full"]), (1, [])):
+        stats.record_traces(stored, lost)
+        tags.sample(0)
+    values = [each.value for each in taken if isinstance(each, Sample) and each.tag.endswith("lost_traces")]
+    assert (values, stats.lost_traces) == ([0, 1, 2, 0], 2)

@@ -134,6 +134,7 @@ async def test_a_gateway_at_work_reports_jobs_steps_commands_and_equipment(
         "starts_repeated_total{equipment=wrench}": 0,
         "results_late_total{equipment=wrench}": 0,
         "stops_declined_total{equipment=wrench}": 0,
+        "traces_lost_total{equipment=wrench}": 0,
         "stops_unconfirmed{equipment=wrench}": 0,
         "store_up": 1,
         "opcua_sessions": 3,

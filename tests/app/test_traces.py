@@ -6,14 +6,14 @@ from typing import Any, cast
 
 from edge.app.traces import is_referenced, open_traces
 from edge.config import Settings
-from edge.station.trace_files import drop_traces
+from edge.station.trace_files import NoResultFiles
 from edge.store.client import Store
 
 
 async def test_traces_are_dropped_unless_a_directory_is_named() -> None:
     async with AsyncExitStack() as stack:
         core = cast("Any", SimpleNamespace(settings=Settings()))
-        assert await open_traces(stack, core) is drop_traces
+        assert isinstance(await open_traces(stack, core), NoResultFiles)
 
 
 async def test_trace_of_a_job_that_is_gone_is_no_orphan(store: Store) -> None:

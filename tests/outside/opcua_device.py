@@ -13,12 +13,13 @@ _PROGRAMS = Path(__file__).with_name("devices")
 
 
 class OpcuaDevice(Server):
-    """A simulated device, `controller` or `camera`; its work takes `milliseconds`."""
+    """A simulated device, `controller` or `camera`; its work takes `milliseconds`, `mode` is that of its program."""
 
-    def __init__(self, directory: Path, program: str, milliseconds: int) -> None:
+    def __init__(self, directory: Path, program: str, milliseconds: int, mode: str = "") -> None:
         super().__init__(directory)
         self._program = program
         self._milliseconds = milliseconds
+        self._mode = mode
         self._port = free_port()
 
     @property
@@ -31,7 +32,7 @@ class OpcuaDevice(Server):
         installed = ROOT / ".node" / "node_modules"
         assert (installed / "node-opcua-server").is_dir(), "run make setup: it installs node-opcua-server"
         starts = self.count("listening") + 1
-        arguments = (str(self._port), self.directory / "pki", str(self._milliseconds))
+        arguments = (str(self._port), self.directory / "pki", str(self._milliseconds), self._mode)
         self.launch(
             ["node", _PROGRAMS / f"{self._program}.js", *arguments],
             lambda: self.count("listening") == starts,

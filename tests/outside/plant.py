@@ -82,6 +82,10 @@ class Mes:
         """Call a method and wait for its answer."""
         return self._ask(METHOD.format(method), data, deadline, attributes)
 
+    def ask(self, event_type: str, data: object, *, deadline: float = 60.0) -> Answer:
+        """Call a method of this product by its type and wait for its answer."""
+        return self._ask(event_type, data, deadline, {})
+
     def configure(self, work_master: str = "WM-1", recipe: object = TIGHTENING) -> None:
         """Push a Work Master with a recipe."""
         item = {"ID": work_master, "data": recipe, "dataschema": RECIPE_SCHEMA}

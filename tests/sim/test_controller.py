@@ -1,8 +1,9 @@
 """Tests of the simulated controller with the equipment port of the gateway."""
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
@@ -67,6 +68,9 @@ class Answers(list[EquipmentAnswer]):
 
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:
         return []
+
+    async def store_file(self, command_id: str, parts: AsyncGenerator[bytes, None]) -> Mapping[str, Any]:
+        return {}
 
     def record_repeated_start(self) -> None:
         """Ignore a start that is offered again."""

@@ -1,14 +1,14 @@
 """The contract of every kind of equipment, whatever its protocol; each kind runs these tests with its own device."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import pytest_asyncio
 
-from edge.errors import Unavailable
+from edge.errors import Refused, Unavailable
 from edge.model.equipment_trace import TraceKind
 from edge.sfc.signal import Phase
 from edge.station.equipment import (
@@ -61,6 +61,7 @@ class RecordingStation:
         self.traced: list[tuple[TraceKind, Any]] = []
         self.repeated_starts = 0
         self.disabled: set[str] = set()
+        self.files: dict[str, bytes] = {}
 
     async def begin(self, command_id: str) -> Begin:
         if self.failures:
@@ -117,6 +118,15 @@ class RecordingStation:
         if self.failures:
             raise self.failures.pop()
         (self.disabled.add if disabled else self.disabled.discard)(place)
+
+    async def store_file(self, command_id: str, parts: AsyncGenerator[bytes, None]) -> Mapping[str, Any]:
+        try:
+            async with aclosing(parts):
+                content = b"".join([each async for each in parts])
+        except Refused as refusal:
+            return {"error": refusal.message}
+        self.files[command_id] = content
+        return {"file": command_id, "size": len(content)}
 
     def record_repeated_start(self) -> None:
         self.repeated_starts += 1

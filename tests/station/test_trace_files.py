@@ -1,18 +1,19 @@
 """Traces as files: written once, referenced after, bounded, expired, swept; a full disk loses the trace only."""
 
+import dataclasses
 import json
 import os
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
-from edge.errors import Refused
+from edge.errors import Refused, Unavailable
 from edge.links.background_task import background_task
-from edge.model.result_trace import TraceReference, references_in
-from edge.station.trace_files import TraceFiles, TraceLimits, directory_of, drop_traces, read_chunk, read_file
+from edge.model.result_trace import TraceReference, lost_in, references_in
+from edge.station.trace_files import NoResultFiles, TraceFiles, TraceLimits, directory_of, read_chunk, read_file
 from tests.conftest import WaitUntil
 
 NOW = 1_800_000_000.0
@@ -44,6 +45,7 @@ def opened(tmp_path: Path) -> Callable[..., TraceFiles]:
 async def test_trace_of_4000_points_is_stored_and_read_again(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
     kept = await opened().keep("AXLE-1", result())
     (reference,) = references_in(kept)
+    assert isinstance(reference, TraceReference)
     assert (reference.points, reference.channels) == (4000, ("Torque", "Angle"))
     assert len(read_file(tmp_path, reference)) == reference.size
     assert read_chunk(tmp_path, reference.file, 10, 5) == (read_file(tmp_path, reference)[10:15], reference.size)
@@ -76,7 +78,8 @@ async def test_disk_that_refuses_loses_the_trace_and_not_the_result(tmp_path: Pa
     kept = await files.keep("J1", result())
     assert kept["torque"] == {"value": 85.2}
     assert kept["trace"]["error"]
-    assert (references_in(kept), files.lost) == ([], 1)
+    assert references_in(kept) == []
+    assert len(lost_in(kept)) == 1
 
 
 async def test_too_many_points_are_not_stored(opened: Callable[..., TraceFiles]) -> None:
@@ -168,7 +171,7 @@ def test_directory_of_a_job_stays_below_its_parent(job_id: str) -> None:
 
 
 async def test_curves_are_dropped_without_a_directory() -> None:
-    kept = await drop_traces("J1", result())
+    kept = await NoResultFiles().keep("J1", result())
     assert kept["trace"] == {"points": 4000, "channels": ["Torque", "Angle"], "error": "[traces] directory is empty"}
 
 
@@ -177,3 +180,77 @@ async def test_results_nested_without_end_are_kept_as_they_are(opened: Callable[
     kept = await opened().keep("J1", nested)
     assert kept is nested
     assert references_in(kept) == []
+
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+async def parts_of(*parts: bytes | Exception) -> AsyncGenerator[bytes, None]:
+    for each in parts:
+        if isinstance(each, Exception):
+            raise each
+        yield each
+
+
+async def test_file_of_a_device_is_stored_part_by_part(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
+    files = opened()
+    reference = await files.store_file("J/1", parts_of(PNG, b"1" * 300_000, b"2"))
+    assert reference.media_type == "image/png"
+    assert read_file(tmp_path, reference) == PNG + b"1" * 300_000 + b"2"
+    assert read_chunk(tmp_path, reference.file, 300_000, 99) == (b"1" * 8 + b"2", reference.size)
+    assert await files.store_file("J/1", parts_of(PNG, b"1" * 300_000, b"2")) == reference
+    assert len(files_in(tmp_path)) == 1
+    assert references_in({"file": {"media_type": "image/png", "file": reference.file, "sha256": reference.sha256}})
+
+
+@pytest.mark.parametrize(
+    ("start", "suffix"),
+    [(b"\xff\xd8\xff\xe0", "jpg"), (b"II*\0", "tif"), (b"%PDF-1.7", "pdf"), (b"BM1234", "bmp"), (b"<html>", "bin")],
+)
+async def test_kind_of_a_file_is_known_by_its_content(
+    opened: Callable[..., TraceFiles], start: bytes, suffix: str
+) -> None:
+    assert (await opened().store_file("J1", parts_of(start))).file.endswith(f".{suffix}")
+
+
+@pytest.mark.parametrize(
+    ("parts", "error"),
+    [
+        ((PNG, b"1" * (1 << 20), b"1" * (1 << 20)), "more than 1048576 bytes"),
+        ((PNG, Refused("device", "the transfer took too long")), "the transfer took too long"),
+        ((), "the file is empty"),
+    ],
+    ids=["too large", "refused by its device", "empty"],
+)
+async def test_file_that_is_not_stored_leaves_nothing(
+    tmp_path: Path, opened: Callable[..., TraceFiles], parts: tuple[bytes | Exception, ...], error: str
+) -> None:
+    reference = await opened(dataclasses.replace(LIMITS, max_file_bytes=1 << 20)).store_file("J1", parts_of(*parts))
+    assert error in reference.error
+    assert lost_in({"file": {"error": reference.error}}) == [reference.error]
+    assert files_in(tmp_path) == []
+
+
+async def test_lost_connection_leaves_nothing_of_a_file(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
+    with pytest.raises(Unavailable):
+        await opened().store_file("J1", parts_of(PNG, Unavailable("the connection is lost")))
+    assert files_in(tmp_path) == []
+
+
+async def test_disk_that_refuses_a_file_names_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no directory")
+    assert (await TraceFiles(tmp_path / "file", LIMITS, lambda: NOW).store_file("J1", parts_of(PNG))).error
+
+
+async def test_rest_of_a_transfer_is_swept_after_an_hour(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
+    for name, age in (("..1.received.partial", 7200), (".2.received", 7200), ("..3.received.partial", 60)):
+        (tmp_path / name).write_bytes(PNG)
+        aged(tmp_path / name, age)
+    await opened().store_file("J1", parts_of(PNG))
+    assert [each.name for each in files_in(tmp_path) if each.name.startswith(".")] == ["..3.received.partial"]
+
+
+async def test_gateway_without_a_directory_reads_nothing_of_a_file() -> None:
+    reference = await NoResultFiles().store_file("J1", parts_of(AssertionError("read")))
+    assert reference.error == "[traces] directory is empty"
+    assert lost_in({"file": {"error": reference.error}}) == []

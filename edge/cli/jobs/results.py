@@ -1,4 +1,4 @@
-"""Shows the results of a job, and copies the files of their traces."""
+"""Shows the results of a job, and copies their traces and files."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import open_access
 from edge.errors import Refused
 from edge.files import write_atomically
-from edge.model.result_trace import TraceReference, references_in
+from edge.model.result_trace import Reference, TraceReference, references_in
 from edge.station.stored_job import load
 from edge.station.trace_files import read_file
 
@@ -23,7 +23,7 @@ class CopiedTrace:
     """A trace of a result; `copied` is its new path, or `problem` why there is none."""
 
     action: str
-    reference: TraceReference
+    reference: Reference
     copied: str = ""
     problem: str = ""
 
@@ -54,9 +54,13 @@ def results_text(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         known = result if isinstance(result, Mapping) else {}
         measured = ((name, known.get(name)) for name in ("torque", "angle"))
         values = [f"{name} {_measured(value)}" for name, value in measured if isinstance(value, Mapping)]
-        traces = [f"trace {found.size} bytes" for found in references_in(result)]
+        traces = [f"{_kind(found)} {found.size} bytes" for found in references_in(result)]
         shown = [str(known.get("evaluation") or ""), *values, *traces]
         yield printable(f"{each['action']} #{each['attempt']}: {', '.join(filter(None, shown)) or result}")
+
+
+def _kind(reference: Reference) -> str:
+    return "trace" if isinstance(reference, TraceReference) else f"file {reference.media_type}"
 
 
 def _measured(value: Mapping[str, Any]) -> str:
@@ -76,7 +80,7 @@ def _copy_all(directory: Path, results: Sequence[Mapping[str, Any]], target: Pat
     ]
 
 
-def _copy(directory: Path, action: str, reference: TraceReference, target: Path) -> CopiedTrace:
+def _copy(directory: Path, action: str, reference: Reference, target: Path) -> CopiedTrace:
     path = target / Path(reference.file).name
     try:
         write_atomically(path, read_file(directory, reference), _FILE_MODE)

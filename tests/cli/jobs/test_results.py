@@ -31,7 +31,7 @@ async def test_traces_are_copied_and_damaged_or_expired_ones_are_named(
     files = TraceFiles(directory, TraceLimits(1 << 20, 100, 3600))
     tool.replies = measured
     async with plant.at_work():
-        tool.station = Answers(plant.store, plant.runs, DEDUPE_MS, keep_traces=files.keep)
+        tool.station = Answers(plant.store, plant.runs, DEDUPE_MS, result_files=files)
         assert (await edge("jobs", "store", "-", "--start", given=ORDER)).exit_code == 0
         await wait_until(lambda: len(list(directory.glob("*/*"))) == 1 and len(tool.received()) == 2)
         shown = await edge("jobs", "results", "J/1", "--traces", copies)

@@ -5,10 +5,11 @@
 // It prepares a recipe a while after it has answered PrepareRecipe, and is Ready with the recipe before meanwhile.
 // Orders: `cut MILLISECONDS` closes every connection and listens again after that time; `german` shows the texts of its
 // states in German from now on; `fail` ends the job by the state Error, and the mode keeps its last state; `stuck` lets
-// no Reset lead out of Error any more.
+// no Reset lead out of Error any more. temporary_file.js has the orders for the files of its results.
 "use strict";
 
 const { DataType, Variant, bind, eventSource, pause, print, serve, variant } = require("./opcua_server.js");
+const { serveFiles } = require("./temporary_file.js");
 const { promoteToStateMachine } = require("node-opcua-address-space");
 const { VariantArrayType } = require("node-opcua-variant");
 
@@ -24,7 +25,7 @@ const GERMAN = {
   SingleExecution: "Einzelauftrag",
 };
 
-function build(addressSpace) {
+function build(addressSpace, cut) {
   const index = addressSpace.getNamespaceIndex(VISION);
   const make = (name, fields) => addressSpace.constructExtensionObject(addressSpace.findDataType(name, index), fields);
   const id = (name, text) => make(name, { id: text });
@@ -39,10 +40,12 @@ function build(addressSpace) {
       ...["StartSingleJob", "Stop"].map((each) => `VisionStateMachine.AutomaticModeStateMachine.${each}`),
       "RecipeManagement.PrepareRecipe",
       "ResultManagement.GetResultListFiltered",
+      "ResultManagement.ResultTransfer",
     ],
   });
   const machine = promoteToStateMachine(system.visionStateMachine);
   const automatic = promoteToStateMachine(machine.automaticModeStateMachine);
+  const files = serveFiles(addressSpace, system.resultManagement.resultTransfer, cut);
   const tellResult = eventSource(addressSpace, addressSpace.findEventType("ResultReadyEventType", index), "Ready");
   const tellRecipe = eventSource(addressSpace, addressSpace.findEventType("RecipePreparedEventType", index), "Prepared");
   const state = { recipe: null, jobs: 0, job: null, results: [], german: false, stuck: false };
@@ -60,6 +63,7 @@ function build(addressSpace) {
   function finish(job) {
     const fields = {
       resultId: id("ResultIdDataType", `R-${job.number}`),
+      hasTransferableDataOnFile: files.hasFile(),
       isPartial: false,
       isSimulated: false,
       resultState: 1,
@@ -77,7 +81,7 @@ function build(addressSpace) {
     state.results.push({ measId: job.measId, result });
     print({ finished: job.measId, recipe: job.recipe });
     show("Ready");
-    const types = { isPartial: DataType.Boolean, isSimulated: DataType.Boolean, resultState: DataType.Int32, creationTime: DataType.DateTime };
+    const types = { hasTransferableDataOnFile: DataType.Boolean, isPartial: DataType.Boolean, isSimulated: DataType.Boolean, resultState: DataType.Int32, creationTime: DataType.DateTime };
     const told = Object.entries(fields).map(([name, value]) => [
       name,
       name === "resultContent"
@@ -145,6 +149,7 @@ function build(addressSpace) {
   });
   machine.setState("Preoperational");
   return {
+    ...files.orders,
     german() {
       state.german = true;
       enter(machine, "Preoperational");

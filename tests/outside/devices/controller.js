@@ -1,7 +1,10 @@
 // A tightening controller (OPC 40450-1) on an independent stack (node-opcua).
 //
-//   node controller.js PORT DIRECTORY MILLISECONDS     a joining takes so long; DIRECTORY keeps the certificate
+//   node controller.js PORT DIRECTORY MILLISECONDS [batch]     a joining takes so long; DIRECTORY keeps the certificate
 //
+// With `batch` it also has the methods and orders of joining_batch.js, joins until its batch is complete, and reports
+// joint, process and operator. temporary_file.js has the orders for the files of its results; `points NUMBER` adds the
+// curves of torque and angle with so many points each.
 // Orders: `cut MILLISECONDS` closes every connection and listens again after that time; `trigger` has the operator
 // tighten a bolt of his own at once; `anonymous` leaves the identifiers out of all results from now on. Each of these
 // acts once: `quiet` reports no event of the next result; `endAtSearch` lets the next joining run until the identifiers
@@ -10,6 +13,8 @@
 "use strict";
 
 const { DataType, bind, eventSource, pause, print, serve, variant } = require("./opcua_server.js");
+const { PARTS: BATCH_PARTS, addBatch } = require("./joining_batch.js");
+const { serveFiles } = require("./temporary_file.js");
 
 const RESULT = "http://opcfoundation.org/UA/Machinery/Result/";
 const IJT = "http://opcfoundation.org/UA/IJT/Base/";
@@ -18,10 +23,15 @@ const MODELS = ["di", "ia", "machinery", "machineryResult", "amb", "ijtBase"];
 const PARTS = {
   "AssetManagement.MethodSet": ["EnableAsset", "SendIdentifiers", "GetIdentifiers", "ResetIdentifiers"],
   JoiningProcessManagement: ["StartJoiningProcess", "AbortJoiningProcess", "DeselectJoiningProcess"],
-  ResultManagement: ["GetLatestResult", "RequestResults", "AcknowledgeResults"],
+  ResultManagement: ["GetLatestResult", "RequestResults", "AcknowledgeResults", "ResultTransfer"],
 };
 
-const [port, directory, duration] = process.argv.slice(2);
+const [port, directory, duration, mode] = process.argv.slice(2);
+const SINGLE = 1;
+const SYNC = 2;
+const BATCH = 3;
+const OK = 1;
+const NOT_OK = 2;
 const status = (message = "") => [
   variant(DataType.Int64, message ? 1 : 0),
   variant(DataType.LocalizedText, { text: message || "done" }),
@@ -34,22 +44,32 @@ function correctMask(schema, base) {
   for (const each of schema.fields) if (each.switchBit !== undefined) each.switchBit -= surplus;
 }
 
-function build(addressSpace) {
+// It also encodes the fields of the base of a derived structure without optional fields twice.
+function dropInherited(schema, base) {
+  const inherited = new Set(base.fields.map((each) => each.name));
+  schema.fields = schema.fields.filter((each) => !inherited.has(each.name));
+}
+
+function build(addressSpace, cut) {
   const [result, ijt, machinery] = [RESULT, IJT, MACHINERY].map((uri) => addressSpace.getNamespaceIndex(uri));
   const make = (namespace, name, fields) =>
     addressSpace.constructExtensionObject(addressSpace.findDataType(name, namespace), fields);
   const metaData = make(ijt, "JoiningResultMetaDataType", { resultId: "" });
   correctMask(metaData.schema, make(result, "ResultMetaDataType", { resultId: "" }).schema);
 
+  dropInherited(make(ijt, "JoiningTraceDataType", {}).schema, make(ijt, "TraceDataType", {}).schema);
+  const offered = [PARTS, mode === "batch" ? BATCH_PARTS : {}].flatMap(Object.entries);
   const system = addressSpace.findObjectType("JoiningSystemType", ijt).instantiate({
     browseName: "wrench",
     organizedBy: addressSpace.rootFolder.objects.getFolderElementByName("Machines", machinery),
-    optionals: Object.entries(PARTS).flatMap(([part, methods]) => methods.map((each) => `${part}.${each}`)),
+    optionals: offered.flatMap(([part, methods]) => methods.map((each) => `${part}.${each}`)),
   });
   const tell = eventSource(addressSpace, addressSpace.findEventType("JoiningSystemResultReadyEventType", ijt), "Ready");
   const tellAgain = eventSource(addressSpace, addressSpace.findEventType("RequestedResultEventType", ijt), "Requested");
-  const state = { enabled: false, identifiers: [], joining: null, results: [], anonymous: false };
+  const state = { enabled: false, identifiers: [], joining: null, results: [], anonymous: false, points: 0 };
   const once = new Set();
+  const files = serveFiles(addressSpace, system.resultManagement.resultTransfer, cut);
+  const own = mode === "batch" ? addBatch(system, (name, fields) => make(ijt, name, fields), status) : null;
 
   // Assets/Tools/Spindle/Parameters/Enabled, as ToolType has it.
   const own = addressSpace.getOwnNamespace();
@@ -66,26 +86,78 @@ function build(addressSpace) {
 
   const raise = (source, each) => source({ result: { dataType: DataType.ExtensionObject, value: each } });
 
-  function finish(process) {
+  function trace() {
+    const values = (top) => Array.from({ length: state.points }, (_, n) => (top * n) / state.points);
+    const curve = (name, physicalQuantity, top) => ({ name, physicalQuantity, values: values(top) });
+    const step = { stepTraceId: "T1", stepResultId: "S1", numberOfTracePoints: state.points, samplingInterval: 1 };
+    const stepTraceContent = [curve("Torque", 2, 85.2), curve("Angle", 3, 41.5)];
+    return { traceId: "T", resultId: "", stepTraces: [{ ...step, stepTraceContent }] };
+  }
+
+  function joining(evaluation) {
+    const isGood = evaluation === OK;
+    const limits = isGood ? {} : { resultEvaluation: NOT_OK, violationType: 1, lowLimit: 76.5, highLimit: 93.5, targetValue: 85 };
+    const torque = { measuredValue: isGood ? 85.2 : 102, name: "Torque", physicalQuantity: 2, valueTag: 1, ...limits };
+    const overallResultValues = [make(ijt, "ResultValueDataType", torque)];
+    return make(ijt, "JoiningResultDataType", { overallResultValues, ...(state.points ? { trace: trace() } : {}) });
+  }
+
+  // Store a result with the identifiers of now and raise its event; `content` are structures.
+  function report(process, classification, evaluation, content) {
     const number = state.results.length + 1;
-    const torque = make(ijt, "ResultValueDataType", { measuredValue: 85.2, name: "Torque", physicalQuantity: 2, valueTag: 1 });
+    const added = own ? { resultCounters: own.counters() } : {};
     const each = make(result, "ResultDataType", {
       resultMetaData: make(ijt, "JoiningResultMetaDataType", {
         resultId: `N${number}`,
+        hasTransferableDataOnFile: files.hasFile(),
         isPartial: false,
         creationTime: new Date(),
-        resultEvaluation: 1,
+        resultEvaluation: evaluation,
         sequenceNumber: [0, number],
         name: process,
-        classification: 1,
-        associatedEntities: state.anonymous ? [] : state.identifiers,
+        classification,
+        associatedEntities: state.anonymous ? [] : [...state.identifiers, ...people()],
+        ...added,
       }),
-      resultContent: [variant(DataType.ExtensionObject, make(ijt, "JoiningResultDataType", { overallResultValues: [torque] }))],
+      resultContent: content.map((one) => variant(DataType.ExtensionObject, one)),
     });
-    state.identifiers = [];
     state.results.push(each);
-    print({ finished: process, result: `N${number}` });
+    print({ finished: process, result: `N${number}`, classification, evaluation });
     if (!once.delete("quiet")) raise(tell, each);
+    return each;
+  }
+
+  function people() {
+    const entity = (name, entityId, entityType) => make(ijt, "EntityDataType", { name, entityId, entityType });
+    if (!own) return [];
+    return [entity("Operator", "Ann", 1), ...(own.batch.joint ? [entity("Joint", own.batch.joint, 23)] : [])];
+  }
+
+  function finish(process) {
+    report(process, SINGLE, OK, [joining(OK)]);
+    state.identifiers = [];
+  }
+
+  // Join until the batch is complete; a bad joining does not count. Each result of several spindles holds theirs.
+  async function joinBatch(process) {
+    const { batch } = own;
+    const parts = [];
+    while (state.joining && batch.counter < batch.size) {
+      await pause(Number(duration));
+      batch.joined += 1;
+      const evaluation = batch.bad.delete(batch.joined) ? NOT_OK : OK;
+      if (evaluation === OK) batch.counter += 1;
+      const spindles = Array.from({ length: batch.spindles }, () => joining(evaluation));
+      if (batch.spindles > 1) {
+        const singles = spindles.map((each) => report(process, SINGLE, evaluation, [each]));
+        parts.push(report(process, SYNC, evaluation, singles));
+      } else parts.push(report(process, SINGLE, evaluation, spindles));
+    }
+    if (batch.size > 1) report(process, BATCH, OK, batch.isFlat ? [] : parts);
+    batch.size = 1;
+    batch.counter = 0;
+    state.identifiers = [];
+    state.joining = null;
   }
 
   function end() {
@@ -119,6 +191,10 @@ function build(addressSpace) {
       if (!state.enabled || state.joining) return status(state.joining ? "a joining is at work" : "the tool is locked");
       state.joining = process.joiningProcessId;
       print({ started: state.joining });
+      if (own) {
+        joinBatch(state.joining);
+        return status();
+      }
       if (!once.has("endAtSearch") && !once.delete("hold")) pause(Number(duration)).then(end);
       return once.delete("unanswered") ? new Promise(() => {}) : status();
     },
@@ -130,6 +206,17 @@ function build(addressSpace) {
     },
     DeselectJoiningProcess: () => status(),
   });
+  if (own) {
+    bind(system.joiningProcessManagement, {
+      StartSelectedJoining: () => {
+        if (!state.enabled || state.joining || !own.batch.process) return status("nothing is selected, or the tool is locked");
+        state.joining = own.batch.process;
+        print({ started: state.joining, joint: own.batch.joint });
+        joinBatch(state.joining);
+        return status();
+      },
+    });
+  }
   bind(system.resultManagement, {
     GetLatestResult: () => {
       const latest = state.results.at(-1) || null;
@@ -150,6 +237,11 @@ function build(addressSpace) {
   const toggles = ["quiet", "endAtSearch", "unanswered", "hold"].map((each) => [each, () => once.add(each)]);
   return {
     ...Object.fromEntries(toggles),
+    ...files.orders,
+    ...(own ? own.orders : {}),
+    points(number) {
+      state.points = Number(number);
+    },
     anonymous() {
       state.anonymous = true;
     },

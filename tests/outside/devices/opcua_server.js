@@ -15,7 +15,8 @@ const { nodesets } = require("node-opcua-nodesets");
 
 const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
-// Serve node sets at a port of the loopback address; `build` adds the device to the address space. An encrypted server
+// Serve node sets at a port of the loopback address; `build` adds the device to the address space, and may break every
+// connection by its second argument. An encrypted server
 // has no other endpoint, and knows the clients whose certificates are in trusted/certs of its directory.
 async function serve(port, directory, models, build, encrypted = false) {
   const server = new OPCUAServer({
@@ -31,11 +32,12 @@ async function serve(port, directory, models, build, encrypted = false) {
   });
   await server.initialize();
   const addressSpace = server.engine.addressSpace;
-  const more = build(addressSpace) || {};
+  const interrupt = () => server.endpoints.forEach((each) => each.abruptlyInterruptChannels());
+  const more = build(addressSpace, interrupt) || {};
   server.on("create_session", () => print({ session: "created" }));
   const orders = {
     async cut(milliseconds) {
-      for (const each of server.endpoints) each.abruptlyInterruptChannels();
+      interrupt();
       await server.suspendEndPoints();
       print({ cut: true });
       await pause(Number(milliseconds));

@@ -1,0 +1,36 @@
+"""Examines the directory of traces: it exists, can be written, and its disk has room for its limit."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from edge.config.traces import TracesSettings
+from edge.maintenance.finding import HealthFinding, failing, ok, warning
+from edge.maintenance.service_user import may_write
+
+SUBJECT = "traces"
+_MIB = 1 << 20
+
+
+async def examine_traces(settings: TracesSettings) -> AsyncIterator[HealthFinding]:
+    """Examine the directory of `[traces]`, where there is one; it is created with the first trace."""
+    if settings.directory:
+        yield await asyncio.to_thread(_finding, settings)
+
+
+def _finding(settings: TracesSettings) -> HealthFinding:
+    directory = Path(settings.directory)
+    present = next(each for each in (directory, *directory.parents) if each.exists())
+    if not present.is_dir():
+        return failing(SUBJECT, f"{present} is no directory", "Remove it, or change [traces] directory.")
+    if not may_write(present):
+        advice = f"Create it for the service: install -d -o microdcs-edge -m 750 {directory}"
+        return failing(SUBJECT, f"the gateway may not write {present}: traces are lost", advice)
+    sizes = [each.stat().st_size for each in directory.glob("*/*")] if directory.is_dir() else []
+    free, wanted = shutil.disk_usage(present).free, max(0, settings.max_bytes - sum(sizes))
+    found = f"{len(sizes)} files, {sum(sizes) // _MIB} of {settings.max_bytes // _MIB} MiB, {free // _MIB} MiB free"
+    if free < wanted:
+        advice = "Lower [traces] max_bytes, or choose a larger disk: a full one loses traces."
+        return warning(SUBJECT, f"{found}: less than max_bytes", advice)
+    return ok(SUBJECT, f"{directory}: {found}")
