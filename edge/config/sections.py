@@ -5,7 +5,6 @@ validates beyond the type: the `schemes` of a URL, a path that `must_be` there, 
 """
 
 from collections.abc import Iterator, Mapping
-from ipaddress import ip_address
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -15,6 +14,7 @@ from msgspec import Meta, Struct
 from edge.config.broker_keys import BrokerKeys, broker_conflicts
 from edge.config.fleet import FleetSettings
 from edge.config.flows import FlowsSettings
+from edge.config.loopback import is_loopback
 from edge.config.maintenance import MaintenanceSettings
 from edge.config.northbound import NorthboundSettings, Topic, TopicFilter
 from edge.config.opcua import OpcuaSettings
@@ -284,7 +284,7 @@ class RpcSettings(Struct, frozen=True, kw_only=True):
         match parts.scheme:
             case "tls":
                 yield from (f"{key}: needed, because listen is tls:" for key, file in files.items() if not file)
-            case "tcp" if host and not _is_loopback(host):
+            case "tcp" if host and not is_loopback(host):
                 yield (
                     "listen: with tcp: whoever reaches this host could start jobs, and everybody could listen; "
                     "expected a loopback address, or tls: with certificates"
@@ -317,18 +317,11 @@ class MetricsSettings(Struct, frozen=True, kw_only=True):
         except ValueError as error:
             yield f"listen: {error}"
             return
-        if self.listen and not _is_loopback(host):
+        if self.listen and not is_loopback(host):
             yield (
                 "listen: whoever reaches this host could ask; expected a loopback address: "
                 "a collector or a proxy on this host can pass it on"
             )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 class LoggingSettings(Struct, frozen=True, kw_only=True):

@@ -1,11 +1,12 @@
 """`[web]`: the station page and its HTTP API."""
 
 from collections.abc import Iterator
-from ipaddress import ip_address
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
+
+from edge.config.loopback import is_loopback
 
 _TLS = "tls://"
 _File = Annotated[str, Meta(extra={"must_be": "file"})]
@@ -62,15 +63,8 @@ class WebSettings(Struct, frozen=True, kw_only=True):
             return
         if self.cert_file:
             yield "listen: certificates are given, but only tls: uses them"
-        if not _is_loopback(host):
+        if not is_loopback(host):
             yield (
                 "listen: passwords would cross the network in the clear; "
                 "expected a loopback address, or tls://, as in tls://0.0.0.0:8443"
             )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -95,8 +95,13 @@ def digest_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def references_in(result: object) -> list[Reference]:
-    """Return the references to files in a result, also those of the results that it holds."""
+def references_in(result: object) -> list[TraceReference]:
+    """Return the references to traces in a result, also those of the results that it holds."""
+    return [each for each in stored_in(result) if isinstance(each, TraceReference)]
+
+
+def stored_in(result: object) -> list[Reference]:
+    """Return the references to traces and files in a result, also those of the results that it holds."""
     return [each for each in _references(result) if each.file and each.sha256]
 
 

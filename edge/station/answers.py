@@ -14,7 +14,7 @@ from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH, RESERVED_ID_STARTS
 from edge.model.cloudevent import new_id
 from edge.model.equipment_trace import TraceKind
 from edge.model.job_state import JobState
-from edge.model.result_trace import lost_in, references_in
+from edge.model.result_trace import lost_in, stored_in
 from edge.sfc.advance import MAX_EARLY_EVENTS
 from edge.sfc.command_id import parse_command_id
 from edge.sfc.run import KeptEvent, find_command, is_outstanding
@@ -177,7 +177,7 @@ class Answers:
 
     async def _keep_traces(self, job_id: str, data: Any) -> Any:
         kept = await self._result_files.keep(job_id, data)
-        self.stats.record_traces(len(references_in(kept)), lost_in(kept))
+        self.stats.record_traces(len(stored_in(kept)), lost_in(kept))
         return kept
 
     async def store_file(self, command_id: str, parts: AsyncGenerator[bytes, None]) -> Mapping[str, Any]:
@@ -380,14 +380,8 @@ def _identity(event: EquipmentEvent) -> str:
 
 def _sent_at(loaded: LoadedJob | None, command_id: str) -> int | None:
     """Return since when a command waits for its answer; None when its run is not cached."""
-    if loaded is None:
-        return None
-    run = loaded.stored.run
-    for key in run.open:
-        each = run.associations[key]
-        if each.command_id == command_id:
-            return each.armed_at
-    return None
+    waiting = find_command(loaded.stored.run, command_id) if loaded else None
+    return waiting.armed_at if waiting else None
 
 
 def _kept(data: object) -> Any:

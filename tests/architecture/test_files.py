@@ -18,7 +18,10 @@ TESTED_ELSEWHERE = {
     "edge/app/broker_session.py": ("tests/app/test_wiring.py", "the sessions are those of a whole gateway"),
     "edge/app/parts.py": ("tests/app/test_wiring.py", "the parts are built by `open_gateway`"),
     "edge/links/opcua_file.py": ("tests/southbound/test_result_file.py", "a file is that of a result"),
-    "edge/sim/opcua_result_file.py": ("tests/southbound/test_result_file.py", "the file is fetched as the gateway does"),
+    "edge/sim/opcua_result_file.py": (
+        "tests/southbound/test_result_file.py",
+        "a gateway fetches the file",
+    ),
     "edge/web/app.py": ("tests/web/test_server.py", "the application is served whole"),
     "edge/web/audit.py": ("tests/web/test_api.py", "the records are those of requests"),
     "edge/web/flow_models.py": ("tests/web/test_flow_operations.py", "the data are answers of operations"),

@@ -21,7 +21,7 @@ from tests.outside.test_opcua_devices import DEADLINE, INSPECT, TIGHTEN, recipe
 pytestmark = pytest.mark.timeout(240)
 
 READ = "com.github.aschamberger.microdcs.traces.Read.v1"
-WHEEL = {"joining_process_id": "WHEEL-120"}
+WHEEL: dict[str, Any] = {"joining_process_id": "WHEEL-120"}
 
 
 def failing(**parameters: object) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from edge.errors import Refused, Unavailable
 from edge.links.background_task import background_task
-from edge.model.result_trace import TraceReference, lost_in, references_in
+from edge.model.result_trace import TraceReference, lost_in, references_in, stored_in
 from edge.station.trace_files import NoResultFiles, TraceFiles, TraceLimits, directory_of, read_chunk, read_file
 from tests.conftest import WaitUntil
 
@@ -45,7 +45,6 @@ def opened(tmp_path: Path) -> Callable[..., TraceFiles]:
 async def test_trace_of_4000_points_is_stored_and_read_again(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
     kept = await opened().keep("AXLE-1", result())
     (reference,) = references_in(kept)
-    assert isinstance(reference, TraceReference)
     assert (reference.points, reference.channels) == (4000, ("Torque", "Angle"))
     assert len(read_file(tmp_path, reference)) == reference.size
     assert read_chunk(tmp_path, reference.file, 10, 5) == (read_file(tmp_path, reference)[10:15], reference.size)
@@ -200,7 +199,7 @@ async def test_file_of_a_device_is_stored_part_by_part(tmp_path: Path, opened: C
     assert read_chunk(tmp_path, reference.file, 300_000, 99) == (b"1" * 8 + b"2", reference.size)
     assert await files.store_file("J/1", parts_of(PNG, b"1" * 300_000, b"2")) == reference
     assert len(files_in(tmp_path)) == 1
-    assert references_in({"file": {"media_type": "image/png", "file": reference.file, "sha256": reference.sha256}})
+    assert stored_in({"file": {"media_type": "image/png", "file": reference.file, "sha256": reference.sha256}})
 
 
 @pytest.mark.parametrize(

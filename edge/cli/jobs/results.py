@@ -11,7 +11,7 @@ from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import open_access
 from edge.errors import Refused
 from edge.files import write_atomically
-from edge.model.result_trace import Reference, TraceReference, references_in
+from edge.model.result_trace import Reference, TraceReference, stored_in
 from edge.station.stored_job import load
 from edge.station.trace_files import read_file
 
@@ -54,7 +54,7 @@ def results_text(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         known = result if isinstance(result, Mapping) else {}
         measured = ((name, known.get(name)) for name in ("torque", "angle"))
         values = [f"{name} {_measured(value)}" for name, value in measured if isinstance(value, Mapping)]
-        traces = [f"{_kind(found)} {found.size} bytes" for found in references_in(result)]
+        traces = [f"{_kind(found)} {found.size} bytes" for found in stored_in(result)]
         shown = [str(known.get("evaluation") or ""), *values, *traces]
         yield printable(f"{each['action']} #{each['attempt']}: {', '.join(filter(None, shown)) or result}")
 
@@ -76,7 +76,7 @@ def _copy_all(directory: Path, results: Sequence[Mapping[str, Any]], target: Pat
     return [
         _copy(directory, each["action"], reference, target)
         for each in results
-        for reference in references_in(each["result"])
+        for reference in stored_in(each["result"])
     ]
 
 
