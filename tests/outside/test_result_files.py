@@ -24,7 +24,7 @@ READ = "com.github.aschamberger.microdcs.traces.Read.v1"
 WHEEL: dict[str, Any] = {"joining_process_id": "WHEEL-120"}
 
 
-def failing(**parameters: object) -> dict[str, Any]:
+def failing(**parameters: Any) -> dict[str, Any]:
     """Return a recipe whose command has to fail."""
     made = recipe(TIGHTEN, **parameters)
     return made | {"transitions": [made["transitions"][0] | {"condition": "actions.work.failed"}]}
