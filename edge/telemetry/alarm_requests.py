@@ -44,7 +44,7 @@ async def request_change(
     Raises Refused (`unknown_alarm`, `invalid_state`), and Unavailable when the store is gone.
     """
     while True:
-        stored = await alarms.load(store)
+        stored = await alarms.load_one(store, alarm_id)
         alarm = stored.alarms.get(alarm_id, normal)
         if alarm is None:
             raise Refused("unknown_alarm", f"there is no alarm {alarm_id!r}.", "List the alarms: edge alarms list.")

@@ -26,6 +26,13 @@ async def test_alarm_is_kept_until_it_is_normal(store: Store) -> None:
     assert await alarms.load(store) == alarms.applied(raised, [over]) == StoredAlarms(2, {})
 
 
+async def test_one_alarm_is_read_with_the_revision_of_all(store: Store) -> None:
+    other = AlarmChange(replace(ACTIVE, id="b"), AlarmChangeKind.RAISED)
+    await store.commit(alarms.save(store.keys, await alarms.load(store), [RAISED, other]))
+    assert await alarms.load_one(store, "a") == StoredAlarms(1, {"a": ACTIVE})
+    assert await alarms.load_one(store, "none") == await alarms.load_one(store, "rev") == StoredAlarms(1, {})
+
+
 async def test_second_writer_of_a_revision_is_stale(store: Store) -> None:
     empty = await alarms.load(store)
     await store.commit(alarms.save(store.keys, empty, [RAISED]))
