@@ -11,7 +11,7 @@ from pathlib import Path
 
 import structlog
 
-from tests.chaos import device_campaign, flows, telemetry
+from tests.chaos import device_campaign, flows, locks, telemetry
 from tests.chaos.campaign import Parts, Seen, carry_out
 from tests.chaos.check import faults
 from tests.chaos.kills import EVERYTHING, Kills
@@ -29,6 +29,7 @@ def main() -> None:
     kinds = ("mqtt", "opcua", "openprotocol", "vision")
     parser.add_argument("--devices", choices=kinds, help="kill and disconnect one device")
     parser.add_argument("--jobs", type=int, default=200, help="with --devices: one disturbance each [default: 200]")
+    parser.add_argument("--locks", action="store_true", help="with --devices: kill under jobs that share the device")
     parser.add_argument("--flows", action="store_true", help="kill the gateway under twenty flows")
     parser.add_argument("--store", action="store_true", help="with --flows: every other kill hits Redis")
     parser.add_argument("--telemetry", action="store_true", help="kill under 200 samples a second with rules")
@@ -38,6 +39,8 @@ def main() -> None:
         sys.exit(_kill_under_flows(arguments.kills, arguments.seed, with_store=arguments.store))
     if arguments.telemetry:
         sys.exit(_kill_under_samples(arguments.kills, arguments.seed))
+    if arguments.devices and arguments.locks:
+        sys.exit(_kill_under_locks(arguments.devices, arguments.kills, arguments.seed))
     if arguments.devices:
         sys.exit(_disturb_device(arguments.devices, arguments.jobs, arguments.seed))
     name = f"kills, AOF {arguments.aof}, seed {arguments.seed}"
@@ -62,6 +65,17 @@ def _disturb_device(kind: str, number: int, seed: int) -> bool:
     wall, processor = figures.slowest_start
     _print(f"  slowest start of the gateway: {wall:.1f} s, of the processor {processor:.1f} s")
     _print(f"  timed out: {figures.timeouts}")
+    return bool(figures.faults())
+
+
+def _kill_under_locks(kind: str, kills: int, seed: int) -> bool:
+    """Carry out the campaign of locks; return whether there was a fault."""
+    with tempfile.TemporaryDirectory(prefix="chaos-") as directory:
+        figures = asyncio.run(locks.carry_out(kind, kills, Path(directory), seed, _print))
+    for fault in figures.faults():
+        _print(f"FAULT {fault}")
+    _print(f"locks, {kind}: {figures.kills} kills in {figures.seconds:.0f} s, {len(figures.faults())} faults")
+    _print(f"  {len(set(figures.order))} jobs, {len(figures.order)} works begun by the device")
     return bool(figures.faults())
 
 

@@ -179,6 +179,20 @@ async def carry_out(kind: str, number: int, directory: Path, seed: int, publish_
     return figures
 
 
+async def start_job(job_id: str, mes: Mes) -> None:
+    """Start a job as the MES does, again until it is accepted."""
+    parameters = (
+        Parameter(id="joining_process_id", value=f"{job_id} 85Nm"),
+        Parameter(id="recipe_id", value="P1"),
+        Parameter(id="parameter_set", value=3),
+        Parameter(id="vin", value=job_id),
+    )
+    order = JobOrder(job_order_id=job_id, work_master_id=(WorkMaster(id="WM"),), job_order_parameters=parameters)
+    with suppress(Refused):
+        # A repeated call for a stored order is declined.
+        await retry_while_unavailable("order", partial(mes.call, SCOPE, "StoreAndStart", OrderCall(job_order=order)))
+
+
 async def _run_job(
     job_id: str,
     mes: Mes,
@@ -188,17 +202,8 @@ async def _run_job(
     chance: random.Random,
 ) -> ActionState | None:
     """Run a job and disturb it; return the outcome of its action, None when it did not end."""
-    parameters = (
-        Parameter(id="joining_process_id", value=f"{job_id} 85Nm"),
-        Parameter(id="recipe_id", value="P1"),
-        Parameter(id="parameter_set", value=3),
-        Parameter(id="vin", value=job_id),
-    )
-    order = JobOrder(job_order_id=job_id, work_master_id=(WorkMaster(id="WM"),), job_order_parameters=parameters)
     await gateway.ready.wait()
-    with suppress(Refused):
-        # A repeated call for a stored order is declined.
-        await retry_while_unavailable("order", partial(mes.call, SCOPE, "StoreAndStart", OrderCall(job_order=order)))
+    await start_job(job_id, mes)
     await asyncio.sleep(chance.uniform(0.0, 2.5 * WORK_S))
     await act()
     # A machine that is busy starts the gateway late: the limit is for the job.

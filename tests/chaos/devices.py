@@ -33,6 +33,9 @@ class Device(Protocol):
     def started(self, job_id: str) -> int:
         """Return how often it has started the work of a job."""
 
+    def order(self) -> list[str]:
+        """Return the jobs as it has begun their works, one entry for each work."""
+
     def results(self) -> set[str]:
         """Return the jobs of which it holds a result."""
 
@@ -58,6 +61,9 @@ class Spindle:
 
     def started(self, job_id: str) -> int:
         return self._controller.begun.count(f"{job_id} 85Nm")
+
+    def order(self) -> list[str]:
+        return [each.removesuffix(" 85Nm") for each in self._controller.begun]
 
     def results(self) -> set[str]:
         return {each.removesuffix(" 85Nm") for each in self._controller.finished}
@@ -87,6 +93,9 @@ class Nutrunner:
 
     def started(self, job_id: str) -> int:
         return sum(_vin(each) == job_id for each in self._controller.begun)
+
+    def order(self) -> list[str]:
+        return [_vin(each) for each in self._controller.begun]
 
     def results(self) -> set[str]:
         return {_vin(each) for each in self._controller.finished}
@@ -119,6 +128,9 @@ class Lens:
 
     def started(self, job_id: str) -> int:
         return sum(each.startswith(f"{job_id}/") for each in self._camera.begun)
+
+    def order(self) -> list[str]:
+        return [each.partition("/")[0] for each in self._camera.begun]
 
     def results(self) -> set[str]:
         return {each.partition("/")[0] for each in self._camera.finished}
@@ -175,6 +187,9 @@ class Wrench:
 
     def started(self, job_id: str) -> int:
         return sum(each.startswith(f"{job_id}/") for each in self._log)
+
+    def order(self) -> list[str]:
+        return [each.partition("/")[0] for each in self._log]
 
     def results(self) -> set[str]:
         return {each.partition("/")[0] for each in self._answers}
