@@ -59,7 +59,7 @@ class ToolPermissions:
         self._given: dict[str, bool] = {}
 
     async def take(self, message: Message) -> None:
-        """Note a permission; an empty message removes it."""
+        """Keep a permission; an empty message removes it."""
         if message.payload:
             self._given[message.topic] = message.payload == b"true"
         else:

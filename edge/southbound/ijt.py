@@ -28,7 +28,7 @@ from edge.southbound.connected_equipment import (
 )
 from edge.southbound.ijt_conversion import answer_data, validate_command
 from edge.southbound.ijt_events import JoiningEvents
-from edge.southbound.ijt_lock import ToolLock, find_enabled
+from edge.southbound.ijt_lock import SETTLED_SECONDS, SharedTool, ToolLock, find_enabled
 from edge.southbound.ijt_methods import find_methods
 from edge.southbound.ijt_programs import JoiningPrograms
 from edge.southbound.ijt_results import ControllerState, ResultCollector
@@ -63,10 +63,14 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class IjtTimes:
-    """Times in seconds: interval of the polls for a result, and time limit of the search for a started joining."""
+    """Times in seconds: interval of the polls for a result, and time limit of the search for a started joining.
+
+    A tool that is enabled for `settled` seconds without a command was enabled by another system.
+    """
 
     poll: float = 5.0
     search: float = 10.0
+    settled: float = SETTLED_SECONDS
 
 
 _TIMES = IjtTimes()
@@ -106,14 +110,10 @@ def open_ijt(
         await programs.read()
         uri = settings.product_instance_uri
         enabled = await find_enabled(session, system, uri) if settings.lock == "on" else None
-        place = f"{settings.url} {uri}".strip()
-
-        async def keep_disabled(disabled: bool) -> None:  # noqa: FBT001 - the argument of the lock
-            await station.keep_disabled(place, disabled=disabled)
-
-        lock = ToolLock(methods, uri, session, enabled, state, keep_disabled, is_on=settings.lock == "on")
-        if lock.is_on:
-            await lock.resume(is_kept=await station.is_disabled_elsewhere(place))
+        shared = SharedTool(station, f"{settings.url} {uri}".strip(), scopes, settings.type_ids)
+        is_on, settled_s = settings.lock == "on", times.settled
+        lock = ToolLock(methods, uri, session, enabled, state, shared, is_on=is_on, settled_s=settled_s)
+        await lock.resume()
         tool = JoiningTool(methods, uri, programs, lock)
         files = None
         if settings.files == "on":

@@ -1,25 +1,54 @@
 """The lock of a joining tool: it is enabled for a command only, and stays disabled if another system disabled it."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Collection
+from dataclasses import dataclass
 
 import structlog
 
 from edge.errors import Refused
 from edge.links.opcua import ClientSession, Node
+from edge.sfc.signal import Phase
 from edge.southbound.ijt_methods import IjtMethods
 from edge.southbound.ijt_results import ControllerState
+from edge.station.equipment import StationPort
 
 _log = structlog.get_logger(__name__)
 
+SETTLED_SECONDS = 2.0
+
 _DISABLED = "another system has disabled the tool: enable it there"
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTool:
+    """What the gateways on a store know together of the tool at a place: who disabled it, and whether it is needed."""
+
+    station: StationPort
+    place: str
+    scopes: Collection[str]
+    type_ids: Collection[str]
+
+    async def is_disabled(self) -> bool:
+        """Return whether another system has disabled it, as one of the gateways has found."""
+        return await self.station.is_disabled_elsewhere(self.place)
+
+    async def keep(self, *, disabled: bool) -> None:
+        """Keep whether another system has disabled it."""
+        await self.station.keep_disabled(self.place, disabled=disabled)
+
+    async def is_needed(self) -> bool:
+        """Return whether a command waits for its answer: one of the gateways may have enabled the tool for it."""
+        open_commands = await self.station.outstanding(self.scopes, self.type_ids)
+        return any(each.phase is Phase.START for each in open_commands)
 
 
 class ToolLock:
     """Enables and disables one tool, identified by its ProductInstanceUri; an empty `uri` means the only tool.
 
-    Without `is_on`, the tool stays enabled after a command, and is enabled whoever disabled it. `keep` makes durable
-    whether another system has disabled it. Every call raises Refused when the controller declines it, Unavailable when
-    the connection is lost.
+    Without `is_on`, the tool stays enabled after a command, and is enabled whoever disabled it. A tool that is enabled
+    for `settled_s` seconds without a command was enabled by another system. Every call raises Refused when the
+    controller declines it, Unavailable when the connection is lost.
     """
 
     def __init__(
@@ -29,9 +58,10 @@ class ToolLock:
         session: ClientSession,
         enabled: Node | None,
         state: ControllerState,
-        keep: Callable[[bool], Awaitable[None]],
+        shared: SharedTool,
         *,
         is_on: bool,
+        settled_s: float = SETTLED_SECONDS,
     ) -> None:
         self._methods = methods
         self._uri = uri
@@ -39,10 +69,11 @@ class ToolLock:
         self._enabled = enabled
         self.is_on = is_on and "EnableAsset" in methods
         self._state = state
-        self._keep = keep
+        self._shared = shared
+        self._settled_s = settled_s
         # Until it is disabled for the first time, the tool may be enabled for a command of an earlier connection.
         self._is_ours = True
-        self._is_enabled_elsewhere = False
+        self._enabled_elsewhere_at: float | None = None
         self._was_enabled = False
 
     @property
@@ -50,23 +81,28 @@ class ToolLock:
         """The reason why no command can be carried out; empty when another system has not disabled the tool."""
         return _DISABLED if self.is_on and self._state.is_disabled_elsewhere else ""
 
-    async def resume(self, *, is_kept: bool) -> None:
-        """Continue with what was kept, unless another system has enabled the tool meanwhile."""
-        is_disabled = (is_kept or self._state.is_disabled_elsewhere) and await self.is_disabled()
-        await self._remember(is_disabled, was=is_kept)
+    async def resume(self) -> None:
+        """Read what was kept; forget it when another system has enabled the tool meanwhile."""
+        if self.is_on:
+            is_kept = await self._shared.is_disabled()
+            is_disabled = (is_kept or self._state.is_disabled_elsewhere) and await self.is_disabled()
+            await self._remember(is_disabled, was=is_kept)
 
     async def enable(self) -> None:
         """Enable the tool for a command; raises Refused while it is disabled by another system."""
-        if self.problem and await self.is_disabled():
-            raise Refused("device", _DISABLED)
-        await self._remember(False, was=self._state.is_disabled_elsewhere)  # noqa: FBT003 - what to remember
+        if self.is_on:
+            was = await self._shared.is_disabled() or self._state.is_disabled_elsewhere
+            await self._remember(was and await self.is_disabled(), was=was)
+            if self.problem:
+                raise Refused("device", _DISABLED)
+        self._enabled_elsewhere_at = None
         self._is_ours = self._was_enabled = True
         if "EnableAsset" in self._methods:
             await self._methods.call("EnableAsset", self._uri, True)  # noqa: FBT003 - the argument Enable
 
     async def disable(self) -> None:
         """Disable the tool."""
-        self._is_enabled_elsewhere = False
+        self._enabled_elsewhere_at = None
         if "EnableAsset" in self._methods:
             await self._methods.call("EnableAsset", self._uri, False)  # noqa: FBT003 - the argument Enable
         self._is_ours = False
@@ -82,18 +118,20 @@ class ToolLock:
         return is_disabled and self._was_enabled
 
     async def handle_change(self, *, enabled: bool) -> None:
-        """Notice that another system enables or disables the tool while no command needs it."""
+        """Detect that another system enables or disables the tool while no command needs it."""
         if self._is_ours:
             return
-        if enabled:
-            # A report of our own call may come after the call that followed it.
-            if not await self.is_disabled():
-                _log.info("tool enabled by another system")
-                self._is_enabled_elsewhere = True
-                await self._remember(False, was=self._state.is_disabled_elsewhere)  # noqa: FBT003 - what to remember
-        elif self._is_enabled_elsewhere:
-            self._is_enabled_elsewhere = False
-            await self.note_foreign()
+        now, since = asyncio.get_running_loop().time(), self._enabled_elsewhere_at
+        if not enabled:
+            self._enabled_elsewhere_at = None
+            if since is not None and now - since >= self._settled_s:
+                await self.note_foreign()
+            return
+        # A report of our own call may come after the call that followed it; another gateway may have enabled the tool.
+        if not await self.is_disabled() and (self.problem or not await self._shared.is_needed()):
+            _log.info("tool enabled without a command")
+            self._enabled_elsewhere_at = now
+            await self._remember(False, was=self._state.is_disabled_elsewhere)  # noqa: FBT003 - what to remember
 
     async def note_foreign(self) -> Refused:
         """Remember that another system disabled the tool; return the error of a command that it ended."""
@@ -105,7 +143,7 @@ class ToolLock:
         self._state.is_disabled_elsewhere = is_disabled
         self._is_ours = self._is_ours and not is_disabled
         if is_disabled != was:
-            await self._keep(is_disabled)
+            await self._shared.keep(disabled=is_disabled)
 
 
 async def find_enabled(session: ClientSession, system: Node, uri: str) -> Node | None:

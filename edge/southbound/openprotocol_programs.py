@@ -45,7 +45,7 @@ class ParameterSets:
         await self._note("job", self._jobs, self._describe_job)
 
     async def _note(self, kind: str, numbers: Sequence[int], describe: Callable[[int], Awaitable[str]]) -> None:
-        """Ask for the names that are not known yet, until the controller declines."""
+        """Read the names that are not known yet, until the controller declines."""
         unknown = [each for each in numbers if (kind, each) not in self._notes]
         for number in unknown[: max(0, _NAMED - len(self._notes))]:
             try:

@@ -80,7 +80,7 @@ async def test_a_tool_disabled_while_idle_stays_disabled_after_a_restart(
         assert equipment.problem == ""
         with capture_logs() as logs:
             controller.enabled = True
-            await wait_until(lambda: any(each["event"] == "tool enabled by another system" for each in logs))
+            await wait_until(lambda: any(each["event"] == "tool enabled without a command" for each in logs))
         controller.enabled = False
         await wait_until(lambda: equipment.problem == REASON)
     second = RecordingStation()
@@ -143,6 +143,32 @@ async def test_power_cut_during_a_command_is_no_other_system(
         await bench.equipment.send(NEXT)
         await wait_until(lambda: len(controller.begun) > 1)
         assert (bench.equipment.problem, bench.station.disabled, bench.station.answers) == ("", set(), [])
+
+
+async def test_a_tool_of_two_gateways_is_not_taken_for_disabled(
+    controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    """The other gateway works with the tool: what it enables and disables meanwhile is ours."""
+    async with equipped(controller, wait_until, lock="on") as bench:
+        await wait_until(lambda: not controller.enabled)
+        watching = bench.station
+        watching.unanswered = [replace(NEXT, command_id="J2/R1/tighten/1", job_id="J2")]
+        for enabled in (True, False):
+            seen = len(watching.traced)
+            controller.enabled = enabled
+            await wait_until(partial(_has, watching.traced, seen + 1))
+        watching.unanswered = []
+        await begun(bench, wait_until)
+        assert (bench.equipment.problem, watching.disabled) == ("", set())
+
+
+async def test_what_another_gateway_has_noticed_counts(controller: JoiningController, wait_until: WaitUntil) -> None:
+    async with equipped(controller, wait_until, lock="on") as bench:
+        await wait_until(lambda: not controller.enabled)
+        bench.station.disabled = {controller.device.url}
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.station.answers)
+        assert (bench.station.answers[0].error, controller.begun) == (REASON, [])
 
 
 async def test_without_the_lock_the_tool_stays_enabled(controller: JoiningController, wait_until: WaitUntil) -> None:

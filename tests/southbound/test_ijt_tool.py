@@ -6,12 +6,12 @@ import pytest
 
 from edge.errors import Refused
 from edge.links.opcua import ClientSession
-from edge.southbound.ijt_lock import ToolLock
+from edge.southbound.ijt_lock import SharedTool, ToolLock
 from edge.southbound.ijt_methods import IjtMethods
 from edge.southbound.ijt_programs import JoiningPrograms
 from edge.southbound.ijt_results import ControllerState
 from edge.southbound.ijt_tool import JoiningTool
-from tests.southbound.contract import WORK
+from tests.southbound.contract import WORK, RecordingStation
 
 STOPPING = ("AbortJoiningProcess", "DeselectJoiningProcess", "ResetIdentifiers", "EnableAsset")
 
@@ -34,13 +34,10 @@ class Controller:
         return [[{"Name": "CommandID", "EntityId": "J1"}, "odd"]]
 
 
-async def _keep_nothing(disabled: bool) -> None:  # noqa: FBT001 - the argument of the lock
-    pytest.fail(f"a lock that is off has noticed another system: {disabled}")
-
-
 def tool_of(controller: Controller) -> JoiningTool:
     methods = cast("IjtMethods", controller)
-    lock = ToolLock(methods, "", cast("ClientSession", None), None, ControllerState(), _keep_nothing, is_on=False)
+    shared = SharedTool(RecordingStation(), "opc.tcp://tool", (), ())
+    lock = ToolLock(methods, "", cast("ClientSession", None), None, ControllerState(), shared, is_on=False)
     return JoiningTool(methods, "", JoiningPrograms(methods, ""), lock)
 
 

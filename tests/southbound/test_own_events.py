@@ -1,8 +1,11 @@
 """Events of a device without a command."""
 
+from edge.sim.vision import open_vision
 from edge.southbound.own_events import OwnEvents
 from edge.station.equipment import Task
+from tests.conftest import WaitUntil
 from tests.southbound.contract import RecordingStation
+from tests.southbound.test_vision import equipped
 
 
 async def test_only_named_kinds_are_reported_and_use_is_returned() -> None:
@@ -14,3 +17,23 @@ async def test_only_named_kinds_are_reported_and_use_is_returned() -> None:
     assert await events.report("result", {"n": 2})
     assert [(each.type_id, each.scope) for each in station.events] == [("com.example.seen.v1", "station-1")] * 2
     assert station.events[0].event_id == "result 1"
+
+
+async def test_a_picture_of_no_command_and_an_error_are_events(wait_until: WaitUntil) -> None:
+    """The picture that a job has used is no late result; one that no job uses is kept as such."""
+    named = {"result": "com.example.seen.v1", "error": "com.example.broken.v1"}
+    async with open_vision(delay=None) as camera, equipped(camera, wait_until, events=named) as bench:
+        bench.station.task = Task("J1", "look", {})
+        await camera.trigger()
+        await camera.end_job()
+        await wait_until(lambda: bench.station.events)
+        assert bench.station.late_results == []
+        bench.station.task = None
+        await camera.trigger("by hand 2")
+        await camera.end_job()
+        await wait_until(lambda: bench.station.late_results)
+        await camera.break_down()
+        await wait_until(lambda: len(bench.station.events) == 3)
+    seen, _, broken = bench.station.events
+    assert (seen.type_id, seen.data["meas_id"]) == ("com.example.seen.v1", "by hand")
+    assert (broken.type_id, broken.data) == ("com.example.broken.v1", {"state": "Error"})

@@ -21,7 +21,7 @@ from edge.southbound.own_events import OwnEvents
 from edge.southbound.vision import Camera, open_vision
 from edge.southbound.vision_results import VisionResults
 from edge.southbound.vision_state import StateReader
-from edge.station.equipment import EquipmentAnswer, Repetition, Task
+from edge.station.equipment import EquipmentAnswer, Repetition
 from tests.conftest import WaitUntil
 from tests.southbound.contract import NEXT, SCOPES, TYPE_ID, WORK, Bench, Contract, Opener, RecordingStation
 
@@ -101,26 +101,6 @@ class TestVisionOnceContract(TestVisionContract):
     @pytest.fixture
     def opener(self, camera: VisionCamera, wait_until: WaitUntil) -> Opener:
         return partial(equipped, camera, wait_until, repetition="once")
-
-
-async def test_a_picture_of_no_command_and_an_error_are_events(camera: VisionCamera, wait_until: WaitUntil) -> None:
-    """The picture that a job has used is no late result; one that no job uses is kept as such."""
-    named = {"result": "com.example.seen.v1", "error": "com.example.broken.v1"}
-    async with equipped(camera, wait_until, events=named) as bench:
-        bench.station.task = Task("J1", "look", {})
-        await camera.trigger()
-        await camera.end_job()
-        await wait_until(lambda: bench.station.events)
-        assert bench.station.late_results == []
-        bench.station.task = None
-        await camera.trigger("by hand 2")
-        await camera.end_job()
-        await wait_until(lambda: bench.station.late_results)
-        await camera.break_down()
-        await wait_until(lambda: len(bench.station.events) == 3)
-    seen, _, broken = bench.station.events
-    assert (seen.type_id, seen.data["meas_id"]) == ("com.example.seen.v1", "by hand")
-    assert (broken.type_id, broken.data) == ("com.example.broken.v1", {"state": "Error"})
 
 
 async def test_late_result_of_a_stopped_job_is_reported(opener: Opener, wait_until: WaitUntil) -> None:

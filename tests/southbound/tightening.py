@@ -13,7 +13,7 @@ from edge.station.equipment import EquipmentAnswer
 from tests.conftest import WaitUntil
 from tests.southbound.contract import SCOPES, TYPE_ID, WORK, Bench, RecordingStation
 
-TIMES = IjtTimes(poll=0.1, search=0.5)
+TIMES = IjtTimes(poll=0.1, search=0.5, settled=0.0)
 
 
 class ByHand:

@@ -1,0 +1,30 @@
+"""What a controller sends, as events of a device."""
+
+from collections.abc import AsyncIterator
+from typing import cast
+
+from edge.links.openprotocol_frame import MidFrame
+from edge.links.openprotocol_mids import Mid, new_message
+from edge.links.openprotocol_session import OpenProtocolSession
+from edge.southbound.openprotocol_reading import ACKNOWLEDGED_UNREAD, ACKNOWLEDGEMENTS, device_events
+
+
+class Session:
+    """A session with two messages."""
+
+    async def messages(self) -> AsyncIterator[MidFrame]:
+        yield new_message(Mid.IDENTIFIER_CHANGED, identifier="A")
+        yield MidFrame(Mid.RESULT, b"no result")
+
+
+async def test_message_becomes_its_fields_and_a_wrong_one_a_reason() -> None:
+    found = [
+        dict(each) async for each in device_events(cast("OpenProtocolSession", Session())) if isinstance(each, dict)
+    ]
+    assert found[0] == {"identifier": "A", "mid": Mid.IDENTIFIER_CHANGED, "revision": 1}
+    assert (found[1]["mid"], found[1]["data"]) == (Mid.RESULT, "no result")
+    assert "expected parameter 01" in found[1]["unreadable"]
+
+
+def test_results_are_acknowledged_at_once_only_when_they_cannot_be_read() -> None:
+    assert set(ACKNOWLEDGED_UNREAD) - set(ACKNOWLEDGEMENTS) == {Mid.RESULT, Mid.SPINDLES_RESULT}
