@@ -27,11 +27,12 @@ SYMBOLS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class StepMark:
-    """A step that was active at least once; `elapsed_ms` is its T."""
+    """A step that was active at least once; `elapsed_ms` is its T. A step with a `fault` of the recipe has no times."""
 
     active: bool
     elapsed_ms: int
     count: int
+    fault: bool = False
 
 
 @dataclass(frozen=True, slots=True)

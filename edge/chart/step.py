@@ -50,7 +50,7 @@ def step_block(step: StepBlock, limits: LineLimits, marks: Marks | None) -> Bloc
     widths = _widths(rows)
     table_width = sum(widths) + len(widths) + 1
     table_height = sum(row.height for row in rows) + len(rows) + 1
-    style = LineStyle.PLAIN if mark is None else LineStyle.ACTIVE if mark.active else LineStyle.VISITED
+    style = _style(mark)
 
     def put(x: int, y: int, out: list[Shape]) -> None:
         left = x - width // 2
@@ -72,11 +72,21 @@ def step_block(step: StepBlock, limits: LineLimits, marks: Marks | None) -> Bloc
     )
 
 
+def _style(mark: StepMark | None) -> LineStyle:
+    if mark is None:
+        return LineStyle.PLAIN
+    if mark.fault:
+        return LineStyle.FAILED
+    return LineStyle.ACTIVE if mark.active else LineStyle.VISITED
+
+
 def _step_lines(step: StepBlock, limits: LineLimits, mark: StepMark | None) -> _Lines:
     lines: _Lines = [(text, ShapeRole.STEP) for text in wrap(step.name, limits.name, MAX_LINES)]
     if step.locks:
         lines += [(text, ShapeRole.DETAIL) for text in wrap(f"lock {', '.join(step.locks)}", limits.name, 2)]
-    if mark is not None:
+    if mark is not None and mark.fault:
+        lines.append((f"{SYMBOLS[ActionState.FAILED]} fault", ShapeRole.TIME))
+    elif mark is not None:
         times = f" ×{mark.count}" if mark.count > 1 else ""
         token = "● " if mark.active else ""
         lines.append((f"{token}{duration(mark.elapsed_ms)}{times}", ShapeRole.TIME))

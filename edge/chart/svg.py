@@ -31,6 +31,7 @@ rect.visited { fill: #f3f4f6 }
 rect.busy { fill: #dbeafe }
 rect.done { fill: #dcfce7 }
 rect.failed { fill: #fee2e2 }
+rect.step.failed, rect.initial.failed { stroke: #b91c1c; stroke-width: 3 }
 rect.stopped { fill: #ede9fe }
 .page { stroke: none }
 """

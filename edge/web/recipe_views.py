@@ -2,8 +2,10 @@
 
 import asyncio
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from edge.chart.marks import Marks, StepMark
 from edge.chart.page import draw
@@ -13,6 +15,7 @@ from edge.errors import Refused
 from edge.model.exact_value import plain_value
 from edge.model.isa95 import LocalizedText, Parameter, WorkMaster
 from edge.model.recipe import Recipe, is_recipe_schema, parse_recipe
+from edge.sfc.check import shape_faults
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.store import resources
 from edge.store.client import Store
@@ -26,6 +29,7 @@ from edge.web.recipe_models import (
 )
 
 _MOST_EVENTS: Final = 1000
+_FAULTY: Final = StepMark(active=False, elapsed_ms=0, count=0, fault=True)
 
 
 async def list_recipes(store: Store, scopes: Iterable[str]) -> RecipeList:
@@ -89,15 +93,35 @@ def _check(data: Any, active: Sequence[str]) -> RecipeResult:
 
 def _chart(recipe: Recipe, faults: Sequence[str], active: Sequence[str]) -> str:
     steps = [each.name for each in recipe.steps]
-    marked = [each for each in steps if each in active] or [each for each in steps if _is_named(each, faults)]
-    marks = Marks("", {each: StepMark(active=True, elapsed_ms=0, count=1) for each in marked}, {}, ())
+    found = {each: StepMark(active=True, elapsed_ms=0, count=1) for each in steps if each in active}
+    found |= {each: _FAULTY for each in steps if _is_named(each, faults)}
+    marks = Marks("", found, {}, ()) if found else None
+    drawable = next((each for each in (recipe, *_without_faults(recipe)) if _has_shape(each)), None)
+    if drawable is None:
+        return ""
     try:
-        return chart_svg(draw(read_chart(recipe), "", marks if marked else None))
+        return chart_svg(draw(read_chart(drawable), "", marks))
     except Exception:
         # A faulty recipe may be one that cannot be drawn: its faults are the answer then.
         if not faults:
             raise
         return ""
+
+
+def _has_shape(recipe: Recipe) -> bool:
+    """Return whether a recipe can be drawn: branches that contain themselves have no end, for example."""
+    return sum(each.initial for each in recipe.steps) == 1 and not shape_faults(recipe)
+
+
+def _without_faults(recipe: Recipe) -> Iterator[Recipe]:
+    """Yield a recipe without its references to nothing, and without all that joins its steps."""
+    steps = {each.name: each for each in recipe.steps}
+    known = steps.keys() | {each.name for each in recipe.branches}
+    joined = tuple(each for each in recipe.transitions if {each.source, each.target} <= known)
+    actions = tuple(each for each in recipe.actions if each.step in steps)
+    yield replace(recipe, steps=tuple(steps.values()), transitions=joined, actions=actions)
+    apart = tuple(replace(each, initial=number == 0) for number, each in enumerate(steps.values()))
+    yield replace(recipe, steps=apart, transitions=(), actions=actions, branches=())
 
 
 def _is_named(step: str, faults: Sequence[str]) -> bool:

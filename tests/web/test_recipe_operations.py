@@ -1,6 +1,11 @@
 """Recipes are listed, drawn, checked and simulated, and engineers order jobs from them."""
 
+import asyncio
+
+import pytest
+
 from edge.model.job_state import JobState
+from edge.web.recipe_views import check_recipe
 from tests.station.plant import SUPERVISED, Plant
 from tests.web.serving import ATTACK, Browser
 
@@ -25,12 +30,39 @@ async def test_recipe_is_checked_with_all_faults(browser: Browser) -> None:
     assert (await alice.post("/api/v1/recipes/check", {"recipe": SUPERVISED})).json["kind"] == "forbidden"
     found = (await engineer.post("/api/v1/recipes/check", {"recipe": SUPERVISED})).json
     assert (found["faults"], found["chart"][:4]) == ([], "<svg")
-    assert (await engineer.post("/api/v1/recipes/check", {"recipe": BROKEN})).json["faults"]
+    broken = (await engineer.post("/api/v1/recipes/check", {"recipe": BROKEN})).json
+    assert broken["faults"]
+    # It is drawn although a transition leads to no step, with a mark at the step that the faults name.
+    assert broken["chart"].count("✗ fault") == 1
     nonsense: object
     for nonsense in (None, [], "x", 1, {"steps": [{"name": ATTACK}]}):
         reply = await engineer.post("/api/v1/recipes/check", {"recipe": nonsense})
         assert reply.json["faults"], nonsense
         assert ATTACK not in reply.json["chart"]
+
+
+@pytest.mark.parametrize(
+    "faulty",
+    [
+        {"branches": [{"name": "A", "type": "selection", "branches": [["A"]]}]},
+        {"branches": [{"name": "X", "type": "selection", "branches": [["X"]]}]},
+        {"branches": [{"name": each, "type": "simultaneous", "branches": [[other]]} for each, other in ("XY", "YX")]},
+        {"steps": [{"name": "A", "initial": True}, {"name": "A"}]},
+        {"steps": [{"name": "A", "initial": True}, {"name": "B", "initial": True}]},
+        {"steps": [{"name": "A"}]},
+        {"transitions": [{"source": "A", "target": "Z", "condition": "x >"}]},
+    ],
+)
+async def test_faulty_recipe_is_drawn_in_finite_time(faulty: dict[str, object]) -> None:
+    async with asyncio.timeout(60):
+        found = await check_recipe({"steps": [{"name": "A", "initial": True}], **faulty}, ())
+    assert found.faults
+    assert found.chart.startswith("<svg")
+
+
+async def test_recipe_of_no_steps_has_no_chart() -> None:
+    found = await check_recipe({"steps": []}, ())
+    assert (len(found.faults), found.chart) == (1, "")
 
 
 async def test_recipe_is_simulated_step_by_step(browser: Browser) -> None:

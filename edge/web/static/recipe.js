@@ -46,7 +46,7 @@ function list(id, lines) {
 function draw(svg) {
   URL.revokeObjectURL(shown);
   shown = svg ? URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" })) : "";
-  part("chart").hidden = !svg;
+  part("chart-part").hidden = !svg;
   if (svg) part("chart").src = shown;
 }
 
