@@ -1,7 +1,8 @@
 """The cache of the imported type nodes: one file, from which a node is read on its first access.
 
 Importing the node sets takes more than a second of CPU and 50 MB, and clients read few of these thousands of nodes.
-The file contains every node as a pickle of its own, then an index of their start and end positions.
+The file contains every node as a pickle of its own, then an index of their positions. The index of numeric node ids is
+two sorted arrays: as a dictionary it would occupy 2 MB.
 
 A pickle can execute code: the file is written during the installation, and `read` refuses a file that other users can
 write.
@@ -11,16 +12,18 @@ import mmap
 import os
 import pickle
 import struct
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, MutableMapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from asyncua import ua
 from asyncua.server.address_space import NodeData
 
 from edge.files import replace_atomically, sync
 
-_MAGIC = b"microdcs-edge type nodes 1\n"
+_MAGIC = b"microdcs-edge type nodes 2\n"
 _HEADER = struct.Struct(f"<{len(_MAGIC)}s32sQQ")
 _OTHERS_MAY_WRITE = 0o022
 
@@ -29,21 +32,49 @@ class UnusableCache(Exception):
     """The cache file is unusable, for the reason in the message; the node sets are imported instead."""
 
 
+class _Index(NamedTuple):
+    """The positions of the nodes: the node of `keys[n]` lies between `bounds[n]` and `bounds[n + 1]`."""
+
+    keys: "array[int]"
+    bounds: "array[int]"
+    others: Mapping[tuple[int, Any], tuple[int, int]]
+    """The start and end of nodes whose id is not numeric."""
+
+    def find(self, node_id: ua.NodeId) -> tuple[int, int] | None:
+        """Return the start and end of a node; None for an unknown one."""
+        if not isinstance(node_id.Identifier, int):
+            return self.others.get((node_id.NamespaceIndex, node_id.Identifier))
+        key = _key(node_id)
+        at = bisect_left(self.keys, key)
+        if at == len(self.keys) or self.keys[at] != key:
+            return None
+        return self.bounds[at], self.bounds[at + 1]
+
+
+def _key(node_id: ua.NodeId) -> int:
+    """Return a numeric node id as one number; its identifier has 32 bits (OPC 10000-6, 5.2.2.9)."""
+    return node_id.NamespaceIndex << 32 | int(node_id.Identifier)
+
+
 class TypeNodes(MutableMapping[ua.NodeId, NodeData]):
     """All nodes of an address space: those of the file, read on demand, and those added or changed later.
 
     Iteration yields only the nodes in memory, like the lazy dictionary of asyncua.
     """
 
-    def __init__(self, content: mmap.mmap, index: Mapping[tuple[int, Any], tuple[int, int]]) -> None:
+    def __init__(self, content: mmap.mmap, index: _Index) -> None:
         self._content = content
-        self._index = dict(index)
+        self._index = index
+        self._deleted: set[ua.NodeId] = set()
         self._resident: dict[ua.NodeId, NodeData] = {}
 
     def __getitem__(self, key: ua.NodeId) -> NodeData:
         node = self._resident.get(key)
         if node is None:
-            start, end = self._index[key.NamespaceIndex, key.Identifier]
+            position = self._stored(key)
+            if position is None:
+                raise KeyError(key)
+            start, end = position
             node = self._resident[key] = pickle.loads(self._content[start:end])  # noqa: S301 - see the module
         return node
 
@@ -51,14 +82,17 @@ class TypeNodes(MutableMapping[ua.NodeId, NodeData]):
         self._resident[key] = value
 
     def __contains__(self, key: object) -> bool:
-        if key in self._resident:
-            return True
-        return isinstance(key, ua.NodeId) and (key.NamespaceIndex, key.Identifier) in self._index
+        return key in self._resident or (isinstance(key, ua.NodeId) and self._stored(key) is not None)
 
     def __delitem__(self, key: ua.NodeId) -> None:
-        stored = self._index.pop((key.NamespaceIndex, key.Identifier), None)
-        if self._resident.pop(key, None) is None and stored is None:
-            raise KeyError(key)
+        if self._stored(key) is not None:
+            self._deleted.add(key)
+            self._resident.pop(key, None)
+        else:
+            del self._resident[key]
+
+    def _stored(self, key: ua.NodeId) -> tuple[int, int] | None:
+        return None if key in self._deleted else self._index.find(key)
 
     def __iter__(self) -> Iterator[ua.NodeId]:
         return iter(self._resident)
@@ -75,15 +109,22 @@ class TypeNodes(MutableMapping[ua.NodeId, NodeData]):
 
 def write(path: Path, key: bytes, nodes: Mapping[ua.NodeId, NodeData]) -> None:
     """Write every node and the `key` (32 bytes) to a file; the file is replaced atomically."""
-    index: dict[tuple[int, Any], tuple[int, int]] = {}
+    numeric = sorted((node_id for node_id in nodes if isinstance(node_id.Identifier, int)), key=_key)
+    bounds = array("Q")
+    others: dict[tuple[int, Any], tuple[int, int]] = {}
     with replace_atomically(path, 0o644) as file:
         file.seek(_HEADER.size)
-        for node_id, node in nodes.items():
+        for node_id in numeric:
+            bounds.append(file.tell())
+            file.write(pickle.dumps(nodes[node_id], pickle.HIGHEST_PROTOCOL))
+        bounds.append(file.tell())
+        for node_id in nodes.keys() - set(numeric):
             start = file.tell()
-            file.write(pickle.dumps(node, pickle.HIGHEST_PROTOCOL))
-            index[node_id.NamespaceIndex, node_id.Identifier] = start, file.tell()
+            file.write(pickle.dumps(nodes[node_id], pickle.HIGHEST_PROTOCOL))
+            others[node_id.NamespaceIndex, node_id.Identifier] = start, file.tell()
+        index = _Index(array("Q", map(_key, numeric)), bounds, others)
         index_at = file.tell()
-        file.write(pickle.dumps(index, pickle.HIGHEST_PROTOCOL))
+        file.write(pickle.dumps(tuple(index), pickle.HIGHEST_PROTOCOL))
         length = file.tell()
         file.seek(0)
         file.write(_HEADER.pack(_MAGIC, key, index_at, length))
@@ -106,4 +147,4 @@ def read(path: Path, key: bytes) -> TypeNodes:
     if magic != _MAGIC or found != key or length != len(content):
         content.close()
         raise UnusableCache("it belongs to another version of the program or of the node sets")
-    return TypeNodes(content, pickle.loads(content[index_at:length]))  # noqa: S301 - see the module
+    return TypeNodes(content, _Index(*pickle.loads(content[index_at:length])))  # noqa: S301 - see the module

@@ -22,6 +22,7 @@ from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sim.broker import open_broker
 from edge.sim.mes import open_mes
 from edge.sim.process import READY
+from edge.store.embedded import embedded_server
 from tests.bench.engine import TYPE_ID, linear_recipe
 from tests.bench.measure import Row
 
@@ -49,10 +50,16 @@ class Gateway:
 
 @asynccontextmanager
 async def gateway(directory: Path, url: str) -> AsyncIterator[Gateway]:
-    """Run `edge run` with a store of its own and OPC UA on a free port, until the block is left."""
+    """Run `edge run` with OPC UA on a free port, until the block is left; its store runs before, as in the package."""
+    async with embedded_server(str(directory)) as store, _gateway(directory, store, url) as running:
+        yield running
+
+
+@asynccontextmanager
+async def _gateway(directory: Path, store: Path, url: str) -> AsyncIterator[Gateway]:
     settings = {
         "EDGE_GATEWAY__NAME": "bench",
-        "EDGE_REDIS__URL": f"embedded:{directory}",
+        "EDGE_REDIS__URL": f"unix://{store}",
         "EDGE_MQTT__URL": url,
         "EDGE_OPCUA__ENDPOINT": "opc.tcp://127.0.0.1:0",
         "EDGE_SOUTHBOUND__WRENCH__KIND": "mqtt",
