@@ -4,7 +4,7 @@ The changes for one connection are in `server_framing`, `server_channel`, `reque
 subclasses of asyncua's parts. `tests/opcua/test_server_core.py` fails when asyncua fixes one of them itself.
 """
 
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Never
 
@@ -57,6 +57,10 @@ class ReadOnlyAttributes(AttributeService):
         return [ua.StatusCode(ua.StatusCodes.BadUserAccessDenied) for _ in params.NodesToWrite]
 
 
+async def _nothing_to_catch_up() -> None:
+    """Nothing lags behind in a server without lists of jobs."""
+
+
 class ServerCore(InternalServer):
     """asyncua's server core with the rules of this module; without `types` it creates namespace 0 itself."""
 
@@ -79,6 +83,8 @@ class ServerCore(InternalServer):
         """Variables that not every caller may read, each with the check."""
         self.localized: dict[ua.NodeId, Callable[[Sequence[str]], ua.Variant]] = {}
         """Variables whose value depends on the LocaleIds of the session, each with the function that reads it."""
+        self.catch_up: Callable[[], Awaitable[None]] = _nothing_to_catch_up
+        """Called for each new session, before it is answered: without sessions the lists of jobs lag behind."""
         self.method_extensions: list[MethodExtension] = []
         """Perform the methods of conditions and of certificates, each where it is configured."""
         self.history: HistoryService = NoHistory()

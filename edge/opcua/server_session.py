@@ -92,10 +92,10 @@ class ServerSession(InternalSession):
             self.iserver.max_session_timeout_ms,
         )
         result = await super().create_session(params, sockname)
-        # asyncua ends a session by the timeout that its client requested, which each GetEndpoints restarts. asyncua
-        # cancels the task by this attribute when the session ends.
+        # asyncua cancels the task by this attribute when the session ends; its own task each GetEndpoints restarts.
         self._timeout_task = asyncio.create_task(self._end_unless_activated(), name="opcua session activation")
         result.MaxRequestMessageSize = REQUEST_BYTES
+        await self.iserver.catch_up()
         return result
 
     def activate(self, caller: Caller, locales: Sequence[str] = ()) -> ua.ActivateSessionResult:

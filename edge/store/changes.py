@@ -18,7 +18,8 @@ from edge.store.stream import Entry, StreamPage, entries, page_of
 logger = structlog.get_logger(__name__)
 
 STREAM_LENGTH = 5000
-_BATCH = 100
+BATCH = 100
+"""The changes of a scope that are read at once."""
 _FOLLOWED_BY = "followed_by"
 BEGINNING = "0-0"
 """The position before every change."""
@@ -219,7 +220,7 @@ async def read_between(store: Store, scope: str, after: str, last: str) -> Async
     """Yield the changes of a scope between two positions that the stream still holds."""
     stream = store.keys.joborder_changes(scope)
     while position_key(after) < position_key(last):
-        raw = await store.execute("XRANGE", stream, f"({after}", last, "COUNT", _BATCH)
+        raw = await store.execute("XRANGE", stream, f"({after}", last, "COUNT", BATCH)
         if not raw:
             return
         for entry in entries(raw):
@@ -258,7 +259,7 @@ async def follow_in_batches(store: Store, positions: Mapping[str, str]) -> Async
     scope_of = {store.keys.joborder_changes(scope): scope for scope in cursors}
     while True:
         streams = (*scope_of, *(cursors[scope] for scope in scope_of.values()))
-        reply = await store.wait("XREAD", "COUNT", _BATCH, "BLOCK", MAX_BLOCK_MS, "STREAMS", *streams)
+        reply = await store.wait("XREAD", "COUNT", BATCH, "BLOCK", MAX_BLOCK_MS, "STREAMS", *streams)
         batch = []
         for stream, raw in (reply or {}).items():
             scope = scope_of[stream]

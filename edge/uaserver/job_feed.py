@@ -27,21 +27,18 @@ from edge.uaserver.server import UaServer
 logger = structlog.get_logger(__name__)
 
 
-async def show_jobs(store: Store, server: UaServer, scopes: Sequence[str]) -> None:
+IDLE_S = 1.0
+"""How long changes are collected while no client has a session, in seconds: a short job is then read once."""
+
+
+async def show_jobs(store: Store, server: UaServer, scopes: Sequence[str], idle_s: float = IDLE_S) -> None:
     """Show every job of the scopes; publish its changes until cancelled; wait while the store is unavailable."""
-    shown: set[tuple[str, str]] = set()
-    positions: dict[str, str] = {}
-
-    async def refresh(scope: str, job_id: str) -> None:
-        # The call is committed; the change stream updates the lists when the store is available again.
-        with contextlib.suppress(Unavailable):
-            await _show(store, server, shown, scope, job_id)
-
-    server.refresh_after_calls(refresh)
+    lists = _JobLists(store, server, scopes, idle_s)
+    server.refresh_after_calls(lists.refresh)
+    server.catch_up_for_sessions(lists.catch_up)
     settings = functools.partial(_follow_settings, store, server, scopes)
     async with background_task(restart_on_outage("OPC UA settings", settings), "OPC UA settings"):
-        follow = functools.partial(_follow_jobs, store, server, scopes, shown, positions)
-        await restart_on_outage("OPC UA lists", follow)
+        await restart_on_outage("OPC UA lists", lists.follow)
 
 
 async def _follow_settings(store: Store, server: UaServer, scopes: Sequence[str]) -> None:
@@ -59,71 +56,100 @@ async def _follow_settings(store: Store, server: UaServer, scopes: Sequence[str]
         position, changed = await resources.wait_for_changes(store, position)
 
 
-async def _follow_jobs(
-    store: Store,
-    server: UaServer,
-    scopes: Sequence[str],
-    shown: set[tuple[str, str]],
-    positions: dict[str, str],
-) -> None:
-    # The positions are read before the jobs, so that no change during the reading is lost.
-    positions.update(positions or await changes.latest(store, scopes))
-    for scope in scopes:
-        await show_work_masters(store, server, scope)
-        shown |= {(scope, job_id) for job_id in await jobs.list_ids(store, scope)}
-    # `shown` also holds the jobs that the store lost during its outage.
-    for scope, job_id in tuple(shown):
-        await _show(store, server, shown, scope, job_id)
-    async for batch in changes.follow_in_batches(store, positions):
+class _JobLists:
+    """The lists of the server: the jobs that they show, and the last change of each scope that they contain."""
+
+    def __init__(self, store: Store, server: UaServer, scopes: Sequence[str], idle_s: float) -> None:
+        self._store = store
+        self._server = server
+        self._scopes = scopes
+        self._idle_s = idle_s
+        self._shown: set[tuple[str, str]] = set()
+        self._positions: dict[str, str] = {}
+        self._has_new_session = asyncio.Event()
+
+    async def refresh(self, scope: str, job_id: str) -> None:
+        """Show a job after a call that changed it."""
+        # The call is committed; the change stream updates the lists when the store is available again.
+        with contextlib.suppress(Unavailable):
+            await self._show(scope, job_id)
+
+    async def catch_up(self) -> None:
+        """Show the changes that were collected while no client had a session: the first client reads the lists next."""
+        self._has_new_session.set()
+        # While the store is unavailable the lists stay as they are for the other clients too.
+        with contextlib.suppress(Unavailable):
+            newest = await changes.latest(self._store, self._scopes)
+            for scope, position in dict(self._positions).items():
+                for job_id in await changes.changed_jobs(self._store, scope, position, newest[scope]):
+                    await self._show(scope, job_id)
+
+    async def follow(self) -> None:
+        """Show all jobs, then every change, without end. Raises Unavailable when the store is unavailable."""
+        # The positions are read before the jobs, so that no change during the reading is lost.
+        self._positions.update(self._positions or await changes.latest(self._store, self._scopes))
+        for scope in self._scopes:
+            await show_work_masters(self._store, self._server, scope)
+            self._shown |= {(scope, job_id) for job_id in await jobs.list_ids(self._store, scope)}
+        # It also holds the jobs that the store lost during its outage.
+        for scope, job_id in tuple(self._shown):
+            await self._show(scope, job_id)
+        async for batch in changes.follow_in_batches(self._store, self._positions):
+            await self._show_changes(batch)
+            # A job changes several times in a row: it is read once. A full batch has a successor already.
+            if len(batch) < changes.BATCH:
+                await self._collect()
+
+    async def _show_changes(self, batch: Sequence[Change]) -> None:
         changed: dict[tuple[str, str], None] = {}
         for change in batch:
-            if is_transition(change.cause) and server.has_event_listeners(change.scope):
+            if is_transition(change.cause) and self._server.has_event_listeners(change.scope):
                 # A client that receives the event reads the lists next.
-                job = await _show(store, server, shown, change.scope, change.job_order_id)
-                await _publish_event(store, server, change, job)
+                job = await self._show(change.scope, change.job_order_id)
+                await _publish_event(self._store, self._server, change, job)
             else:
                 changed[change.scope, change.job_order_id] = None
-            positions[change.scope] = change.position
         for scope, job_id in changed:
-            await _show(store, server, shown, scope, job_id)
-        if changed:
-            # A job changes several times in a row: it is read once.
-            await asyncio.sleep(BUNDLE_S)
+            await self._show(scope, job_id)
+        self._positions.update({change.scope: change.position for change in batch})
+
+    async def _collect(self) -> None:
+        """Wait while changes come together; a new session ends a long wait."""
+        self._has_new_session.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(BUNDLE_S if self._server.sessions else self._idle_s):
+                await self._has_new_session.wait()
+
+    async def _show(self, scope: str, job_id: str) -> Job | None:
+        """Show the current state of a job and return the job; None when it is removed or unreadable.
+
+        An unreadable job stays in the lists unchanged.
+        """
+        with Isolated(logger, "job not shown", scope=scope, job=job_id):
+            return await self._show_readable(scope, job_id)
+        return None
+
+    async def _show_readable(self, scope: str, job_id: str) -> Job | None:
+        job = await jobs.load(self._store, job_id)
+        # The chart is removed here, as its feed sees a job that another instance has ended up to a second later.
+        if job is None or has_ended(job.status):
+            self._server.charts.hide(scope, job_id)
+        if job is None:
+            self._server.hide(scope, job_id)
+            self._shown.discard((scope, job_id))
+            return None
+        self._shown.add((scope, job_id))
+        state = state_entries(job.status)
+        # Both lists show the same state of a job, even if it changed between two reads (OPC 10031-4, 6.2.7.1).
+        response = await _response_in(self._store, job, state) if has_response(job.status) else None
+        self._server.show(scope, JobOrderAndState(job_order=job.order, state=state), response)
+        return job
 
 
 async def show_work_masters(store: Store, server: UaServer, scope: str) -> None:
     """Show the current work masters and allowed resources of a scope."""
     await server.show_allowed(scope, await resources.load_allowed(store, scope))
     server.work_masters(scope, await resources.load_work_masters(store, scope))
-
-
-async def _show(store: Store, server: UaServer, shown: set[tuple[str, str]], scope: str, job_id: str) -> Job | None:
-    """Show the current state of a job and return the job; None when it is removed or unreadable.
-
-    An unreadable job stays in the lists unchanged.
-    """
-    with Isolated(logger, "job not shown", scope=scope, job=job_id):
-        return await _show_readable(store, server, shown, scope, job_id)
-    return None
-
-
-async def _show_readable(
-    store: Store, server: UaServer, shown: set[tuple[str, str]], scope: str, job_id: str
-) -> Job | None:
-    job = await jobs.load(store, job_id)
-    # The chart is removed here, as its feed sees a job that another instance has ended up to a second later.
-    if job is None or has_ended(job.status):
-        server.charts.hide(scope, job_id)
-    if job is None:
-        server.hide(scope, job_id)
-        shown.discard((scope, job_id))
-        return None
-    shown.add((scope, job_id))
-    state = state_entries(job.status)
-    # Both lists show the same state of a job, even if it changed between two reads (OPC 10031-4, 6.2.7.1).
-    response = await _response_in(store, job, state) if has_response(job.status) else None
-    server.show(scope, JobOrderAndState(job_order=job.order, state=state), response)
-    return job
 
 
 async def _publish_event(store: Store, server: UaServer, change: Change, job: Job | None) -> None:

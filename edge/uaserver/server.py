@@ -166,6 +166,10 @@ class UaServer:
         """Register `refresh`; it is called with scope and job order before a successful method is answered."""
         self._core.method_service.refresh = refresh
 
+    def catch_up_for_sessions(self, catch_up: Callable[[], Awaitable[None]]) -> None:
+        """Register `catch_up`; it is called for each new session before its client can read."""
+        self._core.catch_up = catch_up
+
     def work_masters(self, scope: str, work_masters: Sequence[WorkMaster]) -> None:
         """Show the Work Masters for which the machine has recipes."""
         self._machines[scope].work_masters.replace({master.id: master for master in work_masters})

@@ -45,9 +45,12 @@ class Screen:
         self.masters: list[str] = []
         self.published: list[str] = []
         self.charts = RunningCharts()
+        self.sessions = 1
+        self.shown = 0
 
     def show(self, scope: str, entry: JobOrderAndState, response: JobResponse | None) -> None:
         job_id = entry.job_order.job_order_id
+        self.shown += 1
         self.jobs[job_id] = entry.state[0].state_text.text
         if response:
             self.responses[job_id] = response.job_state[0].state_text.text
@@ -58,6 +61,9 @@ class Screen:
 
     def work_masters(self, scope: str, work_masters: Sequence[WorkMaster]) -> None:
         self.masters = [each.id for each in work_masters]
+
+    def catch_up_for_sessions(self, catch_up: Callable[[], Awaitable[None]]) -> None:
+        self.catch_up = catch_up
 
     async def show_allowed(self, scope: str, allowed: Allowed) -> None:
         self.allowed = allowed
@@ -110,6 +116,29 @@ async def test_it_shows_what_is_there_and_follows_what_happens(store: Store, wai
         await wait_until(lambda: screen.jobs == {"J2": "NotAllowedToStart"})
     assert screen.responses == {}
     assert screen.published == ["Aborted"]
+
+
+async def test_without_a_session_a_job_that_changes_often_is_read_once(store: Store, wait_until: WaitUntil) -> None:
+    desk, screen = Desk(store), Screen(listens=False)
+    screen.sessions = 0
+    await desk.configure()
+    await desk.call(Cause.STORE, "J1")
+    async with background_task(show_jobs(store, cast(UaServer, screen), (SCOPE,), idle_s=3600), "feed"):
+        await wait_until(lambda: "J1" in screen.jobs)
+        await desk.call(Cause.STORE, "J2")
+        await wait_until(lambda: "J2" in screen.jobs)
+        for number in range(3, 9):
+            await desk.call(Cause.STORE, f"J{number}")
+            await desk.call(Cause.ABORT, f"J{number}")
+        before = screen.shown
+        assert screen.jobs.keys() == {"J1", "J2"}
+        screen.sessions = 1
+        await screen.catch_up()
+        aborted = dict.fromkeys([f"J{number}" for number in range(3, 9)], "Aborted")
+        assert screen.jobs == {"J1": "NotAllowedToStart", "J2": "NotAllowedToStart"} | aborted
+        await desk.call(Cause.ABORT, "J1")
+        await wait_until(lambda: screen.jobs["J1"] == "Aborted")
+    assert screen.shown - before <= 2 * len(aborted) + 2
 
 
 @pytest.mark.parametrize("loses", [False, True], ids=["keeping its data", "losing all of it"])
