@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import structlog
 
-from edge.errors import Unavailable
+from edge.errors import EdgeError, Unavailable
 from edge.ticks import next_tick
 
 logger = structlog.get_logger(__name__)
@@ -41,9 +41,10 @@ async def retry_while_unavailable(
 async def poll_store(task: str, attempt: Callable[[], Awaitable[None]], interval_s: float) -> None:
     """Run an attempt at once and at each tick of the interval, until cancelled.
 
-    An unavailable store leaves attempts out.
+    An unavailable store leaves attempts out. A defect is logged once, until an attempt succeeds again.
+    Other errors with advice for a person end it.
     """
-    reported = False
+    reported, is_defect_reported = False, False
     while True:
         try:
             await attempt()
@@ -51,10 +52,16 @@ async def poll_store(task: str, attempt: Callable[[], Awaitable[None]], interval
             if not reported:
                 logger.warning("store unavailable, retrying", task=task, reason=error.message)
             reported = True
+        except EdgeError:
+            raise
+        except Exception:  # the jobs go on: systemd would start the gateway again, into the same defect
+            if not is_defect_reported:
+                logger.exception("periodic task failed", task=task)
+            is_defect_reported = True
         else:
             if reported:
                 logger.info("store available again", task=task)
-            reported = False
+            reported, is_defect_reported = False, False
         await next_tick(interval_s)
 
 

@@ -3,7 +3,7 @@
 import pytest
 from structlog.testing import capture_logs
 
-from edge.errors import Unavailable
+from edge.errors import SettingsError, Unavailable
 from edge.links.background_task import background_task
 from edge.store.retry import poll_store, retry_while_unavailable
 from tests.conftest import WaitUntil
@@ -57,3 +57,26 @@ async def test_poll_continues_through_an_outage(wait_until: WaitUntil) -> None:
         async with background_task(poll_store("look", store.poll, 0.001), "poll"):
             await wait_until(lambda: store.attempts >= 5)
     assert [each["event"] for each in logs] == ["store unavailable, retrying", "store available again"]
+
+
+async def test_defect_of_a_periodic_task_is_logged_once_and_stops_nothing(wait_until: WaitUntil) -> None:
+    attempts = 0
+
+    async def look() -> None:
+        nonlocal attempts
+        attempts += 1
+        if attempts < 4:
+            raise KeyError("unforeseen")
+
+    with capture_logs() as logs:
+        async with background_task(poll_store("look", look, 0.001), "poll"):
+            await wait_until(lambda: attempts >= 6)
+    assert [(each["event"], each["task"]) for each in logs] == [("periodic task failed", "look")]
+
+
+async def test_fault_that_a_person_must_mend_ends_a_periodic_task() -> None:
+    async def look() -> None:
+        raise SettingsError(["two gateways have this name"])
+
+    with pytest.raises(SettingsError):
+        await poll_store("look", look, 0.001)
