@@ -5,7 +5,6 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from edge.config import RedisSettings
 from edge.errors import EdgeError
@@ -44,7 +43,7 @@ async def examine_store(
         )
         return
     async with open_store(settings, consumer=None) as store:
-        info: Mapping[str, Any] = await store.execute("INFO")
+        info: Mapping[str, str] = await store.execute("INFO")
         at_work = len(await active_jobs(store))
         yield ok("store", f"{_server(info)}, {at_work} {'job' if at_work == 1 else 'jobs'} at work")
         for finding in await asyncio.to_thread(list, _advisories(settings, info, documents)):
@@ -61,7 +60,7 @@ async def examine_store(
         yield await _speed(store)
 
 
-def _advisories(settings: RedisSettings, info: Mapping[str, Any], documents: Path) -> Iterator[HealthFinding]:
+def _advisories(settings: RedisSettings, info: Mapping[str, str], documents: Path) -> Iterator[HealthFinding]:
     """Yield the vulnerabilities of the server that Debian has not fixed in the package of this machine."""
     product, version = product_of(info)
     is_here = is_this_machine(settings.url)
@@ -97,13 +96,13 @@ def _equipment(gateway: str, each: EquipmentHealth) -> HealthFinding:
             return ok(subject, f"presence unknown; {counts}{last}")
 
 
-def _server(info: Mapping[str, Any]) -> str:
+def _server(info: Mapping[str, str]) -> str:
     if info.get("server_name") == "valkey":
         return f"Valkey {info['valkey_version']}"
     return f"Redis {info['redis_version']}"
 
 
-async def _durability(store: Store, info: Mapping[str, Any]) -> HealthFinding:
+async def _durability(store: Store, info: Mapping[str, str]) -> HealthFinding:
     policy = f"maxmemory-policy {info['maxmemory_policy']}"
     if not int(info["aof_enabled"]):
         advice = "Set `appendonly yes` in the configuration of the Redis server."

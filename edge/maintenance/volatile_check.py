@@ -1,7 +1,6 @@
 """Examines the second Redis, which keeps samples in memory only."""
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
 
 from edge.config import Settings
 from edge.hardware.sample_store import open_volatile
@@ -15,7 +14,7 @@ async def examine_volatile_store(settings: Settings) -> AsyncIterator[HealthFind
     async with open_volatile(settings, "doctor") as store:
         if store is None:
             return
-        info: Mapping[str, Any] = await store.execute("INFO")
+        info: Mapping[str, str] = await store.execute("INFO")
     subject = "volatile store"
     if int(info["aof_enabled"]):
         yield warning(subject, "it writes files: samples wear out the flash", f"Set `appendonly no` for {UNIT}.")

@@ -1,14 +1,13 @@
 """Known vulnerabilities of Redis and Valkey that concern a gateway, for a check without network."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+
+from msgspec import Struct
 
 Version = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Advisory:
+class Advisory(Struct, frozen=True):
     """A vulnerability of the versions from `since` on, and the first version of each branch that is fixed."""
 
     id: str
@@ -58,13 +57,13 @@ ADVISORIES = (
 """As of November 2026. Vulnerabilities of the cluster bus are left out: a gateway works with one server."""
 
 
-def find_advisories(info: Mapping[str, Any]) -> list[Advisory]:
+def find_advisories(info: Mapping[str, str]) -> list[Advisory]:
     """Return the advisories that concern the server of an INFO reply."""
     product, version = product_of(info)
     return [each for each in ADVISORIES if each.concerns(product, _parse(version))]
 
 
-def product_of(info: Mapping[str, Any]) -> tuple[str, str]:
+def product_of(info: Mapping[str, str]) -> tuple[str, str]:
     """Return the product of an INFO reply, `redis` or `valkey`, and its version."""
     product = "valkey" if info.get("server_name") == "valkey" else "redis"
     return product, str(info[f"{product}_version"])

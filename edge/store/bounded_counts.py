@@ -1,7 +1,7 @@
 """Counts what is kept in bounded number: marks of repeated messages, and results that the MES has not received."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from edge.store.bounds import BoundedCount, BoundedCounts, CountLimits
 from edge.store.client import Store
@@ -59,6 +59,7 @@ async def read_counts(store: Store, limits: CountLimits, counter: MarkCounter) -
     )
 
 
-def _expiring(keyspace: Mapping[str, Any], database: int) -> int:
-    found = keyspace.get(f"db{database}", {})
-    return int(found.get("expires", 0))
+def _expiring(keyspace: Mapping[str, str], database: int) -> int:
+    """Return the number of keys with a lifetime, of a field like `keys=8,expires=2,avg_ttl=9`."""
+    found = dict(each.split("=") for each in keyspace.get(f"db{database}", "expires=0").split(","))
+    return int(found["expires"])

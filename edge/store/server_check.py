@@ -1,8 +1,9 @@
 """Checks that a Redis server keeps its data, and that this version can read them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
+
+from msgspec import Struct
 
 from edge.errors import SettingsError
 from edge.store.client import Store
@@ -14,8 +15,7 @@ NEARLY_FULL = 0.85
 """The used part of the memory limit from which a server counts as nearly full."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryUsage:
+class MemoryUsage(Struct, frozen=True):
     """The memory that the data use and may use, in bytes; 0 for no limit."""
 
     used: int
@@ -34,20 +34,20 @@ class MemoryUsage:
 
 async def memory(store: Store) -> MemoryUsage:
     """Return how full the server is."""
-    info: Mapping[str, Any] = await store.execute("INFO", "memory")
+    info: Mapping[str, str] = await store.execute("INFO", "memory")
     return MemoryUsage(int(info["used_memory"]), int(info["maxmemory"]))
 
 
 async def writes(store: Store) -> bool:
     """Return whether the server could write the last change to disk; while it cannot, it refuses further changes."""
-    info: Mapping[str, Any] = await store.execute("INFO", "persistence")
+    info: Mapping[str, str] = await store.execute("INFO", "persistence")
     return not int(info["aof_enabled"]) or info["aof_last_write_status"] == "ok"
 
 
 async def check_server(store: Store, durability: Literal["required", "any"]) -> None:
     """Raise SettingsError when the server may lose decisions, or a newer version has written the store."""
     if durability == "required":
-        info: list[Mapping[str, Any]] = await store.read((("INFO", "memory"), ("INFO", "persistence")))
+        info: list[Mapping[str, str]] = await store.read((("INFO", "memory"), ("INFO", "persistence")))
         if problems := list(_durability_problems({**info[0], **info[1]})):
             advice = (
                 'Correct the configuration of the Redis server; or set [redis] durability = "any" and accept the loss.'
@@ -62,7 +62,7 @@ async def check_server(store: Store, durability: Literal["required", "any"]) -> 
         )
 
 
-def _durability_problems(info: Mapping[str, Any]) -> Iterator[str]:
+def _durability_problems(info: Mapping[str, str]) -> Iterator[str]:
     policy = info["maxmemory_policy"]
     if policy != "noeviction" and int(info["maxmemory"]):
         yield f"drops keys when it is full: its maxmemory-policy is {policy}, expected noeviction"

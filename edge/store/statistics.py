@@ -32,8 +32,9 @@ class KeyStatistics(msgspec.Struct):
 
 async def read_server_info(store: Store) -> Mapping[str, Any]:
     """Return versions, memory, disk and clients of the server."""
-    info: Mapping[str, Any] = await store.execute("INFO")
-    return {name: value for name, value in info.items() if _REPORTED.match(name)}
+    info: Mapping[str, str] = await store.execute("INFO")
+    reported = {name: value for name, value in info.items() if _REPORTED.match(name)}
+    return msgspec.convert(reported, dict[str, int | float | str], strict=False)
 
 
 async def read_key_statistics(store: Store) -> dict[str, KeyStatistics]:
