@@ -9,7 +9,7 @@
 # make demo SCENE=telemetry      shows an alarm from its sensor to the MES
 # make demo SCENE=flows          shows flows: a report of a sensor, one of job results, one that is stopped in part
 # make test ARGS="-k sequence"   hands arguments to pytest
-# make test WORKERS=3            runs three files at a time; many tests wait more than they compute
+# make test WORKERS=2            runs two files at a time instead of three; many tests wait more than they compute
 # make deb SUITE=trixie          builds for one suite only; as root, as system-test and debian13
 
 SHELL := bash
@@ -44,7 +44,7 @@ demo: ## Run a whole job on real parts; SCENE=telemetry: an alarm, SCENE=flows: 
 test: setup ## Run every test on real servers; ARGS="..." goes to pytest; COVERAGE=1: measure as make coverage
 	@mkdir -p build && rm -f build/coverage*
 	@$(if $(COVERAGE),PYTEST_PLUGINS=tests.branch_coverage) \
-		$(BIN)/python -m pytest --numprocesses $(or $(WORKERS),2) --dist loadfile --no-loadscope-reorder $(ARGS)
+		$(BIN)/python -m pytest --numprocesses $(or $(WORKERS),3) --dist loadfile --no-loadscope-reorder $(ARGS)
 	@$(if $(COVERAGE),$(BIN)/coverage combine --quiet && for room in $(COVERED); do \
 		echo "edge/$$room"; $(BIN)/coverage report --include "edge/$$room/*" --fail-under 90 || exit 1; done)
 
