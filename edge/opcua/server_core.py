@@ -58,7 +58,7 @@ class ReadOnlyAttributes(AttributeService):
 
 
 async def _nothing_to_catch_up() -> None:
-    """Nothing lags behind in a server without lists of jobs."""
+    """Return at once: without lists of jobs nothing lags behind."""
 
 
 class ServerCore(InternalServer):

@@ -34,8 +34,7 @@ IDLE_S = 1.0
 async def show_jobs(store: Store, server: UaServer, scopes: Sequence[str], idle_s: float = IDLE_S) -> None:
     """Show every job of the scopes; publish its changes until cancelled; wait while the store is unavailable."""
     lists = _JobLists(store, server, scopes, idle_s)
-    server.refresh_after_calls(lists.refresh)
-    server.catch_up_for_sessions(lists.catch_up)
+    server.call_before_answers(lists.refresh, lists.catch_up)
     settings = functools.partial(_follow_settings, store, server, scopes)
     async with background_task(restart_on_outage("OPC UA settings", settings), "OPC UA settings"):
         await restart_on_outage("OPC UA lists", lists.follow)

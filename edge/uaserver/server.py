@@ -162,13 +162,11 @@ class UaServer:
             shown = ua.DataValue(value, SourceTimestamp=now, ServerTimestamp=now)
             (await aspace.write_attribute_value(node_id, ua.AttributeIds.Value, shown)).check()
 
-    def refresh_after_calls(self, refresh: Callable[[str, str], Awaitable[None]]) -> None:
-        """Register `refresh`; it is called with scope and job order before a successful method is answered."""
-        self._core.method_service.refresh = refresh
-
-    def catch_up_for_sessions(self, catch_up: Callable[[], Awaitable[None]]) -> None:
-        """Register `catch_up`; it is called for each new session before its client can read."""
-        self._core.catch_up = catch_up
+    def call_before_answers(
+        self, refresh: Callable[[str, str], Awaitable[None]], catch_up: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Call `refresh` with scope and job order before a successful method is answered, `catch_up` for a session."""
+        self._core.method_service.refresh, self._core.catch_up = refresh, catch_up
 
     def work_masters(self, scope: str, work_masters: Sequence[WorkMaster]) -> None:
         """Show the Work Masters for which the machine has recipes."""

@@ -74,7 +74,7 @@ async def test_defect_of_a_periodic_task_is_logged_once_and_stops_nothing(wait_u
     assert [(each["event"], each["task"]) for each in logs] == [("periodic task failed", "look")]
 
 
-async def test_fault_that_a_person_must_mend_ends_a_periodic_task() -> None:
+async def test_fault_that_a_person_must_correct_ends_a_periodic_task() -> None:
     async def look() -> None:
         raise SettingsError(["two gateways have this name"])
 

@@ -62,14 +62,13 @@ class Screen:
     def work_masters(self, scope: str, work_masters: Sequence[WorkMaster]) -> None:
         self.masters = [each.id for each in work_masters]
 
-    def catch_up_for_sessions(self, catch_up: Callable[[], Awaitable[None]]) -> None:
-        self.catch_up = catch_up
-
     async def show_allowed(self, scope: str, allowed: Allowed) -> None:
         self.allowed = allowed
 
-    def refresh_after_calls(self, refresh: Callable[[str, str], Awaitable[None]]) -> None:
-        self.refresh = refresh
+    def call_before_answers(
+        self, refresh: Callable[[str, str], Awaitable[None]], catch_up: Callable[[], Awaitable[None]]
+    ) -> None:
+        self.refresh, self.catch_up = refresh, catch_up
 
     def has_event_listeners(self, scope: str) -> bool:
         return self.listens
