@@ -72,12 +72,12 @@ function build(addressSpace, cut) {
   const own = mode === "batch" ? addBatch(system, (name, fields) => make(ijt, name, fields), status) : null;
 
   // Assets/Tools/Spindle/Parameters/Enabled, as ToolType has it.
-  const own = addressSpace.getOwnNamespace();
+  const namespace = addressSpace.getOwnNamespace();
   const parameters = ["Assets", "Tools", "Spindle", "Parameters"].reduce(
-    (parent, browseName) => parent.getComponentByName?.(browseName) || own.addObject({ browseName, componentOf: parent }),
+    (parent, browseName) => parent.getComponentByName?.(browseName) || namespace.addObject({ browseName, componentOf: parent }),
     system.assetManagement,
   );
-  const enabled = own.addVariable({ browseName: "Enabled", componentOf: parameters, dataType: "Boolean" });
+  const enabled = namespace.addVariable({ browseName: "Enabled", componentOf: parameters, dataType: "Boolean" });
   const setEnabled = (value) => {
     state.enabled = value;
     enabled.setValueFromSource(variant(DataType.Boolean, value));
