@@ -12,15 +12,18 @@ from edge.app.step_times import StepTimes
 from edge.errors import Unavailable
 from edge.hardware.board_sensors import BoardSensors
 from edge.maintenance.clock import Clock, read_clock, read_offset_ms
-from edge.rules.sample_lines import Line, Occurrence, Sample
+from edge.rules.sample_lines import Line, Occurrence, Quality, Sample
 from edge.sfc.intervention import held_failures
 from edge.sfc.run import ActionState
+from edge.station.equipment import EquipmentPort
 from edge.store import telemetry, undelivered
 from edge.ticks import next_tick
 
 _INTERVAL_S: Final = 2.0
 _REPEAT_MS: Final = 600_000
 """A value that stays is repeated so often: each time wears the flash."""
+_UNKNOWN_MS: Final = 10_000
+"""Equipment that can be reached and has not shown for so long whether it is present counts as connected: uncertain."""
 _COUNT_EVERY_MS: Final = 60_000
 
 
@@ -36,6 +39,8 @@ class GatewayTags:
         self._lag: int | None = None
         self._sensors = BoardSensors()
         self._counted_at = 0
+        self._unknown_since: dict[str, int] = {}
+        """Since when it is not known whether equipment is connected, by its tag."""
         self._steps = StepTimes()
         core.runs.listeners.append(self._steps.watch)
 
@@ -53,11 +58,12 @@ class GatewayTags:
 
     def sample(self, now: int) -> None:
         """Queue the values that changed, or are due to be repeated."""
-        for name, value in self._values():
+        for name, value in self._values(now):
             last = self._last.get(name)
             if last is None or last[0] != value or now - last[1] >= _REPEAT_MS:
                 self._last[name] = (value, now)
-                self._put(Sample(now, name, value))
+                quality = Quality.UNCERTAIN if name in self._unknown_since else Quality.GOOD
+                self._put(Sample(now, name, value, quality))
         # Instants of runs are those of the reference clock.
         for each in self._steps.overdue(self._core.active_runs.loaded, self._core.clock()):
             facts = {"step": each.step, "seconds": each.seconds, "usual": each.usual}
@@ -83,12 +89,25 @@ class GatewayTags:
         loaded = [each for each in self._core.active_runs.loaded.values() if each.net.held]
         return sum(bool(held_failures(each.net, each.stored.run)) for each in loaded)
 
-    def _values(self) -> Iterator[tuple[str, float]]:
+    def _connected(self, tag: str, equipment: EquipmentPort, now: int) -> bool | None:
+        """Return whether equipment is connected; None while that is not known and may still be shown.
+
+        Equipment over MQTT without presence is offline while the broker is away: only this ends its alarm.
+        """
+        connected = equipment.connected
+        if connected is not None:
+            self._unknown_since.pop(tag, None)
+            return connected
+        return True if now - self._unknown_since.setdefault(tag, now) >= _UNKNOWN_MS else None
+
+    def _values(self, now: int) -> Iterator[tuple[str, float]]:
         maybe_active, unknown = self._core.watch.maybe_active(), self._unknown_outcomes()
         for each in self._core.watch.watched:
-            name, connected = each.equipment.name, each.equipment.connected
+            name = each.equipment.name
+            tag = f"equipment.{name}.connected"
+            connected = self._connected(tag, each.equipment, now)
             if connected is not None:
-                yield f"equipment.{name}.connected", int(connected)
+                yield tag, int(connected)
             yield f"equipment.{name}.maybe_active", int(name in maybe_active)
             yield f"equipment.{name}.fault", int(bool(each.equipment.problem))
             if self._core.settings.traces.directory:

@@ -6,7 +6,7 @@ from typing import Any, cast
 from edge.app.gateway_tags import GatewayTags
 from edge.config import Settings
 from edge.config.traces import TracesSettings
-from edge.rules.sample_lines import Line, Sample
+from edge.rules.sample_lines import Line, Quality, Sample
 from edge.station.equipment_stats import EquipmentStats
 from edge.store.bounds import BoundedCount, BoundedCounts
 from edge.store.server_check import MemoryUsage
@@ -68,3 +68,19 @@ def test_lost_traces_are_counted_until_one_is_stored() -> None:
         tags.sample(0)
     values = [each.value for each in taken if isinstance(each, Sample) and each.tag.endswith("lost_traces")]
     assert (values, stats.lost_traces) == ([0, 1, 2, 0], 2)
+
+
+def test_equipment_without_presence_is_not_offline_for_ever() -> None:
+    taken: list[Line] = []
+    core = core_of({"wrench": None}, MemoryUsage(50, 100))
+    tags = GatewayTags(core, taken.append, lambda: 0)
+    # The broker is away, and back: nothing shows again that the equipment is there.
+    for now, connected in ((0, None), (2_000, False), (8_000, None), (17_000, None), (18_000, None), (20_000, False)):
+        core.watch.watched[0].equipment.connected = connected
+        tags.sample(now)
+    found = [each for each in taken if cast("Sample", each).tag == "equipment.wrench.connected"]
+    assert found == [
+        Sample(2_000, "equipment.wrench.connected", 0),
+        Sample(18_000, "equipment.wrench.connected", 1, Quality.UNCERTAIN),
+        Sample(20_000, "equipment.wrench.connected", 0),
+    ]
