@@ -118,11 +118,10 @@ class RecordingStation:
     async def store_file(self, command_id: str, parts: AsyncGenerator[bytes, None]) -> Mapping[str, Any]:
         try:
             async with aclosing(parts):
-                content = b"".join([each async for each in parts])
+                self.files[command_id] = b"".join([each async for each in parts])
         except Refused as refusal:
             return {"error": refusal.message}
-        self.files[command_id] = content
-        return {"file": command_id, "size": len(content)}
+        return {"file": command_id, "size": len(self.files[command_id])}
 
     def record_repeated_start(self) -> None:
         self.repeated_starts += 1

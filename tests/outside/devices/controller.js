@@ -69,7 +69,7 @@ function build(addressSpace, cut) {
   const state = { enabled: false, identifiers: [], joining: null, results: [], anonymous: false, points: 0 };
   const once = new Set();
   const files = serveFiles(addressSpace, system.resultManagement.resultTransfer, cut);
-  const own = mode === "batch" ? addBatch(system, (name, fields) => make(ijt, name, fields), status) : null;
+  const series = mode === "batch" ? addBatch(system, (name, fields) => make(ijt, name, fields), status) : null;
 
   // Assets/Tools/Spindle/Parameters/Enabled, as ToolType has it.
   const namespace = addressSpace.getOwnNamespace();
@@ -105,7 +105,7 @@ function build(addressSpace, cut) {
   // Store a result with the identifiers of now and raise its event; `content` are structures.
   function report(process, classification, evaluation, content) {
     const number = state.results.length + 1;
-    const added = own ? { resultCounters: own.counters() } : {};
+    const added = series ? { resultCounters: series.counters() } : {};
     const each = make(result, "ResultDataType", {
       resultMetaData: make(ijt, "JoiningResultMetaDataType", {
         resultId: `N${number}`,
@@ -129,8 +129,8 @@ function build(addressSpace, cut) {
 
   function people() {
     const entity = (name, entityId, entityType) => make(ijt, "EntityDataType", { name, entityId, entityType });
-    if (!own) return [];
-    return [entity("Operator", "Ann", 1), ...(own.batch.joint ? [entity("Joint", own.batch.joint, 23)] : [])];
+    if (!series) return [];
+    return [entity("Operator", "Ann", 1), ...(series.batch.joint ? [entity("Joint", series.batch.joint, 23)] : [])];
   }
 
   function finish(process) {
@@ -140,7 +140,7 @@ function build(addressSpace, cut) {
 
   // Join until the batch is complete; a bad joining does not count. Each result of several spindles holds theirs.
   async function joinBatch(process) {
-    const { batch } = own;
+    const { batch } = series;
     const parts = [];
     while (state.joining && batch.counter < batch.size) {
       await pause(Number(duration));
@@ -191,7 +191,7 @@ function build(addressSpace, cut) {
       if (!state.enabled || state.joining) return status(state.joining ? "a joining is at work" : "the tool is locked");
       state.joining = process.joiningProcessId;
       print({ started: state.joining });
-      if (own) {
+      if (series) {
         joinBatch(state.joining);
         return status();
       }
@@ -206,12 +206,12 @@ function build(addressSpace, cut) {
     },
     DeselectJoiningProcess: () => status(),
   });
-  if (own) {
+  if (series) {
     bind(system.joiningProcessManagement, {
       StartSelectedJoining: () => {
-        if (!state.enabled || state.joining || !own.batch.process) return status("nothing is selected, or the tool is locked");
-        state.joining = own.batch.process;
-        print({ started: state.joining, joint: own.batch.joint });
+        if (!state.enabled || state.joining || !series.batch.process) return status("nothing is selected, or the tool is locked");
+        state.joining = series.batch.process;
+        print({ started: state.joining, joint: series.batch.joint });
         joinBatch(state.joining);
         return status();
       },
@@ -238,7 +238,7 @@ function build(addressSpace, cut) {
   return {
     ...Object.fromEntries(toggles),
     ...files.orders,
-    ...(own ? own.orders : {}),
+    ...(series ? series.orders : {}),
     points(number) {
       state.points = Number(number);
     },
