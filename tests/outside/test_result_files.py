@@ -196,5 +196,6 @@ def test_camera_without_a_usable_file_costs_the_file_only(line: Line, fault: str
     assert found["result_state"] == "Completed"
     assert error in found["file"]["error"]
     assert list(line.traces.glob(".*")) == []
-    shown = json.loads(line.gateway.cli("equipment", "show", "eye", "--json"))
-    assert shown[0]["lost_traces"] >= 1
+    # The report about equipment is written at intervals.
+    shown = ("equipment", "show", "eye", "--json")
+    wait_for(lambda: json.loads(line.gateway.cli(*shown))[0]["lost_traces"] >= 1, "the loss is counted", DEADLINE)
