@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import structlog
-from cryptography.exceptions import InvalidKey
-from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
 from edge.errors import Defect, Unavailable
 from edge.model.role import Role
@@ -205,6 +203,10 @@ def _phc(content: bytes) -> str:
 
 
 def _is_right(user: User, password: str) -> bool:
+    # 6 MB that a gateway without passwords, such as one with a kiosk only, does not need.
+    from cryptography.exceptions import InvalidKey  # noqa: PLC0415
+    from cryptography.hazmat.primitives.kdf.argon2 import Argon2id  # noqa: PLC0415
+
     try:
         Argon2id.verify_phc_encoded(password.encode(errors="surrogatepass"), user.password_hash)
     except InvalidKey:

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
-from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
 from edge.files import write_atomically
 from edge.model.role import Role
@@ -70,6 +69,9 @@ class User:
 
 def hash_password(password: str) -> str:
     """Hash a password with a new salt; return the PHC string."""
+    # 6 MB that only a new password needs.
+    from cryptography.hazmat.primitives.kdf.argon2 import Argon2id  # noqa: PLC0415
+
     argon = Argon2id(salt=os.urandom(16), length=32, iterations=ITERATIONS, lanes=1, memory_cost=MEMORY_KIB)
     return argon.derive_phc_encoded(password.encode())
 

@@ -105,7 +105,7 @@ def detail_of(stored: StoredJob, now: int) -> JobDetail:
     """Return a job that was read with its progress."""
     job, run, net = stored.job, stored.run, stored.net
     steps = tuple(_steps(run, net)) if run and net else ()
-    actions = tuple(_actions(run)) if run else ()
+    actions = tuple(_actions(run, net)) if run and net else ()
     return JobDetail(
         job=job_summary(job),
         takes=methods_of(job.status.state),
@@ -135,8 +135,9 @@ def _steps(run: Run, net: Net) -> Iterable[StepLine]:
             yield StepLine(step=name, active=state.active, count=state.count, activated_at=at)
 
 
-def _actions(run: Run) -> Iterable[ActionLine]:
-    for key, each in run.associations.items():
+def _actions(run: Run, net: Net) -> Iterable[ActionLine]:
+    """Yield the actions in the order of the recipe."""
+    for key, each in sorted(run.associations.items(), key=lambda pair: net.actions[pair[0].latest].index):
         if not key.is_left_behind:
             yield ActionLine(action=key.action, step=key.step, state=each.state.value, error=each.error or "")
 

@@ -37,7 +37,7 @@ class ResultLine(Struct, frozen=True, kw_only=True):
 
 
 class ResultList(Struct, frozen=True, kw_only=True):
-    """The newest results of a job, in the order of their steps; earlier attempts come first."""
+    """The newest results of a job, in the order of their ends."""
 
     job_order_id: str
     results: tuple[ResultLine, ...]

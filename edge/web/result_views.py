@@ -34,7 +34,8 @@ async def job_results(store: Store, job_id: str) -> ResultList:
 
 def results_of(stored: StoredJob) -> ResultList:
     """Return the results of a job, the newest ones when there are many."""
-    lines = [_line(each) for each in _attempts(stored) if each.result is not None]
+    found = sorted((each for each in _attempts(stored) if each.result is not None), key=lambda each: each.ended_at or 0)
+    lines = [_line(each) for each in found]
     return ResultList(job_order_id=stored.job.job_id, results=tuple(lines[-MOST_RESULTS:]))
 
 

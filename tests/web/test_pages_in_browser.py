@@ -111,7 +111,7 @@ async def test_alarm_is_acknowledged_with_the_keyboard_alone(browser: Browser, s
             break
     assert await screen.run("getComputedStyle(document.activeElement).outlineStyle") != "none"
     await screen.press("Enter")
-    await screen.until("!document.body.textContent.includes('Acknowledge')")
+    await screen.until(f"!{BUTTON.format('Acknowledge')}")
     assert (await alarms.load(plant.store)).alarms["a1"].by == "alice"
 
 
