@@ -121,6 +121,9 @@ GERMAN: Final[Mapping[str, str]] = MappingProxyType(
         # Interventions
         "`data` is the result of an action that was done": "`data` ist das Ergebnis einer ausgeführten Aktion",
         "the job is paused: resume it first": "der Auftrag ist angehalten: setzen Sie ihn zuerst fort",
+        "an action failed after its step was left: retry or skip it first": (
+            "eine Aktion schlug fehl, nachdem ihr Schritt verlassen war: wiederholen oder überspringen Sie sie zuerst"
+        ),
         "the job does not run": "der Auftrag läuft nicht",
         "the outcome of action {} is not unknown": "der Ausgang der Aktion {} ist nicht unbekannt",
         "the step of action {} was activated again": "der Schritt der Aktion {} wurde erneut betreten",
