@@ -82,10 +82,7 @@ _Placed: TypeAlias = tuple[Region, bool, _Incoming]
 
 
 def read_regions(recipe: Recipe) -> tuple[Chain, ...]:
-    """Return the chains of a recipe without shape faults: that of its initial step, then those reached by jumps.
-
-    Raises ValueError for branches that enclose themselves; other faults of the shape may raise any error.
-    """
+    """Return the chains of a recipe without shape faults: that of its initial step, then those reached by jumps."""
     return _Divider(recipe).divide()
 
 
@@ -94,10 +91,9 @@ class _Divider:
 
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
-        self.around = {name: branch for branch in recipe.branches for path in branch.branches for name in path}
-        self._check_nesting()
         self.structure = Structure(recipe)
         self.branches = self.structure.branches
+        self.around = {name: branch for branch in recipe.branches for path in branch.branches for name in path}
         self.place = {
             name: (branch.name, number)
             for branch in recipe.branches
@@ -112,15 +108,6 @@ class _Divider:
         self.joins = self._joins()
         self.placed: set[str] = set()
         self.pending: list[str] = []
-
-    def _check_nesting(self) -> None:
-        """Raise ValueError for a branch that encloses itself: to walk outwards from it would never end."""
-        for branch in self.recipe.branches:
-            name, left = branch.name, len(self.around)
-            while name in self.around:
-                name, left = self.around[name].name, left - 1
-                if left < 0:
-                    raise ValueError(f"branch {branch.name!r} encloses itself")
 
     def _add_edge(self, number: int) -> None:
         transition = self.recipe.transitions[number]

@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator
 
-import pytest
 from hypothesis import given
 
 from edge.chart.regions import Chain, Region, read_regions
-from edge.model.recipe import parse_recipe
 from tests.chart.sketches import Json, any_recipe, recipe_of, selection, simultaneous, sound
 
 
@@ -71,14 +69,3 @@ def test_paths_of_a_simultaneous_branch_go_on_without_a_transition() -> None:
     branch = next(region for region in chain.regions if region.block == "B")
     assert all(path.chain.leads_on and path.chain.regions[-1].goes_on for path in branch.paths)
     assert [each.edge.conditions for each in branch.exits] == [("done",)]
-
-
-@pytest.mark.parametrize(
-    "paths", [{"outer": "outer"}, {"outer": "inner", "inner": "outer"}], ids=["itself", "each other"]
-)
-def test_branches_that_enclose_themselves_are_refused(paths: dict[str, str]) -> None:
-    branches = [{"name": name, "type": "selection", "branches": [[path]]} for name, path in paths.items()]
-    recipe, _ = parse_recipe({"steps": [{"name": "Start", "initial": True}], "branches": branches})
-    assert recipe is not None
-    with pytest.raises(ValueError, match="encloses itself"):
-        read_regions(recipe)
