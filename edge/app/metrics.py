@@ -1,9 +1,9 @@
 """Renders the metrics for Prometheus; values are read at each scrape and stored nowhere else."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from msgspec import Struct, field
 from prometheus_client import ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
@@ -37,8 +37,7 @@ _Samples = Iterable[tuple[Sequence[str], float]]
 """Label values and the sample value."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetricSources:
+class MetricSources(Struct, frozen=True):
     """The measured parts; `sessions` counts OPC UA sessions, None without a server; `flows` is None without flows."""
 
     gateway: str

@@ -1,6 +1,6 @@
 """Defines the parts of the gateway that its adapters share."""
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from edge.app.health import Health
 from edge.app.scanned_jobs import ScannedJobs
@@ -18,8 +18,7 @@ from edge.station.runs import Runs
 from edge.store.client import Store
 
 
-@dataclass(frozen=True, slots=True)
-class GatewayParts:
+class GatewayParts(Struct, frozen=True):
     """The parts that adapters share: store, runs, equipment and health."""
 
     settings: Settings

@@ -1,11 +1,11 @@
 """How the store differs from the station files, as the interfaces of a gateway show it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 
-@dataclass(slots=True)
-class StationDrift:
+class StationDrift(Struct):
     """The result of the last comparison of the store with the station files.
 
     `text` is None without station files, and empty without a difference; `counts` are the differences by their kind,

@@ -1,8 +1,9 @@
 """Learns how long each step of each recipe takes, and finds steps that take much longer."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from edge.model.isa95 import JobOrder
 from edge.rules.baseline import Moments
@@ -17,8 +18,7 @@ _MAX_STEPS: Final = 2_000
 """Maximum number of steps whose times are kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class OverdueStep:
+class OverdueStep(Struct, frozen=True):
     """A step that is active for longer than usual; times are in seconds."""
 
     job_id: str

@@ -3,10 +3,11 @@
 import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from edge.app.alarm_actions import follow_actions
 from edge.app.alarm_suppression import AlarmSuppression
@@ -51,8 +52,7 @@ if TYPE_CHECKING:
 _RECONCILE_S = 10.0
 
 
-@dataclass(slots=True)
-class TelemetryService:
+class TelemetryService(Struct):
     """The parts of telemetry that other modules read."""
 
     queue: SampleQueue

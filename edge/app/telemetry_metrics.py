@@ -2,8 +2,9 @@
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from edge.app.telemetry import TelemetryService
 from edge.errors import Unavailable
@@ -21,8 +22,7 @@ _RULE_COUNTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TelemetryMetric:
+class TelemetryMetric(Struct, frozen=True):
     """One metric; the samples have at most one label."""
 
     name: str
@@ -32,8 +32,7 @@ class TelemetryMetric:
     label: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TelemetryFigures:
+class TelemetryFigures(Struct, frozen=True):
     """All metrics of telemetry, and the histograms of the times to an alarm and to its confirmation by the broker."""
 
     metrics: tuple[TelemetryMetric, ...]

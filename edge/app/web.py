@@ -5,12 +5,12 @@ import contextlib
 import functools
 import ssl
 from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
+from msgspec import Struct
 
 from edge import __version__
 from edge.app.flow_parts import open_flow_service
@@ -38,8 +38,7 @@ RETRY_S = (1.0, 30.0)
 """The shortest and the longest delay between two attempts."""
 
 
-@dataclass(frozen=True, slots=True)
-class PageParts:
+class PageParts(Struct, frozen=True):
     """The parts that the page works with; `kinds` is None where flows are off."""
 
     core: GatewayParts

@@ -5,11 +5,11 @@ import contextlib
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import msgspec
+from msgspec import Struct
 
 from edge.app.log_memory import LogMemory
 from edge.app.parts import GatewayParts
@@ -93,8 +93,7 @@ class Simulator:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class EndedCommand:
+class EndedCommand(Struct, frozen=True):
     """How a command of this program ended, and what it printed."""
 
     status: int

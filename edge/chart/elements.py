@@ -3,14 +3,14 @@
 They define the content of the drawing, not the positions.
 """
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from edge.model.recipe import Action, BranchType
 
 
-@dataclass(frozen=True, slots=True)
-class StepBlock:
+class StepBlock(Struct, frozen=True):
     """A step and its actions, each with its number in the recipe, and the locks that it needs."""
 
     name: str
@@ -19,8 +19,7 @@ class StepBlock:
     locks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TransitionBar:
+class TransitionBar(Struct, frozen=True):
     """A transition: its condition, the numbers of the recipe transitions that it represents, and its test order.
 
     `order` counts from 1 among the transitions of one divergence; it is 0 where there is no choice.
@@ -31,15 +30,13 @@ class TransitionBar:
     order: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Jump:
+class Jump(Struct, frozen=True):
     """An arrow to a step or branch that is drawn elsewhere."""
 
     target: str
 
 
-@dataclass(frozen=True, slots=True)
-class Leg:
+class Leg(Struct, frozen=True):
     """One path of a fork; `entered` if it starts at the divergence, `open` if it leads to the convergence."""
 
     items: "Sequence"
@@ -47,8 +44,7 @@ class Leg:
     entered: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Fork:
+class Fork(Struct, frozen=True):
     """A divergence and the convergence of its open legs; the name is empty if it is not a branch of the recipe."""
 
     name: str
@@ -60,8 +56,7 @@ Item: TypeAlias = StepBlock | TransitionBar | Jump | Fork
 Sequence: TypeAlias = tuple[Item, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(Struct, frozen=True):
     """A recipe as pieces: the first one holds the initial step, the others are reached only by jumps.
 
     `arrivals` are the steps and branches from which jumps arrive, by target.

@@ -1,9 +1,10 @@
 """Computes the layout of chart elements: a sequence aligns spines, a fork sets its legs side by side, recursively."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final, TypeAlias, assert_never
+
+from msgspec import Struct
 
 from edge.chart.elements import Fork, Item, Jump, Leg, StepBlock, TransitionBar
 from edge.chart.marks import Marks
@@ -29,8 +30,7 @@ _GAP: Final = 3
 """Columns between legs."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoldedFork:
+class FoldedFork(Struct, frozen=True):
     """A fork whose legs are drawn elsewhere, under the name `label`."""
 
     label: str

@@ -4,8 +4,9 @@ Plain data, so that a chart can be drawn of a run that lives elsewhere.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from edge.sfc.mirror_copy import NO_MIRRORS, Mirrors
 from edge.sfc.net import Net, NetAction
@@ -25,8 +26,7 @@ SYMBOLS: Final = {
 """Symbols distinguish the states without colour."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepMark:
+class StepMark(Struct, frozen=True):
     """A step that was active at least once; `elapsed_ms` is its T. A step with a `fault` of the recipe has no times."""
 
     active: bool
@@ -35,8 +35,7 @@ class StepMark:
     fault: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ActionMark:
+class ActionMark(Struct, frozen=True):
     """An action that was activated at least once; `elapsed_ms` from sending to the end, or until now."""
 
     state: ActionState
@@ -45,8 +44,7 @@ class ActionMark:
     stored: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Marks:
+class Marks(Struct, frozen=True):
     """A run at an instant. Actions are keyed by number in the recipe; `waiting` holds the reasons for the wait.
 
     An ended run has no waiting reasons: the title holds its outcome.

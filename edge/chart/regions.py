@@ -6,17 +6,18 @@ whether each one leads straight down, into a separate chain, or to a jump. `edge
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.chart.joins import Joins
 from edge.model.recipe import Branch, BranchType, Recipe
 from edge.sfc.structure import Structure
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(Struct, frozen=True):
     """A transition on its way to a block; `door` names the block inside a selection at which it enters it."""
 
     source: str
@@ -27,8 +28,7 @@ class Edge:
     numbers: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Exit:
+class Exit(Struct, frozen=True):
     """An outgoing transition of a region: `down` leads straight down, `inline` into a separate chain, else it jumps."""
 
     edge: Edge
@@ -41,8 +41,7 @@ class Exit:
         return self.down or (self.inline is not None and self.inline.leads_on)
 
 
-@dataclass(frozen=True, slots=True)
-class PathRegion:
+class PathRegion(Struct, frozen=True):
     """A path of a branch below the transitions into it; with `first_draws` its first block draws them itself."""
 
     entries: tuple[Edge, ...]
@@ -50,8 +49,7 @@ class PathRegion:
     chain: Chain
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Struct, frozen=True):
     """A step, or a branch with its paths, and its outgoing transitions.
 
     `aside` are the transitions drawn at the head of a selection that lead elsewhere. `goes_on` says that the line also
@@ -65,8 +63,7 @@ class Region:
     goes_on: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(Struct, frozen=True):
     """Regions from top to bottom; `leads_on` is whether the line continues below the last one."""
 
     regions: tuple[Region, ...]

@@ -1,9 +1,10 @@
 """The shapes a chart is drawn with, on a grid of character cells."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 
 class Stroke(StrEnum):
@@ -45,8 +46,7 @@ class LineStyle(StrEnum):
     STOPPED = "stopped"
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A straight line between the centres of two cells."""
 
     x0: int
@@ -56,8 +56,7 @@ class Line:
     stroke: Stroke = Stroke.LIGHT
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """A rectangle whose border runs through the centres of its outermost cells."""
 
     x: int
@@ -68,8 +67,7 @@ class Frame:
     style: LineStyle = LineStyle.PLAIN
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
+class Label(Struct, frozen=True):
     """A line of text from a cell to the right; with a `room`, in the middle of that many columns."""
 
     x: int
@@ -80,8 +78,7 @@ class Label:
     room: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Arrow:
+class Arrow(Struct, frozen=True):
     """The head of an arrow in a cell."""
 
     x: int
@@ -93,8 +90,7 @@ class Arrow:
 Shape: TypeAlias = Line | Frame | Label | Arrow
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
+class Drawing(Struct, frozen=True):
     """Shapes on a grid; width and height in cells."""
 
     title: str
@@ -103,8 +99,7 @@ class Drawing:
     shapes: tuple[Shape, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LineLimits:
+class LineLimits(Struct, frozen=True):
     """The longest lines of names, conditions and details, in columns.
 
     `stacked` sets an action's indicator below its name instead of next to it.
@@ -121,8 +116,7 @@ MAX_LINES: Final = 4
 MAX_CONDITION_LINES: Final = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """A measured part of a chart that hangs on its spine, the column of the line that leads through it.
 
     It takes `left` columns left of the spine and `right` columns from the spine on; lines enter at row `top` and leave

@@ -1,7 +1,8 @@
 """Measures a step with its action blocks: qualifier, name, equipment type, its time limit and its state."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from edge.chart.elements import StepBlock
 from edge.chart.marks import SYMBOLS, ActionMark, Marks, StepMark, duration
@@ -27,8 +28,7 @@ _STYLES: Final = {
 _Lines = list[tuple[str, ShapeRole]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     """One action: the lines of its cells."""
 
     cells: tuple[_Lines, _Lines, _Lines]

@@ -165,7 +165,7 @@ async def _drain_for_upgrade(settings_file: Path | None, *, as_json: bool) -> in
 async def _switch(
     settings_file: Path | None, gateway: str, request: "ModeRequest", *, as_json: bool, wait_s: float | None = None
 ) -> int:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from edge.cli.terminal.audit import record_as, record_of
     from edge.cli.terminal.record import copy_to_journal

@@ -244,7 +244,7 @@ def install(file: Path, authorities: tuple[Path, ...], settings_file: Path | Non
 @settings_option
 def password(name: str, role: str, settings_file: Path | None, *, password_stdin: bool) -> None:
     """Add a user, or change the password and role of a user; `edge users` does more."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from edge.cli.terminal.user_file import check_name, new_password, record_change
     from edge.model.role import Role

@@ -1,11 +1,11 @@
 """`edge simulate`: runs a recipe against a script, in virtual time or live, and prints the trace."""
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec.structs
 
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import FILE, json_option, print_json, read_json, usage_failure
@@ -48,7 +48,7 @@ def simulate(recipe: Path, script_file: Path | None, speed: float | None, *, as_
     except ScriptError as error:
         usage_failure(f"{script_file}: {error.message}")
     if script_file is None:
-        trace = dataclasses.replace(trace, warnings=[*trace.warnings, *_missing_events(data)])
+        trace = msgspec.structs.replace(trace, warnings=[*trace.warnings, *_missing_events(data)])
     if as_json:
         print_json(trace.as_json())
     else:

@@ -249,9 +249,9 @@ def _user(settings: "Settings", name: str) -> "User":
 
 
 def _change(settings: "Settings", user: "User", **changes: object) -> None:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
-    _write(settings, replace(user, **changes))  # type: ignore[arg-type]
+    _write(settings, replace(user, **changes))
 
 
 def _write(settings: "Settings", user: "User") -> None:

@@ -10,11 +10,11 @@ import pkgutil
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import msgspec
+from msgspec import Struct
 
 from edge.config import value
 from edge.config.sections import NAME, NAME_EXPECTED, SECTIONS, Settings
@@ -78,8 +78,7 @@ def _password_file(name: str, directory: Path, environ: Mapping[str, str]) -> tu
     return source, source.parent == passwords
 
 
-@dataclass(frozen=True, slots=True)
-class _RawValue:
+class _RawValue(Struct, frozen=True):
     """A value as written in its source, with the origin."""
 
     origin: str

@@ -4,12 +4,12 @@ import json
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import Struct
 
 KINDS = {
     bool: "true or false",
@@ -32,8 +32,7 @@ class Secret(str):
         return "'***'" if self else "''"
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """A value, None when it has the wrong type, with all its faults."""
 
     value: Any

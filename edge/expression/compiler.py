@@ -7,8 +7,9 @@ its names mean is up to the caller: `resolve` returns a closure for each, or ref
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, assert_never
+
+from msgspec import Struct
 
 from edge.expression.grammar import parse
 from edge.expression.syntax import (
@@ -50,16 +51,14 @@ Resolve: TypeAlias = Callable[[Name], Evaluate]
 """Returns the closure of a name; raises ExpressionSyntaxError for a name that it refuses."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unmet:
+class Unmet(Struct, frozen=True):
     """A part of a condition that is not true, and the reason: its names with their present values."""
 
     text: str
     because: str
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
+class Expression(Struct, frozen=True):
     """A compiled expression. `constant` is its value while no name has one."""
 
     text: str

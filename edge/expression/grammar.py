@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from edge.expression.syntax import (
     Arithmetic,
@@ -65,8 +66,7 @@ MAX_DIGITS: Final = 15
 """Most decimal places of `round`."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(Struct, frozen=True):
     kind: str
     text: str
     start: int

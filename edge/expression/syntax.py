@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 
 class ExpressionSyntaxError(ValueError):
@@ -24,8 +25,7 @@ class Kind(StrEnum):
     TRUTH = "true or false"
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(Struct, frozen=True):
     """A number (of seconds, if it was a time), a string, true or false."""
 
     value: bool | float | str
@@ -33,8 +33,7 @@ class Literal:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Struct, frozen=True):
     """A name with its parts: `actions.verify.result[0]`."""
 
     path: tuple[str | int, ...]
@@ -42,8 +41,7 @@ class Name:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(Struct, frozen=True):
     """A negation of a truth value."""
 
     operand: Node
@@ -51,8 +49,7 @@ class Not:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Negative:
+class Negative(Struct, frozen=True):
     """A number with its sign changed."""
 
     operand: Node
@@ -60,8 +57,7 @@ class Negative:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Junction:
+class Junction(Struct, frozen=True):
     """Operands joined by one word, `and` or `or`."""
 
     word: str
@@ -70,8 +66,7 @@ class Junction:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(Struct, frozen=True):
     """A comparison of two values."""
 
     operator: str
@@ -81,8 +76,7 @@ class Compare:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class MemberTest:
+class MemberTest(Struct, frozen=True):
     """A test whether a value is in a set or list: `carrier in mirrors.carriers`."""
 
     element: Node
@@ -91,8 +85,7 @@ class MemberTest:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Arithmetic:
+class Arithmetic(Struct, frozen=True):
     """Operands joined from left to right by operators of one precedence: `+ -`, or `* / %`.
 
     One flat node, so that a long sum is no deep tree.
@@ -104,8 +97,7 @@ class Arithmetic:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """A call of one of the functions of the language."""
 
     function: str

@@ -2,11 +2,12 @@
 
 import functools
 from collections.abc import Iterable
-from dataclasses import asdict, astuple, dataclass
 from typing import Any, Final
 
 import msgspec
 import structlog
+from msgspec import Struct
+from msgspec.structs import asdict, astuple
 
 from edge.flows.work_queue import GROUP, is_wanted
 from edge.flows.worker_task import QueuedTask, decode_task
@@ -25,8 +26,7 @@ IDLE_MS: Final = 3_600_000
 _MOST_TASKS: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class CleanUp:
+class CleanUp(Struct, frozen=True):
     """How much was removed: index entries, consumers of dead workers, tasks for workers."""
 
     index_entries: int

@@ -1,11 +1,11 @@
 """How a cycle moves: from a plan, a cycle and an outcome to the next state of the cycle and the nodes to start."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, TypeAlias, assert_never
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.flows.nodes.kind import Inputs, Output, Withheld
@@ -109,53 +109,46 @@ class Cycle(msgspec.Struct, frozen=True):
         return {**self.memory, **new}
 
 
-@dataclass(frozen=True, slots=True)
-class CycleDue:
+class CycleDue(Struct, frozen=True):
     """The cycle begins; the nodes of stopped components, by index, do not start."""
 
     stopped: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptStarted:
+class AttemptStarted(Struct, frozen=True):
     """A worker has taken the task of a node."""
 
     node: str
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptCompleted:
+class AttemptCompleted(Struct, frozen=True):
     """An attempt ended with its output."""
 
     node: str
     output: Output
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptFailed:
+class AttemptFailed(Struct, frozen=True):
     """An attempt failed or took too long; it is repeated while the node has retries left."""
 
     node: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptInterrupted:
+class AttemptInterrupted(Struct, frozen=True):
     """The process that ran a node has stopped; the node runs again if its kind allows it."""
 
     node: str
 
 
-@dataclass(frozen=True, slots=True)
-class NodeTerminated:
+class NodeTerminated(Struct, frozen=True):
     """Somebody ended the task of a node."""
 
     node: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ComponentStopped:
+class ComponentStopped(Struct, frozen=True):
     """Somebody stopped a component, by index: its nodes that have not started are skipped."""
 
     component: int
@@ -172,8 +165,7 @@ Outcome: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Advance:
+class Advance(Struct, frozen=True):
     """A cycle after an outcome, and the nodes to start now, in the order of the plan."""
 
     cycle: Cycle

@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
+from msgspec import Struct, field
 
 from edge.errors import Unavailable
 from edge.flows import decision
@@ -40,8 +40,7 @@ def _since_boot_ms() -> int:
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
 
 
-@dataclass(slots=True)
-class FlowStats:
+class FlowStats(Struct):
     """The counters of flows since the start of this gateway."""
 
     cycles: dict[CycleStatus, int] = field(default_factory=lambda: dict.fromkeys(_OUTCOMES, 0))

@@ -1,7 +1,8 @@
 """The faults of a flow document, as `edge flows check` reports them."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class FaultKind(StrEnum):
@@ -26,8 +27,7 @@ SCHEDULE = "schedule"
 """The `where` of a fault of the schedule."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """One fault: a node id, `a->b` for an edge, a part of the document, or the nodes of a cycle; and a message."""
 
     kind: FaultKind

@@ -1,10 +1,10 @@
 """Draws the graph of a flow with the states of a cycle, as shapes that `edge.chart` sets as SVG or as text."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from edge.chart.shapes import Arrow, Drawing, Frame, Label, Line, LineStyle, Shape, ShapeRole
 from edge.chart.words import clean, columns, wrap
@@ -28,8 +28,7 @@ _STYLES: Final[Mapping[NodeStatus, LineStyle]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Box:
+class _Box(Struct, frozen=True):
     """The texts of a node and the style of its frame."""
 
     lines: tuple[tuple[str, ShapeRole], ...]

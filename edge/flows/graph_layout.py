@@ -1,8 +1,9 @@
 """Places the nodes of a flow on a grid: layers from top to bottom, with few crossings, and the ways of the edges."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 _SWEEPS: Final = 4
 GAP: Final = 4
@@ -12,8 +13,7 @@ Point: TypeAlias = tuple[str, int]
 """A node and its layer; an edge over several layers passes a point of its target in each layer between."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wire:
+class Wire(Struct, frozen=True):
     """The edges from one point to points of the next layer: the columns of its source and targets, and its row.
 
     Rows count from 0 in the channel between two layers.
@@ -24,8 +24,7 @@ class Wire:
     row: int
 
 
-@dataclass(frozen=True, slots=True)
-class GraphLayout:
+class GraphLayout(Struct, frozen=True):
     """The centre column of each point, and the wires below each layer."""
 
     layers: tuple[tuple[Point, ...], ...]

@@ -1,9 +1,9 @@
 """Encodes node tasks for the store: one JSON text for each, and one more for a large output."""
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from edge.flows.cycle import NodeStatus, NodeTask
 from edge.flows.nodes.kind import Withheld
@@ -29,8 +29,7 @@ class _TaskForm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     memory: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class TaskTexts:
+class TaskTexts(Struct, frozen=True):
     """The texts of a node task; `output` is that of a large output, else None."""
 
     task: str

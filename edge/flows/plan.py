@@ -2,10 +2,10 @@
 
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from edge.flows import graph
 from edge.flows.fault import FLOW, NODES, SCHEDULE, Fault, FaultKind
@@ -19,8 +19,7 @@ _FLOW_MEMBERS: Final = {"id", "nodes", "edges", "time_zone", "catch_up", *MEMBER
 _NODE_MEMBERS: Final = {"id", "kind", "config", "retries", "timeout_seconds"}
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedNode:
+class PlannedNode(Struct, frozen=True):
     """A node that can run: its kind with the configuration, and the limits of its attempts."""
 
     id: str
@@ -30,8 +29,7 @@ class PlannedNode:
     timeout_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """A flow without faults: its nodes, how they depend on each other, and when its cycles are due.
 
     Components, entry nodes and layers are sorted by code point.
@@ -52,8 +50,7 @@ class Plan:
         return tuple(sorted(node for node, sources in self.predecessors.items() if not sources))
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
+class Rejected(Struct, frozen=True):
     """A flow that cannot be registered, with all its faults."""
 
     faults: tuple[Fault, ...]

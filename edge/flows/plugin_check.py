@@ -7,10 +7,10 @@ import os
 import signal
 import sys
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
+from msgspec import Struct
 
 from edge.flows.child_process import child_environment
 from edge.flows.nodes.registry import BUILT_IN, NodeKinds
@@ -25,13 +25,15 @@ TOTAL_LIMIT_S: Final = 60.0
 _AT_ONCE: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class ImportLimits:
+class ImportLimits(Struct, frozen=True):
     """What the imports of node kinds may take: seconds of one child process and in total, MB of one child process."""
 
     limit_s: float = IMPORT_LIMIT_S
     total_s: float = TOTAL_LIMIT_S
     limit_mb: int = IMPORT_LIMIT_MB
+
+
+_DEFAULT_LIMITS = ImportLimits()
 
 
 async def load_usable_kinds(folder: str) -> NodeKinds:
@@ -42,7 +44,7 @@ async def load_usable_kinds(folder: str) -> NodeKinds:
     return found.kinds
 
 
-async def load_checked_kinds(folder: str, limits: ImportLimits = ImportLimits()) -> SiteKinds:
+async def load_checked_kinds(folder: str, limits: ImportLimits = _DEFAULT_LIMITS) -> SiteKinds:
     """Return the built-in kinds and those of the site that child processes could import within the limits."""
     origins = list_origins(folder)
     if not origins:

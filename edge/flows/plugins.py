@@ -1,7 +1,6 @@
 """Finds the node kinds of a site: Python files of a folder, and packages with the entry point `microdcs_edge.nodes`."""
 
 import contextlib
-import dataclasses
 import functools
 import importlib.util
 import re
@@ -11,6 +10,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec.structs
+from msgspec import Struct
+
 from edge.errors import SettingsError
 from edge.flows.nodes.kind import Compute, Inputs, NodeConfig, NodeKind
 from edge.flows.nodes.registry import BUILT_IN, NodeKinds, config_schema
@@ -19,8 +21,7 @@ ENTRY_POINT: Final = "microdcs_edge.nodes"
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class SiteKinds:
+class SiteKinds(Struct, frozen=True):
     """The node kinds of a process, and why others are not loaded, by their origin: a file or an object of a package."""
 
     kinds: NodeKinds
@@ -56,7 +57,7 @@ def read_kinds(
             case NodeKind() as kind if fault := _fault_of(kind):
                 faults[origin] = fault
             case NodeKind(name=name) as kind if name not in kinds:
-                kinds[name] = dataclasses.replace(kind, in_worker=True)
+                kinds[name] = msgspec.structs.replace(kind, in_worker=True)
             case NodeKind(name=name):
                 faults[origin] = f"there is a node kind {name!r} already"
             case BaseException() as error:

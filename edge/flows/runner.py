@@ -3,12 +3,12 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 import msgspec
 import structlog
+from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.errors import Unavailable
@@ -51,8 +51,7 @@ async def _unchanged() -> None:
     """Measure nothing: the clock is always current."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunnerContext:
+class RunnerContext(Struct, frozen=True):
     """What the runners of a gateway share; `retry_pause_s` doubles with each further attempt at a node.
 
     `measure_clock` lets the clock follow a step now. It raises Unavailable.
@@ -329,8 +328,7 @@ class CycleRunner:
         self._changed.set()
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(Struct, frozen=True):
     """The flow and the cycle after a decision, and the attempts to launch after its commit."""
 
     flow: FlowRecord

@@ -3,15 +3,15 @@
 import math
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from edge.flows.nodes.read import LatestValue, SampleWindow
 from edge.rules.sample_lines import Quality, Sample
 
 
-@dataclass(frozen=True, slots=True)
-class SampleHistory:
+class SampleHistory(Struct, frozen=True):
     """The samples that are not bad, by tag, in order of time."""
 
     samples: dict[str, list[Sample]]

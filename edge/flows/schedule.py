@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from fractions import Fraction
@@ -10,6 +9,7 @@ from typing import Any, Final, TypeAlias
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
+from msgspec import Struct
 
 MEMBERS: Final = ("interval_seconds", "cron", "shifts")
 """A flow has exactly one of these."""
@@ -26,28 +26,24 @@ class InvalidScheduleError(ValueError):
     """A schedule that cannot be used; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Once:
+class Once(Struct, frozen=True):
     """One cycle, as soon as the flow is started (`interval_seconds` = 0)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Struct, frozen=True):
     """Cycles at the multiples of a duration in milliseconds since the epoch (UTC)."""
 
     period_ms: Fraction
 
 
-@dataclass(frozen=True, slots=True)
-class Cron:
+class Cron(Struct, frozen=True):
     """Cycles at the instants of a cron expression of five fields."""
 
     expression: str
     zone: tzinfo
 
 
-@dataclass(frozen=True, slots=True)
-class Shifts:
+class Shifts(Struct, frozen=True):
     """Cycles at times of day, in minutes after midnight, sorted."""
 
     minutes: tuple[int, ...]

@@ -1,6 +1,5 @@
 """Checks what the code of a site returns from a node: it may be anything."""
 
-import dataclasses
 import json
 from typing import Any, Final
 
@@ -19,7 +18,7 @@ def checked_output(returned: Any) -> Output:
     if not isinstance(returned, Output) or not isinstance(returned.withheld, Withheld | None):
         raise NodeError(f"the node returned {type(returned).__name__}, or an unknown withheld; expected Output")
     value = _plain(returned.value, "output", LARGEST_OUTPUT)
-    return dataclasses.replace(returned, value=value, memory=_plain(returned.memory, "memory", LARGEST_MEMORY))
+    return msgspec.structs.replace(returned, value=value, memory=_plain(returned.memory, "memory", LARGEST_MEMORY))
 
 
 def reason_of(error: BaseException) -> str:

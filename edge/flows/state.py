@@ -1,10 +1,10 @@
 """The port to the stored flows: one decision is one atomic change."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from edge.flows.cycle import Cycle
 from edge.flows.record import CycleRecord, FlowRecord
@@ -22,16 +22,14 @@ class KeptAnswer(msgspec.Struct, frozen=True):
 RecordT = TypeVar("RecordT", FlowRecord, CycleRecord)
 
 
-@dataclass(frozen=True, slots=True)
-class Written(Generic[RecordT]):
+class Written(Struct, Generic[RecordT], frozen=True):
     """A record before a change, None for a new one, and after the change."""
 
     before: RecordT | None
     after: RecordT
 
 
-@dataclass(frozen=True, slots=True)
-class FlowChange:
+class FlowChange(Struct, frozen=True):
     """The write of one decision to a flow and its last cycle.
 
     `expired` is the number of a cycle that is removed with its node tasks. A process that does not run the cycle

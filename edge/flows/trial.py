@@ -4,10 +4,11 @@ import contextlib
 import heapq
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
 from typing import Any, Final, TypeAlias, assert_never
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from edge.flows.cycle import (
     TIMEOUT,
@@ -39,8 +40,7 @@ _Pending: TypeAlias = tuple[int, int, str, Outcome | None]
 """An instant, a serial number for order, a node, and what happens to it; None when it starts."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrialInput:
+class TrialInput(Struct, frozen=True):
     """The samples of a trial, and by cycle the components that are stopped and the nodes that are terminated."""
 
     history: SampleHistory

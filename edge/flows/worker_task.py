@@ -1,10 +1,10 @@
 """The messages between gateways and workers: a task and its result."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from edge.flows.cycle import AttemptCompleted, AttemptFailed, AttemptInterrupted, NodeStatus, NodeTask, Outcome
 from edge.flows.nodes.kind import Output, Withheld
@@ -60,8 +60,7 @@ class WorkerProgress(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ReceivedResult:
+class ReceivedResult(Struct, frozen=True):
     """A result with the id of its entry."""
 
     entry_id: str

@@ -5,16 +5,16 @@ import os
 import re
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 _CHIP_INFO = struct.Struct("32s32sI")
 _GET_CHIP_INFO = 0x8044B401
 """GPIO_GET_CHIPINFO_IOCTL of linux/gpio.h: name, label, number of lines."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
+class Mount(Struct, frozen=True):
     """A file system and how it is mounted."""
 
     device: str
@@ -37,8 +37,7 @@ def chip_label(device: Path) -> str | None:
     return str(_CHIP_INFO.unpack(answer)[1].rstrip(b"\0").decode(errors="replace"))
 
 
-@dataclass(frozen=True, slots=True)
-class Computer:
+class Computer(Struct, frozen=True):
     """A computer below a root directory; `chip_label` reads from the kernel."""
 
     root: Path = Path("/")

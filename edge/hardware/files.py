@@ -1,8 +1,9 @@
 """Derives the system files that a board needs, and writes them atomically."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from edge.errors import Refused
 from edge.files import make_directory, write_atomically
@@ -13,8 +14,7 @@ _INCLUDED = "microdcs-edge.txt"
 _HEAD = "# Written by `edge hw apply`: the next call overwrites this file.\n"
 
 
-@dataclass(frozen=True, slots=True)
-class BoardFile:
+class BoardFile(Struct, frozen=True):
     """The wanted and the present content of a file; None when it is absent."""
 
     path: Path

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field  # noqa: TID251 - two members are not compared
 
 import msgspec
 

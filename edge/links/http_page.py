@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
 import structlog
+from msgspec import Struct
 
 from edge.errors import Unavailable
 from edge.links.background_task import background_task
@@ -20,8 +20,7 @@ _BACKLOG = 8
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """The body of a response and its media type."""
 
     media_type: str

@@ -4,9 +4,9 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 
 import structlog
+from msgspec.structs import replace
 
 from edge.config import SESSION_EXPIRY_SECONDS, MqttSettings
 from edge.errors import Refused, Unavailable

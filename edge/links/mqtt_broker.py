@@ -1,8 +1,9 @@
 """The MQTT broker of the settings: its address, our user, certificates and keys."""
 
 import ssl
-from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from edge.config import MqttSettings, password_of
 from edge.errors import SettingsError
@@ -16,8 +17,7 @@ RECEIVE_MAXIMUM = 20
 ANSWER_SECONDS = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Broker:
+class Broker(Struct, frozen=True):
     """Address of the broker and our identity; the broker keeps our session for `session_expiry` seconds.
 
     It drops packets larger than `largest_packet` bytes, sends at most `receive_maximum` messages of QoS 1 without our

@@ -2,8 +2,9 @@
 
 import functools
 import re
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from edge.errors import EdgeError, Refused
 from edge.instant import now_ms
@@ -41,8 +42,7 @@ class MalformedPublish(EdgeError):
         self.packet_id = packet_id
 
 
-@dataclass(frozen=True, slots=True)
-class PublishHead:
+class PublishHead(Struct, frozen=True):
     """The first part of a PUBLISH packet: enough to route the message, or to drop it without decoding."""
 
     topic: str

@@ -3,10 +3,10 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from functools import partial
 
 import structlog
+from msgspec import Struct, field
 
 from edge.errors import Unavailable
 from edge.links.backoff import delay
@@ -25,8 +25,7 @@ _QOS0_MESSAGES = 200
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(slots=True, eq=False)
-class Delivery:
+class Delivery(Struct, eq=False):
     """A message on its way to its handler, with the connection that can still take its acknowledgement."""
 
     message: Message
@@ -35,8 +34,7 @@ class Delivery:
     handled: bool = False
 
 
-@dataclass(slots=True, eq=False)
-class Subscription:
+class Subscription(Struct, eq=False):
     """A topic filter with its handler; `activate` subscribes on a connection and returns the broker's refusal."""
 
     topic_filter: str

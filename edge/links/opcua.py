@@ -4,13 +4,13 @@ import asyncio
 import struct
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from asyncua import ua
 from asyncua.common.subscription import DataChangeEvent, OpcEvent, OverflowPolicy, Subscription
 from asyncua.ua.ua_binary import nodeid_to_binary
+from msgspec import Struct
 
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused, Unavailable
@@ -37,32 +37,28 @@ _PUBLISHING_MS = 50
 _EVENTS_AT_MOST = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """A node of a server: its NodeId in text form, and its browse path (OPC 10000-4, A.2)."""
 
     id: str
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class TypeName:
+class TypeName(Struct, frozen=True):
     """A type of an information model, by its namespace and number, which are the same on every server."""
 
     namespace_uri: str
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class EventField:
+class EventField(Struct, frozen=True):
     """A field of an event by its BrowseName, and the event type that defines it."""
 
     defined_by: TypeName
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Method:
+class _Method(Struct, frozen=True):
     """A method: the data types of its arguments, and whether each is an array."""
 
     id: ua.NodeId

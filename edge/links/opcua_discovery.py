@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from asyncua import ua
+from msgspec import Struct
 
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Unavailable
@@ -20,8 +20,7 @@ _UNKNOWN_SERVICE = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RegisteredApplication:
+class RegisteredApplication(Struct, frozen=True):
     """What a discovery server publishes about a server; `capabilities` are the identifiers of OPC 10000-12, annex D."""
 
     uri: str

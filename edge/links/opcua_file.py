@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from edge.errors import Refused, Unavailable
 from edge.links.opcua import ClientSession, Node
@@ -16,8 +17,7 @@ _READY, _FAILED = frozenset({"i=15819", "readtransfer"}), frozenset({"i=15823", 
 _POLL_SECONDS = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class TransferTimes:
+class TransferTimes(Struct, frozen=True):
     """The most seconds of a whole transfer, and of closing its file."""
 
     whole: float = 20.0

@@ -1,20 +1,19 @@
 """Monitored values of an OPC UA session: their nodes, and each change as a sample with quality and source time."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from asyncua import ua
 from asyncua.common.subscription import DataChangeEvent, Subscription
+from msgspec import Struct
 
 from edge.errors import Refused, Unavailable
 from edge.instant import Clock
 from edge.rules.sample_lines import Quality, Sample
 
 
-@dataclass(frozen=True, slots=True)
-class MonitoredValue:
+class MonitoredValue(Struct, frozen=True):
     """A variable as a tag: `node` is a NodeId as text, with `nsu=` for a namespace, or the path `/A/B` below Objects.
 
     `sampling_interval` is in milliseconds.

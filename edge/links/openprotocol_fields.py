@@ -1,10 +1,11 @@
 """The data of Open Protocol messages by tables of fields: the same table decodes and encodes."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 from typing import Any, assert_never
+
+from msgspec import Struct
 
 from edge.errors import Refused
 
@@ -23,8 +24,7 @@ class FieldKind(Enum):
     """A count, then as many numbers of the same width."""
 
 
-@dataclass(frozen=True, slots=True)
-class DataField:
+class DataField(Struct, frozen=True):
     """One field; `number` is its parameter id, two digits before it, 0 for a field without. `count` is that of a list.
 
     A number or a date that is blank is None. A date that is no date is None: controllers write words there.

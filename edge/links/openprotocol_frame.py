@@ -1,7 +1,9 @@
 """The frames of Open Protocol: a header of 20 characters, data, and a NUL; messages in several parts."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.errors import Refused
 
@@ -13,8 +15,7 @@ _PARTS = 9
 _NUL = b"\0"
 
 
-@dataclass(frozen=True, slots=True)
-class MidFrame:
+class MidFrame(Struct, frozen=True):
     """One message, or one part of it.
 
     `sequence` is the number of the link layer, 0 without it. `part` of `parts` is set for a message of several frames.

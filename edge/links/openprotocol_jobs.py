@@ -1,8 +1,9 @@
 """The steps of a job of an Open Protocol controller (MID 0033): a list of text after the fields of the table."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from edge.errors import Refused
 from edge.links.openprotocol_fields import encode_data
@@ -13,8 +14,7 @@ _LIST = b"13"
 _MOST_STEPS = 99
 
 
-@dataclass(frozen=True, slots=True)
-class JobStep:
+class JobStep(Struct, frozen=True):
     """One parameter set of a job, with the size of its batch."""
 
     channel: int

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.errors import Refused, Unavailable
 from edge.links.openprotocol_frame import MidFrame, PartAssembler, encode_frame, split_message
@@ -13,8 +15,7 @@ _ERROR_SEQUENCE = 1
 _ERROR_PARTS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class LinkLimits:
+class LinkLimits(Struct, frozen=True):
     """The seconds until an unacknowledged frame is sent again, and the number of times it is sent."""
 
     repeat: float = 3.0

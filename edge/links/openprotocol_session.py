@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from edge.errors import Refused, Unavailable, unwrap_group
 from edge.links.background_task import background_task
@@ -27,8 +28,7 @@ class DeclinedError(Refused):
         super().__init__("device", f"MID {mid:04d} declined: {DECLINES.get(error, f'error {error}')}")
 
 
-@dataclass(frozen=True, slots=True)
-class SessionTimes:
+class SessionTimes(Struct, frozen=True):
     """Times in seconds: for a connection, for an answer, between two signs of life, and of silence at most."""
 
     connect: float = 5.0

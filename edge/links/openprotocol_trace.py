@@ -6,10 +6,11 @@ A curve is text fields, a NUL, and samples of two bytes; the parameters of its p
 import math
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct
 
 from edge.errors import Refused
 from edge.links.openprotocol_fields import DataField, FieldKind, decode_data, encode_data
@@ -49,8 +50,7 @@ _RESOLUTIONS = (DataField("count", 3),)
 _SAMPLES = (DataField("samples", 5),)
 
 
-@dataclass(frozen=True, slots=True)
-class CurveMessage:
+class CurveMessage(Struct, frozen=True):
     """One curve of a result; `interval_ms` is the time between two samples, None where it is not constant."""
 
     result: int

@@ -2,9 +2,9 @@
 
 import asyncio
 from collections import Counter, deque
-from dataclasses import dataclass
 
 import structlog
+from msgspec import Struct
 
 from edge.links.cloudevent_mqtt import Message
 from edge.links.log_throttle import LogThrottle
@@ -18,8 +18,7 @@ _QOS0_BYTES = 4 * 1024 * 1024
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ReceivedMessage:
+class ReceivedMessage(Struct, frozen=True):
     """A message with what its acknowledgement needs; `packet_id` is 0 for QoS 0, which needs none."""
 
     message: Message

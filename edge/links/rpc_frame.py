@@ -4,12 +4,12 @@ https://github.com/msgpack-rpc/msgpack-rpc/blob/master/spec.md
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, assert_never
 
 import msgpack
 import msgspec
+from msgspec import Struct
 
 from edge.errors import Refused
 
@@ -23,8 +23,7 @@ _LONGEST_METHOD = 100
 """A method is named in errors and logs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """`[0, id, method, params]`: requests a response with the same id, which the sender chose."""
 
     id: int
@@ -32,8 +31,7 @@ class Request:
     params: Sequence[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(Struct, frozen=True):
     """`[1, id, error, result]`: an error is a text that begins with its kind, or None."""
 
     id: int
@@ -41,16 +39,14 @@ class Response:
     result: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(Struct, frozen=True):
     """`[2, method, params]`: requests no response."""
 
     method: str
     params: Sequence[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class InvalidRequest:
+class InvalidRequest(Struct, frozen=True):
     """A request of which only the id is valid."""
 
     id: int

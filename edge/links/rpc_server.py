@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 import structlog
+from msgspec import Struct
 
 from edge.config import RpcSettings
 from edge.errors import Refused, Unavailable
@@ -23,8 +23,7 @@ _GOODBYE_SECONDS = 1.0
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class RpcLimits:
+class RpcLimits(Struct, frozen=True):
     """The limits of one client; beyond them it waits or is disconnected. Times are in seconds."""
 
     message_bytes: int = MESSAGE_BYTES

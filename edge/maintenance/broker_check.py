@@ -4,10 +4,10 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import Struct
 
 from edge.config import MqttEquipmentSettings, MqttSettings, Settings, broker_settings
 from edge.links.mqtt_broker import Broker, broker_of
@@ -20,8 +20,7 @@ _PRESENCE_WITHIN_S = 0.5
 """Maximum time from the confirmed subscription to its retained message."""
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerSubscriber:
+class BrokerSubscriber(Struct, frozen=True):
     """A user of a broker: the topics it subscribes to, and the presence topic of its equipment."""
 
     subject: str

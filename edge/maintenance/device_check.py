@@ -4,10 +4,10 @@ import asyncio
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 import msgspec
+from msgspec import Struct, field
 
 from edge.errors import Refused
 from edge.links.mqtt import Message, MqttSession, to_event, to_message
@@ -39,8 +39,7 @@ class CheckFinding(msgspec.Struct, frozen=True):
     detail: str
 
 
-@dataclass(slots=True)
-class DeviceCheck:
+class DeviceCheck(Struct):
     """The gateway's side of a device on `{topic}/commands`; `answer_s` is how long an answer may take."""
 
     session: MqttSession

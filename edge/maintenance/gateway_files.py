@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_der_private_key
+from msgspec import Struct
 
 from edge.config import Settings
 from edge.maintenance.tls_files import tls_files
@@ -16,8 +16,7 @@ _PATTERNS = {"settings/conf.d": "*.toml", "fleet/keys": "*.jwk"}
 """The files of a folder that belong to a gateway; all files of the other folders."""
 
 
-@dataclass(frozen=True, slots=True)
-class GatewayFiles:
+class GatewayFiles(Struct, frozen=True):
     """Paths of the files of a gateway: single files by their names in a backup, and folders."""
 
     files: Mapping[str, Path]

@@ -1,7 +1,8 @@
 """Pings equipment over its own protocol and measures the response time."""
 
 import time
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from edge.config import EquipmentSettings, MqttEquipmentSettings, OpcuaEquipmentSettings, Settings, broker_settings
 from edge.errors import Refused, SettingsError, Unavailable
@@ -11,8 +12,7 @@ from edge.maintenance.broker_check import address, diagnostic_broker, read_retai
 from edge.southbound.openprotocol_settings import OpenProtocolSettings, address_of
 
 
-@dataclass(frozen=True, slots=True)
-class PingResult:
+class PingResult(Struct, frozen=True):
     """The response and its time in seconds; `answers` is None when that is unknown."""
 
     answers: bool | None

@@ -5,10 +5,11 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import get_type_hints
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from edge.config import (
     IjtSettings,
@@ -51,8 +52,7 @@ _SECRET = 0o600
 _FOLDER = 0o750
 
 
-@dataclass(frozen=True, slots=True)
-class SiteEquipment:
+class SiteEquipment(Struct, frozen=True):
     """One piece of equipment: its section, where it is, and the `type_id`s of the actions it takes.
 
     `address` is `mqtt` for the broker of the gateway, the URL of another broker, `ijt` or `vision` with the URL of an
@@ -76,8 +76,7 @@ class SiteEquipment:
         return url if kind == "openprotocol" and url.startswith("tcp:") else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(Struct, frozen=True):
     """What is special to the gateway of one station. An empty `broker` switches MQTT off."""
 
     name: str

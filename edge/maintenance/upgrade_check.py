@@ -4,8 +4,9 @@ import asyncio
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from edge.errors import Refused, Unavailable
 
@@ -15,8 +16,7 @@ _WITHIN_S: Final = 30.0
 _NONE: Final = "(none)"
 
 
-@dataclass(frozen=True, slots=True)
-class PackageVersions:
+class PackageVersions(Struct, frozen=True):
     """The installed version, and the one that an upgrade would install."""
 
     installed: str

@@ -8,11 +8,11 @@ import re
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from edge.config import Settings, load_settings, main_file
 from edge.errors import EdgeError, Refused
@@ -38,8 +38,7 @@ _VERSION: Final = re.compile(r"[0-9][A-Za-z0-9.+:~-]{0,99}")
 _OTHERS_MAY_WRITE: Final = 0o022
 
 
-@dataclass(frozen=True, slots=True)
-class UpgradeHost:
+class UpgradeHost(Struct, frozen=True):
     """The machine that is upgraded: its settings, its records, its programs, its clock, and the user of its files."""
 
     settings: Path | None = None

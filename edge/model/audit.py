@@ -1,6 +1,5 @@
 """Records of the audit trail: who did what, from where, with which result; and their chain of digests."""
 
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -50,8 +49,7 @@ class AuditRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     keep: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SealedRecord:
+class SealedRecord(Struct, frozen=True):
     """A stored record: its number from 1 on, its text as JSON, and the digest of it and of all before it."""
 
     number: int
@@ -59,8 +57,7 @@ class SealedRecord:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ChainHead:
+class ChainHead(Struct, frozen=True):
     """Number and digest of the newest record; number 0 before the first."""
 
     number: int

@@ -1,9 +1,10 @@
 """The job state machine of OPC 10031-4 as one table and one lookup."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, IntEnum, StrEnum
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from edge.model.isa95 import LocalizedText, RelativePath, RelativePathElement, State
 
@@ -57,8 +58,7 @@ SUBSTATES: Mapping[JobState, tuple[SubState, ...]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class JobStatus:
+class JobStatus(Struct, frozen=True):
     """The state of a job, with the sub-state where that state has some."""
 
     state: JobState
@@ -130,8 +130,7 @@ _CLOSED = JobStatus(JobState.ENDED, SubState.CLOSED)
 _ABORTED = JobStatus(JobState.ABORTED)
 
 
-@dataclass(frozen=True, slots=True)
-class StateTransition:
+class StateTransition(Struct, frozen=True):
     """One row of the table; `number` is the transition number of OPC 10031-4 table 7, 0 for the removal of an entry."""
 
     number: int

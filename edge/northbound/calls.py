@@ -1,12 +1,12 @@
 """Execute a call of the MES, from whichever adapter it came, and return the event that answers it."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 import structlog
+from msgspec import Struct, field
 
 from edge.errors import Refused
 from edge.instant import Clock
@@ -74,8 +74,7 @@ _BY_ID, _BY_STATE = map(METHOD_TYPE.format, RESPONSE_METHODS)
 _TRACE_CONTEXT = ("traceparent", "tracestate")
 
 
-@dataclass(frozen=True, slots=True)
-class IncomingCall:
+class IncomingCall(Struct, frozen=True):
     """A call as its adapter parsed it."""
 
     event: CloudEvent | Refused
@@ -94,8 +93,7 @@ class IncomingCall:
     """When it was sent by the transport's clock, in milliseconds since the epoch; None: its `time` decides."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallEffect:
+class CallEffect(Struct, frozen=True):
     """What a call changed, or tried to: for the audit trail."""
 
     action: str
@@ -105,8 +103,7 @@ class CallEffect:
     """The person that the call names; empty where it names only its source."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """The content of an answer: its data; the kind of an error; the reason of an error or of a status other than 1."""
 
     data: object = None

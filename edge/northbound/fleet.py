@@ -1,10 +1,10 @@
 """Receive signed commands over MQTT, and publish their results."""
 
 from contextlib import suppress
-from dataclasses import dataclass
 
 import msgspec
 import structlog
+from msgspec import Struct
 
 from edge.errors import Refused
 from edge.links.mqtt import Message, MqttSession, PublishRefused, SubscriptionRefused
@@ -16,8 +16,7 @@ RESULT_EXPIRY_S = 7 * 24 * 3600
 JOSE = "application/jose"
 
 
-@dataclass(frozen=True, slots=True)
-class FleetTopics:
+class FleetTopics(Struct, frozen=True):
     """Builds the topics of the fleet below a prefix."""
 
     prefix: str

@@ -1,10 +1,10 @@
 """Execute the calls of the MES for flows: register, delete, read, start, stop, terminate; each event once."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from edge.errors import Refused
 from edge.flows.record import FlowRecord
@@ -22,8 +22,7 @@ _DONE: Final = "done"
 _MOST_FAULTS: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
-class FlowAnswer:
+class FlowAnswer(Struct, frozen=True):
     """The data of an answer, the flows that the call named, and whether the call changed them."""
 
     data: object

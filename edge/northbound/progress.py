@@ -4,10 +4,11 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Literal
 
 import structlog
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.errors import Refused, Unavailable
 from edge.links.mqtt import MqttSession, to_message
@@ -20,8 +21,7 @@ logger = structlog.get_logger(__name__)
 ProgressMode = Literal["readers", "always", "off"]
 
 
-@dataclass(frozen=True, slots=True)
-class ProgressLimits:
+class ProgressLimits(Struct, frozen=True):
     """How much progress is published: one event of a job per `interval_s`, `queue_size` jobs waiting.
 
     `probe_s` is how long a topic without reader stays silent before it is tried again.

@@ -7,9 +7,9 @@ gets everything. No broker gets more than it lost: it drops messages that a MES 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 
 import structlog
+from msgspec import Struct
 
 from edge.errors import Unavailable
 from edge.instant import Clock
@@ -38,8 +38,7 @@ _RENEWALS_PER_LIFETIME = 3
 """Number of times that topics are published again in their lifetime: a broker may lose one of these."""
 
 
-@dataclass(frozen=True, slots=True)
-class PublisherTiming:
+class PublisherTiming(Struct, frozen=True):
     """The intervals of a publisher, in seconds."""
 
     index: float = 0.05

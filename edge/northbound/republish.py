@@ -1,11 +1,11 @@
 """Decide what to publish again on a new connection, from the index that the broker retains and our own cursor."""
 
-from dataclasses import dataclass
 from enum import Enum, auto
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class IndexState:
+
+class IndexState(Struct, frozen=True):
     """The number of a state index, and the position of the last change published before it."""
 
     seq: int
@@ -21,8 +21,7 @@ class DueTopics(Enum):
     ALL = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class RepublishPlan:
+class RepublishPlan(Struct, frozen=True):
     """What a broker lacks; `events_after` is the position after which status events are published again."""
 
     events_after: str

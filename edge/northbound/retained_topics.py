@@ -5,11 +5,11 @@ and status events: a broker that returns with an older index has lost what was p
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import msgspec
 import structlog
+from msgspec import Struct
 
 from edge.errors import Refused
 from edge.links.mqtt import Message, to_event, to_message
@@ -37,8 +37,7 @@ NO_INDEX = IndexState(0, BEGINNING)
 """The index of a broker that retains none."""
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedTopics:
+class PublishedTopics(Struct, frozen=True):
     """The result of publishing the topics of a job: a commit, and whether its result has a subscriber."""
 
     noted: Commit

@@ -1,8 +1,7 @@
 """Publish the status events of a scope in order, and again those that a broker has lost."""
 
-from dataclasses import dataclass
-
 import msgspec
+from msgspec import Struct
 
 from edge.links.mqtt import MqttSession, to_message
 from edge.model.cloudevent import CloudEvent
@@ -20,8 +19,7 @@ REPUBLISH_WINDOW_S = 3600
 """How long a published event is kept to be published again unchanged: two saves of a broker's database."""
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedEvent:
+class PublishedEvent(Struct, frozen=True):
     """The result of publishing an event: the commit for the store, and whether the event had a subscriber."""
 
     noted: Commit

@@ -1,8 +1,9 @@
 """Build the topics for the MES, and check the topics of answers."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from edge.links.mqtt_topic import matches
 
@@ -12,8 +13,7 @@ _JOB_LEVELS = frozenset({"order", "result", "alarm"})
 """The last but one level of the topics of one job or alarm."""
 
 
-@dataclass(frozen=True, slots=True)
-class Topics:
+class Topics(Struct, frozen=True):
     """Builds the topics of one scope below the configured prefix."""
 
     prefix: str

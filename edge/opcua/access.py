@@ -4,10 +4,11 @@ import ipaddress
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field  # noqa: TID251 - a member is neither compared nor shown
 from typing import TYPE_CHECKING, Protocol
 
 from cryptography import x509
+from msgspec import Struct
 
 from edge.model.role import Role
 
@@ -58,8 +59,7 @@ def bounded_locales(locales: Sequence[str | None]) -> tuple[str, ...]:
     return tuple(each[:_LONGEST_LOCALE] for each in locales[:_MOST_LOCALES] if each)
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(Struct, frozen=True):
     """The other end of a channel: its address, its proved application, and whether the channel is encrypted."""
 
     address: str

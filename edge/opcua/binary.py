@@ -8,7 +8,6 @@ other's structures (github.com/FreeOpcUa/opcua-asyncio/issues/781, 1678, 1700, 1
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from asyncua import ua
 from asyncua.common.utils import Buffer, NotEnoughData
 from asyncua.ua.ua_binary import Primitives, nodeid_from_binary, pack_uatype, unpack_uatype
+from msgspec import Struct
 
 from edge.model.isa95 import LocalizedText
 
@@ -61,16 +61,14 @@ class BoundedBuffer(Buffer):
             raise DecodeError("contains more structures than bytes")
 
 
-@dataclass(frozen=True, slots=True)
-class Codec:
+class Codec(Struct, frozen=True):
     """The encoding of one type. `decode` raises DecodeError."""
 
     encode: Callable[[Any], bytes]
     decode: Callable[[BoundedBuffer], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """A field of a structure: its name, its codec, whether it may be absent."""
 
     name: str
@@ -78,8 +76,7 @@ class Field:
     optional: bool = False
 
 
-@dataclass(slots=True)
-class StructureCodec:
+class StructureCodec(Struct):
     """The encoding of a structure by its fields in order: `get` reads a field of a value, `build` makes a value.
 
     Fields may be added later, because a structure may contain itself.

@@ -7,7 +7,6 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from asyncua import Client, ua
@@ -16,10 +15,10 @@ from asyncua.common.shortcuts import Shortcuts
 from asyncua.common.subscription import Subscription
 from asyncua.common.utils import Buffer, NotEnoughData
 from asyncua.ua import ua_binary
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class ClientLimits:
+class ClientLimits(Struct, frozen=True):
     """The largest message of a server, and the bytes that may be received after the oldest waiting notification.
 
     A decoded message takes many times as much memory.

@@ -6,7 +6,7 @@ asyncua's OfType ignores subtypes, and its where clauses have neither Like nor t
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field  # noqa: TID251 - a member is not shown
 from datetime import datetime
 from functools import lru_cache
 from types import MappingProxyType

@@ -6,7 +6,7 @@ tenth of the start; a gateway uses a few dozen of these structures.
 
 import dataclasses
 import importlib
-from dataclasses import dataclass, fields, make_dataclass
+from dataclasses import dataclass, fields, make_dataclass  # noqa: TID251 - it makes asyncua's dataclasses
 from typing import Any
 
 _GENERATED = "asyncua.ua.uaprotocol_auto"

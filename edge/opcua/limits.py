@@ -1,10 +1,10 @@
 """The limits of clients: connections, sessions, bytes, operations, queued notifications."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from asyncua import ua
+from msgspec import Struct
 
 # asyncua collects up to 100 MiB of chunks from a client before authentication
 # (github.com/FreeOpcUa/opcua-asyncio/issues/1962).
@@ -66,8 +66,7 @@ UNACKNOWLEDGED = 100
 """Sent messages of one subscription that are kept until the client acknowledges them."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerLimits:
+class ServerLimits(Struct, frozen=True):
     """The limits of a server that its settings can change; the defaults are those of the settings."""
 
     connections: int = 20

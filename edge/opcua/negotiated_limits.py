@@ -1,6 +1,6 @@
 """The message limits that both ends of a connection negotiate (OPC 10000-6, 7.1.2.3 and 7.1.2.4)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass  # noqa: TID251 - it extends a dataclass of asyncua
 from typing import Any
 
 from asyncua import ua

@@ -1,10 +1,9 @@
 """Every private name of asyncua that we use or override, with the reason; a test compares them with the library."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class PrivateName:
+class PrivateName(Struct, frozen=True):
     """A private name of a class or module of asyncua, and why it is needed.
 
     `fingerprint` is the signature of a function, or "attribute" for what a constructor sets.

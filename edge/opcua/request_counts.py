@@ -3,11 +3,12 @@
 import secrets
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from datetime import UTC, datetime
 from types import MappingProxyType
 
 from asyncua import ua
+from msgspec import Struct, field
 
 COUNTED = tuple(
     each.name.removesuffix("Count")
@@ -35,8 +36,7 @@ _SECURITY_FAULTS = frozenset(
 )
 
 
-@dataclass(slots=True)
-class ServerCounts:
+class ServerCounts(Struct):
     """What has happened since the start of the server."""
 
     sessions: int = 0
@@ -57,8 +57,7 @@ class ServerCounts:
         self.security_rejected_sessions += is_session and is_security
 
 
-@dataclass(slots=True)
-class SubscriptionCounts:
+class SubscriptionCounts(Struct):
     """What has happened to a subscription since it was created."""
 
     priority: int = 0
@@ -95,8 +94,7 @@ class SubscriptionCounts:
                     pass  # a change of the status of the subscription
 
 
-@dataclass(slots=True)
-class SessionRecord:
+class SessionRecord(Struct):
     """What a client said of itself when it created a session, and the requests it has sent since."""
 
     asked: ua.CreateSessionParameters = field(default_factory=ua.CreateSessionParameters)

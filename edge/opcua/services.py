@@ -1,17 +1,16 @@
 """The services with many operations in one request: decoding, execution and answer of each."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from asyncua import ua
+from msgspec import Struct
 
 from edge.opcua.server_session import ServerSession
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(Struct, frozen=True):
     """One service: the type of its parameters, and the function that makes the response."""
 
     parameters: type

@@ -2,7 +2,6 @@
 
 import hmac
 import struct
-from dataclasses import dataclass
 from typing import Any
 
 from asyncua import ua
@@ -12,14 +11,14 @@ from asyncua.crypto.uacrypto import InvalidSignature as UaInvalidSignature
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import rsa
+from msgspec import Struct
 
 from edge.opcua.x509 import read_chain
 
 _LENGTH = struct.Struct("<I")
 
 
-@dataclass(frozen=True, slots=True)
-class CertificateToken:
+class CertificateToken(Struct, frozen=True):
     """The certificate of a user with its chain, and whether the client has its key."""
 
     chain: tuple[x509.Certificate, ...]

@@ -9,7 +9,6 @@ import base64
 import math
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
@@ -18,6 +17,7 @@ from uuid import UUID
 import msgspec
 from asyncua import ua
 from asyncua.ua.ua_binary import variant_to_binary
+from msgspec import Struct
 
 from edge.model.exact_value import ExactValue, exact_value
 from edge.opcua.binary import BoundedBuffer, Codec, DecodeError, read_variant
@@ -124,8 +124,7 @@ def _from_exact(exact: ExactValue) -> ua.Variant | None:
     return made
 
 
-@dataclass(frozen=True, slots=True)
-class _JsonForm:
+class _JsonForm(Struct, frozen=True):
     """How the values of one type are written in JSON, and read again."""
 
     write: Callable[[Any], Any]

@@ -1,12 +1,12 @@
 """Browses the address space in bounded pieces: references by pages, browse paths with yields between their steps."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from secrets import token_bytes
 
 from asyncua import ua
 from asyncua.common.utils import ServiceError
 from asyncua.server.address_space import AddressSpace
+from msgspec import Struct
 
 from edge.opcua.time_slices import Turn
 
@@ -23,8 +23,7 @@ _NULL = ua.NodeId()
 _ANY_TYPE = ua.NodeId(ua.ObjectIds.References)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rest:
+class _Rest(Struct, frozen=True):
     """The remaining references of a continuation point, and the page size that its client requested."""
 
     references: Sequence[ua.ReferenceDescription]

@@ -4,7 +4,6 @@ It applies to the clients of our server and to the servers of our client.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
@@ -15,6 +14,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
+from msgspec import Struct
 
 logger = structlog.get_logger(__name__)
 
@@ -29,8 +29,7 @@ _WEAK_HASHES = frozenset({"md5", "sha1"})
 _Extension = TypeVar("_Extension", bound=x509.ExtensionType)
 
 
-@dataclass(frozen=True, slots=True)
-class CertificateFile:
+class CertificateFile(Struct, frozen=True):
     """A certificate and its file."""
 
     path: Path

@@ -6,16 +6,16 @@ also compute a whole new chain: the digests in the journal, written while the re
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
+
+from msgspec import Struct
 
 from edge.model.audit import ChainHead, SealedRecord
 
 START = ChainHead(0, "")
 
 
-@dataclass(frozen=True, slots=True)
-class ChainFault:
+class ChainFault(Struct, frozen=True):
     """What is wrong at a record of the chain."""
 
     number: int

@@ -4,9 +4,9 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 
 import structlog
+from msgspec import Struct
 
 from edge.errors import Defect, Refused, Unavailable
 from edge.links.background_task import background_task
@@ -24,8 +24,7 @@ _LEAVE_WITHIN_S = 2.0
 _LOOK_EVERY_S = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """How a component is now."""
 
     component: Component

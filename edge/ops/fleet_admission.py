@@ -1,8 +1,9 @@
 """Decides whether a component executes a signed command: a pure function of command, policy, keys and instant."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from edge.model.fleet import FleetCommand, PublicKey
 from edge.ops.fleet_commands import fault_of
@@ -15,8 +16,7 @@ CLOCK_S = 60
 _ID_LENGTH = range(16, 65)
 
 
-@dataclass(frozen=True, slots=True)
-class FleetPolicy:
+class FleetPolicy(Struct, frozen=True):
     """What a component is and allows: `allow` has commands, or first words of commands."""
 
     component: str
@@ -36,16 +36,14 @@ class Refusal(StrEnum):
     ARGUMENTS = "arguments"
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
+class Admitted(Struct, frozen=True):
     """A command to execute once, signed by `key`."""
 
     command: FleetCommand
     key: PublicKey
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedCommand:
+class RefusedCommand(Struct, frozen=True):
     """An authentic command that is not executed: the sender gets the reason."""
 
     command: FleetCommand
@@ -54,16 +52,14 @@ class RefusedCommand:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class NotAuthentic:
+class NotAuthentic(Struct, frozen=True):
     """A text that no known key has signed: it is logged and not answered."""
 
     reason: str
     kid: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NotForUs:
+class NotForUs(Struct, frozen=True):
     """A command for other components."""
 
 

@@ -5,15 +5,15 @@ Arguments come from outside. Only the listed options pass, each bound to its val
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
+
+from msgspec import Struct, field
 
 _MOST_ARGUMENTS = 20
 _MOST_CHARACTERS = 500
 
 
-@dataclass(frozen=True, slots=True)
-class CommandForm:
+class CommandForm(Struct, frozen=True):
     """How a command may be called: `flags` have no value, `options` have one."""
 
     changes: bool = False

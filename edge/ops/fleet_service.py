@@ -3,10 +3,10 @@
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 
 import msgspec
 import structlog
+from msgspec import Struct
 
 from edge.errors import EdgeError
 from edge.instant import Clock
@@ -49,8 +49,7 @@ Follow = Callable[[str], Awaitable[str]]
 LoadKeys = Callable[[], Awaitable[Mapping[str, PublicKey]]]
 
 
-@dataclass(frozen=True, slots=True)
-class FleetAnswer:
+class FleetAnswer(Struct, frozen=True):
     """The result of a command with its id, to be sent to its sender."""
 
     id: str

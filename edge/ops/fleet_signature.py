@@ -8,12 +8,12 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from msgspec import Struct
 
 from edge.model.fleet import FleetCommand, PublicKey
 
@@ -41,16 +41,14 @@ class SignatureFault(StrEnum):
     SIGNATURE = "signature wrong"
 
 
-@dataclass(frozen=True, slots=True)
-class SignedCommand:
+class SignedCommand(Struct, frozen=True):
     """A command whose signature is valid, with its key."""
 
     command: FleetCommand
     key: PublicKey
 
 
-@dataclass(frozen=True, slots=True)
-class SignatureRefusal:
+class SignatureRefusal(Struct, frozen=True):
     """Why a command is not taken; with `command` where its signature is valid, but its key revoked."""
 
     fault: SignatureFault

@@ -6,10 +6,10 @@ A commit of somebody else may contain `LockPlan.commit`: a step of a recipe then
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Final
 
 import structlog
+from msgspec import Struct
 
 from edge.errors import Refused, Unavailable
 from edge.links.background_task import background_task
@@ -31,8 +31,7 @@ _LOOK_EVERY_S = 0.2
 SWEEP_EVERY_S: Final = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class LockPlan:
+class LockPlan(Struct, frozen=True):
     """Whether an owner holds all locks after the commit; else it waits for `missing`, and asks again."""
 
     commit: Commit

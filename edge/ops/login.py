@@ -7,13 +7,14 @@ import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
 import structlog
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.errors import Defect, Unavailable
 from edge.model.role import Role
@@ -30,8 +31,7 @@ _Refusal = TypeVar("_Refusal", bound=str)
 _PHC_HEAD = f"$argon2id$v=19$m={MEMORY_KIB},t={ITERATIONS},p=1"
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Struct, frozen=True):
     """What a client sends to log in.
 
     `secret` is the password, for a user with second factor followed by the code, or a token. `is_confirmed`: the

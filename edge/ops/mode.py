@@ -1,7 +1,8 @@
 """Switches the maintenance mode: one commit writes the mode and its audit record."""
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from edge.errors import Refused
 from edge.instant import Clock
@@ -17,8 +18,7 @@ MAX_MESSAGE = 1000
 """The longest message in characters."""
 
 
-@dataclass(frozen=True, slots=True)
-class SwitchOn:
+class SwitchOn(Struct, frozen=True):
     """Switch the mode on, or change what it says; an empty message is that of the product."""
 
     by: str
@@ -27,8 +27,7 @@ class SwitchOn:
     until: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SwitchOff:
+class SwitchOff(Struct, frozen=True):
     """Switch the mode off."""
 
 

@@ -1,9 +1,9 @@
 """Decides the states of operations: pure functions from an operation, an event and an instant to the next operation."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias, assert_never
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.model.operation import Operation, OperationState
@@ -12,16 +12,14 @@ INTERRUPTED: Final = "interrupted"
 """The error of an operation whose owner died."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """An instance begins it; it owns it until an instant."""
 
     owner: str
     until: int
 
 
-@dataclass(frozen=True, slots=True)
-class Renew:
+class Renew(Struct, frozen=True):
     """Its owner lives, and reports the present stage."""
 
     owner: str
@@ -29,8 +27,7 @@ class Renew:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(Struct, frozen=True):
     """Its owner has completed it, or it failed with an error."""
 
     owner: str
@@ -38,15 +35,13 @@ class Finish:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Cancel:
+class Cancel(Struct, frozen=True):
     """A person cancels it: at once while it waits, else its owner ends it."""
 
     by: str
 
 
-@dataclass(frozen=True, slots=True)
-class Interrupt:
+class Interrupt(Struct, frozen=True):
     """Nothing but time: its owner may be dead."""
 
 

@@ -4,11 +4,11 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
 import structlog
+from msgspec import Struct
 
 from edge.errors import Defect, Unavailable
 from edge.links.background_task import background_task
@@ -26,8 +26,7 @@ _LOOKS_PER_RENEWAL = 10
 _STOP_WITHIN_S = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class LiveSession:
+class LiveSession(Struct, frozen=True):
     """A session that is open now: `end` closes it."""
 
     id: str

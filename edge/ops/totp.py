@@ -4,9 +4,9 @@ import hashlib
 import hmac
 import re
 import secrets
-from dataclasses import dataclass
 
 import pyotp
+from msgspec import Struct
 
 STEP_S = 30
 DIGITS = 6
@@ -20,8 +20,7 @@ _TOTP = re.compile(rf"(.*?)([0-9]{{{DIGITS}}})", re.DOTALL)
 _RECOVERY = re.compile(rf"(.*?)([{_ALPHABET}]{{5}}-[{_ALPHABET}]{{5}})", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class SplitSecret:
+class SplitSecret(Struct, frozen=True):
     """What a client sent as its password: the password, and the code at its end; "" when it has none."""
 
     password: str

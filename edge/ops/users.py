@@ -12,10 +12,10 @@ import grp
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
+from msgspec import Struct
 
 from edge.files import write_atomically
 from edge.model.role import Role
@@ -46,8 +46,7 @@ _FACTORS = {
 _ROLES = {role.name.lower(): role for role in Role}
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """A secret by which a program logs in as a user: its id, the last day it is valid (YYYYMMDD), its digest."""
 
     id: str
@@ -55,8 +54,7 @@ class Token:
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(Struct, frozen=True):
     """One user: one line of the file. `recovery` are the digests of the recovery codes."""
 
     name: str

@@ -5,18 +5,17 @@ silence an alarm and leave both as they are (ISA-18.2, OPC 10000-9).
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, assert_never
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.model.alarm import AckState, ActiveState, Alarm, AlarmChangeKind, EarlierRaise, Shelving
 
 
-@dataclass(frozen=True, slots=True)
-class Raise:
+class Raise(Struct, frozen=True):
     """The condition holds, with what is shown of it; `latch` and `confirm` are options of its rule."""
 
     severity: int
@@ -27,8 +26,7 @@ class Raise:
     confirm: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeSeverity:
+class ChangeSeverity(Struct, frozen=True):
     """The condition still holds, with another severity."""
 
     severity: int
@@ -36,13 +34,11 @@ class ChangeSeverity:
     value: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Clear:
+class Clear(Struct, frozen=True):
     """The condition holds no longer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Acknowledge:
+class Acknowledge(Struct, frozen=True):
     """A person has seen the alarm with all its raises, or only the raise at an instant."""
 
     by: str
@@ -50,8 +46,7 @@ class Acknowledge:
     raised_at: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Confirm:
+class Confirm(Struct, frozen=True):
     """A person has acted on the alarm with all its raises, or only on the raise at an instant."""
 
     by: str
@@ -59,24 +54,21 @@ class Confirm:
     raised_at: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AddComment:
+class AddComment(Struct, frozen=True):
     """A person remarks something."""
 
     by: str
     comment: str
 
 
-@dataclass(frozen=True, slots=True)
-class Reset:
+class Reset(Struct, frozen=True):
     """A person resets a latched alarm."""
 
     by: str
     comment: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Shelve:
+class Shelve(Struct, frozen=True):
     """A person silences the alarm: until an instant, or (`until` None) until its condition ends."""
 
     by: str
@@ -84,39 +76,33 @@ class Shelve:
     until: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Unshelve:
+class Unshelve(Struct, frozen=True):
     """A person ends the shelving."""
 
     by: str
     comment: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ExpireShelving:
+class ExpireShelving(Struct, frozen=True):
     """Nothing but time: a shelving may have ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class Suppress:
+class Suppress(Struct, frozen=True):
     """The maintenance mode silences the alarm."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unsuppress:
+class Unsuppress(Struct, frozen=True):
     """The maintenance mode ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class Disable:
+class Disable(Struct, frozen=True):
     """A person takes the alarm out of service: it is silent until somebody enables it."""
 
     by: str
     comment: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Enable:
+class Enable(Struct, frozen=True):
     """A person puts the alarm into service again."""
 
     by: str
@@ -141,21 +127,18 @@ AlarmEvent: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AlarmChanged:
+class AlarmChanged(Struct, frozen=True):
     """The alarm after the event."""
 
     alarm: Alarm
     kind: AlarmChangeKind
 
 
-@dataclass(frozen=True, slots=True)
-class AlarmUnchanged:
+class AlarmUnchanged(Struct, frozen=True):
     """The event of the process, or of time, changes nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class AlarmRefusal:
+class AlarmRefusal(Struct, frozen=True):
     """The request of a person is not allowed in this state."""
 
     reason: str

@@ -3,10 +3,10 @@
 Pure: the same arguments always return the same answer; time and running jobs are arguments.
 """
 
-from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.model.rule import (
@@ -64,35 +64,30 @@ class SubjectState(msgspec.Struct, frozen=True, omit_defaults=True):
     raised_in: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ReadyRule:
+class ReadyRule(Struct, frozen=True):
     """A rule with its compiled condition, if it has one."""
 
     rule: Rule
     condition: TagCondition | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class JobStarted:
+class JobStarted(Struct, frozen=True):
     """A job has started; the running jobs hold it already."""
 
     job: str
 
 
-@dataclass(frozen=True, slots=True)
-class JobEnded:
+class JobEnded(Struct, frozen=True):
     """A job has ended; the running jobs hold it no longer."""
 
     job: str
 
 
-@dataclass(frozen=True, slots=True)
-class SpanEnded:
+class SpanEnded(Struct, frozen=True):
     """The span of the rule has ended; the running jobs hold it no longer."""
 
 
-@dataclass(frozen=True, slots=True)
-class TimePassed:
+class TimePassed(Struct, frozen=True):
     """Nothing but time: a delay, a staleness or a cooldown ends."""
 
 

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import islice
 from typing import Final, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.model.rule import ExpressionRule, OccursRule, Rule, Span, StaleRule
@@ -40,8 +40,7 @@ Key: TypeAlias = tuple[int, str]
 """The number of a rule and one of its subjects."""
 
 
-@dataclass(frozen=True, slots=True)
-class OrderedFinding:
+class OrderedFinding(Struct, frozen=True):
     """A finding with the number of its rule, by which findings of one instant are sorted."""
 
     rule_number: int

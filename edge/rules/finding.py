@@ -1,8 +1,9 @@
 """The findings of rules: what a rule reports of a subject at an instant."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 
 class FindingEvent(StrEnum):
@@ -14,8 +15,7 @@ class FindingEvent(StrEnum):
     CLEARED = "cleared"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """A change of the finding of a rule for a subject; a cleared one has the severity that it had before."""
 
     at: int

@@ -4,11 +4,11 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 CONTEXT: Final = ("process", "job", "action", "carrier")
 """To what a sample may belong."""
@@ -22,8 +22,7 @@ class Quality(Enum):
     BAD = "bad"
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """The value of a tag at an instant, in milliseconds since the epoch; NaN and infinity may stand as values.
 
     `process`, `job`, `action` and `carrier` are those of a result, as far as it has them. `arrived_at` is the instant
@@ -47,8 +46,7 @@ class Sample:
         return {name: text for name, text in found.items() if text is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class Occurrence:
+class Occurrence(Struct, frozen=True):
     """An event without a value at an instant, in milliseconds since the epoch, of a job if it names one."""
 
     at: int

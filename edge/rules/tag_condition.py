@@ -1,18 +1,17 @@
 """The rule kind `expression`: a condition over the last good values of tags."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from edge.expression.compiler import Expression, compile_condition
 from edge.expression.syntax import ExpressionSyntaxError, Kind, MemberTest, Name, names_of, needed_kinds, nodes_of
 from edge.expression.value import UNKNOWN, Evaluate, EvaluationError, kind_of_value
 
 
-@dataclass(frozen=True, slots=True)
-class TagCondition:
+class TagCondition(Struct, frozen=True):
     """A compiled condition; `tags` are its names with the kind of value that each must have, if only one will do."""
 
     expression: Expression

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 
 import msgspec
+from msgspec.structs import replace
 
 from edge.model.tag import MAX_TAGS, TagDefinition, TagType
 from edge.rules.sample_lines import Quality, Sample

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.~-]*")
 _COUNT: Final = re.compile(r"[0-9]{1,9}")
 _ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
 
 
-@dataclass(frozen=True, slots=True)
-class CommandKey:
+class CommandKey(Struct, frozen=True):
     """The parts of a command id: the attempt counts the starts of an action in a run; a reset counts for itself."""
 
     job_id: str

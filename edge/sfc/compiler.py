@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import ChainMap, Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.expression.syntax import ExpressionSyntaxError
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
 
-@dataclass(frozen=True, slots=True)
-class RejectedRecipe:
+class RejectedRecipe(Struct, frozen=True):
     """An invalid recipe with all its faults."""
 
     faults: tuple[str, ...]

@@ -6,9 +6,11 @@ The language is that of `edge.expression`, described in `docs/reference/sfc.md`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field  # noqa: TID251 - it extends an abstract class
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from edge.expression import compiler
 from edge.expression.compiler import Expression, Unmet
@@ -64,8 +66,7 @@ Identifiers: TypeAlias = Mapping[str, Callable[[RunAccess], object]]
 NO_IDENTIFIERS: Final[Identifiers] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(Struct, frozen=True):
     """The targets that names in a condition may refer to: steps, association keys by action name, identifiers."""
 
     steps: frozenset[str] = frozenset()
@@ -73,8 +74,7 @@ class Names:
     identifiers: Identifiers = field(default_factory=lambda: NO_IDENTIFIERS)
 
 
-@dataclass(frozen=True, slots=True)
-class TimerBound:
+class TimerBound(Struct, frozen=True):
     """A comparison of a step's T with a bound; `other` is the step whose T is the bound."""
 
     step: str
@@ -82,8 +82,7 @@ class TimerBound:
     other: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """A compiled condition. `constant` is its value when no name has one: True means always true.
 
     `mirrors` are the mirrored sets that it asks for.

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec import Struct, field
 
 from edge.model.recipe import Intervention
 from edge.sfc.association_key import AssociationKey, parse_association_key
@@ -47,16 +47,14 @@ if TYPE_CHECKING:
     from edge.sfc.net import Net
 
 
-@dataclass(frozen=True, slots=True)
-class ActionChange:
+class ActionChange(Struct, frozen=True):
     """An association in a new state, or a new attempt; None when it was forgotten."""
 
     key: AssociationKey
     state: ActionState | None
 
 
-@dataclass(frozen=True, slots=True)
-class CommandChange:
+class CommandChange(Struct, frozen=True):
     """A command that was requested."""
 
     phase: Phase
@@ -64,8 +62,7 @@ class CommandChange:
     action: str
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(Struct, frozen=True):
     """What a decision changed: actions in the order of the recipe, commands and steps in the order of the decision.
 
     A step is paired with whether it became active.
@@ -76,8 +73,7 @@ class Changes:
     steps: tuple[tuple[str, bool], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionRecord:
+class DecisionRecord(Struct, frozen=True):
     """One decision about a run; `number` counts from 1 and may skip, `at` is in milliseconds since the Unix epoch.
 
     `early` holds the events that were kept before the start. `is_whole` is false when the run no longer keeps the
@@ -94,8 +90,7 @@ class DecisionRecord:
     mirrors: Mirrors = field(default_factory=lambda: NO_MIRRORS)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredDecision:
+class StoredDecision(Struct, frozen=True):
     """A record as it is stored: the name of the signal; mirrors, changes and members of the signal as one text."""
 
     number: int

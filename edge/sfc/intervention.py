@@ -6,9 +6,9 @@ A recipe lists what it allows. An intervention names what is active now; it neve
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, assert_never
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.model.recipe import Intervention
@@ -33,8 +33,7 @@ MAX_INTERVENTIONS: Final = 100
 _OPEN: Final = frozenset({ActionState.DISPATCHED, ActionState.WAITING})
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
+class _Target(Struct, frozen=True):
     """What an intervention is about: as text, as a mark of this very activation, and how it is applied."""
 
     subject: str
@@ -260,8 +259,7 @@ def resolve(draft: Draft, signal: Resolve) -> Ignored | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class HeldFailure:
+class HeldFailure(Struct, frozen=True):
     """An action that failed, in an active step or after its step; one of the interventions in `allowed` helps."""
 
     action: str

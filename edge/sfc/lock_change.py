@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from edge.sfc.run_locks import RunLocks
 
 
-@dataclass(frozen=True, slots=True)
-class LockChange:
+class LockChange(Struct, frozen=True):
     """What a decision does with the locks of its job: it releases some, claims others, and relies on those `granted`.
 
     A lock that is released and claimed goes to the end of its queue. `reason` says why locks are claimed.

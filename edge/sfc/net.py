@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from edge.sfc.command_id import parse_command_id
 from edge.sfc.signal import CommandRequest, Phase
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from edge.sfc.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class NetAction:
+class NetAction(Struct, frozen=True):
     """An action association, ready to run; `key` identifies it. Times are milliseconds."""
 
     key: AssociationKey
@@ -36,8 +36,7 @@ class NetAction:
     interventions: frozenset[Intervention]
 
 
-@dataclass(frozen=True, slots=True)
-class NetTransition:
+class NetTransition(Struct, frozen=True):
     """A plain transition; `index` is its rank, `needs_done` the sources that must be done before it is tested."""
 
     index: int
@@ -72,8 +71,7 @@ class NetTransition:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class NetStep:
+class NetStep(Struct, frozen=True):
     """A step with its associations in recipe order (`entering`: resets last) and its outgoing transitions by rank.
 
     `index` is its place in the recipe.
@@ -91,8 +89,7 @@ class NetStep:
     lock_timeout_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Net:
+class Net(Struct, frozen=True):
     """A compiled recipe. `source` is its JSON text, from which the same net can be compiled again."""
 
     recipe: Recipe

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
+
+from msgspec import Struct
 
 from edge.model.recipe import Qualifier
 
@@ -30,8 +31,7 @@ class Leave(Enum):
     """The action is kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class QualifierRule:
+class QualifierRule(Struct, frozen=True):
     """One line of the table.
 
     `sends` is when the command goes out (or the wait is armed), `stores` when the action is set until R, `ends` whether

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.sfc.advance import advance
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from edge.sfc.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """A signal for which the repetition decided otherwise: the recorded changes, and those of the repetition.
 
     `ignored` is why the repetition ignored the signal, empty when it did not.
@@ -32,8 +31,7 @@ class Difference:
     ignored: str
 
 
-@dataclass(frozen=True, slots=True)
-class Replay:
+class Replay(Struct, frozen=True):
     """A repeated run, and where its decisions differ from the records."""
 
     run: Run

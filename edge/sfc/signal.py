@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import Struct, field
 
 from edge.sfc.mirror_copy import NO_MIRRORS
 
@@ -15,13 +16,11 @@ if TYPE_CHECKING:
     from edge.sfc.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """The job begins: the initial step becomes active."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """Equipment answered a command; `data` becomes the result of the action."""
 
     command_id: str
@@ -30,16 +29,14 @@ class Answer:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(Struct, frozen=True):
     """The outcome of a command cannot be found."""
 
     command_id: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
+class Begun(Struct, frozen=True):
     """A start is about to be sent and must not be sent again by software; `by` names the sending process."""
 
     command_id: str
@@ -54,8 +51,7 @@ class Resolution(StrEnum):
     REPEAT = "repeat"
 
 
-@dataclass(frozen=True, slots=True)
-class Resolve:
+class Resolve(Struct, frozen=True):
     """An operator decides about the unknown outcome of an action; `data` is its result, `by` names the operator."""
 
     action: str
@@ -68,16 +64,14 @@ class Resolve:
         return f"resolve {self.action} as {self.resolution} by {self.by or 'unknown'}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
-class SecondPerson:
+class SecondPerson(Struct, frozen=True):
     """An intervention takes effect when another person asks for the same in time; `has_login` lets this one confirm."""
 
     within_ms: int
     has_login: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Intervene:
+class Intervene(Struct, frozen=True):
     """A person intervenes in a run as its recipe allows; `by` names the person.
 
     `retry` and `skip` name an action, with a step where it stands in several; `data` is the result of a skipped action.
@@ -100,8 +94,7 @@ class Intervene:
         return f"{self.kind} {subject} by {self.by or 'unknown'}: {self.reason}{needs}"
 
 
-@dataclass(frozen=True, slots=True)
-class Late:
+class Late(Struct, frozen=True):
     """A result arrived for a command that no longer waits; it is kept without effect."""
 
     command_id: str
@@ -109,8 +102,7 @@ class Late:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """Equipment sent an event; `named` is true when it named this job. `id` identifies it."""
 
     type_id: str
@@ -119,37 +111,31 @@ class Event:
     named: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(Struct, frozen=True):
     """Time has passed, or an identifier of a simulation has changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(Struct, frozen=True):
     """The operator pauses the job."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resume:
+class Resume(Struct, frozen=True):
     """The operator resumes a paused job."""
 
 
-@dataclass(frozen=True, slots=True)
-class Granted:
+class Granted(Struct, frozen=True):
     """The run holds these locks, for which it has waited."""
 
     locks: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Abort:
+class Abort(Struct, frozen=True):
     """The job ends at once: commands are stopped, stored actions reset."""
 
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Struct, frozen=True):
     """The job ends in an orderly way before its recipe does: as Abort, with another outcome."""
 
     reason: str = ""
@@ -183,8 +169,7 @@ class Phase(StrEnum):
     RESUME = "resume"
 
 
-@dataclass(frozen=True, slots=True)
-class CommandRequest:
+class CommandRequest(Struct, frozen=True):
     """A command to send, at least once, under its id; a stop has the id of the command it stops."""
 
     phase: Phase
@@ -196,8 +181,7 @@ class CommandRequest:
     parameters: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class StepChange:
+class StepChange(Struct, frozen=True):
     """A step became active or inactive."""
 
     step: str
@@ -205,8 +189,7 @@ class StepChange:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Advanced:
+class Advanced(Struct, frozen=True):
     """The result of a signal: the next run, the commands to send, the changed steps, in order.
 
     `taken` is the key of the association whose wait an event has ended, `mirrors` what it asked of mirrored sets.
@@ -238,8 +221,7 @@ class IgnoredKind(StrEnum):
     ENDED = "ended"
 
 
-@dataclass(frozen=True, slots=True)
-class Ignored:
+class Ignored(Struct, frozen=True):
     """The signal changes nothing, and why."""
 
     kind: IgnoredKind

@@ -6,10 +6,11 @@ to be active together). An arc is one written or implied transition with one way
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, pairwise, product
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from edge.model.recipe import Branch, BranchType, Recipe
 
@@ -25,8 +26,7 @@ class TooManyWaysError(Exception):
     """Too many combinations of selections in a branch or transition; the error holds its place."""
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(Struct, frozen=True):
     """One way into a step or branch: the steps it activates, its conditions, its rank among the other ways."""
 
     steps: tuple[str, ...]
@@ -34,8 +34,7 @@ class Way:
     rank: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Arc:
+class Arc(Struct, frozen=True):
     """A plain transition: when all sources are active and all conditions are true, the targets become active.
 
     `place` names the written transition it comes from, for messages.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.sfc.run import ActionState
 from edge.sfc.signal import Intervene, Pause, Resolve, Resume
@@ -18,8 +20,7 @@ if TYPE_CHECKING:
 _UNDER_WAY: Final = frozenset({ActionState.DISPATCHED, ActionState.WAITING, ActionState.UNKNOWN})
 
 
-@dataclass(frozen=True, slots=True)
-class StepSpan:
+class StepSpan(Struct, frozen=True):
     """A step that was active from `begin` to `end`, in milliseconds since the Unix epoch; None while it is active."""
 
     step: str
@@ -27,8 +28,7 @@ class StepSpan:
     end: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class ActionSpan:
+class ActionSpan(Struct, frozen=True):
     """An attempt of an action of a step from its command, or its wait, to its end; `state` is its last state."""
 
     step: str
@@ -38,24 +38,21 @@ class ActionSpan:
     state: ActionState
 
 
-@dataclass(frozen=True, slots=True)
-class PauseSpan:
+class PauseSpan(Struct, frozen=True):
     """A pause of the run; `end` is None while it lasts."""
 
     begin: int
     end: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class InterventionMark:
+class InterventionMark(Struct, frozen=True):
     """A person intervened: what, who and why, as text."""
 
     at: int
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Struct, frozen=True):
     """The spans of a run in the order in which they began; `begin` and `end` are those of the records."""
 
     begin: int

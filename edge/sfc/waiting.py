@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
+
+from msgspec import Struct
 
 from edge.expression.compiler import Unmet
 from edge.expression.value import EvaluationError
@@ -29,8 +30,7 @@ START: Final = "start"
 NO_HOLDERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class TransitionWaits:
+class TransitionWaits(Struct, frozen=True):
     """A transition whose sources are active, and the parts that keep it from clearing, such as a lock."""
 
     sources: tuple[str, ...]
@@ -43,8 +43,7 @@ class TransitionWaits:
         return f"{', '.join(self.sources) or START} → {', '.join(self.targets)} [{self.condition}] waits for {lacks}"
 
 
-@dataclass(frozen=True, slots=True)
-class ActionWaits:
+class ActionWaits(Struct, frozen=True):
     """An association that is open: a command without answer, an awaited event, or a duration that runs.
 
     Times are milliseconds; `age_ms` counts from the sending, `left_ms` is the time to the deadline, `due_in_ms` that to
@@ -73,8 +72,7 @@ class ActionWaits:
         return ", ".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class RunHalted:
+class RunHalted(Struct, frozen=True):
     """The run does not evolve: it is paused, has not started or has ended."""
 
     reason: str
@@ -83,8 +81,7 @@ class RunHalted:
         return self.reason
 
 
-@dataclass(frozen=True, slots=True)
-class PersonWaits:
+class PersonWaits(Struct, frozen=True):
     """An action failed, and the run waits for a person."""
 
     failure: HeldFailure
@@ -94,8 +91,7 @@ class PersonWaits:
         return f"action {each.action} of {each.step} {each.error}: waits for a person ({', '.join(each.allowed)})"
 
 
-@dataclass(frozen=True, slots=True)
-class SecondPersonWaits:
+class SecondPersonWaits(Struct, frozen=True):
     """A person asked for an intervention, and another person must confirm it; `left_ms` is the time for it."""
 
     kind: str

@@ -1,24 +1,23 @@
 """What the telemetry scene has observed: the values of one tag, the changes of its alarm, and whether all is right."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from edge.model.alarm_message import AlarmNotice
 
 EXPECTED: Final = ("raised", "escalated", "acknowledged", "eased", "cleared")
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedChange:
+class ObservedChange(Struct, frozen=True):
     """A change of the alarm, and the milliseconds from its instant to its arrival at the MES."""
 
     notice: AlarmNotice
     took_ms: int
 
 
-@dataclass(slots=True)
-class AlarmTrend:
+class AlarmTrend(Struct):
     """The values that the sensor sent, and the changes of its alarm that the MES received."""
 
     tag: str

@@ -4,11 +4,12 @@ import json
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from edge.config import MqttSettings
 from edge.errors import Defect, EdgeError, Refused, Unavailable
@@ -40,8 +41,7 @@ _WORK_MASTER_ID = "WM-AXLE-FIT-001"
 _JOB_MANAGEMENT = ("Machines", _SCOPE, "MachineryBuildingBlocks", "JobManagement")
 
 
-@dataclass(frozen=True, slots=True)
-class Addresses:
+class Addresses(Struct, frozen=True):
     """The addresses of a running demo and the directory of its logs; `opcua_remote` is for other machines."""
 
     opcua: str
@@ -75,8 +75,7 @@ async def open_demo(
         yield parts.addresses
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
+class _Parts(Struct, frozen=True):
     addresses: Addresses
     settings: Path
     recipe: Recipe

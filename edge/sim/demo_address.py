@@ -1,7 +1,9 @@
 """The address of the OPC UA server in the demo."""
 
 import socket
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.errors import Unavailable
 from edge.sim.broker import free_port
@@ -15,8 +17,7 @@ _ELSEWHERE = ("192.0.2.1", 9)
 """A documentation address without a machine (RFC 5737); connecting a UDP socket sends no packet."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpcuaAddress:
+class OpcuaAddress(Struct, frozen=True):
     """The IPv4 address and port at which the OPC UA server listens; port 0 selects a free port."""
 
     host: str = _LOOPBACK

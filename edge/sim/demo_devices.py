@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
+
+from msgspec import Struct, field
 
 from edge.sim.broker import free_port
 
@@ -17,8 +18,7 @@ _TIGHTENINGS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DemoDevice:
+class DemoDevice(Struct, frozen=True):
     """A device with its name at the station.
 
     `what` is its description for people, `arguments` are those of `edge sim`. The device handles the actions of
@@ -36,8 +36,7 @@ class DemoDevice:
         return f"[southbound.{self.name}]\ntype_ids = {json.dumps(self.type_ids)}\n{self.keys}\n"
 
 
-@dataclass(frozen=True, slots=True)
-class DemoDevices:
+class DemoDevices(Struct, frozen=True):
     """The devices of a demo and their recipe; `early` devices start before the gateway, `late` devices after it.
 
     `unheard` maps each `type_id` to its device, for devices whose commands are not visible on the broker.

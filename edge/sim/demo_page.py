@@ -2,8 +2,9 @@
 
 import json
 import secrets
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from edge.model.role import Role
 from edge.ops.users import User, hash_password, write_user
@@ -13,8 +14,7 @@ NAME = "demo"
 _USERS_FILE = "people"
 
 
-@dataclass(frozen=True, slots=True)
-class DemoPage:
+class DemoPage(Struct, frozen=True):
     """The page at a free port of this host; the person has a password of this run."""
 
     port: int = field(default_factory=free_port)

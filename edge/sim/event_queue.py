@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import count
 from typing import TYPE_CHECKING, Generic, TypeVar
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,8 +24,7 @@ class EventRank(IntEnum):
     ANSWER = 3
 
 
-@dataclass(slots=True)
-class EventQueue(Generic[_T]):
+class EventQueue(Struct, Generic[_T]):
     """A queue of planned events, ordered by instant, rank and insertion; instants are milliseconds."""
 
     _planned: list[tuple[int, EventRank, int, _T]] = field(default_factory=list)

@@ -4,12 +4,13 @@ import json
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from math import isclose
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from edge.config import MqttSettings
 from edge.errors import EdgeError, Unavailable
@@ -48,16 +49,14 @@ _SOAK_SECONDS: Final = 12.0
 _WITHIN_S: Final = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class FlowAddresses:
+class FlowAddresses(Struct, frozen=True):
     """Where a kept scene is reached: the broker, and the settings for other commands."""
 
     broker: str
     settings: Path
 
 
-@dataclass(frozen=True, slots=True)
-class _FlowScene:
+class _FlowScene(Struct, frozen=True):
     view: DemoView
     directory: Path
     settings: Path

@@ -9,11 +9,11 @@ import contextlib
 import functools
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from edge.config import RedisSettings
 from edge.instant import Clock, now_ms
@@ -75,8 +75,7 @@ async def simulate_live(recipe: object, script: Script, speed: float, redis: Red
         return simulation.recorder.trace(simulation.runs)
 
 
-@dataclass(frozen=True, slots=True)
-class _Engine:
+class _Engine(Struct, frozen=True):
     """The parts of the station that the simulation calls."""
 
     runs: Runs
@@ -84,8 +83,7 @@ class _Engine:
     jobs: JobService
 
 
-@dataclass(frozen=True, slots=True)
-class _PlannedAnswer:
+class _PlannedAnswer(Struct, frozen=True):
     command_id: str
     how: AnswerPlan
 
@@ -93,8 +91,7 @@ class _PlannedAnswer:
 _Planned = ScriptJob | TimelineEntry | _PlannedAnswer
 
 
-@dataclass(slots=True)
-class LiveSimulation:
+class LiveSimulation(Struct):
     """The environment of the engine: the event queue, the equipment, the recorder."""
 
     store: Store

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from edge.model.lock import LockClaim
 from edge.ops.lock_queue import acquire, is_held_by, release
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
     from edge.sfc.lock_change import LockChange
 
 
-@dataclass(slots=True)
-class LockTable:
+class LockTable(Struct):
     """The holder of each lock, and those that wait for it."""
 
     locks: dict[str, Lock] = field(default_factory=dict)

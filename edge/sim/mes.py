@@ -4,10 +4,10 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 import msgspec
 import structlog
+from msgspec import Struct
 
 from edge.config import MqttSettings
 from edge.errors import Refused, Unavailable
@@ -27,8 +27,7 @@ Watcher = Callable[[str, CloudEvent], Awaitable[None]]
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class MethodReply:
+class MethodReply(Struct, frozen=True):
     """The reply of a job method; `reasons` explains a refusal in words."""
 
     status: ReturnStatus

@@ -1,10 +1,10 @@
 """One job as an observer at the broker sees it: its states, steps, commands, answers and events."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import JOB_RESPONSE_TYPE, PROGRESS_TYPE, STATUS_EVENT_TYPE
@@ -15,8 +15,7 @@ from edge.model.recipe import Interaction, Recipe
 COMPLETED = "Ended (Completed)"
 
 
-@dataclass(slots=True)
-class ObservedStep:
+class ObservedStep(Struct):
     """A step of the recipe; instants are milliseconds since the epoch."""
 
     name: str
@@ -24,8 +23,7 @@ class ObservedStep:
     activated_at: int | None = None
 
 
-@dataclass(slots=True)
-class ObservedAction:
+class ObservedAction(Struct):
     """An action of the recipe with its sent parameters and its result; instants as in ObservedStep."""
 
     name: str
@@ -41,8 +39,7 @@ class ObservedAction:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class JobLogEntry:
+class JobLogEntry(Struct, frozen=True):
     """A log entry for people: instant, kind and text."""
 
     at: int

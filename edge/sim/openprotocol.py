@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct
 
 from edge.links.background_task import background_task
 from edge.links.openprotocol_frame import MidFrame
@@ -40,8 +41,7 @@ def _local_now() -> datetime:
     return datetime.now().astimezone().replace(microsecond=0, tzinfo=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Tightening:
+class Tightening(Struct, frozen=True):
     """A tightening at work: what its result will hold."""
 
     identifier: str

@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from edge.errors import EdgeError, Refused, Unavailable
 from edge.links.openprotocol_frame import FrameReader, MidFrame

@@ -5,11 +5,11 @@ import json
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct
 from rich.console import Console
 
 from edge.config import MqttSettings
@@ -47,8 +47,7 @@ RULE: Final[dict[str, Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TelemetryAddresses:
+class TelemetryAddresses(Struct, frozen=True):
     """Where a kept scene is reached: the broker, the topic of the sensor, and the settings for other commands."""
 
     broker: str
@@ -56,8 +55,7 @@ class TelemetryAddresses:
     settings: Path
 
 
-@dataclass(frozen=True, slots=True)
-class _TelemetryScene:
+class _TelemetryScene(Struct, frozen=True):
     view: DemoView
     console: Console
     trend: AlarmTrend

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from edge.sfc.run import Outcome
 from edge.sfc.signal import Phase
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from edge.sim.script import Script
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(Struct, frozen=True):
     """The trace of a simulation; times are seconds."""
 
     commands: list[dict[str, Any]]
@@ -42,8 +42,7 @@ class Trace:
         }
 
 
-@dataclass(slots=True)
-class TraceRecorder:
+class TraceRecorder(Struct):
     """The recorder of a simulation; its times count from `zero`, an instant in milliseconds."""
 
     zero: int = 0

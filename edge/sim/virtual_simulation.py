@@ -7,9 +7,10 @@ run of its command id, duplicates are dropped, and a run keeps the recipe with w
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from edge.sfc.advance import advance
 from edge.sfc.command_id import parse_command_id
@@ -55,16 +56,14 @@ def simulate(recipe: object, script: Script) -> Trace:
     return simulation.recorder.trace({name: job.run for name, job in simulation.jobs.items()})
 
 
-@dataclass(slots=True)
-class _Job:
+class _Job(Struct):
     """A job of the simulation; its net is pinned at its start."""
 
     net: Net
     run: Run
 
 
-@dataclass(slots=True)
-class VirtualSimulation:
+class VirtualSimulation(Struct):
     """The environment of the runs: the event queue, the equipment, the recorder."""
 
     script: Script

@@ -9,11 +9,11 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import structlog
+from msgspec import Struct
 
 from edge.config import IjtSettings
 from edge.errors import Refused
@@ -61,8 +61,7 @@ _ENABLED = "Enabled"
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class IjtTimes:
+class IjtTimes(Struct, frozen=True):
     """Times in seconds: interval of the polls for a result, and time limit of the search for a started joining.
 
     A tool that is enabled for `settled` seconds without a command was enabled by another system.

@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Collection
-from dataclasses import dataclass
 
 import structlog
+from msgspec import Struct
 
 from edge.errors import Refused
 from edge.links.opcua import ClientSession, Node
@@ -20,8 +20,7 @@ SETTLED_SECONDS = 2.0
 _DISABLED = "another system has disabled the tool: enable it there"
 
 
-@dataclass(frozen=True, slots=True)
-class SharedTool:
+class SharedTool(Struct, frozen=True):
     """What the gateways on a store know together of the tool at a place: who disabled it, and whether it is needed."""
 
     station: StationPort

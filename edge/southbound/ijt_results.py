@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
 import structlog
+from msgspec import Struct, field
 
 from edge.errors import Refused
 from edge.southbound.ijt_conversion import (
@@ -36,8 +36,7 @@ _SEARCHED = 100
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ResultLimits:
+class ResultLimits(Struct, frozen=True):
     """Limits: seconds to wait for requested results, and number and bytes of JSON of the results kept in memory.
 
     In memory, a result takes ten times the size of its JSON.
@@ -51,8 +50,7 @@ class ResultLimits:
 _LIMITS = ResultLimits()
 
 
-@dataclass(slots=True)
-class ControllerState:
+class ControllerState(Struct):
     """The state of a controller beyond one connection.
 
     `last` is the last SequenceNumber: results up to it are not requested again. `begun` holds the ids of started

@@ -6,11 +6,11 @@ in `edge.config`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class EquipmentKind:
+class EquipmentKind(Struct, frozen=True):
     """The location of a kind, as `module:name`; it is imported when the settings name the kind.
 
     `settings` is the type of its section, `opener` the function that opens it: `opener(name, settings, station,

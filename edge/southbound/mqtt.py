@@ -1,11 +1,11 @@
 """Equipment that speaks CloudEvents over MQTT 5; open commands are sent once on each connection."""
 
 import asyncio
-import dataclasses
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 
+import msgspec.structs
 import structlog
 
 from edge.config import MqttEquipmentSettings
@@ -169,7 +169,7 @@ class MqttEquipment:
             _log.info("start not repeated", equipment=self.name, command=command.command_id)
             return
         if self._sent.may_be_delivered(command.command_id, Phase.START):
-            command = dataclasses.replace(command, offered_again=True)
+            command = msgspec.structs.replace(command, offered_again=True)
         count_repeated_start(self._station, command)
         if self._permission:
             await self._permission.grant()

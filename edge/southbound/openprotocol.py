@@ -8,12 +8,12 @@ result cannot be found: its outcome is unknown.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 import structlog
+from msgspec import Struct
 
 from edge.errors import Refused
 from edge.links.openprotocol_mids import Mid
@@ -57,8 +57,7 @@ POLL_SECONDS = 5.0
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class OpenProtocolTimes:
+class OpenProtocolTimes(Struct, frozen=True):
     """Times of the session, the seconds between two polls for a result, and those to wait for its curves."""
 
     session: SessionTimes = DEFAULT_TIMES

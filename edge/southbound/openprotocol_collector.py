@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias
 
 import structlog
+from msgspec import Struct, field
 
 from edge.errors import Refused
 from edge.links.openprotocol_frame import MidFrame
@@ -43,8 +43,7 @@ _CURVES = 200
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(slots=True)
-class ToolState:
+class ToolState(Struct):
     """The state of a tool beyond one connection.
 
     `last` is the number of the last result; `begun` holds the ids of started commands, `current` that of the command

@@ -1,16 +1,16 @@
 """What makes of controllers do differently, by the supplier code of MID 0002."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct
 
 from edge.links.openprotocol_mids import Mid, revisions_of
 from edge.links.openprotocol_results import LIGHT_REVISION
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerMake:
+class ControllerMake(Struct, frozen=True):
     """A make: its name and what its controllers need.
 
     `keep_alive` are the seconds between two signs of life. `result_revisions` are tried for the subscription of

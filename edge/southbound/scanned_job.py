@@ -1,12 +1,12 @@
 """A job that a code starts."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class ScannedJob:
+
+class ScannedJob(Struct, frozen=True):
     """A job that a code starts: with `work_master` it is stored first. `event_id` identifies the reading."""
 
     scope: str

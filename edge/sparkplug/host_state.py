@@ -1,9 +1,9 @@
 """The state of the primary host application: which of its STATE messages counts."""
 
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 _MAX_STATE: Final = 4_096
 
@@ -16,8 +16,7 @@ class _StateMessage(msgspec.Struct):
 _DECODER: Final = msgspec.json.Decoder(_StateMessage)
 
 
-@dataclass(frozen=True, slots=True)
-class HostState:
+class HostState(Struct, frozen=True):
     """Whether the host is online, as of the newest message by its own timestamp."""
 
     online: bool = False

@@ -1,9 +1,10 @@
 """The messages of an edge node in their order: births, data and deaths with their sequence numbers."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final
+
+from msgspec import Struct
 
 from edge.links.cloudevent_mqtt import Message
 from edge.rules.sample_lines import Sample
@@ -17,8 +18,7 @@ _NUMBERS: Final = 256
 """Sequence numbers and birth numbers run from 0 to 255."""
 
 
-@dataclass(frozen=True, slots=True)
-class DraftMessage:
+class DraftMessage(Struct, frozen=True):
     """A message whose payload is encoded part by part."""
 
     topic: str

@@ -1,9 +1,10 @@
 """The edge node: connects with a new birth number each time, and publishes for as long as it runs."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import structlog
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.errors import EdgeError, Unavailable
 from edge.instant import Clock
@@ -26,8 +27,7 @@ from edge.store.commit import Committed
 logger = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class NodeIdentity:
+class NodeIdentity(Struct, frozen=True):
     """Topics of the edge node, its primary host (empty for none), and the patterns of the tags that it publishes."""
 
     topics: NodeTopics

@@ -1,10 +1,9 @@
 """What an edge node has done since the start of the gateway."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(slots=True)
-class NodeStats:
+class NodeStats(Struct):
     """Whether the edge node is born, and its births, its messages and the commands that it refused."""
 
     is_born: bool = False

@@ -1,9 +1,10 @@
 """Payloads of Sparkplug B: metrics with values of the data types that the gateway uses, as Protocol Buffers."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, TypeAlias, assert_never
+
+from msgspec import Struct, field
 
 from edge.sparkplug.wire import (
     MalformedPayload,
@@ -40,16 +41,14 @@ class DataType(IntEnum):
 _SIGNED_BITS: Final = {1: 8, 2: 16, 3: 32, 4: 64}
 
 
-@dataclass(frozen=True, slots=True)
-class MetricProperty:
+class MetricProperty(Struct, frozen=True):
     """A property of a metric."""
 
     type: DataType
     value: Value
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Struct, frozen=True):
     """A metric; what is None is not sent. Its value is null when `value` is None.
 
     `datatype` is a number, because a received metric may have a type that the gateway does not use.
@@ -64,8 +63,7 @@ class Metric:
     properties: Mapping[str, MetricProperty] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class MetricPayload:
+class MetricPayload(Struct, frozen=True):
     """A payload; `timestamp` is in milliseconds since the epoch."""
 
     timestamp: int | None

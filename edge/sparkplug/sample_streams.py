@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from edge.rules.sample_lines import Sample
 from edge.store import telemetry
@@ -15,8 +16,7 @@ _SLICE: Final = 10
 """Entries that are read at once: about a thousand samples."""
 
 
-@dataclass(frozen=True, slots=True)
-class SampleBatch:
+class SampleBatch(Struct, frozen=True):
     """The wanted samples of an entry of a stream, and its position there."""
 
     stream: str

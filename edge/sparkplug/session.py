@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
 
 import structlog
+from msgspec import Struct
 
 from edge.errors import Refused, Unavailable
 from edge.instant import Clock
@@ -40,8 +40,7 @@ class HostOffline(Unavailable):
     """The primary host is offline: the edge node connects again and waits for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeLimits:
+class NodeLimits(Struct, frozen=True):
     """Times of an edge node in seconds: how often it looks at its devices, and how often at most the other things."""
 
     look_s: float = 1.0
@@ -57,8 +56,7 @@ class NodeLimits:
     """How long the primary host is waited for at one of several brokers."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeParts:
+class NodeParts(Struct, frozen=True):
     """What the connections of an edge node share; `gone` returns the devices whose equipment is not connected.
 
     With `several_brokers` the edge node goes to the next one when its host is not there.

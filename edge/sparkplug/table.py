@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from edge.rules.sample_lines import Sample
 from edge.rules.tag_definitions import TagDefinitions
@@ -17,8 +18,7 @@ MAX_TAGS: Final = 10_000
 _OF_NODE: Final = frozenset({"gateway", "equipment"})
 
 
-@dataclass(slots=True)
-class TagMetric:
+class TagMetric(Struct):
     """A metric: its alias is unique in the edge node, its type is that of the last birth certificate."""
 
     tag: str

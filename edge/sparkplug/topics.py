@@ -1,15 +1,15 @@
 """The topics of an edge node: where it publishes, and where commands and the state of its host come from."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 NAMESPACE: Final = "spBv1.0"
 _RESERVED: Final = frozenset("/+#")
 _LONGEST_ID: Final = 255
 
 
-@dataclass(frozen=True, slots=True)
-class NodeTopics:
+class NodeTopics(Struct, frozen=True):
     """The topics of the edge node `node` of a group."""
 
     group: str

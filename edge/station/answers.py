@@ -1,6 +1,5 @@
 """Applies the answers and events of equipment to the runs they belong to."""
 
-import dataclasses
 import hashlib
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from typing import Any, TypeGuard
@@ -166,14 +165,14 @@ class Answers:
             return
         key = parse_command_id(result.command_id or "")
         stored = await self._keep_traces(key.job_id if key else "", result.data)
-        await self._keep_late(dataclasses.replace(result, data=stored), "no command waits for it")
+        await self._keep_late(msgspec.structs.replace(result, data=stored), "no command waits for it")
 
     async def _with_stored_traces(
         self, job_id: str, answer: EquipmentAnswer | OutcomeUnknown
     ) -> EquipmentAnswer | OutcomeUnknown:
         if isinstance(answer, OutcomeUnknown) or answer.data is None:
             return answer
-        return dataclasses.replace(answer, data=await self._keep_traces(job_id, answer.data))
+        return msgspec.structs.replace(answer, data=await self._keep_traces(job_id, answer.data))
 
     async def _keep_traces(self, job_id: str, data: Any) -> Any:
         kept = await self._result_files.keep(job_id, data)
@@ -230,7 +229,7 @@ class Answers:
         Raises Refused(`too_large`) when its data exceed the limit.
         """
         self.stats.record_contact(self._runs.clock())
-        event = dataclasses.replace(event, data=_kept(event.data))
+        event = msgspec.structs.replace(event, data=_kept(event.data))
         declined: set[str] = set()
         while True:
             given = await dedupe.load_answer(self._store, event.source, event.event_id)
@@ -277,7 +276,7 @@ class Answers:
             if loaded and loaded.job.scope in scopes:
                 queued = {(each.phase, each.command_id) for each in self._runs.outbox.unsent(job_id)}
                 found += (
-                    dataclasses.replace(
+                    msgspec.structs.replace(
                         command_of(loaded, each.phase, each.command_id, each.step, offered_again=True),
                         queued=(each.phase, each.command_id) in queued,
                     )

@@ -1,8 +1,9 @@
 """Reads the facts for a job method call in one round trip; the guards of its commit detect later changes."""
 
 import asyncio
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from edge.model.acceptance import Allowed
 from edge.model.isa95 import JobOrder
@@ -15,8 +16,7 @@ from edge.store.jobs import Job
 _Value = TypeVar("_Value")
 
 
-@dataclass(frozen=True, slots=True)
-class CallIdentity:
+class CallIdentity(Struct, frozen=True):
     """The identity of a call, under which its answer is stored: source and id of its event, and its transaction."""
 
     source: str
@@ -25,8 +25,7 @@ class CallIdentity:
     transaction: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class OrderFacts:
+class OrderFacts(Struct, frozen=True):
     """What Store, StoreAndStart and Update depend on.
 
     `removed_at` is when a job of this id was removed; `undelivered` counts the jobs that stay beyond their time.

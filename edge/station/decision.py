@@ -1,10 +1,11 @@
 """Decides what one signal changes: the job, its run, the commit that writes both, and the requests that follow."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from edge.errors import Defect
 from edge.model.isa95 import LocalizedText
@@ -47,8 +48,7 @@ from edge.store.runs import NO_CONSUMER, Outbox, Outgoing, StoredRun
 from edge.store.work import WorkKind
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedJob:
+class LoadedJob(Struct, frozen=True):
     """A job with its run, as last read or written; `net` is the compiled recipe that is pinned to the run."""
 
     job: Job
@@ -78,8 +78,7 @@ class LoadedJob:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """The commit of a decision, and the state after it; `taken` is the association whose wait an event has ended.
 
     `at` is the instant of the decision.
@@ -95,13 +94,11 @@ class Decision:
     locks: LockChange = NO_LOCK_CHANGE
 
 
-@dataclass(frozen=True, slots=True)
-class NotAllowed:
+class NotAllowed(Struct, frozen=True):
     """The state of the job does not allow the requested method."""
 
 
-@dataclass(frozen=True, slots=True)
-class MethodRequest:
+class MethodRequest(Struct, frozen=True):
     """The job method behind a signal, with the comment of its caller."""
 
     cause: Cause
@@ -120,8 +117,7 @@ NO_SECOND: Mapping[Intervention, int] = MappingProxyType({})
 """No intervention needs a second person."""
 
 
-@dataclass(frozen=True, slots=True)
-class InstanceContext:
+class InstanceContext(Struct, frozen=True):
     """The facts behind every decision of an instance: its keys, its name and its retention times."""
 
     keys: Keys

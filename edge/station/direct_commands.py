@@ -3,10 +3,11 @@
 import asyncio
 import contextlib
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.errors import Refused, Unavailable
 from edge.sfc.signal import Phase
@@ -24,8 +25,7 @@ KeepAnswer = Callable[[EquipmentAnswer], Commit]
 """Returns what must be stored before an answer is acknowledged at the equipment."""
 
 
-@dataclass(slots=True)
-class _Waiting:
+class _Waiting(Struct):
     """A command that waits for its answer.
 
     `is_released`: no job uses the equipment, the start may be sent. `is_begun`: it may have been sent.

@@ -1,9 +1,9 @@
 """Sends a command to the equipment that takes its type."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 
 import structlog
+from msgspec.structs import replace
 
 from edge.errors import Unavailable
 from edge.sfc.command_id import parse_command_id

@@ -3,9 +3,10 @@
 import base64
 import hashlib
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
 from typing import Any, Protocol, runtime_checkable
+
+from msgspec import Struct, field
 
 from edge.model.equipment_trace import TraceKind
 from edge.sfc.signal import Phase
@@ -37,8 +38,7 @@ class Begin(Enum):
     """The command was stopped or answered meanwhile: do not start it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """A command to equipment. The same `command_id` and `phase` again is the same command.
 
     `begun`: its begun mark is committed, so the start may have been sent. `offered_again`: it was, or may have been,
@@ -71,8 +71,7 @@ class Command:
         return base64.b32encode(digest).decode().lower()[:_MARK_LENGTH]
 
 
-@dataclass(frozen=True, slots=True)
-class EquipmentAnswer:
+class EquipmentAnswer(Struct, frozen=True):
     """The answer of equipment to one command; `error` is set when it failed."""
 
     command_id: str
@@ -80,16 +79,14 @@ class EquipmentAnswer:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OutcomeUnknown:
+class OutcomeUnknown(Struct, frozen=True):
     """The equipment may have carried out a command, and the result cannot be found."""
 
     command_id: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class LateResult:
+class LateResult(Struct, frozen=True):
     """A result that no command waits for.
 
     `source` and `key` together identify it permanently; `command_id` where known.
@@ -103,8 +100,7 @@ class LateResult:
     created_at: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EquipmentEvent:
+class EquipmentEvent(Struct, frozen=True):
     """An event of the equipment. `source` and `event_id` together identify it permanently (CloudEvents 3.1).
 
     It may name its job by `job_id` or by the job's `correlation_id`; with neither, the longest-waiting job takes it.
@@ -119,8 +115,7 @@ class EquipmentEvent:
     correlation_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """The work that a requesting device receives (pull): the job, the action and its parameters."""
 
     job_id: str
@@ -128,8 +123,7 @@ class Task:
     parameters: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """The event is kept for the job that it names, which does not wait for it yet."""
 
     job_id: str

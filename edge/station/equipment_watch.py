@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
 
 import structlog
+from msgspec import Struct
 
 from edge.errors import Unavailable
 from edge.instant import Clock
@@ -30,8 +30,7 @@ _COUNTS_EVERY_MS = 30_000
 _AFRESH_EVERY_MS = health_reports.LIFETIME_MS // 4
 
 
-@dataclass(frozen=True, slots=True)
-class WatchedEquipment:
+class WatchedEquipment(Struct, frozen=True):
     """A piece of equipment, the commands that it takes, and its statistics."""
 
     equipment: EquipmentPort

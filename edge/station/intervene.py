@@ -2,10 +2,10 @@
 
 import functools
 from collections.abc import Mapping
-from dataclasses import replace
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from edge.errors import Refused
 from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH

@@ -2,11 +2,11 @@
 
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import assert_never
 
 import msgspec
 import structlog
+from msgspec import Struct
 
 from edge.errors import Refused
 from edge.instant import Clock
@@ -79,16 +79,14 @@ class CallAnswer(msgspec.Struct, frozen=True):
     reasons: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
+class _Change(Struct, frozen=True):
     """The call changes the stored job; `due` is the instant at which the job is due because of it."""
 
     commit: Commit
     due: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _ToRun:
+class _ToRun(Struct, frozen=True):
     """The call is for the running recipe: it decides, and job and run are written together."""
 
     job_id: str

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from edge.errors import Refused
 from edge.model.tag import MAX_TAGS
@@ -21,8 +21,7 @@ MAX_ITEM_BYTES: Final = 16_384
 _MOST_FAULTS: Final = 50
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
+class _Listed(Struct, frozen=True):
     """A kind of items: what one is called, the member with its name, where they are kept, and what checks them."""
 
     noun: str

@@ -1,15 +1,16 @@
 """The commands that this instance has to send, per job: a copy of the outboxes in the store."""
 
 import asyncio
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.sfc.signal import Phase
 from edge.station.decision import LoadedJob
 from edge.store.runs import Outbox, Outgoing, StoredRun
 
 
-@dataclass(slots=True)
-class JobOutbox:
+class JobOutbox(Struct):
     """The commands of a run at a revision, in order, each with whether it was sent."""
 
     scope: str

@@ -1,10 +1,10 @@
 """Find the recipe and the parameters with which a job order runs, or why it cannot run."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from edge.model.exact_value import plain_value
 from edge.model.isa95 import JobOrder, Parameter
@@ -18,8 +18,7 @@ from edge.store.commit import Commit
 _UNGUARDED = Commit()
 
 
-@dataclass(frozen=True, slots=True)
-class FoundRecipe:
+class FoundRecipe(Struct, frozen=True):
     """The compiled recipe of a job order, and its parameters by id; `guard` fails once the Work Master has changed."""
 
     net: Net
@@ -27,8 +26,7 @@ class FoundRecipe:
     guard: Commit = _UNGUARDED
 
 
-@dataclass(frozen=True, slots=True)
-class _KnownMaster:
+class _KnownMaster(Struct, frozen=True):
     """The recipe of a Work Master as read last."""
 
     net: Net
@@ -36,8 +34,7 @@ class _KnownMaster:
     guard: Commit
 
 
-@dataclass(frozen=True, slots=True)
-class NoRecipe:
+class NoRecipe(Struct, frozen=True):
     """The reason why a job order cannot run."""
 
     reason: str

@@ -1,12 +1,12 @@
 """Writes the response of a job from its run: ISA95JobResponseDataType of OPC 10031-4."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from edge.model.action_attempt import ActionAttempt, result_parameter
 from edge.model.isa95 import (
@@ -34,8 +34,7 @@ HELD_ID = "AwaitsIntervention"
 INTERVENTIONS_ID = "Interventions"
 
 
-@dataclass(frozen=True, slots=True)
-class _Actuals:
+class _Actuals(Struct, frozen=True):
     """The field of the response for what was used, and its type; `by` is the field of a plain text."""
 
     field: str

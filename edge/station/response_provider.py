@@ -1,9 +1,9 @@
 """Find job responses: the two methods of ISA95JobResponseProviderObjectType."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from edge.model.acceptance import validate_id
 from edge.model.isa95 import JobResponse, ReturnStatus, State, StateQuery
@@ -12,8 +12,7 @@ from edge.store import jobs, responses
 from edge.store.client import Store
 
 
-@dataclass(frozen=True, slots=True)
-class PageLimit:
+class PageLimit(Struct, frozen=True):
     """The size of one answer: a number of responses, and the bytes of JSON after which no further one is added."""
 
     responses: int

@@ -1,9 +1,9 @@
 """Removes ended jobs after their retention time, but not before the MES has received their results."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 import structlog
+from msgspec import Struct
 
 from edge.config import Settings
 from edge.instant import Clock
@@ -22,8 +22,7 @@ Confirmation = Literal["delivery", "clear", "none"]
 """What confirms that the MES has a result: its delivery to a subscriber, Clear only, or its age."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetentionPolicy:
+class RetentionPolicy(Struct, frozen=True):
     """The retention time of ended jobs, and the most jobs with undelivered results that are kept longer."""
 
     keep_ended_ms: int

@@ -1,6 +1,6 @@
 """Reads the history of a stored job and replays it, to show that the recorded decisions come again."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from edge.errors import Defect
 from edge.sfc.history import DecisionRecord, read_record
@@ -13,8 +13,7 @@ from edge.store.runs import StoredRun
 from edge.store.version import DocumentTooNew
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedRun:
+class RecordedRun(Struct, frozen=True):
     """The run of a job as it is stored, with its compiled recipe and the records of its decisions."""
 
     stored: StoredRun
@@ -22,15 +21,13 @@ class RecordedRun:
     records: tuple[DecisionRecord, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NotRecorded:
+class NotRecorded(Struct, frozen=True):
     """There is nothing to show or to replay, and why."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class JobReplay:
+class JobReplay(Struct, frozen=True):
     """A replayed job: the number of its decisions, those that differ, and the fields that differ at the end.
 
     Fields are compared only for the recipe that the run has kept.

@@ -3,10 +3,10 @@
 import asyncio
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import msgspec
 import structlog
+from msgspec import Struct
 
 from edge.errors import Defect
 from edge.instant import Clock
@@ -43,13 +43,11 @@ Compiler = Callable[[str], Net | RejectedRecipe]
 _MAX_CACHED = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class NoRun:
+class NoRun(Struct, frozen=True):
     """The result for a job that does not exist, or has not started."""
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """The effect of one committed decision, for listeners; a listener may miss some, the store holds all of them.
 
     `loaded` is the job with its run after the decision; `due` is the instant of its next timer, in milliseconds since

@@ -4,10 +4,11 @@ import asyncio
 import contextlib
 import functools
 from collections import Counter
-from dataclasses import dataclass, field, replace
 
 import msgspec
 import structlog
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from edge.errors import Unavailable
 from edge.faults import FaultPoint, fault_point
@@ -28,8 +29,7 @@ logger = structlog.get_logger(__name__)
 _REMOVE_DELAY_S = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class SendQueue:
+class SendQueue(Struct, frozen=True):
     """The commands of one job that are being sent: how often each met a defect, and why it was not sent last time."""
 
     more: asyncio.Event = field(default_factory=asyncio.Event)

@@ -1,12 +1,12 @@
 """Apply and read the station settings of the MES: the resources and Work Masters of a scope."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 import structlog
+from msgspec import Struct
 
 from edge.errors import Refused
 from edge.model.acceptance import MAX_ID_LENGTH, JobAcceptance, ResourceKind, validate_id, validate_size
@@ -41,8 +41,7 @@ class SettingsMethod(StrEnum):
     GET = "GET"
 
 
-@dataclass(frozen=True, slots=True)
-class EventOrigin:
+class EventOrigin(Struct, frozen=True):
     """The source and id of a CloudEvent, which identify it."""
 
     source: str

@@ -1,7 +1,8 @@
 """Reads a job with its run and its response from the store, for people and programs that look at it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from edge.errors import Refused
 from edge.model.acceptance import validate_id
@@ -17,8 +18,7 @@ from edge.store.jobs import Job
 from edge.store.mirrors import load_copies
 
 
-@dataclass(frozen=True, slots=True)
-class StoredJob:
+class StoredJob(Struct, frozen=True):
     """A job with its run and compiled recipe, both None before its start; `holders` hold locks for which it waits.
 
     `mirrors` are the copies of mirrored sets that its conditions ask for.

@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -15,6 +14,7 @@ from uuid import uuid4
 
 import msgspec
 import structlog
+from msgspec import Struct
 
 from edge.errors import Refused, Unavailable
 from edge.files import make_directory, replace_atomically, sync, write_atomically
@@ -64,8 +64,7 @@ IsReferenced = Callable[[str, str], Awaitable[bool]]
 """Returns whether a stored job refers to a hash; True also for a job that is not stored."""
 
 
-@dataclass(frozen=True, slots=True)
-class TraceLimits:
+class TraceLimits(Struct, frozen=True):
     """The most bytes, files and seconds of age of all traces, and the most bytes of one file of a device."""
 
     max_bytes: int
@@ -74,8 +73,7 @@ class TraceLimits:
     max_file_bytes: int = 16 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class _StoredFile:
+class _StoredFile(Struct, frozen=True):
     path: Path
     size: int
     at: float

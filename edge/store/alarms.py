@@ -1,11 +1,11 @@
 """Alarms in the store: those that must be kept by id, and the stream of their changes."""
 
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 import structlog
+from msgspec import Struct
 
 from edge.model.alarm import Alarm, AlarmChangeKind
 from edge.store.client import MAX_BLOCK_MS, Store
@@ -21,8 +21,7 @@ _REVISION: Final = "rev"
 _BATCH: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class AlarmChange:
+class AlarmChange(Struct, frozen=True):
     """One change of an alarm; `alarm` is as it was right after it, `position` orders the changes.
 
     `action` is the method that the station must call for the job of the alarm; empty for none.
@@ -34,8 +33,7 @@ class AlarmChange:
     position: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredAlarms:
+class StoredAlarms(Struct, frozen=True):
     """The alarms that are kept, and the revision that guards them."""
 
     revision: int

@@ -1,16 +1,16 @@
 """What is kept in bounded number: marks of repeated messages, and results that the MES has not received."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct, field
 
 ALARM_PART: Final = 0.5
 """The part of a limit from which on a count is reported: there is still as much time again to do something."""
 
 
-@dataclass(frozen=True, slots=True)
-class BoundedCount:
+class BoundedCount(Struct, frozen=True):
     """A number and its limit; a limit of 0 is none."""
 
     count: int = 0
@@ -32,16 +32,14 @@ class BoundedCount:
         return self.fullness >= 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class BoundedCounts:
+class BoundedCounts(Struct, frozen=True):
     """The marks of the store, and the undelivered results of each scope."""
 
     marks: BoundedCount = BoundedCount()
     undelivered: Mapping[str, BoundedCount] = field(default_factory=lambda: MappingProxyType({}))
 
 
-@dataclass(frozen=True, slots=True)
-class CountLimits:
+class CountLimits(Struct, frozen=True):
     """The limits of a gateway, by its settings; 0 is none."""
 
     scopes: Sequence[str] = ()

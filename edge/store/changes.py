@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
 
 import structlog
+from msgspec import Struct
 
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, is_transition
 from edge.store.client import MAX_BLOCK_MS, Store
@@ -28,8 +28,7 @@ _LARGEST = (1 << 64) - 1
 _NUMBER = re.compile(r"[0-9]{1,18}")
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One change of a job at an instant, in milliseconds since the epoch; `status` is the state right after it.
 
     `position` orders the changes of a scope.

@@ -1,10 +1,10 @@
 """Builds a guarded transaction and runs it in one round trip."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import assert_never
 
 import msgpack
+from msgspec import Struct
 
 Argument = str | bytes | int
 
@@ -19,23 +19,20 @@ _ARGUMENT_SIZE = 6
 """Bytes of the length before a command and before each argument, and of the ends of line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Revision:
+class Revision(Struct, frozen=True):
     """The hash at `key` must still be at the revision that was read; 0: it does not exist yet."""
 
     key: str
     revision: int
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
+class Absent(Struct, frozen=True):
     """Nothing may be stored at `key`."""
 
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fewer:
+class Fewer(Struct, frozen=True):
     """The sorted set at `key` holds `member` already, or fewer than `limit` members."""
 
     key: str
@@ -43,16 +40,14 @@ class Fewer:
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class Holds:
+class Holds(Struct, frozen=True):
     """The string at `key` must still be `text`."""
 
     key: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class HashField:
+class HashField(Struct, frozen=True):
     """The field of the hash at `key` must still be `text`; None: it must be absent."""
 
     key: str
@@ -63,16 +58,14 @@ class HashField:
 Guard = Revision | Absent | Fewer | Holds | HashField
 
 
-@dataclass(frozen=True, slots=True)
-class RedisCommand:
+class RedisCommand(Struct, frozen=True):
     """One Redis command of the transaction."""
 
     command: str
     arguments: tuple[Argument, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Struct, frozen=True):
     """What one decision writes: under these guards all of it, else nothing."""
 
     guards: tuple[Guard, ...] = ()
@@ -83,13 +76,11 @@ NOTHING = Commit()
 """Writes nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(Struct, frozen=True):
     """Everything was written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stale:
+class Stale(Struct, frozen=True):
     """Nothing was written: another process changed `key`. Load and decide again."""
 
     key: str

@@ -1,9 +1,9 @@
 """The components that share the store, under the keys `discovery:`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from edge.model.component import Component, PluginState
 from edge.store.client import Store
@@ -15,8 +15,7 @@ REMOVE_AFTER = "remove_after_s"
 DEFAULT_REMOVE_AFTER_S = 30 * 24 * 3600
 
 
-@dataclass(frozen=True, slots=True)
-class KnownComponent:
+class KnownComponent(Struct, frozen=True):
     """A component as it is stored; `seen_s` is its last sign of life, in seconds since the epoch."""
 
     component: Component
@@ -25,8 +24,7 @@ class KnownComponent:
     plugins: tuple[PluginState, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(Struct, frozen=True):
     """The process that holds an id: its token, and its last sign of life."""
 
     token: str

@@ -3,8 +3,9 @@
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from edge.errors import EdgeError, Unavailable
 from edge.store.errors import ADVICE_START, error_of_reply
@@ -13,8 +14,7 @@ from edge.store.pipeline import Command, Pipeline, ReplyError, pack_command
 _BACKOFF_S = (0.02, 0.5)
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True):
     """Where a server listens, a Unix socket or TCP, and who we are to it."""
 
     path: str = ""

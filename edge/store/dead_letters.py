@@ -1,10 +1,10 @@
 """Dead letters: work that was given up, with the reason, for a person to look at."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 import msgspec
+from msgspec import Struct, field
 
 from edge.store.client import Store
 from edge.store.commit import Commit, join, operation
@@ -28,8 +28,7 @@ class LetterKind(StrEnum):
     TELEMETRY = "telemetry"
 
 
-@dataclass(frozen=True, slots=True)
-class Letter:
+class Letter(Struct, frozen=True):
     """Work that was given up, at an instant in milliseconds since the epoch.
 
     `details` holds `phase`, `command_id`, `step` and `type_id` of a command, or the fields of an unreadable entry.

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from edge.model.job_state import JobState
 from edge.store import refused
@@ -14,8 +15,7 @@ from edge.store.stream import entries
 _BATCH = 500
 
 
-@dataclass(frozen=True, slots=True)
-class ScopeGauges:
+class ScopeGauges(Struct, frozen=True):
     """The figures of a scope. Instants are milliseconds since the epoch, None when nothing waits.
 
     `open_jobs` counts the jobs that have not ended, by state; `ended_jobs` those that have ended and are still kept.
@@ -30,8 +30,7 @@ class ScopeGauges:
     unpublished_since: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Gauges:
+class Gauges(Struct, frozen=True):
     """All figures of one reading; `refused` counts messages since the store was created."""
 
     memory: MemoryUsage

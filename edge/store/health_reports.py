@@ -1,9 +1,9 @@
 """The reports of gateways about their equipment, for commands in other processes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from edge.model.equipment_health import EquipmentReport
 from edge.store.client import Store
@@ -14,8 +14,7 @@ LIFETIME_MS = 86_400_000
 """How long a report is kept after it was written."""
 
 
-@dataclass(frozen=True, slots=True)
-class GatewayReport:
+class GatewayReport(Struct, frozen=True):
     """The last report of a gateway, None where there is none, and whether that gateway works now."""
 
     report: EquipmentReport | None

@@ -2,10 +2,10 @@
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
+from msgspec import Struct
 
 from edge.model.isa95 import JobOrder, LocalizedText
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, has_ended, has_response
@@ -267,8 +267,7 @@ async def load_all(store: Store, scope: str) -> list[Job]:
     return await _load(store, await list_ids(store, scope))
 
 
-@dataclass(frozen=True, slots=True)
-class JobRank:
+class JobRank(Struct, frozen=True):
     """What a list of many jobs is sorted by; instants in milliseconds."""
 
     job_id: str

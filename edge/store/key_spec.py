@@ -3,9 +3,10 @@
 import functools
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 
 class Lifetime(StrEnum):
@@ -49,8 +50,7 @@ def register_key(type: KeyType, lifetime: Lifetime) -> Callable[[_Build], _Build
     return enter
 
 
-@dataclass(frozen=True, slots=True)
-class KeySpec:
+class KeySpec(Struct, frozen=True):
     """One kind of key; `pattern` is what follows the prefix, `name` is the method of Keys that builds it."""
 
     name: str

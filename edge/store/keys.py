@@ -2,15 +2,13 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from edge.store.key_spec import BUILDERS, KeySpec, KeyType, Lifetime, key_part, node_task_id
 from edge.store.key_spec import register_key as _key
 from edge.store.setting_keys import SettingKeys
 
 
-@dataclass(frozen=True, slots=True)
-class Keys(SettingKeys):
+class Keys(SettingKeys, frozen=True):
     """Builds the keys below one prefix; `host_streams`: also write the streams that only other programs read."""
 
     host_streams: bool = False

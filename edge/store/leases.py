@@ -1,7 +1,8 @@
 """Leases of instances: each holds one under its name; the register also lists those without one."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from edge.store.client import Store
 from edge.store.commit import Absent, Commit, Committed, Holds, RedisCommand, join, operation
@@ -11,8 +12,7 @@ LIFETIME_MS = 4000
 """How long a lease lasts after its last renewal."""
 
 
-@dataclass(frozen=True, slots=True)
-class Membership:
+class Membership(Struct, frozen=True):
     """One reading: whether we hold our lease, registered instances, publishers, instances without a lease."""
 
     mine: bool

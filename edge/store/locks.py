@@ -1,10 +1,10 @@
 """Locks in the store: a hash for each kind, from the object to its holder and those that wait."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import msgspec
 import structlog
+from msgspec import Struct
 
 from edge.model.lock import Lock, LockKind
 from edge.store import work
@@ -16,8 +16,7 @@ from edge.store.work import WorkKind
 logger = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredLock:
+class StoredLock(Struct, frozen=True):
     """A lock as it was read; `text` guards its next commit, None: the object has no lock."""
 
     kind: LockKind

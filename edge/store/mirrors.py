@@ -1,9 +1,10 @@
 """Mirrored sets: a copy of the members that another system keeps, never half visible, and its state."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from edge.sfc.mirror_copy import MirrorCopy
 from edge.store.client import Store
@@ -21,8 +22,7 @@ class Freshness(StrEnum):
 _FRESHNESS: Final = frozenset(each.value for each in Freshness)
 
 
-@dataclass(frozen=True, slots=True)
-class MirrorState:
+class MirrorState(Struct, frozen=True):
     """The freshness of a copy, and since when it is as it is, in milliseconds since the epoch."""
 
     freshness: Freshness

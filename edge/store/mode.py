@@ -1,9 +1,9 @@
 """The maintenance mode in the store: one for all gateways, and one for each; with the localised texts of people."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from edge.model.maintenance import DEFAULT_MESSAGE, Maintenance
 from edge.store.client import Store
@@ -15,8 +15,7 @@ _EVERY = "*"
 _MESSAGE = "Maintenance"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredMode:
+class StoredMode(Struct, frozen=True):
     """The modes of the store and of one gateway as they were read; None is off.
 
     `texts` are the values of their keys, which guard a commit that depends on them.

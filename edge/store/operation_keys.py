@@ -1,12 +1,11 @@
 """The keys of operations: users, sessions, components, signed commands and maintenance."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from edge.store.key_spec import Lifetime, key_part, register_key
 
 
-@dataclass(frozen=True, slots=True)
-class OperationsKeys:
+class OperationsKeys(Struct, frozen=True):
     """Builds the keys of operations below one prefix."""
 
     prefix: str

@@ -1,10 +1,10 @@
 """Operations in the store: their documents, their progress, and a queue for each type."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import msgspec
 import structlog
+from msgspec import Struct
 
 from edge.model.operation import Operation, OperationState, OperationType
 from edge.store.client import Store
@@ -17,8 +17,7 @@ KEPT = 100
 """Ended operations that are kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredOperation:
+class StoredOperation(Struct, frozen=True):
     """An operation as it was read, with its progress from 0 to 100; `text` guards its next commit."""
 
     operation: Operation

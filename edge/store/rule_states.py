@@ -2,10 +2,10 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 import msgspec
+from msgspec import Struct, field
 
 from edge.store.client import Store
 from edge.store.commit import Commit, Revision, fields, join, operation, spread
@@ -19,8 +19,7 @@ RuleSubject: TypeAlias = tuple[str, str]
 """The id of a rule and one of its subjects."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredStates:
+class StoredStates(Struct, frozen=True):
     """The state from which a processor continues: facts about the stream and the state of each subject, all as text."""
 
     revision: int = 0
@@ -30,8 +29,7 @@ class StoredStates:
     """The rules to which the states belong."""
 
 
-@dataclass(frozen=True, slots=True)
-class WindowChange:
+class WindowChange(Struct, frozen=True):
     """Parts of a window to append, as text, and the number of newest parts to keep; None keeps all, 0 deletes it.
 
     Parts whose samples have left the window do no harm.

@@ -1,13 +1,10 @@
 """The keys of what the MES sets for a station."""
 
-from dataclasses import dataclass
-
 from edge.store.key_spec import Lifetime, register_key
 from edge.store.operation_keys import OperationsKeys
 
 
-@dataclass(frozen=True, slots=True)
-class SettingKeys(OperationsKeys):
+class SettingKeys(OperationsKeys, frozen=True):
     """Builds the keys of work masters and resources below one prefix."""
 
     @register_key("hash", Lifetime.PERMANENT)

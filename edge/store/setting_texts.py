@@ -1,8 +1,9 @@
 """Settings that are kept by name, as JSON, under one revision: the rules of the MES, and definitions of tags."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from edge.store.client import Store
 from edge.store.commit import Commit, RedisCommand, Revision, fields, join, spread
@@ -11,16 +12,14 @@ from edge.store.keys import Keys
 _REVISION: Final = "rev"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredTexts:
+class StoredTexts(Struct, frozen=True):
     """The texts by their names, in the order of the names, and the revision that guards them."""
 
     revision: int = 0
     texts: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class SettingTexts:
+class SettingTexts(Struct, frozen=True):
     """Reads and writes the texts of one key; `begin` begins each field: a name may be any text, also `rev`."""
 
     key_of: Callable[[Keys], str]

@@ -1,7 +1,8 @@
 """What the edge node of Sparkplug keeps over restarts: the number of its last connection, and what it has published."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from edge.store.client import Store
 from edge.store.commit import Commit, HashField, RedisCommand, operation
@@ -11,8 +12,7 @@ _BD_SEQ: Final = "bdseq"
 _CURSOR: Final = "cursor:"
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRecord:
+class NodeRecord(Struct, frozen=True):
     """The number of the last connection, None before the first; the position in each stream by its name."""
 
     bd_seq: int | None

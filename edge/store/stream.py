@@ -1,14 +1,14 @@
 """Entries of a stream, in the shapes of RESP2 and RESP3."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
 
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One entry: its id, which orders it, and its fields."""
 
     entry_id: str
@@ -25,8 +25,7 @@ def entries(raw: Iterable[tuple[str, list[str] | dict[str, str] | None]]) -> Ite
             yield Entry(entry_id, dict(zip(flat[::2], flat[1::2], strict=True)))
 
 
-@dataclass(frozen=True, slots=True)
-class StreamPage(Generic[_T]):
+class StreamPage(Struct, Generic[_T], frozen=True):
     """A part of a stream: what could be read of it, and the position after which it goes on; empty at the end."""
 
     items: Sequence[_T]

@@ -1,10 +1,10 @@
 """The stream of samples: batches are appended, taken by the consumer group, acknowledged, or set aside."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from edge.store import consumer_group
 from edge.store.client import MAX_BLOCK_MS, Store
@@ -65,8 +65,7 @@ def record_attempt(keys: Keys, alarm_id: str, channel: str, error: str, now: int
     return join((operation("XADD", keys.telemetry_attempts(), "MAXLEN", "~", ATTEMPTS_LENGTH, "*", *entry), counted))
 
 
-@dataclass(frozen=True, slots=True)
-class StreamLengths:
+class StreamLengths(Struct, frozen=True):
     """Entries of the stream, those that are not evaluated, and dead letters."""
 
     entries: int

@@ -1,9 +1,10 @@
 """The work streams: the next work of the instances, until one of them has acknowledged it."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 from edge.store.client import MAX_BLOCK_MS, Store
 from edge.store.commit import Commit, fields, join, operation, spread
@@ -24,8 +25,7 @@ class WorkKind(StrEnum):
     LOCK = "lock"
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """One entry of a work stream."""
 
     entry_id: str
@@ -34,8 +34,7 @@ class Work:
     job_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadableEntry:
+class UnreadableEntry(Struct, frozen=True):
     """An entry of a work stream that cannot be read."""
 
     entry_id: str

@@ -1,8 +1,9 @@
 """Computes the changes of alarms from the findings of rules; pure functions."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from edge.model.alarm import ActiveState, Alarm, AlarmChangeKind, alarm_id
 from edge.model.rule import EntersRule, OccursRule, Rule
@@ -27,8 +28,7 @@ _DEFAULT_MESSAGE: Final = "{rule}: {subject} is {value}"
 _ANNOUNCED: Final = frozenset({AlarmChangeKind.RAISED, AlarmChangeKind.ESCALATED})
 
 
-@dataclass(frozen=True, slots=True)
-class FoundAlarm:
+class FoundAlarm(Struct, frozen=True):
     """A finding with its rule, the value behind it, and the job to which it belongs."""
 
     finding: Finding
@@ -39,8 +39,7 @@ class FoundAlarm:
     """The data of an occurrence."""
 
 
-@dataclass(frozen=True, slots=True)
-class AlarmDecision:
+class AlarmDecision(Struct, frozen=True):
     """The changes of alarms in their order, the flood after them, and how many raises were withheld."""
 
     changes: list[AlarmChange]

@@ -5,8 +5,9 @@ for those that are withheld (ISA-18.2, alarm flood suppression). What still stan
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from edge.model.alarm import ActiveState, Alarm, alarm_id
 from edge.rules.alarm import Raise
@@ -24,8 +25,7 @@ _RECENT_AT_END: Final = 0.5
 _MOST_WITHHELD: Final = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Flood:
+class Flood(Struct, frozen=True):
     """The alarms that are withheld by their ids, with the instant of their last raise; the end of the flood before."""
 
     withheld: Mapping[str, int] = field(default_factory=dict)

@@ -1,14 +1,13 @@
 """Batches of samples and occurrences as the stream holds them: every field is text, and nothing is lost."""
 
 import contextlib
-import dataclasses
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from edge.rules.sample_lines import Line, LineError, Occurrence, Quality, Sample, parse_line
 
@@ -20,8 +19,7 @@ _LATE_MS: Final = 60_000
 _EARLY_MS: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """Lines that arrived together; `producer` and `number` identify one that was appended twice.
 
     A batch in the commit of a decision has no producer: that commit is carried out once.
@@ -112,5 +110,5 @@ def event_time(source_at: int, arrived_at: int, latest: int) -> int:
 def moved_to(line: Line, at: int, arrived_at: int) -> Line:
     """Return a line at the instant at which it counts; a sample notes when it arrived."""
     if isinstance(line, Sample):
-        return dataclasses.replace(line, at=at, arrived_at=arrived_at)
-    return line if line.at == at else dataclasses.replace(line, at=at)
+        return msgspec.structs.replace(line, at=at, arrived_at=arrived_at)
+    return line if line.at == at else msgspec.structs.replace(line, at=at)

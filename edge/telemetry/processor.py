@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 import structlog
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from edge.errors import Unavailable
@@ -49,8 +49,7 @@ Redact: TypeAlias = Callable[[str], str]
 _Stats: TypeAlias = Counter[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenBatch:
+class _OpenBatch(Struct, frozen=True):
     """A batch whose decision is not committed, with its samples as they were evaluated."""
 
     taken: TakenEntry

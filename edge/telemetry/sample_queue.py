@@ -6,9 +6,9 @@ import functools
 import uuid
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import structlog
+from msgspec import Struct
 
 from edge.instant import Clock
 from edge.links.log_throttle import LogThrottle
@@ -23,8 +23,7 @@ from edge.telemetry.batch import Batch, encode_batch, fault_of
 logger = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class QueueLimits:
+class QueueLimits(Struct, frozen=True):
     """How many lines wait, how many make a batch and after which time, and how many leave in a second at most."""
 
     size: int = 10_000

@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from edge.errors import Unavailable
 from edge.store import telemetry
@@ -16,8 +17,7 @@ _WAITING: Final = 20
 """Entries that wait for the processor; further ones stay in the store."""
 
 
-@dataclass(frozen=True, slots=True)
-class TakenEntry:
+class TakenEntry(Struct, frozen=True):
     """An entry, the store that has it, and how often it was delivered if that is of interest."""
 
     entry: Entry

@@ -2,10 +2,10 @@
 
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Final
 
 import structlog
+from msgspec.structs import replace
 
 from edge.errors import Unavailable
 from edge.links.background_task import background_task

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from asyncua import ua
+from msgspec import Struct
 
 from edge.instant import Clock
 from edge.opcua.server_core import ServerCore
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from edge.uaserver.tag_history import TagHistory
 
 
-@dataclass(frozen=True, slots=True)
-class AlarmSettings:
+class AlarmSettings(Struct, frozen=True):
     """What the conditions need of the gateway: the identity of its store, the requests to alarms, and the time."""
 
     store_id: str
@@ -43,8 +42,7 @@ class AlarmSettings:
     max_normal: int = MAX_NORMAL
 
 
-@dataclass(frozen=True, slots=True)
-class AlarmNodes:
+class AlarmNodes(Struct, frozen=True):
     """The conditions, the places where they can be by the name of the source, and ConditionRefresh."""
 
     conditions: Conditions

@@ -10,7 +10,6 @@ import os
 import re
 import socket
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from cryptography.exceptions import InternalError, InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from msgspec import Struct
 
 from edge.errors import SettingsError, Unavailable
 from edge.files import make_directory, write_atomically
@@ -32,8 +32,7 @@ _OTHERS = 0o077
 _HOST_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.IGNORECASE | re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class OwnCertificate:
+class OwnCertificate(Struct, frozen=True):
     """A certificate with its private key, and the authorities above it; a self-signed one has none."""
 
     certificate: x509.Certificate

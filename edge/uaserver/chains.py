@@ -1,13 +1,13 @@
 """Decides whether a certificate is trusted by its chain of authorities (OPC 10000-4, 6.1.3): pure functions."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from msgspec import Struct
 
 from edge.opcua.x509 import (
     LEAST_KEY_BITS,
@@ -22,8 +22,7 @@ UNTRUSTED = "it is not trusted"
 REVOKED = "its authority has revoked it"
 
 
-@dataclass(frozen=True, slots=True)
-class KnownCertificates:
+class KnownCertificates(Struct, frozen=True):
     """The certificates that are trusted, authorities that only complete chains, and their revocation lists.
 
     With `requires_revocations` each certificate of a chain needs a current revocation list of its authority.

@@ -11,7 +11,6 @@ The NodeIds depend on scope, job order and recipe only: they are the same after 
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, MutableMapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -19,6 +18,7 @@ import structlog
 from asyncua import ua
 from asyncua.server.address_space import AddressSpace, AttributeValue, NodeData
 from asyncua.server.internal_server import InternalServer
+from msgspec import Struct, field
 
 from edge.sfc.command_id import quote
 from edge.uaserver.chart_nodes import FOLDER_TYPE, METHODS, chart_node_id, nodes_of, object_node, reference_to
@@ -65,8 +65,7 @@ class _Subscribers(dict[int, Any]):
         self._changed.set()
 
 
-@dataclass(slots=True)
-class _Chart:
+class _Chart(Struct):
     """One run: its view reader, and its nodes after the first access by a client."""
 
     read_view: ViewReader

@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
 from asyncua import ua
+from msgspec import Struct
 
 from edge.model.alarm import ActiveState
 from edge.model.rule import LimitLevel
@@ -38,8 +38,7 @@ _SHELVED: Final[Mapping[str, int]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionMember:
+class ConditionMember(Struct, frozen=True):
     """A variable of a condition: its path, the type of its value, its variable type, and its value in a view."""
 
     path: str

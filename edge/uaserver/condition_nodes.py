@@ -1,7 +1,6 @@
 """Builds the nodes of conditions, one at a time when a client asks for it: 1,000 conditions cost no nodes."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, lru_cache, partial
 from types import MappingProxyType
@@ -9,6 +8,8 @@ from typing import Any, Final
 
 from asyncua import ua
 from asyncua.server.address_space import AttributeValue, NodeData
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.uaserver.condition_fields import ConditionMember, member_table, name_of, variant_of
 from edge.uaserver.condition_view import ConditionView
@@ -51,8 +52,7 @@ _METHODS: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
 """By the path of an object: its methods. All conditions share the method nodes of the types."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Child:
+class _Child(Struct, frozen=True):
     """A node below a condition: its path, and the reference to it."""
 
     path: str

@@ -6,12 +6,13 @@ and after a restart, and a method finds its raise without a memory of events.
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
 from asyncua import ua
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.model.alarm import AckState, ActiveState, Alarm, AlarmChangeKind, EarlierRaise
 from edge.model.rule import (
@@ -74,8 +75,7 @@ def follow_change(before: FollowedAlarm | None, change: AlarmChange) -> Followed
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionPlace:
+class ConditionPlace(Struct, frozen=True):
     """Where a condition is: its source, and the variable of its tag if there is one."""
 
     source: ua.NodeId
@@ -84,8 +84,7 @@ class ConditionPlace:
     input_node: ua.NodeId | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionKind:
+class ConditionKind(Struct, frozen=True):
     """The type of a condition, its class, and the limits of a limit alarm."""
 
     type_id: int = _I.AlarmConditionType
@@ -100,8 +99,7 @@ class ConditionKind:
         return self.type_id in {_I.ExclusiveLimitAlarmType, _I.ExclusiveRateOfChangeAlarmType}
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionView:
+class ConditionView(Struct, frozen=True):
     """A condition as clients see it, or one of its branches."""
 
     state: FollowedAlarm

@@ -8,13 +8,14 @@ monitored item watches them. NodeIds depend on the id of the alarm and the store
 
 import asyncio
 from collections.abc import Iterator, MutableMapping
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final
 
 from asyncua import ua
 from asyncua.server.address_space import AddressSpace, AttributeValue, NodeData
 from asyncua.server.internal_server import InternalServer
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from edge.opcua.event_filter import EventRecord
 from edge.sfc.command_id import quote
@@ -74,8 +75,7 @@ class _ValueCallbacks(dict[int, Any]):
             self._watched.pop(self._node.nodeid, None)
 
 
-@dataclass(slots=True)
-class _Condition:
+class _Condition(Struct):
     """A condition: its view, its references, and its nodes that are watched."""
 
     view: ConditionView

@@ -10,13 +10,13 @@ cycle that no client reads costs one reference.
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
 import structlog
 from asyncua import ua
 from asyncua.server.internal_server import InternalServer
+from msgspec import Struct
 
 from edge.sfc.command_id import quote
 from edge.uaserver.chart_types import RETURN_STATUS
@@ -60,8 +60,7 @@ _STOP = "Stop the flow: its running cycle ends by itself, no further one begins.
 _STOP_ARGUMENTS = (argument("Reason", base(T.String), "Why; it is shown with the flow and kept in the audit trail."),)
 
 
-@dataclass(frozen=True, slots=True)
-class FlowView:
+class FlowView(Struct, frozen=True):
     """A flow as clients see it; instants and durations are in milliseconds, None while there is none."""
 
     state: str
@@ -115,8 +114,7 @@ FLOW = (
 )
 
 
-@dataclass(slots=True)
-class _Shown:
+class _Shown(Struct):
     """A flow in the address space: its view with its instant, and the view of the last notification."""
 
     view: FlowView

@@ -3,7 +3,6 @@
 import asyncio
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
@@ -12,6 +11,7 @@ import structlog
 from asyncua import ua
 from asyncua.common.utils import ServiceError
 from asyncua.ua.uaprotocol_auto import ReadAtTimeDetails, ReadEventDetails, ReadProcessedDetails, ReadRawModifiedDetails
+from msgspec import Struct
 
 from edge.errors import Unavailable
 from edge.instant import milliseconds_of
@@ -44,8 +44,7 @@ REQUESTED_TIMES: Final = 1_000
 Rest: TypeAlias = Raw | Processed | AtTime | EventRange
 
 
-@dataclass(frozen=True, slots=True)
-class _Point:
+class _Point(Struct, frozen=True):
     """A continuation point: its node, and what is left to read."""
 
     node_id: ua.NodeId

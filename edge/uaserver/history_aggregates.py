@@ -1,11 +1,11 @@
 """Aggregates of samples over intervals (OPC 10000-13): values hold until the next one (stepped)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
 from asyncua import ua
+from msgspec import Struct
 
 from edge.rules.sample_lines import Quality, Sample
 
@@ -25,8 +25,7 @@ AGGREGATES: Final[Mapping[ua.NodeId, str]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AggregateValue:
+class AggregateValue(Struct, frozen=True):
     """The result for one interval: its start, the value, and the status."""
 
     at: int

@@ -2,12 +2,13 @@
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from asyncua import ua
 from asyncua.common.utils import ServiceError
 from asyncua.ua.ua_binary import struct_to_binary
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.instant import milliseconds_of
 from edge.opcua.event_filter import EventRecord, matches, select_fields
@@ -32,8 +33,7 @@ _LAST: Final = (1 << 63) - 1
 _ENCODING: Final = ua.NodeId(ua.ObjectIds.HistoryEvent_Encoding_DefaultBinary)
 
 
-@dataclass(frozen=True, slots=True)
-class EventRange:
+class EventRange(Struct, frozen=True):
     """The events of a node from `start` to before `end`, backwards when `end` is the earlier one; None is open."""
 
     node_id: ua.NodeId

@@ -1,10 +1,10 @@
 """What a client reads of a history, part by part: the range that is left, and the encoded values of one part."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from asyncua import ua
+from msgspec import Struct
 
 from edge.rules.sample_lines import Sample
 
@@ -12,8 +12,7 @@ VALUES_PER_NODE: Final = 10_000
 """Values of one node in an answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Raw:
+class Raw(Struct, frozen=True):
     """Raw values: from `start` to before `end`, backwards when `end` is the earlier one; None is open."""
 
     tag: str
@@ -32,8 +31,7 @@ class Raw:
         return self.start is None or (self.end is not None and self.end < self.start)
 
 
-@dataclass(frozen=True, slots=True)
-class Processed:
+class Processed(Struct, frozen=True):
     """An aggregate for each interval from `start` to `end`."""
 
     tag: str
@@ -45,8 +43,7 @@ class Processed:
     done: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class AtTime:
+class AtTime(Struct, frozen=True):
     """The value at each instant."""
 
     tag: str
@@ -54,8 +51,7 @@ class AtTime:
     done: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryPart:
+class HistoryPart(Struct, frozen=True):
     """A part of an answer: encoded values or an event list, their number, and what is left to read."""
 
     values: Sequence[bytes]

@@ -8,7 +8,6 @@ import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -16,6 +15,7 @@ from typing import Any, Protocol
 import structlog
 from asyncua import ua
 from asyncua.server.address_space import AddressSpace, MethodService
+from msgspec import Struct
 
 from edge.errors import Refused, Unavailable
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnStatus, State, StateQuery
@@ -81,8 +81,7 @@ class FlowMethods(Protocol):
         """Stop a flow."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """An object with methods: their names by NodeId, own and of the type. A chart has one job order.
 
     A machine and a chart have a scope, a piece of equipment its name in the settings, a flow its id.
@@ -95,8 +94,7 @@ class Target:
     flow: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
+class Services(Struct, frozen=True):
     """The services behind the methods of all machines."""
 
     jobs: JobMethods

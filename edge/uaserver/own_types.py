@@ -1,12 +1,12 @@
 """Builds the product's own types: tables of variables and methods, and the type nodes of these tables."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from asyncua import ua
 from asyncua.server.internal_server import InternalServer
+from msgspec import Struct
 
 from edge.opcua.binary import DecodeError
 from edge.uaserver.descriptions import describe
@@ -28,8 +28,7 @@ _BASE_OBJECT_TYPE = ua.NodeId(ua.ObjectIds.BaseObjectType)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class VariableSpec:
+class VariableSpec(Struct, frozen=True):
     """A variable: its data type, its description, and the function that reads its value from the owner's view."""
 
     name: str

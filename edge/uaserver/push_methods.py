@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +14,7 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding
+from msgspec import Struct
 
 from edge.opcua.access import CALLER, Caller
 from edge.opcua.server_session import ServerSession
@@ -92,8 +92,7 @@ TRUST_LIST_METHODS: Final[Mapping[str, tuple[_Kind, ...]]] = MappingProxyType(
 """The methods with the types of their arguments, and whether each is an array."""
 
 
-@dataclass(frozen=True, slots=True)
-class PushPlaces:
+class PushPlaces(Struct, frozen=True):
     """The files that the methods change."""
 
     pki: Path
@@ -102,8 +101,7 @@ class PushPlaces:
     rejected: Sequence[Path]
 
 
-@dataclass(slots=True)
-class _Transaction:
+class _Transaction(Struct):
     """A certificate that waits for ApplyChanges, and the session that sent it."""
 
     session: ServerSession

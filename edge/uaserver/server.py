@@ -7,7 +7,6 @@ import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from urllib.parse import urlsplit
 
 import structlog
 from asyncua import ua
+from msgspec import Struct
 
 import edge
 from edge.config import OpcuaSettings
@@ -69,8 +69,7 @@ _PORT = 4840  # IANA: opc.tcp
 _LOOPBACK = "127.0.0.1"
 
 
-@dataclass(frozen=True, slots=True)
-class _Machine:
+class _Machine(Struct, frozen=True):
     """The changing parts of a machine: its lists, its events, the resources that its MES allows."""
 
     nodes: MachineNodes

@@ -10,7 +10,6 @@ support HasAddIn and Organizes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 from asyncua import ua
 from asyncua.server.address_space import NodeData
 from asyncua.server.internal_server import InternalServer
+from msgspec import Struct
 
 from edge.errors import Defect
 from edge.model.acceptance import ResourceKind
@@ -82,16 +82,14 @@ _RESOURCES: Mapping[ResourceKind, str] = MappingProxyType(
 _READ = 1 << ua.AccessLevel.CurrentRead
 
 
-@dataclass(frozen=True, slots=True)
-class MachineDescription:
+class MachineDescription(Struct, frozen=True):
     """A machine in the address space: one scope of the station; 65535 job orders mean no limit."""
 
     scope: str
     max_downloadable_job_orders: int = 65535
 
 
-@dataclass(frozen=True, slots=True)
-class Nameplate:
+class Nameplate(Struct, frozen=True):
     """The mandatory values of MachineIdentificationType (OPC 40001-1, 8.4); the URI is unique worldwide."""
 
     manufacturer: str
@@ -99,8 +97,7 @@ class Nameplate:
     product_instance_uri: str
 
 
-@dataclass(frozen=True, slots=True)
-class MachineNodes:
+class MachineNodes(Struct, frozen=True):
     """The nodes of a machine that are read, written or called: its lists, its values, its objects with methods.
 
     A client can call a method by two NodeIds, its own and that of the type (OPC 10000-4, 5.12.2): `methods` maps both
@@ -118,8 +115,7 @@ class MachineNodes:
     methods: Mapping[ua.NodeId, Mapping[ua.NodeId, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Placement:
+class _Placement(Struct, frozen=True):
     """The place of a new node: the path of its NodeId, its parent, the reference from the parent, its browse name."""
 
     path: str

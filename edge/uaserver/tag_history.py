@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from asyncua import ua
+from msgspec.structs import replace
 
 from edge.opcua.time_slices import Turn
 from edge.rules.sample_lines import Quality, Sample

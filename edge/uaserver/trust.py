@@ -11,13 +11,13 @@ An administrator can change the files while the server runs: the server reads th
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import structlog
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
+from msgspec import Struct
 
 from edge.files import make_directory, replace_atomically, write_atomically
 from edge.links.rate_limit import RateLimit
@@ -30,8 +30,7 @@ logger = structlog.get_logger(__name__)
 _OPEN_DIRECTORY, _OPEN_FILE = 0o755, 0o644  # the service reads files that root has written
 
 
-@dataclass(frozen=True, slots=True)
-class _Content:
+class _Content(Struct, frozen=True):
     """The trust list for one state of its files: their names, modification times and sizes."""
 
     state: tuple[tuple[str, int, int], ...]

@@ -4,13 +4,13 @@ import hashlib
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding
+from msgspec import Struct
 
 from edge.files import make_directory, write_atomically
 from edge.opcua.x509 import SUFFIXES, certificate_files, read_certificate
@@ -30,8 +30,7 @@ class InvalidTrustList(Exception):
     """The bytes are no trust list, or one of its certificates or revocation lists is damaged."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrustLists:
+class TrustLists(Struct, frozen=True):
     """The four lists of a trust list, each a tuple of DER."""
 
     trusted: tuple[bytes, ...] = ()

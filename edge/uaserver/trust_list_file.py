@@ -4,7 +4,6 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +12,7 @@ from asyncua.common.utils import ServiceError
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding
+from msgspec import Struct, field
 
 from edge.uaserver.certificates import thumbprint
 from edge.uaserver.chains import is_signed_by
@@ -36,8 +36,7 @@ _MOST_READERS: Final = 10
 _LAST_HANDLE: Final = (1 << 32) - 1
 
 
-@dataclass(slots=True)
-class _Handle:
+class _Handle(Struct):
     """An open file: the session that opened it, its content, and the position."""
 
     session: object
@@ -47,8 +46,7 @@ class _Handle:
     position: int = 0
 
 
-@dataclass(slots=True)
-class TrustListFile:
+class TrustListFile(Struct):
     """The trust list of a directory as a file; each method raises ServiceError with the status of its refusal."""
 
     directory: Path

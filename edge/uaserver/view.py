@@ -1,16 +1,16 @@
 """The state shown to clients at one instant, in plain values; instants and durations are in milliseconds."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from edge.model.equipment_health import EquipmentHealth
 from edge.model.maintenance import Maintenance
 
 
-@dataclass(frozen=True, slots=True)
-class StepView:
+class StepView(Struct, frozen=True):
     """A step: X, T and the number of its activations (IEC 61131-3, 6.7.2)."""
 
     active: bool = False
@@ -18,8 +18,7 @@ class StepView:
     count: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ActionView:
+class ActionView(Struct, frozen=True):
     """An action of a step: the state of its latest activation."""
 
     state: str
@@ -29,8 +28,7 @@ class ActionView:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ChartView:
+class ChartView(Struct, frozen=True):
     """A run: its recipe, its state, every step and action, and the reasons why it waits."""
 
     recipe: str
@@ -43,8 +41,7 @@ class ChartView:
     deadline: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GatewayView:
+class GatewayView(Struct, frozen=True):
     """The state of the gateway: one line of text, the memory of its store in bytes (limit 0: none), its equipment."""
 
     status: str
@@ -72,8 +69,7 @@ def service_level(mode: Maintenance | None, *, has_store: bool, is_degraded: boo
     return ServiceLevel.DEGRADED if is_degraded else ServiceLevel.HEALTHY
 
 
-@dataclass(frozen=True, slots=True)
-class MaintenanceView:
+class MaintenanceView(Struct, frozen=True):
     """The maintenance mode, its message in the languages of a reader, scopes in which jobs run, the ServiceLevel."""
 
     mode: Maintenance | None

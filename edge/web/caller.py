@@ -2,11 +2,11 @@
 
 import base64
 import binascii
-from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
+from msgspec import Struct
 from starlette.requests import Request
 
 from edge.links.rate_limit import RateLimit
@@ -26,8 +26,7 @@ _KIOSK_RATE: Final = 300
 _KIOSK_S: Final = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class WebCaller:
+class WebCaller(Struct, frozen=True):
     """The sender of a request. `session` is empty for a token and in the kiosk mode, `user` in the kiosk mode."""
 
     user: str

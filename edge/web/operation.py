@@ -1,10 +1,9 @@
 """Defines one operation of the HTTP API: its path, its role, what it takes and what it does."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from edge.model.role import Role
 from edge.web.caller import WebCaller
@@ -13,15 +12,13 @@ from edge.web.services import WebServices
 TEXT_QUERY: Final = {"text": "A part of the name; upper and lower case are the same."}
 
 
-@dataclass(frozen=True, slots=True)
-class Svg:
+class Svg(Struct, frozen=True):
     """A picture as the answer to a request."""
 
     document: str
 
 
-@dataclass(frozen=True, slots=True)
-class ApiCall:
+class ApiCall(Struct, frozen=True):
     """One request: its caller, the parts of its path, its query and its decoded body.
 
     A change that is sent again under its `id` is carried out once.
@@ -34,8 +31,7 @@ class ApiCall:
     id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Download:
+class Download(Struct, frozen=True):
     """A file as the answer to a request."""
 
     content: bytes
@@ -47,8 +43,7 @@ Answer = Struct | Svg | Download
 Execute = Callable[[WebServices, ApiCall], Awaitable[Answer]]
 
 
-@dataclass(frozen=True, slots=True)
-class ApiOperation:
+class ApiOperation(Struct, frozen=True):
     """One operation. `query` maps its parameters to their meaning; `body` and `answer` are types of the models."""
 
     method: str

@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs, quote
 
 import jinja2
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route

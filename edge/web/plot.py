@@ -1,10 +1,11 @@
 """Draws a line of points over time as SVG, with limits: the trend of a tag, or a control chart."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 from typing import Final
+
+from msgspec import Struct
 
 _WIDTH: Final = 800
 _HEIGHT: Final = 260
@@ -22,16 +23,14 @@ _STYLE: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PlotPoint:
+class PlotPoint(Struct, frozen=True):
     """A value; `at` is an instant in milliseconds, or the number of a point."""
 
     at: float
     value: float
 
 
-@dataclass(frozen=True, slots=True)
-class PlotLimit:
+class PlotLimit(Struct, frozen=True):
     """A horizontal line with its name."""
 
     name: str

@@ -4,9 +4,9 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct, field
 from starlette.types import ASGIApp
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
@@ -21,8 +21,7 @@ _UNREAD_S = 10.0
 logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
 
 
-@dataclass(slots=True)
-class ConnectionBounds:
+class ConnectionBounds(Struct):
     """The most connections in all and of one address, and how many of each address are open."""
 
     most: int

@@ -1,24 +1,23 @@
 """Arranges the OpenAPI document for people: operations by their subject, types with their members."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 _METHODS: Final = ("get", "post", "delete")
 _PREFIX_PARTS: Final = 3
 """The parts of a path before its subject: an empty one, `api`, `v1`."""
 
 
-@dataclass(frozen=True, slots=True)
-class TypeText:
+class TypeText(Struct, frozen=True):
     """The type of a value: `text` with `link`, the name of a described type; empty without one."""
 
     text: str
     link: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadMember:
+class ReadMember(Struct, frozen=True):
     """A member of a type, or a parameter of an operation."""
 
     name: str
@@ -27,8 +26,7 @@ class ReadMember:
     meaning: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadOperation:
+class ReadOperation(Struct, frozen=True):
     """An operation as a person reads it; `body` and `answer` are None without one."""
 
     method: str
@@ -40,8 +38,7 @@ class ReadOperation:
     answer: TypeText | None
 
 
-@dataclass(frozen=True, slots=True)
-class ReadType:
+class ReadType(Struct, frozen=True):
     """A type as a person reads it."""
 
     name: str

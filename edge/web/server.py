@@ -6,9 +6,9 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 import structlog
+from msgspec import Struct
 from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
@@ -27,8 +27,7 @@ Connection = Callable[[Callable[[], None]], BoundedConnection]
 """Makes a connection; its argument is called at the end of the connection."""
 
 
-@dataclass(frozen=True, slots=True)
-class WebAddress:
+class WebAddress(Struct, frozen=True):
     """Where to listen; without `tls` in the clear."""
 
     host: str

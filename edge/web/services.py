@@ -1,8 +1,9 @@
 """The parts of the gateway that the page and its API work with."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
 
 from edge.instant import Clock
 from edge.model.equipment_health import EquipmentHealth
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from edge.flows.service import FlowService
 
 
-@dataclass(frozen=True, slots=True)
-class GatewayTools:
+class GatewayTools(Struct, frozen=True):
     """What the page asks of the machine; `trust` takes the thumbprint of a rejected certificate.
 
     `simulate` takes a recipe without faults and a script or None, and returns what `edge simulate --json` prints.
@@ -50,8 +50,7 @@ class TrendSource(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class WebServices:
+class WebServices(Struct, frozen=True):
     """What requests read and change; `status` takes the languages of the caller, the preferred one first."""
 
     gateway: str

@@ -4,8 +4,10 @@ import functools
 import hashlib
 import secrets
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.instant import Clock
 from edge.links.rate_limit import RateLimit
@@ -20,8 +22,7 @@ _RATE_S = 5.0
 _MOST_CHARACTERS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class WebSession:
+class WebSession(Struct, frozen=True):
     """A login in a browser; `id` is shown in lists, the key of the cookie is not kept. Instants in milliseconds."""
 
     id: str

@@ -3,10 +3,10 @@
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 

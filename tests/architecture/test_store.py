@@ -8,7 +8,7 @@ from tests.architecture.sources import modules, project_files, text
 
 
 def test_every_key_has_its_row_in_the_table_and_states_what_it_is_for() -> None:
-    builders = {name for name in dir(Keys) if not name.startswith("_")} - set(Keys.__dataclass_fields__)
+    builders = {name for name in dir(Keys) if not name.startswith("_")} - set(Keys.__struct_fields__)
     assert {key.name for key in KEYS if key.purpose} == builders
 
 

@@ -4,11 +4,11 @@ import asyncio
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from edge.cli.record import format_record
 from edge.config import MqttSettings, RedisSettings, Settings

@@ -1,11 +1,11 @@
 """A flow document becomes a plan, or the list of all its faults."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from edge.flows.nodes.registry import BUILT_IN
 from edge.flows.plan import Plan, Rejected, plan_flow

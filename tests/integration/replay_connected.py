@@ -8,12 +8,13 @@ import asyncio
 import pkgutil
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused, Unavailable

@@ -1,7 +1,7 @@
 import asyncio
-from dataclasses import replace
 from typing import cast
 
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from edge.errors import Unavailable

@@ -2,12 +2,12 @@
 
 import stat
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from edge.config import IjtSettings, MqttEquipmentSettings, MqttSettings
 from edge.errors import SettingsError

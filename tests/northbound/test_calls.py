@@ -1,9 +1,9 @@
 """A call is acted on and answered the same, whichever way it came."""
 
 import asyncio
-import dataclasses
 from typing import Any
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
@@ -156,15 +156,15 @@ async def test_without_a_time_and_an_interval_nothing_expires(calls: CallHandler
 
 async def test_the_expiry_of_the_transport_precedes_the_attributes(calls: CallHandler) -> None:
     lasting = called("Store", "1", order("J1"), time="2026-01-01T00:00:00Z", expiryinterval=1)
-    assert status(await calls.answer(dataclasses.replace(lasting, expires_at=now_ms() + 10_000))) == 1
-    over = dataclasses.replace(called("Store", "2", order("J2")), expires_at=now_ms() - 1)
+    assert status(await calls.answer(msgspec.structs.replace(lasting, expires_at=now_ms() + 10_000))) == 1
+    over = msgspec.structs.replace(called("Store", "2", order("J2")), expires_at=now_ms() - 1)
     assert (await calls.answer(over)).mdcserrorkind == "expired"
 
 
 async def test_late_repetition_of_a_call_gets_the_same_answer(calls: CallHandler) -> None:
     call = called("Store", "1", order("J1"))
-    first = await calls.answer(dataclasses.replace(call, expires_at=now_ms() + 60_000))
-    again = await calls.answer(dataclasses.replace(call, expires_at=now_ms() - 1))
+    first = await calls.answer(msgspec.structs.replace(call, expires_at=now_ms() + 60_000))
+    again = await calls.answer(msgspec.structs.replace(call, expires_at=now_ms() - 1))
     assert (first.data, again.data) == (MethodAnswer(return_status=1), MethodAnswer(return_status=1))
 
 

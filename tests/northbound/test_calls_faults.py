@@ -1,10 +1,10 @@
 """Faults found by tests from outside, each on a real store: repeated, late and foreign calls."""
 
 import asyncio
-import dataclasses
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from edge.instant import now_ms
@@ -91,7 +91,7 @@ async def test_a_call_older_than_max_age_is_refused_by_its_own_time(calls: CallH
 
 
 async def test_a_call_older_than_max_age_is_refused_by_the_broker(calls: CallHandler) -> None:
-    queued = dataclasses.replace(method("Store", "1", order("J1")), sent_at=now_ms() - (DAY_S + 60) * 1000)
+    queued = msgspec.structs.replace(method("Store", "1", order("J1")), sent_at=now_ms() - (DAY_S + 60) * 1000)
     assert (await calls.answer(queued)).mdcserrorkind == "expired"
 
 

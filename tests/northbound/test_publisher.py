@@ -4,12 +4,12 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from edge.config import MqttSettings, RedisSettings

@@ -1,7 +1,6 @@
 """Status events are published in order; a repetition carries the identical payload, and results reach the MES."""
 
 import asyncio
-import dataclasses
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -68,7 +67,7 @@ async def test_a_result_counts_as_delivered_to_a_subscriber(bench: Bench, store:
 async def test_a_result_stays_until_somebody_subscribes(bench: Bench, store: Store) -> None:
     bench.policy = RetentionPolicy(0, "delivery")
     # Topics below this prefix have no subscriber.
-    bench.topics = dataclasses.replace(bench.topics, prefix=f"{bench.topics.prefix}-unheard")
+    bench.topics = msgspec.structs.replace(bench.topics, prefix=f"{bench.topics.prefix}-unheard")
     async with bench.publishing():
         await bench.store_and_abort("J1")
         await bench.all_published()

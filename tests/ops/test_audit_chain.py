@@ -1,10 +1,9 @@
 """A chain of audit records shows every gap and change; the oldest records may go."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from edge.model.audit import ChainHead, SealedRecord
 from edge.ops.audit_chain import START, find_faults, head_of, seal

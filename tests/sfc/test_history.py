@@ -1,11 +1,11 @@
 """Records of decisions: what is written is read again, and a replay of the signals decides the same."""
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
 from edge.sfc.advance import advance
 from edge.sfc.history import (

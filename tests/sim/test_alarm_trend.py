@@ -1,8 +1,7 @@
 """Tests of what the telemetry scene observes of an alarm."""
 
-from dataclasses import replace
-
 import msgspec
+from msgspec.structs import replace
 
 from edge.model.alarm import AlarmChangeKind
 from edge.model.alarm_message import AlarmNotice

@@ -2,11 +2,11 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.links.mqtt import open_session

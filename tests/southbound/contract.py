@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pytest_asyncio
+from msgspec.structs import replace
 
 from edge.errors import Refused, Unavailable
 from edge.model.equipment_trace import TraceKind

@@ -1,11 +1,11 @@
 """A tightening controller keeps the contract of all equipment, whichever optional methods it has."""
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from edge.sim.ijt import JoiningController
 from edge.sim.ijt_result import INTERVENTION, NOT_OK

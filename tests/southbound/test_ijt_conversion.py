@@ -1,10 +1,10 @@
 """Conversion of results of OPC 40450-1, also of results that the simulator never sends."""
 
 import time
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from edge.errors import Refused
 from edge.southbound.ijt_conversion import (

@@ -1,10 +1,10 @@
 """The lock of a joining tool: it is enabled for a command, and not while another system has disabled it."""
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from edge.sim.ijt import JoiningController

@@ -1,8 +1,7 @@
 """A joining is started once: the tests compare the work of the spindle with the results at the station."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from edge.errors import Unavailable

@@ -1,11 +1,11 @@
 """A batch as one action over OPC UA, processes and joints that are checked before the start, and counters."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from edge.errors import Refused
 from edge.sim.ijt import JoiningController, open_ijt

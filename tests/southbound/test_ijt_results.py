@@ -2,10 +2,10 @@
 
 import asyncio
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from edge.errors import Refused, Unavailable
 from edge.sim.ijt import JoiningController

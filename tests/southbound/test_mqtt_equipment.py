@@ -2,10 +2,11 @@
 
 import socket
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 import pytest
+from msgspec.structs import replace
 
 from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.errors import Refused, Unavailable

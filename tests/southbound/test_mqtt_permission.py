@@ -1,6 +1,6 @@
 """The retained permission to work of a tool over MQTT, on a real broker."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.links.mqtt import Message, MqttSession, open_session

@@ -1,12 +1,12 @@
 """A controller with Open Protocol keeps the contract of all equipment; the spindle's own log is the truth."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from functools import partial
 
 import msgspec
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from edge.errors import Unavailable
 from edge.links.openprotocol_frame import MidFrame

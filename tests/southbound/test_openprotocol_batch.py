@@ -1,10 +1,10 @@
 """A batch as one action: all bolts of a part, with those that were tightened again."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from edge.sim.openprotocol import JAMMED, TighteningController, open_openprotocol_controller
 from edge.sim.openprotocol_fault import OpenProtocolFault

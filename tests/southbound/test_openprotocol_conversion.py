@@ -1,10 +1,10 @@
 """Identifiers with marks, and results as answers."""
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from edge.errors import Refused
 from edge.southbound.openprotocol_conversion import (

@@ -5,9 +5,9 @@ import random
 from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from edge.sim.openprotocol import TighteningController, open_openprotocol_controller
 from edge.southbound.connected_equipment import ConnectedEquipment

@@ -1,8 +1,7 @@
 """Parameter sets and jobs that a controller lists are checked before its tool is touched."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from edge.errors import Refused
 from edge.links.openprotocol_mids import Mid

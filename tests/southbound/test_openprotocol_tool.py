@@ -1,12 +1,12 @@
 """The tool: what is sent for a command, and which refusals matter."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from edge.errors import Refused

@@ -1,8 +1,7 @@
 """A start is repeated as the settings allow, and waits for its begun mark."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from edge.config import EquipmentSettings
 from edge.errors import Refused, Unavailable

@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from edge.config import VisionSettings
 from edge.errors import Unavailable

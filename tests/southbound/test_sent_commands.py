@@ -1,6 +1,6 @@
 """Which open commands the equipment can have."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from edge.sfc.signal import Phase
 from edge.southbound.sent_commands import SentCommands

@@ -4,12 +4,12 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from edge.config import load_settings
 from edge.errors import SettingsError, Unavailable

@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
 import msgspec
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from edge.config import VisionSettings
 from edge.errors import Refused, Unavailable

@@ -1,9 +1,9 @@
 """Conversion between data of OPC 40100-1 and ours."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from edge.errors import Refused
 from edge.southbound.vision_conversion import answer_data, meas_id_of, parse_result, recipe_of

@@ -2,8 +2,9 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from edge.links.openprotocol_session import SessionTimes
 from edge.sim.openprotocol import JAMMED, TighteningController

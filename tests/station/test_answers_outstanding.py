@@ -1,6 +1,6 @@
 """Equipment that reconnects receives the commands that it has not answered."""
 
-import dataclasses
+import msgspec
 
 from tests.station.plant import SCOPE, TIGHTEN, FakeEquipment, Plant
 from tests.station.test_answers import started
@@ -9,7 +9,7 @@ from tests.station.test_answers import started
 async def test_what_is_outstanding_is_what_was_sent_and_not_answered(plant: Plant, tool: FakeEquipment) -> None:
     await started(plant, "J1", "J2")
     assert await plant.answers.outstanding((SCOPE,), (TIGHTEN,)) == [
-        dataclasses.replace(each, offered_again=True) for each in tool.commands
+        msgspec.structs.replace(each, offered_again=True) for each in tool.commands
     ]
     await plant.answer(tool.commands[0])
     await plant.drive()

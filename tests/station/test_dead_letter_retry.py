@@ -1,7 +1,6 @@
 """What was given up is done once more when a person says so, and never by half."""
 
-import dataclasses
-
+import msgspec
 import pytest
 
 from edge.errors import Refused
@@ -42,7 +41,7 @@ async def test_retried_job_starts_again_with_new_command_ids(
         await plant.ask(Cause.ABORT, "J1")
         tool.replies = obliging
         failed = await plant.job("J1")
-        letter = dataclasses.replace(START, kind=kind, details={"phase": "start"} if kind == "command" else {})
+        letter = msgspec.structs.replace(START, kind=kind, details={"phase": "start"} if kind == "command" else {})
         letter_id = await set_aside(plant, letter)
         clock.now += 1000
         await retry_letter(plant.store, letter_id, letter, clock)
@@ -91,10 +90,10 @@ async def test_a_stop_is_sent_again_though_its_job_has_ended(plant: Plant, tool:
 
 
 async def test_an_unreadable_entry_enters_the_work_stream_again(plant: Plant, clock: Clock) -> None:
-    letter = dataclasses.replace(START, kind=LetterKind.UNREADABLE, details={"action": "dance", "job_id": "J1"})
+    letter = msgspec.structs.replace(START, kind=LetterKind.UNREADABLE, details={"action": "dance", "job_id": "J1"})
     await retry_letter(plant.store, await set_aside(plant, letter), letter, clock)
     (entered,) = entries(await plant.store.execute("XRANGE", plant.store.keys.sfc_work(SCOPE), "-", "+"))
     assert entered.fields == letter.details
-    nothing = dataclasses.replace(letter, details={})
+    nothing = msgspec.structs.replace(letter, details={})
     with pytest.raises(Refused, match="nothing is known"):
         await retry_letter(plant.store, await set_aside(plant, nothing), nothing, clock)

@@ -1,9 +1,9 @@
 """Commands without a job go to equipment that no job uses, and their answers come back."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from edge.errors import Refused, Unavailable
 from edge.model.job_state import Cause, JobState

@@ -1,8 +1,7 @@
 """Tests of the commands that an instance has to send."""
 
-from dataclasses import replace
-
 import msgspec
+from msgspec.structs import replace
 
 from edge.sfc.signal import Phase
 from edge.station.decision import LoadedJob

@@ -1,9 +1,9 @@
 """Results are not deleted unread: a job stays until its result was delivered, in bounded number."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from edge.config import MqttSettings, Settings

@@ -1,8 +1,7 @@
 """The history of a job is written with each decision, lives as long as the job, and replays to the same run."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from edge.model.job_state import Cause
 from edge.sfc.signal import Answer, Begun, Pause, Resume, Start

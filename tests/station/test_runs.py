@@ -1,7 +1,6 @@
 """What an instance holds of a run is a copy; the store has the last word."""
 
 import asyncio
-import dataclasses
 from pathlib import Path
 
 import msgspec
@@ -178,7 +177,7 @@ async def test_command_removed_while_its_run_is_read_is_not_sent_again(
                     relay.deliver = deliver
                     await plant.store.commit(runs.remove_sent(far.store.keys, loaded.stored, (), plant.store.consumer))
                     without = msgspec.structs.replace(loaded.stored, outbox=())
-                    far.runs.cache(dataclasses.replace(loaded, stored=without))
+                    far.runs.cache(msgspec.structs.replace(loaded, stored=without))
                 return True
 
             relay.deliver = remove_between

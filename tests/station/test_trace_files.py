@@ -1,12 +1,12 @@
 """Traces as files: written once, referenced after, bounded, expired, swept; a full disk loses the trace only."""
 
-import dataclasses
 import json
 import os
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
@@ -224,7 +224,7 @@ async def test_kind_of_a_file_is_known_by_its_content(
 async def test_file_that_is_not_stored_leaves_nothing(
     tmp_path: Path, opened: Callable[..., TraceFiles], parts: tuple[bytes | Exception, ...], error: str
 ) -> None:
-    reference = await opened(dataclasses.replace(LIMITS, max_file_bytes=1 << 20)).store_file("J1", parts_of(*parts))
+    reference = await opened(msgspec.structs.replace(LIMITS, max_file_bytes=1 << 20)).store_file("J1", parts_of(*parts))
     assert error in reference.error
     assert lost_in({"file": {"error": reference.error}}) == [reference.error]
     assert files_in(tmp_path) == []

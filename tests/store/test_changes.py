@@ -1,9 +1,9 @@
 """Every change of a job is read in order, from any position."""
 
 import asyncio
-import dataclasses
 from collections.abc import Iterable, Mapping
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
@@ -21,7 +21,7 @@ NOW = 1_700_000_000_123
 
 def for_host(store: Store) -> Keys:
     """Return the keys with the streams for other programs on this host."""
-    return dataclasses.replace(store.keys, host_streams=True)
+    return msgspec.structs.replace(store.keys, host_streams=True)
 
 
 async def reported(store: Store, count: int, positions: Mapping[str, str]) -> list[Change]:

@@ -3,7 +3,6 @@
 import asyncio
 import resource
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from asyncua import Client, Node, ua
+from msgspec.structs import replace
 
 from edge.model.isa95 import IdCall, LocalizedText
 from edge.model.job_state import Cause

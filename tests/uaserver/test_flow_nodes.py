@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from asyncua import Client, Node, ua
+from msgspec.structs import replace
 
 from edge.errors import Refused
 from edge.model.role import Role

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +9,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 from asyncua import Client, Node, ua
+from msgspec.structs import replace
 
 from edge.model.equipment_health import EquipmentHealth
 from edge.uaserver.gateway_object import EQUIPMENT, GATEWAY

@@ -1,12 +1,12 @@
 """A real browser shows every page at three sizes, and people work with it by mouse and by keyboard alone."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from edge.model.alarm import AlarmChangeKind
 from edge.model.job_state import Cause, SubState

@@ -4,12 +4,12 @@ import json
 import os
 import re
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from edge.model.alarm import AckState, ActiveState, Alarm, AlarmChangeKind
 from edge.model.job_state import Cause, JobState

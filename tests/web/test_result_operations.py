@@ -2,11 +2,11 @@
 
 import gzip
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from edge.model.result_trace import references_in
 from edge.station.trace_files import TraceFiles, TraceLimits

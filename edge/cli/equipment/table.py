@@ -1,8 +1,8 @@
 """Formats equipment: as a table, as a report of one piece, and as data."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
+from msgspec import Struct
 from rich.table import Table
 from rich.text import Text
 
@@ -15,8 +15,7 @@ from edge.store.health_reports import GatewayReport
 _STYLES = {"yes": "green", "no": "bold red", "gateway away": "magenta"}
 
 
-@dataclass(frozen=True, slots=True)
-class EquipmentView:
+class EquipmentView(Struct, frozen=True):
     """One piece of equipment as reported by a gateway at an instant; `at_work` is whether that gateway runs."""
 
     gateway: str

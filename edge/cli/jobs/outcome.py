@@ -1,11 +1,11 @@
 """Intervenes in a run for the user of a command, and sends lost commands of a job again."""
 
 import uuid
-from dataclasses import replace
 from pathlib import Path
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from edge.cli.terminal.audit import authorize_command, record_as, recorded
 from edge.cli.terminal.output import print_text, printable

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from edge.cli.jobs.report import detail
 from edge.cli.terminal.output import printable
@@ -18,8 +19,7 @@ from edge.station.trace_files import read_file
 _FILE_MODE = 0o644
 
 
-@dataclass(frozen=True, slots=True)
-class CopiedTrace:
+class CopiedTrace(Struct, frozen=True):
     """A trace of a result; `copied` is its new path, or `problem` why there is none."""
 
     action: str

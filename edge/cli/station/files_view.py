@@ -2,11 +2,11 @@
 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from edge.cli.locks.view import owner_name
 from edge.cli.terminal.audit import authorize_command, record_as
@@ -30,8 +30,7 @@ from edge.store import initialization
 from edge.store.scopes import load_scopes
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """The files and the store, with their differences; `filling` is the state of the mark of the store."""
 
     folder: Path

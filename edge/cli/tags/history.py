@@ -5,12 +5,12 @@ import io
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
 
 import click
+from msgspec import Struct
 
 from edge.cli.jobs.table import utc_time
 from edge.files import replace_atomically, sync
@@ -99,8 +99,7 @@ def _cell(value: object) -> object:
             return value
 
 
-@dataclass(frozen=True, slots=True)
-class Trend:
+class Trend(Struct, frozen=True):
     """The numbers of a tag in a time: how many, the least, mean and largest, and a bar for each part of the time."""
 
     count: int

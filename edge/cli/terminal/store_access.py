@@ -4,11 +4,11 @@ import os
 import sys
 from collections.abc import AsyncIterator, Iterable, MutableMapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
+from msgspec import Struct
 
 from edge.cli.terminal.output import print_text, printable
 
@@ -36,8 +36,7 @@ SOURCE = "urn:microdcs-edge:cli"
 _NEVER_CUT = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class StoreAccess:
+class StoreAccess(Struct, frozen=True):
     """The settings and their store. Work that is added here is executed by a gateway."""
 
     settings: "Settings"

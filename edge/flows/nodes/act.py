@@ -1,19 +1,18 @@
 """The actions of node kinds that change something outside; `value` is the input of the node."""
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class WriteTag:
+
+class WriteTag(Struct, frozen=True):
     """Write a value to a derived tag; rules evaluate it."""
 
     tag: str
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class PublishMessage:
+class PublishMessage(Struct, frozen=True):
     """Publish a value to an MQTT topic."""
 
     topic: str
@@ -21,8 +20,7 @@ class PublishMessage:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class WriteVariable:
+class WriteVariable(Struct, frozen=True):
     """Write a value to an OPC UA variable of an equipment section."""
 
     equipment: str
@@ -30,16 +28,14 @@ class WriteVariable:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class PostResource:
+class PostResource(Struct, frozen=True):
     """Send a value to a resource over HTTP, as JSON."""
 
     url: str
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class StartJob:
+class StartJob(Struct, frozen=True):
     """Store and start a job from a Work Master; a value that is an object brings the job's parameters."""
 
     scope: str
@@ -47,8 +43,7 @@ class StartJob:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class RaiseAlarm:
+class RaiseAlarm(Struct, frozen=True):
     """Raise an alarm of this severity (1-1000, OPC 10000-5); its subject is the flow."""
 
     flow: str
@@ -58,16 +53,14 @@ class RaiseAlarm:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class AppendToFile:
+class AppendToFile(Struct, frozen=True):
     """Append a value to a file of the gateway, one line of CSV or one row of a columnar file."""
 
     file: str
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class CommandEquipment:
+class CommandEquipment(Struct, frozen=True):
     """Send a command to equipment that no job uses; each attempt of a node task is a command of its own."""
 
     equipment: str

@@ -1,11 +1,11 @@
 """What a node kind is: its configuration, its ports, and the work of one attempt."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from edge.flows.nodes.act import Action
 from edge.flows.nodes.read import Query
@@ -35,8 +35,7 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The configuration of a node; unknown members are faults."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """The context of one attempt at a node.
 
     `inputs` holds the outputs of its predecessors by node id. `number` counts from 1. `now` is its start, in
@@ -56,8 +55,7 @@ class Attempt:
         return next(iter(self.inputs.values())) if len(self.inputs) == 1 else None
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Struct, frozen=True):
     """The result of an attempt: a JSON value, passed on after a delay unless it is withheld; and what to remember."""
 
     value: Any = None
@@ -69,22 +67,19 @@ class Output:
 ConfigT = TypeVar("ConfigT", bound=NodeConfig)
 
 
-@dataclass(frozen=True, slots=True)
-class Compute(Generic[ConfigT]):
+class Compute(Struct, Generic[ConfigT], frozen=True):
     """Work that needs its inputs only. Raises NodeError."""
 
     run: Callable[[ConfigT, Attempt], Output]
 
 
-@dataclass(frozen=True, slots=True)
-class Read(Generic[ConfigT]):
+class Read(Struct, Generic[ConfigT], frozen=True):
     """Work that reads from the plant: the query that is asked; its answer is the output. Raises NodeError."""
 
     query: Callable[[ConfigT, Attempt], Query]
 
 
-@dataclass(frozen=True, slots=True)
-class Act(Generic[ConfigT]):
+class Act(Struct, Generic[ConfigT], frozen=True):
     """Work that changes something outside: the action that is performed. Raises NodeError."""
 
     action: Callable[[ConfigT, Attempt], Action]
@@ -98,8 +93,7 @@ def no_faults(_config: NodeConfig, _predecessors: Iterable[str]) -> Iterable[str
     return ()
 
 
-@dataclass(frozen=True, slots=True)
-class NodeKind(Generic[ConfigT]):
+class NodeKind(Struct, Generic[ConfigT], frozen=True):
     """A kind of node.
 
     `faults` reports what the JSON Schema of `config` cannot: it gets the configuration and the ids of the predecessors.

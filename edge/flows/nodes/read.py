@@ -1,19 +1,18 @@
 """The queries of node kinds that read from the plant."""
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class LatestValue:
+
+class LatestValue(Struct, frozen=True):
     """The value of the last sample of a tag that is not bad, at or before an instant; null without one."""
 
     tag: str
     until_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class SampleWindow:
+class SampleWindow(Struct, frozen=True):
     """The samples of a tag that are not bad, after one instant and not after another; their values, or the samples."""
 
     tag: str
@@ -22,8 +21,7 @@ class SampleWindow:
     with_time: bool
 
 
-@dataclass(frozen=True, slots=True)
-class JobResults:
+class JobResults(Struct, frozen=True):
     """One member of the action results of the jobs that ended after one instant and not after another, as a list."""
 
     member: str
@@ -33,23 +31,20 @@ class JobResults:
     until_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class VariableValue:
+class VariableValue(Struct, frozen=True):
     """The value of an OPC UA variable of an equipment section."""
 
     equipment: str
     node: str
 
 
-@dataclass(frozen=True, slots=True)
-class HttpResource:
+class HttpResource(Struct, frozen=True):
     """The JSON or text of a resource."""
 
     url: str
 
 
-@dataclass(frozen=True, slots=True)
-class RedisValue:
+class RedisValue(Struct, frozen=True):
     """The value of a key in a foreign Redis, read only."""
 
     url: str

@@ -4,8 +4,10 @@ import asyncio
 from bisect import bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from edge.errors import Unavailable
 from edge.flows.attempt import OutcomeUnknownError
@@ -27,8 +29,7 @@ _FOLLOW_S: Final = 5.0
 """The stream keeps at least its last 50 seconds: its producers append at most twenty batches in a second."""
 
 
-@dataclass(frozen=True, slots=True)
-class TagLimits:
+class TagLimits(Struct, frozen=True):
     """What is kept: the tags that were read last, the newest samples of each, and samples of all, some 100 MB."""
 
     tags: int = 1_000
@@ -39,8 +40,7 @@ class TagLimits:
 _LIMITS: Final = TagLimits()
 
 
-@dataclass(slots=True)
-class _Kept:
+class _Kept(Struct):
     """The samples of a tag in order of time: those of `keep_ms`, or the newest `most` when there are more."""
 
     keep_ms: int

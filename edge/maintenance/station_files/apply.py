@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from edge.errors import Refused
 from edge.instant import Clock
@@ -30,8 +31,7 @@ Report = Callable[[ObjectDifference], Awaitable[None]]
 """Called after each change."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadFiles:
+class ReadFiles(Struct, frozen=True):
     """The files of a folder, with the plans of their flows."""
 
     files: StationFiles

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Final, TypeAlias
 
 import msgspec
+from msgspec import Struct, field
 
 from edge.config.sections import NAME, NAME_EXPECTED
 from edge.errors import Refused
@@ -26,8 +26,7 @@ PlanFaults: TypeAlias = Callable[[object], Sequence[str]]
 EXPECTED: Final = "scopes/SCOPE/station.json, scopes/SCOPE/workmasters/, tags/, rules/ or flows/"
 
 
-@dataclass(slots=True)
-class FileContent:
+class FileContent(Struct):
     """The objects of a file so far, and its faults so far."""
 
     file: str

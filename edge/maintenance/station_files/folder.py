@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
+
+from msgspec import Struct, field
 
 from edge.errors import SettingsError
 from edge.maintenance.station_files.content import PlanFaults, read_content
@@ -16,8 +17,7 @@ Signature = tuple[tuple[str, int, int, int], ...]
 """Names, sizes, instants of change and numbers of all station files: while it stays, their content stays."""
 
 
-@dataclass(frozen=True, slots=True)
-class StationFiles:
+class StationFiles(Struct, frozen=True):
     """The objects of a folder, and its faults; the objects are complete only when there is no fault."""
 
     folder: Path

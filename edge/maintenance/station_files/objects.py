@@ -1,7 +1,6 @@
 """What station files describe: objects of a store, each with its content, and how files and store differ."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
@@ -28,8 +27,7 @@ class ObjectKind(StrEnum):
 _ORDER: Final = {kind: number for number, kind in enumerate(ObjectKind)}
 
 
-@dataclass(frozen=True, slots=True)
-class StationObject:
+class StationObject(Struct, frozen=True):
     """The identity of an object: tags, rules and flows have no scope, the limit of a scope has no id."""
 
     kind: ObjectKind
@@ -46,8 +44,7 @@ class StationObject:
         return f"{self.kind} {'/'.join(filter(None, (self.scope, self.id)))}"
 
 
-@dataclass(frozen=True, slots=True)
-class Described:
+class Described(Struct, frozen=True):
     """The content of an object as JSON values, and its file below the folder; a resource has no content.
 
     `runs` is whether a flow is started when it is registered, or runs in the store.

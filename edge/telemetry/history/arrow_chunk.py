@@ -4,10 +4,10 @@ import io
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import nanoarrow as na
+from msgspec import Struct
 
 from edge.rules.sample_lines import Quality, Sample
 from edge.telemetry.history.arrow_columns import encode_batch, instant_column, number_column, text_column
@@ -65,8 +65,7 @@ def _serialize(ordered: Sequence[Sample], *, with_schema: bool) -> bytes:
     return encode_batch(batch, with_schema=with_schema)
 
 
-@dataclass(frozen=True, slots=True)
-class _Typed:
+class _Typed(Struct, frozen=True):
     """A value by its type: as a number, as a text, or neither."""
 
     code: int

@@ -3,12 +3,12 @@
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import structlog
+from msgspec import Struct
 
 from edge.files import append_whole, make_directory, sync
 from edge.rules.sample_lines import Sample
@@ -27,8 +27,7 @@ _LONGEST_TAIL: Final = 4 << 20
 """A torn chunk is shorter; more than this behind the last whole chunk is damage, not a power cut."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class DayFile:
+class DayFile(Struct, frozen=True, order=True):
     """A file of history; files are in the order of their time."""
 
     day: str

@@ -3,8 +3,9 @@
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import BinaryIO, Final
+
+from msgspec import Struct
 
 MAX_CONTENT: Final = 64 << 20
 """Bytes of decompressed content; no member of ours comes near."""
@@ -18,8 +19,7 @@ _OVERHEAD: Final = _HEAD.size + _EXTRA.size
 _LEVEL: Final = 6
 
 
-@dataclass(frozen=True, slots=True)
-class GzipMember:
+class GzipMember(Struct, frozen=True):
     """The place of a member in its file, the instants of its first and last sample, and the number of samples."""
 
     offset: int

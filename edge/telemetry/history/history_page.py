@@ -1,8 +1,9 @@
 """Reads history in pages, forwards or backwards: samples of one tag, one chunk in memory at a time."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from edge.errors import Refused
 from edge.rules.sample_lines import Sample
@@ -12,16 +13,14 @@ from edge.telemetry.history.gzip_member import GzipMember, members
 from edge.telemetry.history.reader import LAST_MS, decode_member
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryPage:
+class HistoryPage(Struct, frozen=True):
     """Samples of one tag in the order of reading; with an empty cursor there are no more."""
 
     samples: tuple[Sample, ...]
     cursor: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _ChunkPlace:
+class _ChunkPlace(Struct, frozen=True):
     """A chunk, and the number of its samples that were read already."""
 
     file: str = ""

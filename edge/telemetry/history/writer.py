@@ -3,10 +3,10 @@
 import asyncio
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
+from msgspec import Struct
 
 from edge.links.log_throttle import LogThrottle
 from edge.rules.sample_lines import Sample
@@ -15,8 +15,7 @@ from edge.telemetry.history.day_files import append_samples, recover, remove_old
 logger = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryLimits:
+class HistoryLimits(Struct, frozen=True):
     """What is kept and how it is written: days, bytes, seconds between chunks, samples of a chunk and of the buffer."""
 
     days: int
