@@ -97,7 +97,10 @@ def test_revoked_key_and_keys_of_the_store_are_refused(host: UpgradeHost) -> Non
     assert "not in the store" in refused(host, sign(COMMAND, PRIVATE, PUBLIC.kid))
 
 
-@pytest.mark.parametrize("name", [".", "edge.toml", "keys", f"keys/{PUBLIC.kid}.jwk"])
+# The key is new in each process: its name must not be that of a test.
+@pytest.mark.parametrize(
+    "name", [".", "edge.toml", "keys", f"keys/{PUBLIC.kid}.jwk"], ids=["folder", "settings", "keys", "key"]
+)
 def test_files_that_others_may_change_decide_nothing(host: UpgradeHost, name: str) -> None:
     assert host.settings
     (host.settings.parent / name).chmod(0o777)
