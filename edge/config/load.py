@@ -197,7 +197,7 @@ class _SettingsDraft:
             return None
         return self._section(name, pkgutil.resolve_name(found) if isinstance(found, str) else found)
 
-    def _section(self, name: str, cls: type[msgspec.Struct]) -> Any:
+    def _section(self, name: str, cls: type[Struct]) -> Any:
         """Build one section, with defaults for wrong values; None when a required value is wrong."""
         hints = get_type_hints(cls, include_extras=True)
         given = self._given.get(name, {})

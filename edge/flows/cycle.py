@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Final, TypeAlias, assert_never
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -51,7 +50,7 @@ _ACTIVE: Final = frozenset({NodeStatus.PENDING, NodeStatus.RUNNING})
 _WAITING: Final = frozenset({NodeStatus.REGISTERED, NodeStatus.PENDING})
 
 
-class NodeTask(msgspec.Struct, frozen=True):
+class NodeTask(Struct, frozen=True):
     """One node in one cycle; instants are milliseconds since the epoch."""
 
     status: NodeStatus = NodeStatus.REGISTERED
@@ -79,7 +78,7 @@ class NodeTask(msgspec.Struct, frozen=True):
         return self.status is NodeStatus.COMPLETED and self.withheld is None
 
 
-class Cycle(msgspec.Struct, frozen=True):
+class Cycle(Struct, frozen=True):
     """One cycle of a flow, due at an instant, with the task of each node; `memory` is that of the cycles before."""
 
     flow_id: str

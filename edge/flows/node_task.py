@@ -12,7 +12,7 @@ LARGEST_INLINE: Final = 65_536
 """In bytes of JSON; a larger output is stored apart."""
 
 
-class _TaskForm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class _TaskForm(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The JSON of a node task; `output_bytes` is the size of an output that is stored apart."""
 
     flow_id: str

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
-import msgspec
 from msgspec import Struct
 
 from edge.flows.cycle import Cycle
@@ -11,7 +10,7 @@ from edge.flows.record import CycleRecord, FlowRecord
 from edge.flows.worker_task import QueuedTask, ReceivedResult, WorkerProgress
 
 
-class KeptAnswer(msgspec.Struct, frozen=True):
+class KeptAnswer(Struct, frozen=True):
     """The answer of equipment to the command of an attempt at a node; `error` is set when it failed."""
 
     attempt: int

@@ -18,7 +18,7 @@ class ResultKind(StrEnum):
     INTERRUPTED = "interrupted"
 
 
-class QueuedTask(msgspec.Struct, frozen=True, kw_only=True):
+class QueuedTask(Struct, frozen=True, kw_only=True):
     """One attempt at a node, for a worker.
 
     A flow that was deleted and registered again has the same ids; `started_at` of the node task differs.
@@ -37,7 +37,7 @@ class QueuedTask(msgspec.Struct, frozen=True, kw_only=True):
     timeout_ms: int | None = None
 
 
-class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
+class TaskResult(Struct, frozen=True, kw_only=True):
     """The end of an attempt: its value and memory, or the reason of its failure."""
 
     flow_id: str
@@ -52,7 +52,7 @@ class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class WorkerProgress(msgspec.Struct, frozen=True, kw_only=True):
+class WorkerProgress(Struct, frozen=True, kw_only=True):
     """The worker that runs a task, and the progress that its node reported."""
 
     worker_id: str

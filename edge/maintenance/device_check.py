@@ -31,7 +31,7 @@ class Grade(StrEnum):
     FAILED = "failed"
 
 
-class CheckFinding(msgspec.Struct, frozen=True):
+class CheckFinding(Struct, frozen=True):
     """A finding of a check."""
 
     check: str

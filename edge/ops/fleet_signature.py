@@ -25,7 +25,7 @@ _COMPACT = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]{86})"
 _KEY_BYTES = 32
 
 
-class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Header(Struct, frozen=True, forbid_unknown_fields=True):
     alg: str
     kid: str
     typ: str

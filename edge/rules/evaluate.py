@@ -5,7 +5,6 @@ Pure: the same arguments always return the same answer; time and running jobs ar
 
 from typing import TypeAlias, assert_never
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -35,7 +34,7 @@ from edge.rules.tag_condition import ConditionState, TagCondition
 from edge.rules.tendency import EntersState, RateState, ShareState
 
 
-class OccursState(msgspec.Struct, frozen=True, tag="occurs"):
+class OccursState(Struct, frozen=True, tag="occurs"):
     """An occurrence leaves no state."""
 
 
@@ -52,7 +51,7 @@ Detector: TypeAlias = (
 )
 
 
-class SubjectState(msgspec.Struct, frozen=True, omit_defaults=True):
+class SubjectState(Struct, frozen=True, omit_defaults=True):
     """The state of a rule for a subject: what its kind remembers, and the finding that is active.
 
     `active` is the severity of the finding, 0 without one. `raised_in` are the running jobs in which it was raised.

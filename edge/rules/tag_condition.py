@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from edge.expression.compiler import Expression, compile_condition
@@ -24,7 +23,7 @@ class TagCondition(Struct, frozen=True):
         return kind is not None and needed in {None, kind}
 
 
-class ConditionState(msgspec.Struct, frozen=True, tag="expression"):
+class ConditionState(Struct, frozen=True, tag="expression"):
     """The last good value of each tag, and whether the condition was true at the last time that it was known."""
 
     values: dict[str, Any] = {}

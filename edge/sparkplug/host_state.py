@@ -8,7 +8,7 @@ from msgspec import Struct
 _MAX_STATE: Final = 4_096
 
 
-class _StateMessage(msgspec.Struct):
+class _StateMessage(Struct):
     online: bool
     timestamp: int
 

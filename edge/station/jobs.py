@@ -51,7 +51,7 @@ _SIGNALS: dict[Cause, Signal] = {
 _RUN_STATES = frozenset({JobState.RUNNING, JobState.INTERRUPTED})
 
 
-class JobCall(msgspec.Struct, frozen=True):
+class JobCall(Struct, frozen=True):
     """One call of a job method. `source` and `event_id` identify it: the same call again gets the same answer.
 
     So does another call of the same method and `transaction` in its scope, if the first succeeded. Instants are
@@ -72,7 +72,7 @@ class JobCall(msgspec.Struct, frozen=True):
     """The languages of the caller, the preferred one first: for the message of a maintenance mode."""
 
 
-class CallAnswer(msgspec.Struct, frozen=True):
+class CallAnswer(Struct, frozen=True):
     """The ReturnStatus (OPC 10031-4 table 95), with the reasons of a refusal."""
 
     status: ReturnStatus

@@ -25,7 +25,7 @@ _BATCH = 50
 _BEGINNING = (0, "")
 
 
-class FoundResponses(msgspec.Struct, frozen=True):
+class FoundResponses(Struct, frozen=True):
     """The responses found, with the ReturnStatus and the reason of a status other than success.
 
     `next` is the position of the next page; empty when there is none.

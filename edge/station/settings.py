@@ -30,7 +30,7 @@ KINDS = (*(kind.value for kind in ResourceKind), WORK_MASTER, JOB_ACCEPTANCE, RU
 
 SettingsListener: TypeAlias = Callable[[str], Awaitable[None]]
 """Called with the scope of a change; it may raise Unavailable."""
-_P = TypeVar("_P", bound=Payload | msgspec.Struct)
+_P = TypeVar("_P", bound=Payload | Struct)
 
 
 class SettingsMethod(StrEnum):

@@ -22,7 +22,7 @@ _RANKS_AT_ONCE = 250
 DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95JobOrderAndStateDataType/v2.0.0"
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
+class Job(Struct, frozen=True, kw_only=True):
     """A job order as the station holds it; instants are milliseconds since the epoch.
 
     `correlation_id` is a UUID, constant for the life of the job: it is on every event about the job and is the

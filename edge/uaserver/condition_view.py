@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-import msgspec
 from asyncua import ua
 from msgspec import Struct
 from msgspec.structs import replace
@@ -50,7 +49,7 @@ _NOTED: Final[Mapping[AlarmChangeKind, tuple[str, ...]]] = MappingProxyType(
 """By the kind of a change: the states that it changes, whose instants are shown."""
 
 
-class FollowedAlarm(msgspec.Struct, frozen=True, gc=False):
+class FollowedAlarm(Struct, frozen=True, gc=False):
     """An alarm with what only its changes show: the severity before, and the instants of its states."""
 
     alarm: Alarm

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any, Generic, TypeAlias, TypeVar
 
-import msgspec
 from msgspec import Struct
 
 from edge.flows.nodes.act import Action
@@ -31,7 +30,7 @@ class NodeError(Exception):
     """An attempt that failed; the message becomes the reason of the node task."""
 
 
-class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class NodeConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """The configuration of a node; unknown members are faults."""
 
 

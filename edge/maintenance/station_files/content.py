@@ -137,6 +137,6 @@ def _read_flow(found: FileContent, data: object, faults_of_flow: PlanFaults, *, 
         found.add(ObjectKind.FLOW, "", data["id"], data, runs=runs)
 
 
-def as_values(structure: msgspec.Struct) -> Any:
+def as_values(structure: Struct) -> Any:
     """Return a structure as the JSON values that represent it in the store."""
     return msgspec.json.decode(msgspec.json.encode(structure))
