@@ -6,9 +6,9 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
 
+from edge.config.loopback import is_loopback
+
 _MAX_CLIENTS: Final = 8
-_THIS_HOST: Final = frozenset({None, "localhost", "127.0.0.1", "::1"})
-"""Hosts of an endpoint that no other host reaches; None for no endpoint."""
 
 
 class OpcuaSettings(Struct, frozen=True, kw_only=True):
@@ -162,10 +162,14 @@ class OpcuaSettings(Struct, frozen=True, kw_only=True):
 
 
 def _advertise_faults(endpoint: str) -> Iterator[str]:
-    parts = urlsplit(endpoint)
-    if parts.hostname in _THIS_HOST:
+    try:
+        parts = urlsplit(endpoint)
+        port = parts.port
+    except ValueError:  # it is reported as a fault of `endpoint`
+        return
+    if not parts.hostname or is_loopback(parts.hostname):
         yield "advertise: endpoint is not reachable from other hosts"
-    elif parts.port == 0:
+    elif port == 0:
         yield "advertise: endpoint needs a fixed port"
 
 

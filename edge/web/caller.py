@@ -2,13 +2,13 @@
 
 import base64
 import binascii
-from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 from starlette.requests import Request
 
+from edge.config.loopback import is_loopback
 from edge.links.rate_limit import RateLimit
 from edge.model.role import Role
 from edge.ops.localization import parse_languages
@@ -106,7 +106,7 @@ def is_kiosk(request: Request) -> bool:
         return False
     try:
         host = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
-        return _is_loopback(address_of(request)) and (host == "localhost" or _is_loopback(host))
+        return is_loopback(address_of(request)) and is_loopback(host)
     except ValueError:
         return False
 
@@ -133,10 +133,3 @@ def _basic(header: str) -> tuple[str, str]:
         text = ""
     name, _, secret = text.partition(":")
     return name, secret
-
-
-def _is_loopback(text: str) -> bool:
-    try:
-        return ip_address(text).is_loopback
-    except ValueError:
-        return False

@@ -24,7 +24,11 @@ from edge.config import OpcuaSettings
         ({"advertise": True}, []),
         ({"advertise": True, "endpoint": ""}, ["advertise"]),
         ({"advertise": True, "endpoint": "opc.tcp://127.0.0.1:4840"}, ["advertise"]),
+        ({"advertise": True, "endpoint": "opc.tcp://127.0.1.1:4840"}, ["advertise"]),
         ({"advertise": True, "endpoint": "opc.tcp://0.0.0.0:0"}, ["advertise"]),
+        # An endpoint that is no URL is reported where its form is checked.
+        ({"advertise": True, "endpoint": "opc.tcp://a:x"}, []),
+        ({"advertise": True, "endpoint": "opc.tcp://[::1"}, []),
         ({"max_connections": 60, "max_subscriptions": 1}, ["max_sessions", "max_subscriptions"]),
     ],
 )
