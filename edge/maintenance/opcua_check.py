@@ -91,9 +91,11 @@ async def examine_listener(subject: str, url: str) -> AsyncIterator[HealthFindin
         yield ok(subject, f"listens at {url}")
 
 
-async def examine_announcement(settings: Settings) -> AsyncIterator[HealthFinding]:
+async def examine_announcement(
+    settings: Settings, directory: Path = mdns_file.DIRECTORY
+) -> AsyncIterator[HealthFinding]:
     """Examine the service file of avahi-daemon."""
-    yield await asyncio.to_thread(_announcement, settings, mdns_file.DIRECTORY)
+    yield await asyncio.to_thread(_announcement, settings, directory)
 
 
 def _announcement(settings: Settings, directory: Path) -> HealthFinding:

@@ -2,7 +2,7 @@
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from edge.config.traces import TracesSettings
@@ -13,13 +13,15 @@ SUBJECT = "traces"
 _MIB = 1 << 20
 
 
-async def examine_traces(settings: TracesSettings) -> AsyncIterator[HealthFinding]:
+async def examine_traces(
+    settings: TracesSettings, may_write: Callable[[Path], bool] = may_write
+) -> AsyncIterator[HealthFinding]:
     """Examine the directory of `[traces]`, where there is one; it is created with the first trace."""
     if settings.directory:
-        yield await asyncio.to_thread(_finding, settings)
+        yield await asyncio.to_thread(_finding, settings, may_write)
 
 
-def _finding(settings: TracesSettings) -> HealthFinding:
+def _finding(settings: TracesSettings, may_write: Callable[[Path], bool]) -> HealthFinding:
     directory = Path(settings.directory)
     present = next(each for each in (directory, *directory.parents) if each.exists())
     if not present.is_dir():

@@ -81,20 +81,17 @@ async def test_a_client_that_should_listen_is_connected_to() -> None:
     assert (finding.level, "no client listens" in finding.found) == (Level.WARNING, True)
 
 
-async def test_an_announcement_that_is_missing_or_old_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_announcement_that_is_missing_or_old_is_reported(tmp_path: Path) -> None:
     settings = Settings(opcua=OpcuaSettings(advertise=True))
-    monkeypatch.setattr(mdns_file, "DIRECTORY", tmp_path / "services")
-    reported = []
+    services, reported = tmp_path / "services", []
     for act in (
         lambda: None,
-        (tmp_path / "services").mkdir,
-        lambda: mdns_file.update_service_file(settings, tmp_path / "services"),
-        lambda: (tmp_path / "services/microdcs-edge.service").write_text("old"),
+        services.mkdir,
+        lambda: mdns_file.update_service_file(settings, services),
+        lambda: (services / "microdcs-edge.service").write_text("old"),
     ):
         act()
-        reported.append((await only(examine_announcement(settings))).level)
+        reported.append((await only(examine_announcement(settings, services))).level)
     assert reported == [Level.WARNING, Level.WARNING, Level.OK, Level.WARNING]
 
 

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from edge.config.traces import TracesSettings
 from edge.maintenance.finding import HealthFinding, Level
 from edge.maintenance.trace_check import examine_traces
@@ -35,9 +33,9 @@ async def test_file_in_place_of_the_directory_fails(tmp_path: Path) -> None:
     assert (finding.level, "is no directory" in finding.found) == (Level.FAILING, True)
 
 
-async def test_directory_that_cannot_be_written_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edge.maintenance.trace_check.may_write", lambda _: False)
-    (finding,) = await found(directory=str(tmp_path))
+async def test_directory_that_cannot_be_written_fails(tmp_path: Path) -> None:
+    settings = TracesSettings(directory=str(tmp_path))
+    (finding,) = [each async for each in examine_traces(settings, may_write=lambda _: False)]
     assert (finding.level, "traces are lost" in finding.found) == (Level.FAILING, True)
 
 
