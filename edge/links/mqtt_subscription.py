@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 import structlog
-from msgspec import Struct, field
+from msgspec import Struct
 
 from edge.errors import Unavailable
 from edge.links.backoff import delay
@@ -34,26 +34,37 @@ class Delivery(Struct, eq=False):
     handled: bool = False
 
 
-class Subscription(Struct, eq=False):
-    """A topic filter with its handler; `activate` subscribes on a connection and returns the broker's refusal."""
+class Subscription:
+    """A topic filter with its handler, and the deliveries that wait for the handler."""
 
-    topic_filter: str
-    handler: Handler
-    on_poison: PoisonHandler | None
-    activate: Callable[[Connection, str], Awaitable[str | None]]
-    retry_seconds: tuple[float, float] = (0.1, 10.0)
-    """The shortest and the longest delay before the handler is called again."""
-    refusal: str | None = None
-    """Why the broker does not grant it now; None when it does, or has not been asked."""
-    active: asyncio.Event = field(default_factory=asyncio.Event)
-    _queue: asyncio.Queue[Delivery] = field(default_factory=asyncio.Queue)
-    _qos0: Counter[str] = field(default_factory=Counter)
-    _dropped: LogThrottle = field(default_factory=lambda: LogThrottle(_log))
+    def __init__(
+        self,
+        topic_filter: str,
+        handler: Handler,
+        on_poison: PoisonHandler | None,
+        activate: Callable[[Connection, str], Awaitable[str | None]],
+        retry_seconds: tuple[float, float] = (0.1, 10.0),
+    ) -> None:
+        """Create a subscription; `activate` subscribes on a connection and returns the broker's refusal.
+
+        `retry_seconds` are the shortest and the longest delay before the handler is called again.
+        """
+        self.topic_filter = topic_filter
+        self.refusal: str | None = None
+        """Why the broker does not grant it now; None when it does, or has not been asked."""
+        self.active = asyncio.Event()
+        self._handler = handler
+        self._on_poison = on_poison
+        self._activate = activate
+        self._retry_seconds = retry_seconds
+        self._queue: asyncio.Queue[Delivery] = asyncio.Queue()
+        self._qos0: Counter[str] = Counter()
+        self._dropped = LogThrottle(_log)
 
     async def activate_on(self, connection: Connection) -> None:
         """Subscribe on a connection; raises Unavailable when the broker does not answer."""
         refused_before = self.refusal
-        self.refusal = await self.activate(connection, self.topic_filter)
+        self.refusal = await self._activate(connection, self.topic_filter)
         if self.refusal is None and refused_before is not None:
             _log.info("mqtt subscription granted", topic_filter=self.topic_filter)
         elif self.refusal is not None and self.refusal != refused_before:
@@ -102,7 +113,7 @@ class Subscription(Struct, eq=False):
 
     async def handle(self, message: Message) -> Settle | None:
         """Call the handler until it works and return its answer; after a defect let `on_poison` keep the message."""
-        act = self.handler
+        act = self._handler
         attempt = 0
         while True:
             try:
@@ -111,12 +122,12 @@ class Subscription(Struct, eq=False):
                 if attempt == 0:
                     _log.warning("mqtt message waits for its handler", topic=message.topic, reason=error.message)
                 attempt += 1
-                await asyncio.sleep(delay(attempt, *self.retry_seconds))
+                await asyncio.sleep(delay(attempt, *self._retry_seconds))
             except Exception as error:  # noqa: BLE001 - one message with a defect must not stop those behind it
                 _log.exception("mqtt message could not be handled", topic=message.topic)
-                if self.on_poison is None or act is not self.handler:
+                if self._on_poison is None or act is not self._handler:
                     return None
-                act = partial(_call_poison_handler, self.on_poison, error)
+                act = partial(_call_poison_handler, self._on_poison, error)
 
 
 async def _finish_settled(

@@ -5,9 +5,10 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
+from types import MappingProxyType
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 from edge.errors import Refused
 from edge.links.mqtt import Message, MqttSession, to_event, to_message
@@ -39,30 +40,40 @@ class CheckFinding(Struct, frozen=True):
     detail: str
 
 
-class DeviceCheck(Struct):
-    """The gateway's side of a device on `{topic}/commands`; `answer_s` is how long an answer may take."""
+class DeviceCheck:
+    """The gateway's side of a device on `{topic}/commands`."""
 
-    session: MqttSession
-    topic: str
-    type_id: str
-    scope: str
-    answer_s: float
-    parameters: Mapping[str, object] = field(default_factory=dict)
-    _presence: bytes | None = None
-    _answers: dict[str, list[Message]] = field(default_factory=dict)
-    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    def __init__(
+        self,
+        session: MqttSession,
+        topic: str,
+        type_id: str,
+        scope: str,
+        answer_s: float,
+        parameters: Mapping[str, object] = MappingProxyType({}),
+    ) -> None:
+        """Create a check; `answer_s` is how long an answer may take."""
+        self._session = session
+        self._topic = topic
+        self._type_id = type_id
+        self._scope = scope
+        self._answer_s = answer_s
+        self._parameters = parameters
+        self._presence: bytes | None = None
+        self._answers: dict[str, list[Message]] = {}
+        self._changed = asyncio.Event()
 
     async def run(self) -> list[CheckFinding]:
         """Run all checks, in order. Raises Unavailable when the broker is unavailable."""
-        await self.session.subscribe(f"{self.topic}/answers", self._take_answer)
-        await self.session.follow(f"{self.topic}/presence", self._take_presence)
+        await self._session.subscribe(f"{self._topic}/answers", self._take_answer)
+        await self._session.follow(f"{self._topic}/presence", self._take_presence)
         await self._wait(lambda: self._presence is not None, 1.0)
         findings = [self._check_presence()]
         start = f"{uuid.uuid4().hex[:8]}/check/work/1"
         if not await self._send(start, Phase.START):
-            detail = f"nothing subscribes to {self.topic}/commands"
+            detail = f"nothing subscribes to {self._topic}/commands"
             return [*findings, CheckFinding("subscription", Grade.FAILED, detail)]
-        findings.append(CheckFinding("subscription", Grade.OK, f"it receives {self.topic}/commands"))
+        findings.append(CheckFinding("subscription", Grade.OK, f"it receives {self._topic}/commands"))
         worked = await self._time_answer(start, 1)
         findings += self._judge_start(start, answered=worked is not None)
         again = await self._ask(start, Phase.START, is_again=True)
@@ -70,7 +81,7 @@ class DeviceCheck(Struct):
         await self._send(stopped, Phase.START)
         stop_s = await self._ask(stopped, Phase.STOP)
         reset_s = await self._ask(f"{start}/reset", Phase.RESET)
-        latency = min(each for each in (stop_s, reset_s, self.answer_s) if each is not None)
+        latency = min(each for each in (stop_s, reset_s, self._answer_s) if each is not None)
         findings.append(self._judge_repeated(start, worked, again, latency))
         findings.append(_judge_confirmed(Phase.STOP, stop_s))
         findings.append(self._judge_reset(start, reset_s))
@@ -87,7 +98,7 @@ class DeviceCheck(Struct):
             case b"online":
                 return CheckFinding("presence", Grade.OK, "a retained message says online")
             case None:
-                detail = f"no retained message on {self.topic}/presence: commands that it lost are sent again late"
+                detail = f"no retained message on {self._topic}/presence: commands that it lost are sent again late"
                 return CheckFinding("presence", Grade.NOTE, detail)
             case other:
                 return CheckFinding("presence", Grade.FAILED, f"expected online, found {other[:40]!r}")
@@ -96,7 +107,7 @@ class DeviceCheck(Struct):
         if answered:
             yield from _judge_answer(self._answers[command_id][0], _correlation_id(command_id))
             return
-        detail = f"no answer with causationid {command_id} in {self.answer_s:g} s"
+        detail = f"no answer with causationid {command_id} in {self._answer_s:g} s"
         if others := [each or "(none)" for each in self._answers]:
             detail += f"; an answer came with causationid {', '.join(others[:3])}"
         yield CheckFinding("start", Grade.FAILED, detail)
@@ -146,19 +157,19 @@ class DeviceCheck(Struct):
         event = CloudEvent(
             id=command_id,
             source=_SOURCE,
-            type=self.type_id,
-            subject=self.scope,
+            type=self._type_id,
+            subject=self._scope,
             correlationid=_correlation_id(command_id),
             extensions={"phase": phase.value} | ({"offeredagain": "true"} if is_again else {}),
-            data=CommandData(command_id.split("/", maxsplit=1)[0], "work", 1, dict(self.parameters)),
+            data=CommandData(command_id.split("/", maxsplit=1)[0], "work", 1, dict(self._parameters)),
         )
-        return await self.session.send(
-            to_message(event, f"{self.topic}/commands", response_topic=f"{self.topic}/answers")
+        return await self._session.send(
+            to_message(event, f"{self._topic}/commands", response_topic=f"{self._topic}/answers")
         )
 
     async def _time_answer(self, command_id: str, count: int) -> float | None:
         began = time.monotonic()
-        if await self._wait(lambda: len(self._answers.get(command_id, ())) >= count, self.answer_s):
+        if await self._wait(lambda: len(self._answers.get(command_id, ())) >= count, self._answer_s):
             return time.monotonic() - began
         return None
 

@@ -5,12 +5,7 @@ from __future__ import annotations
 import heapq
 from enum import IntEnum
 from itertools import count
-from typing import TYPE_CHECKING, Generic, TypeVar
-
-from msgspec import Struct, field
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Generic, TypeVar
 
 _T = TypeVar("_T")
 
@@ -24,11 +19,12 @@ class EventRank(IntEnum):
     ANSWER = 3
 
 
-class EventQueue(Struct, Generic[_T]):
+class EventQueue(Generic[_T]):
     """A queue of planned events, ordered by instant, rank and insertion; instants are milliseconds."""
 
-    _planned: list[tuple[int, EventRank, int, _T]] = field(default_factory=list)
-    _order: Iterator[int] = field(default_factory=count)
+    def __init__(self) -> None:
+        self._planned: list[tuple[int, EventRank, int, _T]] = []
+        self._order = count()
 
     @property
     def next_at(self) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from edge.sfc.run import Outcome
 from edge.sfc.signal import Phase
@@ -42,14 +42,15 @@ class Trace(Struct, frozen=True):
         }
 
 
-class TraceRecorder(Struct):
+class TraceRecorder:
     """The recorder of a simulation; its times count from `zero`, an instant in milliseconds."""
 
-    zero: int = 0
-    commands: list[dict[str, Any]] = field(default_factory=list)
-    steps: list[dict[str, Any]] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    _received: dict[str, int] = field(default_factory=dict)
+    def __init__(self, zero: int = 0) -> None:
+        self.zero = zero
+        self.commands: list[dict[str, Any]] = []
+        self.steps: list[dict[str, Any]] = []
+        self.warnings: list[str] = []
+        self._received: dict[str, int] = {}
 
     def command(self, now: int, job: str, action: str, type_id: str, phase: Phase, attempt: int) -> int:
         """Record a received command; return the number of commands of its type so far, without stops."""

@@ -12,7 +12,7 @@ from asyncua.common.utils import ServiceError
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding
-from msgspec import Struct, field
+from msgspec import Struct
 
 from edge.uaserver.certificates import thumbprint
 from edge.uaserver.chains import is_signed_by
@@ -46,14 +46,15 @@ class _Handle(Struct):
     position: int = 0
 
 
-class TrustListFile(Struct):
+class TrustListFile:
     """The trust list of a directory as a file; each method raises ServiceError with the status of its refusal."""
 
-    directory: Path
-    clock: Callable[[], float] = time.monotonic
-    _handles: dict[int, _Handle] = field(default_factory=dict)
-    _next: int = 1
-    _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    def __init__(self, directory: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self.directory = directory
+        self._clock = clock
+        self._handles: dict[int, _Handle] = {}
+        self._next = 1
+        self._changing = asyncio.Lock()
 
     @property
     def is_writable(self) -> bool:
@@ -68,7 +69,7 @@ class TrustListFile(Struct):
 
     def forget(self, is_closed: Callable[[object], bool]) -> None:
         """Close the handles of sessions that have ended, and those that were idle for a minute."""
-        now = self.clock()
+        now = self._clock()
         gone = [
             number
             for number, each in self._handles.items()
@@ -203,14 +204,14 @@ class TrustListFile(Struct):
 
     def _opened(self, session: object, content: bytes, *, is_writer: bool) -> int:
         handle, self._next = self._next, self._next % _LAST_HANDLE + 1
-        self._handles[handle] = _Handle(session, bytearray(content), is_writer, self.clock())
+        self._handles[handle] = _Handle(session, bytearray(content), is_writer, self._clock())
         return handle
 
     def _handle(self, session: object, handle: int) -> _Handle:
         found = self._handles.get(handle)
         if found is None or found.session is not session:
             raise ServiceError(_S.BadInvalidArgument)
-        found.used_at = self.clock()
+        found.used_at = self._clock()
         return found
 
     def _require_no_writer(self, status: int) -> None:

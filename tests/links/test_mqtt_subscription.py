@@ -1,7 +1,6 @@
 import asyncio
 from typing import cast
 
-from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from edge.errors import Unavailable
@@ -38,7 +37,7 @@ def _subscription(handler: Handler) -> Subscription:
 async def test_a_handler_is_retried_while_something_is_unavailable() -> None:
     handler = Handler(Unavailable("store"), Unavailable("store"))
     with capture_logs() as logs:
-        subscription = replace(_subscription(handler), retry_seconds=(0.001, 0.001))
+        subscription = Subscription("a/#", handler.handle, handler.keep, Connection.subscribe, (0.001, 0.001))
         await subscription.handle(Message("a/b"))
     assert handler.handled == [Message("a/b")]
     assert [entry["event"] for entry in logs] == ["mqtt message waits for its handler"]
