@@ -92,7 +92,7 @@ class ServerSession(InternalSession):
             self.iserver.max_session_timeout_ms,
         )
         result = await super().create_session(params, sockname)
-        # asyncua cancels the task by this attribute when the session ends; its own task each GetEndpoints restarts.
+        # asyncua cancels this attribute when the session ends; its own task is restarted by each GetEndpoints.
         self._timeout_task = asyncio.create_task(self._end_unless_activated(), name="opcua session activation")
         result.MaxRequestMessageSize = REQUEST_BYTES
         await self.iserver.catch_up()

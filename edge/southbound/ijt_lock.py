@@ -85,13 +85,13 @@ class ToolLock:
         if self.is_on:
             is_kept = await self._shared.is_disabled()
             is_disabled = (is_kept or self._state.is_disabled_elsewhere) and await self.is_disabled()
-            await self._remember(is_disabled, was=is_kept)
+            await self._remember(disabled=is_disabled, was=is_kept)
 
     async def enable(self) -> None:
         """Enable the tool for a command; raises Refused while it is disabled by another system."""
         if self.is_on:
             was = await self._shared.is_disabled() or self._state.is_disabled_elsewhere
-            await self._remember(was and await self.is_disabled(), was=was)
+            await self._remember(disabled=was and await self.is_disabled(), was=was)
             if self.problem:
                 raise Refused("device", _DISABLED)
         self._enabled_elsewhere_at = None
@@ -130,19 +130,19 @@ class ToolLock:
         if not await self.is_disabled() and (self.problem or not await self._shared.is_needed()):
             _log.info("tool enabled without a command")
             self._enabled_elsewhere_at = now
-            await self._remember(False, was=self._state.is_disabled_elsewhere)  # noqa: FBT003 - what to remember
+            await self._remember(disabled=False, was=self._state.is_disabled_elsewhere)
 
     async def note_foreign(self) -> Refused:
         """Remember that another system disabled the tool; return the error of a command that it ended."""
         _log.warning("tool disabled by another system")
-        await self._remember(True, was=False)  # noqa: FBT003 - what to remember
+        await self._remember(disabled=True, was=False)
         return Refused("device", _DISABLED)
 
-    async def _remember(self, is_disabled: bool, *, was: bool) -> None:  # noqa: FBT001 - what to remember
-        self._state.is_disabled_elsewhere = is_disabled
-        self._is_ours = self._is_ours and not is_disabled
-        if is_disabled != was:
-            await self._shared.keep(disabled=is_disabled)
+    async def _remember(self, *, disabled: bool, was: bool) -> None:
+        self._state.is_disabled_elsewhere = disabled
+        self._is_ours = self._is_ours and not disabled
+        if disabled != was:
+            await self._shared.keep(disabled=disabled)
 
 
 async def find_enabled(session: ClientSession, system: Node, uri: str) -> Node | None:
