@@ -1,5 +1,6 @@
 """Builds the nodes of conditions, one at a time when a client asks for it: 1,000 conditions cost no nodes."""
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache, lru_cache, partial
@@ -9,7 +10,6 @@ from typing import Any, Final
 from asyncua import ua
 from asyncua.server.address_space import AttributeValue, NodeData
 from msgspec import Struct
-from msgspec.structs import replace
 
 from edge.uaserver.condition_fields import ConditionMember, member_table, name_of, variant_of
 from edge.uaserver.condition_view import ConditionView
@@ -86,7 +86,7 @@ def references_to(view: ConditionView) -> tuple[ua.ReferenceDescription, ua.Refe
     """
     name = ua.QualifiedName(name_of(view), Namespace.ALARMS)
     of_folder = make_reference(HAS_COMPONENT, view.condition_id, name, ua.NodeClass.Object, _type_id(view.kind.type_id))
-    return of_folder, replace(of_folder, ReferenceTypeId=HAS_CONDITION)
+    return of_folder, dataclasses.replace(of_folder, ReferenceTypeId=HAS_CONDITION)
 
 
 @cache
