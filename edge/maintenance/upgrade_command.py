@@ -128,7 +128,17 @@ def writable_by_others(paths: Iterable[Path], owner: int = 0) -> Iterator[Path]:
 
 
 def settings_files(main: Path, keys: Path) -> list[Path]:
-    """Return the files by which an upgrade is decided, with all folders above them."""
+    """Return the files by which an upgrade is decided, with all folders above them, also those that links lead to."""
     conf_d = main.parent / "conf.d"
-    found = [main, *main.absolute().parents, conf_d, *conf_d.glob("*.toml"), keys, *keys.absolute().parents]
-    return [path for path in (*found, *keys.glob("*")) if os.path.lexists(path)]
+    found: dict[Path, None] = {}
+    for path in (main, conf_d, *conf_d.glob("*.toml"), keys, *keys.glob("*")):
+        _add_with_targets(path.absolute(), found)
+    return list(found)
+
+
+def _add_with_targets(path: Path, found: dict[Path, None]) -> None:
+    for each in (path, *path.parents):
+        if each not in found and os.path.lexists(each):
+            found[each] = None
+            if each.is_symlink():
+                _add_with_targets(each.parent / each.readlink(), found)

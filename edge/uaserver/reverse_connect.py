@@ -43,7 +43,7 @@ async def _wait_at(dial: Dial, url: str, retry_s: tuple[float, float]) -> None:
         try:
             async with asyncio.timeout(_CONNECT_WITHIN_S):
                 connection = await dial(parts.hostname or "", parts.port or _PORT)
-        except (OSError, TimeoutError, Unavailable) as error:
+        except (OSError, TimeoutError, UnicodeError, Unavailable) as error:  # a name that is none in DNS: UnicodeError
             places.release()
             refusal = error.message if isinstance(error, Unavailable) else str(error) or "no answer"
         else:

@@ -108,6 +108,27 @@ def test_files_that_others_may_change_decide_nothing(host: UpgradeHost, name: st
     assert reason == f"others than root may change {host.settings.parent / name}"
 
 
+@pytest.mark.parametrize("linked", ["edge.toml", "keys", f"keys/{PUBLIC.kid}.jwk"])
+def test_links_to_what_others_may_change_decide_nothing(host: UpgradeHost, tmp_path: Path, linked: str) -> None:
+    (others := tmp_path / "others").mkdir()
+    link = tmp_path / linked
+    link.rename(others / "moved")
+    link.symlink_to(others / "moved")
+    others.chmod(0o777)
+    assert refused(host, sign(COMMAND, PRIVATE, PUBLIC.kid)) == f"others than root may change {others}"
+
+
+def test_links_among_files_of_root_decide(host: UpgradeHost, tmp_path: Path) -> None:
+    assert host.settings
+    (tmp_path / "loop.jwk").symlink_to("loop.jwk")
+    (tmp_path / "keys" / "loop.jwk").symlink_to(tmp_path / "loop.jwk")
+    host.settings.rename(tmp_path / "moved.toml")
+    host.settings.symlink_to("moved.toml")
+    begun: list[str] = []
+    execute_upgrade(sign(COMMAND, PRIVATE, PUBLIC.kid), host, begun.append)
+    assert begun == ["anna"]
+
+
 def test_files_of_another_user_decide_nothing(host: UpgradeHost) -> None:
     other = UpgradeHost(host.settings, host.records, host.run, host.now_s, os.getuid() + 1)
     if os.getuid() == 0:  # root may change everything anyway

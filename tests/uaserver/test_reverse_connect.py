@@ -13,7 +13,7 @@ from asyncua import ua
 
 from edge.config import OpcuaSettings
 from edge.links.background_task import background_task
-from edge.opcua.dialed_connection import dial, reverse_hello
+from edge.opcua.dialed_connection import DialedConnection, dial, reverse_hello
 from edge.uaserver import certificates
 from edge.uaserver.namespaces import application_uri
 from edge.uaserver.reverse_connect import CONNECTIONS, wait_at_clients
@@ -193,3 +193,14 @@ async def test_a_full_server_connects_to_no_client(wait_until: WaitUntil) -> Non
             await wait_until(lambda: any("reverse" in each["event"] for each in logs))
             assert (len(listener.writers), len(server.listener.clients)) == (1, 1)
             assert "all connections are in use" in str(logs)
+
+
+async def test_a_name_that_dns_cannot_hold_is_reported(wait_until: WaitUntil) -> None:
+    async def connect(host: str, number: int) -> DialedConnection:
+        await asyncio.get_running_loop().create_connection(asyncio.Protocol, host, number)
+        raise AssertionError(host)
+
+    with structlog.testing.capture_logs() as logs:
+        async with background_task(wait_at_clients(connect, ("opc.tcp://a..b",), FAST), "reverse connect"):
+            await wait_until(lambda: any("reverse" in each["event"] for each in logs))
+    assert [each["client"] for each in logs if "reverse" in each["event"]] == ["opc.tcp://a..b"]
