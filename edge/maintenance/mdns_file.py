@@ -36,7 +36,7 @@ def service_file(settings: Settings) -> str:
     has_alarms = telemetry.mode == "on"
     has_history = has_alarms and telemetry.history_days > 0
     capabilities = ",".join(discovery_capabilities(has_alarms=has_alarms, has_history=has_history))
-    name = escape(settings.gateway.name[:_LONGEST_NAME])
+    name = escape(settings.gateway.name.encode()[:_LONGEST_NAME].decode(errors="ignore"))
     return f"""\
 <?xml version="1.0" standalone="no"?>
 <!DOCTYPE service-group SYSTEM "avahi-service.dtd">

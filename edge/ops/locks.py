@@ -19,7 +19,7 @@ from edge.store import locks
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
 from edge.store.locks import StoredLock
-from edge.store.retry import poll_store
+from edge.store.retry import poll_store, renewal
 from edge.store.server_time import server_time
 
 logger = structlog.get_logger(__name__)
@@ -98,7 +98,9 @@ async def hold_lock(
                 return plan
 
     async def renew() -> None:
-        if not (plan := await attempt()).is_held:
+        with renewal(f"the lock of {kind} {object_id}"):
+            plan = await attempt()
+        if not plan.is_held:
             logger.error("lock lost", kind=kind, object=object_id, holder=plan.holder)
 
     try:

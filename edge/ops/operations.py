@@ -18,7 +18,7 @@ from edge.store import operations
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, Committed, join
 from edge.store.operations import StoredOperation
-from edge.store.retry import poll_store
+from edge.store.retry import poll_store, renewal
 from edge.store.server_time import server_time
 
 logger = structlog.get_logger(__name__)
@@ -201,9 +201,10 @@ class OperationRunner:
 
         async def renew() -> None:
             progress, text = latest[0]
-            after = await self._save(
-                operation.id, Renew(operation.owner, await self._now() + self._lease_ms, text), progress
-            )
+            with renewal(f"the lease of operation {operation.id}"):
+                after = await self._save(
+                    operation.id, Renew(operation.owner, await self._now() + self._lease_ms, text), progress
+                )
             if after is None or after.cancelled_by:
                 work.cancel()
 

@@ -14,7 +14,7 @@ from edge.listeners import notify
 from edge.ops.process_identity import is_surely_dead, process_token
 from edge.store import leases
 from edge.store.client import Store
-from edge.store.retry import poll_store
+from edge.store.retry import poll_store, renewal
 
 logger = structlog.get_logger(__name__)
 
@@ -100,7 +100,8 @@ class Instance:
         await poll_store("lease", self._keep_and_look, LOOK_EVERY_S)
 
     async def _keep_and_look(self) -> None:
-        await self._keep()
+        with renewal("the lease of the gateway"):
+            await self._keep()
         if self.lease_held.is_open:
             await self._look()
 

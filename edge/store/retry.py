@@ -2,12 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import structlog
 
-from edge.errors import EdgeError, Unavailable
+from edge.errors import Defect, EdgeError, Unavailable
 from edge.ticks import next_tick
 
 logger = structlog.get_logger(__name__)
@@ -63,6 +64,20 @@ async def poll_store(task: str, attempt: Callable[[], Awaitable[None]], interval
                 logger.info("store available again", task=task)
             reported, is_defect_reported = False, False
         await next_tick(interval_s)
+
+
+@contextmanager
+def renewal(lease: str) -> Iterator[None]:
+    """Raise Defect for an unforeseen error of the block, which renews a lease: `poll_store` ends then.
+
+    Work that goes on without its lease would be done twice.
+    """
+    try:
+        yield
+    except EdgeError:
+        raise
+    except Exception as error:  # whatever it is: the lease is not renewed
+        raise Defect(f"{lease} cannot be renewed: {error!r}") from error
 
 
 async def restart_on_outage(

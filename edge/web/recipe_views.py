@@ -29,6 +29,8 @@ from edge.web.recipe_models import (
 )
 
 _MOST_EVENTS: Final = 1000
+_MOST_MARKED: Final = 100
+"""Faults whose steps are marked; each is looked for in every step."""
 _FAULTY: Final = StepMark(active=False, elapsed_ms=0, count=0, fault=True)
 
 
@@ -94,7 +96,7 @@ def _check(data: Any, active: Sequence[str]) -> RecipeResult:
 def _chart(recipe: Recipe, faults: Sequence[str], active: Sequence[str]) -> str:
     steps = [each.name for each in recipe.steps]
     found = {each: StepMark(active=True, elapsed_ms=0, count=1) for each in steps if each in active}
-    found |= {each: _FAULTY for each in steps if _is_named(each, faults)}
+    found |= {each: _FAULTY for each in steps if _is_named(each, faults[:_MOST_MARKED])}
     marks = Marks("", found, {}, ()) if found else None
     drawable = next((each for each in (recipe, *_without_faults(recipe)) if _has_shape(each)), None)
     if drawable is None:
@@ -125,7 +127,8 @@ def _without_faults(recipe: Recipe) -> Iterator[Recipe]:
 
 
 def _is_named(step: str, faults: Sequence[str]) -> bool:
-    return any(re.search(rf"(?<!\w){re.escape(step)}(?!\w)", each) for each in faults)
+    texts = [each for each in faults if step in each]
+    return bool(texts) and any(map(re.compile(rf"(?<!\w){re.escape(step)}(?!\w)").search, texts))
 
 
 def simulation_result(trace: dict[str, Any]) -> SimulationResult:

@@ -37,6 +37,10 @@ def test_announcement_has_port_path_and_capabilities(telemetry: TelemetrySetting
     assert name == "<line> & 1" + "x" * 20 + " on %h"
 
 
+def test_name_is_cut_to_bytes_not_to_characters() -> None:
+    assert announced(Settings(gateway=GatewaySettings(name="Prüfstand-" * 4)))[0] == "Prüfstand-Prüfstand-Prüfsta on %h"
+
+
 def test_endpoint_without_port_announces_the_default_port() -> None:
     assert announced(Settings(opcua=OpcuaSettings(endpoint="opc.tcp://gateway.plant")))[2] == "4840"
 

@@ -142,6 +142,24 @@ async def test_wrong_requests_are_refused(store: Store) -> None:
         await change_operation(store, operation.id, Cancel("ben"))
 
 
+async def test_work_ends_when_its_report_prevents_the_renewal(store: Store) -> None:
+    ended = asyncio.Event()
+
+    async def work(_: Operation, report: Report) -> str:
+        report(1.0, "a file name that is no UTF-8: \udc80")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return ""
+
+    operation = await scheduled(store)
+    async with asyncio.timeout(60):
+        await runner(store, work).look()
+    assert ended.is_set()
+    assert "cannot be renewed" in (await found(store, operation.id)).operation.error
+
+
 async def test_work_does_not_go_on_when_its_lease_cannot_be_renewed(store: Store) -> None:
     begun, ended = asyncio.Event(), asyncio.Event()
 

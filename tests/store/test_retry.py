@@ -3,9 +3,9 @@
 import pytest
 from structlog.testing import capture_logs
 
-from edge.errors import SettingsError, Unavailable
+from edge.errors import Defect, SettingsError, Unavailable
 from edge.links.background_task import background_task
-from edge.store.retry import poll_store, retry_while_unavailable
+from edge.store.retry import poll_store, renewal, retry_while_unavailable
 from tests.conftest import WaitUntil
 
 
@@ -72,6 +72,15 @@ async def test_defect_of_a_periodic_task_is_logged_once_and_stops_nothing(wait_u
         async with background_task(poll_store("look", look, 0.001), "poll"):
             await wait_until(lambda: attempts >= 6)
     assert [(each["event"], each["task"]) for each in logs] == [("periodic task failed", "look")]
+
+
+async def test_defect_of_a_renewal_ends_its_task() -> None:
+    async def renew() -> None:
+        with renewal("the lock of job 1"):
+            raise KeyError("unforeseen")
+
+    with pytest.raises(Defect, match="the lock of job 1 cannot be renewed"):
+        await poll_store("lock", renew, 0.001)
 
 
 async def test_fault_that_a_person_must_correct_ends_a_periodic_task() -> None:
