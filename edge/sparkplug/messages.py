@@ -7,8 +7,8 @@ from typing import Final
 from msgspec import Struct
 
 from edge.links.cloudevent_mqtt import Message
+from edge.links.sparkplug_payload import DataType, Metric, MetricPayload, encode_parts, encode_payload
 from edge.rules.sample_lines import Sample
-from edge.sparkplug.payload import DataType, Metric, MetricPayload, encode_parts, encode_payload
 from edge.sparkplug.table import NODE, MetricTable
 from edge.sparkplug.topics import NodeTopics
 

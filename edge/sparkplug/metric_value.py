@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from edge.links.sparkplug_payload import DataType, MetricProperty, Value
 from edge.model.engineering_unit import UNITS
 from edge.model.tag import TagDefinition
 from edge.rules.sample_lines import Quality, Sample
-from edge.sparkplug.payload import DataType, MetricProperty, Value
 
 _EXACT: Final = 1 << 53
 """Integers up to here are exact as a double."""

@@ -15,15 +15,15 @@ from edge.links.background_task import background_task
 from edge.links.cloudevent_mqtt import Message
 from edge.links.log_throttle import LogThrottle
 from edge.links.mqtt_connection import Connection
+from edge.links.sparkplug_payload import Metric, decode_payload
+from edge.links.sparkplug_wire import MalformedPayload
 from edge.rules.tag_definitions import TagDefinitions
 from edge.sparkplug.host_state import HostState, read_state
 from edge.sparkplug.messages import REBIRTH, DraftMessage, NodeMessages
 from edge.sparkplug.node_stats import NodeStats
-from edge.sparkplug.payload import Metric, decode_payload
 from edge.sparkplug.sample_streams import SampleBatch, SampleStreams
 from edge.sparkplug.table import NODE, MetricTable
 from edge.sparkplug.topics import NodeTopics, state_topic
-from edge.sparkplug.wire import MalformedPayload
 from edge.store import sparkplug
 from edge.store.client import Store
 from edge.store.commit import join

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from edge.links.sparkplug_payload import DataType, Metric
 from edge.rules.sample_lines import Sample
 from edge.rules.tag_definitions import TagDefinitions
 from edge.sparkplug.metric_value import birth_properties, data_properties, data_type, fits, quality_of, value_of
-from edge.sparkplug.payload import DataType, Metric
 from edge.sparkplug.topics import as_id
 
 NODE: Final = ""

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edge.links.sparkplug_payload import MetricPayload, decode_payload
 from edge.rules.sample_lines import Sample
 from edge.rules.tag_definitions import TagDefinitions
 from edge.sparkplug.messages import DraftMessage, NodeMessages, next_number, node_death
-from edge.sparkplug.payload import MetricPayload, decode_payload
 from edge.sparkplug.table import MetricTable
 from edge.sparkplug.topics import NodeTopics
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from edge.links.sparkplug_payload import DataType, MetricProperty
 from edge.model.tag import TagDefinition
 from edge.rules.sample_lines import Quality, Sample
 from edge.sparkplug.metric_value import GOOD, STALE, birth_properties, data_properties, data_type, quality_of, value_of
-from edge.sparkplug.payload import DataType, MetricProperty
 
 D = DataType
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from edge.links.sparkplug_payload import DataType
 from edge.model.tag import TagDefinition
 from edge.rules.sample_lines import Quality, Sample
 from edge.rules.tag_definitions import TagDefinitions
-from edge.sparkplug.payload import DataType
 from edge.sparkplug.table import NODE, MetricTable, place_of
 
 

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias, assert_never
 
 from msgspec import Struct, field
 
-from edge.sparkplug.wire import (
+from edge.links.sparkplug_wire import (
     MalformedPayload,
     as_bytes,
     as_double,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.sparkplug.payload import (
+from edge.links.sparkplug_payload import (
     DataType,
     Metric,
     MetricPayload,
@@ -16,7 +16,7 @@ from edge.sparkplug.payload import (
     decode_payload,
     encode_payload,
 )
-from edge.sparkplug.wire import MalformedPayload
+from edge.links.sparkplug_wire import MalformedPayload
 from tests.sparkplug.peers import Codec, running
 
 VALUES = {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.sparkplug.wire import (
+from edge.links.sparkplug_wire import (
     MalformedPayload,
     as_double,
     as_float,
