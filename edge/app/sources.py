@@ -22,13 +22,37 @@ async def open_sources(
 ) -> None:
     """Open every source of the settings."""
     for name, section in core.settings.source.items():
-        if isinstance(section, MqttSourceSettings):
-            mqtt = MqttSettings(url=section.url) if section.url else core.settings.mqtt
-            session = await open_session(f"source-{name}", mqtt, LARGEST_PACKET, IN_FLIGHT)
+        if isinstance(section, MqttSourceSettings) and section.payload == "sparkplug":
+            await _open_sparkplug(stack, core, name, section, sink, open_session)
+        elif isinstance(section, MqttSourceSettings):
+            session = await open_session(f"source-{name}", _broker(core, section), LARGEST_PACKET, IN_FLIGHT)
             core.health.sessions[f"source {name}"] = session
             await SampleSource(name, section, sink, now_ms).open(session)
         else:
             await _open_polled(stack, name, section, sink)
+
+
+def _broker(core: GatewayParts, section: MqttSourceSettings) -> MqttSettings:
+    return MqttSettings(url=section.url) if section.url else core.settings.mqtt
+
+
+async def _open_sparkplug(
+    stack: contextlib.AsyncExitStack,
+    core: GatewayParts,
+    name: str,
+    section: MqttSourceSettings,
+    sink: SampleSink,
+    open_session: SessionOpener,
+) -> None:
+    # Imported only when such a source is there.
+    from edge.southbound import sparkplug_source  # noqa: PLC0415
+
+    largest = sparkplug_source.LARGEST_PACKET
+    session = await open_session(f"source-{name}", _broker(core, section), largest, IN_FLIGHT)
+    core.health.sessions[f"source {name}"] = session
+    source = sparkplug_source.SparkplugSource(name, section, sink, now_ms)
+    await stack.enter_async_context(background_task(source.run(session), f"source {name}"))
+    await source.open(session)
 
 
 async def _open_polled(stack: contextlib.AsyncExitStack, name: str, section: SourceSettings, sink: SampleSink) -> None:

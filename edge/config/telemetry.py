@@ -1,8 +1,9 @@
 """`[telemetry]` and `[source.<name>]`: rules, and where samples come from."""
 
+import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
@@ -87,6 +88,10 @@ _Pointer = Annotated[
 ]
 
 
+_SPARKPLUG_TOPIC: Final = re.compile(r"spBv1\.0/(#|[^/#]+/(#|\+/(#|[^/#]+/#)))$")
+"""Topic filters that take births, data and deaths of edge nodes together."""
+
+
 class SourceSettings(Struct, frozen=True, kw_only=True):
     """`[source.<name>]`: a source of samples; each kind adds its own keys."""
 
@@ -102,11 +107,16 @@ class MqttSourceSettings(SourceSettings, frozen=True, kw_only=True):
 
     kind: Annotated[Literal["mqtt"], Meta(description="Where the samples come from.")] = "mqtt"
     topic: Annotated[TopicFilter, Meta(description="Topic filter of the samples.")]
+    payload: Annotated[
+        Literal["value", "sparkplug"],
+        Meta(description="`value` is MessagePack, JSON or text; `sparkplug` is Sparkplug B: births, data and deaths."),
+    ] = "value"
     pointer: _Pointer = ""
     tag: Annotated[
         str,
         Meta(
-            description="Name of the tag; `{topic}` is the topic with dots for slashes, `{1}` its first level.",
+            description="Name of the tag; `{topic}` is the topic with dots for slashes, `{1}` its first level. For "
+            "`sparkplug` also `{group}`, `{node}`, `{device}` and `{metric}`, of which `{topic}` is all.",
             min_length=1,
         ),
     ] = "{topic}"
@@ -115,9 +125,16 @@ class MqttSourceSettings(SourceSettings, frozen=True, kw_only=True):
     )
 
     def conflicts(self, mqtt_url: str) -> Iterator[str]:
-        """Yield a missing broker."""
+        """Yield a missing broker, and what does not suit Sparkplug B."""
         if not (self.url or mqtt_url):
             yield "url: needed, because mqtt.url is empty"
+        if self.payload == "sparkplug":
+            if not _SPARKPLUG_TOPIC.match(self.topic):
+                yield "topic: for Sparkplug B all messages of edge nodes, as in spBv1.0/GROUP/+/NODE/#"
+            if self.pointer:
+                yield "pointer: leave it out, because a metric of Sparkplug B is a value"
+            if "{metric}" not in self.tag and "{topic}" not in self.tag:
+                yield "tag: needs {metric} or {topic}, because a device of Sparkplug B has many metrics"
 
 
 class RedisSourceSettings(SourceSettings, frozen=True, kw_only=True):

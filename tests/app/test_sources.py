@@ -1,11 +1,19 @@
 """Sources of the settings are opened with the gateway."""
 
+import asyncio
+import json
+import subprocess
+import sys
+from typing import Any
+
 from edge.app.wiring import open_gateway
 from edge.config import MqttSettings, RedisSettings, Settings, TelemetrySettings
-from edge.config.telemetry import RedisSourceSettings
+from edge.config.telemetry import MqttSourceSettings, RedisSourceSettings
+from edge.sim.broker import LocalBroker
 from edge.store import telemetry
 from edge.store.client import Store
 from tests.app.running import NO_OPCUA
+from tests.sparkplug.peers import DEADLINE_S, running
 from tests.telemetry.plant import until_async
 
 
@@ -32,3 +40,62 @@ async def test_key_of_a_foreign_redis_is_recorded(redis: RedisSettings, store: S
 
 async def _is_evaluated(store: Store) -> bool:
     return (await telemetry.read_lengths(store)).lag == 0
+
+
+async def test_edge_node_is_asked_for_its_births_and_followed(
+    redis: RedisSettings, mqtt: MqttSettings, broker: LocalBroker, store: Store
+) -> None:
+    """The edge node is sparkplug-client; its births came before the gateway."""
+    group = redis.prefix
+    source = MqttSourceSettings(topic=f"spBv1.0/{group}/#", payload="sparkplug", tag="{device}.{metric}")
+    settings = Settings(
+        redis=redis,
+        mqtt=MqttSettings(url=mqtt.url, client_id=group),
+        opcua=NO_OPCUA,
+        telemetry=TelemetrySettings(record="all"),
+        source={"line": source},
+    )
+    oil = {"name": "Hydraulics/Oil", "alias": 7, "type": "Double", "value": 41.5}
+    count = {"name": "count", "alias": 8, "type": "Int16", "value": -3}
+
+    async def is_last(tag: str, value: Any, quality: str | None) -> bool:
+        entries: Any = await store.execute("XRANGE", store.keys.telemetry(), "-", "+")
+        lines = [json.loads(each) for _, fields in entries for each in fields.values() if each.startswith("{")]
+        found = [(each["value"], each.get("quality")) for each in lines if each["tag"] == tag]
+        return found[-1:] == [(value, quality)]
+
+    async def until(tag: str, value: Any, quality: str | None = None) -> None:
+        await until_async(lambda: is_last(tag, value, quality))
+
+    async with running("edge_node.js", str(broker.port), group, "plc") as node:
+
+        def send(**command: Any) -> None:
+            assert node.stdin
+            node.stdin.write(json.dumps(command).encode() + b"\n")
+
+        async def printed(member: str) -> None:
+            assert node.stdout
+            async with asyncio.timeout(DEADLINE_S):
+                while f'"{member}"'.encode() not in await node.stdout.readline():
+                    pass
+
+        send(birth={"": [], "press": [oil, count]})
+        await printed("born")
+        async with open_gateway(settings):
+            send(data=[{"alias": 99, "value": 42.5, "type": "Double"}], device="press")
+            await printed("rebirth")
+            await until("press.Hydraulics.Oil", 41.5)
+            send(data=[{"alias": 8, "value": -70, "type": "Int16"}], device="press")
+            await until("press.count", -70)
+            send(death="press")
+            await until("press.count", None, "bad")
+            send(birth={"": [], "press": [oil, count]})
+            await until("press.count", -3)
+            send(stop=True)
+            await until("press.Hydraulics.Oil", None, "bad")
+
+
+def test_gateway_imports_sparkplug_only_for_such_a_source() -> None:
+    code = "import sys, edge.app.sources, edge.app.wiring; print([m for m in sys.modules if 'sparkplug_' in m])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

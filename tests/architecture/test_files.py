@@ -42,6 +42,10 @@ TESTED_ELSEWHERE = {
     "edge/cli/terminal/login.py": ("tests/cli/test_users.py", "logins need users"),
     "edge/cli/terminal/record.py": ("tests/cli/terminal/test_audit.py", "the records are those of commands"),
     "edge/cli/terminal/user_file.py": ("tests/cli/test_users.py", "it is a part of the commands"),
+    "edge/southbound/sparkplug_metrics.py": (
+        "tests/southbound/test_sparkplug_births.py",
+        "births say what metrics are",
+    ),
     "edge/sparkplug/node_stats.py": ("tests/sparkplug/test_node.py", "an edge node counts"),
     "edge/sparkplug/session.py": ("tests/sparkplug/test_node.py", "a session is a connection of the edge node"),
     "edge/app/component.py": ("tests/app/test_wiring.py", "the state is that of a whole gateway"),

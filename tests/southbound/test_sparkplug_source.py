@@ -1,0 +1,50 @@
+"""The source of edge nodes at a broker: it asks for births that it missed, also those before its start."""
+
+from edge.config import MqttSettings, MqttSourceSettings
+from edge.links.background_task import background_task
+from edge.links.mqtt import Message, open_session
+from edge.links.sparkplug_payload import DataType, Metric, MetricPayload, decode_payload, encode_payload
+from edge.rules.sample_lines import Quality, Sample
+from edge.southbound.sparkplug_source import SparkplugSource
+from tests.conftest import WaitUntil
+from tests.southbound.samples import Sink
+
+MINUTE_MS = 60_000
+
+
+async def test_births_are_asked_for_at_the_start_and_after_a_loss_of_the_broker(
+    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    asked: list[Message] = []
+    now = 0
+    sink = Sink()
+
+    async def note(message: Message) -> None:
+        asked.append(message)
+
+    settings = MqttSourceSettings(topic=f"spBv1.0/{unique}/+/plc/#", payload="sparkplug", tag="{metric}")
+    source = SparkplugSource("line", settings, sink, lambda: now)
+    birth = encode_payload(MetricPayload(5, (Metric(3, "count", 1, 5, DataType.INT32),), 0))
+    async with open_session(mqtt, f"{unique}-node") as node, open_session(mqtt, unique) as session:
+        await node.subscribe(f"spBv1.0/{unique}/NCMD/plc", note)
+        async with background_task(source.run(session), "source"):
+            await source.open(session)
+            await wait_until(lambda: len(asked) == 1)
+            await node.publish(f"spBv1.0/{unique}/NBIRTH/plc", birth, qos=0)
+            await wait_until(lambda: sink.taken == [Sample(5, "count", 3)])
+            now = MINUTE_MS
+            source.on_connection(connected=False)
+            source.on_connection(connected=True)
+            await wait_until(lambda: len(asked) == 2)
+    assert sink.taken[1:] == [Sample(MINUTE_MS, "count", None, Quality.BAD)]
+    (metric,) = decode_payload(asked[1].payload).metrics
+    assert (asked[1].topic, metric.name, metric.value) == (f"spBv1.0/{unique}/NCMD/plc", "Node Control/Rebirth", True)
+
+
+async def test_hostile_messages_are_refused_and_counted() -> None:
+    sink = Sink()
+    source = SparkplugSource("line", MqttSourceSettings(topic="spBv1.0/#", payload="sparkplug"), sink, lambda: 7)
+    hostile = [b"\x12\x00" * 100_000, bytes(1 << 20), b"\xff" * 50, encode_payload(MetricPayload(1, (Metric(1, "a"),)))]
+    for payload in hostile:
+        await source.take(Message("spBv1.0/g/NDATA/n", payload))
+    assert (source.refused, sink.taken) == (len(hostile), [])
