@@ -1,4 +1,4 @@
-"""What edge nodes of Sparkplug B have announced: their births give data a name and a type, their deaths end them."""
+"""What edge nodes of Sparkplug B have announced: their births name its data and their types, their deaths end them."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -204,7 +204,7 @@ class BornNodes:
                 births.by_name[metric.name] = born
             if metric.alias is not None:
                 if metric.alias in births.by_alias:
-                    raise MalformedPayload(f"its birth gives the alias {metric.alias} twice")
+                    raise MalformedPayload(f"its birth has the alias {metric.alias} twice")
                 births.by_alias[metric.alias] = born
             births.size += 1
         return births

@@ -44,7 +44,7 @@ TESTED_ELSEWHERE = {
     "edge/cli/terminal/user_file.py": ("tests/cli/test_users.py", "it is a part of the commands"),
     "edge/southbound/sparkplug_metrics.py": (
         "tests/southbound/test_sparkplug_births.py",
-        "births say what metrics are",
+        "births announce metrics",
     ),
     "edge/sparkplug/node_stats.py": ("tests/sparkplug/test_node.py", "an edge node counts"),
     "edge/sparkplug/session.py": ("tests/sparkplug/test_node.py", "a session is a connection of the edge node"),

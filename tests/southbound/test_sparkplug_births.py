@@ -74,7 +74,7 @@ def test_tag_is_named_after_group_node_device_and_metric(template: str, tag: str
         (Metric(1, alias=8, timestamp=1 << 62, datatype=DataType.INT32), (Sample(NOW, "press.count", 1),), 0),
     ],
 )
-def test_data_is_read_as_its_birth_says(metric: Metric, samples: tuple[Sample, ...], refused: int) -> None:
+def test_data_is_read_as_its_birth_announced(metric: Metric, samples: tuple[Sample, ...], refused: int) -> None:
     taken = born(OIL, COUNT).take(DATA, message(metric), NOW)
     assert (taken.samples, taken.refused, taken.ask) == (samples, refused, None)
 
