@@ -1,4 +1,4 @@
-"""What edge nodes of Sparkplug B have announced: their births name its data and their types, their deaths end them."""
+"""What edge nodes of Sparkplug B have announced: their births name data and their types, their deaths end them."""
 
 from collections.abc import Iterable
 from typing import Final
