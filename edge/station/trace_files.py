@@ -293,6 +293,11 @@ def read_file(directory: Path, reference: Reference) -> bytes:
     return content
 
 
+def media_type_of(file: str) -> str:
+    """Return the media type of a stored file by its ending, which its first bytes gave."""
+    return next((kind for _, suffix, kind in _KINDS if file.endswith(suffix)), "application/octet-stream")
+
+
 def read_chunk(directory: Path, file: str, offset: int, most: int) -> tuple[bytes, int]:
     """Return at most `most` bytes of a file from an offset on, and the size of the file. Raises Refused."""
     with _opened(directory, file) as content:

@@ -1,7 +1,8 @@
 """Sends notices of changes to open pages: what changed, not how; a page then reads what it shows."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -20,10 +21,30 @@ _GATHER_S: Final = 0.05
 """How long a notice waits for others that belong to the same change."""
 
 
+_AT_ONCE: Final = 16
+_SPACING_S: Final = 0.025
+"""Pages get so many notices at once, and 40 a second beyond: each makes a page read what it shows."""
+
+
+class NoticePace:
+    """Spreads the notices to many pages, so that they do not slow jobs; `clock` returns monotonic seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._last = -_AT_ONCE * _SPACING_S
+
+    def wait_s(self) -> float:
+        """Count a notice and return the seconds until it may be sent."""
+        now = self._clock()
+        self._last = max(self._last, now - _AT_ONCE * _SPACING_S) + _SPACING_S
+        return max(0.0, self._last - now)
+
+
 class PageSubscription:
     """The changes that wait for one page."""
 
-    def __init__(self) -> None:
+    def __init__(self, pace: NoticePace) -> None:
+        self._pace = pace
         self._subjects: dict[str, None] = {}
         self._arrived = asyncio.Event()
 
@@ -41,7 +62,7 @@ class PageSubscription:
                 await self._arrived.wait()
         except TimeoutError:
             return ()
-        await asyncio.sleep(_GATHER_S)
+        await asyncio.sleep(max(_GATHER_S, self._pace.wait_s()))
         self._arrived.clear()
         found, self._subjects = tuple(self._subjects), {}
         return found
@@ -54,6 +75,7 @@ class EventHub:
         self._store = store
         self._scopes = tuple(scopes)
         self._most = most
+        self._pace = NoticePace()
         self._subscriptions: set[PageSubscription] = set()
         self._changed = asyncio.Event()
         self.changes = 0
@@ -74,7 +96,7 @@ class EventHub:
         """Collect changes for the length of the block. Raises Refused when there are too many pages."""
         if self.is_full:
             raise Refused("too_many_pages", f"{self._most} pages follow changes already.", "Close one of them.")
-        subscription = PageSubscription()
+        subscription = PageSubscription(self._pace)
         self._subscriptions.add(subscription)
         self._changed.set()
         try:

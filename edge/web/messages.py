@@ -288,6 +288,7 @@ CATALOGUE: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "results": ("Results", "Ergebnisse"),
         "trace": ("Curves", "Kurven"),
         "points": ("points", "Punkte"),
+        "file": ("File", "Datei"),
         "download": ("Download", "Herunterladen"),
         "late": ("late", "verspätet"),
         "yes": ("yes", "ja"),

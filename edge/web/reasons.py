@@ -111,6 +111,7 @@ GERMAN: Final[Mapping[str, str]] = MappingProxyType(
         "this gateway stores no traces": "dieses Gateway speichert keine Kurven",
         "Set [traces] directory": "Setzen Sie [traces] directory",
         "job {} has no trace {}": "Auftrag {} hat keine Kurve {}",
+        "job {} has no file {}": "Auftrag {} hat keine Datei {}",
         "Look at the results of the job": "Sehen Sie die Ergebnisse des Auftrags an",
         "the trace has no curve {}": "die Aufzeichnung hat keine Kurve {}",
         "It has {}": "Sie hat {}",

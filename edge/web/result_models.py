@@ -1,4 +1,4 @@
-"""The data of the HTTP API about the results of a job and their traces."""
+"""The data of the HTTP API about the results of a job, their traces and files."""
 
 from datetime import datetime
 from typing import Any
@@ -23,8 +23,16 @@ class TraceLine(Struct, frozen=True, kw_only=True):
     channels: tuple[str, ...]
 
 
+class FileLine(Struct, frozen=True, kw_only=True):
+    """A stored file that equipment offered with a result, such as an image: the hash names it."""
+
+    sha256: str
+    size: int
+    media_type: str
+
+
 class ResultLine(Struct, frozen=True, kw_only=True):
-    """The result of one attempt at an action: its first values, and its traces; `late` came after its end."""
+    """The result of one attempt at an action: its first values, its traces and files; `late` came after its end."""
 
     action: str
     step: str
@@ -34,6 +42,7 @@ class ResultLine(Struct, frozen=True, kw_only=True):
     ended_at: datetime | None
     values: tuple[ResultValue, ...]
     traces: tuple[TraceLine, ...]
+    files: tuple[FileLine, ...]
 
 
 class ResultList(Struct, frozen=True, kw_only=True):

@@ -1,9 +1,10 @@
-"""The operations of the HTTP API about the results of a job and their traces."""
+"""The operations of the HTTP API about the results of a job, their traces and files."""
 
 from typing import Final
 
 from edge.errors import Refused
 from edge.model.role import Role
+from edge.station.trace_files import media_type_of
 from edge.web import result_models, result_views
 from edge.web.operation import ApiCall, ApiOperation, Download, Svg
 from edge.web.services import WebServices
@@ -20,6 +21,11 @@ async def _file(services: WebServices, call: ApiCall) -> Download:
     digest = call.path["trace"]
     content = await _traces(services).file(call.path["job"], digest)
     return Download(content, f"{digest}.json.gz", "application/gzip")
+
+
+async def _offered_file(services: WebServices, call: ApiCall) -> Download:
+    content, name = await _traces(services).offered_file(call.path["job"], call.path["file"])
+    return Download(content, name, media_type_of(name))
 
 
 async def _curve(services: WebServices, call: ApiCall) -> Svg:
@@ -45,6 +51,14 @@ RESULT_OPERATIONS: Final = (
         _results,
     ),
     ApiOperation("GET", _TRACE, "Return the file of a trace: gzipped JSON.", Role.OBSERVER, Download, _file),
+    ApiOperation(
+        "GET",
+        "/jobs/{job}/files/{file}",
+        "Return a file that equipment offered with a result, such as an image.",
+        Role.OBSERVER,
+        Download,
+        _offered_file,
+    ),
     ApiOperation(
         "GET", f"{_TRACE}/{{channel}}/curve.svg", "Return a curve; the first is 0.", Role.OBSERVER, Svg, _curve
     ),

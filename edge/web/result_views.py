@@ -10,14 +10,24 @@ import msgspec
 
 from edge.errors import Refused
 from edge.model.exact_value import plain_value
-from edge.model.result_trace import MEMBER, MOST_LEVELS, ResultTrace, TraceChannel, TraceReference, references_in
+from edge.model.result_trace import (
+    FILE_MEMBER,
+    MEMBER,
+    MOST_LEVELS,
+    FileReference,
+    Reference,
+    ResultTrace,
+    TraceChannel,
+    TraceReference,
+    stored_in,
+)
 from edge.sfc.run import Association, PastAttempt
 from edge.station.stored_job import StoredJob, load
-from edge.station.trace_files import read_file
+from edge.station.trace_files import media_type_of, read_file
 from edge.store.client import Store
 from edge.web.instants import utc
 from edge.web.plot import PlotPoint, plot_svg
-from edge.web.result_models import ResultLine, ResultList, ResultValue, TraceLine
+from edge.web.result_models import FileLine, ResultLine, ResultList, ResultValue, TraceLine
 
 MOST_RESULTS: Final = 200
 _MOST_VALUES: Final = 40
@@ -49,7 +59,7 @@ def _attempts(stored: StoredJob) -> Iterator[Association | PastAttempt]:
 
 def _line(attempt: Association | PastAttempt) -> ResultLine:
     result = attempt.result
-    traces = references_in(result)[:_MOST_TRACES]
+    stored = stored_in(result)[:_MOST_TRACES]
     return ResultLine(
         action=attempt.action,
         step=attempt.step,
@@ -59,20 +69,27 @@ def _line(attempt: Association | PastAttempt) -> ResultLine:
         ended_at=utc(attempt.ended_at),
         values=tuple(each for each, _ in zip(_values("", result, MOST_LEVELS), range(_MOST_VALUES), strict=False)),
         traces=tuple(
-            TraceLine(sha256=each.sha256, size=each.size, points=each.points, channels=each.channels) for each in traces
+            TraceLine(sha256=each.sha256, size=each.size, points=each.points, channels=each.channels)
+            for each in stored
+            if isinstance(each, TraceReference)
+        ),
+        files=tuple(
+            FileLine(sha256=each.sha256, size=each.size, media_type=media_type_of(each.file))
+            for each in stored
+            if isinstance(each, FileReference)
         ),
     )
 
 
 def _values(name: str, data: Any, levels: int) -> Iterator[ResultValue]:
-    """Yield the values of a result by their path; a value with its unit is one, a stored trace is none."""
+    """Yield the values of a result by their path; a value with its unit is one, a stored file is none."""
     data = plain_value(data)
     match data:
         case Mapping() if data.keys() == {"value", "unit"} and not isinstance(data["value"], Mapping | list):
             yield ResultValue(name=name, value=_short(data["value"]), unit=str(data["unit"])[:_LONGEST_VALUE])
         case Mapping() if levels:
             for key, inner in data.items():
-                is_stored = key == MEMBER and bool(references_in({MEMBER: inner}))
+                is_stored = key in {MEMBER, FILE_MEMBER} and bool(stored_in({key: inner}))
                 if not is_stored:
                     yield from _values(f"{name}.{key}" if name else str(key), inner, levels - 1)
         case None:
@@ -93,7 +110,7 @@ def _short(value: Any) -> Any:
 
 
 class TraceReader:
-    """Reads the traces in a directory: one in memory, however many people look."""
+    """Reads the traces and files in a directory: one in memory, however many people look."""
 
     def __init__(self, store: Store, directory: Path) -> None:
         self._store = store
@@ -102,9 +119,12 @@ class TraceReader:
 
     async def file(self, job_id: str, digest: str) -> bytes:
         """Return the file of a trace of a job, compared with its hash. Raises Refused."""
-        reference = _reference(await load(self._store, job_id), digest)
-        async with self._reading:
-            return await asyncio.to_thread(read_file, self._directory, reference)
+        return await self._read(_reference(await load(self._store, job_id), digest, TraceReference))
+
+    async def offered_file(self, job_id: str, digest: str) -> tuple[bytes, str]:
+        """Return a file that equipment offered with a result, compared with its hash, and its name. Raises Refused."""
+        reference = _reference(await load(self._store, job_id), digest, FileReference)
+        return await self._read(reference), reference.file.rpartition("/")[2]
 
     async def curve_svg(self, job_id: str, digest: str, channel: int) -> str:
         """Return one curve of a trace as SVG. Raises Refused for an unknown one."""
@@ -112,12 +132,17 @@ class TraceReader:
         async with self._reading:
             return await asyncio.to_thread(_drawn, content, channel)
 
+    async def _read(self, reference: Reference) -> bytes:
+        async with self._reading:
+            return await asyncio.to_thread(read_file, self._directory, reference)
 
-def _reference(stored: StoredJob, digest: str) -> TraceReference:
+
+def _reference(stored: StoredJob, digest: str, kind: type[Reference]) -> Reference:
     results = (each.result for each in _attempts(stored))
-    found = (each for result in results for each in references_in(result) if each.sha256 == digest)
-    if (reference := next(found, None)) is None:
-        reason = f"job {stored.job.job_id!r} has no trace {digest!r}."
+    found = (each for result in results for each in stored_in(result) if each.sha256 == digest)
+    if (reference := next((each for each in found if isinstance(each, kind)), None)) is None:
+        what = "trace" if kind is TraceReference else "file"
+        reason = f"job {stored.job.job_id!r} has no {what} {digest!r}."
         raise Refused("unknown_trace", reason, "Look at the results of the job.")
     return reference
 

@@ -6,17 +6,40 @@ import pytest
 
 from edge.errors import Refused
 from edge.model.job_state import Cause
-from edge.web.events import EventHub, PageSubscription
+from edge.web.events import EventHub, NoticePace, PageSubscription
 from edge.web.services import WebServices
 from tests.station.plant import Plant
 from tests.web.serving import Browser
 
 
 async def test_many_subjects_become_one() -> None:
-    subscription = PageSubscription()
+    subscription = PageSubscription(NoticePace())
     subscription.put([f"job:{number}" for number in range(1000)])
     assert await subscription.take(60) == ("*",)
     assert await subscription.take(0.01) == ()
+
+
+def test_fifty_pages_get_forty_notices_a_second() -> None:
+    now = 100.0
+    pace = NoticePace(lambda: now)
+    waits = [pace.wait_s() for _ in range(50)]
+    assert waits[:16] == pytest.approx([0.0] * 16)
+    assert waits == sorted(waits)
+    assert waits[-1] == pytest.approx(34 / 40)
+    now += 2.0
+    assert pace.wait_s() == 0.0
+
+
+async def test_changes_gather_while_a_page_waits_for_its_turn() -> None:
+    pace = NoticePace()
+    for _ in range(30):
+        pace.wait_s()
+    subscription = PageSubscription(pace)
+    subscription.put(["jobs"])
+    taking = asyncio.ensure_future(subscription.take(60))
+    await asyncio.sleep(0)
+    subscription.put(["alarms"])
+    assert await taking == ("jobs", "alarms")
 
 
 async def test_pages_beyond_the_limit_are_refused(plant: Plant) -> None:

@@ -2,10 +2,12 @@
 
 import gzip
 import json
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from edge.model.result_trace import references_in
@@ -87,3 +89,27 @@ async def test_result_of_any_form_is_shown(
     await answered(plant, tool, eve, tmp_path / "traces", result)
     assert (await eve.get("/api/v1/jobs/J1/results")).json["results"][0]["values"]
     assert (await eve.get("/job?id=J1")).status == 200
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
+
+
+async def test_image_of_a_result_is_shown_and_downloaded(
+    plant: Plant, tool: FakeEquipment, browser: Browser, tmp_path: Path
+) -> None:
+    async def parts() -> AsyncGenerator[bytes, None]:
+        yield PNG
+
+    eve = await browser.logged_in("eve")
+    reference = await TraceFiles(tmp_path / "traces", LIMITS).store_file("J1", parts())
+    claimed = to_builtins(replace(reference, media_type="text/html"))
+    await answered(plant, tool, eve, tmp_path / "traces", {"file": claimed})
+    (line,) = (await eve.get("/api/v1/jobs/J1/results")).json["results"]
+    assert line["files"] == [{"sha256": reference.sha256, "size": len(PNG), "media_type": "image/png"}]
+    assert not line["values"]
+    reply = await eve.get(f"/api/v1/jobs/J1/files/{reference.sha256}")
+    assert (reply.body, reply.headers["content-type"]) == (PNG, "image/png")
+    assert reply.headers["content-disposition"] == f'attachment; filename="{reference.sha256}.png"'
+    assert f'src="/api/v1/jobs/J1/files/{reference.sha256}?live"' in (await eve.get("/job?id=J1")).text
+    for address in (f"files/{'0' * 64}", f"traces/{reference.sha256}"):
+        assert (await eve.get(f"/api/v1/jobs/J1/{address}")).json["kind"] == "unknown_trace"
