@@ -294,7 +294,7 @@ def read_file(directory: Path, reference: Reference) -> bytes:
 
 
 def media_type_of(file: str) -> str:
-    """Return the media type of a stored file by its ending, which its first bytes gave."""
+    """Return the media type of a stored file by its ending, which is that of its first bytes."""
     return next((kind for _, suffix, kind in _KINDS if file.endswith(suffix)), "application/octet-stream")
 
 
