@@ -101,15 +101,22 @@ async def announced(
     heartbeat_s: float = HEARTBEAT_S,
     clock_s: Callable[[], float] = time.time,
 ) -> AsyncIterator[None]:
-    """Announce a component whose id is protected by a lease: it shows signs of life while it holds the lease."""
+    """Announce a component whose id is protected by a lease: it shows signs of life while it holds the lease.
+
+    When it has lost its lease and another process works under the id, Refused ends the block: together they would take
+    the MQTT connections from each other without end.
+    """
     registration = _Registration(store, id, token, describe, clock_s)
 
     async def beat() -> None:
+        holder = await components.load_holder(store, id)
+        is_ours = holder is not None and holder.token == token
         if holds_lease():
-            holder = await components.load_holder(store, id)
-            if holder is None or holder.token != token:
+            if not is_ours:
                 await store.commit(components.take(store.keys, id, token))
             await registration.beat()
+        elif holder is not None and not is_ours and not is_surely_dead(holder.token):
+            raise another_holder(id)
 
     async with _beating(store, registration, beat, heartbeat_s, clock_s):
         yield

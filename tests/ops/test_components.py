@@ -119,6 +119,34 @@ async def test_gateway_without_its_lease_shows_no_sign_of_life(store: Store) -> 
         await listed(store, id="gw-1")
 
 
+async def test_frozen_gateway_stops_when_another_has_its_name(store: Store) -> None:
+    holds = [True]
+
+    async def work() -> None:
+        async with announced(
+            store, "gw-1", LIVING, described("gw-1"), holds_lease=lambda: holds[0], heartbeat_s=BEAT_S
+        ):
+            await listed(store, id="gw-1")
+            holds[0] = False
+            await store.commit(components.take(store.keys, "gw-1", OTHER))
+            await asyncio.Event().wait()
+
+    with pytest.raises(Refused, match="another component of the name 'gw-1'"), unwrap_group():
+        await asyncio.wait_for(work(), 60)
+    assert (await listed(store, id="gw-1")).token == OTHER
+
+
+async def test_gateway_whose_lease_another_took_over_waits(store: Store) -> None:
+    """The other, of another name, has the lease while it takes over the work; the id is still ours."""
+    holds = [True]
+    work = announced(store, "gw-1", LIVING, described("gw-1"), holds_lease=lambda: holds[0], heartbeat_s=BEAT_S)
+    async with work:
+        await listed(store, id="gw-1")
+        holds[0] = False
+        await asyncio.sleep(4 * BEAT_S)
+        assert (await listed(store, id="gw-1")).token == LIVING
+
+
 async def test_components_of_long_ago_are_removed(store: Store) -> None:
     for id, seen_s in (("old", 1000), ("new", 2_000_000)):
         report = await described(id)()
