@@ -129,6 +129,18 @@ def disturbances_of(gateway: RestartedGateway, device: Device, broker: LocalBrok
     }
 
 
+def settings_for(redis: RedisSettings, broker: str, device: Device) -> Settings:
+    """Return the settings of a gateway with one device."""
+    return Settings(
+        gateway=GatewaySettings(name="edge"),
+        redis=redis,
+        mqtt=MqttSettings(url=broker, client_id="edge"),
+        northbound=NorthboundSettings(topic_prefix=PREFIX),
+        southbound={"device": device.settings},
+        opcua=NO_OPCUA,
+    )
+
+
 async def carry_out(kind: str, number: int, directory: Path, seed: int, publish_text: Callable[[str], None]) -> Figures:
     """Run jobs one by one, each disturbed at a random instant, and compare the device's log with the store."""
     figures, chance, opened_at = Figures(), random.Random(seed), time.monotonic()
@@ -137,14 +149,7 @@ async def carry_out(kind: str, number: int, directory: Path, seed: int, publish_
         redis = RedisSettings(url=(await enter(own_server(directory))).url)
         broker = await enter(open_broker("autosave_interval 1"))
         device = await enter(open_device(kind, broker.url))
-        settings = Settings(
-            gateway=GatewaySettings(name="edge"),
-            redis=redis,
-            mqtt=MqttSettings(url=broker.url, client_id="edge"),
-            northbound=NorthboundSettings(topic_prefix=PREFIX),
-            southbound={"device": device.settings},
-            opcua=NO_OPCUA,
-        )
+        settings = settings_for(redis, broker.url, device)
         gateway = RestartedGateway(written(settings, directory), figures)
         await enter(background_task(gateway.run(), "gateway"))
         store = await enter(open_store(redis, None))

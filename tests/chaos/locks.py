@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from edge.config import GatewaySettings, MqttSettings, NorthboundSettings, RedisSettings, Settings
+from edge.config import MqttSettings, RedisSettings
 from edge.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.model.isa95 import WorkMaster
@@ -20,8 +20,8 @@ from edge.sim.mes import open_mes
 from edge.store import locks, runs
 from edge.store.client import Store
 from edge.store.opening import open_store
-from tests.app.running import NO_OPCUA, written
-from tests.chaos.device_campaign import JOB_ENDS_WITHIN_S, SCOPE, Figures, RestartedGateway, start_job
+from tests.app.running import written
+from tests.chaos.device_campaign import JOB_ENDS_WITHIN_S, SCOPE, Figures, RestartedGateway, settings_for, start_job
 from tests.chaos.devices import PREFIX, TYPE_ID, WORK_S, open_device
 from tests.store.servers import own_server
 
@@ -78,14 +78,7 @@ async def carry_out(
         redis = RedisSettings(url=(await enter(own_server(directory))).url)
         broker = await enter(open_broker("autosave_interval 1"))
         device = await enter(open_device(kind, broker.url))
-        settings = Settings(
-            gateway=GatewaySettings(name="edge"),
-            redis=redis,
-            mqtt=MqttSettings(url=broker.url, client_id="edge"),
-            northbound=NorthboundSettings(topic_prefix=PREFIX),
-            southbound={"device": device.settings},
-            opcua=NO_OPCUA,
-        )
+        settings = settings_for(redis, broker.url, device)
         gateway = RestartedGateway(written(settings, directory), Figures())
         await enter(background_task(gateway.run(), "gateway"))
         store = await enter(open_store(redis, None))
