@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import deque
+from collections.abc import Callable
 
 import msgspec
 import structlog
@@ -33,10 +34,20 @@ LATE_MS = 5_000
 _RETRY_S = 0.5
 _RESTORED = 1_000
 """Newest changes whose alarms are published again on a new connection, removed ones included."""
-_AGAIN_S = 5.0
-"""Changes that a broker confirmed so shortly before its connection ended are published again on the next one."""
-MES_WITHIN_S = 10.0
-"""Longest wait for the MES to subscribe again after a connection: a killed broker has forgotten its session."""
+
+
+class RestoreTimes(msgspec.Struct, frozen=True):
+    """Times in seconds that count after a broker was gone, which may have lost messages and sessions.
+
+    Changes that it confirmed less than `confirmed` before its connection ended are published again on the next one.
+    `mes` is the longest wait for the MES to subscribe again after a connection.
+    """
+
+    confirmed: float = 5.0
+    mes: float = 10.0
+
+
+_TIMES = RestoreTimes()
 
 
 class AlarmPublisher:
@@ -49,7 +60,8 @@ class AlarmPublisher:
         source: str,
         topics: Topics,
         clock: Clock,
-        mes_within_s: float = MES_WITHIN_S,
+        times: RestoreTimes = _TIMES,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.sent = 0
         self.failed = 0
@@ -65,8 +77,9 @@ class AlarmPublisher:
         self._confirmed: deque[tuple[float, AlarmChange]] = deque(maxlen=_RESTORED)
         self._again: tuple[AlarmChange, ...] = ()
         """The changes to publish again on the next connection."""
-        self._mes_within_s = mes_within_s
-        self._connected_at = time.monotonic()
+        self._times = times
+        self._monotonic = monotonic
+        self._connected_at = monotonic()
         self._expects_mes = True
         """Whether the MES subscribes to the events, as far as is known."""
 
@@ -81,12 +94,14 @@ class AlarmPublisher:
             self._session.listeners.remove(self._note_connection)
 
     def _note_connection(self, is_connected: bool) -> None:  # noqa: FBT001 - as the session calls it
-        now = time.monotonic()
+        now = self._monotonic()
         if is_connected:
             self._connected_at = now
             self._connected.set()
         else:
-            self._again = tuple(change for at, change in self._confirmed if at >= now - _AGAIN_S)
+            lost = [change for at, change in self._confirmed if at >= now - self._times.confirmed]
+            # Those of an earlier connection may wait for the MES still.
+            self._again = tuple({each.position: each for each in (*self._again, *lost)}.values())
 
     async def _keep_retained(self) -> None:
         """Publish on each connection what the broker has to retain: it may have lost it, or restored an older state."""
@@ -125,6 +140,7 @@ class AlarmPublisher:
             try:
                 await self._send_event(to_message(self._event_of(change), self._topics.alarms))
             except (PublishRefused, Refused):
+                # The broker does not take this one; it may take the others.
                 pass
             except Unavailable:
                 return
@@ -161,7 +177,7 @@ class AlarmPublisher:
                 logger.warning("alarm not published", alarm=change.alarm.id, reason=refused.message)
                 return refused.message
             else:
-                self._confirmed.append((time.monotonic(), change))
+                self._confirmed.append((self._monotonic(), change))
                 return None
 
     def _event_of(self, change: AlarmChange) -> CloudEvent:
@@ -175,7 +191,7 @@ class AlarmPublisher:
     async def _send_event(self, event: Message) -> None:
         """Publish an event; shortly after a connection wait until somebody subscribes, if somebody did before."""
         while not await self._session.send(event):
-            if not self._expects_mes or time.monotonic() >= self._connected_at + self._mes_within_s:
+            if not self._expects_mes or self._monotonic() >= self._connected_at + self._times.mes:
                 self._expects_mes = False
                 return
             await asyncio.sleep(_RETRY_S)

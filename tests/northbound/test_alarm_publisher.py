@@ -6,11 +6,18 @@ from typing import ClassVar, cast
 from msgspec.structs import replace
 
 from edge.config import MqttSettings
-from edge.errors import Refused
+from edge.errors import Refused, Unavailable
 from edge.links.background_task import background_task
 from edge.links.mqtt import Message, MqttSession, open_session, to_event
 from edge.model.alarm import AckState, ActiveState, Alarm, AlarmChangeKind
-from edge.northbound.alarm_publisher import LATE_MS, READER, AlarmPublisher, alarm_event, retained_alarm
+from edge.northbound.alarm_publisher import (
+    LATE_MS,
+    READER,
+    AlarmPublisher,
+    RestoreTimes,
+    alarm_event,
+    retained_alarm,
+)
 from edge.northbound.topics import Topics
 from edge.sim.broker import open_broker
 from edge.store import alarms
@@ -102,7 +109,7 @@ async def test_broker_that_lost_its_state_gets_the_retained_alarms_again(
     async with open_broker() as own:
         settings = MqttSettings(url=own.url)
         async with open_session(settings, f"{unique}-edge") as session:
-            publisher = AlarmPublisher(store, session, "urn:x", topics, lambda: 100, 0)
+            publisher = AlarmPublisher(store, session, "urn:x", topics, lambda: 100, RestoreTimes(mes=0))
             async with background_task(publisher.run(), "alarms"):
                 for alarm in (ACTIVE, other):
                     stored = await alarms.load(store)
@@ -138,7 +145,7 @@ async def test_events_that_a_killed_broker_lost_come_again(store: Store, unique:
     async with open_broker() as own:
         settings = MqttSettings(url=own.url)
         async with open_session(settings, f"{unique}-edge") as session:
-            publisher = AlarmPublisher(store, session, "urn:x", topics, lambda: 100, 120)
+            publisher = AlarmPublisher(store, session, "urn:x", topics, lambda: 100, RestoreTimes(120, 120))
             async with background_task(publisher.run(), "alarms"):
                 async with open_session(settings, f"{unique}-mes-1") as mes:
                     await mes.subscribe(topics.alarms, take)
@@ -157,3 +164,44 @@ async def test_events_that_a_killed_broker_lost_come_again(store: Store, unique:
                     await wait_until(lambda: publisher.sent == 2 and len(received) == 2)
     changes = await alarms.newest(store, 2)
     assert received == [f"alarm/{each.position}" for each in changes]
+
+
+class Session:
+    """A session with a broker that is there or not."""
+
+    def __init__(self) -> None:
+        self.listeners: list[Callable[[bool], None]] = []
+        self.events: list[str] = []
+        self.connected = True
+
+    async def send(self, message: Message) -> bool:
+        if not self.connected:
+            raise Unavailable("the broker is gone")
+        if message.topic == TOPICS.alarms:
+            self.events.append(to_event(message).id)
+        return True
+
+    def connect(self, *, connected: bool) -> None:
+        self.connected = connected
+        for each in self.listeners:
+            each(connected)
+
+
+TOPICS = Topics("p", "s1")
+
+
+async def test_second_outage_does_not_forget_what_comes_again(store: Store, wait_until: WaitUntil) -> None:
+    """The broker was gone again before the events of the first outage were published again."""
+    session, now = Session(), [0.0]
+    publisher = AlarmPublisher(
+        store, cast("MqttSession", session), "urn:x", TOPICS, lambda: 100, monotonic=lambda: now[0]
+    )
+    async with background_task(publisher.run(), "alarms"):
+        await store.commit(alarms.save(store.keys, await alarms.load(store), [RAISED]))
+        await wait_until(lambda: publisher.sent == 1)
+        session.connect(connected=False)
+        now[0] = 60.0
+        session.connect(connected=False)
+        session.connect(connected=True)
+        await wait_until(lambda: len(session.events) == 2)
+    assert len(set(session.events)) == 1
