@@ -157,12 +157,13 @@ class TraceFiles:
 
     async def _receive(self, job_id: str, path: Path, parts: AsyncIterator[bytes]) -> FileReference:
         digest, size, start = sha256(), 0, b""
+        most = min(self._limits.max_file_bytes, self._limits.max_bytes)
         await asyncio.to_thread(make_directory, self._directory, _DIRECTORY_MODE)
         with replace_atomically(path, _FILE_MODE) as file:
             async for part in parts:
                 size += len(part)
-                if size > self._limits.max_file_bytes:
-                    raise Refused("too_large", f"the file has more than {self._limits.max_file_bytes} bytes")
+                if size > most:
+                    raise Refused("too_large", f"the file has more than {most} bytes")
                 start = start or part[:_LONGEST_START]
                 digest.update(part)
                 await asyncio.to_thread(file.write, part)

@@ -32,8 +32,13 @@ class SharedResults:
             if changes >= wanted and self._clock() < until:
                 return result  # type: ignore[no-any-return]
             begun = self._changes()
-            made = await make()
-            self._keep(key, begun, made)
+            try:
+                made = await make()
+                self._keep(key, begun, made)
+            finally:
+                # Addresses of nothing must not fill the memory.
+                if key not in self._results:
+                    self._locks.pop(key, None)
             return made
 
     def _keep(self, key: Hashable, changes: int, made: object) -> None:

@@ -230,6 +230,13 @@ async def test_file_that_is_not_stored_leaves_nothing(
     assert files_in(tmp_path) == []
 
 
+async def test_file_beyond_all_room_removes_no_other(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
+    files = opened(LIMITS)  # of 1 MiB in all, and of 16 MiB a file
+    assert (await files.store_file("J1", parts_of(PNG))).file
+    assert "more than 1048576 bytes" in (await files.store_file("J1", parts_of(PNG, b"1" * (1 << 20)))).error
+    assert len(files_in(tmp_path)) == 1
+
+
 async def test_lost_connection_leaves_nothing_of_a_file(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
     with pytest.raises(Unavailable):
         await opened().store_file("J1", parts_of(PNG, Unavailable("the connection is lost")))

@@ -1,6 +1,7 @@
 """Pages that ask for the same share it, and no page gets what is older than the last change."""
 
 import asyncio
+import gc
 
 import pytest
 
@@ -63,3 +64,19 @@ async def test_few_results_are_kept() -> None:
     for number in range(1000):
         await source.get(str(number))
     assert len(source.results._results) <= 64  # noqa: SLF001 - what is bounded
+
+
+async def test_failures_leave_nothing_in_memory() -> None:
+    source = Source()
+
+    async def refuse() -> int:
+        await asyncio.sleep(0)
+        raise Refused("unknown", "there is no such job")
+
+    async def ask(key: str) -> None:
+        with pytest.raises(Refused):
+            await source.results.get(key, refuse)
+
+    await asyncio.gather(*(ask(f"job {number}") for number in range(1000)))
+    locks = [each for each in gc.get_objects() if isinstance(each, asyncio.Lock)]
+    assert len(locks) < 100
