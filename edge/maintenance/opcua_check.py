@@ -81,7 +81,7 @@ async def examine_listener(subject: str, url: str) -> AsyncIterator[HealthFindin
     try:
         async with asyncio.timeout(_CONNECT_WITHIN_S):
             _, writer = await asyncio.open_connection(parts.hostname or "", parts.port or _PORT)
-    except (OSError, TimeoutError) as error:
+    except (OSError, TimeoutError, UnicodeError) as error:  # a name that is none in DNS: UnicodeError
         advice = "Start the client and its listener, or correct [opcua] reverse_connect; the gateway tries again."
         yield warning(subject, f"no client listens at {url}: {str(error) or 'too slow'}", advice)
     else:

@@ -81,6 +81,11 @@ async def test_a_client_that_should_listen_is_connected_to() -> None:
     assert (finding.level, "no client listens" in finding.found) == (Level.WARNING, True)
 
 
+async def test_a_client_whose_name_dns_cannot_hold_is_reported() -> None:
+    finding = await only(examine_listener("OPC UA client", "opc.tcp://a..b"))
+    assert (finding.level, "no client listens" in finding.found) == (Level.WARNING, True)
+
+
 async def test_an_announcement_that_is_missing_or_old_is_reported(tmp_path: Path) -> None:
     settings = Settings(opcua=OpcuaSettings(advertise=True))
     services, reported = tmp_path / "services", []
