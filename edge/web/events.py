@@ -21,7 +21,7 @@ _GATHER_S: Final = 0.05
 """How long a notice waits for others that belong to the same change."""
 
 
-_AT_ONCE: Final = 16
+_AT_ONCE: Final = 4
 _SPACING_S: Final = 0.025
 """Pages get so many notices at once, and 40 a second beyond: each makes a page read what it shows."""
 
