@@ -2,7 +2,8 @@
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from edge.config.traces import TracesSettings
@@ -29,10 +30,17 @@ def _finding(settings: TracesSettings, may_write: Callable[[Path], bool]) -> Hea
     if not may_write(present):
         advice = f"Create it for the service: install -d -o microdcs-edge -m 750 {directory}"
         return failing(SUBJECT, f"the gateway may not write {present}: traces are lost", advice)
-    sizes = [each.stat().st_size for each in directory.glob("*/*")] if directory.is_dir() else []
+    sizes = list(_sizes(directory)) if directory.is_dir() else []
     free, wanted = shutil.disk_usage(present).free, max(0, settings.max_bytes - sum(sizes))
     found = f"{len(sizes)} files, {sum(sizes) // _MIB} of {settings.max_bytes // _MIB} MiB, {free // _MIB} MiB free"
     if free < wanted:
         advice = "Lower [traces] max_bytes, or choose a larger disk: a full one loses traces."
         return warning(SUBJECT, f"{found}: less than max_bytes", advice)
     return ok(SUBJECT, f"{directory}: {found}")
+
+
+def _sizes(directory: Path) -> Iterator[int]:
+    for each in directory.glob("*/*"):
+        # The gateway removes old files meanwhile.
+        with suppress(FileNotFoundError):
+            yield each.stat().st_size

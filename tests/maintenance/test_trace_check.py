@@ -22,6 +22,13 @@ async def test_directory_with_files_is_counted(tmp_path: Path) -> None:
     assert (finding.level, "1 files, 1 of 2 MiB" in finding.found) == (Level.OK, True)
 
 
+async def test_file_that_vanishes_meanwhile_is_not_counted(tmp_path: Path) -> None:
+    (tmp_path / "J1").mkdir()
+    (tmp_path / "J1" / "gone.json.gz").symlink_to("nowhere")
+    (finding,) = await found(directory=str(tmp_path), max_bytes=2 << 20)
+    assert (finding.level, "0 files" in finding.found) == (Level.OK, True)
+
+
 async def test_directory_that_is_missing_is_created_later(tmp_path: Path) -> None:
     (finding,) = await found(directory=str(tmp_path / "a" / "b"))
     assert finding.level is Level.OK
