@@ -47,6 +47,7 @@ IN_PATHS = {
     "rule": "torque",
     "subject": "x",
     "trace": "0" * 64,
+    "file": "0" * 64,
     "channel": "0",
 }
 """An example of each parameter of a path."""
