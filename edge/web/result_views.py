@@ -141,8 +141,9 @@ def _reference(stored: StoredJob, digest: str, kind: type[Reference]) -> Referen
     results = (each.result for each in _attempts(stored))
     found = (each for result in results for each in stored_in(result) if each.sha256 == digest)
     if (reference := next((each for each in found if isinstance(each, kind)), None)) is None:
-        what = "trace" if kind is TraceReference else "file"
-        reason = f"job {stored.job.job_id!r} has no {what} {digest!r}."
+        job_id = stored.job.job_id
+        is_trace = kind is TraceReference
+        reason = f"job {job_id!r} has no trace {digest!r}." if is_trace else f"job {job_id!r} has no file {digest!r}."
         raise Refused("unknown_trace", reason, "Look at the results of the job.")
     return reference
 
