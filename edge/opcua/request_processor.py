@@ -22,7 +22,6 @@ from asyncua.ua.ua_binary import nodeid_from_binary, struct_from_binary, struct_
 from edge.opcua import limits, user_tokens
 from edge.opcua.access import AccessPolicy, Caller, Peer
 from edge.opcua.answer_encoding import AnswerTooLargeError, encode_answer
-from edge.opcua.call_diagnostics import ExplainedResponse
 from edge.opcua.message_limits import is_within_count, limit_message
 from edge.opcua.negotiated_limits import NegotiatedLimits
 from edge.opcua.response_sender import ResponseSender
@@ -35,7 +34,6 @@ logger = structlog.get_logger(__name__)
 
 _CREATE = ua.NodeId(ua.ObjectIds.CreateSessionRequest_Encoding_DefaultBinary)
 _ACTIVATE = ua.NodeId(ua.ObjectIds.ActivateSessionRequest_Encoding_DefaultBinary)
-_CALL = ua.NodeId(ua.ObjectIds.CallRequest_Encoding_DefaultBinary)
 _CANCEL = ua.NodeId(ua.ObjectIds.CancelRequest_Encoding_DefaultBinary)
 _WITHOUT_SESSION = frozenset(
     ua.NodeId(service)
@@ -139,9 +137,6 @@ class RequestProcessor(UaProcessor):
             self.usable_session(typeid, body)
             self._cancel(header, seqhdr, struct_from_binary(ua.CancelParameters, body).RequestHandle)
             return True
-        if typeid == _CALL:
-            await self._call(header, seqhdr, body)
-            return True
         if (service := SERVICES.get(typeid)) is not None:
             await self._serve(service, typeid, header, seqhdr, body)
             return True
@@ -158,17 +153,6 @@ class RequestProcessor(UaProcessor):
         response = ua.CancelResponse()
         response.Parameters.CancelCount = len(cancelled)
         self.send_response(header.RequestHandle, seqhdr, response)
-
-    async def _call(self, header: Any, seqhdr: Any, body: Buffer) -> None:
-        """Answer a Call; each method takes its turns itself. Diagnostics never make the answer too large."""
-        session = self.usable_session(_CALL, body)
-        results = await session.call(struct_from_binary(ua.CallParameters, body).MethodsToCall)
-        try:
-            self.send_response(header.RequestHandle, seqhdr, ExplainedResponse(results, header.ReturnDiagnostics))
-        except ServiceError:
-            if not header.ReturnDiagnostics:
-                raise
-            self.send_response(header.RequestHandle, seqhdr, ExplainedResponse(results, 0))
 
     async def _serve(self, service: Service, typeid: ua.NodeId, header: Any, seqhdr: Any, body: Buffer) -> None:
         """Decode, perform and answer a request of many operations as work in turns."""

@@ -14,6 +14,7 @@ from asyncua.common.utils import Buffer, ServiceError
 from asyncua.server.binary_server_asyncio import BinaryServer
 
 from edge.opcua.binary import BoundedBuffer, DecodeError, read_length, read_node_id, read_variant
+from edge.opcua.call_diagnostics import ExplainedResponse
 from edge.opcua.client_transport import patch_decoder_limits
 from edge.opcua.limits import METHOD_CALLS
 from edge.opcua.request_processor import RequestProcessor
@@ -31,10 +32,16 @@ class CallProcessor(RequestProcessor):
             return goes_on
         session = self.usable_session(typeid, body)
         calls = await self._decode(read_calls, body)
-        response = ua.CallResponse()
-        response.Results = await session.call(calls)
+        results = await session.call(calls)
+        handle, wanted = requesthdr.RequestHandle, requesthdr.ReturnDiagnostics
         async with self._turns.work(session.budget):
-            self.send_response(requesthdr.RequestHandle, seqhdr, response)
+            try:
+                self.send_response(handle, seqhdr, ExplainedResponse(results, wanted))
+            except ServiceError:
+                # Diagnostics must not make the answer too large.
+                if not wanted:
+                    raise
+                self.send_response(handle, seqhdr, ExplainedResponse(results, 0))
         return True
 
 

@@ -124,7 +124,7 @@ def record_decision(net: Net, before: Run, signal: Signal, advanced: Advanced, n
     while members and members[-1] is None:
         members.pop()
     text = _json.encode(members).decode() if members else ""
-    asked = _json.encode(advanced.mirrors).decode() if advanced.mirrors else ""
+    asked = _sorted_json.encode(advanced.mirrors).decode() if advanced.mirrors else ""
     return StoredDecision(number, at, name, asked + _changes_text(net, changes) + text)
 
 
@@ -157,7 +157,9 @@ def _read_mirrors(text: str) -> tuple[Mirrors, str]:
 
 
 _FIRST_VALUE: Final = json.JSONDecoder()
-_json: Final = msgspec.json.Encoder(order="deterministic")
+_json: Final = msgspec.json.Encoder()
+_sorted_json: Final = msgspec.json.Encoder(order="deterministic")
+"""For mirrors, which are sets; a result keeps the order of its members, as the run does."""
 _START: Final = "start"
 _DONE: Final = "ok"
 """A successful answer whose data the run keeps as the result of the action."""

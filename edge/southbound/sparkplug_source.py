@@ -84,7 +84,7 @@ class SparkplugSource:
             self._awake.clear()
             if not session.connected:
                 continue
-            self._missing -= set(self._nodes.names)
+            # Those that were born again are asked too: a birth of one of their devices may have been missed.
             self._to_ask += (each for each in self._missing if self._nodes.may_ask(each, self._clock()))
             while self._to_ask:
                 node = self._to_ask.popleft()

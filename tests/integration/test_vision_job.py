@@ -3,7 +3,7 @@
 from typing import Any
 
 from edge.app.wiring import open_gateway
-from edge.config import MqttSettings, NorthboundSettings, OpcuaEquipmentSettings, RedisSettings, Settings
+from edge.config import MqttSettings, NorthboundSettings, RedisSettings, Settings, VisionSettings
 from edge.links.mqtt import open_session
 from edge.model.isa95 import ReturnStatus, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
@@ -38,7 +38,7 @@ async def test_a_job_is_done_although_the_camera_is_unplugged_at_work(
         open_session(mqtt, f"{unique}-listener") as listener,
         open_mes(mqtt, f"{unique}-mes", topic_prefix=unique) as mes,
     ):
-        eye = OpcuaEquipmentSettings(
+        eye = VisionSettings(
             kind="vision", type_ids=("com.example.station.inspect.v1",), url=camera.device.url, security="none"
         )
         settings = Settings(
