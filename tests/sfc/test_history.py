@@ -109,6 +109,16 @@ def test_signal_is_read_as_it_was_recorded(signal: Signal) -> None:
     assert read_record(net, run, stored) == DecisionRecord(7, 1234, signal, Changes())
 
 
+def test_members_of_a_recorded_result_keep_their_order() -> None:
+    net = net_of(LINE)
+    run = new_run("J1", "s", "R1", {})
+    late = Late("J1/R1/one/1", {"torque": 85.0, "angle": 31})
+    signal = read_record(net, run, record_decision(net, run, late, Advanced(run, (), ()), 7, 1234)).signal
+    assert isinstance(signal, Late)
+    # The run is stored as text: another order would be another run.
+    assert list(signal.data) == ["torque", "angle"]
+
+
 def test_record_names_what_changed_by_places_in_the_recipe() -> None:
     net = net_of(LINE)
     run, stored = played(net, new_run("J1", "s", "R1", {}), [(Start(), 5), (Answer("J1/R1/one/1", ok=True), 9)])
