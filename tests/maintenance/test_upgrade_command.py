@@ -108,7 +108,7 @@ def test_files_that_others_may_change_decide_nothing(host: UpgradeHost, name: st
     assert reason == f"others than root may change {host.settings.parent / name}"
 
 
-@pytest.mark.parametrize("linked", ["edge.toml", "keys", f"keys/{PUBLIC.kid}.jwk"])
+@pytest.mark.parametrize("linked", ["edge.toml", "keys", f"keys/{PUBLIC.kid}.jwk"], ids=["settings", "keys", "key"])
 def test_links_to_what_others_may_change_decide_nothing(host: UpgradeHost, tmp_path: Path, linked: str) -> None:
     (others := tmp_path / "others").mkdir()
     link = tmp_path / linked
