@@ -126,9 +126,11 @@ def test_joint_selects_its_process(line: Line) -> None:
 def test_missing_joint_and_process_are_refused_before_the_start(line: Line) -> None:
     before = line.controller.count("started")
     assert line.run("no joint", "no joint") == line.run("no process", "no process") == {}
-    shown = line.gateway.cli("equipment", "show", "wrench")
-    assert "the controller has no joining process DOOR-8; it has AXLE-85, WHEEL-120" in shown
-    assert "WHEEL-120, AXLE-85, joint B1, joint B2" in shown
+    refusal = "the controller has no joining process DOOR-8; it has AXLE-85, WHEEL-120"
+    shown = ("equipment", "show", "wrench")
+    # The report about equipment is written at intervals.
+    wait_for(lambda: refusal in line.gateway.cli(*shown), "the refusal is reported", DEADLINE)
+    assert "WHEEL-120, AXLE-85, joint B1, joint B2" in line.gateway.cli(*shown)
     assert line.controller.count("started") == before
 
 
