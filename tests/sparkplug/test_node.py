@@ -87,7 +87,9 @@ async def test_rebirth_flood_is_bounded_and_answered(store: Store, unique: str, 
     assert_numbered(host)
 
 
-async def test_commands_that_would_write_are_refused(store: Store, unique: str, broker: LocalBroker) -> None:
+async def test_commands_that_would_write_are_refused(
+    store: Store, unique: str, broker: LocalBroker, wait_until: WaitUntil
+) -> None:
     other = {"timestamp": 1, "metrics": [{"name": "torque", "type": "Double", "value": 1}]}
     async with open_host(broker.port, unique) as host, Plant(unique).running(store, broker.port) as node:
         await append(store, Sample(now_ms(), "wrench.torque", 1))
@@ -100,6 +102,7 @@ async def test_commands_that_would_write_are_refused(store: Store, unique: str, 
         await append(store, Sample(now_ms(), "wrench.torque", 2))
         assert values(await host.until(lambda: host.of("DDATA", since=since))) == [2]
         assert host.of("NBIRTH", since=since) == []
+        await wait_until(lambda: node.stats.refused >= 3)
         assert node.problem == ""
         assert (node.stats.is_born, node.stats.births, node.stats.messages, node.stats.refused) == (True, 1, 3, 3)
     assert not node.stats.is_born
