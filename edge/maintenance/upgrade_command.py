@@ -1,4 +1,4 @@
-"""Takes signed commands `upgrade` as root: the gateway, which passes them on, is not trusted.
+"""Checks and executes signed `upgrade` commands as root; it does not trust the gateway that forwards them.
 
 Signature, policy, expiry and repetition are checked here against files that only root writes.
 """

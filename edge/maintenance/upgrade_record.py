@@ -73,7 +73,7 @@ def remove_expired(folder: Path, before_s: int) -> None:
 
 @contextmanager
 def only_upgrade(folder: Path) -> Iterator[bool]:
-    """Hold the lock of upgrades for the length of the block; yield False when another process has it."""
+    """Lock upgrades for the length of the block; yield False when another process holds the lock."""
     descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, _MODE)
     try:
         above = folder.stat()
@@ -98,7 +98,7 @@ def is_running(folder: Path) -> bool:
 
 
 def _is_soon_free(descriptor: int) -> bool:
-    """Take the lock; a gateway that looks has it for an instant."""
+    """Return whether the file could be locked; wait shortly for a gateway that holds the lock while it reads."""
     for _ in range(_LOOKS):
         if _is_free(descriptor, fcntl.LOCK_EX):
             return True

@@ -54,7 +54,7 @@ class DialedConnection(ClientConnection):
             self._on_lost = callback
 
     def data_received(self, data: bytes) -> None:
-        """Take the bytes of the client; an Error message in place of its Hello is a refusal."""
+        """Process the bytes of the client; it refuses with an Error message instead of its Hello."""
         if data.startswith(b"ERRF") and not self._is_open:
             self.refusal = _reason(data)
             if self.transport is not None:

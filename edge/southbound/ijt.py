@@ -160,7 +160,7 @@ class Controller:
 
     @property
     def problem(self) -> str:
-        """The last error that the controller reported, until the next command; or who has disabled the tool."""
+        """The last error of the controller until the next command, or the reason why the tool is disabled."""
         return self._error or self._tool.lock.problem
 
     @property

@@ -74,7 +74,7 @@ class _Node:
 
 
 class BornNodes:
-    """Holds the births of the edge nodes of one source, within limits, and turns messages into samples."""
+    """Stores the births of the edge nodes of one source within limits, and converts messages to samples."""
 
     def __init__(self, template: str, limits: Limits | None = None) -> None:
         self._template = template
