@@ -5,6 +5,7 @@ import contextlib
 import functools
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from weakref import WeakValueDictionary
 
 import msgspec
 import structlog
@@ -66,6 +67,8 @@ class _JobLists:
         self._shown: set[tuple[str, str]] = set()
         self._positions: dict[str, str] = {}
         self._has_new_session = asyncio.Event()
+        self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+        """One for each job that is being shown."""
 
     async def refresh(self, scope: str, job_id: str) -> None:
         """Show a job after a call that changed it."""
@@ -88,7 +91,6 @@ class _JobLists:
         # The positions are read before the jobs, so that no change during the reading is lost.
         self._positions.update(self._positions or await changes.latest(self._store, self._scopes))
         for scope in self._scopes:
-            await show_work_masters(self._store, self._server, scope)
             self._shown |= {(scope, job_id) for job_id in await jobs.list_ids(self._store, scope)}
         # It also holds the jobs that the store lost during its outage.
         for scope, job_id in tuple(self._shown):
@@ -122,10 +124,13 @@ class _JobLists:
     async def _show(self, scope: str, job_id: str) -> Job | None:
         """Show the current state of a job and return the job; None when it is removed or unreadable.
 
-        An unreadable job stays in the lists unchanged.
+        An unreadable job stays in the lists unchanged. The feed, an answer and a new session may show one job at the
+        same time: each reads it after the one before has shown it, so that none shows an older state or a removed job.
         """
+        turn = self._turns.setdefault((scope, job_id), asyncio.Lock())
         with Isolated(logger, "job not shown", scope=scope, job=job_id):
-            return await self._show_readable(scope, job_id)
+            async with turn:
+                return await self._show_readable(scope, job_id)
         return None
 
     async def _show_readable(self, scope: str, job_id: str) -> Job | None:

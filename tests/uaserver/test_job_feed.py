@@ -1,10 +1,11 @@
 """The OPC UA lists show the jobs of the store, also after an outage of the store."""
 
+import asyncio
 import shutil
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from structlog.testing import capture_logs
@@ -20,6 +21,7 @@ from edge.station.settings import SettingsMethod, StationSettings
 from edge.store.client import Store
 from edge.store.jobs import load
 from edge.store.opening import open_store
+from edge.store.pipeline import Argument
 from edge.uaserver.job_feed import show_jobs
 from edge.uaserver.server import UaServer
 from tests.conftest import WaitUntil
@@ -213,3 +215,49 @@ async def test_lists_follow_the_jobs_without_a_listener_of_events(store: Store, 
             await desk.call(Cause.ABORT, f"J{number}")
         await wait_until(lambda: screen.jobs == {f"J{number}": "Aborted" for number in range(5)})
         assert screen.published == []
+
+
+class SlowReply:
+    """A store whose next reply about a job comes when the test says so; later replies overtake it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.key = ""
+        self.was_read, self.may_return = asyncio.Event(), asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def execute(self, command: str, *arguments: Argument) -> Any:
+        reply = await self._store.execute(command, *arguments)
+        if arguments[0] == self.key:
+            self.key = ""
+            self.was_read.set()
+            await self.may_return.wait()
+        return reply
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"), [(Cause.ABORT, {"J1": "Aborted"}), (Cause.CANCEL, {})], ids=["ended", "removed"]
+)
+async def test_a_slow_read_of_a_job_does_not_replace_a_newer_one(
+    store: Store, wait_until: WaitUntil, method: Cause, expected: dict[str, str]
+) -> None:
+    desk, screen, slow = Desk(store), Screen(listens=False), SlowReply(store)
+    screen.sessions = 0
+    await desk.configure()
+    await desk.call(Cause.STORE, "J1")
+    async with background_task(show_jobs(cast(Store, slow), cast(UaServer, screen), (SCOPE,), idle_s=3600), "feed"):
+        await wait_until(lambda: "J1" in screen.jobs)
+        await desk.call(Cause.STORE, "J2")
+        await wait_until(lambda: "J2" in screen.jobs)
+        slow.key = store.keys.joborder("J1")
+        first = asyncio.ensure_future(screen.refresh(SCOPE, "J1"))
+        await slow.was_read.wait()
+        await desk.call(method, "J1")
+        newer = asyncio.ensure_future(screen.refresh(SCOPE, "J1"))
+        # Time to overtake the first one, which it must not.
+        await asyncio.wait((newer,), timeout=0.1)
+        slow.may_return.set()
+        await asyncio.gather(first, newer)
+        assert screen.jobs == {"J2": "NotAllowedToStart"} | expected
