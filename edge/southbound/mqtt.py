@@ -359,10 +359,10 @@ class MqttEquipment:
                 self._offer_due.set()
 
     def _expiry(self, command: Command, phase: Phase) -> int | None:
-        """Return the seconds until a start expires; None without expiry. Stops and resets never expire."""
+        """Return the seconds until a start expires, rounded down; None without expiry, as of stops and resets."""
         if phase is not Phase.START or command.expires_at is None:
             return None
-        return max(1, -(-(command.expires_at - self._clock()) // 1000))
+        return max(1, (command.expires_at - self._clock()) // 1000)
 
     async def _refuse(self, message: Message, refusal: Refused) -> None:
         """Record and log a refused message, and send the reason to its sender.

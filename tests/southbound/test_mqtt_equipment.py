@@ -294,6 +294,13 @@ async def test_start_expires_with_its_action_and_a_stop_never(bench: Bench, wait
     assert stop.expiry is None
 
 
+async def test_a_start_is_not_delivered_after_the_time_limit_of_its_action(bench: Bench, wait_until: WaitUntil) -> None:
+    """A broker counts whole seconds: one of 3 s may come after 3.9 s."""
+    await bench.equipment.send(replace(COMMAND, expires_at=now_ms() + 2_999))
+    await wait_until(lambda: bench.received)
+    assert bench.received[0].expiry in {1, 2}
+
+
 async def test_command_that_is_sent_again_carries_a_mark(bench: Bench, wait_until: WaitUntil) -> None:
     await bench.equipment.send(COMMAND)
     await bench.equipment.send(replace(COMMAND, offered_again=True))
