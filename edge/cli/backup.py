@@ -17,8 +17,12 @@ from edge.cli.terminal.store_access import FILE, settings_option
 def backup(file: Path, settings_file: Path | None, *, with_key: bool, without_store: bool) -> None:
     """Save settings, certificates, users and jobs of a gateway in one file.
 
-    FILE is a tar.gz that only its owner can read: settings may contain passwords. The gateway may run meanwhile; the
-    store is read at one instant. On an installed gateway call it as root.
+    FILE is a tar.gz that only its owner can read. It holds the settings with the passwords that stand in them, the
+    users with their password hashes and second factors, certificates, public keys of administrators, and the whole
+    store. Private keys and the files of passwords/ are in it only with --with-key. Station files, node kinds, traces,
+    history and files of flows are never in it: copy their folders.
+
+    The gateway may run meanwhile; the store is read at one instant. On an installed gateway call it as root.
     """
     import asyncio
 

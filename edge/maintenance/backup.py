@@ -21,6 +21,8 @@ from edge.store.snapshot import dump
 
 STORE = "store.jsonl"
 
+_KINDS = {"settings": "settings", "opcua": "certificates", "tls": "certificates", "fleet": "keys of administrators"}
+
 Progress = Callable[[str], None]
 """Receives one line of text for each stage of the work."""
 
@@ -75,11 +77,24 @@ def _files(settings: Settings, main: Path, parts: Collection[Part]) -> tuple[dic
 
 
 def _described_files(members: Mapping[str, Member], parts: Collection[Part]) -> str:
-    """Return a description of the secrets in the backup; settings may also hold passwords."""
+    """Return what a backup holds apart from the store, and the secrets that are in it or left out."""
+    kinds = ", ".join(dict.fromkeys(map(_kind, members)))
+    left_out = "" if Part.KEYS in parts else "; not saved: private keys, files of passwords/"
     paths = [Path(each.path) for each in members.values()]
     found = [f"{path.name}: {name}" for path in paths if path.suffix == ".toml" for name in passwords_in(path)]
-    left_out = "" if Part.KEYS in parts else ", without private keys and password files"
-    return f"files: {len(members)}{left_out}" + (f"; with the passwords in {', '.join(found)}" if found else "")
+    passwords = f"; with the passwords in {', '.join(found)}" if found else ""
+    return f"files: {len(members)} ({kinds}){left_out}{passwords}"
+
+
+def _kind(name: str) -> str:
+    """Return what a member of a backup is, as people name it."""
+    if name == "opcua/users":
+        return "users with password hashes and second factors"
+    if name.startswith("settings/passwords/"):
+        return "files of passwords/"
+    if is_secret(name):
+        return "private keys"
+    return _KINDS[name.partition("/")[0]]
 
 
 def _described(path: Path, content: bytes) -> Member:

@@ -10,7 +10,6 @@ import structlog
 
 from edge.config import RpcSettings
 from edge.errors import Refused
-from edge.instant import now_ms
 from edge.links.background_task import background_task
 from edge.links.cloudevent_rpc import form_of, from_map, to_map
 from edge.links.rpc_server import Method, RpcServer, open_server
@@ -20,6 +19,7 @@ from edge.station.runs import Progress, Runs
 from edge.store import changes
 from edge.store.client import Store
 from edge.store.retry import restart_on_outage
+from edge.store.server_time import server_time
 
 logger = structlog.get_logger(__name__)
 
@@ -82,7 +82,7 @@ async def _register(store: Store, params: Sequence[Any]) -> object:
                 report = msgspec.convert(given, SidecarReport)
             except msgspec.ValidationError as error:
                 raise Refused("invalid_params", f"the description cannot be used: {error}", "Correct it.") from None
-            within_s = await register_sidecar(store, report, now_ms() // 1000)
+            within_s = await register_sidecar(store, report, await server_time(store) // 1000)
             return {"next_within_s": within_s}
         case _:
             reason = "register takes one map: id, token, and version, started, host, problems, labels if wanted."

@@ -16,6 +16,7 @@ from edge.store import components
 from edge.store.client import Store
 from edge.store.commit import join
 from edge.store.retry import poll_store
+from edge.store.server_time import server_time
 
 logger = structlog.get_logger(__name__)
 
@@ -32,27 +33,29 @@ class Report(Struct, frozen=True):
 
 
 Describe = Callable[[], Awaitable[Report]]
+Clock = Callable[[Store], Awaitable[int]]
+"""Returns the present instant in milliseconds: that of the store, as the clocks of components may differ."""
 
 
 class _Registration:
     """Writes signs of life; the description only when it has changed: each write wears the flash."""
 
-    def __init__(self, store: Store, id: str, token: str, describe: Describe, clock_s: Callable[[], float]) -> None:
+    def __init__(self, store: Store, id: str, token: str, describe: Describe, clock: Clock) -> None:
         self._store = store
         self._id = id
         self._token = token
         self._describe = describe
-        self._clock_s = clock_s
+        self._clock = clock
         self._written: Report | None = None
 
     async def beat(self) -> None:
-        """Write a sign of life. Raises Refused when another process has taken the id."""
+        """Write a sign of life, remove components of long ago. Raises Refused when another process has the id."""
         holder = await components.load_holder(self._store, self._id)
         if holder is not None and holder.token != self._token:
             raise another_holder(self._id)
         before = self._written if holder else None  # without a holder the store was emptied
-        report, keys = await self._describe(), self._store.keys
-        parts = [components.touch(keys, self._id, int(self._clock_s()))]
+        report, keys, now_s = await self._describe(), self._store.keys, await self._clock(self._store) // 1000
+        parts = [components.touch(keys, self._id, now_s)]
         if before is None:
             parts.append(components.take(keys, self._id, self._token))
         if before is None or report.component != before.component:
@@ -61,6 +64,7 @@ class _Registration:
             parts.append(components.put_plugins(keys, self._id, report.plugins))
         await self._store.commit(join(parts))
         self._written = report
+        await components.remove_outdated(self._store, now_s)
 
     async def leave(self) -> None:
         """Release the id; the component stays in the list with its last sign of life. Raises Unavailable."""
@@ -77,7 +81,7 @@ async def registered(
     describe: Describe,
     *,
     heartbeat_s: float = HEARTBEAT_S,
-    clock_s: Callable[[], float] = time.time,
+    clock: Clock = server_time,
 ) -> AsyncIterator[None]:
     """Register a component for the length of the block.
 
@@ -85,8 +89,8 @@ async def registered(
     When another process takes the id during the block, Refused ends the block.
     """
     await _claim(store, id, token, heartbeat_s)
-    registration = _Registration(store, id, token, describe, clock_s)
-    async with _beating(store, registration, registration.beat, heartbeat_s, clock_s):
+    registration = _Registration(store, id, token, describe, clock)
+    async with _beating(registration, registration.beat, heartbeat_s):
         yield
 
 
@@ -99,14 +103,14 @@ async def announced(
     *,
     holds_lease: Callable[[], bool],
     heartbeat_s: float = HEARTBEAT_S,
-    clock_s: Callable[[], float] = time.time,
+    clock: Clock = server_time,
 ) -> AsyncIterator[None]:
     """Announce a component whose id is protected by a lease: it shows signs of life while it holds the lease.
 
     When it has lost its lease and another process works under the id, Refused ends the block: together they would take
     the MQTT connections from each other without end.
     """
-    registration = _Registration(store, id, token, describe, clock_s)
+    registration = _Registration(store, id, token, describe, clock)
 
     async def beat() -> None:
         holder = await components.load_holder(store, id)
@@ -118,19 +122,14 @@ async def announced(
         elif holder is not None and not is_ours and not is_surely_dead(holder.token):
             raise another_holder(id)
 
-    async with _beating(store, registration, beat, heartbeat_s, clock_s):
+    async with _beating(registration, beat, heartbeat_s):
         yield
 
 
 @asynccontextmanager
 async def _beating(
-    store: Store,
-    registration: _Registration,
-    beat: Callable[[], Awaitable[None]],
-    heartbeat_s: float,
-    clock_s: Callable[[], float],
+    registration: _Registration, beat: Callable[[], Awaitable[None]], heartbeat_s: float
 ) -> AsyncIterator[None]:
-    await components.remove_outdated(store, int(clock_s()))
     try:
         async with background_task(poll_store("component", beat, heartbeat_s), "component"):
             yield

@@ -13,6 +13,8 @@ from edge.store.keys import Keys
 REMOVE_AFTER = "remove_after_s"
 """The setting how long a component without a sign of life stays in the list."""
 DEFAULT_REMOVE_AFTER_S = 30 * 24 * 3600
+_LEAST_REMOVE_AFTER_S = 60
+"""Several signs of life: components that work would come and go."""
 
 
 class KnownComponent(Struct, frozen=True):
@@ -117,6 +119,7 @@ async def remove_outdated(store: Store, now_s: int) -> list[str]:
     """Remove the components that have shown no sign of life for as long as the setting says; return their ids."""
     seen = await store.execute("HGETALL", store.keys.discovery_timestamps())
     limit_s = _seconds((await load_settings(store)).get(REMOVE_AFTER)) or DEFAULT_REMOVE_AFTER_S
+    limit_s = max(limit_s, _LEAST_REMOVE_AFTER_S)
     gone = sorted(id for id, at in seen.items() if now_s - _seconds(at) > limit_s)
     if gone:
         await store.commit(remove(store.keys, gone))

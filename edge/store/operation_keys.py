@@ -42,7 +42,7 @@ class OperationsKeys(Struct, frozen=True):
 
     @register_key("hash", Lifetime.COMPONENT)
     def discovery_timestamps(self) -> str:
-        """Return the key of the last sign of life of each component, in seconds since the epoch."""
+        """Return the key of the last sign of life of each component, in seconds of the store's clock."""
         return f"{self.prefix}:discovery:timestamps"
 
     @register_key("hash", Lifetime.COMPONENT)
@@ -57,7 +57,7 @@ class OperationsKeys(Struct, frozen=True):
 
     @register_key("hash", Lifetime.OURS)
     def discovery_settings(self) -> str:
-        """Return the key of the settings of the list of components: `remove_after_s`."""
+        """Return the key of the settings of the list of components: `remove_after_s`, at least 60."""
         return f"{self.prefix}:discovery:settings"
 
     @register_key("hash", Lifetime.OURS)

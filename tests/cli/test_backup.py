@@ -17,6 +17,6 @@ async def test_it_states_what_it_saves(
     answer = await edge("backup", tmp_path / "b.tar.gz", *options)
     assert answer.exit_code == 0
     assert ("store: " in answer.output) is has_store
-    assert ("without private keys" in answer.output) is has_store
+    assert ("not saved: private keys" in answer.output) is has_store
     assert answer.output.endswith("readable by its owner only\n")
     assert ("store.jsonl" in read_archive(tmp_path / "b.tar.gz")[1]) is has_store

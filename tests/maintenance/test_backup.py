@@ -34,8 +34,10 @@ async def test_it_holds_settings_certificates_users_and_store(
         *("settings/edge.toml", "settings/conf.d/site.toml", "opcua/users", "opcua/own.der", trusted, "store.jsonl")
     }
     assert b'"joborder:J1"' in contents["store.jsonl"]
-    expected = "files: 5, without private keys and password files; with the passwords in edge.toml: mqtt.password"
-    assert reported[0] == expected
+    assert reported[0] == (
+        "files: 5 (settings, users with password hashes and second factors, certificates); "
+        "not saved: private keys, files of passwords/; with the passwords in edge.toml: mqtt.password"
+    )
     assert reported[1].startswith("store: ")
 
 
@@ -43,6 +45,15 @@ async def test_private_keys_are_in_it_only_if_asked_for(redis: RedisSettings, tm
     settings = furnish(tmp_path / "etc", redis)
     assert b"PRIVATE KEY" not in b"".join((await saved(settings))[0].values())
     assert b"PRIVATE KEY" in (await saved(settings, Part.KEYS))[0]["opcua/own.pem"]
+
+
+async def test_private_keys_and_password_files_that_are_saved_are_named(redis: RedisSettings, tmp_path: Path) -> None:
+    settings = furnish(tmp_path / "etc", redis)
+    (settings.parent / "passwords").mkdir()
+    (settings.parent / "passwords" / "redis").write_text("secret")
+    _, reported = await saved(settings, Part.KEYS)
+    assert "private keys, files of passwords/)" in reported[0]
+    assert "not saved" not in reported[0]
 
 
 async def test_a_store_that_is_away_leaves_no_half_backup(tmp_path: Path) -> None:

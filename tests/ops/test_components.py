@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from edge.errors import Refused, unwrap_group
 from edge.model.component import Component, PluginState
-from edge.ops.components import Report, announced, registered
+from edge.ops.components import Clock, Report, announced, registered
 from edge.ops.process_identity import process_token
 from edge.store import components
 from edge.store.client import Store
@@ -28,9 +28,18 @@ def described(id: str = "worker-1", **others: object) -> Describe:
     return describe
 
 
+def clock_of(read_s: Callable[[], int]) -> Clock:
+    """Return a clock that shows these seconds."""
+
+    async def clock(_: Store) -> int:
+        return read_s() * 1000
+
+    return clock
+
+
 async def test_component_is_listed_while_it_works_and_after_it(store: Store) -> None:
-    now = [1000.0]
-    async with registered(store, "worker-1", LIVING, described(), heartbeat_s=BEAT_S, clock_s=lambda: now[0]):
+    now = [1000]
+    async with registered(store, "worker-1", LIVING, described(), heartbeat_s=BEAT_S, clock=clock_of(lambda: now[0])):
         found = await listed(store)
         assert (found.component.kind, found.plugins[0].name, found.token, found.seen_s) == (
             "worker",
@@ -38,7 +47,7 @@ async def test_component_is_listed_while_it_works_and_after_it(store: Store) -> 
             LIVING,
             1000,
         )
-        now[0] = 1015.0
+        now[0] = 1015
         await listed(store, lambda found: found.seen_s == 1015)
     assert replace(await listed(store), token="") == await listed(store), "it holds the id no more"
 
@@ -57,8 +66,8 @@ async def listed(store: Store, check: Check = lambda _: True, id: str = "worker-
 
 
 async def test_later_component_of_an_id_stops_with_the_reason(store: Store) -> None:
-    clock = iter(range(1000, 10_000_000))
-    async with registered(store, "worker-1", LIVING, described(), heartbeat_s=BEAT_S, clock_s=lambda: next(clock)):
+    clock = clock_of(iter(range(1000, 10_000_000)).__next__)
+    async with registered(store, "worker-1", LIVING, described(), heartbeat_s=BEAT_S, clock=clock):
         await listed(store)
         with pytest.raises(Refused, match="another component of the name 'worker-1' works on this store"):
             async with registered(store, "worker-1", OTHER, described(), heartbeat_s=1.0):
@@ -68,9 +77,9 @@ async def test_later_component_of_an_id_stops_with_the_reason(store: Store) -> N
 
 async def test_of_components_that_start_together_one_works(store: Store) -> None:
     async def start(token: str) -> str:
-        clock = iter(range(1000, 10_000_000))
+        clock = clock_of(iter(range(1000, 10_000_000)).__next__)
         try:
-            async with registered(store, "worker-1", token, described(), heartbeat_s=0.2, clock_s=lambda: next(clock)):
+            async with registered(store, "worker-1", token, described(), heartbeat_s=0.2, clock=clock):
                 await asyncio.sleep(1.0)
         except Refused:
             return "stopped"
@@ -156,6 +165,30 @@ async def test_components_of_long_ago_are_removed(store: Store) -> None:
     await store.commit(components.set_remove_after(store.keys, 3600))
     assert await components.remove_outdated(store, 2_000_010) == ["old"]
     assert list(await components.load_all(store)) == ["new"]
+
+
+async def test_component_that_is_gone_is_removed_by_one_that_goes_on_working(store: Store) -> None:
+    now = [1000]
+    clock = clock_of(lambda: now[0])
+    async with registered(store, "gone", OTHER, described("gone"), heartbeat_s=BEAT_S, clock=clock):
+        await listed(store, id="gone")
+    async with registered(store, "worker-1", LIVING, described(), heartbeat_s=BEAT_S, clock=clock):
+        await listed(store)
+        assert "gone" in await components.load_all(store)
+        now[0] += components.DEFAULT_REMOVE_AFTER_S + 1
+        async with asyncio.timeout(30):
+            while True:
+                if "gone" not in await components.load_all(store):
+                    break
+                await asyncio.sleep(BEAT_S)
+        assert (await listed(store)).seen_s == now[0]
+
+
+async def test_components_that_work_stay_with_any_setting(store: Store) -> None:
+    await store.commit(components.set_remove_after(store.keys, 1))
+    await store.commit(components.touch(store.keys, "worker-1", 1000))
+    assert await components.remove_outdated(store, 1060) == []
+    assert await components.remove_outdated(store, 1061) == ["worker-1"]
 
 
 async def test_entries_that_cannot_be_read_are_left_out(store: Store) -> None:

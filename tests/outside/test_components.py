@@ -1,4 +1,4 @@
-"""Components of one store: the list of all, and two of one name."""
+"""Components of one store: the list of all, two of one name, one that is gone, one with a wrong clock."""
 
 import json
 import subprocess
@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from tests.outside.conftest import Plant
-from tests.outside.servers import EDGE
+from tests.outside.servers import EDGE, wait_for
 
 
 @pytest.mark.long  # the later one waits for the lease of the first
@@ -19,3 +19,21 @@ def test_later_gateway_of_a_name_stops_with_the_reason(plant: Plant) -> None:
     (listed,) = json.loads(plant.gateway.cli("fleet", "list", "--json"))
     assert (listed["id"], listed["pid"], listed["kind"]) == ("edge", plant.gateway.pid, "gateway")
     assert [each["name"] for each in listed["plugins"]] == ["wrench"]
+
+
+@pytest.mark.long  # a component looks every 15 seconds
+def test_component_that_is_gone_leaves_the_list_while_the_others_work(plant: Plant) -> None:
+    described = json.dumps({"id": "gone", "kind": "sidecar", "version": "1", "started": 1})
+    plant.store.cli("HSET", "microdcs-edge:discovery:components", "gone", described)
+    plant.store.cli("HSET", "microdcs-edge:discovery:timestamps", "gone", "1")
+    wait_for(lambda: "gone" not in plant.gateway.cli("fleet", "list"), "it is removed")
+    assert "healthy" in plant.gateway.cli("fleet", "list")
+
+
+@pytest.mark.long  # a second gateway
+def test_gateway_whose_clock_is_behind_is_not_away(plant: Plant) -> None:
+    clock = plant.new_clock("behind")
+    clock.set(-3600)
+    plant.new_gateway("behind", clock).start()
+    states = {each["id"]: each["state"] for each in json.loads(plant.gateway.cli("fleet", "list", "--json"))}
+    assert not states["behind"].startswith("away"), states

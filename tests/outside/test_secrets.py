@@ -38,7 +38,7 @@ def test_check_warns_of_passwords_that_others_can_read(tmp_path: Path) -> None:
 def test_backup_states_the_passwords_that_it_holds(tmp_path: Path) -> None:
     reported = _edge("backup", tmp_path / "b.tar.gz", "--without-store", "--settings", _settings(tmp_path))
     assert "with the passwords in edge.toml: mqtt.password" in reported
-    assert "without private keys and passwords" not in reported
+    assert "not saved: private keys, files of passwords/" in reported
 
 
 def test_equipment_logs_in_with_the_password_of_a_file(tmp_path: Path) -> None:

@@ -30,9 +30,8 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
     A component that has shown no sign of life for 45 seconds is `away`.
     """
     from edge.cli.fleet.view import as_data, table
-    from edge.instant import now_ms
 
-    found, now = asyncio.run(_load(settings_file)), now_ms()
+    found, now = asyncio.run(_load(settings_file))
     if as_json:
         print_json([as_data(each, now) for each in found.values()])
     elif found:
@@ -49,15 +48,15 @@ def show(name: str, settings_file: Path | None, *, as_json: bool) -> None:
     """Show one component with its equipment and node kinds."""
     from edge.cli.fleet.view import as_data, lines
     from edge.errors import Refused
-    from edge.instant import now_ms
 
-    found = asyncio.run(_load(settings_file)).get(name)
+    every, now = asyncio.run(_load(settings_file))
+    found = every.get(name)
     if found is None:
         raise Refused("component", f"there is no component {name!r} on this store", "List them with: edge fleet list")
     if as_json:
-        print_json(as_data(found, now_ms()))
+        print_json(as_data(found, now))
     else:
-        print_text("\n".join(lines(found, now_ms())))
+        print_text("\n".join(lines(found, now)))
 
 
 @fleet.command(epilog="Example: edge fleet forget gw-03")
@@ -93,8 +92,10 @@ fleet.add_command(keys)
 fleet.add_command(upgrade)
 
 
-async def _load(settings_file: Path | None) -> "dict[str, KnownComponent]":
+async def _load(settings_file: Path | None) -> "tuple[dict[str, KnownComponent], int]":
+    """Return the components, and the present instant by the clock that their signs of life have."""
     from edge.store.components import load_all
+    from edge.store.server_time import server_time
 
     async with open_access(settings_file) as at:
-        return await load_all(at.store)
+        return await load_all(at.store), await server_time(at.store)

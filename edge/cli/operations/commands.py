@@ -59,7 +59,7 @@ def watch(id: str, settings_file: Path | None) -> None:
 @click.argument("type", type=click.Choice(TYPES), metavar="TYPE")
 @click.option("--at", metavar="HH:MM", help="Start at this time of this machine. [default: now]")
 @click.option("--daily", is_flag=True, help="Start again every day at this time; needs --at.")
-@click.option("--with-key", is_flag=True, help="backup: also private keys and password files.")
+@click.option("--with-key", is_flag=True, help="backup: also private keys and the files of passwords/.")
 @click.option("--delete", is_flag=True, help="import: also delete what is not in the station files.")
 @click.option("--gateway", metavar="NAME", help="Only this gateway executes it. [default: the first that is free]")
 @click.option("--equipment", metavar="NAME", help="record: the equipment; a gateway that has it records.")
