@@ -13,7 +13,7 @@ from edge.opcua.time_slices import Turn
 REFERENCES_PER_NODE = 500
 REFERENCES_PER_ANSWER = 1000
 CONTINUATION_POINTS = 50
-"""Open continuation points of one session (OPC 10000-4, 7.9); the oldest is released for a new one."""
+"""Open continuation points of one session (OPC 10000-4, 7.9); the oldest of former requests make way for new ones."""
 PATH_ELEMENTS = 64
 """Elements of one browse path; address spaces are less than that deep."""
 PATH_TARGETS = 1000
@@ -76,11 +76,12 @@ class View:
         if params.View.ViewId != _NULL:
             raise ServiceError(ua.StatusCodes.BadViewIdUnknown)
         page = min(params.RequestedMaxReferencesPerNode or REFERENCES_PER_NODE, REFERENCES_PER_NODE)
-        left = REFERENCES_PER_ANSWER
+        left, points = REFERENCES_PER_ANSWER, CONTINUATION_POINTS
         results = []
         for asked in params.NodesToBrowse:
-            result = self._browse(asked, page, left)
+            result = self._browse(asked, page, left, points)
             left -= len(result.References)
+            points -= bool(result.ContinuationPoint)
             results.append(result)
             await turn.step()
         return results
@@ -95,6 +96,9 @@ class View:
                 results.append(_failed(ua.StatusCodes.BadContinuationPointInvalid))
             elif params.ReleaseContinuationPoints:
                 results.append(ua.BrowseResult())
+            elif not left:
+                self._rests[point] = rest
+                results.append(ua.BrowseResult(ContinuationPoint=point))
             else:
                 results.append(self._page(rest.references, rest.page, left))
                 left -= len(results[-1].References)
@@ -126,7 +130,7 @@ class View:
         targets = [ua.BrowsePathTarget(node_id, ua.Index(0xFFFFFFFF)) for node_id in current]
         return ua.BrowsePathResult(Targets=targets)
 
-    def _browse(self, asked: ua.BrowseDescription, page: int, left: int) -> ua.BrowseResult:
+    def _browse(self, asked: ua.BrowseDescription, page: int, left: int, points: int) -> ua.BrowseResult:
         if asked.NodeId not in self._aspace:
             return _failed(ua.StatusCodes.BadNodeIdUnknown)
         if not self._types.is_known(asked.ReferenceTypeId):
@@ -135,13 +139,14 @@ class View:
             return _failed(ua.StatusCodes.BadBrowseDirectionInvalid)
         types = self._types.included(asked.ReferenceTypeId, with_subtypes=asked.IncludeSubtypes)
         references = [each for each in self._aspace[asked.NodeId].references if _is_asked(each, asked, types)]
+        size = min(page, left)
+        if references and (not size or (len(references) > size and not points)):
+            # The answer is full, or has all points that the session may have; the client asks for this node again.
+            return _failed(ua.StatusCodes.BadNoContinuationPoints)
         return self._page(references, page, left)
 
     def _page(self, references: Sequence[ua.ReferenceDescription], page: int, left: int) -> ua.BrowseResult:
         size = min(page, left)
-        if references and not size:
-            # The answer is full; the client asks for this node again.
-            return _failed(ua.StatusCodes.BadNoContinuationPoints)
         result = ua.BrowseResult(References=list(references[:size]))
         if len(references) > size:
             result.ContinuationPoint = token_bytes(16)

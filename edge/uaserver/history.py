@@ -31,7 +31,7 @@ logger = structlog.get_logger(__name__)
 
 _S: Final = ua.StatusCodes
 CONTINUATION_POINTS: Final = 20
-"""Open continuation points of one session; the oldest is released for a new one."""
+"""Open continuation points of one session; the oldest of former requests is released for a new one."""
 VALUES_PER_ANSWER: Final = 20_000
 """Values and events of one answer; the nodes after them get continuation points."""
 BYTES_PER_ANSWER: Final = 4 << 20
@@ -81,7 +81,7 @@ class History:
         left, bytes_left = VALUES_PER_ANSWER, BYTES_PER_ANSWER
         loop = asyncio.get_running_loop()
         until = loop.time() + SECONDS_PER_ANSWER
-        results = []
+        results, made = [], 0
         for number, node in enumerate(params.NodesToRead):
             rest = self._start(details, number, node, points)
             if isinstance(rest, int):
@@ -91,7 +91,12 @@ class History:
             part = await self._part(rest, left if has_room else 0, params.TimestampsToReturn, turn)
             left -= part.count
             bytes_left -= part.size
-            results.append(self._result(part, node.NodeId, points))
+            if part.rest is not None and made == CONTINUATION_POINTS:
+                # No point of this answer is released for another one; the client asks for this node again.
+                results.append(_failed(int(_S.BadNoContinuationPoints)))
+            else:
+                results.append(self._result(part, node.NodeId, points))
+                made += part.rest is not None
             await turn.step()
         return results
 

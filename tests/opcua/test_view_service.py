@@ -77,6 +77,26 @@ async def test_the_oldest_continuation_point_gives_way_to_a_new_one(client: Clie
     assert (await next_page(client, points[1])).StatusCode.is_good()
 
 
+async def test_no_answer_releases_a_continuation_point_of_its_own(client: Client) -> None:
+    most = view_service.CONTINUATION_POINTS
+    results = await client.uaclient.session.browse(browsing(TYPES, page=1, count=most + 10))
+    assert [each.StatusCode.value for each in results[most:]] == [ua.StatusCodes.BadNoContinuationPoints] * 10
+    points = [each.ContinuationPoint for each in results[:most]]
+    pages = await client.uaclient.session.browse_next(ua.BrowseNextParameters(False, points))
+    assert all(each.StatusCode.is_good() and each.References for each in pages)
+
+
+async def test_a_full_answer_keeps_the_continuation_points_that_it_did_not_reach(client: Client) -> None:
+    session = client.uaclient.session
+    many = ua.NodeId(ua.ObjectIds.Structure)
+    results = [each for _ in range(2) for each in await session.browse(browsing(many, page=30, count=20))]
+    points = [each.ContinuationPoint for each in results]
+    pages = await session.browse_next(ua.BrowseNextParameters(False, points))
+    assert sum(len(each.References) for each in pages) == view_service.REFERENCES_PER_ANSWER
+    assert (pages[-1].References, pages[-1].ContinuationPoint) == ([], points[-1])
+    assert len((await next_page(client, points[-1])).References) == 30
+
+
 async def test_answers_have_a_bounded_number_of_references(client: Client) -> None:
     results = await client.uaclient.session.browse(browsing(TYPES, count=100))
     assert sum(len(each.References) for each in results) <= view_service.REFERENCES_PER_ANSWER

@@ -2,6 +2,7 @@
 
 import pytest
 
+from edge.uaserver.history import CONTINUATION_POINTS
 from tests.uaserver.history_client import START, TAG, HistoryClient, instant, values
 from tests.uaserver.other_stack import Faulted, node
 
@@ -21,6 +22,19 @@ async def test_raw_values_come_in_pages_with_continuation_points(history: Histor
     assert [each["statusCode"] for each in released["results"]] == ["Good"]
     (gone,) = (await history.send("ReadRawModifiedDetails", details, [third]))["results"]
     assert gone["statusCode"] == "BadContinuationPointInvalid"
+
+
+async def test_no_answer_releases_a_continuation_point_of_its_own(history: HistoryClient) -> None:
+    details = {"startTime": instant(START), "endTime": instant(START + 10_000), "numValuesPerNode": 1}
+    details |= {"isReadModified": False, "returnBounds": False}
+    tags = [{"nodeId": node(TAG)}] * (CONTINUATION_POINTS + 5)
+    first = (await history.send("ReadRawModifiedDetails", details, tags))["results"]
+    expected = ["Good"] * CONTINUATION_POINTS + ["BadNoContinuationPoints"] * 5
+    assert [each["statusCode"] for each in first] == expected
+    points = [each["continuationPoint"] for each in first[:CONTINUATION_POINTS]]
+    again = [{"nodeId": node(TAG), "continuationPoint": {"$": "Buffer", "hex": each}} for each in points]
+    second = (await history.send("ReadRawModifiedDetails", details, again))["results"]
+    assert [values(each) for each in second] == [[1]] * CONTINUATION_POINTS
 
 
 async def test_invalid_requests_are_refused_with_the_status_of_the_standard(history: HistoryClient) -> None:
