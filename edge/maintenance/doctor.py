@@ -86,7 +86,7 @@ def _gateway_examinations(settings: Settings) -> Iterator[_Examination]:
     yield "certificates", examine_certificates(settings)
     if settings.opcua.endpoint:
         yield "OPC UA trust list", examine_trust(settings.opcua)
-        yield "OPC UA users", examine_users(Path(settings.users_file))
+        yield "OPC UA users", examine_users(Path(settings.users_file), settings.opcua.anonymous)
     yield from _discovery_examinations(settings)
 
 

@@ -202,16 +202,16 @@ def _trust(settings: OpcuaSettings, now: datetime) -> HealthFinding:
     return ok(subject, found)
 
 
-async def examine_users(file: Path) -> AsyncIterator[HealthFinding]:
-    """Examine the user file."""
-    yield await asyncio.to_thread(_users, file)
+async def examine_users(file: Path, anonymous: str) -> AsyncIterator[HealthFinding]:
+    """Examine the user file; clients without a user name have the role `anonymous`."""
+    yield await asyncio.to_thread(_users, file, anonymous)
 
 
-def _users(file: Path) -> HealthFinding:
+def _users(file: Path, anonymous: str) -> HealthFinding:
     subject = "OPC UA users"
     users = read_users(file)
     if not file.exists():
-        return ok(subject, "none: OPC UA clients can only read")
+        return ok(subject, f"none; the role of a client without a user name is {anonymous}")
     lines = [line for line in file.read_bytes().splitlines() if line.strip() and not line.startswith(b"#")]
     if file.stat().st_mode & _OTHERS:
         return warning(subject, f"{file} is readable by every user of this machine", f"Restrict it: chmod 640 {file}")

@@ -174,14 +174,14 @@ async def test_clients_whose_trust_ends_are_named(opcua: OpcuaSettings, tmp_path
 
 async def test_users_are_named_with_their_roles_and_without_hashes(opcua: OpcuaSettings, tmp_path: Path) -> None:
     file = tmp_path / "users"
-    assert (await only(examine_users(Path(opcua.users_file)))).found.startswith("none")
+    assert (await only(examine_users(file, "observer"))).found.startswith("none")
     write_user(file, User("erika", Role.ENGINEER, "$argon2id$canary"))
-    assert (await only(examine_users(Path(opcua.users_file)))).found == "erika (engineer)"
+    assert (await only(examine_users(file, opcua.anonymous))).found == "erika (engineer)"
     file.chmod(0o644)
-    assert "readable by every user" in (await only(examine_users(Path(opcua.users_file)))).found
+    assert "readable by every user" in (await only(examine_users(file, opcua.anonymous))).found
     file.chmod(0o600)
     file.write_bytes(file.read_bytes() + b"nonsense\nAndr\xe9:engineer:x\n# a remark\n")
-    assert "2 lines" in (await only(examine_users(Path(opcua.users_file)))).found
+    assert "2 lines" in (await only(examine_users(file, opcua.anonymous))).found
 
 
 async def test_address_that_no_interface_has_is_named() -> None:
@@ -192,3 +192,8 @@ async def test_address_that_no_interface_has_is_named() -> None:
         Level.FAILING,
         "no interface of this machine has the address of opc.tcp://192.0.2.1:4840",
     )
+
+
+async def test_without_users_the_role_of_anonymous_clients_is_named(opcua: OpcuaSettings) -> None:
+    finding = await only(examine_users(Path(opcua.users_file), "engineer"))
+    assert "engineer" in finding.found
