@@ -12,6 +12,11 @@ class EdgeError(Exception):
         self.message = message
         self.advice = advice
 
+    @property
+    def sentences(self) -> str:
+        """Return the message and the advice as sentences of one line."""
+        return ". ".join(each.removesuffix(".") for each in (self.message, self.advice) if each) + "."
+
 
 class Unavailable(EdgeError):
     """A dependency is unavailable now (store, broker, equipment): retry later."""

@@ -11,6 +11,19 @@ def test_an_error_states_what_is_wrong_and_what_to_do(kind: type[EdgeError]) -> 
     assert (str(error), error.message, error.advice) == ("the store is gone", "the store is gone", "Start it.")
 
 
+@pytest.mark.parametrize(
+    ("message", "advice", "sentences"),
+    [
+        ("the store is gone", "Start it.", "the store is gone. Start it."),
+        ("it is gone.", "Start it", "it is gone. Start it."),
+        ("it is gone", "", "it is gone."),
+    ],
+    ids=["with advice", "with other full stops", "without advice"],
+)
+def test_message_and_advice_are_sentences(message: str, advice: str, sentences: str) -> None:
+    assert Refused("unreadable", message, advice).sentences == sentences
+
+
 def test_a_refusal_has_the_kind_of_the_answer() -> None:
     refusal = Refused("unreadable", "no JSON", "Send JSON.")
     assert (refusal.kind, refusal.message, refusal.advice) == ("unreadable", "no JSON", "Send JSON.")

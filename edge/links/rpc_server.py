@@ -208,7 +208,7 @@ class _Client:
         try:
             return encode(Response(id, None, await self._find(method)(params)))
         except Refused as refusal:
-            error = f"{refusal.kind}: {refusal.message} {refusal.advice}".strip()
+            error = f"{refusal.kind}: {refusal.sentences}"
         except Unavailable as unavailable:
             error = f"unavailable: {unavailable.message}"
         except Exception as defect:  # noqa: BLE001 - a call with a defect must not end the others

@@ -160,7 +160,7 @@ class CallHandler:
             reply = await self._execute(call, call.event)
             self._record_change(call, call.event, reply)
         except Refused as refusal:
-            kind, reason = refusal.kind, _reason(refusal)
+            kind, reason = refusal.kind, refusal.sentences
             key = f"{call.source} {kind} {reason}"
             self._refusals.warning("message refused", key, source=call.source, kind=kind, reason=reason)
             await self._record_refusal(call, kind, reason)
@@ -353,11 +353,6 @@ def _method_reply(answer: CallAnswer, change: CallEffect) -> Reply:
 
 def _refusal(kind: str, reason: str) -> Reply:
     return Reply(RefusalAnswer(error_kind=kind, reason=reason), kind, reason)
-
-
-def _reason(refusal: Refused) -> str:
-    sentences = (refusal.message, refusal.advice)
-    return ". ".join(each.removesuffix(".") for each in sentences if each) + "."
 
 
 def _arguments(event: CloudEvent, kind: type[_P]) -> _P:

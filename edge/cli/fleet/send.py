@@ -59,9 +59,9 @@ def send(
     """Send a signed command to components, and show their results.
 
     COMMAND is a command of `edge` that components execute, with its arguments: status, doctor, jobs list, restart, …
-    A component checks the signature and its own policy, and executes the command once. The transport is `[fleet]
-    listen` of these settings. Results that come later: `edge fleet results ID`. The exit status is 0 when every result
-    is successful and every named component has answered, else 1.
+    Options of `fleet send` stand before it. A component checks the signature and its own policy, and executes the
+    command once. The transport is `[fleet] listen` of these settings. Results that come later: `edge fleet results ID`.
+    The exit status is 0 when every result is successful and every named component has answered, else 1.
     """
     from edge.cli.fleet.exchange import exchange
     from edge.ops.fleet_commands import fault_of
@@ -73,7 +73,7 @@ def send(
         raise click.UsageError("name components: --to, --label or --all")
     words, arguments = split_command(command)
     if fault := fault_of(words, arguments):
-        raise click.UsageError(fault)
+        raise click.UsageError(f"{fault}. Options of `fleet send` stand before COMMAND.")
     private, kid = read_private(key_file, read_password(from_stdin=password_stdin))
     now = int(time.time())
     claims = FleetCommand(jti=secrets.token_hex(16), aud=audience, iat=now, exp=now + valid, cmd=words, args=arguments)

@@ -92,6 +92,7 @@ async def test_send_refuses_unknown_commands_and_wrong_passwords(tmp_path: Path)
         return str((await asyncio.to_thread(CliRunner().invoke, main, command, given)).output)
 
     assert "components do not execute 'rm'" in await send("--all", "rm", "-rf", "/")
-    assert "does not take '--settings'" in await send("--all", "doctor", "--settings", "x")
+    misplaced = await send("--all", "doctor", "--settings", "x")
+    assert "does not take '--settings' from the fleet. Options of `fleet send` stand before COMMAND." in misplaced
     assert "name components" in await send("status")
     assert "wrong password" in await send("--all", "status", given="guess\n")
