@@ -125,6 +125,7 @@ def _services(page: PageParts, memory: LogMemory) -> "WebServices":
         is_tls=settings.web.is_tls,
         tools=gateway_tools(parts, page.settings_file, memory),
         trends=_trends(page),
+        definition_of=page.telemetry.tags.find if page.telemetry else lambda _: None,
         traces=TraceReader(parts.store, Path(settings.traces.directory)) if settings.traces.directory else None,
         flows=open_flow_service(parts, page.kinds),
     )

@@ -110,6 +110,14 @@ UNITS: Mapping[str, EUInformation] = MappingProxyType(
 )
 
 
+_SYMBOLS: Mapping[str, str] = MappingProxyType({code: symbol for symbol, code, *_ in _UNITS})
+
+
+def symbol_of(code: str) -> str:
+    """Return the symbol of a code of UNECE Recommendation 20; the code itself where it is not known."""
+    return _SYMBOLS.get(code, code)
+
+
 def engineering_unit(symbol: str) -> EUInformation:
     """Return the unit of a symbol; an unknown unit keeps its symbol and has no code."""
     known = UNITS.get(_normalize(symbol))

@@ -24,12 +24,16 @@ def append(keys: Keys, job_id: str, record: StoredDecision, started_at: int, mos
     return added
 
 
-async def load(store: Store, job_id: str, started_at: int) -> list[StoredDecision]:
-    """Return the records of the decisions about a job that was started at an instant, the oldest first."""
+async def load(store: Store, job_id: str, started_at: int, newest: int = 0) -> list[StoredDecision]:
+    """Return the `newest` records of the decisions about a job that was started at an instant, the oldest first.
+
+    With 0 all that are kept.
+    """
+    bound = ("COUNT", newest) if newest else ()
     found = []
-    for entry in entries(await store.execute("XRANGE", store.keys.sfc_history(job_id), "-", "+")):
+    for entry in entries(await store.execute("XREVRANGE", store.keys.sfc_history(job_id), "+", "-", *bound)):
         number, _, second = entry.entry_id.partition("-")
         at = int(second) if int(second) >= _INSTANT else started_at + int(second)
         ((name, text),) = entry.fields.items()
         found.append(StoredDecision(int(number), at, name, text))
-    return found
+    return found[::-1]

@@ -50,7 +50,8 @@ _ORDER: Final = (
 STATES: Final = tuple(TEXT[state] for state in _ORDER)
 """The states in the order in which lists show them."""
 
-_MOST_DECISIONS: Final = 500
+MOST_DECISIONS: Final = 500
+"""Decisions of a job that are read at a time: a job that repeats its steps may have made thousands."""
 
 
 def job_summary(job: Job) -> JobSummary:
@@ -203,7 +204,7 @@ async def job_chart(store: Store, job_id: str, now: int) -> str:
 
 async def job_gantt(store: Store, job_id: str, now: int) -> str:
     """Return the timeline of steps and actions as SVG. Raises Refused when no history is recorded."""
-    found = await load_recorded(store, job_id)
+    found = await load_recorded(store, job_id, MOST_DECISIONS)
     if isinstance(found, NotRecorded):
         raise Refused("no_history", f"{found.reason}.", "Look at the list of jobs.")
     run = found.stored.run
@@ -211,12 +212,12 @@ async def job_gantt(store: Store, job_id: str, now: int) -> str:
     return gantt_svg("", found.net, timeline(found.records), until)
 
 
-async def job_history(store: Store, job_id: str) -> JobHistory:
+async def job_history(store: Store, job_id: str, most: int = MOST_DECISIONS) -> JobHistory:
     """Return the newest decisions about a job. Raises Refused when none is recorded."""
-    found = await load_recorded(store, job_id)
+    found = await load_recorded(store, job_id, most)
     if isinstance(found, NotRecorded):
         raise Refused("no_history", f"{found.reason}.", "Look at the list of jobs.")
-    return JobHistory(job_order_id=job_id, decisions=tuple(map(_decision, found.records[-_MOST_DECISIONS:])))
+    return JobHistory(job_order_id=job_id, decisions=tuple(map(_decision, found.records)))
 
 
 def _decision(record: DecisionRecord) -> DecisionLine:

@@ -280,6 +280,7 @@ CATALOGUE: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "engineers_order": ("Engineers order jobs here.", "Ingenieure legen hier Aufträge an."),
         "trend": ("Trend", "Verlauf der Werte"),
         "no_numbers": ("The tag has no numbers.", "Die Variable hat keine Zahlen."),
+        "table": ("Table", "Tabelle"),
         "control_charts": ("Control charts", "Regelkarten"),
         "control_chart": ("Control chart", "Regelkarte"),
         "out_of_control": ("Out of control", "Außer Kontrolle"),

@@ -269,6 +269,9 @@ class TagView(Struct, frozen=True, kw_only=True):
     value: Any
     quality: str
     at: datetime | None
+    unit: str = ""
+    """The symbol of the unit in the definition of the tag; empty without one."""
+    description: str = ""
 
 
 class TagList(Struct, frozen=True, kw_only=True):

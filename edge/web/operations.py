@@ -98,7 +98,8 @@ async def _alarm_history(services: WebServices, call: ApiCall) -> models.AlarmHi
 
 
 async def _tags(services: WebServices, call: ApiCall) -> models.TagList:
-    return await telemetry_views.list_tags(services.store, call.query.get("text", ""), MOST_TAGS)
+    text = call.query.get("text", "")
+    return await telemetry_views.list_tags(services.store, text, MOST_TAGS, services.definition_of)
 
 
 async def _trend(services: WebServices, call: ApiCall) -> models.TagTrend:

@@ -9,8 +9,10 @@ from typing import Any, Final, TypeAlias
 from starlette.requests import Request
 
 from edge.errors import Refused
+from edge.model.engineering_unit import symbol_of
 from edge.model.operation import OperationType
 from edge.model.role import Role
+from edge.model.tag import TagDefinition
 from edge.station.stored_job import load
 from edge.web import flow_views, gateway_views, job_views, recipe_views, result_views, telemetry_views
 from edge.web.caller import WebCaller
@@ -31,6 +33,7 @@ _MOST_OPERATIONS: Final = 10
 _MOST_ROWS: Final = 50
 _MOST_VALUES: Final = 20
 _MOST_RESULTS: Final = 50
+_MOST_DECISIONS: Final = 100
 
 PageData: TypeAlias = tuple[str, Mapping[str, Any]]
 """The name of a template, and its values."""
@@ -61,11 +64,11 @@ async def _job(services: WebServices, _: WebCaller, request: Request) -> PageDat
     if detail.has_chart:
         # A gateway may keep no history.
         with contextlib.suppress(Refused):
-            history = await job_views.job_history(store, job_id)
+            history = await job_views.job_history(store, job_id, _MOST_DECISIONS)
     return "job.html", {
         "detail": detail,
         "history": history,
-        "results": result_views.results_of(stored).results[-_MOST_RESULTS:],
+        "results": result_views.results_of(stored, _MOST_RESULTS).results,
         "subjects": [f"job:{job_id}"],
     }
 
@@ -100,7 +103,7 @@ async def _alarms(services: WebServices, caller: WebCaller, request: Request) ->
 
 async def _tags(services: WebServices, _: WebCaller, request: Request) -> PageData:
     text = request.query_params.get("text", "")
-    found = await telemetry_views.list_tags(services.store, text, _MOST_TAGS)
+    found = await telemetry_views.list_tags(services.store, text, _MOST_TAGS, services.definition_of)
     charts = await services.trends.control_charts() if services.trends else ()
     return "tags.html", {"page": found, "text": text, "charts": charts[:_MOST_ROWS], "subjects": ["tags"]}
 
@@ -109,7 +112,14 @@ async def _tag(services: WebServices, _: WebCaller, request: Request) -> PageDat
     tag = request.query_params.get("name", "")
     points = await telemetry_views.tag_points(services.store, services.trends, tag)
     newest = telemetry_views.trend(tag, points[-_MOST_VALUES:]).points[::-1]
-    return "tag.html", {"tag": tag, "newest": newest, "subjects": ["tags"]}
+    known = services.definition_of(tag) or TagDefinition(tag)
+    return "tag.html", {
+        "tag": tag,
+        "unit": symbol_of(known.unit),
+        "description": known.description,
+        "newest": newest,
+        "subjects": ["tags"],
+    }
 
 
 async def _flows(services: WebServices, _caller: WebCaller, _request: Request) -> PageData:

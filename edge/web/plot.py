@@ -17,9 +17,12 @@ _MOST_DOTS: Final = 60
 _STYLE: Final = (
     "text{font:12px system-ui,'DejaVu Sans',sans-serif;fill:#4b5563}.line{fill:none;stroke:#1d4ed8;stroke-width:2}"
     ".dot{fill:#1d4ed8}.grid{stroke:#d1d5db}.limit{stroke:#991b1b;stroke-dasharray:6 4}.limit-text{fill:#991b1b}"
-    "@media(max-width:500px){text{font-size:22px}}"
+    ".centre{stroke:#4b5563;stroke-dasharray:2 4}.dot.out{fill:#dc2626}"
+    # Small pictures have no room beside the plot: the figures stand on their lines.
+    "@media(max-width:500px){text{font-size:22px}.figure{text-anchor:start;transform:translate(12px,-8px)}}"
     "@media(prefers-color-scheme:dark){text{fill:#b6c0d0}.line{stroke:#60a5fa}.dot{fill:#60a5fa}.grid{stroke:#334155}"
-    ".limit{stroke:#fca5a5}.limit-text{fill:#fca5a5}}"
+    ".limit{stroke:#fca5a5}.limit-text{fill:#fca5a5}"
+    ".centre{stroke:#b6c0d0}.dot.out{fill:#f87171}}"
 )
 
 
@@ -31,10 +34,11 @@ class PlotPoint(Struct, frozen=True):
 
 
 class PlotLimit(Struct, frozen=True):
-    """A horizontal line with its name."""
+    """A horizontal line with its name; points beyond the outermost ones of `is_bound` are marked."""
 
     name: str
     value: float
+    is_bound: bool = True
 
 
 def plot_svg(title: str, points: Sequence[PlotPoint], limits: Sequence[PlotLimit] = (), *, is_time: bool) -> str:
@@ -57,14 +61,19 @@ def plot_svg(title: str, points: Sequence[PlotPoint], limits: Sequence[PlotLimit
     ]
     for value in (lowest, (lowest + highest) / 2, highest):
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y(value)}" y2="{y(value)}"/>')
-        parts.append(f'<text x="{_LEFT - 8}" y="{y(value) + 4}" text-anchor="end">{value:.5g}</text>')
+        parts.append(f'<text class="figure" x="{_LEFT - 8}" y="{y(value) + 4}" text-anchor="end">{value:.5g}</text>')
     for each in limits:
         at = y(each.value)
-        parts.append(f'<line class="limit" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{at}" y2="{at}"/>')
-        parts.append(f'<text class="limit-text" x="{_WIDTH - _RIGHT + 6}" y="{at + 4}">{escape(each.name)}</text>')
+        kind = "limit" if each.is_bound else "centre"
+        parts.append(f'<line class="{kind}" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{at}" y2="{at}"/>')
+        parts.append(f'<text class="{kind}-text" x="{_WIDTH - _RIGHT + 6}" y="{at + 4}">{escape(each.name)}</text>')
     parts.append(f'<polyline class="line" points="{" ".join(f"{x(each.at)},{y(each.value)}" for each in points)}"/>')
     if len(points) <= _MOST_DOTS:
-        parts += [f'<circle class="dot" cx="{x(each.at)}" cy="{y(each.value)}" r="3"/>' for each in points]
+        bounds = [each.value for each in limits if each.is_bound]
+        for point in points:
+            is_out = bounds and not min(bounds) <= point.value <= max(bounds)
+            look = 'class="dot out" r="6"' if is_out else 'class="dot" r="3"'
+            parts.append(f'<circle {look} cx="{x(point.at)}" cy="{y(point.value)}"/>')
     ends = ((first, "start"), (last, "end")) if last > first else ((first, "start"),)
     for at, anchor in ends if points else ():
         text = _clock(at) if is_time else f"{at:g}"

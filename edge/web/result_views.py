@@ -42,11 +42,10 @@ async def job_results(store: Store, job_id: str) -> ResultList:
     return results_of(await load(store, job_id))
 
 
-def results_of(stored: StoredJob) -> ResultList:
+def results_of(stored: StoredJob, most: int = MOST_RESULTS) -> ResultList:
     """Return the results of a job, the newest ones when there are many."""
     found = sorted((each for each in _attempts(stored) if each.result is not None), key=lambda each: each.ended_at or 0)
-    lines = [_line(each) for each in found]
-    return ResultList(job_order_id=stored.job.job_id, results=tuple(lines[-MOST_RESULTS:]))
+    return ResultList(job_order_id=stored.job.job_id, results=tuple(map(_line, found[-most:])))
 
 
 def _attempts(stored: StoredJob) -> Iterator[Association | PastAttempt]:

@@ -1,12 +1,13 @@
 """The parts of the gateway that the page and its API work with."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from edge.instant import Clock
 from edge.model.equipment_health import EquipmentHealth
+from edge.model.tag import TagDefinition
 from edge.ops.login import Users
 from edge.rules.sample_lines import Sample
 from edge.station.intervene import InterventionRequest
@@ -21,6 +22,10 @@ from edge.web.sessions import WebSessions
 
 if TYPE_CHECKING:
     from edge.flows.service import FlowService
+
+
+DefinitionOf: TypeAlias = Callable[[str], TagDefinition | None]
+"""Returns the definition of a tag; None without one."""
 
 
 class GatewayTools(Struct, frozen=True):
@@ -72,5 +77,6 @@ class WebServices(Struct, frozen=True):
     """None where flows are off."""
     trends: TrendSource | None = None
     """None where telemetry is off."""
+    definition_of: DefinitionOf = lambda _: None
     traces: TraceReader | None = None
     """None where no traces are stored."""

@@ -7,20 +7,33 @@ from typing import Any, Final, TypeVar
 
 _KEPT_S: Final = 1.0
 _MOST: Final = 64
+_REST: Final = 9.0
+"""A rest is so many times as long as the making before it: pages take a tenth of the processor at most."""
+_LONGEST_REST_S: Final = 0.5
 
 _T = TypeVar("_T")
 
 
 class SharedResults:
-    """Keeps results until the next change, at most a second: fifty pages that follow a job cost as much as one."""
+    """Keeps results until the next change, at most a second: fifty pages that follow a job cost as much as one.
+
+    Results are made one after the other with rests between them, so that many pages do not slow jobs.
+    """
 
     def __init__(
-        self, changes: Callable[[], int], clock: Callable[[], float] = time.monotonic, kept_s: float = _KEPT_S
+        self,
+        changes: Callable[[], int],
+        clock: Callable[[], float] = time.monotonic,
+        kept_s: float = _KEPT_S,
+        rest: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Use no result from before the last change; `changes` returns the number of published changes."""
         self._changes = changes
         self._clock = clock
         self._kept_s = kept_s
+        self._rest = rest
+        self._making = asyncio.Lock()
+        self._rested_at = clock()
         self._locks: dict[Hashable, asyncio.Lock] = {}
         self._results: dict[Hashable, tuple[int, float, Any]] = {}
 
@@ -31,15 +44,26 @@ class SharedResults:
             changes, until, result = self._results.get(key, (-1, 0.0, None))
             if changes >= wanted and self._clock() < until:
                 return result  # type: ignore[no-any-return]
-            begun = self._changes()
             try:
-                made = await make()
+                begun, made = await self._make(make)
                 self._keep(key, begun, made)
             finally:
                 # Addresses of nothing must not fill the memory.
                 if key not in self._results:
                     self._locks.pop(key, None)
             return made
+
+    async def _make(self, make: Callable[[], Awaitable[_T]]) -> tuple[int, _T]:
+        """Make a result after the rest; return it with the number of changes before it."""
+        async with self._making:
+            if (left := self._rested_at - self._clock()) > 0:
+                await self._rest(left)
+            changes, begun = self._changes(), self._clock()
+            try:
+                return changes, await make()
+            finally:
+                now = self._clock()
+                self._rested_at = now + min((now - begun) * _REST, _LONGEST_REST_S)
 
     def _keep(self, key: Hashable, changes: int, made: object) -> None:
         self._results.pop(key, None)

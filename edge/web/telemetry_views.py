@@ -9,7 +9,9 @@ import msgspec
 
 from edge.errors import Refused
 from edge.model.alarm import AckState, Alarm
-from edge.rules.sample_lines import Sample, parse_line
+from edge.model.engineering_unit import symbol_of
+from edge.model.tag import TagDefinition
+from edge.rules.sample_lines import LineError, Sample, parse_line
 from edge.store import alarms, tags
 from edge.store.client import Store
 from edge.web.instants import utc
@@ -25,7 +27,7 @@ from edge.web.models import (
     TrendPoint,
 )
 from edge.web.plot import PlotLimit, PlotPoint, plot_svg
-from edge.web.services import TrendSource
+from edge.web.services import DefinitionOf, TrendSource
 
 _LONGEST_VALUE: Final = 200
 _MOST_FIGURES: Final = 20
@@ -85,12 +87,12 @@ def message_in(texts: Mapping[str, str], languages: Sequence[str]) -> str:
     return next(iter(texts.values()), "")
 
 
-async def list_tags(store: Store, text: str, most: int) -> TagList:
-    """Return the last samples of the first tags whose name contains a text."""
+async def list_tags(store: Store, text: str, most: int, definition_of: DefinitionOf) -> TagList:
+    """Return the last samples of the first tags whose name contains a text, with the units of their definitions."""
     needle = text.casefold()
-    lines = [parse_line(line) for name, line in (await tags.load(store)).items() if needle in name.casefold()]
-    samples = [each for each in lines if isinstance(each, Sample)]
-    return TagList(tags=tuple(map(_tag, samples[:most])), total=len(samples))
+    lines = [line for name, line in (await tags.load(store)).items() if needle in name.casefold()]
+    samples = [each for each in map(_sample, lines) if each is not None]
+    return TagList(tags=tuple(_tag(each, definition_of(each.tag)) for each in samples[:most]), total=len(samples))
 
 
 async def tag_points(store: Store, trends: TrendSource | None, tag: str) -> Points:
@@ -100,8 +102,7 @@ async def tag_points(store: Store, trends: TrendSource | None, tag: str) -> Poin
     line = await tags.load_one(store, tag)
     if line is None:
         raise Refused("unknown_tag", f"there is no tag {tag!r}.", "Look at the list of tags.")
-    last = parse_line(line)
-    return await trends.points(tag, last if isinstance(last, Sample) else None)
+    return await trends.points(tag, _sample(line))
 
 
 def trend(tag: str, points: Points) -> TagTrend:
@@ -119,17 +120,34 @@ def control_chart_svg(charts: Sequence[ControlChartView], rule: str, subject: st
     found = next((each for each in charts if (each.rule, each.subject) == (rule, subject)), None)
     if found is None:
         raise Refused("unknown_chart", f"rule {rule!r} has no control chart of {subject!r}.", "Look at the list.")
-    limits = (("mean", found.mean), ("lower", found.lower), ("upper", found.upper))
+    # The signs of ISO 7870-2 need no translation.
+    limits = (("CL", found.mean), ("LCL", found.lower), ("UCL", found.upper))
     return plot_svg(
         f"{rule}: {subject}",
         [PlotPoint(number, value) for number, value in enumerate(found.points, start=1)],
-        [PlotLimit(name, value) for name, value in limits if value is not None],
+        [PlotLimit(name, value, is_bound=name != "CL") for name, value in limits if value is not None],
         is_time=False,
     )
 
 
-def _tag(sample: Sample) -> TagView:
-    return TagView(tag=sample.tag, value=_plain(sample.value), quality=sample.quality.value, at=utc(sample.at))
+def _sample(line: str) -> Sample | None:
+    """Return a stored sample; None for a line that is damaged."""
+    try:
+        found = parse_line(line)
+    except LineError:
+        return None
+    return found if isinstance(found, Sample) else None
+
+
+def _tag(sample: Sample, definition: TagDefinition | None) -> TagView:
+    return TagView(
+        tag=sample.tag,
+        value=_plain(sample.value),
+        quality=sample.quality.value,
+        at=utc(sample.at),
+        unit=symbol_of(definition.unit) if definition else "",
+        description=definition.description if definition else "",
+    )
 
 
 def _figures(value: Any) -> Any:

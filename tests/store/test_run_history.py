@@ -19,6 +19,12 @@ async def test_records_come_back_in_their_order(store: Store) -> None:
     assert await run_history.load(store, "J2", START) == []
 
 
+async def test_newest_records_are_read_without_the_others(store: Store) -> None:
+    for number in range(1, 31):
+        await store.commit(run_history.append(store.keys, "J1", record(number), START, 100))
+    assert await run_history.load(store, "J1", START, 3) == [record(number) for number in (28, 29, 30)]
+
+
 async def test_history_is_bounded_and_loses_its_oldest_records(store: Store) -> None:
     for number in range(1, 601):
         await store.commit(run_history.append(store.keys, "J1", record(number), START, 50))

@@ -17,6 +17,7 @@ from edge.instant import now_ms
 from edge.links.background_task import background_task
 from edge.model.equipment_health import EquipmentHealth
 from edge.model.role import Role
+from edge.model.tag import TagDefinition
 from edge.ops import totp
 from edge.ops.audit_trail import AuditTrail
 from edge.ops.login import Users
@@ -65,6 +66,7 @@ _STATUS = Status(
     active_runs=0,
     maintenance=MaintenanceState(on=False),
 )
+OVEN = TagDefinition("oven.heat", unit="CEL", description="Heat of the oven")
 TRUSTED: list[str] = []
 _FINDING = FindingView(subject="store", level="warning", found="<b>", advice="look")
 _LINE = LogLine(at=datetime.fromtimestamp(0, UTC), level="info", text="job started <b>")
@@ -163,6 +165,7 @@ def services_of(
         tools=TOOLS,
         flows=flows,
         trends=FakeTrends(),
+        definition_of={"oven.heat": OVEN}.get,
     )
 
 

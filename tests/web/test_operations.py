@@ -138,6 +138,10 @@ async def test_tags_show_their_last_sample(browser: Browser, plant: Plant) -> No
     )
     eve = await browser.logged_in("eve")
     assert (await eve.get("/api/v1/tags?text=OVEN")).json["tags"][0]["value"] == 7.5
+    assert (await eve.get("/api/v1/tags?text=OVEN")).json["tags"][0]["unit"] == "°C"
+    # The damaged line is left out.
+    assert "7.5 °C" in (await eve.get("/tags")).text
+    assert "Heat of the oven" in (await eve.get("/tag?name=oven.heat")).text
     assert (await eve.get("/api/v1/equipment")).json["equipment"][0]["name"] == "wrench"
     assert (await eve.get("/api/v1/status")).json["line"] == "1 job at work"
 

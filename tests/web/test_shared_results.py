@@ -80,3 +80,23 @@ async def test_failures_leave_nothing_in_memory() -> None:
     await asyncio.gather(*(ask(f"job {number}") for number in range(1000)))
     locks = [each for each in gc.get_objects() if isinstance(each, asyncio.Lock)]
     assert len(locks) < 100
+
+
+async def test_results_are_made_with_rests_so_that_many_pages_do_not_slow_jobs() -> None:
+    now, rests = 0.0, []
+
+    async def rest(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        rests.append(seconds)
+
+    async def make() -> None:
+        nonlocal now
+        now += 0.01
+
+    results = SharedResults(lambda: int(now * 1000), lambda: now, rest=rest)
+    for number in range(100):
+        await results.get(number % 3, make)
+    busy = 100 * 0.01
+    assert busy / now == pytest.approx(0.1, rel=0.02)
+    assert len(rests) == 99
