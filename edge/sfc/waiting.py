@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -100,7 +101,7 @@ class SecondPersonWaits(Struct, frozen=True):
     left_ms: int
 
     def __str__(self) -> str:
-        left = f"{self.left_ms / 1000:g} s"
+        left = f"{math.ceil(self.left_ms / 1000)} s"
         return f"{self.kind} {self.subject}, asked for by {self.by}: waits for a second person for {left}"
 
 

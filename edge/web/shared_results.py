@@ -54,7 +54,7 @@ class SharedResults:
             return made
 
     async def _make(self, make: Callable[[], Awaitable[_T]]) -> tuple[int, _T]:
-        """Make a result after the rest; return it with the number of changes before it."""
+        """Return a new result, made after the rest, with the number of changes before it."""
         async with self._making:
             if (left := self._rested_at - self._clock()) > 0:
                 await self._rest(left)
