@@ -2,7 +2,7 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from structlog.typing import FilteringBoundLogger
 
@@ -34,6 +34,13 @@ class LogThrottle:
 
     def warning(self, event: str, key: str, **fields: object) -> None:
         """Log a fault as a warning; `repeated` is the number of faults of this key since the last line."""
+        self._report(self._logger.warning, event, key, fields)
+
+    def info(self, event: str, key: str, **fields: object) -> None:
+        """Log what is no fault, but comes as often as a remote peer sends it."""
+        self._report(self._logger.info, event, key, fields)
+
+    def _report(self, log: Callable[..., object], event: str, key: str, fields: Mapping[str, object]) -> None:
         now = self._clock()
         at, repeated = self._seen.pop(key, (None, 0))
         if (at is not None and now - at < self._interval) or not self._is_line_left(now):
@@ -43,7 +50,7 @@ class LogThrottle:
             self._seen[key] = (now, 0)
             self._lines += 1
             counts = {"repeated": repeated} if repeated else {}
-            self._logger.warning(event, **fields, **counts)
+            log(event, **fields, **counts)
         if len(self._seen) > _MOST_KEYS:
             self._seen.popitem(last=False)
 

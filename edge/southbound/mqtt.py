@@ -268,7 +268,7 @@ class MqttEquipment:
         """Handle a birth or a will; a birth sends all open commands again with the same ids."""
         match message.payload:
             case b"online":
-                _log.info("equipment online", equipment=self.name)
+                self._faults.info("equipment online", "online", equipment=self.name)
                 if not message.retain:
                     # The equipment came back just now. Without a persistent session it has lost the earlier commands.
                     self._sent.forget_all()
@@ -276,7 +276,7 @@ class MqttEquipment:
                 self.present = True
                 self._births += 1
             case b"offline":
-                _log.warning("equipment offline", equipment=self.name)
+                self._faults.warning("equipment offline", "offline", equipment=self.name)
                 self.present = False
             case _:
                 await self._refuse(message, Refused("unreadable", "presence is neither online nor offline"))

@@ -1,5 +1,7 @@
 """Equipment over MQTT counts each connection after which a stop may have been lost, with and without presence."""
 
+from structlog.testing import capture_logs
+
 from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.links.mqtt import open_session
 from edge.sim.broker import open_broker
@@ -20,3 +22,19 @@ async def test_return_of_the_broker_counts_without_presence(unique: str, wait_un
         await wait_until(lambda: equipment.connection_count == before + 1)
         await session.publish(f"{unique}/wrench/presence", b"online")
         await wait_until(lambda: equipment.connection_count == before + 2)
+
+
+async def test_a_flood_of_presence_does_not_fill_the_log(
+    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    settings = MqttEquipmentSettings(type_ids=("com.example.station.tighten.v1",), topic_prefix=unique)
+    with capture_logs() as logs:
+        async with open_session(mqtt, unique) as session:
+            equipment = await open_equipment("wrench", settings, session, RecordingStation(), ("station-1",), "/edge")
+            before = equipment.connection_count
+            for _ in range(50):
+                await session.publish(f"{unique}/wrench/presence", b"online")
+                await session.publish(f"{unique}/wrench/presence", b"offline")
+            await wait_until(lambda: equipment.connection_count == before + 50)
+            await wait_until(lambda: equipment.connected is False)
+    assert [each["event"] for each in logs if each.get("equipment")] == ["equipment online", "equipment offline"]
