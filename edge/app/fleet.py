@@ -52,15 +52,13 @@ async def open_fleet(
     """Execute signed commands until the stack closes."""
     settings = parts.settings.fleet
     policy = FleetPolicy(parts.settings.gateway.name, settings.labels, settings.allow)
-    instance = parts.settings.gateway.name if parts.settings.users.cli == "login" else ""
-    executor = FleetExecutor(
-        describe, settings_file, Path(settings.directory), parts.store, instance, parts.settings.logging.level
-    )
+    name, level = parts.settings.gateway.name, parts.settings.logging.level
+    executor = FleetExecutor(describe, settings_file, Path(settings.directory), parts.store, name, level)
 
-    async def execute(command: FleetCommand, text: str) -> str:
+    async def execute(command: FleetCommand, text: str, signer: str) -> str:
         if command.cmd == UPGRADE:
             return await request_upgrade(command.jti, text)
-        return await executor.execute(command.cmd, command.args)
+        return await executor.execute(command.cmd, command.args, signer)
 
     keys = _key_loader(parts.store, settings.keys_from, Path(settings.keys))
     service = FleetService(parts.store, policy, keys, execute, now_ms, parts.trail.record)
@@ -101,7 +99,8 @@ def _key_loader(store: Store, keys_from: str, folder: Path) -> Callable[[], Awai
 class FleetExecutor:
     """Runs commands as child processes: a command that fails or hangs does not touch the gateway.
 
-    With `login_at`, the name of this gateway, a changing command gets a session: the settings require a login.
+    A changing command gets a session of the person who signed it: the settings may require a login, and the store
+    names who has switched something.
     """
 
     def __init__(
@@ -110,19 +109,19 @@ class FleetExecutor:
         settings_file: Path | None,
         directory: Path,
         store: Store,
-        login_at: str,
+        gateway: str,
         log_level: str = "info",
     ) -> None:
         self._describe = describe
         self._common = ("--settings", str(settings_file)) if settings_file else ()
         self._directory = directory
         self._store = store
-        self._login_at = login_at
+        self._gateway = gateway
         self._log_level = log_level
         self._usual_level_due: asyncio.TimerHandle | None = None
 
-    async def execute(self, command: str, arguments: tuple[str, ...]) -> str:
-        """Execute a command; return its output. Raises Refused when it fails, Unavailable after too long a time."""
+    async def execute(self, command: str, arguments: tuple[str, ...], signer: str) -> str:
+        """Execute a command of a person; return its output. Raises Refused when it fails, Unavailable after a time."""
         match command:
             case "status":
                 report = await self._describe()
@@ -137,13 +136,13 @@ class FleetExecutor:
                 return self._set_log_level(argv(command, arguments))
             case "support-bundle":
                 file = await self._new_file("support.tar.gz")
-                return await self._run(command, ["support-bundle", *self._common, str(file)])
+                return await self._run(command, ["support-bundle", *self._common, str(file)], signer)
             case "record":
                 file = await self._new_file("recording.jsonl")
                 wanted = argv(command, (_RECORDING, *arguments), self._common)
-                return await self._run(command, [*wanted, str(file)])
+                return await self._run(command, [*wanted, str(file)], signer)
             case _:
-                return await self._run(command, argv(command, arguments, self._common))
+                return await self._run(command, argv(command, arguments, self._common), signer)
 
     async def _new_file(self, name: str) -> Path:
         """Return the path of a file of a command; the one of the command before is removed."""
@@ -167,18 +166,18 @@ class FleetExecutor:
         self._usual_level_due = loop.call_later(60 * int(minutes), set_level, self._log_level)
         return f"{name} for {minutes} min, then {self._log_level}"
 
-    async def _run(self, command: str, arguments: list[str]) -> str:
-        if not (self._login_at and COMMANDS[command].changes):
+    async def _run(self, command: str, arguments: list[str], signer: str) -> str:
+        if not COMMANDS[command].changes:
             return await _run_edge(arguments, {})
-        async with self._session(command) as key:
+        async with self._session(command, signer) as key:
             return await _run_edge(arguments, {"EDGE_FLEET_SESSION": key})
 
     @contextlib.asynccontextmanager
-    async def _session(self, command: str) -> AsyncIterator[str]:
+    async def _session(self, command: str, signer: str) -> AsyncIterator[str]:
         """Open a session of the command line for the length of the block; yield its key."""
         key, keys = secrets.token_urlsafe(32), self._store.keys
         session = Session(
-            user="fleet", role="engineer", way="cli", instance=self._login_at, since=now_ms(), client=f"edge {command}"
+            user=signer, role="engineer", way="cli", instance=self._gateway, since=now_ms(), client=f"edge {command}"
         )
         await self._store.commit(sessions.put(keys, session_id(key), session, _SESSION_MS))
         try:

@@ -42,8 +42,8 @@ _MOST_REFUSALS_AN_HOUR = 60
 _LIMITED = frozenset({Refusal.REVOKED_KEY, Refusal.EXPIRED})
 """Refusals that an attacker without a valid key can cause: by a stolen key, or by old commands."""
 
-Execute = Callable[[FleetCommand, str], Awaitable[str]]
-"""Executes a command and returns its output; the text is the signed one. Raises EdgeError."""
+Execute = Callable[[FleetCommand, str, str], Awaitable[str]]
+"""Executes a command of a person and returns its output; the text is the signed one. Raises EdgeError."""
 Follow = Callable[[str], Awaitable[str]]
 """Waits for the end of an upgrade with the id of its command and returns its output. Raises EdgeError."""
 LoadKeys = Callable[[], Awaitable[Mapping[str, PublicKey]]]
@@ -158,7 +158,7 @@ class FleetService:
             # The process ends in between: the result is written by its successor.
             self._audit(command, who, "Good", source)
         try:
-            output = await self._execute(command, text)
+            output = await self._execute(command, text, who)
             result = self._result(command, FleetState.SUCCESSFUL, output=output[:MOST_OUTPUT])
         except EdgeError as error:
             result = self._result(command, FleetState.FAILED, reason=error.message)

@@ -43,9 +43,9 @@ async def test_level_of_the_log_changes_also_for_loggers_in_use(
     executor = FleetExecutor(_unknown, None, tmp_path, store, "")
     logger = structlog.get_logger("edge.test")
     logger.debug("before")
-    assert await executor.execute("log-level", ("debug", "--minutes", "5")) == "debug for 5 min, then info"
+    assert await executor.execute("log-level", ("debug", "--minutes", "5"), "anna") == "debug for 5 min, then info"
     logger.debug("meanwhile")
-    await executor.execute("log-level", ("error",))
+    await executor.execute("log-level", ("error",), "anna")
     logger.warning("after")
     lines = caplog.text
     assert ["before" in lines, "meanwhile" in lines, "after" in lines] == [False, True, False]
@@ -53,8 +53,9 @@ async def test_level_of_the_log_changes_also_for_loggers_in_use(
 
 @pytest.mark.parametrize("minutes", ["000000001" + "9" * 20, "1" * 400])
 async def test_time_of_the_log_with_many_digits_is_refused(store: Store, tmp_path: Path, minutes: str) -> None:
+    executor = FleetExecutor(_unknown, None, tmp_path, store, "")
     with pytest.raises(Refused, match="the levels are"):
-        await FleetExecutor(_unknown, None, tmp_path, store, "").execute("log-level", ("debug", "--minutes", minutes))
+        await executor.execute("log-level", ("debug", "--minutes", minutes), "anna")
 
 
 @pytest.mark.parametrize(
@@ -64,4 +65,4 @@ async def test_other_level_or_time_of_the_log_is_refused(
     store: Store, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
     with pytest.raises(Refused, match="the levels are"):
-        await FleetExecutor(_unknown, None, tmp_path, store, "").execute("log-level", arguments)
+        await FleetExecutor(_unknown, None, tmp_path, store, "").execute("log-level", arguments, "anna")

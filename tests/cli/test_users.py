@@ -10,7 +10,6 @@ import pytest
 
 from edge.app.fleet import FleetExecutor
 from edge.cli.terminal.login import role_for
-from edge.errors import Refused
 from edge.model.role import Role
 from edge.ops.components import Report
 from edge.ops.users import read_users
@@ -194,18 +193,18 @@ async def test_variable_alone_does_not_replace_the_login(edge: Edge, add: Add, m
     assert "require a login" in (await edge("dead-letters", "drop", "--all")).output
 
 
-async def test_signed_command_has_a_session_for_its_time(
-    add: Add, settings_file: Path, tmp_path: Path, store: Store
+@pytest.mark.parametrize("cli", ["login", "open"])
+async def test_signed_command_acts_for_the_person_who_signed_it(
+    add: Add, settings_file: Path, tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch, cli: str
 ) -> None:
     await add("ben", "engineer")
+    monkeypatch.setenv("EDGE_USERS__CLI", cli)
 
     async def describe() -> Report:
         raise AssertionError
 
     executor = FleetExecutor(describe, settings_file, tmp_path, store, "edge")
-    assert await executor.execute("maintenance on", ("--now",))
+    shown = json.loads(await executor.execute("maintenance on", ("--now",), "anna"))
+    assert shown["modes"]["*"]["by"].startswith("anna (")
     assert await store.execute("KEYS", store.keys.session("*")) in ([], set())
     assert ("maintenance on", "Good") in await actions(store)
-    without = FleetExecutor(describe, settings_file, tmp_path, store, "")
-    with pytest.raises(Refused, match="require a login"):
-        await without.execute("maintenance off", ())

@@ -55,7 +55,7 @@ class Plant:
         async def load_keys() -> Mapping[str, PublicKey]:
             return {self._key.kid: replace(self._key, revoked=name in REVOKED)}
 
-        async def execute(command: FleetCommand, _: str) -> str:
+        async def execute(command: FleetCommand, *_: str) -> str:
             self.executed[name] = self.executed.get(name, 0) + 1
             return f"{command.cmd} of {name}"
 

@@ -49,8 +49,9 @@ class Component:
     async def _load_keys(self) -> Mapping[str, PublicKey]:
         return self.keys
 
-    async def _execute(self, command: FleetCommand, text: str) -> str:
+    async def _execute(self, command: FleetCommand, text: str, signer: str) -> str:
         assert text.count(".") == 2
+        assert signer == "anna"
         self.executed.append((command.cmd, command.args))
         self.during()
         if self.failure:

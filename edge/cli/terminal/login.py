@@ -45,21 +45,24 @@ async def authorize(at: StoreAccess, action: str) -> str:
 
     Raises Refused when the settings require a login with a role that the user does not have.
     """
-    system_user = operator_name()
     if at.settings.users.cli == "open":
-        return system_user
+        return await acting_user(at)
     name, role = await _logged_in(at)
     needed = role_for(action)
     if role < needed:
         problem = f"{name} is {role.name.lower()}; `edge {action}` needs the role {needed.name.lower()}"
         raise Refused("login", problem, "Log in as a user with this role: edge users login NAME")
-    return f"{name} ({system_user})"
+    return f"{name} ({operator_name()})"
 
 
 async def acting_user(at: StoreAccess) -> str:
-    """Return who runs a command that needs no role, for audit records: the user logged in, if any, and the system's."""
-    system_user, key = operator_name(), _stored_key()
-    if at.settings.users.cli == "open" or not key:
+    """Return who runs a command that needs no role, for audit records: the user logged in, if any, and the system's.
+
+    Where no login is required, that is the person who signed a command of the fleet.
+    """
+    system_user = operator_name()
+    key = os.environ.get(_FLEET, "") if at.settings.users.cli == "open" else _stored_key()
+    if not key:
         return system_user
     found = (await sessions.load(at.store, [session_id(key)])).get(session_id(key))
     return f"{found.user} ({system_user})" if found else system_user
