@@ -52,6 +52,11 @@ async def load_one(store: Store, alarm_id: str) -> StoredAlarms:
     return _read({name: text for name, text in zip(names, values, strict=True) if text is not None})
 
 
+async def revision(store: Store) -> int:
+    """Return the revision that guards all alarms."""
+    return int(await store.execute("HGET", store.keys.alarms(), _REVISION) or 0)
+
+
 def _read(stored: Mapping[str, str]) -> StoredAlarms:
     found: dict[str, Alarm] = {}
     for alarm_id, text in stored.items():

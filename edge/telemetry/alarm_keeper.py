@@ -23,6 +23,8 @@ from edge.telemetry.alarm_flood import FLOOD_ALARMS, NO_FLOOD, Flood, is_flooded
 
 FLOOD_CHECK_MS: Final = 2_000
 """Interval at which the end of a flood is looked for: persons acknowledge, and time passes."""
+LOOK_MS: Final = 1_000
+"""Interval at which the answers of persons are looked for: a shelving may be among them."""
 _RATE_WINDOW_MS: Final = 600_000
 _MOST_COUNTED: Final = 10_000
 
@@ -40,6 +42,7 @@ class AlarmKeeper:
         self._stored = StoredAlarms(0, {})
         self._flood: Flood = NO_FLOOD
         self._checked_at = 0
+        self._looked_at = 0
         self._raised: deque[int] = deque(maxlen=_MOST_COUNTED)
 
     @property
@@ -81,6 +84,10 @@ class AlarmKeeper:
             ended = end_flood(self._stored.alarms, standing, NO_FLOOD, now, self._flood_limit)
             await self._save(ended.changes, guard)
 
+    def look_soon(self) -> None:
+        """Look for the answers of persons at the next `tend`."""
+        self._looked_at = 0
+
     async def commit(self, written: Commit, found: Sequence[FoundAlarm], stats: dict[str, int]) -> bool:
         """Commit a decision with the alarms and counters that follow from it.
 
@@ -104,8 +111,10 @@ class AlarmKeeper:
             self._stored = await alarms.load(self._store)
 
     async def tend(self, standing: Callable[[], Iterable[FoundAlarm]]) -> None:
-        """End shelvings, and a flood that is over. Raises Unavailable."""
-        due, now = self.next_instant, self._clock()
+        """End shelvings, also those that persons have begun, and a flood that is over. Raises Unavailable."""
+        now = self._clock()
+        await self._look(now)
+        due = self.next_instant
         if due is None or due > now:
             return
         if is_flooded(self._stored.alarms):
@@ -120,6 +129,14 @@ class AlarmKeeper:
         """Return the commit of counters."""
         key = self._store.keys.telemetry_counters()
         return join(operation("HINCRBY", key, name, count) for name, count in stats.items())
+
+    async def _look(self, now: int) -> None:
+        """Read the alarms when somebody else has changed them: a person, or the maintenance mode."""
+        if abs(now - self._looked_at) < LOOK_MS:
+            return
+        self._looked_at = now
+        if await alarms.revision(self._store) != self._stored.revision:
+            self._stored = await alarms.load(self._store)
 
     async def _save(self, changes: Sequence[AlarmChange], guard: Commit = NOTHING) -> bool:
         """Commit changes; return False when the alarms were changed meanwhile, and read them again."""

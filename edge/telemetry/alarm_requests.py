@@ -1,6 +1,7 @@
 """Requests of operators and the MES about alarms: the state machine decides, the revision guards the commit."""
 
 from collections.abc import Callable
+from typing import Final
 
 from edge.errors import Refused
 from edge.instant import Clock
@@ -20,10 +21,15 @@ from edge.rules.alarm import (
     Unshelve,
     transition,
 )
-from edge.store import alarms
+from edge.store import alarms, telemetry
 from edge.store.alarms import AlarmChange
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
+from edge.store.keys import Keys
+from edge.telemetry.batch import Batch, encode_batch
+
+_STREAM_LENGTH: Final = 100_000
+"""The longest that `[telemetry] stream_length` allows: sources, which know it, keep the stream shorter."""
 
 
 def _nothing(_: AlarmNotice) -> Commit:
@@ -54,11 +60,18 @@ async def request_change(
             raise Refused("invalid_state", f"{reason}.", f"The alarm is {alarm.state.value}.")
         notice = AlarmNotice.of(result.alarm, result.kind)
         saved = alarms.save(store.keys, stored, [AlarmChange(result.alarm, result.kind)])
-        committed = await store.commit(join((saved, also(notice))))
+        committed = await store.commit(join((saved, also(notice), _wake(store.keys, event, result.alarm.changed_at))))
         if isinstance(committed, Committed):
             return notice
         if committed.key != store.keys.alarms():
             raise Refused("duplicate", "the same request is being executed.", "Repeat it to read its answer.")
+
+
+def _wake(keys: Keys, event: AlarmEvent, now: int) -> Commit:
+    """Append an empty batch for a shelving with an end: the processor may wait for samples until after that end."""
+    if not (isinstance(event, Shelve) and event.until):
+        return Commit()
+    return telemetry.append(keys, encode_batch(Batch("", 0, now, ())), _STREAM_LENGTH)
 
 
 def alarm_event_of(method: str, call: AlarmCall, now: int) -> AlarmEvent:

@@ -191,6 +191,8 @@ class RuleProcessor:
                     await self._release([taken])
                     return
                 batch, faults = decode_batch(entry.fields)
+                if not batch.lines:
+                    self.alarms.look_soon()
                 for fault in faults:
                     self._faults.warning("sample refused", batch.producer, reason=fault, entry=entry.entry_id)
                 await self._evaluate(_OpenBatch(taken, batch, len(faults)))

@@ -24,11 +24,15 @@ logger = structlog.get_logger(__name__)
 
 
 class QueueLimits(Struct, frozen=True):
-    """How many lines wait, how many make a batch and after which time, and how many leave in a second at most."""
+    """How many lines wait, how many make a batch and after which time, and how many leave in a second at most.
+
+    A line after a silence of `interval_s` waits for `gather_s` only, for those that come with it.
+    """
 
     size: int = 10_000
     batch_size: int = 100
     interval_s: float = 0.1
+    gather_s: float = 0.005
     per_second: int = 2_000
     stream_length: int = 1_000
     retry_s: float = RETRY_INTERVAL_S
@@ -119,14 +123,16 @@ class SampleQueue:
 
     async def run(self) -> None:
         """Append the queued lines in batches until cancelled; an unavailable store is waited for."""
-        limits = self._limits
+        limits, loop = self._limits, asyncio.get_running_loop()
+        taken_at = -limits.interval_s
         while True:
             await self._awake.wait()
             if len(self._lines) < limits.batch_size:
+                due = max(taken_at + limits.interval_s, loop.time() + limits.gather_s)
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(limits.interval_s):
+                    async with asyncio.timeout_at(due):
                         await self._full.wait()
-            batch = self._take()
+            batch, taken_at = self._take(), loop.time()
             await retry_while_unavailable("samples", functools.partial(self._append, batch), limits.retry_s)
             self.appended += len(batch.lines)
             # Lines that were dropped meanwhile are younger than the batch, and older than those in the queue.

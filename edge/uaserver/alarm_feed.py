@@ -26,6 +26,7 @@ from edge.uaserver.condition_view import (
     follow_change,
     is_of_gateway,
     kind_of,
+    tag_of_alarm,
 )
 from edge.uaserver.gateway_object import GATEWAY_NAME
 from edge.uaserver.tag_nodes import TagNodes, tag_node_id
@@ -79,7 +80,7 @@ class _AlarmFeed:
             await self._show_all(newest)
         async for change in alarms.follow(self._store, self._position or BEGINNING):
             with Isolated(logger, "alarm not shown", alarm=change.alarm.id):
-                place, kind = await self._place_with_input(change.alarm), self._kind_of(change.alarm)
+                place, kind = await self._shown_of(change.alarm)
                 await self._nodes.conditions.follow(change, place, kind)
             self._position = change.position
 
@@ -106,7 +107,7 @@ class _AlarmFeed:
         pacer = Pacer()
         for state in shown.values():
             with Isolated(logger, "alarm not shown", alarm=state.alarm.id):
-                place, kind = await self._place_with_input(state.alarm), self._kind_of(state.alarm)
+                place, kind = await self._shown_of(state.alarm)
                 self._nodes.conditions.put(state, place, kind)
             await pacer.step()
         self._position = position
@@ -114,12 +115,14 @@ class _AlarmFeed:
             logger.info("conditions read again")
             await self._nodes.refresher.require_refresh()
 
-    def _kind_of(self, alarm: Alarm) -> ConditionKind:
-        return kind_of(next((each for each in self._rules() if each.id == alarm.rule), None), alarm)
-
-    async def _place_with_input(self, alarm: Alarm) -> ConditionPlace:
-        place = await self._place_of(alarm)
-        return replace(place, input_node=tag_node_id(alarm.subject)) if self._nodes.tags.has(alarm.subject) else place
+    async def _shown_of(self, alarm: Alarm) -> tuple[ConditionPlace, ConditionKind]:
+        rule = next((each for each in self._rules() if each.id == alarm.rule), None)
+        place, tag = await self._place_of(alarm), tag_of_alarm(rule, alarm)
+        if tag is not None:
+            self._nodes.tags.expect(tag)
+        if tag is None and self._nodes.tags.has(alarm.subject):
+            tag = alarm.subject
+        return (place if tag is None else replace(place, input_node=tag_node_id(tag))), kind_of(rule, alarm)
 
     async def _place_of(self, alarm: Alarm) -> ConditionPlace:
         """Return the machine of an alarm, or the gateway: the machine of its job, or the only one."""

@@ -18,7 +18,10 @@ from edge.model.rule import (
     AlarmLimits,
     BaselineRule,
     ControlChartRule,
+    ExpressionRule,
+    LimitLevel,
     LimitRule,
+    OccursRule,
     RateRule,
     Rule,
     StaleRule,
@@ -165,8 +168,8 @@ def kind_of(rule: Rule | None, alarm: Alarm) -> ConditionKind:
     match rule:
         case LimitRule(limits=limits):
             return ConditionKind(_I.ExclusiveLimitAlarmType, general, limits)
-        case RateRule():
-            return ConditionKind(_I.ExclusiveRateOfChangeAlarmType, general)
+        case RateRule(per_second=most):
+            return ConditionKind(_I.ExclusiveRateOfChangeAlarmType, general, AlarmLimits(high=LimitLevel(most)))
         case BaselineRule() | ControlChartRule():
             return ConditionKind(_I.DiscrepancyAlarmType, _I.StatisticalConditionClassType)
         case StaleRule():
@@ -175,6 +178,17 @@ def kind_of(rule: Rule | None, alarm: Alarm) -> ConditionKind:
             return ConditionKind(_I.SystemOffNormalAlarmType if is_own else _I.AlarmConditionType, general)
         case _:
             return ConditionKind(_I.SystemOffNormalAlarmType if is_own else _I.OffNormalAlarmType, general)
+
+
+def tag_of_alarm(rule: Rule | None, alarm: Alarm) -> str | None:
+    """Return the tag that an alarm is about: its subject, also with a process, job or carrier, is named by it."""
+    if rule is None or isinstance(rule, ExpressionRule | OccursRule):
+        return None
+    if "*" not in rule.tag:
+        return rule.tag
+    if rule.subject == "tool":
+        return None
+    return alarm.subject if rule.subject == "tag" else alarm.subject.partition("[")[0]
 
 
 def is_of_gateway(alarm: Alarm) -> bool:

@@ -29,6 +29,7 @@ _A: Final = ua.AttributeIds
 T: Final = ua.VariantType
 _READ: Final = 1 << ua.AccessLevel.CurrentRead
 _HISTORY: Final = 1 << ua.AccessLevel.HistoryRead
+_MOST_AWAITED: Final = 1_000
 _NO_SAMPLE: Final = ua.DataValue(StatusCode=ua.StatusCode(ua.StatusCodes.BadWaitingForInitialData))
 
 
@@ -38,6 +39,8 @@ class TagNodes:
     def __init__(self, parent: NodeData, *, has_history: bool) -> None:
         self._has_history = has_history
         self._texts: Mapping[str, str] = {}
+        self._awaited: dict[str, str] = {}
+        """Tags of alarms that are not saved yet; they have no sample."""
         self._references: list[ua.ReferenceDescription] = []
         node_id = ua.NodeId(FOLDER, Namespace.ALARMS)
         name = type_name(FOLDER)
@@ -48,8 +51,18 @@ class TagNodes:
         folder_type = ua.NodeId(ua.ObjectIds.FolderType)
         parent.references.append(make_reference(HAS_COMPONENT, node_id, name, ua.NodeClass.Object, folder_type))
 
-    def show(self, texts: Mapping[str, str]) -> None:
-        """Show the last samples of all tags, as text."""
+    def show(self, saved: Mapping[str, str]) -> None:
+        """Show the last samples of all saved tags, as text."""
+        self._awaited = {tag: text for tag, text in self._awaited.items() if tag not in saved}
+        self._show({**saved, **self._awaited})
+
+    def expect(self, tag: str) -> None:
+        """Show a tag before its last sample is saved, without a value until then: an alarm is about it."""
+        if tag not in self._texts and len(self._awaited) < _MOST_AWAITED:
+            self._awaited[tag] = ""
+            self._show({**self._texts, tag: ""})
+
+    def _show(self, texts: Mapping[str, str]) -> None:
         if texts.keys() != self._texts.keys():
             variable_type = ua.NodeId(ua.ObjectIds.BaseDataVariableType)
             self._folder.references = [

@@ -1,11 +1,12 @@
 """Alarms of a processor at work: floods and shelvings end in time, whatever else goes on."""
 
-from edge.rules.alarm import Shelve
+from edge.instant import now_ms
+from edge.rules.alarm import Acknowledge, Shelve
 from edge.rules.sample_lines import Sample
 from edge.store import alarms, telemetry
 from edge.store.client import Store
 from edge.telemetry.alarm_flood import FLOOD_RULE
-from edge.telemetry.alarm_keeper import AlarmKeeper
+from edge.telemetry.alarm_keeper import LOOK_MS, AlarmKeeper
 from edge.telemetry.alarm_requests import request_change
 from tests.telemetry.plant import (
     BEGIN,
@@ -75,6 +76,37 @@ async def test_shelving_ends_while_samples_come_all_the_time(store: Store) -> No
             await append(store, temp(second, 97))
         await until_drained(store)
     assert await kinds_of(store) == ["raised", "shelved", "escalated", "unshelved"]
+
+
+async def test_shelving_ends_when_no_alarm_changes_meanwhile(store: Store) -> None:
+    """The processor knew a shelving only after the next change of an alarm: without one it lasted for ever."""
+    async with at_work(store, rules_of(HOT), now_ms) as processor:
+        await append(store, Sample(now_ms(), "wrench.temp", 90))
+        await until_kinds(store, ["raised"])
+        (ident,) = (await alarms.load(store)).alarms
+        ends_at = now_ms() + 300
+        await request_change(store, ident, Shelve("bo", until=ends_at), now_ms)
+        await until_kinds(store, ["raised", "shelved", "unshelved"])
+        (*_, unshelved) = await changes_of(store)
+        assert 0 <= unshelved.alarm.changed_at - ends_at < 2_000
+        assert processor.alarms.shelved == 0
+
+
+async def test_alarms_that_a_person_has_ended_do_not_stand(store: Store) -> None:
+    clock = TelemetryClock()
+    async with at_work(store, rules_of(HOT), clock) as processor:
+        await append(store, temp(0, 90))
+        await append(store, temp(1, 20))
+        await until_kinds(store, ["raised", "cleared"])
+        (ident,) = (await alarms.load(store)).alarms
+        await request_change(store, ident, Acknowledge("bo"), clock)
+        clock.now += LOOK_MS
+        await append(store, temp(2, 20))
+
+        async def is_over() -> bool:
+            return processor.alarms.standing == 0
+
+        await until_async(is_over)
 
 
 async def test_rate_counts_the_alarms_of_ten_minutes(store: Store) -> None:

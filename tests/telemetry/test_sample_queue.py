@@ -76,6 +76,15 @@ async def test_full_batch_does_not_wait_for_its_interval(store: Store, wait_unti
     assert queue.waiting == 1
 
 
+async def test_sample_after_a_silence_does_not_wait_for_others(store: Store, wait_until: WaitUntil) -> None:
+    """Each sample waited for 100 ms, so that an alarm from MQTT was at its client after 150 ms at best."""
+    queue = SampleQueue(store, TelemetryClock(), QueueLimits(interval_s=3600))
+    async with background_task(queue.run(), "queue"):
+        queue.put(sample(0))
+        await wait_until(lambda: queue.appended == 1, 30)
+    assert queue.waiting == 0
+
+
 @pytest.mark.parametrize("bad", [Sample(1, "", 1), Sample(1, "t", {"a": 1}), Occurrence(1, "x" * 300, None, None)])
 async def test_line_that_cannot_be_taken_is_refused(store: Store, bad: Sample | Occurrence) -> None:
     queue = SampleQueue(store, TelemetryClock())

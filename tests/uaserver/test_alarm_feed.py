@@ -1,10 +1,13 @@
 """The conditions follow the alarms of the store."""
 
+from asyncua import ua
+
 from edge.model.alarm import Alarm
 from edge.model.rule import AlarmLimits, LimitLevel, LimitRule, Rule
 from edge.rules.alarm import Raise
 from edge.store import alarms
 from edge.store.client import Store
+from edge.uaserver.namespaces import Namespace
 from tests.conftest import WaitUntil
 from tests.uaserver.alarm_plant import HOT, alarm_client, alarm_server, change, condition
 from tests.uaserver.running import MACHINES
@@ -36,6 +39,21 @@ async def test_alarm_of_the_gateway_itself_is_below_its_object(store: Store) -> 
         await change(store, "wrench.temp", HOT)
         await change(store, "gateway.store_fullness", HOT, rule="gateway.store_nearly_full")
         assert (await client.event())["SourceName"] == "Gateway"
+
+
+async def test_first_alarm_of_a_tag_names_its_variable(store: Store) -> None:
+    """An alarm of the first samples of a tag, which are saved seconds later, had no InputNode, and never got one."""
+    async with alarm_server(store, [RULE]) as server, alarm_client(server.endpoint) as client:
+        await client.ask("monitor")
+        await change(store, "wrench.temp", HOT)
+        raised = await client.event(ConditionName="hot: wrench.temp")
+        assert raised["InputNode"] == f"ns={int(Namespace.ALARMS)};s=Tags/wrench.temp"
+        parents = ua.NodeId("Tags", Namespace.ALARMS)
+        assert server.alarms
+        shown = server.alarms.tags.node(parents).references
+        assert [each.BrowseName.Name for each in shown if each.IsForward and each.BrowseName.Name == "wrench.temp"]
+        server.alarms.tags.show({})
+        assert server.alarms.tags.has("wrench.temp")
 
 
 async def test_scope_of_the_job_decides_the_machine(store: Store, wait_until: WaitUntil) -> None:

@@ -29,6 +29,7 @@ from edge.uaserver.condition_view import (
     follow_change,
     kind_of,
     raise_of,
+    tag_of_alarm,
 )
 
 HOT = Raise(500, {"en": "hot"}, 81.5)
@@ -117,3 +118,26 @@ def test_kind_of_rule_decides_the_type(rule: Rule | None, type_id: int) -> None:
     assert kind_of(rule, alarm).type_id == type_id
     own = kind_of(OccursRule(id="r", pattern="x"), Alarm(id="a", rule="r", subject="gateway.x"))
     assert own.type_id == ua.ObjectIds.SystemOffNormalAlarmType
+
+
+@pytest.mark.parametrize(
+    ("rule", "subject", "tag"),
+    [
+        (RateRule(id="fast", severity=1, tag="speed.x", per_second=10), "speed.x", "speed.x"),
+        (RateRule(id="fast", severity=1, tag="speed.*", per_second=10), "speed.y", "speed.y"),
+        (RateRule(id="fast", severity=1, tag="w.torque", per_second=10, subject="job"), "w.torque[J1]", "w.torque"),
+        (RateRule(id="fast", severity=1, tag="*.torque", per_second=10, subject="job"), "w.torque[J1]", "w.torque"),
+        (RateRule(id="fast", severity=1, tag="w.*", per_second=10, subject="tool"), "w", None),
+        (ExpressionRule(id="door", severity=1, when="a > 1"), "door", None),
+        (None, "speed.x", None),
+    ],
+    ids=["tag", "pattern", "job", "job of a pattern", "tool", "expression", "rule that is gone"],
+)
+def test_alarm_is_about_the_tag_of_its_rule(rule: Rule | None, subject: str, tag: str | None) -> None:
+    assert tag_of_alarm(rule, Alarm(id="x", rule="fast", subject=subject)) == tag
+
+
+def test_rate_is_the_limit_of_its_alarm() -> None:
+    """An ExclusiveRateOfChangeAlarm without any limit is none (OPC 10000-9, 5.8.19)."""
+    kind = kind_of(RateRule(id="fast", severity=1, tag="x", per_second=10), Alarm(id="x", rule="fast", subject="x"))
+    assert kind.limits == AlarmLimits(high=LimitLevel(10))
