@@ -24,6 +24,8 @@ class Raw(Struct, frozen=True):
     is_continued: bool = False
     kept: tuple[Sample, ...] = ()
     """Samples that were read already and did not fit."""
+    is_read: bool = False
+    """Whether only the bound at the end is left."""
 
     @property
     def is_backward(self) -> bool:

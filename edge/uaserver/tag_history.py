@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from asyncua import ua
 from msgspec.structs import replace
@@ -19,12 +19,18 @@ from edge.uaserver.history_values import STATUS_OF, ValueEncoder
 
 BYTES_PER_NODE: Final = 1 << 20
 LOOK_BACK_MS: Final = 86_400_000
-"""How far before an instant the value that holds then is sought."""
+"""How far before an instant the value that holds then is sought, and how far beyond a range its bounds."""
 INTERVALS_PER_READ: Final = 1_000
 _SAMPLES_PER_READ: Final = 5_000
 _SECONDS_PER_PART: Final = 3.0
+_LATEST_MS: Final = 253_370_764_800_000
+"""The year 9999: the instant of a missing bound of a range without an end."""
 _RAW: Final = 0
 _INTERPOLATED: Final = 0x402
+
+
+_Bound: TypeAlias = tuple[int, Any, int]
+"""Instant, value and status."""
 
 
 class Buffer(Protocol):
@@ -59,8 +65,10 @@ class TagHistory:
     async def _raw(self, rest: Raw, left: int, encoder: ValueEncoder, turn: Turn) -> HistoryPart:
         size = min(rest.limit or VALUES_PER_NODE, VALUES_PER_NODE, left)
         values: list[bytes] = []
-        if rest.bounds and not rest.is_continued and (bound := await self._bound(rest, turn)) is not None:
-            values.append(encoder.value(*bound))
+        if rest.is_read:
+            return HistoryPart([encoder.value(*bound) for bound in await self._end_bound(rest, turn)], 1)
+        if rest.bounds and not rest.is_continued:
+            values += [encoder.value(*bound) for bound in await self._start_bound(rest, turn)]
         page = HistoryPage(rest.kept) if rest.kept else await self._page(rest, size - len(values), turn)
         room = BYTES_PER_NODE
         for number, sample in enumerate(page.samples):
@@ -73,20 +81,29 @@ class TagHistory:
             await turn.step()
         # What was kept was the end of a page: its cursor leads to the next one.
         cursor = rest.cursor if rest.kept else page.cursor
-        more = replace(rest, cursor=cursor, kept=(), is_continued=True) if cursor else None
-        return HistoryPart(values, len(values), more)
+        if cursor:
+            return HistoryPart(values, len(values), replace(rest, cursor=cursor, kept=(), is_continued=True))
+        bounds = [encoder.value(*bound) for bound in await self._end_bound(rest, turn)] if rest.bounds else []
+        if len(values) + len(bounds) > size:
+            return HistoryPart(values, len(values), replace(rest, kept=(), is_continued=True, is_read=True))
+        return HistoryPart([*values, *bounds], len(values) + len(bounds))
 
-    async def _bound(self, rest: Raw, turn: Turn) -> tuple[int, Any, int] | None:
-        """Return the value that holds at the start; without one, that there is none."""
+    async def _start_bound(self, rest: Raw, turn: Turn) -> list[_Bound]:
+        """Return the value next to the start, or that there is none; nothing where the values begin with it."""
         at = rest.start if rest.start is not None else rest.end
         if at is None:
-            return None
-        before = await self._before(rest.tag, at + rest.is_backward, turn)
-        if before is not None and before.at == at:
-            return None
-        if before is None or rest.is_backward:
-            return (at, None, int(ua.StatusCodes.BadBoundNotFound))
-        return (before.at, before.value, STATUS_OF[before.quality])
+            return []
+        found = await (self._after(rest.tag, at, turn) if rest.is_backward else self._before(rest.tag, at + 1, turn))
+        return [] if found is not None and found.at == at else [_bound_of(found, at)]
+
+    async def _end_bound(self, rest: Raw, turn: Turn) -> list[_Bound]:
+        """Return the value next to the end, or that there is none; nothing where the values end with it."""
+        at = rest.end if rest.start is not None else None
+        if at is None:
+            return [_bound_of(None, 0 if rest.is_backward else _LATEST_MS)]
+        found = await (self._before(rest.tag, at + 1, turn) if rest.is_backward else self._after(rest.tag, at, turn))
+        is_shown = found is not None and found.at == at == rest.start
+        return [] if is_shown else [_bound_of(found, at)]
 
     async def _page(self, rest: Raw, size: int, turn: Turn) -> HistoryPage:
         if rest.is_backward:
@@ -120,6 +137,10 @@ class TagHistory:
 
     async def _before(self, tag: str, at: int, turn: Turn) -> Sample | None:
         page = await self._read(tag, max(0, at - LOOK_BACK_MS), at, 1, "", turn, is_backward=True)
+        return page.samples[0] if page.samples else None
+
+    async def _after(self, tag: str, at: int, turn: Turn) -> Sample | None:
+        page = await self._read(tag, at, at + LOOK_BACK_MS, 1, "", turn)
         return page.samples[0] if page.samples else None
 
     async def _processed(self, rest: Processed, left: int, encoder: ValueEncoder, turn: Turn) -> HistoryPart:
@@ -170,6 +191,13 @@ class TagHistory:
                 break
         done = rest.done + len(values)
         return HistoryPart(values, len(values), replace(rest, done=done) if done < len(rest.times) else None)
+
+
+def _bound_of(found: Sample | None, at: int) -> _Bound:
+    """Return a sample as bound; without one, that there is none (OPC 10000-11, 4.6: FIRST and LAST)."""
+    if found is None:
+        return at, None, int(ua.StatusCodes.BadBoundNotFound)
+    return found.at, found.value, STATUS_OF[found.quality]
 
 
 def _interval_start(rest: Processed, number: int) -> tuple[int, int]:

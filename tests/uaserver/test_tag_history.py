@@ -2,23 +2,100 @@
 
 import asyncio
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from edge.links.background_task import background_task
+from edge.rules.sample_lines import Sample
+from edge.telemetry.history.day_files import append_samples
+from edge.uaserver.namespaces import Namespace
 from tests.uaserver.history_client import START, TAG, HistoryClient, instant, values
 from tests.uaserver.other_stack import Faulted, node
 
 HOLD_S = 0.050
+LATER = START + 10 * 86_400_000
+OTHER = f"ns={int(Namespace.ALARMS)};s=Tags/other"
+NOT_GIVEN = -11_644_473_600_000
+"""The instant that stands for none: 1601."""
 
 
 async def test_raw_values_are_read_backwards_with_bounds_and_none_outside(history: HistoryClient) -> None:
     assert values(await history.raw(START + 3000, START)) == [3, 2, 1]
     bounded = await history.raw(START + 1500, START + 3000, bounds=True)
-    assert values(bounded) == [1, 2]
+    assert values(bounded) == [1, 2, 3]
     assert (await history.raw(START - 9000, START - 5000))["statusCode"] == "GoodNoData"
     assert values(await history.raw(START + 2000, START + 2000)) == [2]
+
+
+def minute(number: int) -> int:
+    return LATER + number * 60_000
+
+
+ROWS: list[tuple[int | None, int | None, int, bool, list[object]]] = [
+    (0, 5, 0, True, [0, 2, 3, 5]),
+    (0, 5, 0, False, [0, 2, 3]),
+    (1, 4, 0, True, [0, 2, 3, 5]),
+    (1, 4, 0, False, [2, 3]),
+    (5, 0, 0, True, [5, 3, 2, 0]),
+    (5, 0, 0, False, [5, 3, 2]),
+    (4, 1, 0, True, [5, 3, 2, 0]),
+    (4, 1, 0, False, [3, 2]),
+    (-1, 5, 0, True, [None, 0, 2, 3, 5]),
+    (-1, 5, 0, False, [0, 2, 3]),
+    (1, 7, 0, True, [0, 2, 3, 5, 6, None]),
+    (1, 7, 0, False, [2, 3, 5, 6]),
+    (7, -1, 0, True, [None, 6, 5, 3, 2, 0, None]),
+    (0, 5, 3, True, [0, 2, 3, "|", 5]),
+    (1, 4, 3, True, [0, 2, 3, "|", 5]),
+    (5, 0, 3, True, [5, 3, 2, "|", 0]),
+    (0, None, 3, True, [0, 2, 3]),
+    (0, None, 6, True, [0, 2, 3, 5, 6, None]),
+    (7, None, 6, True, [6, None]),
+    (7, None, 6, False, []),
+    (None, 6, 3, True, [6, 5, 3]),
+    (None, 6, 8, True, [6, 5, 3, 2, 0, "text", True, None]),
+    (None, -2, 6, True, [0, "text", True, None]),
+    (-2, -2, 0, True, [None, 0]),
+    (1, 1, 0, True, [0, 2]),
+    (0, 0, 0, True, [0]),
+    (7, 7, 0, True, [6, None]),
+]
+"""Start, end, count, bounds and values of OPC 10000-11, 4.6, table 1; `|`: a continuation point, None: no bound."""
+
+
+async def test_bounds_are_those_of_the_specification(history: HistoryClient, tmp_path: Path) -> None:
+    """A range had no bound at its end, and backwards none at its start."""
+    append_samples(tmp_path, [Sample(minute(each), "other", float(each)) for each in (0, 2, 3, 5, 6)], 1 << 30)
+    found = [(*row[:4], await _read_with_bounds(history, *row[:4])) for row in ROWS]
+    assert found == ROWS
+
+
+async def _read_with_bounds(
+    history: HistoryClient, start: int | None, end: int | None, count: int, bounds: object
+) -> list[object]:
+    begin, until = (NOT_GIVEN if each is None else minute(each) for each in (start, end))
+    details = {
+        "startTime": instant(begin),
+        "endTime": instant(until),
+        "numValuesPerNode": count,
+        "returnBounds": bounds,
+    }
+    found: list[object] = []
+    asked = {"nodeId": node(OTHER)}
+    while True:
+        (answer,) = (await history.send("ReadRawModifiedDetails", details, [asked]))["results"]
+        shown = (answer["historyData"] or {}).get("dataValues") or []
+        found += [(each["value"] or {}).get("value") for each in shown]
+        if not answer["continuationPoint"] or None in {start, end}:
+            return found
+        found.append("|")
+        asked = {"nodeId": node(OTHER), "continuationPoint": _again(answer)}
+
+
+def _again(answer: dict[str, Any]) -> Any:
+    return {"$": "Buffer", "hex": answer["continuationPoint"]}
 
 
 async def test_10000_raw_values_are_read_within_a_second(history: HistoryClient) -> None:
