@@ -85,7 +85,7 @@ class AlarmKeeper:
             await self._save(ended.changes, guard)
 
     def look_soon(self) -> None:
-        """Look for the answers of persons at the next `tend`."""
+        """Read the alarms at the next `tend` again: a person may have changed them."""
         self._looked_at = 0
 
     async def commit(self, written: Commit, found: Sequence[FoundAlarm], stats: dict[str, int]) -> bool:
