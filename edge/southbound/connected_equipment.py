@@ -15,16 +15,17 @@ from edge.links.backoff import Backoff, delay
 from edge.links.rate_limit import RateLimit
 from edge.model.equipment_trace import TraceKind
 from edge.sfc.signal import Phase
+from edge.southbound.device_error import bounded_message, root_cause
+from edge.southbound.obsolete_command import CHECK_SECONDS, ObsoleteCommandError, until_obsolete
 from edge.southbound.resting_device import let_rest
 from edge.station.equipment import Command, EquipmentAnswer, OutcomeUnknown, Repetition, StationPort, programs_of
 from edge.station.retry import MOST_TRIES
 from edge.store.refused import RefusedMessage
+from edge.store.retry import retry_while_unavailable
 
 RETRY_SECONDS = (0.1, 5.0)
 # Number of ended commands that are remembered, to recognize a command that is sent again.
 MEMORY = 10_000
-# Maximum length, in characters, of a message of a device.
-_MESSAGE_LIMIT = 500
 # Maximum number of log entries per window: for discarded events, which are all recorded, and for defects.
 _LOGS_PER_WINDOW, _LOG_WINDOW_SECONDS = 10, 600.0
 
@@ -85,13 +86,15 @@ async def open_connected(
     connect: Connector,
     repetition: Repetition = Repetition.REPEATABLE,
     retry_s: tuple[float, float] = RETRY_SECONDS,
+    check_s: float = CHECK_SECONDS,
 ) -> AsyncIterator["ConnectedEquipment"]:
     """Connect to the equipment for the length of the block, and reconnect while it is unavailable.
 
-    `place` is the address shown to people; `retry_s` are the shortest and the longest delay of a retry. A SettingsError
-    of `connect` ends the block, unless an earlier connection succeeded.
+    `place` is the address shown to people; `retry_s` are the shortest and the longest delay of a retry. Every `check_s`
+    seconds the station is asked whether it still waits for the command at work. A SettingsError of `connect` ends the
+    block, unless an earlier connection succeeded.
     """
-    equipment = ConnectedEquipment(name, place, type_ids, station, scopes, repetition, retry_s)
+    equipment = ConnectedEquipment(name, place, type_ids, station, scopes, repetition, retry_s, check_s)
     async with background_task(_keep_connected(equipment, connect, station), f"equipment {name}"):
         yield equipment
 
@@ -109,13 +112,13 @@ async def _keep_connected(equipment: "ConnectedEquipment", connect: Connector, s
             # Settings that worked once are valid: a file that they name may be in the middle of its renewal.
             if isinstance(error, SettingsError) and not has_worked:
                 raise
-            reason = _bounded_message(error)
+            reason = bounded_message(error)
             if reason != last:
                 _log.warning("equipment not connected, retrying", equipment=equipment.name, reason=reason)
                 station.trace(TraceKind.LOST, reason)
             last = reason
         except Exception as error:  # noqa: BLE001 - a device that violates its protocol must not stop others
-            defect = _root_cause(error)
+            defect = root_cause(error)
             if defects.try_acquire():
                 _log.error("equipment failed, retrying", equipment=equipment.name, exc_info=defect)
             station.trace(TraceKind.LOST, type(defect).__name__)
@@ -138,9 +141,11 @@ class ConnectedEquipment:
         scopes: Collection[str],
         repetition: Repetition = Repetition.REPEATABLE,
         retry_s: tuple[float, float] = RETRY_SECONDS,
+        check_s: float = CHECK_SECONDS,
     ) -> None:
         self.name = name
         self.retry_s = retry_s
+        self._check_s = check_s
         self._repetition = repetition
         self._place = place
         self._station = station
@@ -205,7 +210,7 @@ class ConnectedEquipment:
             # A queued command is stopped too: it may have been started on an earlier connection.
             await device.stop(running or pending or command)
         except Refused as refusal:
-            error: str | None = _bounded_message(refusal)
+            error: str | None = bounded_message(refusal)
             _log.warning("stop declined", equipment=self.name, command=command.command_id, reason=error)
         else:
             error = None
@@ -263,14 +268,14 @@ class ConnectedEquipment:
         match error:
             case Refused():
                 refusal = error
-                fields: dict[str, Any] = {"reason": _bounded_message(error)}
+                fields: dict[str, Any] = {"reason": bounded_message(error)}
             case _:
                 refusal = Refused("internal", f"what happened met a defect of this software: {type(error).__name__}")
                 fields = {"exc_info": error}
         if self._discard_logs.try_acquire():
             _log.warning("equipment event discarded", equipment=self.name, **fields)
         await self._station.record_refusal(
-            RefusedMessage(self._place, "", "", refusal.kind, _bounded_message(refusal), b"")
+            RefusedMessage(self._place, "", "", refusal.kind, bounded_message(refusal), b"")
         )
 
     def _connected(self) -> Device:
@@ -282,9 +287,9 @@ class ConnectedEquipment:
         try:
             await device.catch_up()
         except Refused as refusal:
-            _log.warning("catch-up declined", equipment=self.name, reason=_bounded_message(refusal))
+            _log.warning("catch-up declined", equipment=self.name, reason=bounded_message(refusal))
         if not self._pending:
-            await let_rest(self.name, device)
+            await let_rest(self.name, device, self._is_at_work)
         async with asyncio.TaskGroup() as tasks:
             while True:
                 await self._wake.wait()
@@ -297,10 +302,20 @@ class ConnectedEquipment:
                         await asyncio.wait((task,))
                     finally:
                         self._running = None
-                await let_rest(self.name, device)
+                await let_rest(self.name, device, self._is_at_work)
+
+    async def _is_at_work(self) -> bool:
+        """Return whether a gateway on the store has begun a command that still waits for its answer."""
+        open_commands = await retry_while_unavailable("open commands", self._outstanding)
+        is_marked = self._repetition is Repetition.ONCE
+        return any(each.phase is Phase.START and (each.begun or not is_marked) for each in open_commands)
 
     async def _perform(self, device: Device, command: Command) -> None:
-        answers: list[EquipmentAnswer | OutcomeUnknown] = [await self._outcome(device, command)]
+        try:
+            answers: list[EquipmentAnswer | OutcomeUnknown] = [await self._outcome(device, command)]
+        except ObsoleteCommandError as error:
+            _log.warning("command given up", equipment=self.name, command=command.command_id, reason=error.message)
+            return
         if command.phase is Phase.RESET:
             reason = "the action was reset before it ended"
             answers += [EquipmentAnswer(each.command_id, error=reason) for each in self._superseded]
@@ -315,16 +330,17 @@ class ConnectedEquipment:
         try:
             await device.settle(command)
         except Refused as refusal:
-            _log.warning("answered command not released", equipment=self.name, reason=_bounded_message(refusal))
+            _log.warning("answered command not released", equipment=self.name, reason=bounded_message(refusal))
 
     async def _outcome(self, device: Device, command: Command) -> EquipmentAnswer | OutcomeUnknown:
         try:
-            return EquipmentAnswer(command.command_id, data=await device.perform(command))
+            async with until_obsolete(command, self._station.is_outstanding, self._check_s):
+                return EquipmentAnswer(command.command_id, data=await device.perform(command))
         except Refused as refusal:
-            return EquipmentAnswer(command.command_id, error=_bounded_message(refusal))
+            return EquipmentAnswer(command.command_id, error=bounded_message(refusal))
         except DeviceOutcomeUnknownError as error:
-            return OutcomeUnknown(command.command_id, _bounded_message(error))
-        except Unavailable:
+            return OutcomeUnknown(command.command_id, bounded_message(error))
+        except (Unavailable, ObsoleteCommandError):
             raise
         except Exception as error:
             # A new connection may fix the defect. A command that fails each time must not block the others.
@@ -370,21 +386,6 @@ def _sets_what(command: Command, reset: Command) -> bool:
 def _is_declined_reset(command: Command, answer: EquipmentAnswer) -> bool:
     """Return whether the device declined a reset: it is sent again until the device has carried it out."""
     return command.phase is Phase.RESET and answer.command_id == command.command_id and answer.error is not None
-
-
-def _root_cause(error: Exception) -> Exception:
-    """Return the first unexpected exception of nested exception groups; without one, the first exception."""
-    while isinstance(error, ExceptionGroup):
-        # The group may also hold the loss of the connection, which is expected.
-        _expected, unexpected = error.split(EdgeError)
-        error = (unexpected or error).exceptions[0]
-    return error
-
-
-def _bounded_message(error: EdgeError) -> str:
-    """Return the message of an error, cut to `_MESSAGE_LIMIT` characters; replace characters that cannot be encoded."""
-    message = error.message if len(error.message) <= _MESSAGE_LIMIT else f"{error.message[:_MESSAGE_LIMIT]}…"
-    return message.encode(errors="replace").decode()
 
 
 def _traced(device_event: DeviceEvent | Refused) -> Any:

@@ -35,6 +35,7 @@ from edge.southbound.ijt_results import ControllerState, ResultCollector
 from edge.southbound.ijt_schema import Result
 from edge.southbound.ijt_tool import JoiningTool
 from edge.southbound.late_result import LateResults
+from edge.southbound.obsolete_command import ObsoleteCommandError
 from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
 from edge.southbound.repetition import chosen_repetition, claim_start, count_repeated_start
 from edge.southbound.result_file import ResultFileReader, find_transfer
@@ -223,6 +224,12 @@ class Controller:
             async with self._starting:
                 await self._tool.lock.disable()
 
+    async def wake(self) -> None:
+        """Enable the tool again: another gateway began a command while this one disabled it."""
+        if self._tool.lock.is_on:
+            async with self._starting:
+                await self._tool.lock.enable()
+
     async def settle(self, command: Command) -> None:
         """Acknowledge the result of a command; make the tool safe again if the operator was to start the joining."""
         await self._results.settle(command)
@@ -245,6 +252,9 @@ class Controller:
             if command.phase is not Phase.RESET and owner and owner != command.command_id:
                 # The tool already works for another command.
                 return
+            if self._state.current == command.command_id:
+                # From here on no work waits for its result.
+                self._state.current = None
             may_run = pending != "" or bool(self._state.begun)
             await self._tool.make_safe(command, is_running=may_run and not self._results.find(command))
             self._state.begun.discard(command.command_id)
@@ -310,7 +320,8 @@ class Controller:
     async def _result(self, command: Command) -> Result:
         """Return the result of a command; poll for it while no event reports it.
 
-        Raises Refused when the controller reports an error, or when another system disabled the tool.
+        Raises Refused when the controller reports an error, or when another system disabled the tool;
+        ObsoleteCommandError when another gateway disabled it, because the command was stopped there.
         """
         lock, looks = self._tool.lock, 0
         while not (result := self._results.find(command)):
@@ -324,6 +335,8 @@ class Controller:
                 looks = looks + 1 if lock.is_on and await lock.is_withdrawn() else 0
             # A controller may disable the tool itself just before it reports the result: look twice.
             if looks > 1 and not self._results.find(command):
+                if not await self._results.is_awaited(command):
+                    raise ObsoleteCommandError
                 refusal = await lock.note_foreign()
                 # A joining that goes on when the tool is enabled again would have no command.
                 with suppress(Refused):

@@ -144,11 +144,11 @@ def was_aborted(result: Result) -> bool:
 def command_id_of(result: Result) -> str | None:
     """Return the command id that a result contains; None when it contains none of ours."""
     entities_of_it = result["ResultMetaData"].get("AssociatedEntities") or ()
-    found = [each["EntityId"] for each in entities_of_it if each.get("EntityId") and _is_command_id(each)]
+    found = [each["EntityId"] for each in entities_of_it if each.get("EntityId") and is_command_id(each)]
     return found[-1] if found else None
 
 
-def _is_command_id(entity: Mapping[str, Any]) -> bool:
+def is_command_id(entity: Mapping[str, Any]) -> bool:
     """Return whether an entity is the id of a command; an id that was sent as plain text has no name."""
     name = entity.get("Name")
     return name == COMMAND_ID or (not name and parse_command_id(entity["EntityId"]) is not None)

@@ -150,6 +150,10 @@ class ResultCollector:
             None,
         )
 
+    async def is_awaited(self, command: Command) -> bool:
+        """Return whether a command waits for its result; True while the store is unavailable."""
+        return await self._reporter.is_awaited(command.command_id)
+
     def parts(self, command: Command) -> list[Result]:
         """Return the results of single joinings of a command that waits for a batch, in the order of their numbers."""
         if command.parameters.get("classification", "single") == "single":
@@ -271,8 +275,9 @@ class ResultCollector:
             self._assign(result)
         if meta["ResultId"] in self._known.settled:
             await self._acknowledge_own(result)
+        # The answer of another gateway may be committed before this one ends its own work for the command.
         elif (command_id is None and meta["ResultId"] not in self._known.assigned) or (
-            command_id and not await self._reporter.is_awaited(command_id)
+            command_id and command_id != self._known.current and not await self._reporter.is_awaited(command_id)
         ):
             await self._dismiss(result, is_new=is_new)
         else:

@@ -6,7 +6,7 @@ from typing import Any
 import structlog
 
 from edge.errors import Refused
-from edge.southbound.ijt_conversion import COMMAND_ID, entities, process
+from edge.southbound.ijt_conversion import COMMAND_ID, entities, is_command_id, process
 from edge.southbound.ijt_lock import ToolLock
 from edge.southbound.ijt_methods import IjtMethods
 from edge.southbound.ijt_programs import JoiningPrograms, counter_calls, selected_joint
@@ -37,8 +37,9 @@ class JoiningTool:
         if "SendIdentifiers" not in self._methods or "GetIdentifiers" not in self._methods:
             return None
         (found,) = await self._methods.call("GetIdentifiers", self._uri, [COMMAND_ID], output_count=1)
-        ids = [each.get("EntityId") for each in found or () if isinstance(each, Mapping)]
-        return next((each for each in reversed(ids) if isinstance(each, str)), "")
+        # A controller may report all identifiers of the tool, not only the one that it is asked for.
+        ids = [each for each in found or () if isinstance(each, Mapping) and isinstance(each.get("EntityId"), str)]
+        return next((each["EntityId"] for each in reversed(ids) if is_command_id(each)), "")
 
     async def prepare(self, command: Command) -> None:
         """Enable the tool, replace its identifiers with those of a command, and set the counters that it names.

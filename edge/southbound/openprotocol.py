@@ -268,8 +268,13 @@ class TighteningDevice:
 
     async def rest(self) -> None:
         """Disable the tool while no command needs it, if the settings say so."""
+        # Without the lock: what somebody selects meanwhile is not ours.
+        await self._tool.release()
+
+    async def wake(self) -> None:
+        """Enable the tool again: another gateway began a command while this one disabled it."""
         async with self._starting:
-            await self._tool.release()
+            await self._tool.enable()
 
     async def settle(self, command: Command) -> None:
         """Acknowledge the result of a command."""
@@ -280,6 +285,8 @@ class TighteningDevice:
             owner = self._state.current
             if command.phase is not Phase.RESET and owner and owner != command.command_id:
                 return
+            # From here on no work waits for its result.
+            self._state.current = None if owner == command.command_id else owner
             await self._tool.make_safe(command)
             if command.phase is Phase.RESET and self._alarm:
                 await self._tool.acknowledge_alarm()

@@ -238,7 +238,8 @@ class TighteningResults:
                 await self._acknowledge(key)
             elif key not in self._state.kept:
                 command_id = self._owner(result)
-                if command_id and await self._reporter.is_awaited(command_id):
+                # The answer of another gateway may be committed before this one ends its own work for the command.
+                if command_id and (command_id == self._state.current or await self._reporter.is_awaited(command_id)):
                     self._state.kept[key] = result, command_id
                     await self._acknowledge_part(key, command_id)
                 else:

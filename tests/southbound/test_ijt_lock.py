@@ -44,6 +44,7 @@ async def test_the_tool_stays_enabled_for_an_open_command_after_a_restart(
     async with open_ijt("wrench", settings(controller, lock="on"), station, SCOPES, times=TIMES) as equipment:
         await wait_until(lambda: equipment.connected)
         assert controller.enabled
+        station.unanswered = []
         await controller.end_joining()
         await wait_until(lambda: station.answers)
         await wait_until(lambda: not controller.enabled)
@@ -177,3 +178,46 @@ async def test_without_the_lock_the_tool_stays_enabled(controller: JoiningContro
         await bench.device.finish()
         await wait_until(lambda: bench.station.answers)
         assert controller.enabled
+
+
+async def test_result_that_another_gateway_answered_first_ends_the_command(
+    controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    """The answer of the other gateway is committed before this one has the result; it must be ready for the next."""
+    async with equipped(controller, wait_until, lock="on") as bench:
+        await begun(bench, wait_until)
+        bench.station.stopped_meanwhile.add(WORK.command_id)
+        await bench.device.finish()
+        await wait_until(lambda: bench.station.answers)
+        await bench.equipment.send(NEXT)
+        await wait_until(lambda: len(controller.begun) > 1)
+        assert (bench.equipment.problem, bench.station.late_results) == ("", [])
+
+
+async def test_tool_disabled_by_a_stop_of_another_gateway_can_be_used(
+    controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with equipped(controller, wait_until, lock="on") as bench:
+        await begun(bench, wait_until)
+        bench.station.stopped_meanwhile.add(WORK.command_id)
+        controller.forget()
+        await bench.equipment.send(NEXT)
+        await wait_until(lambda: len(controller.begun) > 1)
+        assert (bench.equipment.problem, bench.station.disabled, bench.station.answers) == ("", set(), [])
+
+
+async def test_tool_at_work_for_another_gateway_stays_enabled(
+    controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with equipped(controller, wait_until, lock="on") as bench:
+        other = replace(NEXT, command_id="J2/R1/tighten/1", job_id="J2", begun=True)
+        await begun(bench, wait_until)
+        bench.station.unanswered = [other]
+        await bench.device.finish()
+        await wait_until(lambda: bench.station.answers)
+        await bench.equipment.send(NEXT)
+        await wait_until(lambda: len(controller.begun) > 1)
+        assert controller.enabled
+        bench.station.unanswered = []
+        await bench.device.finish()
+        await wait_until(lambda: not controller.enabled)

@@ -76,3 +76,13 @@ async def test_pending_command_is_known_where_the_controller_can_report(
     offered: tuple[str, ...], pending: str | None
 ) -> None:
     assert await tool_of(Controller(offered)).pending_command() == pending
+
+
+async def test_pending_command_is_found_among_all_identifiers_of_the_tool() -> None:
+    """A controller may report more than it is asked for: the job order too."""
+
+    class Talkative(Controller):
+        async def call(self, name: str, *_: Any, output_count: int | None = None) -> list[Any]:
+            return [[{"Name": "CommandID", "EntityId": "J1/R1/work/1"}, {"Name": "JobOrderID", "EntityId": "J1"}]]
+
+    assert await tool_of(Talkative(("SendIdentifiers", "GetIdentifiers"))).pending_command() == "J1/R1/work/1"

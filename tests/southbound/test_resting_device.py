@@ -7,28 +7,53 @@ from edge.southbound.resting_device import let_rest
 
 
 class Tool:
-    """A tool that counts its rests and can decline one."""
+    """A tool that records its calls and can decline a rest; `at_work` are the next answers of the station."""
 
-    def __init__(self) -> None:
-        self.rests = 0
+    def __init__(self, *at_work: bool) -> None:
+        self.asked: list[str] = []
         self.declines = False
+        self._at_work = [*at_work]
+
+    async def is_at_work(self) -> bool:
+        return self._at_work.pop(0) if self._at_work else False
 
     async def rest(self) -> None:
-        self.rests += 1
+        self.asked.append("rest")
         if self.declines:
             raise Refused("device", "EnableAsset: no")
+
+    async def wake(self) -> None:
+        self.asked.append("wake")
 
 
 async def test_only_devices_that_can_rest_do_so() -> None:
     tool = Tool()
-    await let_rest("wrench", tool)
-    await let_rest("camera", object())
-    assert tool.rests == 1
+    await let_rest("wrench", tool, tool.is_at_work)
+    await let_rest("camera", object(), tool.is_at_work)
+    assert tool.asked == ["rest"]
+
+
+async def test_device_at_work_for_another_gateway_does_not_rest() -> None:
+    tool = Tool(True)
+    await let_rest("wrench", tool, tool.is_at_work)
+    assert tool.asked == []
+
+
+async def test_device_that_another_gateway_begins_to_use_wakes_up_again() -> None:
+    tool = Tool(False, True, True)
+    await let_rest("wrench", tool, tool.is_at_work)
+    assert tool.asked == ["rest", "wake"]
+
+
+async def test_device_that_woke_up_for_a_command_that_ended_rests_again() -> None:
+    tool = Tool(False, True, False, False)
+    await let_rest("wrench", tool, tool.is_at_work)
+    assert tool.asked == ["rest", "wake", "rest"]
 
 
 async def test_a_declined_rest_is_logged() -> None:
     tool = Tool()
     tool.declines = True
     with capture_logs() as logs:
-        await let_rest("wrench", tool)
+        await let_rest("wrench", tool, tool.is_at_work)
     assert [(each["event"], each["reason"]) for each in logs] == [("tool not disabled", "EnableAsset: no")]

@@ -66,7 +66,7 @@ function build(addressSpace, cut) {
   });
   const tell = eventSource(addressSpace, addressSpace.findEventType("JoiningSystemResultReadyEventType", ijt), "Ready");
   const tellAgain = eventSource(addressSpace, addressSpace.findEventType("RequestedResultEventType", ijt), "Requested");
-  const state = { enabled: false, identifiers: [], joining: null, results: [], anonymous: false, points: 0 };
+  const state = { enabled: false, identifiers: [], joining: null, number: 0, results: [], anonymous: false, points: 0 };
   const once = new Set();
   const files = serveFiles(addressSpace, system.resultManagement.resultTransfer, cut);
   const series = mode === "batch" ? addBatch(system, (name, fields) => make(ijt, name, fields), status) : null;
@@ -195,7 +195,11 @@ function build(addressSpace, cut) {
         joinBatch(state.joining);
         return status();
       }
-      if (!once.has("endAtSearch") && !once.delete("hold")) pause(Number(duration)).then(end);
+      state.number += 1;
+      const { number } = state;
+      // An aborted joining does not end the next one.
+      const endThis = () => state.number === number && end();
+      if (!once.has("endAtSearch") && !once.delete("hold")) pause(Number(duration)).then(endThis);
       return once.delete("unanswered") ? new Promise(() => {}) : status();
     },
     AbortJoiningProcess: () => {

@@ -1,0 +1,127 @@
+"""Work for a command that nothing waits for any more ends; other work does not."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from structlog.testing import capture_logs
+
+from edge.errors import Refused, Unavailable
+from edge.sfc.signal import Phase
+from edge.southbound.connected_equipment import Device, DeviceEvent, DeviceEvents, open_connected
+from edge.southbound.obsolete_command import ObsoleteCommandError, until_obsolete
+from edge.station.equipment import Command
+from tests.conftest import WaitUntil
+from tests.southbound.contract import NEXT, SCOPES, TYPE_ID, WORK, RecordingStation
+
+CHECK_S = 0.01
+
+
+class Station:
+    """Answers the checks in order, then the last one again; None: the store is unavailable."""
+
+    def __init__(self, *answers: bool | None) -> None:
+        self.checks = 0
+        self._answers = answers
+
+    async def is_outstanding(self, _: str) -> bool:
+        answer = self._answers[min(self.checks, len(self._answers) - 1)]
+        self.checks += 1
+        if answer is None:
+            raise Unavailable("no store")
+        return answer
+
+
+async def test_work_ends_after_two_checks_that_find_nothing_waiting() -> None:
+    station = Station(True, False, False)
+    with pytest.raises(ObsoleteCommandError):
+        async with until_obsolete(WORK, station.is_outstanding, CHECK_S):
+            await asyncio.Event().wait()
+    assert station.checks == 3
+
+
+@pytest.mark.parametrize("answers", [(False, True, False, True), (False, None, False, True)], ids=["again", "no store"])
+async def test_one_check_that_finds_nothing_waiting_ends_no_work(
+    wait_until: WaitUntil, answers: tuple[bool | None, ...]
+) -> None:
+    station = Station(*answers)
+    async with until_obsolete(WORK, station.is_outstanding, CHECK_S):
+        await wait_until(lambda: station.checks > 4)
+
+
+async def test_reset_is_carried_out_whoever_waits_for_it() -> None:
+    station = Station(False)
+    reset = replace(WORK, phase=Phase.RESET)
+    async with until_obsolete(reset, station.is_outstanding, 0.0):
+        for _ in range(10):
+            await asyncio.sleep(0)
+    assert station.checks == 0
+
+
+async def test_error_of_the_work_is_raised_unchanged() -> None:
+    with pytest.raises(Refused, match="jammed"):
+        async with until_obsolete(WORK, Station(True).is_outstanding, CHECK_S):
+            raise Refused("device", "jammed")
+
+
+class Spindle:
+    """A device that works on its first command for ever, as one that another gateway has stopped."""
+
+    problem = ""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.rests = 0
+
+    @asynccontextmanager
+    async def connecting(self) -> AsyncIterator[tuple[Device, DeviceEvents]]:
+        yield self, self._happen()
+
+    async def _happen(self) -> DeviceEvents:
+        await asyncio.Event().wait()
+        yield {}
+
+    async def catch_up(self) -> None:
+        """Return at once: there are no results."""
+
+    async def handle_event(self, device_event: DeviceEvent) -> None:
+        """Do nothing: no event comes."""
+
+    async def perform(self, command: Command) -> Any:
+        self.begun.append(command.command_id)
+        if len(self.begun) == 1:
+            await asyncio.Event().wait()
+        return {"done": True}
+
+    async def stop(self, command: Command) -> None:
+        """Return at once."""
+
+    async def settle(self, command: Command) -> None:
+        """Return at once."""
+
+    async def rest(self) -> None:
+        self.rests += 1
+
+    async def wake(self) -> None:
+        """Return at once."""
+
+
+async def test_command_of_another_gateway_that_ended_there_blocks_no_other(wait_until: WaitUntil) -> None:
+    """The given up command has no answer: it has one, or a stop, of the other gateway."""
+    station, spindle = RecordingStation(), Spindle()
+    opened = open_connected("wrench", "the wall", (TYPE_ID,), station, SCOPES, spindle.connecting, check_s=CHECK_S)
+    with capture_logs() as logs:
+        async with opened as equipment:
+            await wait_until(lambda: equipment.connected)
+            await equipment.send(WORK)
+            await wait_until(lambda: spindle.begun)
+            await equipment.send(NEXT)
+            station.stopped_meanwhile.add(WORK.command_id)
+            await wait_until(lambda: station.answers)
+            await wait_until(lambda: spindle.rests > 1)
+    assert [each.command_id for each in station.answers] == [NEXT.command_id]
+    assert (station.unknown, station.stops) == ([], [])
+    assert [each["command"] for each in logs if each["event"] == "command given up"] == [WORK.command_id]
