@@ -314,7 +314,7 @@ class ConnectedEquipment:
         try:
             answers: list[EquipmentAnswer | OutcomeUnknown] = [await self._outcome(device, command)]
         except ObsoleteCommandError as error:
-            _log.warning("command given up", equipment=self.name, command=command.command_id, reason=error.message)
+            _log.warning("command obsolete", equipment=self.name, command=command.command_id, reason=error.message)
             return
         if command.phase is Phase.RESET:
             reason = "the action was reset before it ended"

@@ -18,7 +18,7 @@ class RestingDevice(Protocol):
         """Enter the state of rest; raises as `Device.perform`."""
 
     async def wake(self) -> None:
-        """Leave the state of rest; raises as `Device.perform`."""
+        """Stop the rest; raises as `Device.perform`."""
 
 
 async def let_rest(name: str, device: object, is_at_work: Callable[[], Awaitable[bool]]) -> None:

@@ -13,7 +13,7 @@ from tests.outside.plant import Mes
 from tests.outside.servers import PREFIX, Broker, Gateway, Store, ended, wait_for
 from tests.outside.test_opcua_devices import TIGHTEN, recipe
 
-# The controller reads its node sets first; a gateway may need 20 s until it gives up a command.
+# The controller reads its node sets first; a gateway may need 20 s until it leaves a command.
 pytestmark = [pytest.mark.timeout(240), pytest.mark.long]
 
 DEADLINE = 60.0

@@ -110,7 +110,7 @@ class Spindle:
 
 
 async def test_command_of_another_gateway_that_ended_there_blocks_no_other(wait_until: WaitUntil) -> None:
-    """The given up command has no answer: it has one, or a stop, of the other gateway."""
+    """This gateway answers nothing: the other one has answered or stopped the command."""
     station, spindle = RecordingStation(), Spindle()
     opened = open_connected("wrench", "the wall", (TYPE_ID,), station, SCOPES, spindle.connecting, check_s=CHECK_S)
     with capture_logs() as logs:
@@ -124,4 +124,4 @@ async def test_command_of_another_gateway_that_ended_there_blocks_no_other(wait_
             await wait_until(lambda: spindle.rests > 1)
     assert [each.command_id for each in station.answers] == [NEXT.command_id]
     assert (station.unknown, station.stops) == ([], [])
-    assert [each["command"] for each in logs if each["event"] == "command given up"] == [WORK.command_id]
+    assert [each["command"] for each in logs if each["event"] == "command obsolete"] == [WORK.command_id]
