@@ -248,7 +248,8 @@ class Controller:
     async def _make_safe(self, command: Command) -> None:
         async with self._starting:
             pending = await self._tool.pending_command()
-            owner = self._state.current or pending
+            # The tool itself knows best: this gateway may wait for a joining that another one has ended.
+            owner = pending or self._state.current
             if command.phase is not Phase.RESET and owner and owner != command.command_id:
                 # The tool already works for another command.
                 return

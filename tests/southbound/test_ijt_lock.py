@@ -221,3 +221,14 @@ async def test_tool_at_work_for_another_gateway_stays_enabled(
         bench.station.unanswered = []
         await bench.device.finish()
         await wait_until(lambda: not controller.enabled)
+
+
+async def test_stop_of_a_joining_of_another_gateway_reaches_the_tool(
+    controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    """The joining at the tool is of the other gateway, and the stop was decided here."""
+    async with equipped(controller, wait_until, lock="on") as bench:
+        await begun(bench, wait_until)
+        controller.identifiers = [{"Name": "CommandID", "EntityId": NEXT.command_id}]
+        await bench.equipment.stop(NEXT)
+        assert (len(bench.device.stopped), controller.enabled) == (1, False)
