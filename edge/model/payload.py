@@ -5,8 +5,15 @@ from typing import Any
 import msgspec
 
 
+class UnreadablePayloadError(ValueError):
+    """A payload that is neither JSON nor MessagePack nor text."""
+
+    def __init__(self) -> None:
+        super().__init__("it is neither JSON nor MessagePack nor UTF-8 text")
+
+
 def decode_payload(payload: bytes) -> Any:
-    """Return the content of a payload: JSON, else MessagePack, else UTF-8 text.
+    """Return the content of a payload: JSON, else MessagePack, else UTF-8 text; raises UnreadablePayloadError.
 
     A single printable character is no MessagePack, although it could be the number of that character. Longer payloads
     are never both: JSON begins with a character that is a complete MessagePack number.
@@ -21,4 +28,7 @@ def decode_payload(payload: bytes) -> Any:
             return msgspec.msgpack.decode(payload)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             pass
-    return payload.decode(errors="replace")
+    try:
+        return payload.decode()
+    except UnicodeDecodeError:
+        raise UnreadablePayloadError from None

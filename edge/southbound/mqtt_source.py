@@ -9,7 +9,7 @@ from edge.config import MqttSourceSettings
 from edge.instant import Clock
 from edge.links.log_throttle import LogThrottle
 from edge.links.mqtt import Message, MqttSession, Settle
-from edge.model.payload import decode_payload
+from edge.model.payload import UnreadablePayloadError, decode_payload
 from edge.rules.sample_lines import Sample
 from edge.southbound.sample_sink import SampleSink
 
@@ -41,17 +41,23 @@ class SampleSource:
 
         A message without a value is logged and dropped.
         """
-        value = MISSING
-        if len(message.payload) <= MAX_PAYLOAD:
-            content = decode_payload(message.payload) if message.payload else None
-            value = resolve_pointer(content, self._settings.pointer)
+        value, reason = self._value_of(message.payload)
         if value is MISSING:
-            reason = f"no value at {self._settings.pointer!r}, or more than {MAX_PAYLOAD} bytes"
             advice = f"Correct the pointer of [source.{self._name}], or its sender."
             self._faults.warning("sample dropped", message.topic, topic=message.topic, reason=reason, advice=advice)
         else:
             self._sink.put(Sample(self._clock(), tag_name(self._settings.tag, message.topic), value))
         return partial(self._sink.settle, self._sink.received)
+
+    def _value_of(self, payload: bytes) -> tuple[Any, str]:
+        """Return the value of a payload; MISSING and the reason where there is none."""
+        if len(payload) > MAX_PAYLOAD:
+            return MISSING, f"more than {MAX_PAYLOAD} bytes"
+        try:
+            content = decode_payload(payload) if payload else None
+        except UnreadablePayloadError as error:
+            return MISSING, str(error)
+        return resolve_pointer(content, self._settings.pointer), f"no value at {self._settings.pointer!r}"
 
 
 def resolve_pointer(data: Any, pointer: str) -> Any:

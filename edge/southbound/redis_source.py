@@ -12,7 +12,7 @@ from edge.errors import Unavailable
 from edge.instant import Clock
 from edge.links.backoff import Backoff
 from edge.links.log_throttle import LogThrottle
-from edge.model.payload import decode_payload
+from edge.model.payload import UnreadablePayloadError, decode_payload
 from edge.rules.sample_lines import Sample
 from edge.southbound.mqtt_source import MISSING, resolve_pointer, tag_name
 from edge.southbound.sample_sink import SampleSink
@@ -114,7 +114,11 @@ class RedisSource:
         if len(payload) > MAX_PAYLOAD:
             self._drop(name, f"more than {MAX_PAYLOAD} bytes")
             return
-        value = resolve_pointer(decode_payload(payload), self._settings.pointer)
+        try:
+            value = resolve_pointer(decode_payload(payload), self._settings.pointer)
+        except UnreadablePayloadError as error:
+            self._drop(name, str(error))
+            return
         if value is MISSING:
             self._drop(name, f"no value at {self._settings.pointer!r}")
         else:

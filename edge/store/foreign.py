@@ -45,7 +45,7 @@ class ForeignRedis:
         """Return the value at a key, None for an absent one.
 
         A text is JSON, MessagePack or UTF-8; so are the members of a hash, list or set. Raises UnreadableValueError for
-        another type and for a large value, Unavailable when the server is gone.
+        another type and for a large value, UnreadablePayloadError for other bytes, Unavailable when the server is gone.
         """
         with _foreign_errors():
             async with asyncio.timeout(TIMEOUT_S):

@@ -1,5 +1,6 @@
-"""A payload without a content type is JSON, MessagePack or text, and none of them fails."""
+"""A payload without a content type is JSON, MessagePack or text; anything else is refused with one error."""
 
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.model.payload import decode_payload
+from edge.model.payload import UnreadablePayloadError, decode_payload
 
 
 @pytest.mark.parametrize(
@@ -27,17 +28,23 @@ from edge.model.payload import decode_payload
         (msgspec.msgpack.encode(300), 300),
         (b"\xc3", True),
         (b"[" * 50_000, "[" * 50_000),
-        (b"\x91" * 50_000, ...),
     ],
 )
 def test_payload_is_json_else_messagepack_else_text(payload: bytes, value: Any) -> None:
     decoded = decode_payload(payload)
-    assert value is ... or decoded == value
+    assert decoded == value
+
+
+@pytest.mark.parametrize("payload", [b"52.0\xb0C", b"\xff\xfe\x00", b"\x91" * 50_000], ids=["latin-1", "bytes", "bomb"])
+def test_bytes_of_no_form_are_no_text_with_signs_for_what_is_missing(payload: bytes) -> None:
+    with pytest.raises(UnreadablePayloadError):
+        decode_payload(payload)
 
 
 @given(st.binary(max_size=200))
-def test_no_payload_raises(payload: bytes) -> None:
-    decode_payload(payload)
+def test_no_payload_raises_anything_else(payload: bytes) -> None:
+    with suppress(UnreadablePayloadError):
+        decode_payload(payload)
 
 
 @given(st.binary(min_size=2, max_size=50))

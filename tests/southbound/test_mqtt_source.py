@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from edge.config import MqttSettings, MqttSourceSettings
 from edge.links.mqtt import Message, MqttSession, open_session
@@ -33,6 +34,15 @@ async def test_message_becomes_a_sample_or_is_dropped() -> None:
     await source.take(Message("plant/temp", b'{"w": 81.5}'))
     await source.take(Message("plant/temp", b'{"v": 1, "x": "' + b"x" * MAX_PAYLOAD + b'"}'))
     assert sink.taken == [Sample(7, "temp", 81.5)]
+
+
+async def test_bytes_that_are_no_text_are_dropped_with_the_reason() -> None:
+    sink = Sink()
+    source = SampleSource("oven", MqttSourceSettings(topic="#"), sink, lambda: 7)
+    with capture_logs() as logs:
+        await source.take(Message("plant/temp", b"52.0\xb0C"))
+    assert not sink.taken
+    assert [each["reason"] for each in logs] == ["it is neither JSON nor MessagePack nor UTF-8 text"]
 
 
 @pytest.fixture

@@ -63,16 +63,17 @@ async def test_keys_that_hold_no_text_or_garbage_are_logged_once(wait_until: Wai
         text=b"5.03%",
         big=b"x" * (MAX_PAYLOAD + 1),
         bomb=b"\x91" * MAX_PAYLOAD,
+        noise=b"\xff\xfe\x00",
         absent=None,
     )
-    settings = settings_of(keys=("absent", "bomb", "big", "text", "temp"), pointer="/v")
+    settings = settings_of(keys=("absent", "bomb", "big", "noise", "text", "temp"), pointer="/v")
     source = RedisSource("line", settings, foreign, sink, lambda: 7)
     with capture_logs() as logs:
         async with background_task(source.run(), "source"):
             await wait_until(lambda: len(sink.taken) == 3)
     assert sink.taken == [Sample(7, "temp", 81.5)] * 3
     dropped = [each["name"] for each in logs if each["event"] == "sample dropped"]
-    assert sorted(dropped) == ["absent", "big", "bomb", "text"]
+    assert sorted(dropped) == ["absent", "big", "bomb", "noise", "text"]
 
 
 async def test_server_that_is_gone_is_read_again_when_it_is_back(tmp_path: Path, wait_until: WaitUntil) -> None:
