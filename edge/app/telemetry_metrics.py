@@ -75,6 +75,11 @@ def _metrics(
     dropped = service.queue.dropped
     meaning = "Samples dropped because the queue was full."
     yield TelemetryMetric("telemetry_dropped", meaning, is_counter=True, samples=(("", dropped),))
+    meaning = "Samples that cannot be taken: their value, their type or their name."
+    yield TelemetryMetric("telemetry_samples_refused", meaning, is_counter=True, samples=(("", service.queue.refused),))
+    meaning = "Payloads and metrics of a source that are no samples."
+    refused = tuple(service.queue.refused_of.items())
+    yield TelemetryMetric("telemetry_source_refused", meaning, is_counter=True, samples=refused, label="source")
     written, evaluated = service.written_bytes, service.processor.evaluated
     meaning = "Bytes that samples and rules took in the append-only file, about."
     yield TelemetryMetric("telemetry_written_bytes", meaning, is_counter=True, samples=(("", written),))

@@ -43,6 +43,7 @@ class SampleSource:
         """
         value, reason = self._value_of(message.payload)
         if value is MISSING:
+            self._sink.refuse(self._name, 1)
             advice = f"Correct the pointer of [source.{self._name}], or its sender."
             self._faults.warning("sample dropped", message.topic, topic=message.topic, reason=reason, advice=advice)
         else:

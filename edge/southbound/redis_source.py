@@ -106,23 +106,27 @@ class RedisSource:
     def _note(self, name: str, payload: bytes) -> None:
         if name not in self._latest and len(self._latest) >= self._max_channels:
             self.dropped += 1
-            self._drop("", f"more than {self._max_channels} channels", dropped=self.dropped)
+            self._refuse("", f"more than {self._max_channels} channels", dropped=self.dropped)
             return
         self._latest[name] = (self._clock(), payload)
 
     def _put(self, name: str, at: int, payload: bytes) -> None:
         if len(payload) > MAX_PAYLOAD:
-            self._drop(name, f"more than {MAX_PAYLOAD} bytes")
+            self._refuse(name, f"more than {MAX_PAYLOAD} bytes")
             return
         try:
             value = resolve_pointer(decode_payload(payload), self._settings.pointer)
         except UnreadablePayloadError as error:
-            self._drop(name, str(error))
+            self._refuse(name, str(error))
             return
         if value is MISSING:
-            self._drop(name, f"no value at {self._settings.pointer!r}")
+            self._refuse(name, f"no value at {self._settings.pointer!r}")
         else:
             self._sink.put(Sample(at, tag_name(self._settings.tag, name, separator=":"), value))
+
+    def _refuse(self, name: str, reason: str, **facts: int) -> None:
+        self._sink.refuse(self._name, 1)
+        self._drop(name, reason, **facts)
 
     def _drop(self, name: str, reason: str, **facts: int) -> None:
         advice = f"Correct [source.{self._name}], or the system that writes it."

@@ -15,5 +15,8 @@ class SampleSink(Protocol):
     def put(self, line: Line) -> None:
         """Queue a line."""
 
+    def refuse(self, source: str, count: int) -> None:
+        """Count values of a source that are no samples."""
+
     async def settle(self, received: int) -> None:
         """Wait until that many lines are stored or dropped."""

@@ -29,11 +29,19 @@ _LONGEST_KEPT: Final = 1_000
 
 
 class Limits(Struct, frozen=True):
-    """How much the edge nodes of one source may announce, and how often one is asked for its births."""
+    """How much the edge nodes of one source may announce; shortest and longest wait until one is asked again."""
 
     metrics: int = 10_000
     nodes: int = 256
-    ask_ms: int = 60_000
+    ask_ms: int = 1_000
+    longest_ask_ms: int = 60_000
+
+
+class _Asked(Struct, frozen=True):
+    """When an edge node was asked for its births, and how long it is not asked again."""
+
+    at: int
+    wait_ms: int
 
 
 class Taken(Struct, frozen=True):
@@ -81,7 +89,7 @@ class BornNodes:
         self._limits = limits or Limits()
         self._nodes: dict[NodeName, _Node] = {}
         self._size = 0
-        self._asked: dict[NodeName, int] = {}
+        self._asked: dict[NodeName, _Asked] = {}
 
     @property
     def names(self) -> tuple[NodeName, ...]:
@@ -109,19 +117,30 @@ class BornNodes:
 
     def forget(self, now: int) -> tuple[Sample, ...]:
         """Forget all births and return samples of bad quality of their tags: the broker is away."""
+        self._asked.clear()
         return tuple(sample for node in self.names for sample in self._end_all(node, now))
 
     def may_ask(self, node: NodeName, now: int) -> bool:
-        """Return whether an edge node may be asked for its births now, and note that it is."""
-        asked = self._asked.get(node)
-        if asked is not None and 0 <= now - asked < self._limits.ask_ms:
+        """Return whether an edge node may be asked for its births now, and note that it is.
+
+        Each wait is twice the one before, because a question of QoS 0 may be lost; after a loss of the broker and after
+        a calm time it is the shortest.
+        """
+        limits, asked = self._limits, self._asked.get(node)
+        wait_ms = limits.ask_ms
+        if asked is not None and 0 <= now - asked.at < asked.wait_ms:
             return False
-        if len(self._asked) >= self._limits.nodes:
-            self._asked = {each: at for each, at in self._asked.items() if 0 <= now - at < self._limits.ask_ms}
-        if len(self._asked) >= self._limits.nodes:
-            return False
-        self._asked[node] = now
+        if asked is not None and self._is_recent(asked, now):
+            wait_ms = min(2 * asked.wait_ms, limits.longest_ask_ms)
+        if asked is None and len(self._asked) >= limits.nodes:
+            self._asked = {each: known for each, known in self._asked.items() if self._is_recent(known, now)}
+            if len(self._asked) >= limits.nodes:
+                return False
+        self._asked[node] = _Asked(now, wait_ms)
         return True
+
+    def _is_recent(self, asked: _Asked, now: int) -> bool:
+        return 0 <= now - asked.at < 2 * self._limits.longest_ask_ms
 
     def _data(self, place: SparkplugTopic, message: MetricPayload, now: int) -> Taken:
         node = self._nodes.get(place.node)

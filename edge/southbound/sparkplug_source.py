@@ -24,7 +24,7 @@ logger = structlog.get_logger(__name__)
 
 LARGEST_PACKET: Final = 2 * MAX_PAYLOAD
 _REBIRTH: Final = "Node Control/Rebirth"
-_RETRY_S: Final = 5.0
+_RETRY_S: Final = 1.0
 """Delay before the next look for edge nodes that may be asked by now."""
 _LOGGED_FAULTS: Final = 3
 """Reasons of one message that are logged."""
@@ -34,8 +34,6 @@ class SparkplugSource:
     """Turns the messages of edge nodes into samples; while the broker is away their tags have bad quality."""
 
     def __init__(self, name: str, settings: MqttSourceSettings, sink: SampleSink, clock: Clock) -> None:
-        self.refused = 0
-        """Metrics and messages that are no samples."""
         self._name = name
         self._settings = settings
         self._sink = sink
@@ -66,10 +64,9 @@ class SparkplugSource:
         """Queue the samples of a message and return how to wait until they are stored, or were dropped."""
         taken = self._nodes.take(message.topic, message.payload, self._clock())
         self._put(taken.samples)
-        self.refused += taken.refused
         if taken.faults:
-            reasons = "; ".join(taken.faults[:_LOGGED_FAULTS])
-            self._warn(message.topic[:200], reasons, refused=taken.refused, refused_of_source=self.refused)
+            self._sink.refuse(self._name, taken.refused)
+            self._warn(message.topic[:200], "; ".join(taken.faults[:_LOGGED_FAULTS]), refused=taken.refused)
         if taken.ask is not None:
             self._to_ask.append(taken.ask)
             self._awake.set()
@@ -107,9 +104,7 @@ class SparkplugSource:
             self._sink.put(sample)
 
     def _warn(self, topic: str, reason: str, **facts: int) -> None:
-        advice = (
-            f"Correct the edge node, or [source.{self._name}]; births that are missing are asked for once a minute."
-        )
+        advice = f"Correct the edge node, or [source.{self._name}]; it is asked for births that are missing."
         self._faults.warning(
             "sparkplug data refused", topic, source=self._name, topic=topic, reason=reason, advice=advice, **facts
         )

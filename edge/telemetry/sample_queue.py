@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import functools
 import uuid
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 
 import structlog
@@ -62,6 +62,8 @@ class SampleQueue:
         """Lines that were dropped because the queue was full."""
         self.refused = 0
         """Lines that cannot be taken."""
+        self.refused_of: Counter[str] = Counter()
+        """Values that were no samples, by source."""
         self.appended = 0
         """Lines that are in the stream."""
         self.written_bytes = 0
@@ -114,6 +116,10 @@ class SampleQueue:
         self._awake.set()
         if len(self._lines) >= self._limits.batch_size:
             self._full.set()
+
+    def refuse(self, source: str, count: int) -> None:
+        """Count values of a source that are no samples."""
+        self.refused_of[source] += count
 
     def _refuse(self, line: Line, reason: str) -> None:
         name = line.tag if isinstance(line, Sample) else line.name

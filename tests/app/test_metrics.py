@@ -222,6 +222,7 @@ async def test_the_page_reports_every_metric_with_its_labels(
         telemetry.edge_node = NodeStats()
         sources = replace(sources, telemetry=telemetry)
         sources.health.sessions["MES"] = session
+        telemetry.queue.refuse("oven", 1)
         text = (await page(sources)).body.decode()
     rows = []
     for family in text_string_to_metric_families(text):

@@ -1,6 +1,7 @@
 """A queue of samples for tests of sources."""
 
 import asyncio
+from collections import Counter
 
 from edge.rules.sample_lines import Line, Quality, Sample
 
@@ -10,6 +11,7 @@ class Sink:
 
     def __init__(self) -> None:
         self.taken: list[Line] = []
+        self.refused: Counter[str] = Counter()
         self.stored = asyncio.Event()
 
     @property
@@ -18,6 +20,9 @@ class Sink:
 
     def put(self, line: Line) -> None:
         self.taken.append(line)
+
+    def refuse(self, source: str, count: int) -> None:
+        self.refused[source] += count
 
     async def settle(self, received: int) -> None:
         if received:

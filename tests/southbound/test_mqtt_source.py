@@ -41,7 +41,7 @@ async def test_bytes_that_are_no_text_are_dropped_with_the_reason() -> None:
     source = SampleSource("oven", MqttSourceSettings(topic="#"), sink, lambda: 7)
     with capture_logs() as logs:
         await source.take(Message("plant/temp", b"52.0\xb0C"))
-    assert not sink.taken
+    assert (sink.taken, sink.refused) == ([], {"oven": 1})
     assert [each["reason"] for each in logs] == ["it is neither JSON nor MessagePack nor UTF-8 text"]
 
 

@@ -53,7 +53,7 @@ async def test_more_channels_than_are_kept_are_counted(wait_until: WaitUntil) ->
     source = RedisSource("line", settings_of(patterns=("c:*",)), Foreign(), sink, lambda: 7, (60, 60), 3)
     async with background_task(source.run(), "source"):
         await wait_until(lambda: len(sink.taken) == 3)
-    assert source.dropped == 20
+    assert (source.dropped, sink.refused) == (20, {"line": 20})
 
 
 async def test_keys_that_hold_no_text_or_garbage_are_logged_once(wait_until: WaitUntil) -> None:

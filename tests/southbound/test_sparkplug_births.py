@@ -80,14 +80,29 @@ def test_data_is_read_as_its_birth_announced(metric: Metric, samples: tuple[Samp
 
 
 @pytest.mark.parametrize("data", [Metric(1, alias=99, datatype=DataType.INT32), Metric(1, "new", datatype=3)])
-def test_data_without_a_birth_is_refused_and_asked_for_once_a_minute(data: Metric) -> None:
+def test_data_without_a_birth_is_refused_and_asked_for_again_after_a_growing_wait(data: Metric) -> None:
     nodes = born(OIL)
-    found = [nodes.take(DATA, message(data), NOW + after) for after in (0, 59_999, 60_000)]
+    found = [nodes.take(DATA, message(data), NOW + after) for after in (0, 999, 1_000, 2_999, 3_000)]
     assert [(each.samples, each.refused, each.ask) for each in found] == [
         ((), 1, PRESS),
         ((), 1, None),
         ((), 1, PRESS),
+        ((), 1, None),
+        ((), 1, PRESS),
     ]
+
+
+def test_edge_node_without_births_is_asked_once_a_minute_at_last() -> None:
+    nodes = born(OIL)
+    asked = [after for after in range(0, 600_000, 500) if nodes.take(DATA, message(COUNT), NOW + after).ask]
+    assert asked == [0, 1_000, 3_000, 7_000, 15_000, 31_000, *range(63_000, 600_000, 60_000)]
+
+
+def test_edge_node_is_asked_at_once_after_a_loss_of_the_broker() -> None:
+    nodes = born(OIL)
+    nodes.take(DATA, message(Metric(1, "new", datatype=3)), NOW)
+    nodes.forget(NOW + 1)
+    assert nodes.take(DATA, message(OIL), NOW + 2).ask == PRESS
 
 
 @pytest.mark.parametrize(
