@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -16,20 +15,19 @@ from edge.app.gateway_tags import GatewayTags
 from edge.app.history import open_history
 from edge.app.job_samples import JobSamples
 from edge.app.parts import GatewayParts
+from edge.app.rule_sources import read_rules
 from edge.app.rule_updates import RuleUpdates
 from edge.app.tag_updates import TagUpdates
-from edge.errors import Refused, SettingsError, Unavailable
+from edge.errors import Unavailable
 from edge.hardware.sample_store import open_volatile
 from edge.instant import now_ms
 from edge.links.background_task import background_task
 from edge.links.mqtt import MqttSession
 from edge.maintenance.redaction import redactor
 from edge.model.job_state import has_ended
-from edge.model.json_text import read_json_text
 from edge.model.rule import Rule
 from edge.northbound.alarm_publisher import AlarmPublisher
 from edge.northbound.topics import Topics
-from edge.rules.rule_form import parse_rules
 from edge.rules.sample_lines import Occurrence
 from edge.rules.sample_value import JOB_ENDED
 from edge.rules.tag_definitions import TagDefinitions
@@ -165,22 +163,6 @@ async def publish_alarms(
     publisher = telemetry.publisher = AlarmPublisher(core.store, session, core.source, topics, now_ms)
     while_ours = core.instance.publisher_gates[core.scopes[0]].run_while_open(publisher.run, "alarms")
     await stack.enter_async_context(background_task(while_ours, "alarms while they are ours"))
-
-
-def read_rules(file: str) -> tuple[Rule, ...]:
-    """Return the rules of a file; an empty name stands for none. Raises SettingsError with all their faults."""
-    if not file:
-        return ()
-    try:
-        rules, faults = parse_rules(read_json_text(Path(file).read_bytes()))
-    except OSError as error:
-        rules, faults = (), (f"cannot be read: {error.strerror}",)
-    except Refused as refused:
-        rules, faults = (), (refused.message,)
-    if faults:
-        problems = [f"telemetry.rules: {file}: {fault}" for fault in faults]
-        raise SettingsError(problems, f"Correct them all, then check again with: edge rules check {file}")
-    return rules
 
 
 def _job_of(core: GatewayParts, member: str) -> str | None:

@@ -1,5 +1,6 @@
-"""`edge rules`: checks rules, and runs them over recorded samples in virtual time."""
+"""`edge rules`: checks and shows rules, and runs them over recorded samples in virtual time."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,16 +8,26 @@ from typing import TYPE_CHECKING
 import click
 
 from edge.cli.terminal.output import print_text
-from edge.cli.terminal.store_access import FILE, json_option, print_json, read_bytes, usage_failure
+from edge.cli.terminal.store_access import (
+    FILE,
+    json_option,
+    open_access,
+    open_console,
+    print_json,
+    read_bytes,
+    settings_option,
+    usage_failure,
+)
 
 if TYPE_CHECKING:
+    from edge.app.rule_sources import KnownRule
     from edge.model.rule import Rule
     from edge.rules.finding import Finding
 
 
 @click.group()
 def rules() -> None:
-    """Check rules, and run them over recorded samples in virtual time."""
+    """Check and show rules, and run them over recorded samples in virtual time."""
 
 
 @rules.command(epilog="Example: edge rules check hot-tool.json")
@@ -65,6 +76,49 @@ def test(rules_file: Path, samples_file: Path, until: int | None, *, as_json: bo
     inputs = read_lines(lines, lambda number, reason: _report_line(samples_file, number, reason))
     for finding in replay(found, inputs, until):
         _print_finding(finding, as_json=as_json)
+
+
+@rules.command(epilog="Example: edge rules show torque-drift")
+@click.argument("rule_id", metavar="[ID]", required=False)
+@settings_option
+@json_option
+def show(rule_id: str | None, settings_file: Path | None, *, as_json: bool) -> None:
+    """Show the rules that a gateway evaluates, with how often each raised a finding; or one of them in full.
+
+    They come from the file of the settings, from the MES, commands and station files, and from this software; of one
+    id a rule of the station comes before that of the settings, and both before a built-in one.
+    """
+    from edge.cli.rule_view import as_data, report, table
+    from edge.errors import Refused
+
+    known, raised = asyncio.run(_load(settings_file))
+    if rule_id is not None:
+        known = tuple(each for each in known if each.rule.id == rule_id)
+        if not known:
+            raise Refused("unknown_rule", f"there is no rule {rule_id!r}", "List the rules: edge rules show")
+    if as_json:
+        print_json([as_data(each, raised.get(each.rule.id, 0)) for each in known])
+    elif rule_id is not None:
+        print_text("\n".join(report(known[0], raised.get(rule_id, 0))))
+    elif known:
+        open_console().print(table(known, raised))
+    else:
+        print_text("no rules: telemetry is off")
+
+
+async def _load(settings_file: Path | None) -> "tuple[tuple[KnownRule, ...], dict[str, int]]":
+    from edge.app.rule_sources import combine, load_sent_rules, read_rules
+    from edge.store.telemetry import read_counters
+
+    async with open_access(settings_file) as access:
+        telemetry = access.settings.telemetry
+        if telemetry.mode == "off":
+            return (), {}
+        sent = await load_sent_rules(access.store)
+        counts = await read_counters(access.store)
+    prefix = "rule:triggered:"
+    raised = {name.removeprefix(prefix): count for name, count in counts.items() if name.startswith(prefix)}
+    return combine(read_rules(telemetry.rules), sent.rules), raised
 
 
 def _read_rules(file: Path) -> "tuple[tuple[Rule, ...], tuple[str, ...]]":

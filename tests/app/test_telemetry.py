@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from edge.app.telemetry import read_rules
+from edge.app.rule_sources import read_rules
 from edge.app.wiring import open_gateway
 from edge.config import MetricsSettings, MqttSettings, RedisSettings, Settings, TelemetrySettings
 from edge.errors import SettingsError

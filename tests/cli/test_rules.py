@@ -7,6 +7,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from edge.cli import main
+from edge.rules.rule_form import parse_rules
+from edge.station.settings import SettingsMethod, StationSettings
+from edge.store.client import Store
+from tests.cli.calling import Edge
 
 HOT = {
     "id": "hot",
@@ -87,3 +91,26 @@ def test_file_without_rules_is_a_fault(folder: Path, text: str) -> None:
 def test_missing_files_end_with_status_2(folder: Path) -> None:
     assert call("check", folder / "absent.json").exit_code == 2
     assert call("test", folder / "rules.json", folder / "absent.jsonl").exit_code == 2
+
+
+async def test_rules_that_a_gateway_evaluates_are_shown_with_their_origin(edge: Edge, store: Store) -> None:
+    await StationSettings(store).apply("s", "rule", SettingsMethod.PUT, [HOT, HOT | {"id": "gateway.job_aborted"}])
+    await store.execute("HSET", store.keys.telemetry_counters(), "rule:triggered:hot", "3")
+    shown = {each["rule"]["id"]: each for each in json.loads((await edge("rules", "show", "--json")).output)}
+    assert (shown["hot"]["origin"], shown["hot"]["raised"]) == ("station", 3)
+    assert shown["gateway.job_aborted"]["origin"] == "station"
+    assert (shown["gateway.step_overdue"]["origin"], shown["gateway.step_overdue"]["raised"]) == ("built-in", 0)
+    listed = (await edge("rules", "show")).output
+    assert all(word in listed for word in ("hot", "wrench.temp", "500", "station", "occurs", "step.overdue"))
+
+
+async def test_rule_is_shown_in_the_form_of_its_file(edge: Edge, store: Store) -> None:
+    await StationSettings(store).apply("s", "rule", SettingsMethod.PUT, [HOT])
+    lines = (await edge("rules", "show", "hot")).output.splitlines()
+    rules, faults = parse_rules(json.loads("\n".join(lines[2:])))
+    assert (lines[0].split(), lines[1].split(), rules, faults) == (
+        ["from", "station"],
+        ["raised", "0"],
+        *parse_rules([HOT]),
+    )
+    assert (await edge("rules", "show", "cold")).exit_code == 1
