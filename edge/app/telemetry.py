@@ -160,7 +160,9 @@ async def publish_alarms(
 ) -> None:
     """Publish alarms to the MES."""
     topics = Topics(core.settings.northbound.topic_prefix, core.scopes[0])
-    publisher = telemetry.publisher = AlarmPublisher(core.store, session, core.source, topics, now_ms)
+    publisher = telemetry.publisher = AlarmPublisher(
+        core.store, session, core.source, topics, now_ms, redact=redactor(())
+    )
     while_ours = core.instance.publisher_gates[core.scopes[0]].run_while_open(publisher.run, "alarms")
     await stack.enter_async_context(background_task(while_ours, "alarms while they are ours"))
 

@@ -23,7 +23,7 @@ from edge.store.alarms import AlarmChange
 from edge.store.client import Store
 from edge.store.commit import join
 from edge.store.retry import restart_on_outage
-from edge.store.telemetry import record_attempt
+from edge.store.telemetry import SendAttempt, record_attempt
 
 logger = structlog.get_logger(__name__)
 
@@ -32,6 +32,8 @@ BUCKETS_S = (0.05, 0.1, 0.2, 0.5, 1.0, 5.0, 60.0, 3600.0)
 LATE_MS = 5_000
 """Age from which a change is marked as late."""
 _RETRY_S = 0.5
+_LONGEST_PAYLOAD = 2_000
+"""Characters of a payload that its attempt keeps."""
 _RESTORED = 1_000
 """Newest changes whose alarms are published again on a new connection, removed ones included."""
 
@@ -62,7 +64,9 @@ class AlarmPublisher:
         clock: Clock,
         times: RestoreTimes = _TIMES,
         monotonic: Callable[[], float] = time.monotonic,
+        redact: Callable[[str], str] = str,
     ) -> None:
+        """Publish changes; `redact` hides secrets in the payload that is kept of each attempt."""
         self.sent = 0
         self.failed = 0
         self.latency = Latency(BUCKETS_S)
@@ -79,6 +83,7 @@ class AlarmPublisher:
         """The changes to publish again on the next connection."""
         self._times = times
         self._monotonic = monotonic
+        self._redact = redact
         self._connected_at = monotonic()
         self._expects_mes = True
         """Whether the MES subscribes to the events, as far as is known."""
@@ -158,10 +163,14 @@ class AlarmPublisher:
                 join(
                     (
                         alarms.save_cursor(self._store.keys, READER, change.position),
-                        record_attempt(self._store.keys, change.alarm.id, "mqtt", error or "", self._clock()),
+                        record_attempt(self._store.keys, self._attempt(change, error), self._clock()),
                     )
                 )
             )
+
+    def _attempt(self, change: AlarmChange, error: str | None) -> SendAttempt:
+        payload = to_message(self._event_of(change), self._topics.alarms).payload.decode(errors="replace")
+        return SendAttempt(change.alarm.id, "mqtt", self._redact(payload)[:_LONGEST_PAYLOAD], error or "")
 
     async def _publish(self, change: AlarmChange) -> str | None:
         """Publish a change; return the reason of a refusal by the broker, None after its confirmation."""

@@ -57,11 +57,21 @@ def dead_letter(keys: Keys, entry: Entry, reason: str, now: int) -> Commit:
     return operation("XADD", keys.telemetry_dlq(), "MAXLEN", "~", DLQ_LENGTH, "*", *fields(letter))
 
 
-def record_attempt(keys: Keys, alarm_id: str, channel: str, error: str, now: int) -> Commit:
-    """Append an attempt to send a change of an alarm, with its error; an empty error stands for success."""
-    attempt = {"alarm": alarm_id, "channel": channel, "status": "failed" if error else "sent", "at": str(now)}
-    entry = fields(attempt | ({"error": error} if error else {}))
-    counted = operation("HINCRBY", keys.telemetry_counters(), attempt["status"], 1)
+class SendAttempt(Struct, frozen=True):
+    """An attempt to send a change of an alarm; `payload` is without secrets, an empty error stands for success."""
+
+    alarm_id: str
+    channel: str
+    payload: str
+    error: str = ""
+
+
+def record_attempt(keys: Keys, attempt: SendAttempt, now: int) -> Commit:
+    """Append an attempt and count it."""
+    status = "failed" if attempt.error else "sent"
+    known = {"alarm": attempt.alarm_id, "channel": attempt.channel, "status": status, "at": str(now)}
+    entry = fields(known | ({"error": attempt.error} if attempt.error else {}) | {"payload": attempt.payload})
+    counted = operation("HINCRBY", keys.telemetry_counters(), status, 1)
     return join((operation("XADD", keys.telemetry_attempts(), "MAXLEN", "~", ATTEMPTS_LENGTH, "*", *entry), counted))
 
 

@@ -1,5 +1,6 @@
 """Changes of alarms are published in order, each with an id that stays; alarms that are kept are retained."""
 
+import json
 from collections.abc import Callable
 from typing import ClassVar, cast
 
@@ -59,6 +60,9 @@ async def test_changes_are_published_once_and_recorded(
     assert [each for number, each in enumerate(kept) if each != kept[number - 1]] == [True, False]
     assert (await read_counters(store))["sent"] == 2
     assert await store.execute("XLEN", store.keys.telemetry_attempts()) == 2
+    ((_, attempt),) = await store.execute("XREVRANGE", store.keys.telemetry_attempts(), "+", "-", "COUNT", 1)
+    assert json.loads(attempt.pop("payload"))["change"] == "cleared"
+    assert attempt == {"alarm": "a", "channel": "mqtt", "status": "sent", "at": "100"}
     assert await alarms.cursor(store, READER) == (await alarms.newest(store, 1))[0].position
     assert await alarms.load(store) == StoredAlarms(2, {})
 
