@@ -20,7 +20,7 @@ logger = structlog.get_logger(__name__)
 
 
 class RuleOrigin(StrEnum):
-    """Who wrote a rule."""
+    """The writer of a rule."""
 
     SETTINGS = "settings"
     STATION = "station"

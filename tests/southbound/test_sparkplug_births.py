@@ -80,7 +80,7 @@ def test_data_is_read_as_its_birth_announced(metric: Metric, samples: tuple[Samp
 
 
 @pytest.mark.parametrize("data", [Metric(1, alias=99, datatype=DataType.INT32), Metric(1, "new", datatype=3)])
-def test_data_without_a_birth_is_refused_and_asked_for_again_after_a_growing_wait(data: Metric) -> None:
+def test_data_without_a_birth_is_refused_and_asked_for_with_growing_waits(data: Metric) -> None:
     nodes = born(OIL)
     found = [nodes.take(DATA, message(data), NOW + after) for after in (0, 999, 1_000, 2_999, 3_000)]
     assert [(each.samples, each.refused, each.ask) for each in found] == [
