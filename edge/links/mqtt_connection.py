@@ -21,8 +21,10 @@ from edge.links.mqtt_broker import RECEIVE_MAXIMUM, Broker
 from edge.links.mqtt_publish import MalformedPublish, PublishHead, decode_head, decode_publish, encode_publish
 from edge.links.mqtt_stream import ControlClient, MqttStream, PahoSocket
 from edge.links.receive_queue import ReceivedMessage, ReceiveQueue
+from edge.ticks import until_tick
 
 KEEPALIVE_SECONDS = 15
+_KEEPALIVE_CHECK_S = 3
 _CONNECT_SECONDS = 10.0
 
 _MOST_PACKET_IDS = 65_535
@@ -298,7 +300,9 @@ class Connection:
 
     def _check_keepalive(self) -> None:
         # On whole seconds, as the periodic tasks: an idle gateway wakes rarely.
-        self._keepalive = self._loop.call_at(self._loop.time() // 1 + 1, self._check_keepalive)
+        self._keepalive = self._loop.call_later(
+            until_tick(self._loop.time(), _KEEPALIVE_CHECK_S), self._check_keepalive
+        )
         self._paho.loop_misc()
 
     def _on_lost(self, reason: str) -> None:

@@ -6,7 +6,6 @@ import errno
 import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from copy import copy
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -235,8 +234,8 @@ async def open_server(
         everything = tuple(
             live for each in shown.values() for live in (each.job_orders, each.job_responses, each.work_masters)
         )
+        server_object.show_clock(iserver)
         running = (
-            tasks.create_task(_keep_clock(server), name="opcua clock"),
             tasks.create_task(security.watch_certificate(lambda: iserver.certificate, uri), name="opcua certificate"),
             tasks.create_task(notify_subscribers(everything, changed), name="opcua notifications"),
             tasks.create_task(charts.notify_subscribers(), name="opcua chart notifications"),
@@ -387,13 +386,3 @@ async def _listen(server: ProtocolServer, settings: OpcuaSettings, own: OwnCerti
 
 def _url(host: str, port: int) -> str:
     return f"opc.tcp://[{host}]:{port}" if ":" in host else f"opc.tcp://{host}:{port}"
-
-
-async def _keep_clock(server: ProtocolServer) -> None:
-    iserver = server.iserver
-    while True:
-        status = copy(await iserver.server_status_node.read_value())
-        status.CurrentTime = datetime.now(UTC)
-        await iserver.server_status_node.write_value(status)
-        await iserver.current_time_node.write_value(status.CurrentTime)
-        await asyncio.sleep(1)

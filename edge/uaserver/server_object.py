@@ -1,11 +1,11 @@
-"""Fills the Server object: its capabilities, and the diagnostics of sessions and subscriptions (OPC 10000-5, 6.3).
+"""Fills the Server object: its capabilities, clock, and diagnostics of sessions and subscriptions (OPC 10000-5, 6.3).
 
-The diagnostics are computed when a client reads them, at most once per second.
+Clock and diagnostics are computed when a client reads them, the diagnostics at most once per second.
 """
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -37,6 +37,8 @@ PROFILES = (
 )
 """The profiles whose services and nodes this server provides; none is certified."""
 
+_STATUS = ua.NodeId(_I.Server_ServerStatus)
+_CURRENT_TIME = ua.NodeId(_I.Server_ServerStatus_CurrentTime)
 _SUMMARY = _I.Server_ServerDiagnostics_ServerDiagnosticsSummary
 _SESSIONS = ua.NodeId(_I.Server_ServerDiagnostics_SessionsDiagnosticsSummary_SessionDiagnosticsArray)
 _SECURITY = ua.NodeId(_I.Server_ServerDiagnostics_SessionsDiagnosticsSummary_SessionSecurityDiagnosticsArray)
@@ -60,9 +62,23 @@ async def show_server(core: ServerCore) -> None:
     core.restricted |= {_SESSIONS: _is_engineer, _SUBSCRIPTIONS: _is_engineer, _SECURITY: _may_see_security}
 
 
+def show_clock(core: ServerCore) -> None:
+    """Compute ServerStatus and CurrentTime on every read by a client; the server must have been started."""
+    status: ua.ServerStatusDataType = core.aspace[_STATUS].attributes[ua.AttributeIds.Value].value.Value.Value
+
+    def read(node: ua.NodeId, _attribute: ua.AttributeIds) -> ua.DataValue:
+        now = datetime.now(UTC)
+        shown = ua.Variant(now, T.DateTime) if node == _CURRENT_TIME else ua.Variant(replace(status, CurrentTime=now))
+        return ua.DataValue(shown, SourceTimestamp=now, ServerTimestamp=now)
+
+    for node in (_STATUS, _CURRENT_TIME):
+        core.aspace.set_attribute_value_callback(node, ua.AttributeIds.Value, read)
+
+
 async def notify_subscribers(core: ServerCore) -> None:
-    """Publish the diagnostics that have subscribers, every second, until cancelled."""
-    watched = [(node, core.aspace[node].attributes[ua.AttributeIds.Value]) for node in _diagnostics(core)]
+    """Publish clock and diagnostics to their subscribers, every second, until cancelled."""
+    shown = (_STATUS, _CURRENT_TIME, *_diagnostics(core))
+    watched = [(node, core.aspace[node].attributes[ua.AttributeIds.Value]) for node in shown]
     while True:
         await next_tick(_INTERVAL_S)
         for node, held in watched:
