@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from edge.errors import Unavailable
+from edge.sim.demo_page import DemoPage
 from edge.sim.demo_view import PlainView
 from edge.sim.flows_demo import open_flows_demo
 from tests.sim.test_demo import processes_of
@@ -25,8 +26,8 @@ async def test_scene_ends_well_and_draws_the_last_flow(tmp_path: Path) -> None:
     assert processes_of(str(addresses.settings)) == []
 
 
-async def test_gateway_that_cannot_start_ends_the_scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edge.sim.flows_demo._settings", lambda *_: "[gateway]\nname = 5\n")
+async def test_gateway_that_cannot_start_ends_the_scene(tmp_path: Path) -> None:
+    page = DemoPage(port=99_999)
     with pytest.raises(Unavailable, match="gateway"):
-        async with open_flows_demo(PlainView(Console(file=io.StringIO())), tmp_path / "x.svg"):
+        async with open_flows_demo(PlainView(Console(file=io.StringIO())), tmp_path / "x.svg", page):
             pass
