@@ -86,9 +86,7 @@ class _Life:
                 await self.woken.wait()
                 self.woken.clear()
                 following = settings if self.stopping.is_set() else await self._reload(settings)
-            self._notify(
-                "STOPPING=1\nSTATUS=stopping" if self.stopping.is_set() else f"{_reloading()}\nSTATUS=reloading"
-            )
+            self._notify(_STOPPING if self.stopping.is_set() else f"{_reloading()}\nSTATUS=reloading")
         gc.unfreeze()
         return None if self.stopping.is_set() else following
 

@@ -1,4 +1,7 @@
-"""Notifies systemd of readiness and status, and feeds its watchdog from the event loop."""
+"""Notifies systemd of readiness and status, and feeds its watchdog from the event loop.
+
+`health.py` and `summary.py` compose the status line.
+"""
 
 import asyncio
 import os

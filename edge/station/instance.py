@@ -12,7 +12,7 @@ from edge.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.listeners import notify
 from edge.ops.process_identity import is_surely_dead, process_token
-from edge.store import leases
+from edge.store import instance_leases
 from edge.store.client import Store
 from edge.store.retry import poll_store, renewal
 
@@ -20,7 +20,7 @@ logger = structlog.get_logger(__name__)
 
 LOOK_EVERY_S = 1.0
 _RENEW_EVERY_S = 2.0
-_LIFETIME_S = leases.LIFETIME_MS / 1000
+_LIFETIME_S = instance_leases.LIFETIME_MS / 1000
 _WAIT_FOR_NAME_S = _LIFETIME_S + 1.0
 _ASK_AGAIN_S = 0.2
 
@@ -83,8 +83,8 @@ class Instance:
         name = self._store.consumer
         until = time.monotonic() + _WAIT_FOR_NAME_S
         reported = False
-        while (holder := await leases.acquire(self._store, name, self.token)) is not None:
-            if is_surely_dead(holder) and await leases.take_over(self._store, name, self.token, holder):
+        while (holder := await instance_leases.acquire(self._store, name, self.token)) is not None:
+            if is_surely_dead(holder) and await instance_leases.take_over(self._store, name, self.token, holder):
                 break
             if time.monotonic() > until:
                 advice = "Stop it, or set another [gateway] name for this one."
@@ -108,22 +108,22 @@ class Instance:
     async def leave(self) -> None:
         """Release the lease and the duties that depend on it."""
         with contextlib.suppress(Unavailable):
-            await leases.release_publisher(self._store, self._scopes)
-            await leases.release(self._store, self._store.consumer, self.token)
+            await instance_leases.release_publisher(self._store, self._scopes)
+            await instance_leases.release(self._store, self._store.consumer, self.token)
 
     async def _begin(self) -> None:
         self._renewed = time.monotonic()
-        await leases.register(self._store, self._scopes, self._store.consumer)
+        await instance_leases.register(self._store, self._scopes, self._store.consumer)
         self.lease_held.set_open(is_open=True)
         await self._look()
 
     async def _keep(self) -> None:
         if time.monotonic() - self._renewed < _RENEW_EVERY_S:
             return
-        if await leases.renew(self._store, self._store.consumer, self.token):
+        if await instance_leases.renew(self._store, self._store.consumer, self.token):
             self._renewed = time.monotonic()
             return
-        if await leases.acquire(self._store, self._store.consumer, self.token) is None:
+        if await instance_leases.acquire(self._store, self._store.consumer, self.token) is None:
             logger.warning("the lease had run out and is held again", name=self._store.consumer)
             notify(self.lease_regained)
             await self._begin()
@@ -134,7 +134,7 @@ class Instance:
                 publishes.set_open(is_open=False)
 
     async def _look(self) -> None:
-        seen = await leases.read_membership(self._store, self._scopes, self.token)
+        seen = await instance_leases.read_membership(self._store, self._scopes, self.token)
         now = time.monotonic()
         if now - self._looked > 2 * LOOK_EVERY_S:
             # This process or the store was stopped: the others may have been stopped too and must renew their leases
@@ -148,7 +148,7 @@ class Instance:
         for scope, publisher in seen.publishers.items():
             ours = publisher == self._store.consumer
             if publisher is None or publisher in gone:
-                ours = await leases.become_publisher(self._store, scope)
+                ours = await instance_leases.become_publisher(self._store, scope)
             if ours != self.publisher_gates[scope].is_open:
                 self.publisher_gates[scope].set_open(is_open=ours)
         missing = gone & set().union(*seen.members.values())

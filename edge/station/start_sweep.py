@@ -11,7 +11,7 @@ from edge.instant import Clock
 from edge.model.job_state import JobState
 from edge.ops.mode_watch import ModeWatch
 from edge.station.start import plan_start
-from edge.store import jobs, leases, runs, work
+from edge.store import instance_leases, jobs, runs, work
 from edge.store.client import Store
 from edge.store.commit import Committed, join
 from edge.store.work import WorkKind
@@ -95,7 +95,9 @@ class StartSweep:
             logger.warning("work entries added", scope=scope, entries=missing)
 
     async def _claim_strays(self, scope: str) -> None:
-        for stray in await leases.unregistered(self._store, scope, await work.pending_consumers(self._store, scope)):
+        for stray in await instance_leases.unregistered(
+            self._store, scope, await work.pending_consumers(self._store, scope)
+        ):
             claimed = await work.claim_from(self._store, stray, (scope,))
             if claimed:
                 logger.warning("work claimed", scope=scope, former=stray, entries=claimed)

@@ -1,12 +1,14 @@
 """Reads a job with its run and its response from the store, for people and programs that look at it."""
 
 from collections.abc import Mapping
+from enum import StrEnum
 
 from msgspec import Struct, field
 
 from edge.errors import Refused
 from edge.model.acceptance import validate_id
 from edge.model.isa95 import JobResponse
+from edge.model.job_state import JobState
 from edge.sfc.mirror_copy import Mirrors
 from edge.sfc.net import Net
 from edge.sfc.run import Run
@@ -16,6 +18,24 @@ from edge.store import jobs, responses, runs
 from edge.store.client import Store
 from edge.store.jobs import Job
 from edge.store.mirrors import load_copies
+
+
+class StartWait(StrEnum):
+    """Why a job that has no run yet is not started."""
+
+    START_TIME = "start time"
+    """Its StartTime is ahead."""
+    GATEWAY = "no gateway"
+    """It may start: no gateway that serves its scope has taken it yet."""
+    CALL = "not started"
+    """No client has called Start."""
+
+
+def start_wait(job: Job, now: int) -> StartWait:
+    """Return why a job that has no run is not started; `now` is an instant of the reference clock."""
+    if job.status.state is not JobState.ALLOWED_TO_START:
+        return StartWait.CALL
+    return StartWait.START_TIME if job.earliest_start > now else StartWait.GATEWAY
 
 
 class StoredJob(Struct, frozen=True):

@@ -11,7 +11,7 @@ from edge.station.instance import Instance
 from edge.station.runs import Runs
 from edge.station.sender import take_over
 from edge.station.worker import Worker
-from edge.store import leases, runs, work
+from edge.store import instance_leases, runs, work
 from edge.store.client import MAX_BLOCK_MS, Store
 from edge.store.commit import Commit
 from edge.store.isolation import Isolated
@@ -56,9 +56,9 @@ class TakeOver:
             former = await self._instance.gone.get()
             try:
                 # Holding its lease meanwhile excludes other instances and the start of the instance itself.
-                if await leases.acquire(self._store, former, self._instance.token) is None:
+                if await instance_leases.acquire(self._store, former, self._instance.token) is None:
                     await self._take_over(former)
-                    await leases.release(self._store, former, self._instance.token)
+                    await instance_leases.release(self._store, former, self._instance.token)
             except Unavailable as error:
                 logger.warning("take-over waits for the store", former=former, reason=error.message)
 
@@ -77,7 +77,7 @@ class TakeOver:
             del self._since[former]
             # It may have received work since, which would be lost with it.
             if not await work.has_pending(self._store, former, self._scopes):
-                await leases.unregister(self._store, self._scopes, former)
+                await instance_leases.unregister(self._store, self._scopes, former)
 
     async def _take_outbox(self, job_id: str, former: str) -> _Outcome:
         with Isolated(logger, "job cannot be taken over", job=job_id, former=former):

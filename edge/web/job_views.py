@@ -19,7 +19,7 @@ from edge.sfc.run import ActionState, Run
 from edge.sfc.timeline import timeline
 from edge.sfc.waiting import ActionWaits, PersonWaits, RunHalted, SecondPersonWaits, TransitionWaits, explain_waiting
 from edge.station.run_replay import NotRecorded, load_recorded
-from edge.station.stored_job import StoredJob, load
+from edge.station.stored_job import StoredJob, load, start_wait
 from edge.store import jobs
 from edge.store.client import Store
 from edge.store.jobs import Job, JobRank
@@ -67,6 +67,7 @@ def job_summary(job: Job) -> JobSummary:
         stored_at=utc(job.stored_at),
         started_at=utc(job.started_at),
         ended_at=utc(job.ended_at),
+        start_at=utc(job.earliest_start or None),
         error=job.error,
     )
 
@@ -156,7 +157,7 @@ def _waits(stored: StoredJob, now: int) -> Waits:
     if has_ended(job.status):
         return Waits(halted="ended")
     if not (stored.net and stored.run):
-        return Waits(halted="not started")
+        return Waits(halted=start_wait(job, now))
     transitions: list[WaitingTransition] = []
     actions: list[WaitingAction] = []
     persons: list[str] = []
@@ -190,6 +191,7 @@ def _action(waits: ActionWaits) -> WaitingAction:
         age_ms=waits.age_ms,
         left_ms=waits.left_ms,
         due_in_ms=waits.due_in_ms,
+        error=waits.error,
     )
 
 

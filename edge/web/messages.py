@@ -92,6 +92,10 @@ CATALOGUE: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "no_tags": ("No tags.", "Keine Variablen."),
         "nothing_waits": ("Nothing: the job goes on.", "Auf nichts: der Auftrag läuft weiter."),
         "not_found": ("There is no such page.", "Diese Seite gibt es nicht."),
+        "no_gateway": (
+            "It may start: no gateway has taken it yet.",
+            "Er darf beginnen: noch hat ihn kein Gateway übernommen.",
+        ),
         "not_started": ("It has not started.", "Er hat nicht begonnen."),
         "of": ("of", "von"),
         "open": ("open", "offen"),
@@ -125,6 +129,7 @@ CATALOGUE: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "skip": ("Skip to content", "Zum Inhalt"),
         "start": ("Start", "Starten"),
         "started": ("Started", "Begonnen"),
+        "starts_at": ("starts at", "beginnt am"),
         "state": ("State", "Zustand"),
         "state.Aborted": ("Aborted", "Abgebrochen"),
         "state.AllowedToStart": ("Waiting", "Wartet"),

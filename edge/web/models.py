@@ -68,6 +68,8 @@ class JobSummary(Struct, frozen=True, kw_only=True):
     stored_at: datetime | None
     started_at: datetime | None
     ended_at: datetime | None
+    start_at: datetime | None
+    """The StartTime of the order: it does not start before."""
     error: str | None
 
 
@@ -104,10 +106,15 @@ class WaitingAction(Struct, frozen=True, kw_only=True):
     age_ms: int | None
     left_ms: int | None
     due_in_ms: int | None
+    error: str | None
+    """Why the outcome is unknown."""
 
 
 class Waits(Struct, frozen=True, kw_only=True):
-    """What a job waits for, `persons` what people have to decide; `halted` is set when its run does not evolve."""
+    """What a job waits for, `persons` what people have to decide.
+
+    `halted` is set when its run does not evolve: `ended`, `not started`, `start time`, `no gateway`, or a sentence.
+    """
 
     transitions: tuple[WaitingTransition, ...] = ()
     actions: tuple[WaitingAction, ...] = ()

@@ -20,11 +20,11 @@ from edge.errors import EdgeError
 from edge.model.role import Role
 from edge.web.api import log_in, set_cookie
 from edge.web.caller import Callers, WebCaller, is_live, languages_of, refuse_other_site
+from edge.web.german import reason_in
 from edge.web.messages import language_for, text_of
 from edge.web.models import Login
 from edge.web.page_data import PAGES, Render
 from edge.web.problems import Denied, problem_of
-from edge.web.reasons import reason_in
 from edge.web.services import WebServices
 from edge.web.shared_results import SharedResults
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from edge.app.opcua_redundancy import SharedServer, SharedServers
 from edge.links.background_task import background_task
-from edge.store import leases, opcua_servers
+from edge.store import instance_leases, opcua_servers
 from edge.store.client import Store
 from tests.conftest import WaitUntil
 
@@ -20,7 +20,7 @@ async def test_gateways_see_each_other_come_and_go(store: Store, wait_until: Wai
         return SharedServers(store, name, SharedServer(f"urn:{name}", f"opc.tcp://{name}:4840"), show)
 
     for name in seen:
-        await leases.acquire(store, name, name)
+        await instance_leases.acquire(store, name, name)
     await store.commit(opcua_servers.put(store.keys, "a", "garbage"))
     async with background_task(sharing("a").run(0.01), "a"), asyncio.timeout(60):
         async with background_task(sharing("b").run(0.01), "b"):

@@ -17,7 +17,7 @@ from edge.sfc.signal import Phase
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment import Command, EquipmentAnswer
 from edge.station.equipment_watch import CONFIRMED_WITHIN_MS, EquipmentWatch, WatchedEquipment, is_due
-from edge.store import health_reports, leases
+from edge.store import health_reports, instance_leases
 from edge.store.client import Store
 from edge.store.health_reports import LIFETIME_MS, GatewayReport
 from edge.store.opening import open_store
@@ -97,7 +97,7 @@ async def test_coming_and_going_is_noticed_with_its_instant(store: Store, wait_u
 async def test_the_report_is_found_in_the_store(store: Store, wait_until: WaitUntil) -> None:
     tool = FakeEquipment("wrench")
     plant = await plant_at(store, tool)
-    await leases.register(store, (SCOPE,), "edge")
+    await instance_leases.register(store, (SCOPE,), "edge")
     reported: list[int] = []
 
     async with watching(plant, tool) as watch:

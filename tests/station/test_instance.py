@@ -12,7 +12,7 @@ from edge.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.ops.process_identity import process_token
 from edge.station.instance import Gate, Instance, open_instance
-from edge.store import leases
+from edge.store import instance_leases
 from edge.store.client import Store
 from edge.store.opening import open_store
 from tests.station.plant import SCOPE, until, until_true
@@ -73,7 +73,7 @@ async def test_a_name_is_free_at_once_after_an_orderly_end(redis: RedisSettings)
 
 
 async def test_name_of_a_killed_process_of_this_host_is_taken_at_once(redis: RedisSettings, store: Store) -> None:
-    await leases.acquire(store, "other", await dead_token())
+    await instance_leases.acquire(store, "other", await dead_token())
     async with asyncio.timeout(0.5), another(redis) as instance:
         assert instance.lease_held.is_open
 
@@ -81,15 +81,15 @@ async def test_name_of_a_killed_process_of_this_host_is_taken_at_once(redis: Red
 async def test_the_name_of_a_process_elsewhere_that_was_killed_is_waited_for(
     redis: RedisSettings, store: Store
 ) -> None:
-    await leases.acquire(store, "other", f"elsewhere pid:[1] 1 {process_token()[-36:]}")
+    await instance_leases.acquire(store, "other", f"elsewhere pid:[1] 1 {process_token()[-36:]}")
     async with asyncio.timeout(WITHIN_S), another(redis) as instance:
         assert instance.lease_held.is_open
 
 
 async def test_a_lease_is_kept_for_longer_than_it_lasts(redis: RedisSettings, store: Store) -> None:
     async with another(redis) as instance:
-        await asyncio.sleep(leases.LIFETIME_MS / 1000 + 1)
-        assert not await leases.acquire(store, "other", instance.token)
+        await asyncio.sleep(instance_leases.LIFETIME_MS / 1000 + 1)
+        assert not await instance_leases.acquire(store, "other", instance.token)
         assert instance.lease_held.is_open
 
 
@@ -106,13 +106,13 @@ async def test_another_publishes_as_soon_as_the_one_that_did_is_gone(redis: Redi
 async def test_who_is_killed_is_noticed_and_replaced_within_five_seconds(redis: RedisSettings, store: Store) -> None:
     """The other is a store only: its lease is not renewed any more, as after a kill on another host."""
     async with open_instance(store, (SCOPE,)) as instance, open_store(redis, "other") as other:
-        await leases.release_publisher(store, (SCOPE,))
-        await leases.register(other, (SCOPE,), "other")
+        await instance_leases.release_publisher(store, (SCOPE,))
+        await instance_leases.register(other, (SCOPE,), "other")
         await other.execute("SET", store.keys.lease_publisher(SCOPE), "other")
         # It began just now: an instance that it does not know gets time to come back.
         async with background_task(keep(other), "the lease of the other"):
             await until_true(lambda: not instance.publisher_gates[SCOPE].is_open)
-            await asyncio.sleep(leases.LIFETIME_MS / 1000)
+            await asyncio.sleep(instance_leases.LIFETIME_MS / 1000)
             assert instance.gone.empty()
         async with asyncio.timeout(WITHIN_S):
             assert await instance.gone.get() == "other"
@@ -122,8 +122,8 @@ async def test_who_is_killed_is_noticed_and_replaced_within_five_seconds(redis: 
 async def keep(store: Store) -> None:
     """Keep the lease of a store's consumer."""
     while True:
-        await leases.acquire(store, store.consumer, "other")
-        await leases.renew(store, store.consumer, "other")
+        await instance_leases.acquire(store, store.consumer, "other")
+        await instance_leases.renew(store, store.consumer, "other")
         await asyncio.sleep(0.5)
 
 
@@ -147,7 +147,7 @@ async def test_a_lease_that_expired_unclaimed_is_held_again(redis: RedisSettings
         await store.execute("DEL", store.keys.lease_instance("other"), store.keys.instances(SCOPE))
 
         async def is_back() -> bool:
-            return await leases.acquire(store, "other", "me") == instance.token
+            return await instance_leases.acquire(store, "other", "me") == instance.token
 
         async def is_registered() -> bool:
             return bool(await store.execute("SISMEMBER", store.keys.instances(SCOPE), "other"))

@@ -13,7 +13,7 @@ from edge.station.equipment import Command
 from edge.station.instance import Instance, open_instance
 from edge.station.sender import take_over
 from edge.station.takeover import TakeOver
-from edge.store import leases, runs, work
+from edge.store import instance_leases, runs, work
 from edge.store.client import Store
 from edge.store.opening import open_store
 from tests.station.plant import (
@@ -53,8 +53,8 @@ async def replica(
 async def dying(redis: RedisSettings, tool: FakeEquipment, clock: Clock) -> AsyncIterator[Plant]:
     """An instance that holds its lease and then is heard of no more."""
     async with instance(redis, {TIGHTEN: tool}, clock, consumer="dying") as opened:
-        await leases.acquire(opened.store, "dying", "elsewhere pid:[1] 1 x")
-        await leases.register(opened.store, (SCOPE,), "dying")
+        await instance_leases.acquire(opened.store, "dying", "elsewhere pid:[1] 1 x")
+        await instance_leases.register(opened.store, (SCOPE,), "dying")
         await opened.teach("linear", LINEAR)
         yield opened
 
@@ -79,7 +79,7 @@ async def test_later_work_of_a_frozen_instance_is_taken_over_too(
     redis: RedisSettings, dying: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     tool.replies = obliging
-    await leases.release(dying.store, "dying", "elsewhere pid:[1] 1 x")
+    await instance_leases.release(dying.store, "dying", "elsewhere pid:[1] 1 x")
     async with open_store(redis, None) as visited, replica(redis, tool, clock, "other") as (other, own):
         visitor = Plant(visited, {}, clock)
         await until_true(own.gone.empty)
@@ -93,7 +93,7 @@ async def test_later_work_of_a_frozen_instance_is_taken_over_too(
 async def test_work_of_another_scope_is_left_to_those_who_serve_it(
     redis: RedisSettings, dying: Plant, store: Store, tool: FakeEquipment, clock: Clock
 ) -> None:
-    await leases.register(dying.store, ("station-2",), "dying")
+    await instance_leases.register(dying.store, ("station-2",), "dying")
     await dying.teach("linear", LINEAR, scope="station-2")
     await dying.order(Cause.STORE_AND_START, order("J1"), scope="station-2")
     await dying.starter.start(await taken_in(dying, "station-2"))
@@ -126,7 +126,7 @@ async def test_takeover_leaves_busy_and_starting_instances_alone(
         tool.replies = obliging
         async with replica(redis, tool, clock, "other") as (_, own):
             # Longer than any lease lasts.
-            await asyncio.sleep(leases.LIFETIME_MS / 1000 + 2)
+            await asyncio.sleep(instance_leases.LIFETIME_MS / 1000 + 2)
             assert own.gone.empty()
             assert tool.commands == []
         slow.go_on.set()
@@ -160,7 +160,7 @@ async def test_an_instance_that_was_frozen_does_not_send_what_another_took_over(
         await frozen.store.execute("SET", key, "another", "PX", 60_000)
         await until_true(lambda: not own.lease_held.is_open)
         async with instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other, other.at_work():
-            await leases.acquire(other.store, "other", "other")
+            await instance_leases.acquire(other.store, "other", "other")
             await take_over(other.runs, "J1", "frozen", work.acknowledge(other.store.keys, SCOPE, ()))
             await until_true(lambda: tool.received() == ["a"])
         away.reachable = True
@@ -191,9 +191,9 @@ async def test_instance_with_work_left_to_take_over_is_not_forgotten(
     run = dying.store.keys.sfc_execution("J1")
     recipe = await dying.store.execute("HGET", run, "recipe")
     await dying.store.execute("HSET", run, "recipe", '{"steps": []}')
-    await leases.release(dying.store, "dying", "elsewhere pid:[1] 1 x")
+    await instance_leases.release(dying.store, "dying", "elsewhere pid:[1] 1 x")
     # It comes later in every look: once it is forgotten, the first was looked at as often.
-    await leases.register(dying.store, (SCOPE,), "empty")
+    await instance_leases.register(dying.store, (SCOPE,), "empty")
     register = dying.store.keys.instances(SCOPE)
 
     async def the_empty_one_is_forgotten() -> bool:

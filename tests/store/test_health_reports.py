@@ -2,7 +2,7 @@
 
 from edge.config import RedisSettings
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
-from edge.store import health_reports, leases
+from edge.store import health_reports, instance_leases
 from edge.store.client import Store
 from edge.store.health_reports import GatewayReport
 from edge.store.opening import open_store
@@ -12,7 +12,7 @@ REPORT = EquipmentReport(at=2000, equipment=(WRENCH, EquipmentHealth(name="eye",
 
 
 async def test_a_report_is_read_as_it_was_written(store: Store) -> None:
-    await leases.register(store, ("station-1",), "edge")
+    await instance_leases.register(store, ("station-1",), "edge")
     await store.commit(health_reports.save(store.keys, "edge", REPORT))
     assert await health_reports.load_all(store, ("station-1", "station-2")) == {
         "edge": GatewayReport(REPORT, at_work=False)
@@ -23,8 +23,8 @@ async def test_a_report_is_read_as_it_was_written(store: Store) -> None:
 async def test_who_holds_its_lease_is_at_work(store: Store, redis: RedisSettings) -> None:
     async with open_store(redis, "other") as other:
         for each in (store, other):
-            await leases.register(each, ("station-1",), each.consumer)
-        await leases.acquire(other, "other", "token")
+            await instance_leases.register(each, ("station-1",), each.consumer)
+        await instance_leases.acquire(other, "other", "token")
         reported = await health_reports.load_all(store, ("station-1",))
     assert reported == {"edge": GatewayReport(None, at_work=False), "other": GatewayReport(None, at_work=True)}
 
@@ -34,6 +34,6 @@ async def test_where_no_gateway_has_ever_been_nothing_is_reported(store: Store) 
 
 
 async def test_a_report_that_is_unreadable_is_none(store: Store) -> None:
-    await leases.register(store, ("station-1",), "edge")
+    await instance_leases.register(store, ("station-1",), "edge")
     await store.execute("SET", store.keys.health("edge"), '{"at": "noon"}')
     assert await health_reports.load_all(store, ("station-1",)) == {"edge": GatewayReport(None, at_work=False)}

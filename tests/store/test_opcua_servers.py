@@ -1,6 +1,6 @@
 """The OPC UA servers of the gateways on a store."""
 
-from edge.store import leases, opcua_servers
+from edge.store import instance_leases, opcua_servers
 from edge.store.client import Store
 
 
@@ -8,7 +8,7 @@ async def test_server_of_a_gateway_without_lease_is_left_out(store: Store) -> No
     for name in ("a", "b"):
         await store.commit(opcua_servers.put(store.keys, name, f"server of {name}"))
     assert await opcua_servers.load(store) == {}
-    await leases.acquire(store, "a", "token")
+    await instance_leases.acquire(store, "a", "token")
     assert await opcua_servers.load(store) == {"a": "server of a"}
     await store.commit(opcua_servers.remove(store.keys, "a"))
     assert await opcua_servers.load(store) == {}

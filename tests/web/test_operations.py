@@ -1,16 +1,18 @@
 """The operations read and change what the command line does, by the same functions."""
 
 import re
+from datetime import UTC, datetime
 from urllib.parse import quote
 
 from msgspec.structs import replace
 
 from edge.model.alarm import AckState, ActiveState, Alarm, AlarmChangeKind
 from edge.model.job_state import Cause, JobState, SubState
+from edge.station.equipment import OutcomeUnknown
 from edge.store import alarms, tags
 from edge.store.alarms import AlarmChange
 from edge.web.operations import OPERATIONS
-from tests.station.plant import Plant, action, linear, order
+from tests.station.plant import FakeEquipment, Plant, action, linear, order
 from tests.web.serving import ATTACK, IN_PATHS, Browser
 
 ALARM = Alarm(
@@ -44,6 +46,23 @@ async def test_job_whose_id_is_an_attack_is_found(browser: Browser) -> None:
     assert found["job"]["job_order_id"] == ATTACK
     assert found["waits"]["halted"] == "not started"
     assert (await eve.get(f"/api/v1/jobs/{quote(ATTACK, safe='')}/chart.svg")).json["kind"] == "no_chart"
+
+
+async def test_job_with_a_start_time_shows_it(browser: Browser, plant: Plant) -> None:
+    await plant.order(Cause.STORE_AND_START, order("J2", start_time=datetime(2099, 1, 2, 3, 4, 5, tzinfo=UTC)))
+    eve = await browser.logged_in("eve")
+    found = (await eve.get("/api/v1/jobs/J2")).json
+    assert found["waits"]["halted"] == "start time"
+    assert found["job"]["start_at"] == "2099-01-02T03:04:05Z"
+    for page in ("/job?id=J2", "/"):
+        assert "starts at 2099-01-0" in (await eve.get(page)).text
+
+
+async def test_unknown_outcome_shows_why_it_is_unknown(browser: Browser, plant: Plant, tool: FakeEquipment) -> None:
+    await plant.answers.answer(OutcomeUnknown(tool.commands[0].command_id, "power lost"))
+    eve = await browser.logged_in("eve")
+    assert (await eve.get("/api/v1/jobs/J1")).json["waits"]["actions"][0]["error"] == "outcome unknown: power lost"
+    assert "outcome unknown: power lost" in (await eve.get("/job?id=J1")).text
 
 
 async def test_jobs_are_filtered_and_running_ones_come_first(browser: Browser) -> None:

@@ -8,7 +8,7 @@ from edge.chart.marks import duration
 from edge.cli.jobs.method_call import commands_in
 from edge.cli.jobs.table import local_time, state_text, utc_time
 from edge.cli.terminal.output import printable
-from edge.model.job_state import JobState, has_ended
+from edge.model.job_state import has_ended
 from edge.sfc.possible_interventions import possible_interventions
 from edge.sfc.signal import Intervene
 from edge.sfc.waiting import (
@@ -21,7 +21,7 @@ from edge.sfc.waiting import (
     Waiting,
     explain_waiting,
 )
-from edge.station.stored_job import StoredJob
+from edge.station.stored_job import StartWait, StoredJob, start_wait
 
 
 def waiting_of(stored: StoredJob, now: int) -> tuple[Waiting, ...]:
@@ -31,11 +31,13 @@ def waiting_of(stored: StoredJob, now: int) -> tuple[Waiting, ...]:
         return (RunHalted(f"the job has ended{f': {job.error}' if job.error else ''}"),)
     if stored.net and stored.run:
         return explain_waiting(stored.net, stored.run, now, stored.holders, stored.mirrors)
-    if job.status.state is JobState.ALLOWED_TO_START and job.earliest_start > now:
-        return (RunHalted(f"the job waits for its StartTime, {local_time(job.earliest_start)}"),)
-    if job.status.state is JobState.ALLOWED_TO_START:
-        return (RunHalted(f"no gateway has started it yet: is a gateway running that serves scope {job.scope}?"),)
-    return (RunHalted(f"it was not started: edge jobs start {job.job_id}"),)
+    match start_wait(job, now):
+        case StartWait.START_TIME:
+            return (RunHalted(f"the job waits for its StartTime, {local_time(job.earliest_start)}"),)
+        case StartWait.GATEWAY:
+            return (RunHalted(f"no gateway has started it yet: is a gateway running that serves scope {job.scope}?"),)
+        case StartWait.CALL:
+            return (RunHalted(f"it was not started: edge jobs start {job.job_id}"),)
 
 
 def waiting_text(stored: StoredJob, now: int) -> Iterator[str]:

@@ -8,7 +8,7 @@ import pytest
 from edge.config import MqttSettings
 from edge.links.mqtt import open_session
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
-from edge.store import health_reports, leases
+from edge.store import health_reports, instance_leases
 from edge.store.client import Store
 from tests.cli.calling import Edge
 
@@ -29,8 +29,8 @@ WRENCH = EquipmentHealth(
 async def reported(store: Store) -> None:
     """The word of a gateway that is at work."""
     report = EquipmentReport(at=AT, equipment=(WRENCH, EquipmentHealth(name="eye", kind="vision")))
-    await leases.register(store, ("station-1",), "edge")
-    await leases.acquire(store, "edge", "token")
+    await instance_leases.register(store, ("station-1",), "edge")
+    await instance_leases.acquire(store, "edge", "token")
     await store.commit(health_reports.save(store.keys, "edge", report))
 
 
@@ -67,7 +67,7 @@ async def test_one_is_shown_whole(edge: Edge) -> None:
 
 @pytest.mark.usefixtures("reported")
 async def test_the_report_of_a_stopped_gateway_is_not_current(edge: Edge, store: Store) -> None:
-    await leases.release(store, "edge", "token")
+    await instance_leases.release(store, "edge", "token")
     assert "gateway away" in (await edge("equipment", "list")).output
     assert "edge, not running" in (await edge("equipment", "show", "wrench")).output
 
