@@ -77,7 +77,7 @@ def show(alarm: str, settings_file: Path | None, *, as_json: bool) -> None:
 @json_option
 def history(count: int, settings_file: Path | None, *, as_json: bool) -> None:
     """List the newest changes of alarms, the oldest of them first."""
-    from edge.cli.alarms.view import as_data, changes_table
+    from edge.cli.alarms.view import change_as_data, changes_table
     from edge.store.alarms import newest
 
     async def read() -> "list[AlarmChange]":
@@ -86,7 +86,7 @@ def history(count: int, settings_file: Path | None, *, as_json: bool) -> None:
 
     found = asyncio.run(read())
     if as_json:
-        print_json([as_data(each.alarm) | {"change": each.kind} for each in found])
+        print_json([change_as_data(each) for each in found])
     elif found:
         open_console().print(changes_table(found))
     else:

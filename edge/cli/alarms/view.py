@@ -1,14 +1,26 @@
 """Formats alarms: as a table, as a report of one alarm, and as data."""
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from rich.table import Table
 from rich.text import Text
 
 from edge.cli.jobs.table import local_time, plain_table, utc_time
 from edge.cli.terminal.output import printable
-from edge.model.alarm import Alarm
+from edge.model.alarm import Alarm, AlarmChangeKind
 from edge.store.alarms import AlarmChange
+
+_KINDS_WITHOUT_PERSON: Final = frozenset(
+    {
+        AlarmChangeKind.RAISED,
+        AlarmChangeKind.ESCALATED,
+        AlarmChangeKind.EASED,
+        AlarmChangeKind.CLEARED,
+        AlarmChangeKind.SUPPRESSED,
+        AlarmChangeKind.UNSUPPRESSED,
+    }
+)
 
 
 def as_data(alarm: Alarm) -> dict[str, object]:
@@ -37,6 +49,11 @@ def as_data(alarm: Alarm) -> dict[str, object]:
     }
 
 
+def change_as_data(change: AlarmChange) -> dict[str, object]:
+    """Return a change as data: the alarm after it, and who made it."""
+    return as_data(change.alarm) | {"change": change.kind, "by": _author(change)}
+
+
 def table(alarms: Iterable[Alarm]) -> Table:
     """Return alarms as a table."""
     found = plain_table("alarm", "severity", "state", "raised", "rule", "subject", "job", "message")
@@ -60,7 +77,7 @@ def changes_table(changes: Iterable[AlarmChange]) -> Table:
     found = plain_table("at", "change", "alarm", "severity", "rule", "subject", "by", "message")
     for each in changes:
         alarm = each.alarm
-        at, by = local_time(alarm.changed_at), alarm.by
+        at, by = local_time(alarm.changed_at), _author(each)
         cells = (at, each.kind.value, alarm.id[:8], alarm.severity, alarm.rule, alarm.subject, by, _text(alarm))
         _add_row(found, *cells)
     return found
@@ -74,6 +91,11 @@ def report(alarm: Alarm) -> Iterator[str]:
     width = max(map(len, facts))
     for name, value in facts.items():
         yield f"{printable(name):<{width}}  {printable(value)}"
+
+
+def _author(change: AlarmChange) -> str:
+    """Return the person who made a change; empty for one of the rules or of the maintenance mode."""
+    return "" if change.kind in _KINDS_WITHOUT_PERSON else change.alarm.by
 
 
 def _text(alarm: Alarm) -> str:

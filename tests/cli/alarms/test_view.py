@@ -1,6 +1,8 @@
 """Alarms in tables and reports; control characters are left out."""
 
-from edge.cli.alarms.view import as_data, changes_table, report, table
+from msgspec.structs import replace
+
+from edge.cli.alarms.view import as_data, change_as_data, changes_table, report, table
 from edge.model.alarm import Alarm, AlarmChangeKind
 from edge.store.alarms import AlarmChange
 
@@ -17,3 +19,9 @@ def test_report_has_every_language_and_no_control_characters() -> None:
 def test_tables_have_a_row_for_each() -> None:
     assert table([ALARM, ALARM]).row_count == 2
     assert changes_table([AlarmChange(ALARM, AlarmChangeKind.RAISED)]).row_count == 1
+
+
+def test_person_is_named_only_at_changes_that_persons_make() -> None:
+    alarm = replace(ALARM, by="bo")
+    kinds = (AlarmChangeKind.ACKNOWLEDGED, AlarmChangeKind.CLEARED, AlarmChangeKind.RAISED)
+    assert [change_as_data(AlarmChange(alarm, kind))["by"] for kind in kinds] == ["bo", "", ""]
