@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from edge.app.telemetry import TelemetryService
     from edge.flows.nodes.registry import NodeKinds
     from edge.ops.login import Users
+    from edge.web.server import Application
     from edge.web.services import TrendSource, WebServices
 
 logger = structlog.get_logger(__name__)
@@ -65,13 +66,17 @@ async def _serve(page: PageParts, tls: ssl.SSLContext | None) -> None:
 
 
 async def _serve_with(parts: GatewayParts, services: "WebServices", tls: ssl.SSLContext | None) -> None:
+    from edge.web.app import build_app  # noqa: PLC0415 - imported only where the page is on
+
+    # Templates are compiled meanwhile: nothing waits for them, and the first view finds them ready.
+    app = await asyncio.to_thread(build_app, services)
     shortest, longest = RETRY_S
     backoff = Backoff(shortest, longest, stable=longest)
     async with contextlib.AsyncExitStack() as stack:
         await stack.enter_async_context(_following(parts, services))
         while True:
             try:
-                await _listen(parts, services, tls)
+                await _listen(parts, app, tls)
             except Unavailable as error:
                 if not parts.health.web_problem:
                     logger.warning("station page unavailable, retrying", reason=error.message, advice=error.advice)
@@ -79,15 +84,14 @@ async def _serve_with(parts: GatewayParts, services: "WebServices", tls: ssl.SSL
             await backoff.pause()
 
 
-async def _listen(parts: GatewayParts, services: "WebServices", tls: ssl.SSLContext | None) -> None:
-    from edge.web.app import build_app  # noqa: PLC0415 - imported only where the page is on
-    from edge.web.protocol import ConnectionBounds  # noqa: PLC0415 - as above
+async def _listen(parts: GatewayParts, app: "Application", tls: ssl.SSLContext | None) -> None:
+    from edge.web.protocol import ConnectionBounds  # noqa: PLC0415 - imported only where the page is on
     from edge.web.server import WebAddress, serve  # noqa: PLC0415 - as above
 
     settings = parts.settings.web
     host, port = settings.address
     bounds = ConnectionBounds(settings.max_connections, settings.max_connections // 2)
-    async with serve(build_app(services), WebAddress(host, port, tls), bounds) as url:
+    async with serve(app, WebAddress(host, port, tls), bounds) as url:
         parts.health.web_problem = ""
         logger.info("station page available", url=url)
         await asyncio.Event().wait()

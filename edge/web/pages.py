@@ -55,6 +55,8 @@ class Pages:
             "js": _stamp("page.js"),
             "recipe_js": _stamp("recipe.js"),
         }
+        for name in self._templates.list_templates():
+            self._templates.get_template(name)
 
     def routes(self) -> list[Route]:
         """Return the routes of the pages and of their files."""

@@ -6,6 +6,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import TypeAlias
 
 import structlog
 from msgspec import Struct
@@ -23,6 +24,9 @@ _STOP_WITHIN_S = 1.0
 _BACKLOG = 64
 _PAUSE_S = 0.1
 
+Application: TypeAlias = ASGIApp
+"""What serves the requests."""
+
 Connection = Callable[[Callable[[], None]], BoundedConnection]
 """Makes a connection; its argument is called at the end of the connection."""
 
@@ -36,7 +40,7 @@ class WebAddress(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def serve(app: ASGIApp, address: WebAddress, bounds: ConnectionBounds) -> AsyncIterator[str]:
+async def serve(app: Application, address: WebAddress, bounds: ConnectionBounds) -> AsyncIterator[str]:
     """Serve an application until the end of the block; yield the URL. Raises Unavailable when the address is taken."""
     state = ServerState()
     connection = functools.partial(BoundedConnection, server_config(app), state, bounds)

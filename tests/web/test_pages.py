@@ -4,8 +4,13 @@ import re
 from html.parser import HTMLParser
 from urllib.parse import quote
 
+import jinja2
 import pytest
 
+from edge.web.app import build_app
+from edge.web.protocol import ConnectionBounds
+from edge.web.server import WebAddress, serve
+from edge.web.services import WebServices
 from tests.web.serving import ATTACK, PASSWORD, Browser
 
 RECIPES = ["/recipes", "/recipe?scope=station-1&id=linear"]
@@ -89,3 +94,11 @@ async def test_first_view_is_small(browser: Browser) -> None:
     eve = await browser.logged_in("eve")
     parts = ["/", "/static/page.css", "/static/page.js", "/static/icon.svg"]
     assert sum([len((await eve.get(path)).body) for path in parts]) < 150_000
+
+
+async def test_first_view_finds_every_template_compiled(services: WebServices, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = build_app(services)
+    monkeypatch.setattr(jinja2.Environment, "compile", None)
+    async with serve(app, WebAddress("127.0.0.1", 0), ConnectionBounds(8, 8)) as url:
+        browser = Browser("127.0.0.1", int(url.rstrip("/").rpartition(":")[2]))
+        assert (await browser.get("/login")).status == 200
