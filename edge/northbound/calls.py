@@ -52,11 +52,12 @@ from edge.ops.audit_trail import AuditTrail
 from edge.sfc.signal import Intervene, Resolve
 from edge.station.intervene import InterventionRequest, intervene, names_of
 from edge.station.jobs import CallAnswer, JobCall, JobService, refuse_expired
+from edge.station.refusal_recorder import RefusalRecorder
 from edge.station.release import ReleaseRequest, release
 from edge.station.response_provider import ResponseProvider
 from edge.station.settings import KINDS, EventOrigin, SettingsMethod, StationSettings
 from edge.store.client import Store
-from edge.store.refused import RefusedMessage, record_refusal
+from edge.store.refused import RefusedMessage
 
 if TYPE_CHECKING:
     from edge.northbound.flow_calls import FlowCalls
@@ -138,6 +139,7 @@ class CallHandler:
         self._flows = flows
         self._further = further
         self._refusals = LogThrottle(logger)
+        self._recorder = RefusalRecorder(store)
         self._source = source
         self._scopes = frozenset(scopes)
         self._store = store
@@ -193,7 +195,7 @@ class CallHandler:
     async def _record_refusal(self, call: IncomingCall, kind: str, reason: str) -> None:
         event_type, event_id = call.attributes.get("type", ""), call.attributes.get("id", "")
         message = RefusedMessage(call.source, event_type, event_id, kind, reason, call.raw)
-        await self._store.commit(record_refusal(self._store.keys, message))
+        await self._recorder.record(message)
 
     async def _execute(self, call: IncomingCall, event: CloudEvent) -> Reply:
         scope = event.subject or call.scope

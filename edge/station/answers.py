@@ -24,6 +24,7 @@ from edge.station.dispatch import command_of
 from edge.station.equipment import Begin, Command, EquipmentAnswer, EquipmentEvent, Kept, LateResult, OutcomeUnknown
 from edge.station.equipment_stats import EquipmentStats
 from edge.station.event_reply import EventReply, decode_reply, encode_reply, reply_of
+from edge.station.refusal_recorder import RefusalRecorder
 from edge.station.runs import NoRun, Runs
 from edge.station.start import plan_start
 from edge.station.trace_files import NoResultFiles, ResultFiles
@@ -31,7 +32,7 @@ from edge.store import dead_letters, dedupe, disabled_tools, jobs, responses, ru
 from edge.store.client import Store
 from edge.store.commit import Commit, Stale, join
 from edge.store.dead_letters import Letter, LetterKind
-from edge.store.refused import RefusedMessage, record_refusal
+from edge.store.refused import RefusedMessage
 
 logger = structlog.get_logger(__name__)
 
@@ -60,6 +61,7 @@ class Answers:
         self.listeners: list[Callable[[TraceKind, Any], None]] = []
         """Called with each message between us and the equipment."""
         self._store = store
+        self._recorder = RefusalRecorder(store)
         self._runs = runs
         self._dedupe_ms = dedupe_ms
         self._type_ids = type_ids
@@ -258,15 +260,14 @@ class Answers:
                 case NoRun() | NotAllowed():
                     logger.info("event ignored", job=job_id, type=event.type_id, reason="the job does not run")
                     declined.add(job_id)
-                case Stale():
-                    # The same event was decided elsewhere: its committed reply is read now.
+                case Stale():  # the same event was decided elsewhere: its committed reply is read now
                     continue
 
     async def record_refusal(self, message: RefusedMessage) -> None:
         """Keep a refused message for a person to look at, and count it."""
         self.stats.record_contact(self._runs.clock())
         self.stats.record_refused(message.reason)
-        await self._store.commit(record_refusal(self._store.keys, message))
+        await self._recorder.record(message)
 
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:
         """Return the commands of these types that wait for an answer, in the store or of no job."""

@@ -30,9 +30,9 @@ class RefusedMessage:
     """When it was stored, in milliseconds since the epoch; read from the store."""
 
 
-def record_refusal(keys: Keys, message: RefusedMessage) -> Commit:
-    """Store a refused message among the newest, and count it."""
-    return join((_append(keys, message), operation("INCR", keys.counter(COUNTER))))
+def record_refusal(keys: Keys, message: RefusedMessage, count: int = 1) -> Commit:
+    """Store a refused message among the newest; count it with those before it that were not stored."""
+    return join((_append(keys, message), operation("INCRBY", keys.counter(COUNTER), count)))
 
 
 def record_decline(keys: Keys, call: RefusedMessage) -> Commit:
