@@ -30,10 +30,17 @@ async def call_alarm(store: Store, method: str, event: CloudEvent, clock: Clock,
     def mark(notice: AlarmNotice) -> str:
         return msgspec.json.encode(notice).decode()
 
-    return await request_change(
-        store,
-        call.alarm_id,
-        alarm_event_of(method, call, clock()),
-        clock,
-        lambda notice: dedupe.mark(store.keys, event.source, event.id, mark(notice), dedupe_ms),
-    )
+    try:
+        return await request_change(
+            store,
+            call.alarm_id,
+            alarm_event_of(method, call, clock()),
+            clock,
+            lambda notice: dedupe.mark(store.keys, event.source, event.id, mark(notice), dedupe_ms),
+        )
+    except Refused:
+        # Each gateway of the store receives the call: another one may have executed it meanwhile.
+        known = await dedupe.load_answer(store, event.source, event.id)
+        if known is None:
+            raise
+        return dedupe.decode_answer(known, AlarmNotice)

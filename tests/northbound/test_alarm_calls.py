@@ -1,5 +1,6 @@
 """Alarm methods of the MES: executed once, refused with a reason."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -22,6 +23,14 @@ async def test_same_call_again_has_the_same_answer_and_no_second_effect(store: S
     answers = [await call_alarm(store, "Acknowledge", event, lambda: 9, 60_000) for _ in range(3)]
     assert answers[0] == answers[1] == answers[2]
     assert (answers[0].state, answers[0].by) == ("acknowledged", "bo")
+    assert [each.kind for each in await alarms.newest(store, 9)] == ["raised", "acknowledged"]
+
+
+async def test_same_call_at_two_gateways_at_once_has_one_answer(store: Store) -> None:
+    alarm = await raised(store, "t")
+    event = call({"AlarmID": alarm.id, "By": "bo", "Comment": "seen"})
+    answers = await asyncio.gather(*(call_alarm(store, "Acknowledge", event, lambda: 9, 60_000) for _ in range(3)))
+    assert answers[0] == answers[1] == answers[2]
     assert [each.kind for each in await alarms.newest(store, 9)] == ["raised", "acknowledged"]
 
 
