@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from edge.rules.sample_lines import Line, Sample
+from edge.rules.sample_value import is_usable
 from edge.store import tags
 from edge.store.client import Store
 from edge.store.commit import written_size
@@ -20,6 +21,7 @@ class LatestTags:
         """Bytes that this wrote to the append-only file, about."""
         self._store = store
         self._latest: dict[str, Sample] = {}
+        self._usable: dict[str, Any] = {}
         self._unsaved: set[str] = set()
         self._saved_at = 0
 
@@ -28,12 +30,13 @@ class LatestTags:
         if not isinstance(line, Sample) or (line.tag not in self._latest and len(self._latest) >= MAX_TAGS):
             return
         self._latest[line.tag] = line
+        if is_usable(line):
+            self._usable[line.tag] = line.value
         self._unsaved.add(line.tag)
 
     def value_of(self, tag: str) -> Any:
-        """Return the last value of a tag; None for an unknown one."""
-        sample = self._latest.get(tag)
-        return sample.value if sample else None
+        """Return the last value of a tag that rules took notice of; None when there is none."""
+        return self._usable.get(tag)
 
     async def save_if_due(self, now: int) -> None:
         """Write the tags that changed, when the last time was long enough ago. Raises Unavailable."""

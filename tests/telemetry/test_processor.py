@@ -74,6 +74,16 @@ async def test_delay_ends_at_its_instant_without_a_sample(store: Store) -> None:
     assert (await changes_of(store))[0].alarm.raised_at == BEGIN + 200
 
 
+async def test_alarm_raised_by_a_delay_shows_the_last_value_that_is_not_bad(store: Store) -> None:
+    clock = TelemetryClock()
+    async with at_work(store, rules_of(HOT | {"on_delay_seconds": 0.2}), clock):
+        await append(store, temp(0, 90), Sample(BEGIN, "wrench.temp", 91, Quality.BAD))
+        await until_drained(store)
+        clock.now += 200
+        await until_kinds(store, ["raised"])
+    assert (await changes_of(store))[0].alarm.value == 90
+
+
 async def test_silence_ends_with_the_arrival_of_an_old_value(store: Store) -> None:
     clock = TelemetryClock()
     silent = {"id": "silent", "kind": "stale", "tag": "wrench.temp", "seconds": 3, "severity": 400}
