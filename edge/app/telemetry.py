@@ -90,7 +90,9 @@ async def open_telemetry(
     limits = QueueLimits(stream_length=settings.stream_length)
     volatile = await stack.enter_async_context(open_volatile(core.settings, core.store.consumer))
     tags = read_definitions(settings.tags)
-    queue = SampleQueue(volatile or core.store, now_ms, limits, interest.wants, tags.judge)
+    # The store of a gateway and that of volatile samples fail apart: the log names which one.
+    task = "volatile sample queue" if volatile else "samples"
+    queue = SampleQueue(volatile or core.store, now_ms, limits, interest.wants, tags.judge, task)
     processor = RuleProcessor(
         core.store, with_built_in(own), now_ms, redactor(()), volatile=volatile, flood_limit=settings.flood_alarms
     )

@@ -56,8 +56,12 @@ class SampleQueue:
         limits: QueueLimits | None = None,
         wants: Callable[[Line], bool] = _wants_all,
         judge: Callable[[Sample], Sample | str] = _as_it_is,
+        task: str = "samples",
     ) -> None:
-        """Queue the lines that `wants` accepts, as `judge` returns them; count and log those that it refuses."""
+        """Queue the lines that `wants` accepts, as `judge` returns them; count and log those that it refuses.
+
+        `task` names the queue in the log while its store is unavailable.
+        """
         self.dropped = 0
         """Lines that were dropped because the queue was full."""
         self.refused = 0
@@ -75,6 +79,7 @@ class SampleQueue:
         self._limits = limits or QueueLimits()
         self._wants = wants
         self._judge = judge
+        self._task = task
         self._lines: deque[Line] = deque()
         self._awake = asyncio.Event()
         self._settled = 0
@@ -139,7 +144,7 @@ class SampleQueue:
                     async with asyncio.timeout_at(due):
                         await self._full.wait()
             batch, taken_at = self._take(), loop.time()
-            await retry_while_unavailable("samples", functools.partial(self._append, batch), limits.retry_s)
+            await retry_while_unavailable(self._task, functools.partial(self._append, batch), limits.retry_s)
             self.appended += len(batch.lines)
             # Lines that were dropped meanwhile are younger than the batch, and older than those in the queue.
             self._settled = self.received - len(self._lines)

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from edge.config import RedisSettings
 from edge.errors import Unavailable
@@ -115,6 +116,18 @@ async def test_batch_is_repeated_under_its_number_after_a_lost_reply(store: Stor
         queue.put(sample(2))
         await wait_until(lambda: queue.appended == 2, 30)
     assert [each.number for each in await batches(store)] == [1, 1, 1, 2]
+
+
+async def test_log_names_the_queue_whose_store_is_unavailable(store: Store, wait_until: WaitUntil) -> None:
+    losing = LosingStore.__new__(LosingStore)
+    losing.__dict__ = dict(vars(store))
+    queue = SampleQueue(losing, TelemetryClock(), QueueLimits(interval_s=0, retry_s=0.01), task="volatile sample queue")
+    queue.put(sample(1))
+    with capture_logs() as logs:
+        async with background_task(queue.run(), "queue"):
+            await wait_until(lambda: queue.appended == 1, 30)
+    told = [each["task"] for each in logs if each["event"] == "store unavailable, retrying"]
+    assert told == ["volatile sample queue"]
 
 
 async def test_full_redis_of_samples_serves_again_without_its_older_half(tmp_path: Path) -> None:
