@@ -288,9 +288,8 @@ class ConnectedEquipment:
             await device.catch_up()
         except Refused as refusal:
             _log.warning("catch-up declined", equipment=self.name, reason=bounded_message(refusal))
-        if not self._pending:
-            await let_rest(self.name, device, self._is_at_work)
         async with asyncio.TaskGroup() as tasks:
+            # Each connection sets the event: a device without commands enters its state of rest at once, and once.
             while True:
                 await self._wake.wait()
                 self._wake.clear()

@@ -261,7 +261,7 @@ def test_a_picture_that_is_taken_while_the_camera_is_cut_off_counts(line: Line) 
 def test_a_tool_that_another_system_disabled_while_idle_stays_disabled(line: Line) -> None:
     """The gateway is killed in between; the next job fails, says why, and leaves the tool disabled."""
     reason, tool, gateway = "another system has disabled the tool", line.controller, line.gateway
-    wait_for(lambda: tool.values("enabled")[-1] is False, "the gateway has disabled the tool after its last command")
+    wait_for(lambda: tool.values("enabled")[-1:] == [False], "the gateway has disabled the idle tool")
     started = tool.count("started")
     tool.order("enable")
     wait_for(lambda: "tool enabled without a command" in gateway.log.read_text(), "the change is seen")
