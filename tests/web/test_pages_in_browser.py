@@ -14,6 +14,7 @@ from edge.ops.login import Users
 from edge.station.decision import second_person
 from edge.store import alarms
 from edge.store.alarms import AlarmChange
+from edge.web.models import MaintenanceState
 from edge.web.services import WebServices
 from tests.conftest import WaitUntil
 from tests.station.plant import Plant, action, linear, order
@@ -98,6 +99,23 @@ async def test_change_appears_by_itself(browser: Browser, screen: Chromium, plan
     stored = await alarms.load(plant.store)
     await plant.store.commit(alarms.save(plant.store.keys, stored, [AlarmChange(ALARM, AlarmChangeKind.RAISED)]))
     await screen.until("document.body.textContent.includes('too hot')")
+
+
+async def test_banner_of_maintenance_is_not_scrolled_away_by_a_reload(
+    services: WebServices, screen: Chromium, wait_until: WaitUntil
+) -> None:
+    now = services.status(())
+    modes = [MaintenanceState(on=False)]
+    changing = replace(services, status=lambda _: replace(now, maintenance=modes[-1]))
+    async with serving(changing) as browser:
+        await screen.log_in(browser.origin, "max", PASSWORD)
+        await screen.go(f"{browser.origin}/gateway")
+        await wait_until(lambda: services.events.subscribers == 1)
+        await screen.run("window.kept = true")
+        modes.append(MaintenanceState(on=True, message="New cable"))
+        services.events.note_mode(None)
+        await screen.until("document.querySelector('[data-part=mode]').innerText.includes('New cable')")
+        assert await screen.run("window.kept && scrollY === 0")
 
 
 async def test_alarm_is_acknowledged_with_the_keyboard_alone(browser: Browser, screen: Chromium, plant: Plant) -> None:
