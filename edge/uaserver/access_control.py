@@ -19,6 +19,7 @@ from edge.model.role import Role
 from edge.opcua.access import Caller, Peer
 from edge.opcua.x509 import user_name
 from edge.ops.audit_trail import AuditTrail
+from edge.ops.caller_limit import CallerLimit
 from edge.ops.login import Credentials, LoginRefusal, Users
 from edge.uaserver import audit, method_roles
 from edge.uaserver.certificates import thumbprint
@@ -31,7 +32,7 @@ class AccessControl:
     def __init__(self, settings: OpcuaSettings, users: Users | None = None, trail: AuditTrail | None = None) -> None:
         self._trail = trail
         self._refusals = audit.RefusalLog(trail=trail)
-        self._limit = audit.CallerLimit()
+        self._limit = CallerLimit()
         self.allows_unencrypted = settings.security == "none"
         self.allows_anonymous = settings.anonymous != "nobody"
         self._anonymous = Role[settings.anonymous.upper()] if self.allows_anonymous else None
@@ -116,7 +117,7 @@ class AccessControl:
 
     def record_login(self, caller: Caller) -> None:
         """Record that a session was activated."""
-        if self._limit.admits(caller):
+        if self._limit.admits(caller.name):
             audit.record_login(caller, self._trail)
 
     def record_call(
@@ -124,7 +125,7 @@ class AccessControl:
     ) -> None:
         """Record a method call; a refused one, or one that reads, unless the caller had too many of them."""
         is_change = not (audit.is_without_effect(result) or method_roles.is_for_observers(method))
-        if is_change or self._limit.admits(caller):
+        if is_change or self._limit.admits(caller.name):
             audit.record_call(caller, method, request, result, self._trail)
 
     def record_refusal(self, event: str, address: str, **fields: object) -> None:

@@ -85,33 +85,6 @@ def _queue(
     trail.queue(record)
 
 
-class CallerLimit:
-    """Bounds the records that a caller can cause without an effect on the station, by logins and by refused calls.
-
-    Otherwise one client displaces the audit trail within a minute: each new activation of a session is a login. The
-    limit is per user, so that a flood hides no record of another user.
-    """
-
-    MOST = 60
-    WITHIN_S = 60.0
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._recorded: dict[str, tuple[float, int]] = {}
-
-    def admits(self, caller: Caller) -> bool:
-        """Return whether a record is written; count it, and log the number of those that were dropped."""
-        now = self._clock()
-        since, count = self._recorded.get(caller.name, (now, 0))
-        if now - since > self.WITHIN_S:
-            if count > self.MOST:
-                dropped = count - self.MOST
-                audit_logger.warning("OPC UA records dropped", audit="audit.limit", user=caller.name, dropped=dropped)
-            since, count = now, 0
-        self._recorded[caller.name] = since, count + 1
-        return count < self.MOST
-
-
 def is_without_effect(result: ua.CallMethodResult) -> bool:
     """Return whether a call was refused."""
     return not result.StatusCode.is_good() or _return_status(result) not in {None, ReturnStatus.NO_ERROR}

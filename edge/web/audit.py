@@ -2,15 +2,15 @@
 
 from typing import Final
 
-from edge.links.rate_limit import RateLimit
 from edge.model.audit import AuditKind, AuditRecord
 from edge.model.role import Role
 from edge.ops.audit_trail import AuditTrail
+from edge.ops.caller_limit import CallerLimit
 from edge.web.caller import WebCaller
 
 _REFUSALS: Final = 20
-_IDLE_CALLS: Final = 60
-_WITHIN_S: Final = 60.0
+_ANYBODY: Final = ""
+"""Who is refused at the login: the name is not proved, so that all share a limit."""
 
 
 class WebAudit:
@@ -18,8 +18,8 @@ class WebAudit:
 
     def __init__(self, trail: AuditTrail) -> None:
         self._trail = trail
-        self._refusals = RateLimit(_REFUSALS, _WITHIN_S)
-        self._idle_calls = RateLimit(_IDLE_CALLS, _WITHIN_S)
+        self._refusals = CallerLimit(_REFUSALS)
+        self._users = CallerLimit()
 
     @property
     def trail(self) -> AuditTrail:
@@ -34,7 +34,7 @@ class WebAudit:
 
     def called(self, caller: WebCaller, action: str, subject: str, comment: str, refusal: str = "") -> None:
         """Record a call; one that was refused only within a limit."""
-        if not refusal or self._idle_calls.try_acquire():
+        if not refusal or self._users.admits(caller.user):
             status = refusal or "Good"
             record = self._made(
                 "web.call", caller.user, caller.role, caller.address, caller.client, action, status, subject, comment
@@ -42,12 +42,13 @@ class WebAudit:
             self._trail.record(record)
 
     def logged_in(self, user: str, role: Role, address: str, client: str) -> None:
-        """Record a login."""
-        self._trail.record(self._made("web.login", user, role, address, client, "login", "Good"))
+        """Record a login within the limit of the user."""
+        if self._users.admits(user):
+            self._trail.record(self._made("web.login", user, role, address, client, "login", "Good"))
 
     def refused(self, user: str, address: str, client: str, action: str, reason: str) -> None:
         """Record a refused login or call within a limit."""
-        if self._refusals.try_acquire():
+        if self._refusals.admits(_ANYBODY):
             self._trail.record(self._made("web.refused", user, None, address, client, action, reason))
 
     def _made(

@@ -5,6 +5,7 @@ import time
 import pyotp
 import pytest
 
+from edge.model.role import Role
 from edge.ops.login_throttle import LoginThrottle
 from edge.web.services import WebServices
 from tests.web.serving import PASSWORD, SECRET, Browser
@@ -61,6 +62,14 @@ async def test_form_is_no_body_of_the_api(browser: Browser) -> None:
     for content_type in ("text/plain", "application/x-www-form-urlencoded", ""):
         reply = await alice.post("/api/v1/jobs/J1/pause", {}, content_type=content_type)
         assert reply.status == 415
+
+
+async def test_page_logins_of_a_user_displace_no_record(services: WebServices) -> None:
+    trail = services.audit._trail  # noqa: SLF001 - what waits for the store
+    for _ in range(500):
+        services.audit.logged_in("eve", Role.OBSERVER, "::1", "curl")
+    services.audit.logged_in("alice", Role.OPERATOR, "::1", "curl")
+    assert [each.user for each in trail._waiting] == ["eve"] * 60 + ["alice"]  # noqa: SLF001
 
 
 async def test_calls_logins_and_refusals_are_recorded(browser: Browser, services: WebServices) -> None:
