@@ -29,7 +29,7 @@ COMMANDS = {
     "simulate": "Run a recipe with simulated equipment, in virtual time or live.",
     "alarms": "Show alarms; acknowledge, confirm, reset, shelve or disable them.",
     "tags": "Show tags with their last samples, watch samples, or export history.",
-    "rules": "Check rules, and run them over recorded samples in virtual time.",
+    "rules": "Check and show rules, and run them over recorded samples in virtual time.",
     "schemas": "Write the JSON Schemas of all payloads, and of recipes.",
     "opcua": "Manage certificates of the OPC UA server, and the applications and users that it trusts.",
     "users": "Manage the users of OPC UA and of the command line, and their second factor.",
@@ -45,7 +45,10 @@ COMMANDS = {
 }
 """Name -> first line of the help. Each command is defined in the module or package of its name."""
 
-_PACKAGES = {"alarms", "tags", "jobs", "equipment", "flows", "station", "dead_letters", "fleet", "locks", "operations"}
+_PACKAGES = {
+    *("alarms", "tags", "rules", "jobs", "equipment", "flows", "station"),
+    *("dead_letters", "fleet", "locks", "operations"),
+}
 """Commands of more than one file; the group is defined in `commands.py` of the package."""
 
 

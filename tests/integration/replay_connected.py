@@ -47,6 +47,8 @@ class Happened:
 
     def __init__(self) -> None:
         self._queue: asyncio.Queue[DeviceEvent | Refused | Unavailable] = asyncio.Queue()
+        self.begins = True
+        """Whether the station has not yet said which commands wait for an answer."""
 
     def put(self, each: DeviceEvent | Refused | Unavailable) -> None:
         self._queue.put_nowait(each)
@@ -150,13 +152,17 @@ class RecalledSession(ClientSession):
 
 
 class RecallingStation(RecordingStation):
-    """The station, in whose place the recording says which commands wait for an answer."""
+    """The station, in whose place the recording says which commands wait for an answer at the begin of a connection."""
 
     def __init__(self, recalled: Recalled) -> None:
         super().__init__()
         self._recalled = recalled
 
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> Sequence[Command]:
+        happened = self._recalled.happened
+        if happened is None or not happened.begins:
+            return await super().outstanding(scopes, type_ids)
+        happened.begins = False
         return msgspec.convert(await self._recalled.ask("outstanding"), list[Command])
 
 

@@ -126,8 +126,8 @@ async def test_log_names_the_queue_whose_store_is_unavailable(store: Store, wait
     with capture_logs() as logs:
         async with background_task(queue.run(), "queue"):
             await wait_until(lambda: queue.appended == 1, 30)
-    told = [each["task"] for each in logs if each["event"] == "store unavailable, retrying"]
-    assert told == ["volatile sample queue"]
+    tasks = [each["task"] for each in logs if each["event"] == "store unavailable, retrying"]
+    assert tasks == ["volatile sample queue"]
 
 
 async def test_full_redis_of_samples_serves_again_without_its_older_half(tmp_path: Path) -> None:

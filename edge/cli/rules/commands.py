@@ -88,7 +88,7 @@ def show(rule_id: str | None, settings_file: Path | None, *, as_json: bool) -> N
     They come from the file of the settings, from the MES, commands and station files, and from this software; of one
     id a rule of the station comes before that of the settings, and both before a built-in one.
     """
-    from edge.cli.rule_view import as_data, report, table
+    from edge.cli.rules.view import as_data, report, table
     from edge.errors import Refused
 
     known, raised = asyncio.run(_load(settings_file))

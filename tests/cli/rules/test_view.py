@@ -5,7 +5,7 @@ import json
 import pytest
 
 from edge.app.rule_sources import KnownRule, RuleOrigin
-from edge.cli.rule_view import as_data, report, table
+from edge.cli.rules.view import as_data, report, table
 from edge.model.rule import Rule
 from tests.telemetry.plant import HOT, rules_of
 

@@ -1,0 +1,1 @@
+"""`edge rules`: checks, shows and runs rules."""
