@@ -207,7 +207,8 @@ class ResultCollector:
             return
         # Other results among them were reported before the restart, or belong to other clients.
         self._earlier_until = last
-        await self._wait_for_results(command, await self._request_range(0, last))
+        # The latest result is known already; a controller that numbers from 1 sends one less than the range has.
+        await self._wait_for_results(command, await self._request_range(0, last) - 1)
 
     async def _read_listed(self, command: Command) -> None:
         """Read the results that the controller lists, one by one, until the result of a command is found."""

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
+from structlog.testing import capture_logs
 
 from edge.errors import Refused, Unavailable
 from edge.sim.ijt import JoiningController
@@ -223,6 +224,27 @@ async def test_missed_results_received_before_the_next_loss_are_not_requested() 
     found = ResultCollector(cast("IjtMethods", asked), memory, reporter(), acknowledge=False).find(WORK)
     assert found
     assert found["ResultMetaData"]["ResultId"] == "R3"
+
+
+async def test_a_search_waits_for_no_result_before_the_first_number() -> None:
+    """A controller that numbers from 1 has sent all of them; the wait for one more made commands time out."""
+
+    class Numbered(Mute):
+        def __contains__(self, name: object) -> bool:
+            return name == "RequestResults"
+
+        async def call(self, _: str, first: int, last: int) -> list[Any]:
+            for number in range(max(1, first), last + 1):
+                raw = result_of("J0", f"R{number}")
+                raw["ResultMetaData"]["SequenceNumber"] = number
+                await results.handle_requested(raw)
+            return []
+
+    methods, memory = cast("IjtMethods", Numbered()), ControllerState(last=3)
+    results = ResultCollector(methods, memory, reporter(), acknowledge=False, limits=ResultLimits(missed_seconds=0))
+    with capture_logs() as logs:
+        await results.search(WORK)
+    assert "missed results incomplete" not in [each["event"] for each in logs]
 
 
 async def test_result_interrupted_by_a_lost_connection_is_requested_on_the_next() -> None:
