@@ -41,10 +41,11 @@ demo: ## Run a whole job on real parts; SCENE=telemetry: an alarm, SCENE=flows: 
 	@$(BIN)/edge demo --chart build/demo.svg $(if $(SCENE),--scene $(SCENE)) $(if $(KEEP),--keep) $(if $(DEVICES),--devices $(DEVICES)) \
 		$(if $(LISTEN),--listen $(LISTEN)) $(if $(PORT),--port $(PORT)) $(if $(PAGE),--page)
 
-test: setup ## Run every test on real servers; ARGS="..." goes to pytest; COVERAGE=1: measure as make coverage
+test: setup ## Run the tests on real servers; SLOW=1: those that take seconds, too; ARGS="..." goes to pytest; COVERAGE=1: measure as make coverage
 	@mkdir -p build && rm -f build/coverage*
 	@$(if $(COVERAGE),PYTEST_PLUGINS=tests.branch_coverage) \
-		$(BIN)/python -m pytest --numprocesses $(or $(WORKERS),3) --dist loadfile --no-loadscope-reorder $(ARGS)
+		$(BIN)/python -m pytest --numprocesses $(or $(WORKERS),3) --dist loadfile --no-loadscope-reorder \
+		$(if $(SLOW),-m "not system and not long") $(ARGS)
 	@$(if $(COVERAGE),$(BIN)/coverage combine --quiet && for room in $(COVERED); do \
 		echo "edge/$$room"; $(BIN)/coverage report --include "edge/$$room/*" --fail-under 90 || exit 1; done)
 
@@ -54,7 +55,7 @@ coverage: ## Measure branch coverage by the tests of sfc, station and store; fai
 outside: setup ## Test the product from outside, with programs of other vendors: every fault and promise, also the long ones
 	@$(BIN)/python -m pytest --numprocesses 2 -m "not system" tests/outside $(ARGS)
 
-long: setup ## Run the tests that make test leaves out because they take long
+long: setup ## Run the tests that make test SLOW=1 leaves out because they take long
 	@$(BIN)/python -m pytest --numprocesses 2 -m "long and not system" $(ARGS)
 
 promises: setup ## Write docs/reference/promises.md from tests/outside/promises.toml

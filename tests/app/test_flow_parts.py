@@ -18,6 +18,8 @@ from tests.app.running import opcua_in
 from tests.flows.gateways import CHAIN
 from tests.ports import free_port
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("run", ["on", "off"])
 async def test_flow_of_the_store_is_shown(redis: RedisSettings, store: Store, tmp_path: Path, run: Any) -> None:

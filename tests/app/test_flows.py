@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from edge.app.wiring import open_gateway
 from edge.config import FlowsSettings, MqttSettings, RedisSettings, Settings
@@ -15,6 +16,8 @@ from edge.store.client import Store
 from tests.app.running import NO_OPCUA
 from tests.flows.documents import flow, node
 from tests.flows.gateways import Plant
+
+pytestmark = pytest.mark.slow
 
 LOG = flow(
     [

@@ -15,6 +15,8 @@ from edge.telemetry.history.reader import read_samples
 from tests.telemetry.plant import HOT, TelemetryClock, append, at_work, rules_of, until_drained
 from tests.telemetry.test_processor import temp
 
+pytestmark = pytest.mark.slow
+
 
 async def test_evaluated_samples_are_in_files_at_the_end(store: Store, tmp_path: Path) -> None:
     settings = TelemetrySettings(history_days=7, history_directory=str(tmp_path))

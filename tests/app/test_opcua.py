@@ -21,6 +21,8 @@ from tests.conftest import WaitUntil
 from tests.uaserver.alarm_plant import HOT, alarm_client, change, condition
 from tests.uaserver.other_stack import node, other_stack
 
+pytestmark = pytest.mark.slow
+
 
 def accepts(port: int) -> bool:
     """Return whether a server listens on a port of this host."""

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+
 from edge.app.wiring import open_gateway
 from edge.config import MqttSettings, RedisSettings, Settings, TelemetrySettings
 from edge.config.telemetry import MqttSourceSettings, RedisSourceSettings
@@ -15,6 +17,8 @@ from edge.store.client import Store
 from tests.app.running import NO_OPCUA
 from tests.sparkplug.peers import DEADLINE_S, running
 from tests.telemetry.plant import until_async
+
+pytestmark = pytest.mark.slow
 
 
 async def test_key_of_a_foreign_redis_is_recorded(redis: RedisSettings, store: Store) -> None:

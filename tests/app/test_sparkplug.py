@@ -3,12 +3,16 @@
 import subprocess
 import sys
 
+import pytest
+
 from edge.app.wiring import open_gateway
 from edge.config import MqttSettings, RedisSettings, Settings, SparkplugSettings, TelemetrySettings
 from edge.config.telemetry import MqttSourceSettings
 from edge.sim.broker import LocalBroker
 from tests.app.running import NO_OPCUA
 from tests.sparkplug.peers import metrics_of, open_host
+
+pytestmark = pytest.mark.slow
 
 
 async def test_samples_of_a_source_reach_a_host(redis: RedisSettings, mqtt: MqttSettings, broker: LocalBroker) -> None:

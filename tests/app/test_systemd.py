@@ -15,6 +15,8 @@ from edge.config import MqttSettings, RedisSettings
 from edge.links.mqtt import Message, open_session
 from tests.app.running import edge_run, opcua_in, settings_of, written
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("systemd")
 
 

@@ -18,6 +18,8 @@ from tests.app.running import NO_OPCUA
 from tests.telemetry.plant import HOT, append, until_drained
 from tests.telemetry.test_processor import temp, until_kinds
 
+pytestmark = pytest.mark.slow
+
 
 def test_faults_of_rules_are_reported_together(tmp_path: Path) -> None:
     file = tmp_path / "rules.json"

@@ -3,6 +3,7 @@
 import re
 from textwrap import dedent
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from edge.chart.words import columns
 from edge.model.recipe import Recipe, parse_recipe
 from edge.sfc.run import ActionState
 from tests.chart.sketches import Json, any_recipe, recipe_of, selection, simultaneous, sound
+
+pytestmark = pytest.mark.slow
 
 
 def drawn(recipe: Recipe, marks: Marks | None = None) -> str:

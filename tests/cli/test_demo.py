@@ -19,7 +19,7 @@ from edge.sim.broker import free_port
 
 DEADLINE_SECONDS = 180
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.timeout(240), pytest.mark.slow]
 
 
 class Traces:

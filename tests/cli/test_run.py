@@ -18,6 +18,8 @@ from edge.sim.broker import open_broker
 from tests.app.running import NO_OPCUA, Gateway, edge_run, opcua_in, settings_of, written
 from tests.ports import free_port
 
+pytestmark = pytest.mark.slow
+
 OFF: Mapping[str, str] = {"EDGE_MQTT__URL": "", "EDGE_OPCUA__ENDPOINT": ""}
 """The least gateway: a store and nothing else."""
 

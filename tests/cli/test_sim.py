@@ -16,6 +16,8 @@ from edge.sim.ijt_fault import IjtFault
 from edge.sim.openprotocol_fault import OpenProtocolFault
 from edge.sim.vision import VisionFault
 
+pytestmark = pytest.mark.slow
+
 START = "import sys; from edge.cli.sim import sim; sim(sys.argv[1:])"
 
 

@@ -18,6 +18,8 @@ from edge.store.client import Store
 from edge.uaserver import certificates
 from tests.cli.calling import Edge
 
+pytestmark = pytest.mark.slow
+
 PASSWORD = "correct horse"
 
 

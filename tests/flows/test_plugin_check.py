@@ -9,6 +9,8 @@ from edge.flows.nodes.registry import BUILT_IN
 from edge.flows.plugin_check import ImportLimits, load_checked_kinds
 from tests.flows.site_kinds import write_check
 
+pytestmark = pytest.mark.slow
+
 
 async def test_kind_that_harms_its_process_is_left_out(tmp_path: Path) -> None:
     folder = write_check(tmp_path)

@@ -10,6 +10,8 @@ import pytest
 
 from tests.flows.documents import flow, node
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "write-a-node-kind.md").read_text(encoding="utf-8")
 LAUNCHER = """

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
+import pytest
 from asyncua import Client
 
 from edge.app.wiring import open_gateway
@@ -17,6 +18,8 @@ from edge.store.client import Store
 from tests.app.running import opcua_in, settings_of
 from tests.integration.plant import SCOPE
 from tests.station.plant import until
+
+pytestmark = pytest.mark.slow
 
 
 async def test_a_wrench_that_is_switched_off_is_missed_everywhere(

@@ -19,6 +19,8 @@ from tests.app.running import NO_OPCUA, Gateway, edge_run, settings_of, written
 from tests.conftest import WaitUntil
 from tests.integration.plant import PUSHING, SCOPE, Heard
 
+pytestmark = pytest.mark.slow
+
 JOBS = 12
 
 

@@ -21,6 +21,8 @@ from tests.conftest import WaitUntil
 from tests.integration.plant import PUSHING, RECIPE, SCOPE, STEPS, Plant, opened_plant, order
 from tests.uaserver.running import Space
 
+pytestmark = pytest.mark.slow
+
 ENDED = ["Running", "Ended/Completed"]
 
 

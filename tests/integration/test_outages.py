@@ -18,6 +18,8 @@ from tests.conftest import WaitUntil
 from tests.integration.plant import PUSHING, SCOPE, Plant, opened_plant, order
 from tests.store.servers import own_server
 
+pytestmark = pytest.mark.slow
+
 ENDED = ["Running", "Ended/Completed"]
 
 

@@ -27,6 +27,8 @@ from edge.sim.mes import Mes, open_mes
 from tests.app.running import NO_OPCUA
 from tests.conftest import WaitUntil
 
+pytestmark = pytest.mark.slow
+
 SCOPES = ("station-1", "station-2")
 STEPS = 5
 

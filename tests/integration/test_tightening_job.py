@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from edge.app.wiring import open_gateway
 from edge.config import IjtSettings, MqttSettings, NorthboundSettings, RedisSettings, Settings
 from edge.links.mqtt import open_session
@@ -13,6 +15,8 @@ from edge.sim.mes import open_mes
 from tests.app.running import NO_OPCUA
 from tests.conftest import WaitUntil
 from tests.integration.plant import SCOPE, Heard, order
+
+pytestmark = pytest.mark.slow
 
 TIGHTEN = "com.example.station.tighten.v1"
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from edge.app.wiring import open_gateway
 from edge.config import MqttSettings, NorthboundSettings, RedisSettings, Settings, VisionSettings
 from edge.links.mqtt import open_session
@@ -12,6 +14,8 @@ from edge.sim.vision import open_vision
 from tests.app.running import NO_OPCUA
 from tests.conftest import WaitUntil
 from tests.integration.plant import SCOPE, Heard, order
+
+pytestmark = pytest.mark.slow
 
 INSPECTION: dict[str, Any] = {
     "steps": [{"name": "Inspect", "initial": True}, {"name": "Done"}],

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 from structlog.testing import capture_logs
 
 from edge.config import MqttSettings
@@ -15,6 +16,8 @@ from edge.links.mqtt_connection import MOST_UNACKNOWLEDGED
 from edge.links.mqtt_publish import encode_publish
 from edge.sim.broker import LocalBroker
 from tests.conftest import WaitUntil
+
+pytestmark = pytest.mark.slow
 
 _FLOODER = """
 import socket, sys

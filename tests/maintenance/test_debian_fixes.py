@@ -7,6 +7,8 @@ import pytest
 
 from edge.maintenance.debian_fixes import fixes_of
 
+pytestmark = pytest.mark.slow
+
 CHANGELOG = "redis (5:8.0.2-3+deb13u2) trixie-security; urgency=high\n\n  * CVE-2025-49844: a Lua script\n"
 
 

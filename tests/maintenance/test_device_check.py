@@ -11,6 +11,8 @@ from edge.links.mqtt import Message, MqttSession, open_session
 from edge.maintenance.device_check import CheckFinding, DeviceCheck, Grade, has_passed
 from edge.sim.controller import open_controller
 
+pytestmark = pytest.mark.slow
+
 TYPE_ID = "com.example.station.tighten.v1"
 OK, NOTE, FAILED = Grade.OK, Grade.NOTE, Grade.FAILED
 

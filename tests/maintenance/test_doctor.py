@@ -14,6 +14,8 @@ from edge.maintenance.doctor import examine, findings_of
 from edge.maintenance.finding import HealthFinding, Level, ok
 from tests.app.running import opcua_in, settings_of, written
 
+pytestmark = pytest.mark.slow
+
 
 async def breaking(error: Exception) -> AsyncIterator[HealthFinding]:
     yield ok("first", "found before")

@@ -27,6 +27,8 @@ from edge.store.client import Store
 from edge.store.opening import open_store
 from tests.conftest import WaitUntil
 
+pytestmark = pytest.mark.slow
+
 COMPONENTS = 50
 OFFLINE = {f"gw-{number:02}" for number in range(10)}
 REVOKED = {"gw-10", "gw-11"}

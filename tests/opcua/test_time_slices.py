@@ -2,7 +2,11 @@
 
 import asyncio
 
+import pytest
+
 from edge.opcua.time_slices import Pacer, Turns, WorkBudget
+
+pytestmark = pytest.mark.slow
 
 
 class FakeClock:

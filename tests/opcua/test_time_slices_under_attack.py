@@ -22,6 +22,8 @@ from edge.store.client import Store
 from edge.uaserver.server import UaServer
 from tests.uaserver.running import SETTINGS, served
 
+pytestmark = pytest.mark.slow
+
 JOBS = 1000
 HOLD_S = 0.050
 ROOT = Path(__file__).parents[2]

@@ -5,9 +5,13 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.outside.conftest import Plant
 from tests.outside.plant import Mes
 from tests.outside.servers import EDGE, wait_for
+
+pytestmark = pytest.mark.slow
 
 _MARKS = "for i = 1, {} do redis.call('set', 'microdcs-edge:cededupe:' .. i, '1', 'ex', 600) end return 1"
 

@@ -16,6 +16,8 @@ from tests.outside.conftest import Plant
 from tests.outside.opcua_client import opcua_client, read_line
 from tests.outside.servers import ROOT, SCOPE, wait_for
 
+pytestmark = pytest.mark.slow
+
 RESOLVE = "com.github.aschamberger.microdcs.resolve.v1"
 RELEASE = "com.github.aschamberger.microdcs.release.v1"
 CONTROL = f"ns=8;s={SCOPE}/MachineryBuildingBlocks/JobManagement/JobOrderControl"

@@ -12,7 +12,7 @@ from tests.outside.opcua_device import OpcuaDevice
 from tests.outside.servers import Gateway, Store, ended, wait_for
 
 # node-opcua reads its node sets first.
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.timeout(240), pytest.mark.slow]
 
 _PAGES = Path(__file__).parents[2] / "docs" / "how-to"
 

@@ -5,8 +5,12 @@
 import json
 from typing import Any
 
+import pytest
+
 from tests.outside.servers import wait_for
 from tests.outside.test_opcua_devices import TIGHTEN, Line, line  # noqa: F401 - the fixture
+
+pytestmark = pytest.mark.slow
 
 
 def _calibrate(line: Line, flow: str) -> None:

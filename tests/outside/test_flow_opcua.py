@@ -6,10 +6,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from asyncua import Client, Node, ua
 
 from tests.outside.flow_plant import FlowPlant, chain, node, open_flow_plant
 from tests.ports import free_port
+
+pytestmark = pytest.mark.slow
 
 DEADLINE_S = 60.0
 

@@ -12,6 +12,8 @@ from tests.outside.mqtt_client import MqttClient
 from tests.outside.plant import TIGHTEN, TIGHTEN_ACTION, TIGHTENING, Mes, Wrench
 from tests.outside.servers import PREFIX, SCOPE, wait_for
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def plant(tmp_path: Path) -> Iterator[FlowPlant]:

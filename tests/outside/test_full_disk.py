@@ -12,6 +12,8 @@ from tests.outside.conftest import Plant
 from tests.outside.plant import METHOD, order
 from tests.outside.servers import Store, wait_for
 
+pytestmark = pytest.mark.slow
+
 _MOUNT = 'mount -t tmpfs -o size="$1" tmpfs "$2" && shift 2 && exec "$@"'
 
 

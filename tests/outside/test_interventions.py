@@ -13,6 +13,8 @@ from tests.outside.plant import TIGHTEN_ACTION, TIGHTENING
 from tests.outside.servers import wait_for
 from tests.outside.test_decisions import CONTROL, DATA, GOOD, _audit, _edge, _mes, _opcua, _rpc, _with_rpc
 
+pytestmark = pytest.mark.slow
+
 INTERVENE = "com.github.aschamberger.microdcs.intervene.v1"
 AWAITS_SECOND = 1 << 34
 ATTENDED = TIGHTENING | {"actions": [TIGHTEN_ACTION | {"interventions": ["retry", "skip"]}]}

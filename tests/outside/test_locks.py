@@ -8,9 +8,13 @@ import subprocess
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from tests.outside.conftest import Plant
 from tests.outside.plant import TIGHTEN_ACTION
 from tests.outside.servers import EDGE, wait_for
+
+pytestmark = pytest.mark.slow
 
 KINDS = ("equipment", "station", "job", "operation")
 

@@ -8,12 +8,15 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgpack
+import pytest
 from asyncua import Client, ua
 from asyncua.ua.ua_binary import struct_from_binary
 
 from tests.outside.conftest import Plant
 from tests.outside.plant import METHOD, order
 from tests.outside.servers import SCOPE, wait_for
+
+pytestmark = pytest.mark.slow
 
 GERMAN = "Zelle 2 wird umgebaut"
 ENGLISH = "Cell 2 is being rebuilt"

@@ -10,6 +10,8 @@ from tests.outside.mqtt_client import MqttClient, Received
 from tests.outside.plant import RECIPE_SCHEMA, SETTING, TIGHTEN_ACTION, Mes, order
 from tests.outside.servers import PREFIX, SCOPE
 
+pytestmark = pytest.mark.slow
+
 SCAN = "com.example.station.scan.v1"
 DEADLINE = 60.0
 

@@ -1,8 +1,12 @@
 """OPC UA clients of another vendor see every job."""
 
+import pytest
+
 from tests.outside.conftest import Plant
 from tests.outside.opcua_client import opcua_client, read_line
 from tests.outside.plant import order
+
+pytestmark = pytest.mark.slow
 
 LIMITS = """
 max_sessions = 7

@@ -2,8 +2,12 @@
 
 import time
 
+import pytest
+
 from tests.outside.conftest import Plant
 from tests.outside.opcua_client import opcua_client, read_line
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_step_of_the_wall_clock_drops_no_opc_ua_session(plant: Plant) -> None:

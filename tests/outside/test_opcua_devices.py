@@ -16,7 +16,7 @@ from tests.outside.servers import PREFIX, Broker, Gateway, Store, ended, wait_fo
 from tests.ports import free_port
 
 # Two servers of node-opcua read their node sets first.
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.timeout(240), pytest.mark.slow]
 
 DEADLINE = 60.0
 TIGHTEN, INSPECT = "com.example.tighten.v1", "com.example.inspect.v1"

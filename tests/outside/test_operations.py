@@ -4,8 +4,12 @@ import json
 import tarfile
 from typing import Any
 
+import pytest
+
 from tests.outside.conftest import Plant
 from tests.outside.servers import wait_for
+
+pytestmark = pytest.mark.slow
 
 
 def test_backup_of_a_killed_gateway_is_interrupted_and_run_again(plant: Plant) -> None:

@@ -6,9 +6,13 @@ import urllib.request
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from tests.outside.conftest import Plant
 from tests.outside.servers import EDGE, Gateway, wait_for
 from tests.ports import free_port
+
+pytestmark = pytest.mark.slow
 
 _DOCS = Path(__file__).parents[2] / "docs"
 

@@ -12,7 +12,7 @@ from tests.outside.plant import Mes
 from tests.outside.servers import PREFIX, Broker, Gateway, Store, ended, wait_for
 
 # Two servers of node-opcua read their node sets first.
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.timeout(240), pytest.mark.slow]
 
 DEADLINE = 60.0
 TIGHTEN, INSPECT = "com.example.tighten.v1", "com.example.inspect.v1"

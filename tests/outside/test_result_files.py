@@ -18,7 +18,7 @@ from tests.outside.plant import Mes
 from tests.outside.servers import PREFIX, Broker, Gateway, Store, ended, wait_for
 from tests.outside.test_opcua_devices import DEADLINE, INSPECT, TIGHTEN, recipe
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.timeout(240), pytest.mark.slow]
 
 READ = "com.github.aschamberger.microdcs.traces.Read.v1"
 WHEEL: dict[str, Any] = {"joining_process_id": "WHEEL-120"}

@@ -1,8 +1,12 @@
 """A tool that was away is made safe when it comes back, whatever became of the job."""
 
+import pytest
+
 from tests.outside.conftest import Plant
 from tests.outside.plant import TIGHTEN, Wrench
 from tests.outside.servers import PREFIX, wait_for
+
+pytestmark = pytest.mark.slow
 
 PUSH = {"name": "clamp", "interaction": "push_command", "type_id": TIGHTEN}
 SCAN = {"name": "scan", "step": "Wait", "qualifier": "N", "interaction": "pull_event", "type_id": "scan.v1"}

@@ -13,6 +13,8 @@ from tests.outside.conftest import Plant
 from tests.outside.servers import EDGE, wait_for
 from tests.ports import free_port
 
+pytestmark = pytest.mark.slow
+
 PASSWORD = "correct horse"
 
 

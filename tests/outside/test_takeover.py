@@ -1,6 +1,10 @@
 """What a gateway leaves behind when it dies, another one continues."""
 
+import pytest
+
 from tests.outside.conftest import Plant
+
+pytestmark = pytest.mark.slow
 
 
 def test_another_gateway_finishes_the_job_of_a_dead_one(plant: Plant) -> None:

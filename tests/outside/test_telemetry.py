@@ -14,6 +14,8 @@ from tests.outside.plant import SETTING, Mes, Wrench
 from tests.outside.servers import PREFIX, SCOPE, Broker, Gateway, Store, ended, wait_for
 from tests.outside.telemetry_plant import CHANGES, RULES, TelemetryPlant
 
+pytestmark = pytest.mark.slow
+
 METHOD = "com.github.aschamberger.microdcs.alarm.{}.v1"
 
 

@@ -10,6 +10,8 @@ import pytest
 from tests.outside.flow_plant import FlowPlant, chain, node, open_flow_plant
 from tests.outside.servers import wait_for
 
+pytestmark = pytest.mark.slow
+
 CHECK = """
 import time
 from pathlib import Path

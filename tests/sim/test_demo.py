@@ -17,6 +17,8 @@ from edge.links.opcua import open_client
 from edge.sim.demo import Addresses, open_demo
 from edge.sim.demo_view import view_on
 
+pytestmark = pytest.mark.slow
+
 
 def processes_of(text: str) -> list[int]:
     """Return the processes with this text in their arguments."""

@@ -12,7 +12,7 @@ from edge.links.opcua import ClientSession, EventField, Node, TypeName, open_cli
 from edge.sim.ijt import JoiningController, open_ijt
 from edge.sim.ijt_fault import IjtFault
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 IJT = "http://opcfoundation.org/UA/IJT/Base/"
 RESULT = EventField(TypeName("http://opcfoundation.org/UA/Machinery/Result/", 1002), "Result")

@@ -6,6 +6,8 @@ from edge.links.opcua import TypeName, open_client
 from edge.sim.ijt import open_ijt
 from edge.southbound.ijt_lock import find_enabled
 
+pytestmark = pytest.mark.slow
+
 SYSTEM = TypeName("http://opcfoundation.org/UA/IJT/Base/", 1005)
 
 

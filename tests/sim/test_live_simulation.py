@@ -16,6 +16,8 @@ from edge.sim.live_simulation import simulate_live
 from edge.sim.script import Script, parse_script
 from edge.sim.virtual_simulation import simulate
 
+pytestmark = pytest.mark.slow
+
 CASES = {
     file.stem: json.loads(file.read_text()) for file in sorted((Path(__file__).parents[1] / "sfc/cases").glob("*.json"))
 }

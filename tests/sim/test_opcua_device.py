@@ -8,6 +8,8 @@ from edge.errors import SettingsError, Unavailable
 from edge.links.opcua import open_client
 from edge.sim.opcua_device import open_device
 
+pytestmark = pytest.mark.slow
+
 
 async def test_unplugged_device_is_unreachable_until_it_is_plugged_in_again() -> None:
     async with open_device("device", ()) as device:

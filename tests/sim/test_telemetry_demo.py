@@ -15,6 +15,8 @@ from edge.links.mqtt import Message, open_session
 from edge.sim.telemetry_demo import TelemetryAddresses, open_telemetry_demo
 from tests.sim.test_demo import processes_of
 
+pytestmark = pytest.mark.slow
+
 
 async def test_kept_scene_takes_samples_until_a_part_of_it_ends() -> None:
     seen: list[TelemetryAddresses] = []

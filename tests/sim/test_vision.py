@@ -10,7 +10,7 @@ from edge.errors import Unavailable
 from edge.links.opcua import ClientSession, Node, TypeName, open_client
 from edge.sim.vision import NAMESPACE_URI, VisionCamera, VisionFault, open_vision
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -8,7 +8,7 @@ from tests.conftest import WaitUntil
 from tests.southbound.contract import WORK
 from tests.southbound.tightening import answered, equipped
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 EVENTS = {"result": "joined.v1", "error": "tool-error.v1"}
 

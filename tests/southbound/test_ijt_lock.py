@@ -13,7 +13,7 @@ from tests.conftest import WaitUntil
 from tests.southbound.contract import SCOPES, WORK, RecordingStation
 from tests.southbound.tightening import TIMES, begun, equipped, settings
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 NEXT = replace(WORK, command_id="J1/R1/tighten/2", attempt=2)
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import pytest
 from asyncua import Server, ua
 from structlog.testing import capture_logs
 
@@ -16,6 +17,8 @@ from edge.rules.sample_lines import Quality, Sample
 from edge.southbound.opcua_source import OpcuaSource
 from tests.conftest import WaitUntil
 from tests.southbound.samples import Sink
+
+pytestmark = pytest.mark.slow
 
 GOOD, BAD, UNCERTAIN = Quality.GOOD, Quality.BAD, Quality.UNCERTAIN
 URI = "urn:oven"

@@ -28,7 +28,7 @@ from tests.uaserver.running import MACHINES, Space, served
 from tests.uaserver.test_security import OFFERED, may_call, offered
 from tests.uaserver.test_server_node_opcua import other_make
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 ROOT = pki.root("plant")
 LINE = ROOT.authority("line", 2)

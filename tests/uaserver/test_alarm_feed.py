@@ -1,5 +1,6 @@
 """The conditions follow the alarms of the store."""
 
+import pytest
 from asyncua import ua
 
 from edge.model.alarm import Alarm
@@ -11,6 +12,8 @@ from edge.uaserver.namespaces import Namespace
 from tests.conftest import WaitUntil
 from tests.uaserver.alarm_plant import HOT, alarm_client, alarm_server, change, condition
 from tests.uaserver.running import MACHINES
+
+pytestmark = pytest.mark.slow
 
 LIMITS = AlarmLimits(high_high=LimitLevel(95, 800), high=LimitLevel(80, 500))
 RULE: Rule = LimitRule(id="hot", tag="wrench.temp", limits=LIMITS)

@@ -18,6 +18,8 @@ from tests.uaserver.running import MACHINES, served
 from tests.uaserver.test_security import offered
 from tests.uaserver.test_server_node_opcua import other_make
 
+pytestmark = pytest.mark.slow
+
 ROOT = pki.root("plant")
 LINE = ROOT.authority("line", 2)
 SCADA = LINE.issue("scada", uri="urn:scada", days=100, hosts=("localhost",))

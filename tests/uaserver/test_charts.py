@@ -21,7 +21,7 @@ from edge.uaserver.server import UaServer
 from edge.uaserver.view import ActionView, ChartView, StepView
 from tests.uaserver.running import Space, Station, served
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 STARTED = 1_767_322_800_000  # 2026-01-02 03:00 UTC
 RUNNING = ChartView(

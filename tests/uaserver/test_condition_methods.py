@@ -12,6 +12,8 @@ from edge.store import alarms
 from edge.store.client import Store
 from tests.uaserver.alarm_plant import HOT, alarm_client, alarm_server, change, condition
 
+pytestmark = pytest.mark.slow
+
 LIMITS = AlarmLimits(high_high=LimitLevel(95, 800), high=LimitLevel(80, 500))
 RULE: Rule = LimitRule(id="hot", tag="wrench.temp", limits=LIMITS)
 CONFIRMED = Raise(500, {"en": "too hot"}, 81.5, confirm=True)

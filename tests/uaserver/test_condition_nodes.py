@@ -1,5 +1,7 @@
 """The nodes of a condition have the members of their types."""
 
+import pytest
+
 from edge.model.alarm import Alarm
 from edge.model.rule import AlarmLimits, LimitLevel, LimitRule, Rule
 from edge.rules.alarm import Raise
@@ -7,6 +9,8 @@ from edge.store import alarms
 from edge.store.client import Store
 from tests.conftest import WaitUntil
 from tests.uaserver.alarm_plant import HOT, alarm_client, alarm_server, change, condition
+
+pytestmark = pytest.mark.slow
 
 LIMITS = AlarmLimits(high_high=LimitLevel(95, 800), high=LimitLevel(80, 500))
 RULE: Rule = LimitRule(id="hot", tag="wrench.temp", limits=LIMITS)

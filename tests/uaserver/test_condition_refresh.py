@@ -18,6 +18,8 @@ from edge.uaserver.condition_view import ConditionKind, FollowedAlarm, encode_ev
 from edge.uaserver.server import UaServer
 from tests.uaserver.alarm_plant import HOT, alarm_client, alarm_server, change, condition
 
+pytestmark = pytest.mark.slow
+
 CONDITIONS = 10_000
 HOLD_S = 0.050
 START, END = "ns=0;i=2787", "ns=0;i=2788"

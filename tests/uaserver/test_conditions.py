@@ -1,11 +1,15 @@
 """A client on another stack (node-opcua) sees alarms as conditions, and what it asks for holds everywhere."""
 
+import pytest
+
 from edge.model.alarm import AckState, Alarm
 from edge.model.rule import AlarmLimits, LimitLevel, LimitRule, Rule
 from edge.rules.alarm import Acknowledge, ChangeSeverity, Clear, Raise
 from edge.store import alarms
 from edge.store.client import Store
 from tests.uaserver.alarm_plant import HOT, alarm_client, alarm_server, change, condition
+
+pytestmark = pytest.mark.slow
 
 LIMITS = AlarmLimits(high_high=LimitLevel(95, 800), high=LimitLevel(80, 500))
 RULE: Rule = LimitRule(id="hot", tag="wrench.temp", limits=LIMITS)

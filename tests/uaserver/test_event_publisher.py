@@ -1,11 +1,15 @@
 """Events reach each monitored item whose filter passes them."""
 
+import pytest
+
 from edge.model.alarm import Alarm
 from edge.model.rule import AlarmLimits, LimitLevel, LimitRule, Rule
 from edge.rules.alarm import Raise
 from edge.store import alarms
 from edge.store.client import Store
 from tests.uaserver.alarm_plant import HOT, alarm_client, alarm_server, change
+
+pytestmark = pytest.mark.slow
 
 LIMITS = AlarmLimits(high_high=LimitLevel(95, 800), high=LimitLevel(80, 500))
 RULE: Rule = LimitRule(id="hot", tag="wrench.temp", limits=LIMITS)

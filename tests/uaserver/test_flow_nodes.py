@@ -17,7 +17,7 @@ from edge.uaserver.namespaces import TYPES_URI, application_uri
 from edge.uaserver.server import UaServer
 from tests.uaserver.running import Space, Station, served
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 VIEW = FlowView(
     state="running",

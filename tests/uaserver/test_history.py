@@ -6,6 +6,8 @@ from edge.uaserver.history import CONTINUATION_POINTS
 from tests.uaserver.history_client import START, TAG, HistoryClient, instant, values
 from tests.uaserver.other_stack import Faulted, node
 
+pytestmark = pytest.mark.slow
+
 
 async def test_raw_values_come_in_pages_with_continuation_points(history: HistoryClient) -> None:
     first = await history.raw(START, START + 10_000, 4)

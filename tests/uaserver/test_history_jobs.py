@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
+import pytest
 import pytest_asyncio
 
 from edge.instant import now_ms
@@ -14,6 +15,8 @@ from edge.store.commit import join, operation
 from tests.uaserver.alarm_plant import HOT, alarm_server, change
 from tests.uaserver.history_client import HistoryClient, instant
 from tests.uaserver.other_stack import node, other_stack
+
+pytestmark = pytest.mark.slow
 
 SERVER = "i=2253"
 RESULTS = "ns=8;s=station-1/MachineryBuildingBlocks/JobManagement/JobOrderResults"

@@ -21,6 +21,8 @@ from edge.uaserver.namespaces import Namespace
 from tests.conftest import WaitUntil
 from tests.uaserver.running import Station, served
 
+pytestmark = pytest.mark.slow
+
 CONTROL = "station-1/MachineryBuildingBlocks/JobManagement/JobOrderControl"
 
 

@@ -12,7 +12,7 @@ from edge.model.role import Role
 from tests.uaserver.other_stack import OtherStack, other_stack
 from tests.uaserver.running import MACHINES, Station, served
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 WRENCH = "ns=1;s=Gateway/Equipment/wrench"
 STRING = 12

@@ -13,7 +13,7 @@ from edge.uaserver.methods import MORE_RESPONSES
 from tests.uaserver.other_stack import OtherStack, node, other_stack
 from tests.uaserver.running import MACHINES, Station, response, served
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 MANAGEMENT = "ns=8;s=station-1/MachineryBuildingBlocks/JobManagement"
 STRING, DOUBLE = 12, 11

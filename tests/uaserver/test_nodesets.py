@@ -17,6 +17,8 @@ from edge.uaserver import nodesets
 from edge.uaserver.nodesets import NODESETS, SIMULATED
 from tests.uaserver.running import MACHINES, SETTINGS, served
 
+pytestmark = pytest.mark.slow
+
 
 def prepare_as_a_package_is_built(nodeset_package: Path, directory: Path) -> str:
     """Prepare the node sets in a process of their own, as the cache depends on it; return the output."""

@@ -26,7 +26,7 @@ from tests.uaserver.running import MACHINES, served
 from tests.uaserver.test_security import offered
 from tests.uaserver.test_server_node_opcua import OtherMake, other_make
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 CONFIGURATION = "i=12637"
 TRUST_LIST = "i=12642"

@@ -25,6 +25,8 @@ from tests.uaserver.running import MACHINES, SETTINGS, served
 from tests.uaserver.test_server_node_opcua import OtherMake, other_make
 from tests.uaserver.wire import Wire
 
+pytestmark = pytest.mark.slow
+
 FAST = (0.01, 0.05)
 URI = application_uri("edge")
 REFUSED = struct.pack("<4sIIi", b"ERRF", 16, int(ua.StatusCodes.BadTcpEndpointUrlInvalid), -1)

@@ -12,7 +12,7 @@ from edge.uaserver.server import UaServer
 from tests.uaserver.other_stack import OtherStack, node, other_stack, value_of
 from tests.uaserver.running import MACHINES, UA, Station, entry, served
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 STATUS = {
     SubState.READY: JobState.ALLOWED_TO_START,

@@ -14,6 +14,8 @@ from edge.uaserver.namespaces import Namespace
 from tests.uaserver.history_client import START, TAG, HistoryClient, instant, values
 from tests.uaserver.other_stack import Faulted, node
 
+pytestmark = pytest.mark.slow
+
 HOLD_S = 0.050
 LATER = START + 10 * 86_400_000
 OTHER = f"ns={int(Namespace.ALARMS)};s=Tags/other"

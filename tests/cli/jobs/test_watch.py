@@ -16,10 +16,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from edge.model.job_state import Cause, JobState
 from edge.station.equipment import EquipmentAnswer
 from tests.cli.calling import Edge
 from tests.station.plant import FakeEquipment, Plant, obliging, order, until_true
+
+pytestmark = pytest.mark.slow
 
 
 class Terminal:

@@ -13,6 +13,8 @@ from edge.store.client import Store
 from tests.cli.calling import Edge
 from tests.ops.test_locks import JOB, TOOL, owners, put
 
+pytestmark = pytest.mark.slow
+
 
 async def test_locks_are_listed_with_owners_and_waiters(edge: Edge, store: Store) -> None:
     await put(store, JOB, "J1", "anna", "ben")
