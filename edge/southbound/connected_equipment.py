@@ -304,10 +304,13 @@ class ConnectedEquipment:
                 await let_rest(self.name, device, self._is_at_work)
 
     async def _is_at_work(self) -> bool:
-        """Return whether a gateway on the store has begun a command that still waits for its answer."""
-        open_commands = await retry_while_unavailable("open commands", self._outstanding)
-        is_marked = self._repetition is Repetition.ONCE
-        return any(each.phase is Phase.START and (each.begun or not is_marked) for each in open_commands)
+        """Return whether a gateway on the store has begun a command that still waits for its answer.
+
+        Our own that wait in the queue have not begun: they enable the device themselves, with their program.
+        """
+        found = await retry_while_unavailable("open commands", self._outstanding)
+        starts = [each for each in found if each.phase is Phase.START and each.command_id not in self._pending]
+        return any(each.begun or self._repetition is not Repetition.ONCE for each in starts)
 
     async def _perform(self, device: Device, command: Command) -> None:
         try:

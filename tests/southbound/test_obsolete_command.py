@@ -125,3 +125,36 @@ async def test_command_of_another_gateway_that_ended_there_blocks_no_other(wait_
     assert [each.command_id for each in station.answers] == [NEXT.command_id]
     assert (station.unknown, station.stops) == ([], [])
     assert [each["command"] for each in logs if each["event"] == "command obsolete"] == [WORK.command_id]
+
+
+class BusySpindle(Spindle):
+    """A device that gets a command while it enters its state of rest; `calls` are in their order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+        self.resting, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def perform(self, command: Command) -> Any:
+        self.calls.append("perform")
+        return {"done": True}
+
+    async def rest(self) -> None:
+        self.calls.append("rest")
+        self.resting.set()
+        await self.go_on.wait()
+
+    async def wake(self) -> None:
+        self.calls.append("wake")
+
+
+async def test_own_command_that_arrives_during_the_rest_wakes_no_tool(wait_until: WaitUntil) -> None:
+    """Awake without the program of the command, a tool could be used with that of another one."""
+    station, spindle = RecordingStation(), BusySpindle()
+    async with open_connected("wrench", "the wall", (TYPE_ID,), station, SCOPES, spindle.connecting) as equipment:
+        await spindle.resting.wait()
+        station.unanswered = [WORK]
+        await equipment.send(WORK)
+        spindle.go_on.set()
+        await wait_until(lambda: station.answers)
+    assert spindle.calls[:2] == ["rest", "perform"]
