@@ -15,7 +15,6 @@ from edge.model.isa95 import JobOrder
 from edge.model.role import Role
 from edge.opcua.access import Caller
 from edge.ops.audit_trail import open_trail
-from edge.ops.caller_limit import CallerLimit
 from edge.store.audit import newest
 from edge.store.client import Store
 from edge.uaserver import audit
@@ -167,15 +166,6 @@ def test_flood_of_logins_and_refused_calls_of_a_user_is_bounded(records: Records
     access.record_login(Caller("anna", Role.OPERATOR))
     access.record_call(Caller("eve", Role.OPERATOR), "Start", request, ua.CallMethodResult())
     assert [each["user"] for each in records[-2:]] == ["anna", "eve"], "other users and calls with an effect"
-
-
-def test_limit_of_a_user_ends_with_a_count(records: Records) -> None:
-    now = 0.0
-    limit, eve = CallerLimit(clock=lambda: now), "eve"
-    assert sum(limit.admits(eve) for _ in range(500)) == 60
-    now = 61.0
-    assert limit.admits(eve)
-    assert (records[-1]["user"], records[-1]["dropped"]) == ("eve", 440)
 
 
 async def test_calls_logins_and_refusals_reach_the_trail(

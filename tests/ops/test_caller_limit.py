@@ -1,0 +1,16 @@
+"""A user causes a bounded number of audit records, and is told apart from others."""
+
+from structlog.testing import capture_logs
+
+from edge.ops.caller_limit import CallerLimit
+
+
+def test_limit_of_a_user_ends_with_a_count() -> None:
+    now = 0.0
+    limit, eve = CallerLimit(clock=lambda: now), "eve"
+    assert sum(limit.admits(eve) for _ in range(500)) == 60
+    assert limit.admits("anna")
+    now = 61.0
+    with capture_logs() as logs:
+        assert limit.admits(eve)
+    assert [(each["user"], each["dropped"]) for each in logs] == [("eve", 440)]
