@@ -1,4 +1,4 @@
-"""A user causes a bounded number of audit records, and is told apart from others."""
+"""A user causes a bounded number of audit records; other users have their own limits."""
 
 from structlog.testing import capture_logs
 
