@@ -19,6 +19,8 @@ from edge.store import audit, operations
 from edge.store.client import Store
 from tests.maintenance.station_files.site import NUMBER_OF_OBJECTS, SCOPE, make_site, read_site, write
 
+pytestmark = pytest.mark.slow
+
 
 def test_only_the_newest_files_of_a_type_are_kept(tmp_path: Path) -> None:
     for name in ("gw-backup-1", "gw-backup-2", "gw-backup-3", "gw-support-bundle-1", "other"):

@@ -17,6 +17,8 @@ from edge.store.client import Store
 from tests.app.running import NO_OPCUA, opcua_in, settings_of
 from tests.conftest import WaitUntil
 
+pytestmark = pytest.mark.slow
+
 
 async def test_it_states_what_it_serves_and_leaves_nothing_open(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path

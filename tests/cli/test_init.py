@@ -15,6 +15,8 @@ from click.testing import CliRunner, Result
 from edge.cli.init import init
 from edge.config import MqttSettings
 
+pytestmark = pytest.mark.slow
+
 
 def call(*arguments: object) -> Result:
     return CliRunner().invoke(init, [*map(str, arguments)])

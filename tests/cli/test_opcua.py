@@ -19,6 +19,8 @@ from edge.uaserver.certificates import thumbprint
 from edge.uaserver.trust import TrustList, add_certificate
 from tests.uaserver import pki
 
+pytestmark = pytest.mark.slow
+
 PASSWORD = "correct horse"
 
 

@@ -15,6 +15,8 @@ from edge.store.client import Store
 from tests.flows.documents import flow, node
 from tests.flows.gateways import CHAIN, FakeOutside, Plant, reasons, statuses
 
+pytestmark = pytest.mark.slow
+
 MINUTE = 60_000
 EVERY_MINUTE = flow([node("read", "tag.latest", tag="t")], interval_seconds=60)
 FAST = flow([node("read", "tag.latest", tag="t")], interval_seconds=0.02)

@@ -16,6 +16,8 @@ from tests.flows.documents import flow, node
 from tests.flows.gateways import Plant, reasons
 from tests.flows.site_kinds import write_check
 
+pytestmark = pytest.mark.slow
+
 CHECK = flow(
     [node("a", "constant", value=[1, 2]), node("b", "site.check"), node("c", "expression", expr="input + 1")],
     "a>b b>c",

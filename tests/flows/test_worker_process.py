@@ -24,7 +24,7 @@ async def process(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Wor
     await found.kill()
 
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 
 async def run(process: WorkerProcess, how: str, *, repeatable: bool = True, **members: Any) -> TaskResult:

@@ -21,7 +21,7 @@ EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "image_check"
 WEIGHTS = str(EXAMPLE / "weights.json")
 SHIPPED = json.loads((EXAMPLE / "weights.json").read_text(encoding="utf-8"))
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,8 @@ from edge.store.snapshot import dump
 from tests.maintenance.gateways import furnish
 from tests.store.servers import own_server
 
+pytestmark = pytest.mark.slow
+
 NOW = 1_790_000_000_000
 EVERYTHING = (Part.KEYS, Part.STORE)
 

@@ -17,6 +17,8 @@ from edge.errors import Refused, Unavailable
 from edge.links.opcua import EventField, TypeName, open_client
 from edge.opcua.client_transport import ClientLimits, NotificationQueue, RepeatedLogFilter, patch_decoder_limits
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     "bomb", [b"\x80" + struct.pack("<i", 2**31 - 1), b"\x8c" + struct.pack("<ii", 2**31 - 1, -4) + bytes(8)]

@@ -14,7 +14,7 @@ from tests.conftest import WaitUntil
 from tests.southbound.contract import WORK, Contract, Opener
 from tests.southbound.tightening import answered, begun, equipped
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 
 class TestIjtContract(Contract):

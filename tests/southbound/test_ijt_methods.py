@@ -12,7 +12,7 @@ from edge.links.opcua import ClientSession, Node, open_client
 from edge.sim.opcua_device import OpcuaDevice, open_device
 from edge.southbound.ijt_methods import IjtMethods, find_methods
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 
 async def declines(_: ua.NodeId) -> list[ua.Variant]:

@@ -17,7 +17,7 @@ SPINDLE = "P1 85Nm"
 BY_TRIGGER = replace(WORK, parameters={"joining_process_id": SPINDLE, "start": False})
 NUMBERS = ("RequestResults", "RequestUnacknowledgedResults")
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 
 def is_safe(controller: JoiningController) -> bool:

@@ -15,7 +15,7 @@ from tests.conftest import WaitUntil
 from tests.southbound.contract import WORK
 from tests.southbound.tightening import equipped
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 WHEEL = {"joining_process_id": "wheel 120Nm"}
 

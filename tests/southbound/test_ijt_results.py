@@ -21,7 +21,7 @@ from tests.southbound.tightening import TIMES, answered, begun, equipped, settin
 
 BATCH = 3
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 
 async def test_a_result_is_acknowledged_once_its_answer_is_stored(

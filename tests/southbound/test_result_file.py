@@ -20,7 +20,7 @@ from edge.southbound.vision import open_vision
 from tests.conftest import WaitUntil
 from tests.southbound.contract import NEXT, SCOPES, TYPE_ID, WORK, RecordingStation
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 IMAGE = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 2500
 TRANSFER = Node("ns=1;i=7", "/transfer")

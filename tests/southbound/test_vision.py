@@ -25,7 +25,7 @@ from edge.station.equipment import EquipmentAnswer, Repetition
 from tests.conftest import WaitUntil
 from tests.southbound.contract import NEXT, SCOPES, TYPE_ID, WORK, Bench, Contract, Opener, RecordingStation
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 
 class ByHand:

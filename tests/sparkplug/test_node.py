@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from edge.links.background_task import background_task
 from edge.model.tag import TagDefinition
 from edge.rules.sample_lines import Quality, Sample
@@ -14,6 +16,8 @@ from tests.conftest import WaitUntil
 from tests.sparkplug.peers import REBIRTH, Host, metrics_of, open_host
 from tests.sparkplug.plant import FAST, Plant, now_ms
 from tests.telemetry.plant import append, until_async
+
+pytestmark = pytest.mark.slow
 
 
 def values(messages: list[dict[str, Any]]) -> list[Any]:

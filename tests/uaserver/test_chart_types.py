@@ -8,7 +8,7 @@ from edge.uaserver.namespaces import TYPES_URI
 from edge.uaserver.own_types import VariableSpec
 from tests.uaserver.running import Space
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 MEMBERS = [("RunningChartType", CHART), ("ChartStepType", STEP), ("ChartActionType", ACTION)]
 

@@ -17,7 +17,7 @@ from edge.uaserver.namespaces import TYPES_URI
 from edge.uaserver.server import UaServer
 from tests.uaserver.running import UA, Space, entry, response
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 TOP = (("EventType", 0), ("SourceName", 0), ("Time", 0), ("Message", 0), ("Severity", 0), ("EventId", 0))

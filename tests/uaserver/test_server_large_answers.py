@@ -17,7 +17,7 @@ from edge.uaserver.space import JOB_ORDER_STATUS_EVENT
 from tests.uaserver.clients import Application, connected, serves
 from tests.uaserver.running import Space
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 MEBIBYTE = 2**20
 FEW = 65_536  # the maximum message size of the modest client, in bytes

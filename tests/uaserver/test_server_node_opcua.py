@@ -18,7 +18,7 @@ from edge.uaserver.server import UaServer
 from tests.uaserver.clients import PASSWORD, Application, make_application, make_settings, with_users
 from tests.uaserver.running import MACHINES, Station, entry, response, served
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
 WITHIN_S = 20

@@ -17,7 +17,7 @@ from edge.uaserver.view import ActionView, ChartView, StepView
 from tests.uaserver.other_stack import OtherStack, node, other_stack, value_of
 from tests.uaserver.running import MACHINES, served
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 PROFILES, LOCALES, MAX_SESSIONS, MAX_READ = "i=2269", "i=2271", "i=24095", "i=11705"
 BUILD_DATE, AUDITING, REDUNDANCY, ENABLED = "i=2266", "i=2994", "i=3709", "i=2294"

@@ -12,7 +12,7 @@ from edge.uaserver.server import UaServer
 from tests.uaserver.other_stack import BOTH, Faulted, OtherStack, node, other_stack, value_of
 from tests.uaserver.running import entry
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 SERVER, CLOCK, LEVEL, STATE = "i=2253", "i=2258", "i=2267", "i=2256"
 CONTROL = "ns=8;s=station-1/MachineryBuildingBlocks/JobManagement/JobOrderControl"

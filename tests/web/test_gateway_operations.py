@@ -8,6 +8,8 @@ from edge.store import mode
 from tests.station.plant import Plant
 from tests.web.serving import Browser
 
+pytestmark = pytest.mark.slow
+
 ENGINEERS_ONLY = ["/api/v1/sessions", "/api/v1/users", "/api/v1/certificates", "/api/v1/doctor", "/api/v1/log"]
 
 

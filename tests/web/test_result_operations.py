@@ -17,6 +17,8 @@ from edge.web.services import WebServices
 from tests.station.plant import FakeEquipment, Plant, until
 from tests.web.serving import Browser
 
+pytestmark = pytest.mark.slow
+
 LIMITS = TraceLimits(max_bytes=1 << 20, max_files=100, max_age_s=3600)
 CURVES = [{"name": "Torque", "unit": "N·m", "values": [0.0, 42.1, 85.2]}, {"name": "<b>", "values": [1.0, 2.0]}]
 RESULT = {"evaluation": "OK", "torque": {"value": 85.2, "unit": "N·m"}, "trace": {"channels": CURVES}}

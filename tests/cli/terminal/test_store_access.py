@@ -13,6 +13,8 @@ from edge.model.job_state import Cause
 from tests.cli.calling import Edge
 from tests.station.plant import Plant, order
 
+pytestmark = pytest.mark.slow
+
 
 def called(file: Path, text: str, *arguments: str) -> Result:
     """Call `edge` with these settings."""
