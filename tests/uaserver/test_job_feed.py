@@ -108,7 +108,7 @@ async def test_it_shows_what_is_there_and_follows_what_happens(store: Store, wai
     await desk.call(Cause.STORE, "J1")
     async with showing(store, screen):
         await wait_until(lambda: screen.jobs == {"J1": "NotAllowedToStart"})
-        assert screen.masters == ["WM-1"]
+        await wait_until(lambda: screen.masters == ["WM-1"])
         await desk.call(Cause.STORE, "J2")
         await desk.call(Cause.ABORT, "J1")
         await wait_until(lambda: screen.jobs == {"J1": "Aborted", "J2": "NotAllowedToStart"})
