@@ -359,7 +359,7 @@ class MqttEquipment:
                 self._offer_due.set()
 
     def _expiry(self, command: Command, phase: Phase) -> int | None:
-        """Return the seconds until a start expires, rounded down; None without expiry, as of stops and resets."""
+        """Return the seconds until a start expires, rounded down, at least 1; None for stops and resets."""
         if phase is not Phase.START or command.expires_at is None:
             return None
         return max(1, (command.expires_at - self._clock()) // 1000)

@@ -18,7 +18,7 @@ class RefusalRecorder:
     """Stores at most 200 refused messages of each way in 10 s, and counts all of them.
 
     A commit for each message of a flood would wear flash, and delay what waits behind it. The count of those that were
-    not stored is written with the next one that is.
+    not stored is written with the next one that is; what is counted only is lost when the process ends.
     """
 
     def __init__(self, store: Store, most: int = _MOST, clock: Callable[[], float] = time.monotonic) -> None:
@@ -39,7 +39,7 @@ class RefusalRecorder:
         uncounted, self._uncounted = self._uncounted, 0
         try:
             await self._store.commit(record_refusal(self._store.keys, message, 1 + uncounted))
-        except BaseException:
+        except BaseException:  # a cancelled commit, too, has not counted them
             self._uncounted += uncounted
             raise
 
