@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from asyncua import Client, ua
+from asyncua import ua
 
 from edge.app.wiring import open_gateway
 from edge.config import FlowsSettings, MqttSettings, RedisSettings, Settings
@@ -16,6 +16,7 @@ from edge.flows.service import FlowService
 from edge.store.client import Store
 from tests.app.running import opcua_in
 from tests.flows.gateways import CHAIN
+from tests.opcua_client import patient_client
 from tests.ports import free_port
 
 pytestmark = pytest.mark.slow
@@ -29,7 +30,7 @@ async def test_flow_of_the_store_is_shown(redis: RedisSettings, store: Store, tm
     flows = FlowsSettings(run=run, directory=str(tmp_path))
     async with (
         open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=served, flows=flows)),
-        Client(endpoint, timeout=60, watchdog_intervall=60) as client,
+        patient_client(endpoint) as client,
     ):
         state = client.get_node("ns=1;s=Gateway/Flows/flow/State")
         if run == "off":

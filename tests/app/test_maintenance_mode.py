@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import msgspec
-from asyncua import Client, ua
+from asyncua import ua
 
 from edge.app.wiring import open_gateway
 from edge.config import MqttSettings, OpcuaSettings, RedisSettings, Settings
@@ -13,6 +13,7 @@ from edge.store import audit, mode
 from edge.store.client import Store
 from edge.uaserver.namespaces import TYPES_URI
 from tests.app.running import opcua_in
+from tests.opcua_client import patient_client
 
 
 async def test_start_after_an_upgrade_ends_the_mode_of_that_upgrade(redis: RedisSettings, store: Store) -> None:
@@ -29,7 +30,7 @@ async def test_client_switches_the_mode_of_this_gateway(redis: RedisSettings, st
     async with open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=opcua)) as summary:
         found = re.search(r"opc\.tcp://\S+", summary)
         assert found
-        async with Client(found[0].rstrip(";"), timeout=60, watchdog_intervall=60) as client:
+        async with patient_client(found[0].rstrip(";")) as client:
             index = await client.get_namespace_index(TYPES_URI)
             gateway = await client.nodes.objects.get_child(f"{index}:Gateway")
             place = await gateway.get_child(f"{index}:Maintenance")

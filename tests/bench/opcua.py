@@ -16,7 +16,7 @@ from pathlib import Path
 
 import structlog
 import uvloop
-from asyncua import Client, Node, ua
+from asyncua import Node, ua
 
 from edge.config import OpcuaSettings
 from edge.model.isa95 import JobOrder, JobOrderAndState, Parameter, WorkMaster
@@ -25,6 +25,7 @@ from edge.uaserver.methods import Services
 from edge.uaserver.server import open_server
 from edge.uaserver.space import MachineDescription
 from tests.bench.measure import Row, spread
+from tests.opcua_client import patient_client
 from tests.uaserver.running import Station
 
 JOBS = 1000
@@ -59,7 +60,7 @@ def _held_kb(pid: int) -> int:
 
 async def _read_for(endpoint: str, seconds: float) -> list[float]:
     latencies = []
-    async with Client(endpoint) as client:
+    async with patient_client(endpoint) as client:
         node = client.get_node(ua.ObjectIds.Server_ServiceLevel)
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -137,7 +138,7 @@ async def _subscribe(endpoint: str, seconds: str) -> None:
             heard += 1
             first.set()
 
-    async with Client(endpoint) as client:
+    async with patient_client(endpoint) as client:
         subscription = await client.create_subscription(100, Listener())
         await subscription.subscribe_data_change(client.get_node(_LIST))
         await first.wait()

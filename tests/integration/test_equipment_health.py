@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from asyncua import Client
 
 from edge.app.wiring import open_gateway
 from edge.config import MetricsSettings, MqttSettings, RedisSettings
@@ -17,6 +16,7 @@ from edge.store import health_reports
 from edge.store.client import Store
 from tests.app.running import opcua_in, settings_of
 from tests.integration.plant import SCOPE
+from tests.opcua_client import patient_client
 from tests.station.plant import until
 
 pytestmark = pytest.mark.slow
@@ -48,7 +48,7 @@ async def test_a_wrench_that_is_switched_off_is_missed_everywhere(
         await wrench.publish(f"{unique}/wrench/presence", b"offline")
         await until(lambda: measured('microdcs_edge_equipment_connected{equipment="wrench",kind="mqtt"} 0.0'))
         assert await measured('microdcs_edge_broker_connected{session="MES"} 1.0')
-        async with Client(endpoint[1], timeout=60, watchdog_intervall=60) as client:
+        async with patient_client(endpoint[1]) as client:
             shown = client.get_node("ns=1;s=Gateway/Equipment/wrench/Connected")
             status = client.get_node("ns=1;s=Gateway/Status")
             await until(lambda: is_so(shown.read_value, lambda value: value is False))

@@ -19,6 +19,7 @@ from edge.model.recipe import RECIPE_DATASCHEMA
 from tests.app.running import NO_OPCUA, edge_run, opcua_in, settings_of, written
 from tests.conftest import WaitUntil
 from tests.integration.plant import PUSHING, RECIPE, SCOPE, STEPS, Plant, opened_plant, order
+from tests.opcua_client import patient_client
 from tests.uaserver.running import Space
 
 pytestmark = pytest.mark.slow
@@ -56,7 +57,7 @@ async def test_a_job_runs_from_its_order_to_its_response_and_leaves_no_trace(
     async with open_gateway(settings_of(redis, mqtt, unique, opcua_in(tmp_path))) as summary:
         endpoint = re.search(r"opc\.tcp://\S+:[1-9]\d+", summary)
         assert endpoint
-        async with Client(endpoint[0], timeout=60, watchdog_intervall=60) as client:
+        async with patient_client(endpoint[0]) as client:
             await client.load_data_type_definitions()
             await plant.configure()
             await plant.wrench.release()
@@ -189,6 +190,6 @@ async def test_extreme_numbers_and_nesting_keep_the_gateway_alive(
         await wait_until(lambda: len(plant.heard.retained) == len(hard))
         endpoint = re.search(r"opc\.tcp://\S+:[1-9]\d+", summary)
         assert endpoint
-        async with Client(endpoint[0], timeout=60, watchdog_intervall=60) as client:
+        async with patient_client(endpoint[0]) as client:
             await client.load_data_type_definitions()
             await until_shown(client, [f"J{number} NotAllowedToStart" for number in range(len(hard))], [])

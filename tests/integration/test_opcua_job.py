@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from asyncua import Client, Node, ua
+from asyncua import Node, ua
 
 from edge.app.wiring import open_gateway
 from edge.config import MqttSettings, RedisSettings
@@ -18,6 +18,7 @@ from edge.uaserver.namespaces import TYPES_URI
 from tests.app.running import opcua_in, settings_of
 from tests.conftest import WaitUntil
 from tests.integration.plant import PUSHING, Plant, opened_plant, order
+from tests.opcua_client import patient_client
 from tests.uaserver.running import UA, Space
 
 NO_COMMENT = ua.Variant([], ua.VariantType.LocalizedText, is_array=True)
@@ -72,7 +73,7 @@ async def test_a_job_is_ordered_watched_paused_and_asked_for_over_opcua(
     async with open_gateway(settings_of(redis, mqtt, unique, opcua)) as summary:
         endpoint = re.search(r"opc\.tcp://\S+:[1-9]\d+", summary)
         assert endpoint
-        async with Client(endpoint[0], timeout=60, watchdog_intervall=60) as client:
+        async with patient_client(endpoint[0]) as client:
             await client.load_data_type_definitions()
             await plant.configure(PUSHING)
             space = Space(client, await client.get_namespace_array())

@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from asyncua import Client, ua
+from asyncua import ua
 from asyncua.ua.ua_binary import nodeid_from_binary, struct_from_binary
 
 from edge.uaserver.namespaces import Namespace
+from tests.opcua_client import patient_client
 
 PATH = "station-1/MachineryBuildingBlocks/JobManagement"
 CONTROL = ua.NodeId(f"{PATH}/JobOrderControl", Namespace.MACHINES)
@@ -160,7 +161,7 @@ def requests(subscription: int) -> Iterator[tuple[str, Any]]:
 
 async def attack(endpoint: str, rounds: int, requests: Callable[[int], Iterator[tuple[str, Any]]] = requests) -> None:
     """Send every request once per round."""
-    async with Client(endpoint, timeout=60, watchdog_intervall=60) as client:
+    async with patient_client(endpoint) as client:
         client.uaclient.protocol.logger.setLevel("CRITICAL")
         for _ in range(rounds):
             made = await client.uaclient.create_subscription(

@@ -13,6 +13,7 @@ from asyncua.ua.ua_binary import struct_to_binary
 from edge.config import OpcuaSettings
 from edge.opcua import limits
 from edge.uaserver.server import UaServer
+from tests.opcua_client import patient_client
 from tests.uaserver.clients import (
     PASSWORD,
     Application,
@@ -47,7 +48,7 @@ class TestTokens:
     async def test_no_client_guesses_one(self, server: UaServer) -> None:
         tokens = []
         for _ in range(2):
-            async with Client(server.endpoint) as client:
+            async with patient_client(server.endpoint) as client:
                 tokens.append(token_of(client))
         first, second = (token.Identifier for token in tokens)
         assert len(first) == len(second) == 32
@@ -60,7 +61,7 @@ class TestTokens:
         assert second == first + 1
 
     async def test_a_request_with_another_one_is_refused(self, server: UaServer) -> None:
-        async with Client(server.endpoint) as victim, Client(server.endpoint) as thief:
+        async with patient_client(server.endpoint) as victim, patient_client(server.endpoint) as thief:
             own = token_of(thief)
             for token in (token_of(victim), ua.NodeId(), ua.NodeId(1001)):
                 thief.uaclient.protocol.authentication_token = token
@@ -70,7 +71,7 @@ class TestTokens:
             assert await serves(thief)
 
     async def test_a_session_without_encryption_stays_where_it_is(self, server: UaServer) -> None:
-        async with Client(server.endpoint) as victim, channel(Client(server.endpoint)) as thief:
+        async with patient_client(server.endpoint) as victim, channel(patient_client(server.endpoint)) as thief:
             thief.uaclient.protocol.authentication_token = token_of(victim)
             with pytest.raises(ua.uaerrors.BadSessionIdInvalid):
                 await thief.uaclient.activate_session(
@@ -144,13 +145,13 @@ class TestMoving:
 
 class TestSessions:
     async def test_a_connection_has_one(self, server: UaServer) -> None:
-        async with Client(server.endpoint) as client:
+        async with patient_client(server.endpoint) as client:
             with pytest.raises(ua.uaerrors.BadTooManySessions):
                 await client.create_session()
             assert await serves(client)
 
     async def test_a_connection_has_one_after_the_other(self, server: UaServer) -> None:
-        async with channel(Client(server.endpoint)) as client:
+        async with channel(patient_client(server.endpoint)) as client:
             for _ in range(3):
                 await client.create_session()
                 await client.activate_session()
@@ -160,7 +161,7 @@ class TestSessions:
                     await serves(client)
 
     async def test_one_that_is_not_activated_reads_nothing(self, server: UaServer) -> None:
-        async with channel(Client(server.endpoint)) as client:
+        async with channel(patient_client(server.endpoint)) as client:
             await client.create_session()
             with pytest.raises(ua.uaerrors.BadSessionNotActivated):
                 await serves(client)
@@ -181,7 +182,7 @@ async def ended(client: Client) -> None:
 
 class TestSessionsNeverActivated:
     async def test_they_end_whatever_else_is_asked_meanwhile(self) -> None:
-        async with served(activation_s=0.2) as server, channel(Client(server.endpoint)) as client:
+        async with served(activation_s=0.2) as server, channel(patient_client(server.endpoint)) as client:
             for _ in range(2):
                 client.session_timeout = 600_000
                 await client.create_session()
@@ -192,8 +193,8 @@ class TestSessionsNeverActivated:
     async def test_one_that_was_activated_stays(self) -> None:
         async with (
             served(activation_s=0.2) as server,
-            channel(Client(server.endpoint)) as idle,
-            Client(server.endpoint) as client,
+            channel(patient_client(server.endpoint)) as idle,
+            patient_client(server.endpoint) as client,
         ):
             await idle.create_session()
             await ended(idle)
@@ -202,15 +203,15 @@ class TestSessionsNeverActivated:
     async def test_they_hold_no_places(self) -> None:
         async with served() as server, contextlib.AsyncExitStack() as stack:
             for _ in range(limits.DEFAULTS.sessions + 5):
-                attacker = await stack.enter_async_context(channel(Client(server.endpoint)))
+                attacker = await stack.enter_async_context(channel(patient_client(server.endpoint)))
                 await attacker.create_session()
             for _ in range(limits.DEFAULTS.connections):
-                assert await serves(await stack.enter_async_context(Client(server.endpoint)))
+                assert await serves(await stack.enter_async_context(patient_client(server.endpoint)))
 
 
 class TestPasswords:
     async def test_none_is_taken_without_encryption(self, server: UaServer) -> None:
-        async with channel(Client(server.endpoint)) as client:
+        async with channel(patient_client(server.endpoint)) as client:
             await client.create_session()
             for token in (
                 ua.UserNameIdentityToken("username", "operator", PASSWORD.encode(), ""),
@@ -223,7 +224,7 @@ class TestPasswords:
 
     @pytest.mark.parametrize("token", [ua.X509IdentityToken(), ua.IssuedIdentityToken()])
     async def test_other_user_token_types_are_refused(self, server: UaServer, token: Any) -> None:
-        async with channel(Client(server.endpoint)) as client:
+        async with channel(patient_client(server.endpoint)) as client:
             await client.create_session()
             with pytest.raises(ua.uaerrors.BadIdentityTokenInvalid):
                 await client.uaclient.activate_session(ua.ActivateSessionParameters(UserIdentityToken=token))

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 import pytest_asyncio
-from asyncua import Client, ua
+from asyncua import ua
 from asyncua.common.connection import MessageChunk
 from asyncua.common.utils import Buffer
 from asyncua.crypto.security_policies import SecurityPolicyFactory, SecurityPolicyNone
@@ -28,6 +28,7 @@ from edge.uaserver import certificates
 from edge.uaserver.access_control import AccessControl
 from edge.uaserver.server import UaServer
 from edge.uaserver.trust import RejectedList, rejected_directory
+from tests.opcua_client import patient_client
 from tests.uaserver.clients import Application, channel, connected, make_application, make_settings, prepared
 from tests.uaserver.running import MACHINES, SETTINGS, served
 from tests.uaserver.wire import Wire
@@ -45,12 +46,12 @@ async def wire(secure: UaServer) -> AsyncIterator[Wire]:
 
 class TestWithoutEncryption:
     async def test_no_session_is_made(self, secure: UaServer) -> None:
-        async with channel(Client(secure.endpoint)) as client:
+        async with channel(patient_client(secure.endpoint)) as client:
             with pytest.raises(ua.uaerrors.BadSecurityPolicyRejected):
                 await client.create_session()
 
     async def test_nothing_but_discovery_is_answered(self, secure: UaServer) -> None:
-        async with channel(Client(secure.endpoint)) as client:
+        async with channel(patient_client(secure.endpoint)) as client:
             assert await client.get_endpoints()
             assert await client.find_servers()
             with pytest.raises(ua.uaerrors.BadSessionIdInvalid):
@@ -59,7 +60,7 @@ class TestWithoutEncryption:
                 await client.uaclient.register_server(ua.RegisteredServer(ServerUri="urn:intruder"))
 
     async def test_no_session_of_somebody_else_is_activated(self, secure: UaServer, friend: Application) -> None:
-        async with connected(secure.endpoint, friend) as victim, channel(Client(secure.endpoint)) as thief:
+        async with connected(secure.endpoint, friend) as victim, channel(patient_client(secure.endpoint)) as thief:
             thief.uaclient.protocol.authentication_token = victim.uaclient.protocol.authentication_token
             with pytest.raises(ua.uaerrors.BadSessionIdInvalid):
                 await thief.uaclient.activate_session(

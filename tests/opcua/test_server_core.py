@@ -12,6 +12,7 @@ from asyncua.server.internal_server import InternalServer
 from edge.uaserver import nodesets
 from edge.uaserver.namespaces import Namespace, application_uri, machines_uri
 from edge.uaserver.server import UaServer
+from tests.opcua_client import patient_client
 from tests.uaserver.running import Space
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -35,7 +36,7 @@ class TestReadOnly:
             await client.delete_nodes([machine])
 
     async def test_no_user_becomes_administrator_by_name(self, server: UaServer) -> None:
-        admin = Client(server.endpoint)
+        admin = patient_client(server.endpoint)
         admin.set_user("admin")
         admin.set_password("secret")
         with pytest.raises((ua.UaError, ValueError)):

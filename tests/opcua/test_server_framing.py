@@ -16,6 +16,7 @@ from edge.opcua import limits
 from edge.opcua.negotiated_limits import NegotiatedLimits
 from edge.opcua.server_framing import ChunkProtocol
 from edge.uaserver.server import UaServer
+from tests.opcua_client import patient_client
 from tests.uaserver.clients import serves
 from tests.uaserver.running import MACHINES, SETTINGS, served
 from tests.uaserver.wire import Wire
@@ -83,20 +84,22 @@ async def test_a_header_that_announces_gigabytes_costs_nothing(server: UaServer,
 
 async def test_a_silent_client_makes_room_for_a_new_one() -> None:
     async with served(SETTINGS, MACHINES[:1]) as server, contextlib.AsyncExitStack() as stack:
-        working = await stack.enter_async_context(Client(server.endpoint))
+        working = await stack.enter_async_context(patient_client(server.endpoint))
         silent = [
             await stack.enter_async_context(Wire.to(server.endpoint)) for _ in range(limits.DEFAULTS.connections + 5)
         ]
         await silent[0].is_ended()
         await silent[-1].hello()
         assert await serves(working)
-        async with Client(server.endpoint) as another:
+        async with patient_client(server.endpoint) as another:
             assert await serves(another)
 
 
 async def test_when_all_are_at_work_the_next_one_is_refused() -> None:
     async with served(SETTINGS, MACHINES[:1]) as server, contextlib.AsyncExitStack() as stack:
-        working = [await stack.enter_async_context(Client(server.endpoint)) for _ in range(limits.DEFAULTS.connections)]
+        working = [
+            await stack.enter_async_context(patient_client(server.endpoint)) for _ in range(limits.DEFAULTS.connections)
+        ]
         async with Wire.to(server.endpoint) as late:
             await late.is_ended()
         for client in working:

@@ -10,6 +10,7 @@ from asyncua.ua.ua_binary import struct_from_binary, struct_to_binary
 
 from edge.opcua.server_transport import read_calls
 from edge.uaserver.server import UaServer
+from tests.opcua_client import patient_client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -45,7 +46,7 @@ async def test_an_array_of_nulls_is_refused_by_every_service(client: Client, ser
     node = client.get_node(ua.ObjectIds.Server_ServiceLevel)
     with pytest.raises(ua.uaerrors.BadDecodingError):
         await node.write_value(ua.Variant([None] * 5, ua.VariantType.Null, is_array=True))
-    async with Client(server.endpoint) as another:
+    async with patient_client(server.endpoint) as another:
         assert await another.get_node(ua.ObjectIds.Server_ServiceLevel).read_value() is not None
 
 
@@ -62,5 +63,5 @@ async def test_text_of_negative_length_ends_the_reading_of_a_request(
     bomb = struct.pack("<iii", -1, 2**31 - 1, -4) + bytes(8)
     with pytest.raises(NotEnoughData, match="nothing of the length -4"):
         struct_from_binary(ua.GetEndpointsParameters, Buffer(bomb))
-    async with Client(server.endpoint) as client:
+    async with patient_client(server.endpoint) as client:
         assert await client.get_node(ua.ObjectIds.Server_ServiceLevel).read_value() is not None

@@ -24,6 +24,7 @@ from edge.model.role import Role
 from edge.uaserver.encoding import extension_object
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.server import UaServer
+from tests.opcua_client import patient_client
 from tests.uaserver.running import Station, served
 from tests.uaserver.test_encoding import nested
 from tests.uaserver.test_methods import COMMENT, JOB, TAKES_ORDER, order_argument
@@ -141,7 +142,7 @@ def status_of(answer: Buffer) -> int:
 
 
 async def reads_of_another(server: UaServer, latencies: list[float]) -> None:
-    async with Client(server.endpoint) as other:
+    async with patient_client(server.endpoint) as other:
         node = other.get_node(ua.ObjectIds.Server_ServiceLevel)
         while True:
             began = time.perf_counter()
@@ -165,7 +166,7 @@ async def test_no_call_harms_the_server_or_another_session(server: UaServer, sta
     watching = asyncio.create_task(reads_of_another(server, latencies))
     seen: dict[int, int] = {}
     accepted = 0
-    async with Client(server.endpoint) as client:
+    async with patient_client(server.endpoint) as client:
         used = 0
         for number in range(0, CALLS, AT_A_TIME):
             for status in await volley(client, [mutilated(chance.choice(sound), chance) for _ in range(AT_A_TIME)]):
@@ -194,7 +195,7 @@ async def test_order_nested_200_levels_deep_is_refused(server: UaServer, station
         ua.NodeId(f"{part}/Store", Namespace.MACHINES),
         [order_argument(nested(200)), COMMENT],
     )
-    async with Client(server.endpoint) as client:
+    async with patient_client(server.endpoint) as client:
         (result,) = await client.uaclient.call([call])
     assert result.StatusCode.value == ua.StatusCodes.Uncertain
     assert result.OutputArguments[0].Value == ReturnStatus.INVALID_REQUEST

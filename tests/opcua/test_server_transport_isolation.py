@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from asyncua import Client, Server, ua
+from asyncua import Server, ua
 from asyncua.common.manage_nodes import create_encoding
 from asyncua.common.structures104 import new_struct_field
 from asyncua.common.utils import Buffer
@@ -17,6 +17,7 @@ from edge.model.job_state import JobState, JobStatus, state_entries
 from edge.model.role import Role
 from edge.uaserver.encoding import ENCODING_ID, extension_object
 from edge.uaserver.namespaces import Namespace
+from tests.opcua_client import patient_client
 from tests.uaserver.running import Space, Station, response, served
 from tests.uaserver.test_encoding import DATA_TYPE, ORDER
 from tests.uaserver.test_methods import NO_COMMENT, ask
@@ -29,7 +30,7 @@ import asyncio, sys
 from asyncua import Client, ua
 
 async def main(endpoint, orders, responses):
-    async with Client(endpoint) as client:
+    async with Client(endpoint, timeout=60, watchdog_intervall=60) as client:
         await client.load_data_type_definitions()
         for entry in await client.get_node(orders).read_value():
             print(type(entry).__name__, entry.JobOrder.JobOrderID, entry.JobOrder.JobOrderParameters[0].Value.Value)
@@ -62,7 +63,7 @@ async def _camera_client() -> AsyncIterator[None]:
             Fields=[new_struct_field("Exposure", ua.VariantType.Double)],
         )
         await data_type.write_data_type_definition(definition)
-    async with camera, Client(f"opc.tcp://127.0.0.1:{camera.bserver.port}") as client:
+    async with camera, patient_client(f"opc.tcp://127.0.0.1:{camera.bserver.port}") as client:
         await client.load_data_type_definitions()
         yield
 
@@ -77,7 +78,7 @@ async def test_asyncua_itself_takes_our_orders_for_the_camera_s() -> None:
 @pytest.mark.usefixtures("_camera_client")
 async def test_orders_come_in_and_are_shown_as_if_the_camera_were_not_there() -> None:
     station = Station()
-    async with served(station=station, role=Role.ENGINEER) as server, Client(server.endpoint) as client:
+    async with served(station=station, role=Role.ENGINEER) as server, patient_client(server.endpoint) as client:
         space = Space(client, await client.get_namespace_array())
         result = await ask(space, "Store", ua.Variant(extension_object(ORDER)), NO_COMMENT)
         assert [output.Value for output in result.OutputArguments] == [1]

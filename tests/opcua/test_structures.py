@@ -15,6 +15,7 @@ from asyncua.ua.ua_binary import Primitives, variant_to_binary
 from edge.errors import Refused
 from edge.opcua.binary import MAX_DEPTH
 from edge.opcua.structures import Structures
+from tests.opcua_client import patient_client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -45,7 +46,7 @@ async def vendor() -> AsyncIterator[Vendor]:
     server.set_security_policy([ua.SecurityPolicyType.NoSecurity])
     index = await server.register_namespace("urn:vendor")
     async with server:
-        client = Client(f"opc.tcp://127.0.0.1:{server.bserver.port}")
+        client = patient_client(f"opc.tcp://127.0.0.1:{server.bserver.port}")
         client.session_timeout = 60_000
         async with client:
             yield Vendor(server, client, index)

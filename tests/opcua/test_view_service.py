@@ -8,6 +8,7 @@ from asyncua import Client, ua
 
 from edge.opcua import view_service
 from edge.uaserver.server import UaServer
+from tests.opcua_client import patient_client
 from tests.uaserver.running import served
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -25,7 +26,7 @@ async def server() -> AsyncIterator[UaServer]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def client(server: UaServer) -> AsyncIterator[Client]:
-    async with Client(server.endpoint) as connected:
+    async with patient_client(server.endpoint) as connected:
         yield connected
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from asyncua import Client, Node, ua
 
+from tests.opcua_client import patient_client
 from tests.outside.flow_plant import FlowPlant, chain, node, open_flow_plant
 from tests.ports import free_port
 
@@ -30,7 +31,7 @@ def test_client_follows_starts_and_stops_a_flow(tmp_path: Path) -> None:
 
 
 async def _follow(plant: FlowPlant, endpoint: str) -> None:
-    async with Client(endpoint, timeout=60, watchdog_intervall=60) as client:
+    async with patient_client(endpoint) as client:
         flow = await _until(lambda: _flow(client, "tick/1"))
         members = {(await each.read_browse_name()).Name: each for each in await flow.get_children()}
 

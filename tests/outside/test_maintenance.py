@@ -12,6 +12,7 @@ import pytest
 from asyncua import Client, ua
 from asyncua.ua.ua_binary import struct_from_binary
 
+from tests.opcua_client import patient_client
 from tests.outside.conftest import Plant
 from tests.outside.plant import METHOD, order
 from tests.outside.servers import SCOPE, wait_for
@@ -131,7 +132,7 @@ async def _publish(path: str, job: str, language: str) -> Any:
 
 async def _look(port: int, look: Callable[[Client], Awaitable[None]]) -> None:
     # On a busy machine this client breaks its own connection after a second without an answer.
-    client = Client(f"opc.tcp://127.0.0.1:{port}", timeout=60, watchdog_intervall=60)
+    client = patient_client(f"opc.tcp://127.0.0.1:{port}")
     client.locale = ["de-AT", "en"]
     activate = client.uaclient.activate_session
 

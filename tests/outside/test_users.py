@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from tests.opcua_client import patient_client
 from tests.outside.servers import EDGE, Gateway, Store, ended, wait_for
 from tests.ports import free_port
 
@@ -60,7 +61,7 @@ class Site:
     @contextlib.asynccontextmanager
     async def connected(self, user: str, secret: str) -> AsyncIterator[Client]:
         """Connect the client as a user."""
-        client = Client(self.url, timeout=60, watchdog_intervall=60)
+        client = patient_client(self.url)
         client.application_uri = _URI
         files = self.client / "own.der", self.client / "own.pem"
         server = (self.pki / "own.der").read_bytes()

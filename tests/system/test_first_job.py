@@ -10,6 +10,7 @@ import pytest
 from asyncua import Client, ua
 from asyncua.crypto.security_policies import SecurityPolicyBasic256Sha256
 
+from tests.opcua_client import patient_client
 from tests.system.machine import Machine
 from tests.uaserver.clients import Application, make_application
 
@@ -42,7 +43,7 @@ def application(tmp_path_factory: pytest.TempPathFactory) -> Application:
 
 @asynccontextmanager
 async def anonymous(machine: Machine, application: Application) -> AsyncIterator[Client]:
-    client = Client(f"opc.tcp://{machine.address}:4840", timeout=30)
+    client = patient_client(f"opc.tcp://{machine.address}:4840")
     client.application_uri = application.uri
     server = (machine.root / "var/lib/microdcs-edge/pki/own.der").read_bytes()
     files = application.directory / "own.der", application.directory / "own.pem"

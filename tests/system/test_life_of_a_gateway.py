@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
-from asyncua import Client, ua
+from asyncua import ua
 from asyncua.crypto.security_policies import SecurityPolicyBasic256Sha256
 
 from edge.errors import Unavailable
@@ -17,6 +17,7 @@ from edge.model.isa95 import JobOrder, WorkMaster
 from edge.uaserver.encoding import extension_object
 from tests.app.running import CAMERA_TYPES, WRENCH_TYPES
 from tests.integration.plant import PUSHING, SCOPE, Plant, order
+from tests.opcua_client import patient_client
 from tests.system.conftest import PREFIX
 from tests.system.machine import Machine
 from tests.uaserver.clients import PASSWORD, Application, make_application
@@ -174,7 +175,7 @@ def application(tmp_path_factory: pytest.TempPathFactory) -> Application:
 @asynccontextmanager
 async def client_of(machine: Machine, application: Application) -> AsyncIterator[Space]:
     """An OPC UA client outside, whose engineer knows the machine's certificate."""
-    client = Client(f"opc.tcp://{machine.address}:4840", timeout=30)
+    client = patient_client(f"opc.tcp://{machine.address}:4840")
     client.application_uri = application.uri
     server = (machine.root / "var/lib/microdcs-edge/pki/own.der").read_bytes()
     files = application.directory / "own.der", application.directory / "own.pem"

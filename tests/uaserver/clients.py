@@ -13,6 +13,7 @@ from edge.config import OpcuaSettings
 from edge.model.role import Role
 from edge.ops.users import User, hash_password, write_user
 from edge.uaserver import certificates
+from tests.opcua_client import patient_client
 from tests.uaserver.running import SETTINGS
 
 PASSWORD = "correct horse"
@@ -76,7 +77,7 @@ async def prepared(
     server: bytes = b"",
 ) -> Client:
     """Return a client that is not connected yet."""
-    client = Client(endpoint, timeout=60)
+    client = patient_client(endpoint)
     client.application_uri = application.uri
     files = application.directory / "own.der", application.directory / "own.pem"
     await client.set_security(policy, *files, server_certificate=server or own_certificate(), mode=mode)

@@ -10,6 +10,7 @@ from asyncua import Client
 from edge.config import OpcuaSettings
 from edge.uaserver import nodesets
 from edge.uaserver.server import UaServer
+from tests.opcua_client import patient_client
 from tests.uaserver.clients import Application, make_application, make_settings, with_users
 from tests.uaserver.history_client import history  # noqa: F401 - a fixture
 from tests.uaserver.other_stack import observed, other, subscription  # noqa: F401 - fixtures
@@ -25,7 +26,7 @@ async def server() -> AsyncIterator[UaServer]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def client(server: UaServer) -> AsyncIterator[Client]:
     # Hundreds of requests at once are slow on a busy machine: the client's watchdog must not report an outage.
-    async with Client(server.endpoint, timeout=30, watchdog_intervall=30) as connected:
+    async with patient_client(server.endpoint) as connected:
         await connected.load_data_type_definitions()
         yield connected
 

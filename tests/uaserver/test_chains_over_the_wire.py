@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from asyncua import Client, ua
+from asyncua import ua
 from asyncua.crypto.security_policies import SecurityPolicyBasic256Sha256
 
 from edge.config import OpcuaSettings
@@ -12,6 +12,7 @@ from edge.opcua.x509 import chain_bytes, read_chain
 from edge.uaserver import certificates
 from edge.uaserver.certificates import OwnCertificate
 from edge.uaserver.trust import add_certificate
+from tests.opcua_client import patient_client
 from tests.uaserver import pki
 from tests.uaserver.clients import Application, make_settings, serves, with_users
 from tests.uaserver.running import MACHINES, served
@@ -46,7 +47,7 @@ def settings(tmp_path: Path) -> OpcuaSettings:
 
 async def enter(endpoint: str, application: Application, settings: OpcuaSettings, *chain: object) -> bool:
     """Connect with a chain; return whether the server answers."""
-    client = Client(endpoint, timeout=60)
+    client = patient_client(endpoint)
     client.application_uri = application.uri
     (application.directory / "own.der").write_bytes(SCADA.public_bytes(pki.DER))
     files = application.directory / "own.der", application.directory / "key.pem"

@@ -15,6 +15,7 @@ from edge.model.role import Role
 from edge.uaserver.flow_nodes import FLOW, MOST_FLOWS, FlowView
 from edge.uaserver.namespaces import TYPES_URI, application_uri
 from edge.uaserver.server import UaServer
+from tests.opcua_client import patient_client
 from tests.uaserver.running import Space, Station, served
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
@@ -145,7 +146,7 @@ async def test_operator_starts_and_stops_a_flow(role: Role, *, good: bool) -> No
     station = Station()
     async with served(role=role, station=station) as server:
         server.flows.show("tick", VIEW)
-        async with Client(server.endpoint) as client:
+        async with patient_client(server.endpoint) as client:
             space = Space(client, await client.get_namespace_array())
             started = await call(space, "tick", "Start")
             stopped = await call(space, "tick", "Stop", ua.Variant("night", ua.VariantType.String))
@@ -157,7 +158,7 @@ async def test_call_that_cannot_be_executed_is_answered() -> None:
     station = Station()
     async with served(role=Role.OPERATOR, station=station) as server:
         server.flows.show("tick", VIEW)
-        async with Client(server.endpoint) as client:
+        async with patient_client(server.endpoint) as client:
             space = Space(client, await client.get_namespace_array())
             wrong = await call(space, "tick", "Stop", ua.Variant(5, ua.VariantType.Int32))
             missing = await call(space, "tick", "Stop")

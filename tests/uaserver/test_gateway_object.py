@@ -16,6 +16,7 @@ from edge.uaserver.gateway_object import EQUIPMENT, GATEWAY
 from edge.uaserver.namespaces import TYPES_URI, application_uri
 from edge.uaserver.server import UaServer
 from edge.uaserver.view import GatewayView
+from tests.opcua_client import patient_client
 from tests.uaserver.running import Space, served
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -135,6 +136,6 @@ async def test_a_subscriber_gets_changed_values_only(server: UaServer, space: Sp
 async def test_the_sessions_of_clients_are_counted(server: UaServer) -> None:
     before = server.sessions
     assert before >= 1
-    async with Client(server.endpoint):
+    async with patient_client(server.endpoint):
         assert server.sessions == before + 1
     assert server.sessions == before

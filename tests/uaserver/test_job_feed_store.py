@@ -19,6 +19,7 @@ from edge.uaserver.encoding import extension_object
 from edge.uaserver.job_feed import show_jobs
 from edge.uaserver.namespaces import Namespace
 from tests.conftest import WaitUntil
+from tests.opcua_client import patient_client
 from tests.uaserver.running import Station, served
 
 pytestmark = pytest.mark.slow
@@ -58,7 +59,7 @@ async def test_allowed_resources_are_those_of_the_store(
     async with (
         served() as server,
         background_task(show_jobs(store, server, ["station-1"]), "feed"),
-        Client(server.endpoint, timeout=30, watchdog_intervall=30) as client,
+        patient_client(server.endpoint) as client,
     ):
         shown: list[Any] = []
 
@@ -74,7 +75,7 @@ async def test_changed_limits_of_another_instance_are_shown(store: Store, wait_u
     async with (
         served() as server,
         background_task(show_jobs(store, server, ["station-1"]), "feed"),
-        Client(server.endpoint, timeout=30, watchdog_intervall=30) as client,
+        patient_client(server.endpoint) as client,
     ):
         assert await value(client, "MaxDownloadableJobOrders") == 1000
         await store.commit(resources.set_max_job_orders(store.keys, "station-1", 7))
@@ -93,7 +94,7 @@ async def test_a_work_master_that_another_instance_replaced_is_shown(store: Stor
     async with (
         served() as server,
         background_task(show_jobs(store, server, ["station-1"]), "feed"),
-        Client(server.endpoint, timeout=30, watchdog_intervall=30) as client,
+        patient_client(server.endpoint) as client,
     ):
         await client.load_data_type_definitions()
         shown: list[Any] = []
@@ -116,7 +117,7 @@ async def test_a_list_read_after_a_good_answer_shows_the_change(store: Store) ->
     async with (
         feed as server,
         background_task(show_jobs(store, server, ["station-1"]), "feed"),
-        Client(server.endpoint, timeout=30, watchdog_intervall=30) as client,
+        patient_client(server.endpoint) as client,
     ):
         for number in range(20):
             order = JobOrder(job_order_id=f"job-{number}", work_master_id=(WorkMaster(id="axle"),))

@@ -16,6 +16,7 @@ from edge.ops.mode import SwitchOff, SwitchOn
 from edge.uaserver.namespaces import TYPES_URI
 from edge.uaserver.server import UaServer
 from edge.uaserver.view import MaintenanceView
+from tests.opcua_client import patient_client
 from tests.uaserver.running import Station, served
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -43,7 +44,7 @@ async def place(client: Client) -> tuple[Node, int]:
 
 
 def speaking(server: UaServer, *locales: str) -> Client:
-    client = Client(server.endpoint, timeout=60)
+    client = patient_client(server.endpoint)
     activate = client.uaclient.activate_session
 
     async def activate_with_locales(parameters: ua.ActivateSessionParameters) -> Any:
@@ -63,7 +64,7 @@ async def state(client: Client, scope: str, machine: str) -> tuple[str, int]:
 
 async def test_machines_and_server_show_the_mode(server: UaServer) -> None:
     level, returns = ua.ObjectIds.Server_ServiceLevel, ua.ObjectIds.Server_EstimatedReturnTime
-    async with Client(server.endpoint, timeout=60) as client:
+    async with patient_client(server.endpoint) as client:
         await server.maintenance.show(view(Maintenance(until=AT), "station-1"))
         assert await state(client, "station-1", "MachineryItemState") == ("Executing", 5006)
         assert await state(client, "station-2", "MachineryItemState") == ("OutOfService", 5004)
@@ -97,7 +98,7 @@ async def test_each_session_reads_the_message_in_its_language(
 async def test_methods_reach_the_station_with_their_arguments(server: UaServer) -> None:
     STATION.switched.clear()
     until = ua.Variant(datetime.fromtimestamp(AT / 1000, UTC).replace(tzinfo=None), ua.VariantType.DateTime)
-    async with Client(server.endpoint, timeout=60) as client:
+    async with patient_client(server.endpoint) as client:
         found, index = await place(client)
         assert await found.call_method(f"{index}:SwitchOn", True, "fire", until) == ReturnStatus.NO_ERROR
         assert await found.call_method(f"{index}:SwitchOff") == ReturnStatus.NO_ERROR

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from asyncua import Client, Node, ua
+from asyncua import Node, ua
 from asyncua.ua.ua_binary import struct_to_binary
 
 from edge.errors import Unavailable
@@ -13,6 +13,7 @@ from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, Paramet
 from edge.model.job_state import METHODS, RESPONSE_METHODS, Cause, JobState, JobStatus, SubState, state_entries
 from edge.model.role import Role
 from edge.uaserver.encoding import extension_object
+from tests.opcua_client import patient_client
 from tests.uaserver.running import UA, Space, Station, response, served
 from tests.uaserver.test_encoding import ORDER
 
@@ -42,7 +43,7 @@ def station(behind: Station) -> Station:
 async def engineer(behind: Station) -> AsyncIterator[Space]:
     async with (
         served(station=behind, role=Role.ENGINEER) as server,
-        Client(server.endpoint, timeout=30, watchdog_intervall=30) as client,
+        patient_client(server.endpoint) as client,
     ):
         await client.load_data_type_definitions()
         yield Space(client, await client.get_namespace_array())
@@ -219,7 +220,7 @@ class TestRoles:
     @pytest.mark.parametrize("role", [Role.OBSERVER, Role.OPERATOR])
     async def test_who_may_not_call_a_method_is_refused(self, role: Role) -> None:
         station = Station()
-        async with served(station=station, role=role) as server, Client(server.endpoint) as client:
+        async with served(station=station, role=role) as server, patient_client(server.endpoint) as client:
             space = Space(client, await client.get_namespace_array())
             stored = await ask(space, "Store", order_argument(), NO_COMMENT)
             started = await ask(space, "Start", JOB, NO_COMMENT)

@@ -9,12 +9,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from asyncua import Client, Node, ua
+from asyncua import Node, ua
 from click.testing import CliRunner
 
 from edge.errors import SettingsError
 from edge.uaserver import nodesets
 from edge.uaserver.nodesets import NODESETS, SIMULATED
+from tests.opcua_client import patient_client
 from tests.uaserver.running import MACHINES, SETTINGS, served
 
 pytestmark = pytest.mark.slow
@@ -111,7 +112,7 @@ async def everything_below_the_machines(directory: Path) -> list[Any]:
                 await visit(Node(node.session, reference.NodeId))
 
     settings = msgspec.structs.replace(SETTINGS, nodesets=str(directory))
-    async with served(settings, MACHINES[:1]) as server, Client(server.endpoint) as client:
+    async with served(settings, MACHINES[:1]) as server, patient_client(server.endpoint) as client:
         await visit(client.get_node(ua.NodeId(1001, 4)))
     assert len(found) > 400
     return found

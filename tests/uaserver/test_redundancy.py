@@ -3,6 +3,7 @@
 from asyncua import Client, ua
 
 from edge.uaserver.namespaces import application_uri
+from tests.opcua_client import patient_client
 from tests.uaserver.running import MACHINES, served
 
 _I = ua.ObjectIds
@@ -19,7 +20,7 @@ async def set_of(client: Client) -> tuple[int, int, list[str]]:
 
 async def test_servers_of_a_store_are_a_hot_set() -> None:
     own = application_uri("edge")
-    async with served(machines=MACHINES[:1]) as server, Client(server.endpoint, timeout=60) as client:
+    async with served(machines=MACHINES[:1]) as server, patient_client(server.endpoint) as client:
         assert await set_of(client) == (_I.ServerRedundancyType, 0, [])
         await server.redundancy.show(PEERS)
         assert await set_of(client) == (_I.NonTransparentRedundancyType, 3, sorted((own, *PEERS)))

@@ -16,6 +16,7 @@ from edge.model.role import Role
 from edge.opcua.x509 import application_uris
 from edge.uaserver import certificates, security
 from edge.uaserver.server import UaServer
+from tests.opcua_client import patient_client
 from tests.uaserver.clients import (
     PASSWORD,
     Application,
@@ -40,7 +41,7 @@ OFFERED = (
 
 async def offered(secure: UaServer) -> list[ua.EndpointDescription]:
     """Return the endpoints, read without encryption as by every client at first."""
-    endpoints: list[ua.EndpointDescription] = await Client(secure.endpoint).connect_and_get_server_endpoints()
+    endpoints: list[ua.EndpointDescription] = await patient_client(secure.endpoint).connect_and_get_server_endpoints()
     return endpoints
 
 
@@ -166,7 +167,7 @@ async def anonymously(client: Client) -> None:
 
 
 async def test_without_encryption_one_comes_in_only_where_the_settings_state_so() -> None:
-    async with served(SETTINGS, MACHINES[:1]) as plain, Client(plain.endpoint) as client:
+    async with served(SETTINGS, MACHINES[:1]) as plain, patient_client(plain.endpoint) as client:
         assert await serves(client)
         modes = {endpoint.SecurityMode for endpoint in await client.get_endpoints()}
         assert modes == {ua.MessageSecurityMode.None_, ua.MessageSecurityMode.SignAndEncrypt}

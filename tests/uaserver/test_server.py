@@ -14,6 +14,7 @@ from edge.config import OpcuaSettings
 from edge.errors import SettingsError, Unavailable
 from edge.uaserver.methods import Services
 from edge.uaserver.server import UaServer, open_server
+from tests.opcua_client import patient_client
 from tests.uaserver.running import MACHINES, SETTINGS, Station, served
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -67,7 +68,7 @@ async def test_a_missing_node_set_is_named_with_what_to_do(tmp_path: Path) -> No
 
 async def test_a_server_stops_at_once_though_clients_are_there() -> None:
     async with served(SETTINGS, MACHINES[:1]) as server:
-        leaving = Client(server.endpoint)
+        leaving = patient_client(server.endpoint)
         await leaving.connect()
         began = asyncio.get_running_loop().time()
     assert asyncio.get_running_loop().time() - began < 0.5
@@ -77,7 +78,7 @@ async def test_a_server_stops_at_once_though_clients_are_there() -> None:
 async def test_nothing_runs_on_when_the_server_has_stopped() -> None:
     before = asyncio.all_tasks()
     async with served(SETTINGS, MACHINES[:1]) as server:
-        staying = Client(server.endpoint)
+        staying = patient_client(server.endpoint)
         await staying.connect()
         await staying.create_subscription(50, object())
     await asyncio.sleep(0)  # so that the tasks cancelled last can end

@@ -14,6 +14,7 @@ from edge.model.job_state import JobState, JobStatus, state_entries
 from edge.opcua import limits
 from edge.uaserver.server import UaServer
 from edge.uaserver.space import JOB_ORDER_STATUS_EVENT
+from tests.opcua_client import patient_client
 from tests.uaserver.clients import Application, connected, serves
 from tests.uaserver.running import Space
 
@@ -47,7 +48,7 @@ class Listener:
 @pytest_asyncio.fixture(loop_scope="module")
 async def modest(server: UaServer) -> AsyncIterator[Client]:
     """A client whose Hello message requests a small maximum message size."""
-    client = Client(server.endpoint, timeout=30, watchdog_intervall=30)
+    client = patient_client(server.endpoint)
     client.max_messagesize = FEW
     async with client:
         yield client
