@@ -49,9 +49,13 @@ def select_fields(event: EventRecord, clauses: Iterable[ua.SimpleAttributeOperan
 
 
 def matches(where: ua.ContentFilter | None, event: EventRecord) -> bool:
-    """Return whether an event passes a where clause; null counts as false."""
+    """Return whether an event passes a valid where clause; null counts as false."""
     elements = (where and where.Elements) or ()
-    return not elements or _evaluate(elements, 0, event) is True
+    values: dict[int, Any] = {}
+    # An element refers to later ones only: each is evaluated once, however many refer to it.
+    for index in range(len(elements) - 1, -1, -1):
+        values[index] = _evaluate(elements[index], values, event)
+    return not elements or values[0] is True
 
 
 def _field(event: EventRecord, clause: ua.SimpleAttributeOperand) -> ua.Variant:
@@ -67,15 +71,12 @@ def _field(event: EventRecord, clause: ua.SimpleAttributeOperand) -> ua.Variant:
     return event.fields.get("/".join(each.Name or "" for each in path), _NULL)
 
 
-def _evaluate(elements: Sequence[ua.ContentFilterElement], index: int, event: EventRecord) -> Any:
-    """Return the value of an element: True, False, or None for null."""
-    if index >= len(elements):
-        return None
-    element = elements[index]
+def _evaluate(element: ua.ContentFilterElement, later: Mapping[int, Any], event: EventRecord) -> Any:
+    """Return the value of an element: True, False, or None for null; `later` has those of the elements behind it."""
     kind, operands = element.FilterOperator, element.FilterOperands
 
     def value(number: int) -> Any:
-        return _operand(operands[number], elements, event)
+        return _operand(operands[number], later, event)
 
     if kind in _COMPARISONS:
         return _compare(_COMPARISONS[kind], value(0), value(1))
@@ -106,10 +107,10 @@ def _evaluate(elements: Sequence[ua.ContentFilterElement], index: int, event: Ev
             return None
 
 
-def _operand(operand: Any, elements: Sequence[ua.ContentFilterElement], event: EventRecord) -> Any:
+def _operand(operand: Any, later: Mapping[int, Any], event: EventRecord) -> Any:
     match operand:
         case ua.ElementOperand():
-            return _evaluate(elements, operand.Index, event)
+            return later[operand.Index]
         case ua.LiteralOperand():
             return operand.Value.Value if operand.Value is not None else None
         case ua.SimpleAttributeOperand():

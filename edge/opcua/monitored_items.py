@@ -6,8 +6,7 @@ invalid.
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Any
 
 from asyncua import ua
@@ -18,8 +17,9 @@ from asyncua.server.monitored_item_service import MonitoredItemData, MonitoredIt
 from asyncua.ua.uaprotocol_auto import DataChangeFilter  # as it is read; `ua` has another by this name
 
 from edge.opcua.encoded_event import EncodedEvent
+from edge.opcua.event_filter_checks import event_filter_result, event_filter_status
 from edge.opcua.index_range import is_valid, part
-from edge.opcua.limits import FILTER_ELEMENTS, NOTIFICATIONS_PER_MESSAGE, ServerLimits
+from edge.opcua.limits import NOTIFICATIONS_PER_MESSAGE, ServerLimits
 from edge.opcua.message_limits import Notification
 from edge.opcua.notification_queue import add_event, add_value, overflow_event
 from edge.opcua.request_counts import SubscriptionCounts
@@ -27,19 +27,6 @@ from edge.opcua.time_slices import Turn
 from edge.opcua.trigger_links import TriggerLinks
 from edge.opcua.value_reads import check_encoding, stamp_change
 
-_Operator = ua.FilterOperator
-
-# How many operands each operator takes (OPC 10000-4, 7.7.3), for those of `event_filter`.
-_OPERANDS: Mapping[ua.FilterOperator, range] = MappingProxyType(
-    {
-        **dict.fromkeys((_Operator.IsNull, _Operator.Not, _Operator.OfType), range(1, 2)),
-        **dict.fromkeys((_Operator.Equals, _Operator.And, _Operator.Or), range(2, 3)),
-        **dict.fromkeys((_Operator.GreaterThan, _Operator.GreaterThanOrEqual), range(2, 3)),
-        **dict.fromkeys((_Operator.LessThan, _Operator.LessThanOrEqual, _Operator.Like), range(2, 3)),
-        _Operator.Between: range(3, 4),
-        _Operator.InList: range(2, FILTER_ELEMENTS),
-    }
-)
 _NUMBERS = frozenset(
     ua.VariantType(number) for number in range(ua.VariantType.SByte.value, ua.VariantType.String.value)
 )
@@ -189,9 +176,9 @@ class MonitoredItems(MonitoredItemService):
     def _create_events_monitored_item(self, params: ua.MonitoredItemCreateRequest) -> ua.MonitoredItemCreateResult:
         asked = params.RequestedParameters.Filter
         status = self.aspace.read_attribute_value(params.ItemToMonitor.NodeId, ua.AttributeIds.EventNotifier).StatusCode
-        status = status if status.is_bad() else event_filter_status(asked)
+        status = status if status.is_bad() else event_filter_status(asked, self.aspace)
         if status.is_bad():
-            return ua.MonitoredItemCreateResult(StatusCode=status, FilterResult=_filter_result(asked))
+            return ua.MonitoredItemCreateResult(StatusCode=status, FilterResult=event_filter_result(asked, self.aspace))
         return super()._create_events_monitored_item(params)
 
     async def _create_data_change_monitored_item(
@@ -208,9 +195,13 @@ class MonitoredItems(MonitoredItemService):
             return ua.MonitoredItemModifyResult(StatusCode=_bad(ua.StatusCodes.BadMonitoredItemIdInvalid))
         asked = params.RequestedParameters.Filter
         is_of_events = item.read_value_id.AttributeId == ua.AttributeIds.EventNotifier
-        status = event_filter_status(asked) if is_of_events else self._check_value_filter(item.read_value_id, asked)
+        status = (
+            event_filter_status(asked, self.aspace)
+            if is_of_events
+            else self._check_value_filter(item.read_value_id, asked)
+        )
         if status.is_bad():
-            return ua.MonitoredItemModifyResult(StatusCode=status, FilterResult=_filter_result(asked))
+            return ua.MonitoredItemModifyResult(StatusCode=status, FilterResult=event_filter_result(asked, self.aspace))
         return super()._modify_monitored_item(params)
 
     async def datachange_callback(self, handle: int, value: ua.DataValue, error: ua.StatusCode | None = None) -> None:
@@ -290,39 +281,3 @@ def _is_within_deadband(last: ua.Variant, current: ua.Variant, asked: DataChange
     if asked.DeadbandType != ua.DeadbandType.Absolute or last.Value is None or current.Value is None:
         return False
     return bool(abs(current.Value - last.Value) <= asked.DeadbandValue)
-
-
-def event_filter_status(asked: Any) -> ua.StatusCode:
-    """Return whether an event filter is valid."""
-    match asked:
-        case ua.EventFilter():
-            elements = _elements(asked)
-            is_sound = bool(asked.SelectClauses) and not any(_fault(element) for element in elements)
-            return _GOOD if is_sound else _bad(ua.StatusCodes.BadEventFilterInvalid)
-        case None | ua.ExtensionObject(TypeId=ua.NodeId(Identifier=0)):
-            return _bad(ua.StatusCodes.BadMonitoredItemFilterInvalid)
-        case _:
-            return _bad(ua.StatusCodes.BadFilterNotAllowed)
-
-
-def _elements(asked: ua.EventFilter) -> list[ua.ContentFilterElement]:
-    return list((asked.WhereClause and asked.WhereClause.Elements) or ())
-
-
-def _fault(element: ua.ContentFilterElement) -> int:
-    """Return the fault of an element of a where clause; 0 for none."""
-    takes = _OPERANDS.get(element.FilterOperator)
-    if takes is None:
-        return int(ua.StatusCodes.BadFilterOperatorUnsupported)
-    return 0 if len(element.FilterOperands or ()) in takes else int(ua.StatusCodes.BadFilterOperandCountMismatch)
-
-
-def _filter_result(asked: Any) -> Any:
-    """Return the fault of each part of an event filter (OPC 10000-4, 7.22.3)."""
-    if not isinstance(asked, ua.EventFilter):
-        return ua.ExtensionObject()
-    elements = [ua.ContentFilterElementResult(StatusCode=_bad(_fault(element))) for element in _elements(asked)]
-    return ua.EventFilterResult(
-        SelectClauseResults=[_GOOD] * len(asked.SelectClauses or ()),
-        WhereClauseResult=ua.ContentFilterResult(ElementResults=elements),
-    )

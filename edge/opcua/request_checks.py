@@ -7,7 +7,7 @@ from asyncua import ua
 from asyncua.common.utils import ServiceError
 from asyncua.crypto.uacrypto import x509_from_der
 
-from edge.opcua.limits import FILTER_ELEMENTS, SELECT_CLAUSES, ServerLimits
+from edge.opcua.limits import ServerLimits
 from edge.opcua.x509 import application_uris
 
 _NONCE_BYTES = 32
@@ -49,26 +49,9 @@ def clamp(asked: float, least: float, most: float) -> float:
 
 
 def clamp_monitoring(asked: ua.MonitoringParameters, limits: ServerLimits) -> None:
-    """Bound the queue of a monitored item. Raises ServiceError for an event filter out of bounds."""
-    if isinstance(asked.Filter, ua.EventFilter):
-        check_filter(asked.Filter)
-    else:
+    """Bound the queue of a monitored item of values."""
+    if not isinstance(asked.Filter, ua.EventFilter):
         asked.QueueSize = min(max(asked.QueueSize, 1), limits.queued_values)
-
-
-def check_filter(asked: ua.EventFilter) -> None:
-    """Check that a filter is a tree of bounded size: otherwise its work doubles with each element or never ends."""
-    elements = (asked.WhereClause and asked.WhereClause.Elements) or []
-    if len(asked.SelectClauses or ()) > SELECT_CLAUSES or len(elements) > FILTER_ELEMENTS:
-        raise ServiceError(ua.StatusCodes.BadEventFilterInvalid)
-    targets = [
-        (index, operand.Index)
-        for index, element in enumerate(elements)
-        for operand in element.FilterOperands or ()
-        if isinstance(operand, ua.ElementOperand)
-    ]
-    if any(target <= index for index, target in targets) or len({target for _, target in targets}) < len(targets):
-        raise ServiceError(ua.StatusCodes.BadEventFilterInvalid)
 
 
 def unknown_subscription() -> ua.StatusCode:

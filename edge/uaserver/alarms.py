@@ -71,12 +71,14 @@ async def add_alarms(
     of_jobs = [JobEvents(settings.store, scope, each) for scope, each in job_events.items()]
     for each in job_events.values():
         each.enable_history()
-    events = EventHistory((of_alarms, *of_jobs))
+    events = EventHistory((of_alarms, *of_jobs), core.aspace)
     core.history = History(core.aspace.__contains__, events, settings.history)
     add_capabilities(core, has_values=settings.history is not None)
     most = ua.DataValue(ua.Variant(CONTINUATION_POINTS, ua.VariantType.UInt16))
     await core.write_attribute_value(
         ua.NodeId(ua.ObjectIds.Server_ServerCapabilities_MaxHistoryContinuationPoints), most
     )
-    core.method_extensions.append(ConditionMethods(conditions, refresher, settings.request, settings.clock))
+    core.method_extensions.append(
+        ConditionMethods(core.aspace, conditions, refresher, settings.request, settings.clock)
+    )
     return AlarmNodes(conditions, places, refresher, tags)

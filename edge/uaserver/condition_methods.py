@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 
 import structlog
 from asyncua import ua
+from asyncua.server.address_space import AddressSpace
 
 from edge.errors import Refused, Unavailable
 from edge.instant import Clock
@@ -115,8 +116,14 @@ class ConditionMethods:
     """The Call service for conditions and for ConditionRefresh."""
 
     def __init__(
-        self, conditions: Conditions, refresher: ConditionRefresher, request: AlarmRequests, clock: Clock
+        self,
+        aspace: AddressSpace,
+        conditions: Conditions,
+        refresher: ConditionRefresher,
+        request: AlarmRequests,
+        clock: Clock,
     ) -> None:
+        self._aspace = aspace
         self._conditions = conditions
         self._refresher = refresher
         self._request = request
@@ -142,7 +149,8 @@ class ConditionMethods:
             return _result(self._refresher.start(session, *arguments))
         view = self._target(request.ObjectId)
         if view is None:
-            return _result(_S.BadNodeIdUnknown)
+            # A condition is an instance: its methods are not those of the type nodes (OPC 10000-9, 5.7.3).
+            return _result(_S.BadNodeIdInvalid if request.ObjectId in self._aspace else _S.BadNodeIdUnknown)
         return _result(await self._perform(view, name, arguments))
 
     def _target(self, object_id: ua.NodeId) -> ConditionView | None:

@@ -53,9 +53,10 @@ class JobEventPublisher:
         return EventRecord(self._types, self._fields | _fields_of(status_event, at, received, self._name))
 
     def enable_history(self) -> None:
-        """Mark the events of JobOrderResults as readable from the past."""
-        notifier = self._iserver.aspace[self._notifiers[0]].attributes[ua.AttributeIds.EventNotifier]
-        notifier.value = ua.DataValue(ua.Variant(_WITH_HISTORY, T.Byte))
+        """Mark the events of JobOrderResults and of Server as readable from the past."""
+        for each in self._notifiers:
+            notifier = self._iserver.aspace[each].attributes[ua.AttributeIds.EventNotifier]
+            notifier.value = ua.DataValue(ua.Variant(_WITH_HISTORY, T.Byte))
 
     def is_notifier(self, node_id: ua.NodeId) -> bool:
         """Return whether the events are those of a node."""

@@ -5,15 +5,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from asyncua import ua
-from asyncua.common.utils import ServiceError
+from asyncua.server.address_space import AddressSpace
 from asyncua.ua.ua_binary import struct_to_binary
 from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.instant import milliseconds_of
 from edge.opcua.event_filter import EventRecord, matches, select_fields
-from edge.opcua.monitored_items import event_filter_status
-from edge.opcua.request_checks import check_filter
+from edge.opcua.event_filter_checks import event_filter_status
 from edge.opcua.time_slices import Turn
 from edge.store import alarms
 from edge.store.alarms import AlarmChange
@@ -93,8 +92,9 @@ class EventSource(Protocol):
 class EventHistory:
     """The past events of all sources."""
 
-    def __init__(self, sources: Sequence[EventSource]) -> None:
+    def __init__(self, sources: Sequence[EventSource], aspace: AddressSpace) -> None:
         self._sources = sources
+        self._aspace = aspace
 
     def start(self, node_id: ua.NodeId, details: Any) -> EventRange | int:
         """Return what is to be read of a node, or the status that refuses it."""
@@ -103,11 +103,7 @@ class EventHistory:
         start, end = milliseconds_of(details.StartTime), milliseconds_of(details.EndTime)
         if (start is None) + (end is None) + (not details.NumValuesPerNode) > 1:
             return int(_S.BadHistoryOperationInvalid)
-        try:
-            check_filter(details.Filter)
-        except ServiceError:
-            return int(_S.BadEventFilterInvalid)
-        status = event_filter_status(details.Filter)
+        status = event_filter_status(details.Filter, self._aspace)
         if status.is_bad():
             return int(status.value)
         return EventRange(node_id, start, end, details.NumValuesPerNode, details.Filter)

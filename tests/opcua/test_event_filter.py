@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.opcua.event_filter import EventRecord, matches, select_fields
+from edge.opcua.limits import FILTER_ELEMENTS
 
 Op = ua.FilterOperator
 BASE, ALARM, OTHER = ua.NodeId(2041), ua.NodeId(2915), ua.NodeId(9341)
@@ -71,6 +72,12 @@ def at(index: int) -> ua.ElementOperand:
 )
 def test_where_clause_follows_its_operators(elements: tuple[Any, ...], expected: bool) -> None:  # noqa: FBT001
     assert matches(where(*elements), EVENT) is expected
+
+
+def test_an_element_that_many_refer_to_is_evaluated_once() -> None:
+    # By every path, the last element would be evaluated 2 ** 63 times.
+    both = [(Op.And, at(index), at(index)) for index in range(1, FILTER_ELEMENTS)]
+    assert matches(where(*both, (Op.OfType, literal(BASE))), EVENT)
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,16 @@ async def test_an_operator_we_cannot_evaluate_is_named(
     assert element.StatusCode.value == code
 
 
+async def test_filter_that_refers_to_itself_is_refused_the_next_item_is_not(client: Client, subscription: int) -> None:
+    wanted = where(O.Not, ua.ElementOperand(Index=0))
+    refused, made = await created(
+        client, subscription, item(SERVER, A.EventNotifier, wanted), item(SERVER, A.EventNotifier, EVENTS)
+    )
+    assert (refused.StatusCode.value, made.StatusCode.value) == (C.BadEventFilterInvalid, C.Good)
+    (element,) = refused.FilterResult.WhereClauseResult.ElementResults
+    assert [each.value for each in element.OperandStatusCodes] == [C.BadFilterElementInvalid]
+
+
 async def test_an_item_is_changed_by_the_same_rules(client: Client, subscription: int) -> None:
     made = await created(client, subscription, item(LEVEL, A.Value), item(SERVER, A.EventNotifier, EVENTS))
     value, events = (each.MonitoredItemId for each in made)

@@ -7,7 +7,7 @@ from asyncua import ua
 from asyncua.common.utils import ServiceError
 
 from edge.opcua import limits
-from edge.opcua.request_checks import check_count, check_filter, check_subscriptions, clamp, clamp_monitoring
+from edge.opcua.request_checks import check_count, check_subscriptions, clamp, clamp_monitoring
 
 
 @pytest.mark.parametrize(
@@ -35,13 +35,3 @@ def test_queues_of_values_are_bounded() -> None:
     asked = ua.MonitoringParameters(QueueSize=10_000)
     clamp_monitoring(asked, limits.DEFAULTS)
     assert asked.QueueSize == limits.DEFAULTS.queued_values
-
-
-def _not(target: int) -> ua.ContentFilterElement:
-    return ua.ContentFilterElement(ua.FilterOperator.Not, [ua.ElementOperand(target)])
-
-
-@pytest.mark.parametrize("elements", [[_not(0)], [_not(1), _not(0)], [_not(2), _not(2), _not(3)]])
-def test_filters_that_are_no_tree_are_refused(elements: list[ua.ContentFilterElement]) -> None:
-    with pytest.raises(ServiceError):
-        check_filter(ua.EventFilter([ua.SimpleAttributeOperand()], ua.ContentFilter(elements)))

@@ -1,12 +1,19 @@
 """Events reach each monitored item whose filter passes them."""
 
+from typing import cast
+
 import pytest
+from asyncua import ua
+from asyncua.server.monitored_item_service import MonitoredItemData
 
 from edge.model.alarm import Alarm
 from edge.model.rule import AlarmLimits, LimitLevel, LimitRule, Rule
+from edge.opcua.event_filter import EventRecord
+from edge.opcua.monitored_items import MonitoredItems
 from edge.rules.alarm import Raise
 from edge.store import alarms
 from edge.store.client import Store
+from edge.uaserver.event_publisher import send_event
 from tests.uaserver.alarm_plant import HOT, alarm_client, alarm_server, change
 
 pytestmark = pytest.mark.slow
@@ -31,3 +38,25 @@ async def test_where_clause_by_type_includes_subtypes(store: Store) -> None:
         for _ in range(3):
             # The fourth subscription, to another type, has received nothing before these.
             assert await client.event() == {"Message": "last"}
+
+
+async def test_an_event_that_a_filter_fails_on_is_left_out_for_its_item_only() -> None:
+    class Fields(dict[str, ua.Variant]):
+        def get(self, key: str, _default: object = None) -> ua.Variant:
+            raise ValueError(key)
+
+    class Items:
+        def __init__(self) -> None:
+            self.notified: list[int] = []
+
+        async def notify(self, item: MonitoredItemData, _notification: object) -> None:
+            self.notified.append(item.monitored_item_id)
+
+    items = Items()
+    clause = ua.SimpleAttributeOperand(BrowsePath=[ua.QualifiedName("Message")], AttributeId=ua.AttributeIds.Value)
+    for number, clauses in enumerate(([clause], [])):
+        item = MonitoredItemData()
+        item.monitored_item_id = item.client_handle = number
+        item.filter = ua.EventFilter(SelectClauses=clauses)
+        await send_event(cast("MonitoredItems", items), item, EventRecord((), Fields()))
+    assert items.notified == [1]

@@ -156,17 +156,6 @@ async def test_a_change_before_the_start_has_no_response_to_report(
     assert (await ear.next())[8] in (None, ua.ExtensionObject())
 
 
-async def test_a_filter_that_fails_on_an_event_keeps_no_other_from_hearing(
-    server: UaServer, space: Space, listen: Listening
-) -> None:
-    nowhere = ua.ContentFilterElement(FilterOperator=ua.FilterOperator.Not, FilterOperands=[ua.ElementOperand(Index=9)])
-    node = await results(space)
-    await listen(node, ua.ContentFilter(Elements=[nowhere]))
-    ear = await listen(node)
-    await server.publish_event("station-1", status_event("job-1"), AT)
-    assert (await ear.next())[3].Text == "job-1: Ended"
-
-
 async def test_the_server_notifies_of_what_its_machines_do(client: Client, space: Space) -> None:
     references = await client.nodes.server.get_references(ua.ObjectIds.HasNotifier)
     assert {reference.NodeId for reference in references} >= {

@@ -14,7 +14,7 @@ from edge.store.client import Store
 from edge.store.commit import join, operation
 from tests.uaserver.alarm_plant import HOT, alarm_server, change
 from tests.uaserver.history_client import HistoryClient, instant
-from tests.uaserver.other_stack import node, other_stack
+from tests.uaserver.other_stack import node, other_stack, value_of
 
 pytestmark = pytest.mark.slow
 
@@ -90,6 +90,13 @@ async def run_jobs(store: Store, *job_ids: str) -> None:
 
 
 TEXTS = ["AllowedToStart", "Running", "Ended"]
+
+
+async def test_nodes_with_past_events_have_the_bit_of_history(past: Past) -> None:
+    # OPC 10000-3, 8.59: bit 0 SubscribeToEvents, bit 2 HistoryRead.
+    notifiers = [value_of(each, attributeId=12) for each in (SERVER, RESULTS)]
+    read = await past.history.other.read(*notifiers)
+    assert [each["value"]["value"] for each in read] == [0b101, 0b101]
 
 
 async def test_changes_of_jobs_are_read_in_pages_both_ways(past: Past, store: Store) -> None:
