@@ -25,7 +25,7 @@ def test_exactly_the_alarms_of_the_named_rules_are_suppressed(rules: tuple[str, 
     assert [each.alarm.rule for each in changes] == expected
 
 
-async def test_suppression_follows_the_mode(store: Store) -> None:
+async def test_suppression_follows_the_maintenance_mode(store: Store) -> None:
     async def switch(to: Maintenance | None) -> None:
         await store.commit(mode.save(store.keys, await mode.load(store, "gw-1"), "", to))
         await watch.refresh()

@@ -4,7 +4,7 @@ from edge.app.built_in_rules import with_built_in
 from tests.telemetry.plant import HOT, rules_of
 
 
-def test_rule_of_the_user_replaces_the_built_in_one() -> None:
+def test_user_rule_replaces_the_built_in_rule() -> None:
     built_in = with_built_in(())
     assert {"gateway.equipment_offline", "gateway.tool_may_be_active", "gateway.outcome_unknown"} < {
         rule.id for rule in built_in

@@ -37,7 +37,7 @@ def usual_level() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("usual_level")
-async def test_level_of_the_log_changes_also_for_loggers_in_use(
+async def test_log_level_changes_for_loggers_in_use(
     store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     executor = FleetExecutor(_unknown, None, tmp_path, store, "")
@@ -52,7 +52,7 @@ async def test_level_of_the_log_changes_also_for_loggers_in_use(
 
 
 @pytest.mark.parametrize("minutes", ["000000001" + "9" * 20, "1" * 400])
-async def test_time_of_the_log_with_many_digits_is_refused(store: Store, tmp_path: Path, minutes: str) -> None:
+async def test_log_time_with_many_digits_is_refused(store: Store, tmp_path: Path, minutes: str) -> None:
     executor = FleetExecutor(_unknown, None, tmp_path, store, "")
     with pytest.raises(Refused, match="the levels are"):
         await executor.execute("log-level", ("debug", "--minutes", minutes), "anna")
@@ -61,8 +61,6 @@ async def test_time_of_the_log_with_many_digits_is_refused(store: Store, tmp_pat
 @pytest.mark.parametrize(
     "arguments", [("loud",), ("debug", "--minutes=0"), ("info", "--minutes=²"), ("info", "--minutes=99999")]
 )
-async def test_other_level_or_time_of_the_log_is_refused(
-    store: Store, tmp_path: Path, arguments: tuple[str, ...]
-) -> None:
+async def test_invalid_log_level_or_time_is_refused(store: Store, tmp_path: Path, arguments: tuple[str, ...]) -> None:
     with pytest.raises(Refused, match="the levels are"):
         await FleetExecutor(_unknown, None, tmp_path, store, "").execute("log-level", arguments, "anna")

@@ -33,7 +33,7 @@ def settings(redis: RedisSettings, socket: str, directory: Path, run: Any) -> Se
     return Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA, flows=flows, rpc=rpc)
 
 
-async def test_flow_of_a_sidecar_runs(redis: RedisSettings, socket: str, tmp_path: Path) -> None:
+async def test_flow_registered_by_a_sidecar_runs(redis: RedisSettings, socket: str, tmp_path: Path) -> None:
     async with (
         asyncio.timeout(60),
         open_gateway(settings(redis, socket, tmp_path, "on")),
@@ -54,7 +54,7 @@ async def test_flow_of_a_sidecar_runs(redis: RedisSettings, socket: str, tmp_pat
         assert answer.data[0]["cycle"]["nodes"]["mean"]["output"] == 2.0
 
 
-async def test_gateway_without_flows_refuses_the_call(redis: RedisSettings, socket: str, tmp_path: Path) -> None:
+async def test_gateway_without_flows_refuses_flow_calls(redis: RedisSettings, socket: str, tmp_path: Path) -> None:
     async with open_gateway(settings(redis, socket, tmp_path, "off")), open_client(socket) as client:
         answer = await client.publish(CloudEvent(id="1", source="/sidecar", type=PUT, data=MEAN))
         assert answer.mdcserrorkind == "unknown_type"

@@ -12,7 +12,7 @@ from tests.flows.documents import flow, node
 from tests.station.plant import until_true
 
 
-async def test_tags_of_registered_flows_are_recorded_and_of_deleted_ones_not() -> None:
+async def test_tags_are_recorded_while_their_flow_is_registered() -> None:
     state, plans, interest = MemoryFlowState(), Plans(), RuleInterest([])
     service = FlowService(state, plans, lambda: 0)
     await service.put(flow([node("a", "tag.latest", tag="x")]))

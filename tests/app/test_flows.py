@@ -40,7 +40,7 @@ async def test_flow_runs_on_a_gateway(store: Store, redis: RedisSettings, tmp_pa
     assert (tmp_path / "m.csv").read_text().endswith(",3.0\n")
 
 
-async def test_flows_that_are_off_do_not_run(store: Store, redis: RedisSettings) -> None:
+async def test_disabled_flows_do_not_run(store: Store, redis: RedisSettings) -> None:
     plant = Plant(RedisFlowState(store))
     async with open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA)):
         await plant.run(LOG)
@@ -49,7 +49,7 @@ async def test_flows_that_are_off_do_not_run(store: Store, redis: RedisSettings)
     assert (await plant.service.load("flow")).last_cycle == -1
 
 
-def test_gateway_without_flows_imports_nothing_of_them() -> None:
+def test_gateway_without_flows_imports_no_flow_module() -> None:
     code = "import sys, edge.app.wiring; print([name for name in sys.modules if name.startswith('edge.flows')])"
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert found.stdout == "[]\n"

@@ -34,7 +34,7 @@ def core_of(connected: dict[str, bool | None], memory: MemoryUsage) -> Any:
     )
 
 
-def test_values_are_sampled_when_they_change_and_now_and_then() -> None:
+def test_values_are_sampled_on_change_and_periodically() -> None:
     taken: list[Line] = []
     core = core_of({"wrench": True, "camera": None}, MemoryUsage(50, 100))
     tags = GatewayTags(core, taken.append, lambda: 0)
@@ -70,7 +70,7 @@ def test_lost_traces_are_counted_until_one_is_stored() -> None:
     assert (values, stats.lost_traces) == ([0, 1, 2, 0], 2)
 
 
-def test_equipment_without_presence_is_not_offline_for_ever() -> None:
+def test_equipment_without_presence_is_not_offline_forever() -> None:
     taken: list[Line] = []
     core = core_of({"wrench": None}, MemoryUsage(50, 100))
     tags = GatewayTags(core, taken.append, lambda: 0)

@@ -44,7 +44,7 @@ def health_of(
     return Health(store, active_runs, watch, certificates, lambda: clock, 0.01, can_write)
 
 
-async def test_a_gateway_that_is_well_states_what_it_does(store: Store) -> None:
+async def test_status_of_a_healthy_gateway_shows_jobs_and_store_size(store: Store) -> None:
     plant = Plant(store, {TIGHTEN: FakeEquipment()}, now_ms)
     active_runs = ActiveRuns(plant.runs, (SCOPE,))
     looking = Health(store, active_runs, EquipmentWatch(store, active_runs, now_ms), clock=lambda: Clock.SYNCHRONISED)
@@ -55,7 +55,9 @@ async def test_a_gateway_that_is_well_states_what_it_does(store: Store) -> None:
     assert (await looking.check()).startswith("1 job at work; ")
 
 
-async def test_a_broker_that_is_away_is_named_by_who_needs_it(store: Store, unique: str, wait_until: WaitUntil) -> None:
+async def test_unavailable_broker_is_named_by_the_sessions_that_use_it(
+    store: Store, unique: str, wait_until: WaitUntil
+) -> None:
     looking = health_of(store)
     async with open_broker() as broker, open_session(MqttSettings(url=broker.url), unique) as session:
         looking.sessions["wrench"] = session
@@ -65,7 +67,7 @@ async def test_a_broker_that_is_away_is_named_by_who_needs_it(store: Store, uniq
         assert (await looking.check()).startswith("broker unavailable: wrench; ")
 
 
-async def test_equipment_that_is_away_is_named_unless_its_broker_is(
+async def test_disconnected_equipment_is_named_unless_its_broker_is_down(
     store: Store, unique: str, wait_until: WaitUntil
 ) -> None:
     wrench, camera, scanner = FakeEquipment("wrench"), FakeEquipment("camera"), FakeEquipment("scanner")
@@ -80,7 +82,7 @@ async def test_equipment_that_is_away_is_named_unless_its_broker_is(
         assert (await looking.check()).startswith("broker unavailable: wrench; equipment disconnected: camera; ")
 
 
-async def test_topics_that_a_broker_refuses_are_named(store: Store) -> None:
+async def test_refused_topics_are_named(store: Store) -> None:
     looking = health_of(store)
     looking.refusals += [list, lambda: ["app/jobs/station-1/events"]]
     assert (await looking.check()).startswith("broker refuses: app/jobs/station-1/events; ")
@@ -108,7 +110,7 @@ async def test_status_does_not_wait_for_a_store_that_hangs(tmp_path: Path) -> No
             server.thaw()
 
 
-async def test_a_task_that_hangs_is_named(store: Store) -> None:
+async def test_hanging_task_is_named(store: Store) -> None:
     store.heartbeat = Heartbeat(patience_s=0.01)
     store.heartbeat.expect(["timers"])
 
@@ -122,7 +124,7 @@ async def test_a_task_that_hangs_is_named(store: Store) -> None:
     task.cancel()
 
 
-async def test_a_store_that_is_away_or_fills_up_is_reported(tmp_path: Path) -> None:
+async def test_unavailable_or_nearly_full_store_is_reported(tmp_path: Path) -> None:
     async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
         looking = health_of(store)
         used = int((await store.execute("INFO", "memory"))["used_memory"])
@@ -153,7 +155,7 @@ async def test_an_expired_certificate_is_reported_each_time_and_logged_once(stor
     assert [(each["subject"], each["advice"]) for each in reported] == [("certificate mqtt.ca_file", "renew it")]
 
 
-async def test_certificates_are_not_read_at_every_look(store: Store) -> None:
+async def test_certificates_are_not_read_at_every_health_check(store: Store) -> None:
     """To read a private key every five seconds was most of what an idle gateway did."""
     examined: list[None] = []
 
@@ -192,7 +194,7 @@ async def test_systemd_is_notified_of_each_change_of_the_status(store: Store) ->
     publishing.cancel()
 
 
-async def test_counts_near_their_limit_are_reported_and_limit_marks(store: Store) -> None:
+async def test_counts_near_their_limit_are_reported_and_full_marks_are_flagged(store: Store) -> None:
     active_runs = ActiveRuns(Plant(store, {}, now_ms).runs, (SCOPE,))
     watch = EquipmentWatch(store, active_runs, now_ms)
     looking = Health(store, active_runs, watch, limits=CountLimits((SCOPE,), marks=1, undelivered=2))

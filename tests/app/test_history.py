@@ -37,7 +37,7 @@ async def test_no_history_is_written_unless_it_is_configured(store: Store) -> No
         assert processor.sample_listeners == []
 
 
-async def test_missing_library_is_a_fault_of_the_settings(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_history_library_is_a_settings_error(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "edge.telemetry.history.writer", None)
     async with at_work(store, (), TelemetryClock()) as processor, AsyncExitStack() as stack:
         with pytest.raises(SettingsError, match="history_days"):

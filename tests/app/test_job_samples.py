@@ -46,7 +46,7 @@ async def run_job(store: Store, data: Any, *, record_all: bool) -> list[object]:
     return [shown(line) for line in await recorded(plant.store)]
 
 
-async def test_results_come_between_start_and_end_of_their_job(store: Store) -> None:
+async def test_results_are_recorded_between_start_and_end_of_their_job(store: Store) -> None:
     data = {"torque": {"value": 85.2, "unit": "Nm"}, "evaluation": "OK", "values": {"speed": 5}, "trace": [1, 2]}
     found = await run_job(store, data, record_all=True)
     assert found == [
@@ -58,10 +58,10 @@ async def test_results_come_between_start_and_end_of_their_job(store: Store) -> 
     ]
 
 
-async def test_nothing_is_recorded_that_no_rule_uses(store: Store) -> None:
+async def test_result_that_no_rule_uses_is_not_recorded(store: Store) -> None:
     assert await run_job(store, {"torque": 1}, record_all=False) == []
 
 
-def test_result_that_is_one_value_has_a_name() -> None:
+def test_result_of_one_value_is_named_result() -> None:
     assert list(result_members(5)) == [("result", 5)]
     assert Sample(1, "t", 1).process is None

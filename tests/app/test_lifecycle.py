@@ -21,7 +21,7 @@ def least(redis: RedisSettings) -> Settings:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_stops_it_and_the_signals_are_as_they_were(
+async def test_signal_stops_the_gateway_and_restores_the_signal_handlers(
     redis: RedisSettings, wait_until: WaitUntil, number: signal.Signals
 ) -> None:
     before = [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)]
@@ -36,7 +36,7 @@ async def test_a_signal_stops_it_and_the_signals_are_as_they_were(
     assert ours == ["starting", "ready", "stopping", "stopped"]
 
 
-async def test_a_signal_during_the_start_is_heeded(redis: RedisSettings, wait_until: WaitUntil) -> None:
+async def test_signal_during_the_start_stops_the_gateway(redis: RedisSettings, wait_until: WaitUntil) -> None:
     with capture_logs() as logs:
         life = asyncio.create_task(serve(least(redis)))
         async with asyncio.timeout(60):
@@ -46,7 +46,7 @@ async def test_a_signal_during_the_start_is_heeded(redis: RedisSettings, wait_un
     assert logs[-1]["event"] == "stopped"
 
 
-async def test_what_is_missing_comes_out_by_its_name(redis: RedisSettings) -> None:
+async def test_missing_store_or_broker_is_named_in_the_error(redis: RedisSettings) -> None:
     settings = msgspec.structs.replace(least(redis), redis=RedisSettings(url="unix:///nowhere/redis.sock"))
     with pytest.raises(Unavailable, match=r"/nowhere/redis\.sock"):
         await serve(settings)
@@ -55,7 +55,7 @@ async def test_what_is_missing_comes_out_by_its_name(redis: RedisSettings) -> No
         await serve(msgspec.structs.replace(least(redis), southbound={"wrench": wrench}))
 
 
-async def test_who_is_cancelled_is_cancelled(redis: RedisSettings) -> None:
+async def test_cancellation_during_the_start_ends_the_gateway(redis: RedisSettings) -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.2):
             await serve(least(redis))

@@ -38,7 +38,7 @@ def last_line(capsys: pytest.CaptureFixture[str]) -> str:
     return lines[-1] if lines else ""
 
 
-def test_records_of_ours_and_of_libraries_are_json_lines_of_one_form(
+def test_records_of_gateway_and_libraries_have_one_json_format(
     ours: structlog.stdlib.BoundLogger, capsys: pytest.CaptureFixture[str]
 ) -> None:
     set_up(LoggingSettings(format="json"))
@@ -51,14 +51,14 @@ def test_records_of_ours_and_of_libraries_are_json_lines_of_one_form(
     assert of_library.keys() == record.keys() - {"job", "count", "odd"}
 
 
-def test_libraries_report_their_troubles_only(capsys: pytest.CaptureFixture[str]) -> None:
+def test_library_records_below_warning_are_dropped(capsys: pytest.CaptureFixture[str]) -> None:
     set_up(LoggingSettings(level="debug", format="json"))
     logging.getLogger("asyncua").info("daily business")
     assert last_line(capsys) == ""
 
 
 @pytest.mark.parametrize(("level", "reported"), [("warning", False), ("info", True), ("debug", True)])
-def test_the_level_bounds_what_we_report(
+def test_records_below_the_log_level_are_dropped(
     ours: structlog.stdlib.BoundLogger, capsys: pytest.CaptureFixture[str], level: str, *, reported: bool
 ) -> None:
     set_up(LoggingSettings(level=level, format="json"))  # type: ignore[arg-type]
@@ -77,7 +77,9 @@ def test_an_exception_has_its_traceback_in_the_same_line(
     assert "ZeroDivisionError" in json.loads(last_line(capsys))["exception"]
 
 
-def test_lines_for_people_are_words(ours: structlog.stdlib.BoundLogger, capsys: pytest.CaptureFixture[str]) -> None:
+def test_console_format_prints_text_instead_of_json(
+    ours: structlog.stdlib.BoundLogger, capsys: pytest.CaptureFixture[str]
+) -> None:
     set_up(LoggingSettings(format="console"))
     ours.info("job started", job="J1")
     line = last_line(capsys)
@@ -108,7 +110,7 @@ def record(message: object, *arguments: object, level: int = logging.INFO) -> lo
     return logging.LogRecord("edge.station.worker", level, "worker.py", 1, message, arguments, None)
 
 
-def test_a_record_of_ours_is_in_the_journal_with_its_fields() -> None:
+def test_gateway_record_is_in_the_journal_with_its_fields() -> None:
     reported = {
         "event": "work is tried again",
         "job": "J1",
@@ -124,7 +126,7 @@ def test_a_record_of_ours_is_in_the_journal_with_its_fields() -> None:
     assert fields == {"JOB": "J1", "JOB_ORDER": "7", **ours}
 
 
-def test_a_record_of_a_library_is_in_the_journal_in_its_words() -> None:
+def test_library_record_is_in_the_journal_with_its_formatted_message() -> None:
     message, fields = journal_entry(record("cannot do %s", "that", level=logging.ERROR))
     assert message == "cannot do that"
     assert fields["PRIORITY"] == "3"
@@ -142,7 +144,7 @@ def test_an_exception_is_in_the_journal_with_its_traceback() -> None:
         assert "ZeroDivisionError" in messages[0]
 
 
-def test_a_level_of_a_library_s_own_is_no_trouble() -> None:
+def test_custom_library_level_below_warning_has_info_priority() -> None:
     _, fields = journal_entry(record("hm", level=25))
     assert fields["PRIORITY"] == "6"
 
@@ -166,7 +168,7 @@ def test_records_escape_controls_and_hide_local_variables(
     assert "correct horse"[::-1] not in reported
 
 
-def test_a_record_with_control_characters_can_be_read_in_the_journal() -> None:
+def test_record_with_control_characters_is_readable_in_the_journal() -> None:
     record = logging.makeLogRecord({"name": "edge.x", "levelno": logging.INFO})
     record.msg = {"event": "message refused", "reason": "\x1b[2Jgone"}
     assert journal_entry(record)[0] == r"message refused (reason=\x1b[2Jgone)"

@@ -16,7 +16,7 @@ from tests.app.running import opcua_in
 from tests.opcua_client import patient_client
 
 
-async def test_start_after_an_upgrade_ends_the_mode_of_that_upgrade(redis: RedisSettings, store: Store) -> None:
+async def test_start_after_an_upgrade_ends_its_maintenance_mode(redis: RedisSettings, store: Store) -> None:
     settings = Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=OpcuaSettings(endpoint=""))
     for by, is_over in ((UPGRADE, True), ("anna", False)):
         before = await mode.load(store, "edge")
@@ -25,7 +25,9 @@ async def test_start_after_an_upgrade_ends_the_mode_of_that_upgrade(redis: Redis
             assert ((await mode.load(store, "edge")).gateway is None) is is_over
 
 
-async def test_client_switches_the_mode_of_this_gateway(redis: RedisSettings, store: Store, tmp_path: Path) -> None:
+async def test_client_switches_the_maintenance_mode_of_this_gateway(
+    redis: RedisSettings, store: Store, tmp_path: Path
+) -> None:
     opcua = msgspec.structs.replace(opcua_in(tmp_path), anonymous="engineer")
     async with open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=opcua)) as summary:
         found = re.search(r"opc\.tcp://\S+", summary)

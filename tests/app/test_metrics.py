@@ -148,7 +148,7 @@ async def test_a_gateway_at_work_reports_jobs_steps_commands_and_equipment(
     assert found["process_resident_memory_bytes"] > 0
 
 
-async def test_equipment_that_states_nothing_of_itself_is_neither_there_nor_away(
+async def test_equipment_without_a_known_connection_has_no_connection_metric(
     store: Store, wait_until: WaitUntil
 ) -> None:
     class Silent(FakeEquipment):
@@ -160,7 +160,7 @@ async def test_equipment_that_states_nothing_of_itself_is_neither_there_nor_away
     assert not {name for name in found if name.startswith(("equipment_connected", "equipment_last_seen"))}
 
 
-async def test_a_store_that_fills_up_is_reported(tmp_path: Path, tool: FakeEquipment) -> None:
+async def test_nearly_full_store_is_reported(tmp_path: Path, tool: FakeEquipment) -> None:
     async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
         sources, _ = await sources_of(store, tool)
         used = int((await store.execute("INFO", "memory"))["used_memory"])
@@ -170,7 +170,7 @@ async def test_a_store_that_fills_up_is_reported(tmp_path: Path, tool: FakeEquip
         assert (found["store_nearly_full"], found["store_memory_limit_bytes"]) == (1, used + used // 20)
 
 
-async def test_without_its_store_a_gateway_reports_what_it_knows(tmp_path: Path, tool: FakeEquipment) -> None:
+async def test_gateway_without_its_store_reports_the_other_metrics(tmp_path: Path, tool: FakeEquipment) -> None:
     async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
         sources, _ = await sources_of(store, tool)
         await server.kill()
@@ -180,7 +180,7 @@ async def test_without_its_store_a_gateway_reports_what_it_knows(tmp_path: Path,
     assert "dead_letters" not in found
 
 
-async def test_what_was_given_up_waits_or_is_not_connected_is_reported(
+async def test_dead_letters_waiting_work_and_brokers_are_reported(
     store: Store, mqtt: MqttSettings, unique: str, tool: FakeEquipment
 ) -> None:
     sources, plant = await sources_of(store, tool)
@@ -195,7 +195,7 @@ async def test_what_was_given_up_waits_or_is_not_connected_is_reported(
     assert "opcua_sessions" not in found
 
 
-async def test_the_page_reports_every_metric_with_its_labels(
+async def test_page_lists_every_metric_with_its_labels(
     store: Store, mqtt: MqttSettings, unique: str, tool: FakeEquipment, wait_until: WaitUntil
 ) -> None:
     sources, plant = await sources_of(store, tool)
@@ -238,7 +238,7 @@ async def test_the_page_reports_every_metric_with_its_labels(
     assert {name for name in named if not any(f"`{name}`" in row for row in rows)} == set()
 
 
-async def test_the_registry_of_the_process_is_left_alone(store: Store, tool: FakeEquipment) -> None:
+async def test_registry_of_the_process_is_unchanged(store: Store, tool: FakeEquipment) -> None:
     before = {family.name for family in REGISTRY.collect()}
     sources, _ = await sources_of(store, tool)
     await page(sources)

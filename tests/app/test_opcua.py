@@ -37,7 +37,7 @@ async def gateway_at(redis: RedisSettings, directory: Path, endpoint: str) -> As
         yield summary
 
 
-async def test_endpoint_that_becomes_free_is_served_later(
+async def test_endpoint_in_use_is_served_once_it_is_free(
     redis: RedisSettings, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
     taken = socket.create_server(("127.0.0.1", 0))
@@ -49,14 +49,12 @@ async def test_endpoint_that_becomes_free_is_served_later(
         await wait_until(lambda: accepts(port), 20)
 
 
-async def test_address_that_no_interface_has_yet_leaves_the_gateway_serving(
-    redis: RedisSettings, tmp_path: Path
-) -> None:
+async def test_gateway_serves_while_no_interface_has_the_opcua_address(redis: RedisSettings, tmp_path: Path) -> None:
     async with gateway_at(redis, tmp_path, "opc.tcp://192.0.2.1:4840") as summary:
         assert "degraded: opcua.endpoint: cannot listen on opc.tcp://192.0.2.1:4840" in summary
 
 
-async def test_gateway_connects_to_a_client_that_listens(redis: RedisSettings, tmp_path: Path) -> None:
+async def test_gateway_connects_to_a_listening_client(redis: RedisSettings, tmp_path: Path) -> None:
     greeted: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -79,7 +77,7 @@ async def test_unusable_certificate_directory_is_a_settings_error(redis: RedisSe
             pytest.fail("it was opened")
 
 
-async def test_alarm_is_a_condition_and_history_can_be_read(
+async def test_client_receives_alarm_condition_and_reads_history(
     redis: RedisSettings, store: Store, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:

@@ -10,7 +10,7 @@ from edge.store.client import Store
 from tests.conftest import WaitUntil
 
 
-async def test_gateways_see_each_other_come_and_go(store: Store, wait_until: WaitUntil) -> None:
+async def test_start_and_stop_of_a_gateway_is_shown_by_the_other_gateway(store: Store, wait_until: WaitUntil) -> None:
     seen: dict[str, list[Mapping[str, str]]] = {"a": [], "b": []}
 
     def sharing(name: str) -> SharedServers:

@@ -31,7 +31,7 @@ def test_only_the_newest_files_of_a_type_are_kept(tmp_path: Path) -> None:
     ]
 
 
-def test_stages_advance_and_do_not_reach_the_end() -> None:
+def test_progress_of_stages_stays_below_100_percent() -> None:
     seen: list[tuple[float, str]] = []
     line = stages(lambda progress, text: seen.append((progress, text)))
     for number in range(7):
@@ -40,7 +40,7 @@ def test_stages_advance_and_do_not_reach_the_end() -> None:
 
 
 @pytest.mark.parametrize("directory", ["files", "/proc/nothing"])
-async def test_gateway_executes_a_backup_or_reports_why_not(
+async def test_backup_is_executed_or_its_error_is_reported(
     settings_text: str, tmp_path: Path, store: Store, directory: str
 ) -> None:
     file = tmp_path / "edge.toml"
@@ -126,7 +126,7 @@ async def test_messages_of_equipment_are_recorded(settings_text: str, tmp_path: 
     ("arguments", "expected"),
     [({}, True), ({"gateway": "gw-1"}, True), ({"gateway": "gw-2"}, False), ({"equipment": "light"}, False)],
 )
-def test_operation_for_another_gateway_is_left_to_it(arguments: dict[str, str], *, expected: bool) -> None:
+def test_operation_for_another_gateway_is_not_accepted(arguments: dict[str, str], *, expected: bool) -> None:
     """A recording was executed by the first gateway, which did not have the equipment."""
     settings = load_settings(None, {"EDGE_GATEWAY__NAME": "gw-1"}, EQUIPMENT_SETTINGS)
     asked = Operation(id="1", type=OperationType.RECORD, by="anna", due=0, created=0, arguments=arguments)

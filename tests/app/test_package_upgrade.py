@@ -37,7 +37,7 @@ def reply(state: FleetState, reason: str = "") -> bytes:
     return msgspec.json.encode(UpgradeReply(state=state, reason=reason)) + b"\n"
 
 
-async def test_command_is_passed_on_as_it_came_and_its_output_returned(tmp_path: Path) -> None:
+async def test_upgrade_command_is_passed_on_unchanged_and_returns_its_output(tmp_path: Path) -> None:
     received: list[bytes] = []
     save(tmp_path, msgspec.structs.replace(BEGUN, state=FleetState.SUCCESSFUL, output="2 replaces 1"))
     async with root_unit(tmp_path / "s", reply(FleetState.EXECUTING), received):
@@ -45,19 +45,19 @@ async def test_command_is_passed_on_as_it_came_and_its_output_returned(tmp_path:
     assert received == [b"a.b.c\n"]
 
 
-async def test_reason_of_the_root_unit_is_the_reason_of_the_command(tmp_path: Path) -> None:
+async def test_refusal_of_the_root_unit_is_the_reason_of_the_command(tmp_path: Path) -> None:
     async with root_unit(tmp_path / "s", reply(FleetState.REFUSED, "key unknown"), []):
         with pytest.raises(Refused, match="key unknown"):
             await request_upgrade(ID, "a.b.c", tmp_path / "s", tmp_path)
 
 
-async def test_missing_socket_names_what_permits_upgrades(tmp_path: Path) -> None:
+async def test_missing_socket_is_reported_with_the_command_to_enable_it(tmp_path: Path) -> None:
     with pytest.raises(Refused, match=r"systemctl enable --now microdcs-edge-upgrade\.socket"):
         await request_upgrade(ID, "a.b.c", tmp_path / "none", tmp_path)
 
 
 @pytest.mark.parametrize("answer", [b"", b"nonsense\n", b"x" * 70_000])
-async def test_unreadable_answer_is_no_success(tmp_path: Path, answer: bytes) -> None:
+async def test_unreadable_answer_fails_the_upgrade(tmp_path: Path, answer: bytes) -> None:
     async with root_unit(tmp_path / "s", answer, []):
         with pytest.raises(Unavailable, match="did not answer"):
             await request_upgrade(ID, "a.b.c", tmp_path / "s", tmp_path)
@@ -74,7 +74,7 @@ async def test_running_upgrade_is_followed_to_its_end(tmp_path: Path) -> None:
             await following
 
 
-async def test_upgrade_without_a_process_was_interrupted(tmp_path: Path) -> None:
+async def test_upgrade_without_a_process_is_reported_as_interrupted(tmp_path: Path) -> None:
     save(tmp_path, BEGUN)
     with pytest.raises(Refused, match="the upgrade was interrupted"):
         await follow_upgrade(ID, tmp_path)

@@ -8,7 +8,7 @@ from edge.store.client import Store
 from tests.telemetry.plant import HOT, rules_of
 
 
-def test_rule_of_the_station_replaces_that_of_the_settings() -> None:
+def test_station_rule_replaces_the_settings_rule_with_the_same_id() -> None:
     own = rules_of(HOT, HOT | {"id": "cold"}, HOT | {"id": "gateway.job_aborted"})
     sent = rules_of(HOT | {"hysteresis": 9}, HOT | {"id": "gateway.step_overdue"})
     known = {each.rule.id: each for each in combine(own, sent)}
@@ -22,13 +22,13 @@ def test_rule_of_the_station_replaces_that_of_the_settings() -> None:
     assert known["gateway.equipment_offline"].origin is RuleOrigin.BUILT_IN
 
 
-async def test_rule_that_is_no_json_is_left_out(store: Store) -> None:
+async def test_rule_that_is_not_json_is_skipped(store: Store) -> None:
     await store.execute("HSET", store.keys.telemetry_rules(), "rev", "3", "id:x", "{")
     sent = await load_sent_rules(store)
     assert (sent.revision, sent.rules) == (3, ())
 
 
-def test_rules_without_a_file_are_none_and_a_file_that_is_away_is_a_fault() -> None:
+def test_rules_are_empty_without_a_file_and_a_missing_file_is_a_fault() -> None:
     assert read_rules("") == ()
     with pytest.raises(SettingsError, match="cannot be read"):
         read_rules("away.json")

@@ -9,7 +9,7 @@ from tests.conftest import WaitUntil
 from tests.telemetry.plant import HOT, rules_of
 
 
-async def test_rules_of_the_mes_are_loaded_when_they_change(store: Store, wait_until: WaitUntil) -> None:
+async def test_changed_rules_of_the_mes_are_loaded(store: Store, wait_until: WaitUntil) -> None:
     applied: list[tuple[Rule, ...]] = []
     updates = RuleUpdates(store, rules_of(HOT), applied.append)
     settings = StationSettings(store)
@@ -25,7 +25,7 @@ async def test_rules_of_the_mes_are_loaded_when_they_change(store: Store, wait_u
     assert applied[-1][0] == rules_of(HOT)[0]
 
 
-async def test_unreadable_rule_is_left_out(store: Store) -> None:
+async def test_unreadable_rule_is_skipped(store: Store) -> None:
     applied: list[tuple[Rule, ...]] = []
     await store.execute("HSET", store.keys.telemetry_rules(), "rev", "1", "id:x", '{"id": "x", "kind": "future"}')
     await RuleUpdates(store, (), applied.append).refresh()

@@ -32,7 +32,7 @@ def outcomes(logs: Sequence[Mapping[str, Any]]) -> list[str]:
     return [each["event"].removeprefix(started) for each in logs if each["event"].startswith(started)]
 
 
-async def test_new_job_has_the_code_as_its_id_and_parameter(store: Store, wait_until: WaitUntil) -> None:
+async def test_new_job_has_the_scanned_code_as_id_and_parameter(store: Store, wait_until: WaitUntil) -> None:
     plant, scanned = await prepared(store), ScannedJobs("urn:test")
     async with background_task(scanned.run(plant.jobs), "scanned"):
         with capture_logs() as logs:

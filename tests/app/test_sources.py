@@ -46,7 +46,7 @@ async def _is_evaluated(store: Store) -> bool:
     return (await telemetry.read_lengths(store)).lag == 0
 
 
-async def test_edge_node_is_asked_for_its_births_and_followed(
+async def test_edge_node_receives_a_rebirth_request_and_its_samples_are_read(
     redis: RedisSettings, mqtt: MqttSettings, broker: LocalBroker, store: Store
 ) -> None:
     """The edge node is sparkplug-client; its births came before the gateway."""
@@ -99,7 +99,7 @@ async def test_edge_node_is_asked_for_its_births_and_followed(
             await until("press.Hydraulics.Oil", None, "bad")
 
 
-def test_gateway_imports_sparkplug_only_for_such_a_source() -> None:
+def test_gateway_imports_sparkplug_only_for_a_sparkplug_source() -> None:
     code = "import sys, edge.app.sources, edge.app.wiring; print([m for m in sys.modules if 'sparkplug_' in m])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

@@ -15,7 +15,9 @@ from tests.sparkplug.peers import metrics_of, open_host
 pytestmark = pytest.mark.slow
 
 
-async def test_samples_of_a_source_reach_a_host(redis: RedisSettings, mqtt: MqttSettings, broker: LocalBroker) -> None:
+async def test_samples_of_a_source_reach_a_sparkplug_host(
+    redis: RedisSettings, mqtt: MqttSettings, broker: LocalBroker
+) -> None:
     group = redis.prefix
     settings = Settings(
         redis=redis,
@@ -36,7 +38,7 @@ async def test_samples_of_a_source_reach_a_host(redis: RedisSettings, mqtt: Mqtt
     assert metrics_of(birth)["oil"]["value"] == 41.5
 
 
-def test_gateway_imports_the_edge_node_only_when_it_is_on() -> None:
+def test_gateway_imports_the_edge_node_only_when_enabled() -> None:
     code = "import sys, edge.app.wiring; print([m for m in sys.modules if m.startswith('edge.sparkplug')])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

@@ -3,7 +3,7 @@
 from edge.app.station_drift import StationDrift
 
 
-def test_status_mentions_only_a_difference() -> None:
+def test_status_shows_station_files_only_if_they_differ() -> None:
     assert [list(StationDrift(text).notes()) for text in (None, "", "2 changed")] == [
         [],
         [],

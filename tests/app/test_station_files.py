@@ -59,7 +59,7 @@ async def test_gateway_does_not_start_with_faulty_files_and_an_empty_store(setti
             pytest.fail("it started")
 
 
-async def test_faulty_files_do_not_keep_a_filled_store_from_its_work(
+async def test_gateway_with_a_filled_store_starts_despite_faulty_files(
     store: Store, settings: Settings, tmp_path: Path
 ) -> None:
     folder = make_site(tmp_path / "station.d")
@@ -72,7 +72,7 @@ async def test_faulty_files_do_not_keep_a_filled_store_from_its_work(
         assert (core.drift.text, core.drift.faults) == ("1 fault in the files", 1)
 
 
-async def test_drift_follows_the_store_and_the_files(store: Store, settings: Settings, tmp_path: Path) -> None:
+async def test_drift_is_updated_when_store_or_files_change(store: Store, settings: Settings, tmp_path: Path) -> None:
     core = Core(store, settings)
     watch = core.watch()
     await watch.compare()

@@ -25,7 +25,7 @@ def learn(times: StepTimes, seconds: float, count: int = MIN_RUNS, job_id: str =
         times.watch(SimpleNamespace(loaded=loaded(job_id, left), steps=(change,)))  # type: ignore[arg-type]
 
 
-def test_step_is_overdue_once_it_takes_twice_its_usual_time() -> None:
+def test_step_is_overdue_after_twice_its_usual_time() -> None:
     times = StepTimes()
     learn(times, 10)
     runs = {"J1": loaded("J1", StepState(1_000, 1, active=True))}
@@ -36,7 +36,7 @@ def test_step_is_overdue_once_it_takes_twice_its_usual_time() -> None:
     assert [each.step for each in times.overdue(again, 200_000)] == ["A"]
 
 
-def test_step_without_enough_runs_or_in_a_pause_is_not_overdue() -> None:
+def test_step_with_few_runs_or_in_a_pause_is_not_overdue() -> None:
     times = StepTimes()
     learn(times, 10, MIN_RUNS - 1)
     active = StepState(0, 1, active=True)
@@ -47,7 +47,7 @@ def test_step_without_enough_runs_or_in_a_pause_is_not_overdue() -> None:
     assert list(times.overdue({"J1": loaded("J1", active)}, 99_000))
 
 
-def test_overdue_step_does_not_become_the_usual_one() -> None:
+def test_duration_of_an_overdue_step_does_not_change_the_usual_time() -> None:
     times = StepTimes()
     learn(times, 10)
     assert list(times.overdue({"J1": loaded("J1", StepState(0, 1, active=True))}, 99_000))

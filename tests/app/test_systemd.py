@@ -56,7 +56,7 @@ def test_notify_socket_that_cannot_be_written_is_logged_once(monkeypatch: pytest
     assert str(tmp_path / "nowhere") in logs[0]["reason"]
 
 
-def test_service_manager_that_does_not_read_delays_no_message(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_blocked_notify_socket_does_not_delay_the_gateway(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The queue of a datagram socket is full after a few messages; the gateway must not wait for its reader."""
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
     began = time.monotonic()
@@ -70,7 +70,7 @@ def test_service_manager_that_does_not_read_delays_no_message(monkeypatch: pytes
     assert time.monotonic() - began < 30
 
 
-async def test_ready_is_reported_once_opc_ua_listens_and_calls_are_taken(
+async def test_ready_is_reported_once_opc_ua_and_mqtt_calls_are_served(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
 ) -> None:
     file = written(settings_of(redis, mqtt, unique, opcua_in(tmp_path)), tmp_path)
@@ -96,7 +96,7 @@ async def test_ready_is_reported_once_opc_ua_listens_and_calls_are_taken(
     assert systemd.reported[0].startswith("READY=1")
 
 
-async def test_a_gateway_that_cannot_start_reports_why_and_is_never_ready(
+async def test_gateway_that_cannot_start_reports_the_reason_and_is_never_ready(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
 ) -> None:
     file = written(settings_of(redis, mqtt, unique, opcua_in(tmp_path)), tmp_path)
@@ -110,7 +110,7 @@ async def test_a_gateway_that_cannot_start_reports_why_and_is_never_ready(
     assert reported.startswith("STATUS=opcua.nodesets: ")
 
 
-async def test_every_fault_of_the_settings_stands_in_one_line(tmp_path: Path) -> None:
+async def test_all_faults_of_the_settings_are_reported_in_one_status_line(tmp_path: Path) -> None:
     environment = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "EDGE_MQTT__URL": "x", "EDGE_OPCUA__SECURITY": "x"}
     async with listening(tmp_path) as systemd, edge_run(**environment) as gateway:
         assert await gateway.ended() == 2
@@ -120,7 +120,7 @@ async def test_every_fault_of_the_settings_stands_in_one_line(tmp_path: Path) ->
     assert "opcua.security" in reported
 
 
-async def test_the_watchdog_is_fed_three_times_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_watchdog_is_fed_three_times_per_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WATCHDOG_USEC", "60000")
     reported: list[str] = []
     began = time.monotonic()
@@ -146,7 +146,7 @@ async def test_the_watchdog_is_not_fed_while_a_critical_task_hangs(monkeypatch: 
     feeding.cancel()
 
 
-async def test_without_systemd_no_notification_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_notification_is_sent_without_systemd(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("socket.socket", lambda *_: pytest.fail("notified"))

@@ -10,7 +10,7 @@ from edge.store.setting_texts import TAGS
 from tests.conftest import WaitUntil
 
 
-async def test_definitions_of_the_store_are_loaded_when_they_change(store: Store, wait_until: WaitUntil) -> None:
+async def test_changed_definitions_of_the_store_are_loaded(store: Store, wait_until: WaitUntil) -> None:
     found = TagDefinitions([TagDefinition("t", unit="CEL"), TagDefinition("u", unit="BAR")])
     settings = StationSettings(store)
     async with background_task(follow_settings(store, [TagUpdates(store, found).refresh]), "updates"):
@@ -22,7 +22,7 @@ async def test_definitions_of_the_store_are_loaded_when_they_change(store: Store
         await wait_until(lambda: found.find("t") == TagDefinition("t", unit="CEL"))
 
 
-async def test_definition_that_cannot_be_read_is_left_out(store: Store) -> None:
+async def test_unreadable_definition_is_skipped(store: Store) -> None:
     found = TagDefinitions()
     await store.commit(TAGS.save(store.keys, 0, {"a": '{"tag":"a","future":1}', "b": '{"tag":"b"}'}))
     await TagUpdates(store, found).refresh()

@@ -58,7 +58,7 @@ async def test_gateway_with_rules_serves_alarms_and_metrics(redis: RedisSettings
     assert "microdcs_edge_telemetry_consumer_lag 0.0" in page
 
 
-def test_gateway_imports_telemetry_only_when_it_is_on() -> None:
+def test_gateway_imports_telemetry_only_when_enabled() -> None:
     code = (
         "import sys, edge.app.wiring; print([m for m in sys.modules if m.startswith(('edge.telemetry', 'edge.rules'))])"
     )

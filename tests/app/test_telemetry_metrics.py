@@ -13,7 +13,7 @@ from tests.telemetry.plant import HOT, TelemetryClock, append, rules_of
 from tests.telemetry.test_processor import temp
 
 
-async def test_figures_are_read_from_store_and_process(store: Store) -> None:
+async def test_telemetry_metrics_are_read_from_store_and_process(store: Store) -> None:
     clock, rules = TelemetryClock(), rules_of(HOT)
     service = TelemetryService(
         SampleQueue(store, clock),

@@ -16,5 +16,5 @@ async def test_traces_are_dropped_unless_a_directory_is_named() -> None:
         assert isinstance(await open_traces(stack, core), NoResultFiles)
 
 
-async def test_trace_of_a_job_that_is_gone_is_no_orphan(store: Store) -> None:
+async def test_trace_of_a_removed_job_counts_as_referenced(store: Store) -> None:
     assert await is_referenced(store, "gone", "a" * 64)

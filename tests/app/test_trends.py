@@ -14,7 +14,7 @@ from edge.telemetry.state_text import encode_state
 RULE = ControlChartRule(id="torque", tag="t", severity=500, message={"en": "m"}, learn=5)
 
 
-async def test_trend_begins_with_the_last_sample_and_grows(store: Store, tmp_path: Path) -> None:
+async def test_trend_starts_with_the_last_sample_and_grows(store: Store, tmp_path: Path) -> None:
     memory = TrendMemory(most_tags=1, most_points=2)
     trends = Trends(store, memory, lambda: (), None, tmp_path)
     memory.take([Sample(1, "a", 5)])
@@ -25,7 +25,7 @@ async def test_trend_begins_with_the_last_sample_and_grows(store: Store, tmp_pat
     assert memory.points("a") is None
 
 
-async def test_trend_grows_where_another_gateway_processes_the_samples(store: Store, tmp_path: Path) -> None:
+async def test_trend_grows_when_another_gateway_processes_the_samples(store: Store, tmp_path: Path) -> None:
     trends = Trends(store, TrendMemory(), lambda: (), None, tmp_path)
     assert await trends.points("a", Sample(1, "a", 5)) == ((1, 5.0),)
     assert await trends.points("a", Sample(2, "a", 6)) == ((1, 5.0), (2, 6.0))

@@ -38,7 +38,7 @@ async def first_line(port: int) -> bytes:
             return received.partition(b"\r\n")[0]
 
 
-async def test_page_is_served_and_gone_with_the_gateway(redis: RedisSettings, tmp_path: Path) -> None:
+async def test_page_is_served_until_the_gateway_stops(redis: RedisSettings, tmp_path: Path) -> None:
     port = free_port()
     web = WebSettings(listen=f"127.0.0.1:{port}", kiosk="on")
     async with open_gateway(settings_of(redis, tmp_path, web)):
@@ -47,7 +47,7 @@ async def test_page_is_served_and_gone_with_the_gateway(redis: RedisSettings, tm
         await asyncio.open_connection("127.0.0.1", port)
 
 
-async def test_taken_port_is_retried_while_the_gateway_works(
+async def test_port_in_use_is_retried_while_the_gateway_serves(
     redis: RedisSettings, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
     port = free_port()
@@ -61,7 +61,7 @@ async def test_taken_port_is_retried_while_the_gateway_works(
             assert b"200 OK" in await first_line(port)
 
 
-async def test_certificate_that_cannot_be_used_is_reported(redis: RedisSettings, tmp_path: Path) -> None:
+async def test_invalid_certificate_is_reported(redis: RedisSettings, tmp_path: Path) -> None:
     broken = tmp_path / "broken.pem"
     broken.write_text("nothing")
     web = WebSettings(listen="tls://127.0.0.1:0", cert_file=str(broken), key_file=str(broken))
@@ -70,7 +70,7 @@ async def test_certificate_that_cannot_be_used_is_reported(redis: RedisSettings,
             pass
 
 
-def test_counters_of_equipment_are_no_change_to_show() -> None:
+def test_counters_of_equipment_do_not_update_the_page() -> None:
     shown, wrench = _ShownEquipment(), EquipmentHealth(name="wrench", kind="mqtt")
     assert shown.has_changed([wrench])
     assert not shown.has_changed([msgspec.structs.replace(wrench, answered=7)])

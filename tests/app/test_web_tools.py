@@ -13,12 +13,12 @@ async def test_output_of_a_command_is_returned() -> None:
     assert (ended.status, b"edge" in ended.output) == (0, True)
 
 
-async def test_command_that_takes_too_long_is_ended() -> None:
+async def test_command_beyond_its_time_limit_is_ended() -> None:
     with pytest.raises(Unavailable, match="more than 0 s"):
         await run_edge("--version", within_s=0)
 
 
-async def test_command_that_prints_too_much_is_refused() -> None:
+async def test_command_with_too_much_output_is_refused() -> None:
     with pytest.raises(Refused, match="more than 2 bytes"):
         await run_edge("--version", within_s=60, most_bytes=2)
 

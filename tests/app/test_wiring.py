@@ -20,7 +20,7 @@ from tests.conftest import WaitUntil
 pytestmark = pytest.mark.slow
 
 
-async def test_it_states_what_it_serves_and_leaves_nothing_open(
+async def test_gateway_reports_its_services_and_closes_all_of_them(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
 ) -> None:
     before = asyncio.all_tasks()
@@ -66,12 +66,12 @@ async def is_refused(port: int) -> bool:
     return False
 
 
-async def test_what_is_switched_off_is_not_there(redis: RedisSettings) -> None:
+async def test_disabled_interfaces_are_not_opened(redis: RedisSettings) -> None:
     async with open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA)) as summary:
         assert summary == "scopes station-1; 0 pieces of equipment"
 
 
-async def test_programs_beside_it_may_call_it_without_a_broker(redis: RedisSettings, tmp_path: Path) -> None:
+async def test_local_programs_call_the_gateway_without_a_broker(redis: RedisSettings, tmp_path: Path) -> None:
     rpc = RpcSettings(listen=f"unix://{tmp_path}/rpc.sock")
     settings = Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA, rpc=rpc)
     async with open_gateway(settings) as summary, open_client(rpc.listen) as client:
@@ -79,7 +79,7 @@ async def test_programs_beside_it_may_call_it_without_a_broker(redis: RedisSetti
         assert await client.call("heartbeat") is None
 
 
-async def test_equipment_may_have_a_broker_of_its_own(redis: RedisSettings, mqtt: MqttSettings, unique: str) -> None:
+async def test_equipment_uses_its_own_broker(redis: RedisSettings, mqtt: MqttSettings, unique: str) -> None:
     async with open_broker("log_type all") as cell:
         wrench = MqttEquipmentSettings(type_ids=("tighten.v1",), topic_prefix=unique, url=cell.url)
         settings = settings_of(redis, mqtt, unique, NO_OPCUA)
@@ -89,7 +89,7 @@ async def test_equipment_may_have_a_broker_of_its_own(redis: RedisSettings, mqtt
     assert f"{unique}/station-1/commands" not in log
 
 
-async def test_equipment_with_its_own_broker_uses_its_own_login(
+async def test_equipment_with_its_own_broker_uses_its_own_credentials(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
 ) -> None:
     passwords = tmp_path / "passwords"
@@ -141,7 +141,7 @@ async def test_equipment_without_a_broker_is_reported(redis: RedisSettings) -> N
             pytest.fail("it was opened")
 
 
-async def test_a_part_that_fails_while_it_runs_ends_the_whole(redis: RedisSettings, store: Store) -> None:
+async def test_failing_task_ends_the_gateway(redis: RedisSettings, store: Store) -> None:
     # Waiting does not repair a key of another type.
     await store.execute("SET", store.keys.sfc_timers(), "not a sorted set")
     with pytest.raises(BaseExceptionGroup) as failure:

@@ -11,7 +11,7 @@ PRINTED = {"redis": "store unavailable, retrying", "broker": "mqtt not connected
 
 
 @pytest.mark.timeout(150)
-async def test_twelve_kills_at_any_instant_lose_nothing_and_do_nothing_twice(
+async def test_twelve_kills_lose_no_event_and_repeat_no_command(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     seen = await carry_out(Kills(12), tmp_path_factory.mktemp("c"))
@@ -19,7 +19,7 @@ async def test_twelve_kills_at_any_instant_lose_nothing_and_do_nothing_twice(
     assert len(seen.mes.answers) > 4
 
 
-async def test_killed_gateway_loses_nothing_with_everysec(
+async def test_killed_gateway_loses_no_data_with_everysec(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     kills = Kills(5, targets=("gateway",))
@@ -28,7 +28,7 @@ async def test_killed_gateway_loses_nothing_with_everysec(
 
 
 @pytest.mark.parametrize(("part", "how"), OUTAGES)
-async def test_outages_short_and_long_are_lived_through_by_the_same_process(
+async def test_process_survives_short_and_long_outages(
     tmp_path_factory: pytest.TempPathFactory,
     part: Part,
     how: How,

@@ -52,7 +52,7 @@ async def test_records_are_selected_by_user_subject_and_kind(
     assert [each["subject"] for each in shown] == subjects
 
 
-async def test_records_that_an_earlier_limit_removed_are_not_missing(edge: Edge, plant: Plant) -> None:
+async def test_records_removed_by_an_earlier_limit_are_not_missing(edge: Edge, plant: Plant) -> None:
     for number in range(300):
         record = AuditRecord(at=number, kind="mes.call", instance="gw-1", user="/mes", action="Start")
         await append(plant.store, [record] * 2, 150)
@@ -71,7 +71,7 @@ async def test_verify_fails_after_a_record_was_removed(edge: Edge, audited: Plan
 
 
 @pytest.mark.usefixtures("plant")
-async def test_commands_that_change_something_are_recorded_with_their_result(edge: Edge) -> None:
+async def test_changing_commands_are_recorded_with_their_result(edge: Edge) -> None:
     await edge("station", "set", "equipment", "wrench")
     await edge("jobs", "start", "none", "--comment", "shift begins")
     await edge("dead-letters", "retry", "none")

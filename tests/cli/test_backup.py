@@ -10,7 +10,7 @@ from tests.cli.calling import Edge
 
 
 @pytest.mark.parametrize(("options", "has_store"), [((), True), (("--without-store", "--with-key"), False)])
-async def test_it_states_what_it_saves(
+async def test_backup_reports_its_content(
     edge: Edge, store: Store, tmp_path: Path, options: tuple[str, ...], *, has_store: bool
 ) -> None:
     await store.execute("SET", store.keys.counter("x"), "1")

@@ -48,13 +48,13 @@ def test_bad_settings_report_every_problem_and_end_with_status_2(bad: Path) -> N
     ]
 
 
-def test_the_environment_is_checked_too(good: Path) -> None:
+def test_environment_variables_are_checked(good: Path) -> None:
     answer = CliRunner().invoke(main, ["check", "settings", str(good)], env={"EDGE_LOGGING__LEVEL": "loud"})
     assert answer.exit_code == 2
     assert "environment EDGE_LOGGING__LEVEL" in answer.output
 
 
-def test_a_program_reads_the_answer_as_json(good: Path, bad: Path) -> None:
+def test_check_prints_json_on_request(good: Path, bad: Path) -> None:
     assert json.loads(check("settings", good, "--json").output) == {
         "file": str(good),
         "problems": [],
@@ -65,7 +65,7 @@ def test_a_program_reads_the_answer_as_json(good: Path, bad: Path) -> None:
     assert len(json.loads(answer.output)["problems"]) == 2
 
 
-def test_a_file_with_any_name_is_reported_as_json(tmp_path: Path) -> None:
+def test_json_report_accepts_any_file_name(tmp_path: Path) -> None:
     file = tmp_path / os.fsdecode(b"caf\xe9.json")
     file.write_text(json.dumps({"steps": [STEP, {"name": "End"}], "transitions": [LEAVING]}))
     answer = check("recipe", file, "--json")
@@ -91,7 +91,7 @@ def test_a_faulty_recipe_reports_every_fault_and_ends_with_status_2(tmp_path: Pa
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "null", '"steps"', "\x00", "[" * 100_000])
-def test_what_is_no_recipe_at_all_is_reported(tmp_path: Path, text: str) -> None:
+def test_file_that_is_not_a_recipe_is_reported(tmp_path: Path, text: str) -> None:
     file = tmp_path / "recipe.json"
     file.write_text(text)
     answer = check("recipe", file)
@@ -99,7 +99,7 @@ def test_what_is_no_recipe_at_all_is_reported(tmp_path: Path, text: str) -> None
     assert answer.output.endswith(f"{file}: 1 problem\n")
 
 
-def test_a_recipe_may_come_by_standard_input() -> None:
+def test_recipe_is_read_from_standard_input() -> None:
     answer = CliRunner().invoke(main, ["check", "recipe", "-"], input='{"steps": []}')
     assert answer.output.splitlines() == ["exactly one step must be initial, not none", "-: 1 problem"]
 

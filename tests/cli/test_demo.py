@@ -90,7 +90,7 @@ def wait_for_line(process: subprocess.Popen[str], part: str) -> None:
     raise AssertionError(f"it ended before it said {part!r}")
 
 
-def test_the_demo_runs_a_whole_job_and_leaves_nothing(traces: Traces) -> None:
+def test_demo_runs_a_complete_job_and_leaves_no_process_or_file(traces: Traces) -> None:
     process = traces.start()
     output, errors = process.communicate(timeout=DEADLINE_SECONDS)
     assert errors == ""
@@ -108,7 +108,7 @@ def test_the_demo_runs_a_whole_job_and_leaves_nothing(traces: Traces) -> None:
     traces.assert_nothing_is_left()
 
 
-def test_the_demo_runs_with_devices_over_opcua_too(traces: Traces) -> None:
+def test_demo_runs_with_opcua_devices(traces: Traces) -> None:
     process = traces.start("--devices", "opcua")
     output, errors = process.communicate(timeout=DEADLINE_SECONDS)
     assert errors == ""
@@ -145,7 +145,7 @@ def test_the_demo_draws_its_table_on_a_terminal(traces: Traces) -> None:
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_demo_that_is_stopped_in_the_middle_leaves_nothing(
+def test_demo_stopped_by_a_signal_leaves_no_process_or_file(
     traces: Traces, number: signal.Signals, status: int
 ) -> None:
     process = traces.start()
@@ -172,7 +172,7 @@ def test_a_kept_demo_names_its_addresses_and_ends_with_ctrl_c(traces: Traces) ->
     traces.assert_nothing_is_left()
 
 
-def test_a_gateway_that_cannot_start_is_named_with_its_reason(traces: Traces) -> None:
+def test_demo_reports_why_a_gateway_cannot_start(traces: Traces) -> None:
     # Too long for the Unix socket of its store.
     long = traces.directory / ("x" * 100)
     long.mkdir()

@@ -83,23 +83,23 @@ def test_a_recipe_is_drawn_in_unicode(recipe: Path) -> None:
     assert "\x1b" not in answer.output
 
 
-def test_no_line_is_longer_than_the_width_asked_for(recipe: Path) -> None:
+def test_no_line_is_longer_than_the_requested_width(recipe: Path) -> None:
     answer = draw(recipe, "--width", "60")
     assert max(map(len, answer.output.splitlines())) <= 60
 
 
-def test_a_width_nothing_fits_is_refused(recipe: Path) -> None:
+def test_too_small_width_is_refused(recipe: Path) -> None:
     assert draw(recipe, "--width", "10").exit_code == 2
 
 
-def test_a_file_that_ends_with_svg_becomes_a_picture(recipe: Path, tmp_path: Path) -> None:
+def test_file_with_svg_suffix_is_written_as_svg(recipe: Path, tmp_path: Path) -> None:
     answer = draw(recipe, "-o", tmp_path / "chart.svg")
     assert (answer.exit_code, answer.output) == (0, "")
     root = ET.parse(tmp_path / "chart.svg").getroot()  # noqa: S314  our own document
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
 
 
-def test_any_other_file_becomes_text(recipe: Path, tmp_path: Path) -> None:
+def test_file_with_other_suffix_is_written_as_text(recipe: Path, tmp_path: Path) -> None:
     assert draw(recipe, "-o", tmp_path / "chart.txt", "--width", "80").exit_code == 0
     assert "║  Init   ╟──┤ N │ clamp" in (tmp_path / "chart.txt").read_text()
 
@@ -120,7 +120,7 @@ def test_a_refused_recipe_reports_all_its_faults(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "[" * 100_000])
-def test_what_is_no_recipe_is_reported(tmp_path: Path, text: str) -> None:
+def test_file_that_is_not_a_recipe_is_reported(tmp_path: Path, text: str) -> None:
     file = tmp_path / "bad.json"
     file.write_text(text)
     answer = draw(file)
@@ -134,12 +134,12 @@ def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     assert "none.json: cannot be read" in answer.stderr
 
 
-def test_one_of_recipe_and_job_is_needed(recipe: Path) -> None:
+def test_draw_requires_either_recipe_or_job(recipe: Path) -> None:
     assert draw().exit_code == 2
     assert draw(recipe, "--job", "J1").exit_code == 2
 
 
-def test_a_job_is_drawn_with_where_it_stands(settings: Path) -> None:
+def test_job_is_drawn_with_its_current_state(settings: Path) -> None:
     answer = draw("--job", "J1", "--settings", settings, "--width", "120")
     assert answer.exit_code == 0, answer.output
     assert answer.output.startswith("job J1 in line-4: running after ")
@@ -158,7 +158,7 @@ def test_a_job_without_a_run_is_reported(settings: Path) -> None:
     assert "no run of job 'J2'" in answer.stderr
 
 
-def test_settings_that_cannot_work_are_reported(tmp_path: Path) -> None:
+def test_invalid_settings_are_reported(tmp_path: Path) -> None:
     file = tmp_path / "edge.toml"
     file.write_text("[redis]\nulr = 3\n")
     answer = draw("--job", "J1", "--settings", file)
@@ -166,7 +166,7 @@ def test_settings_that_cannot_work_are_reported(tmp_path: Path) -> None:
     assert "redis.ulr" in answer.stderr
 
 
-def test_the_page_about_it_shows_what_it_draws_and_every_state() -> None:
+def test_page_shows_the_drawn_chart_and_every_state() -> None:
     root = Path(__file__).parents[2]
     page = (root / "docs/how-to/draw-a-recipe.md").read_text()
     assert draw(root / "edge/sim/recipes/rear-axle.json", "--width", "100").output in page
@@ -177,14 +177,14 @@ def test_help_has_an_example() -> None:
     assert "Example: edge draw " in draw("--help").output
 
 
-def test_a_recipe_may_come_by_standard_input() -> None:
+def test_recipe_is_read_from_standard_input() -> None:
     answer = CliRunner().invoke(main, ["draw", "-"], input='{"steps": [{"name": "Only", "initial": true}]}')
     assert answer.exit_code == 0
     assert "║  Only   ║" in answer.stdout
     assert "-\n" not in answer.stdout
 
 
-def test_a_store_that_lives_in_the_gateway_cannot_be_visited(tmp_path: Path) -> None:
+def test_store_in_the_memory_of_the_gateway_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "edge.toml"
     file.write_text('[redis]\nurl = "embedded:"\n')
     answer = draw("--job", "J1", "--settings", file)

@@ -19,13 +19,13 @@ def test_the_board_is_reported(tmp_path: Path) -> None:
     assert json.loads(hw(tmp_path, "detect", "--json").output)["board"] == "rpi4"
 
 
-def test_a_board_that_is_unknown_ends_with_status_1_and_advice(tmp_path: Path) -> None:
+def test_unknown_board_ends_with_status_1_and_advice(tmp_path: Path) -> None:
     answer = hw(tmp_path, "detect")
     assert answer.exit_code == 1
     assert "--board" in answer.stderr
 
 
-def test_a_check_reports_every_point_and_ends_with_the_worst(tmp_path: Path) -> None:
+def test_check_reports_every_finding_and_ends_with_the_worst(tmp_path: Path) -> None:
     computer(tmp_path, HEALTHY)
     assert hw(tmp_path, "check", "--board", "ipc-x86").exit_code == 0
     computer(tmp_path, HEALTHY | {"/dev/serial0": None})
@@ -38,7 +38,7 @@ def test_a_check_reports_every_point_and_ends_with_the_worst(tmp_path: Path) -> 
     assert json.loads(failing.output)["level"] == "failing"
 
 
-def test_clock_of_this_machine_is_no_finding_about_a_mounted_system(tmp_path: Path) -> None:
+def test_check_of_a_mounted_system_excludes_the_clock_of_this_machine(tmp_path: Path) -> None:
     def subjects(*root: str) -> set[str]:
         answer = CliRunner().invoke(main, ["hw", "check", "--board", "sim", "--json", *root])
         return {each["subject"] for each in json.loads(answer.output)["findings"]}
@@ -59,7 +59,7 @@ def test_a_dry_run_shows_the_difference_and_writes_nothing(tmp_path: Path) -> No
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_second_call_finds_everything_as_it_should_be(tmp_path: Path) -> None:
+def test_second_call_finds_no_difference(tmp_path: Path) -> None:
     computer(tmp_path, HEALTHY)
     assert "rpi4: reboot, then: edge hw check\n" in hw(tmp_path, "apply").output
     assert hw(tmp_path, "apply").output == "rpi4: every file is up to date\n"

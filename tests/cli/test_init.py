@@ -52,7 +52,7 @@ def test_settings_of_an_earlier_call_are_replaced_only_on_request(tmp_path: Path
         (("--equipment", "w", "mqtt", " , "), "type_ids"),
     ],
 )
-def test_answer_that_cannot_work_is_refused(tmp_path: Path, arguments: tuple[str, ...], problem: str) -> None:
+def test_invalid_answer_is_refused(tmp_path: Path, arguments: tuple[str, ...], problem: str) -> None:
     result = call("--directory", tmp_path, *arguments)
     assert result.exit_code == 2
     assert problem in result.stderr
@@ -68,7 +68,7 @@ def test_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_folder_is_tried_before_the_questions(tmp_path: Path) -> None:
+def test_write_access_to_the_folder_is_checked_before_the_questions(tmp_path: Path) -> None:
     tmp_path.chmod(0o555)
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "edge", "init", "--directory", str(tmp_path / "site")]
@@ -79,7 +79,7 @@ def test_folder_is_tried_before_the_questions(tmp_path: Path) -> None:
     assert "call it as root" in found.stderr
 
 
-def test_person_at_a_terminal_is_asked(tmp_path: Path, mqtt: MqttSettings) -> None:
+def test_questions_are_asked_on_a_terminal(tmp_path: Path, mqtt: MqttSettings) -> None:
     answers = ["line 3", "line-3", "", "http://broker", mqtt.url, "", "wrench", "", "tighten.v1", ""]
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "edge", "init", "--directory", str(tmp_path)]

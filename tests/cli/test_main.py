@@ -35,7 +35,7 @@ def test_folder_list_of_cli_shows_the_commands() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_of_each_command_opens_with_the_words_of_the_table(name: str) -> None:
+def test_help_of_each_command_begins_with_its_summary_in_the_table(name: str) -> None:
     answer = CliRunner().invoke(main, [name, "--help"])
     assert answer.exit_code == 0
     assert COMMANDS[name] in " ".join(answer.output.split())
@@ -65,7 +65,7 @@ def test_the_package_runs_as_a_module() -> None:
         (Defect("a state that cannot be"), 1),
     ],
 )
-def test_an_expected_error_becomes_its_message_its_advice_and_a_status(error: EdgeError, status: int) -> None:
+def test_expected_error_is_printed_with_advice_and_exit_status(error: EdgeError, status: int) -> None:
     @click.group(cls=CommandTable, invoke_without_command=True)
     def failing() -> None:
         raise error
@@ -78,7 +78,7 @@ def test_an_expected_error_becomes_its_message_its_advice_and_a_status(error: Ed
     assert "Traceback" not in answer.stderr
 
 
-def test_access_that_is_denied_is_for_root() -> None:
+def test_permission_error_advises_to_use_root() -> None:
     @click.group(cls=CommandTable, invoke_without_command=True)
     def failing() -> None:
         raise PermissionError(errno.EACCES, "Permission denied", "/etc/microdcs-edge/edge.toml")
@@ -94,12 +94,12 @@ def test_the_reference_page_equals_the_help_of_each_command(context: click.Conte
     assert printed in PAGE.read_text(encoding="utf-8"), f"in {PAGE.name} this section belongs:\n\n{printed}"
 
 
-def test_the_reference_page_has_the_commands_there_are_in_their_order() -> None:
+def test_reference_page_lists_the_commands_in_their_order() -> None:
     found = re.findall(r"^##+ edge .*$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert found == [heading(context) for context in EVERY_COMMAND]
 
 
 @pytest.mark.parametrize("context", EVERY_COMMAND, ids=lambda context: context.command_path)
-def test_each_command_shows_an_example_of_itself(context: click.Context) -> None:
+def test_help_of_each_command_has_an_example(context: click.Context) -> None:
     if not isinstance(context.command, click.Group):
         assert re.match(rf"Example: {context.command_path}\b", context.command.epilog or "")

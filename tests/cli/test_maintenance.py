@@ -63,12 +63,14 @@ async def test_commands_of_jobs_are_refused_with_the_message(edge: Edge) -> None
         (("text", "Cell"), 2),
     ],
 )
-async def test_wrong_arguments_change_nothing(edge: Edge, arguments: tuple[str, ...], status: int) -> None:
+async def test_wrong_arguments_do_not_change_the_maintenance_mode(
+    edge: Edge, arguments: tuple[str, ...], status: int
+) -> None:
     assert (await edge("maintenance", *arguments)).exit_code == status
     assert (await edge("maintenance", "show")).output == "maintenance is off\n"
 
 
-async def test_upgrade_drains_this_gateway_only_where_it_is_set(edge: Edge, settings_file: Path) -> None:
+async def test_upgrade_drains_this_gateway_only_if_the_setting_is_on(edge: Edge, settings_file: Path) -> None:
     assert (await edge("maintenance", "on", "--upgrade")).exit_code == 0
     assert (await edge("maintenance", "show")).output == "maintenance is off\n"
     with settings_file.open("a") as settings:

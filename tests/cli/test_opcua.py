@@ -55,7 +55,7 @@ def listed(file: Path) -> dict[str, Any]:
     return answer
 
 
-def test_before_the_first_start_there_is_nothing(file: Path) -> None:
+def test_list_before_the_first_start_is_empty(file: Path) -> None:
     assert listed(file) == {
         "own": None,
         "trusted": [],
@@ -67,7 +67,7 @@ def test_before_the_first_start_there_is_nothing(file: Path) -> None:
     assert "the first start generates it" in opcua(file, "list").output
 
 
-def test_everything_there_is_is_listed(file: Path, stranger: x509.Certificate) -> None:
+def test_certificates_and_users_are_listed(file: Path, stranger: x509.Certificate) -> None:
     opcua(file, "renew", "--host", "gateway.example.com")
     opcua(file, "password", "alice", "--role", "operator", "--password-stdin", text=f"{PASSWORD}\n")
     found = listed(file)
@@ -80,7 +80,7 @@ def test_everything_there_is_is_listed(file: Path, stranger: x509.Certificate) -
     assert "argon2" not in printed
 
 
-def test_who_was_turned_away_is_trusted_by_the_beginning_of_the_thumbprint(
+def test_rejected_certificate_is_trusted_by_a_thumbprint_prefix(
     file: Path, tmp_path: Path, stranger: x509.Certificate
 ) -> None:
     answer = opcua(file, "trust", thumbprint(stranger)[:6])
@@ -89,29 +89,29 @@ def test_who_was_turned_away_is_trusted_by_the_beginning_of_the_thumbprint(
     assert (len(listed(file)["trusted"]), len(listed(file)["rejected"])) == (1, 0)
 
 
-def test_trust_is_taken_back(file: Path, tmp_path: Path, stranger: x509.Certificate) -> None:
+def test_trusted_certificate_is_rejected(file: Path, tmp_path: Path, stranger: x509.Certificate) -> None:
     opcua(file, "trust", thumbprint(stranger))
     assert opcua(file, "reject", thumbprint(stranger)[:4].lower()).exit_code == 0
     assert trust_list(tmp_path).fault(stranger) == "it is not trusted"
     assert (len(listed(file)["trusted"]), len(listed(file)["rejected"])) == (0, 1)
 
 
-def test_a_certificate_that_was_brought_along_is_trusted(file: Path, tmp_path: Path) -> None:
+def test_certificate_from_a_file_is_trusted(file: Path, tmp_path: Path) -> None:
     brought = certificates.load_or_make(tmp_path / "brought", "urn:brought", ()).certificate
     assert opcua(file, "trust", str(tmp_path / "brought" / "own.der")).exit_code == 0
     assert trust_list(tmp_path).fault(brought) == ""
     assert (tmp_path / "brought" / "own.der").exists()
 
 
-def test_who_is_trusted_by_a_file_is_rejected_no_longer(file: Path, tmp_path: Path, stranger: x509.Certificate) -> None:
+def test_certificate_trusted_by_a_file_leaves_the_rejected_list(
+    file: Path, tmp_path: Path, stranger: x509.Certificate
+) -> None:
     assert opcua(file, "trust", str(tmp_path / "stranger" / "own.der")).exit_code == 0
     assert (len(listed(file)["trusted"]), len(listed(file)["rejected"])) == (1, 0)
     assert trust_list(tmp_path).fault(stranger) == ""
 
 
-def test_trust_is_taken_back_from_every_file_of_a_certificate(
-    file: Path, tmp_path: Path, stranger: x509.Certificate
-) -> None:
+def test_reject_applies_to_every_file_of_a_certificate(file: Path, tmp_path: Path, stranger: x509.Certificate) -> None:
     opcua(file, "trust", thumbprint(stranger))
     shutil.copy(tmp_path / "stranger" / "own.der", tmp_path / "etc" / "trusted" / "by-hand.cer")
     assert opcua(file, "reject", thumbprint(stranger)[:4]).exit_code == 0
@@ -130,13 +130,13 @@ def test_trust_is_taken_back_from_every_file_of_a_certificate(
         (("password", "bob", "--role", "observer", "--password-stdin"), "between 8 and"),
     ],
 )
-def test_what_cannot_be_done_is_reported(file: Path, arguments: tuple[str, ...], reported: str) -> None:
+def test_invalid_arguments_are_reported_with_the_reason(file: Path, arguments: tuple[str, ...], reported: str) -> None:
     answer = opcua(file, *arguments, text="short\n")
     assert answer.exit_code == 1
     assert reported in answer.output
 
 
-def test_a_place_that_cannot_be_written_is_reported(file: Path, tmp_path: Path, stranger: x509.Certificate) -> None:
+def test_unwritable_certificate_directory_is_reported(file: Path, tmp_path: Path, stranger: x509.Certificate) -> None:
     (tmp_path / "etc").write_text("a file where a directory should be")
     answer = opcua(file, "trust", thumbprint(stranger))
     assert answer.exit_code == 1
@@ -168,7 +168,7 @@ def test_directory_that_this_user_may_not_list_does_not_look_empty(
     assert "as root (sudo)" in answer.output
 
 
-def test_a_password_is_asked_for_twice_and_not_shown(file: Path, tmp_path: Path) -> None:
+def test_password_prompt_repeats_once_and_hides_the_input(file: Path, tmp_path: Path) -> None:
     answer = opcua(file, "password", "alice", "--role", "engineer", text=f"{PASSWORD}\n{PASSWORD}\n")
     assert answer.exit_code == 0
     assert PASSWORD not in answer.output
@@ -177,7 +177,7 @@ def test_a_password_is_asked_for_twice_and_not_shown(file: Path, tmp_path: Path)
     assert user.password_hash.startswith("$argon2id$")
 
 
-def test_a_new_certificate_is_for_us_alone(file: Path, tmp_path: Path) -> None:
+def test_renewed_certificate_is_readable_by_its_owner_only(file: Path, tmp_path: Path) -> None:
     opcua(file, "renew")
     before = listed(file)["own"]
     assert opcua(file, "renew").exit_code == 0

@@ -33,7 +33,7 @@ async def started(*arguments: str | Path) -> Process:
     return await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
 
 
-async def test_it_shows_what_it_hears_and_ends_by_ctrl_c(
+async def test_record_shows_received_messages_and_ends_by_ctrl_c(
     mqtt: MqttSettings, unique: str, settings: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "wrench.jsonl"
@@ -50,7 +50,7 @@ async def test_it_shows_what_it_hears_and_ends_by_ctrl_c(
     assert len(file.read_bytes().splitlines()) == 2
 
 
-async def test_it_ends_by_itself_after_so_many_seconds(settings: Path, tmp_path: Path) -> None:
+async def test_record_ends_after_its_time_limit(settings: Path, tmp_path: Path) -> None:
     process = await started("wrench", tmp_path / "wrench.jsonl", "--seconds", "0.1", "--settings", settings)
     async with asyncio.timeout(60):
         reported, _ = await process.communicate()
@@ -58,7 +58,7 @@ async def test_it_ends_by_itself_after_so_many_seconds(settings: Path, tmp_path:
     assert reported.decode().endswith("0 lines; review the file before you pass it on\n")
 
 
-async def test_equipment_that_is_not_there_is_reported(settings: Path, tmp_path: Path) -> None:
+async def test_unknown_equipment_is_reported(settings: Path, tmp_path: Path) -> None:
     process = await started("drill", tmp_path / "drill.jsonl", "--settings", settings)
     async with asyncio.timeout(60):
         _, reported = await process.communicate()
@@ -105,7 +105,7 @@ async def test_trace_of_a_gateway_is_shown_from_the_first_connection(
         (TraceKind.MISSED, 7, "7"),
     ],
 )
-def test_what_passes_is_one_line(what: TraceKind, data: object, words: str) -> None:
+def test_each_trace_record_is_one_line(what: TraceKind, data: object, words: str) -> None:
     line = ExchangeRecord(after=1.5, gateway="edge", what=what, data=msgspec.to_builtins(data))
     assert format_record(line) == f"    1.500 s  {what:<9} {words}"
 
@@ -113,7 +113,7 @@ def test_what_passes_is_one_line(what: TraceKind, data: object, words: str) -> N
 @pytest.mark.parametrize(
     "data", ["done\n    9.000 s  answer    J1/r/work/1  done", "\x1b[2J\x1b]0;title\x07", "x" * 1_000_000]
 )
-def test_text_of_equipment_is_escaped_and_cut_to_one_line(data: str) -> None:
+def test_equipment_text_is_escaped_and_cut_to_one_line(data: str) -> None:
     line = format_record(ExchangeRecord(after=1.5, gateway="edge", what=TraceKind.LOST, data=data))
     assert line.isprintable()
     assert len(line) < 300
@@ -121,7 +121,7 @@ def test_text_of_equipment_is_escaped_and_cut_to_one_line(data: str) -> None:
 
 @pytest.mark.parametrize("what", list(TraceKind))
 @pytest.mark.parametrize("data", [None, 7, [], {"question": "call", "arguments": []}])
-def test_a_line_of_a_gateway_of_another_version_is_shown_as_it_is(what: TraceKind, data: object) -> None:
+def test_record_of_another_gateway_version_is_shown_unchanged(what: TraceKind, data: object) -> None:
     assert format_record(ExchangeRecord(after=1.5, gateway="edge", what=what, data=data)).startswith(
         f"    1.500 s  {what}"
     )

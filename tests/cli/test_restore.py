@@ -6,7 +6,7 @@ from edge.store.client import Store
 from tests.cli.calling import Edge
 
 
-async def test_it_brings_back_and_states_what(edge: Edge, store: Store, tmp_path: Path) -> None:
+async def test_restore_reports_restored_files_and_store(edge: Edge, store: Store, tmp_path: Path) -> None:
     await store.execute("SET", store.keys.counter("x"), "1")
     await edge("backup", tmp_path / "b.tar.gz")
     await store.execute("SET", store.keys.counter("x"), "2")
@@ -16,7 +16,7 @@ async def test_it_brings_back_and_states_what(edge: Edge, store: Store, tmp_path
     assert await store.execute("GET", store.keys.counter("x")) == "1"
 
 
-async def test_over_jobs_that_run_it_wants_to_be_forced(edge: Edge, store: Store, tmp_path: Path) -> None:
+async def test_restore_over_running_jobs_requires_force(edge: Edge, store: Store, tmp_path: Path) -> None:
     await edge("backup", tmp_path / "b.tar.gz")
     await store.execute("SADD", store.keys.sfc_active_jobs(), "J1")
     answer = await edge("restore", tmp_path / "b.tar.gz")
@@ -25,7 +25,7 @@ async def test_over_jobs_that_run_it_wants_to_be_forced(edge: Edge, store: Store
     assert (await edge("restore", tmp_path / "b.tar.gz", "--force")).exit_code == 0
 
 
-async def test_what_is_no_backup_is_refused(edge: Edge, tmp_path: Path) -> None:
+async def test_file_that_is_not_a_backup_is_refused(edge: Edge, tmp_path: Path) -> None:
     (tmp_path / "b.tar.gz").write_text("no backup")
     answer = await edge("restore", tmp_path / "b.tar.gz")
     assert answer.exit_code == 1

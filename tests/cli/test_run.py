@@ -48,7 +48,7 @@ async def failure(gateway: Gateway) -> tuple[int, str]:
     return status, "\n".join(reported)
 
 
-async def test_without_a_redis_server_it_states_which_and_ends(tmp_path: Path) -> None:
+async def test_gateway_without_a_redis_server_ends_and_names_its_url(tmp_path: Path) -> None:
     url = f"redis://127.0.0.1:{free_port()}"
     async with edge_run(**OFF, EDGE_REDIS__URL=url, CONFIGURATION_DIRECTORY=str(tmp_path)) as gateway:
         status, reported = await failure(gateway)
@@ -57,7 +57,7 @@ async def test_without_a_redis_server_it_states_which_and_ends(tmp_path: Path) -
     assert "Start the Redis server, or correct [redis] url." in reported
 
 
-async def test_without_a_broker_it_serves_and_names_the_broker(
+async def test_gateway_without_a_broker_serves_and_names_the_broker(
     redis: RedisSettings, unique: str, tmp_path: Path
 ) -> None:
     port = free_port()
@@ -88,7 +88,7 @@ async def test_a_wrong_password_of_the_broker_is_reported(redis: RedisSettings, 
     assert "wrong-and-secret" not in "".join(gateway.log)
 
 
-async def test_a_taken_port_of_opc_ua_is_reported(
+async def test_opc_ua_port_in_use_is_reported(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
 ) -> None:
     with socket.socket() as other:
@@ -106,7 +106,7 @@ async def test_a_taken_port_of_opc_ua_is_reported(
     assert f"degraded: opcua.endpoint: cannot listen on {endpoint}" in ready["serving"]
 
 
-async def test_missing_node_sets_are_reported_with_what_to_do(
+async def test_missing_node_sets_are_reported_with_advice(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
 ) -> None:
     (tmp_path / "empty").mkdir()
@@ -117,7 +117,7 @@ async def test_missing_node_sets_are_reported_with_what_to_do(
     assert str(tmp_path / "empty") in reported
 
 
-async def test_all_that_is_wrong_with_the_settings_is_reported_at_once(tmp_path: Path) -> None:
+async def test_all_faults_of_the_settings_are_reported_at_once(tmp_path: Path) -> None:
     file = tmp_path / "edge.toml"
     file.write_text('[redis]\nulr = "redis://x"\n[mqtt]\nurl = "http://x"\n[opcua]\nendpoint = 7\n')
     async with edge_run("--settings", file) as gateway:
@@ -131,7 +131,7 @@ async def test_all_that_is_wrong_with_the_settings_is_reported_at_once(tmp_path:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_it_stops_in_order_on_sigterm(
+async def test_gateway_stops_in_order_on_a_signal(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path, number: signal.Signals
 ) -> None:
     file = written(settings_of(redis, mqtt, unique, opcua_in(tmp_path)), tmp_path)
@@ -145,7 +145,7 @@ async def test_it_stops_in_order_on_sigterm(
     assert {record["level"] for record in gateway.records()} <= {"info", "warning"}
 
 
-async def test_a_second_signal_ends_it_at_once(redis: RedisSettings, unique: str, tmp_path: Path) -> None:
+async def test_second_signal_ends_the_gateway_at_once(redis: RedisSettings, unique: str, tmp_path: Path) -> None:
     async with silent() as port:
         settings = settings_of(redis, MqttSettings(url=f"mqtt://127.0.0.1:{port}"), unique, NO_OPCUA)
         # It is held up: the broker does not answer.
@@ -157,7 +157,7 @@ async def test_a_second_signal_ends_it_at_once(redis: RedisSettings, unique: str
             assert await gateway.ended(deadline=1.0) == -signal.SIGINT
 
 
-async def test_its_log_is_json_line_by_line(redis: RedisSettings, tmp_path: Path) -> None:
+async def test_gateway_log_has_one_json_object_per_line(redis: RedisSettings, tmp_path: Path) -> None:
     async with edge_run(**environment(redis), CONFIGURATION_DIRECTORY=str(tmp_path)) as gateway:
         await gateway.until("ready")
         await gateway.stop()
@@ -165,7 +165,7 @@ async def test_its_log_is_json_line_by_line(redis: RedisSettings, tmp_path: Path
         assert {"event", "level", "logger", "timestamp"} <= json.loads(line).keys()
 
 
-def test_start_imports_nothing_that_is_not_configured() -> None:
+def test_start_imports_no_module_that_is_not_configured() -> None:
     code = (
         "import sys\nfrom edge.cli.run import import_structlog_without_rich\nimport_structlog_without_rich()\n"
         "import edge.app.lifecycle, edge.app.logs, edge.southbound.kinds\n"

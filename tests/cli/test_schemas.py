@@ -10,7 +10,7 @@ from edge.model.schemas import schemas
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 
 
-def test_every_schema_is_written_and_the_rest_of_the_directory_left_alone(tmp_path: Path) -> None:
+def test_every_schema_is_written_and_other_files_are_unchanged(tmp_path: Path) -> None:
     directory = tmp_path / "new"
     answer = CliRunner().invoke(main, ["schemas", str(directory)])
     assert answer.exit_code == 0, answer.output
@@ -27,7 +27,7 @@ def test_a_directory_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     assert "cannot be written" in answer.stderr
 
 
-def test_the_schemas_of_the_repository_are_those_of_the_models() -> None:
+def test_schemas_of_the_repository_match_the_models() -> None:
     made = dict(schemas())
     stored = {each.name: each.read_text(encoding="utf-8") for each in SCHEMAS.glob("*.json")}
     ours = {name: text for name, text in stored.items() if name in made or "CloudEvents type" in text}

@@ -42,7 +42,7 @@ async def test_a_simulator_reports_when_it_is_ready_and_ends_on_request(
         ("openprotocol", "controller eye accepts clients at 127.0.0.1:"),
     ],
 )
-async def test_a_device_at_a_port_states_where_it_is(device: str, ready: str) -> None:
+async def test_device_prints_its_address(device: str, ready: str) -> None:
     await runs(ready, device, "--name", "eye", "--port", "0")
 
 
@@ -64,7 +64,7 @@ def test_every_fault_of_a_device_can_be_chosen(command: click.Command, fault: ty
         ("camera", "--name", "d", "--interval", "0"),
     ],
 )
-def test_a_number_that_cannot_be_is_reported(arguments: tuple[str, ...]) -> None:
+def test_number_out_of_range_is_reported(arguments: tuple[str, ...]) -> None:
     answer = CliRunner().invoke(sim, arguments)
     assert answer.exit_code == 2
     assert "is not in the range" in answer.output

@@ -24,7 +24,7 @@ def call(*arguments: str | Path) -> Result:
     return CliRunner().invoke(simulate, [*map(str, arguments)])
 
 
-def test_json_is_one_object(recipe: Path) -> None:
+def test_json_output_is_one_object(recipe: Path) -> None:
     result = call(recipe, "--json")
     assert result.exit_code == 0
     trace = json.loads(result.stdout)
@@ -32,7 +32,7 @@ def test_json_is_one_object(recipe: Path) -> None:
     assert [command["action"] for command in trace["commands"]] == ["a"]
 
 
-def test_people_get_a_line_for_each_happening(recipe: Path) -> None:
+def test_text_output_has_one_line_per_event(recipe: Path) -> None:
     result = call(recipe)
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
@@ -57,7 +57,7 @@ def test_awaited_events_are_named_with_a_script_that_sends_them(tmp_path: Path) 
     assert call(file, "--script", script).stdout.splitlines()[-1] == "J1: completed"
 
 
-def test_a_job_that_fails_is_still_a_simulation_that_worked(recipe: Path, tmp_path: Path) -> None:
+def test_simulation_of_a_failing_job_ends_with_status_0(recipe: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     script.write_text(json.dumps({"default": {"result": "failed", "error": "no air"}}))
     result = call(recipe, "--script", script)
@@ -75,7 +75,7 @@ def test_a_faulty_recipe_is_rejected_at_load_with_status_0(tmp_path: Path, text:
 
 
 @pytest.mark.parametrize("text", ["", "{", "\xff", "[" * 100_000])
-def test_a_file_that_is_no_json_has_status_2(tmp_path: Path, text: str) -> None:
+def test_file_that_is_not_json_ends_with_status_2(tmp_path: Path, text: str) -> None:
     file = tmp_path / "recipe.json"
     file.write_bytes(text.encode("latin-1"))
     result = call(file)
@@ -83,7 +83,7 @@ def test_a_file_that_is_no_json_has_status_2(tmp_path: Path, text: str) -> None:
     assert "not JSON" in result.stderr
 
 
-def test_the_example_of_the_reference_page_prints_what_the_page_shows(tmp_path: Path) -> None:
+def test_example_of_the_reference_page_prints_the_shown_output(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs/reference/simulation.md").read_text()
     recipe, script, reported = re.findall(r"```(?:json|text)\n(.*?)```", page, re.DOTALL)
     (tmp_path / "scan.json").write_text(recipe)
@@ -91,7 +91,7 @@ def test_the_example_of_the_reference_page_prints_what_the_page_shows(tmp_path: 
     assert call(tmp_path / "scan.json", "--script", tmp_path / "day.json").stdout == reported
 
 
-def test_a_script_that_is_no_json_has_status_2(recipe: Path, tmp_path: Path) -> None:
+def test_script_that_is_not_json_ends_with_status_2(recipe: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     script.write_text('{"horizon": }')
     result = call(recipe, "--script", script)
@@ -99,7 +99,7 @@ def test_a_script_that_is_no_json_has_status_2(recipe: Path, tmp_path: Path) -> 
     assert "script.json: not JSON: Expecting value: line 1 column 13" in result.stderr
 
 
-def test_a_script_that_is_not_of_its_form_has_status_2(recipe: Path, tmp_path: Path) -> None:
+def test_script_with_the_wrong_structure_ends_with_status_2(recipe: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     script.write_text('{"timeline": [{"at": 1}]}')
     result = call(recipe, "--script", script)
@@ -107,7 +107,7 @@ def test_a_script_that_is_not_of_its_form_has_status_2(recipe: Path, tmp_path: P
     assert "timeline[0]" in result.stderr
 
 
-def test_a_missing_file_has_status_2(recipe: Path, tmp_path: Path) -> None:
+def test_missing_file_ends_with_status_2(recipe: Path, tmp_path: Path) -> None:
     assert call(tmp_path / "nothing.json").exit_code == 2
     result = call(recipe, "--script", tmp_path / "nothing.json")
     assert result.exit_code == 2
@@ -118,7 +118,7 @@ def test_the_help_shows_an_example() -> None:
     assert "Example: edge simulate" in call("--help").stdout
 
 
-def test_live_it_goes_through_the_real_engine_and_shows_the_same(recipe: Path) -> None:
+def test_live_simulation_shows_the_same_trace_as_a_virtual_one(recipe: Path) -> None:
     arguments = [str(recipe), "--live", "--speed", "5", "--json"]
     # In a process of its own, as it sets up the logs for the whole process.
     edge = [sys.executable, "-m", "edge", "simulate", *arguments]
@@ -130,7 +130,7 @@ def test_live_it_goes_through_the_real_engine_and_shows_the_same(recipe: Path) -
         assert [each | {"t": 0} for each in live[kind]] == [each | {"t": 0} for each in virtual[kind]]
 
 
-def test_a_speed_is_for_live_only(recipe: Path) -> None:
+def test_speed_without_live_is_refused(recipe: Path) -> None:
     result = call(recipe, "--speed", "5")
     assert result.exit_code == 2
     assert "--live" in result.stderr

@@ -8,7 +8,7 @@ from edge.maintenance.archive import read_members
 from tests.cli.calling import Edge
 
 
-async def test_it_states_what_it_does_and_to_look_first(
+async def test_support_bundle_advises_to_review_the_file(
     edge: Edge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = tmp_path / "asked"

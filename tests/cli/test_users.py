@@ -113,7 +113,7 @@ async def test_new_password_and_new_second_factor_end_sessions(edge: Edge, add: 
         assert json.loads((await edge("sessions", "list", "--json")).output) == []
 
 
-async def test_locks_are_not_deleted_through_a_gateway_without_a_login(edge: Edge, add: Add, tmp_path: Path) -> None:
+async def test_deletion_of_a_lock_by_the_gateway_requires_a_login(edge: Edge, add: Add, tmp_path: Path) -> None:
     await add("anna", "operator")
     url = f"unix://{tmp_path}/rpc.sock"
     refused = await edge("locks", "delete", "job", "--rpc", url)
@@ -122,7 +122,7 @@ async def test_locks_are_not_deleted_through_a_gateway_without_a_login(edge: Edg
     assert "needs the role engineer" in (await edge("locks", "delete", "job", "--rpc", url)).output
 
 
-async def test_id_of_the_list_does_not_open_a_session(edge: Edge, add: Add, tmp_path: Path) -> None:
+async def test_session_id_of_the_list_is_not_accepted_as_a_login(edge: Edge, add: Add, tmp_path: Path) -> None:
     await add("ben", "engineer")
     await edge("users", "login", "ben", "--password-stdin", given=f"{PASSWORD}\n")
     (session,) = json.loads((await edge("sessions", "list", "--json")).output)
@@ -130,7 +130,7 @@ async def test_id_of_the_list_does_not_open_a_session(edge: Edge, add: Add, tmp_
     assert "require a login" in (await edge("dead-letters", "drop", "--all")).output
 
 
-async def test_login_with_second_factor_and_guesses_from_the_terminal(edge: Edge, add: Add) -> None:
+async def test_repeated_login_without_the_second_factor_is_throttled(edge: Edge, add: Add) -> None:
     await add("anna", "engineer")
     made = json.loads((await edge("users", "totp", "anna", "--json")).output)
     for _ in range(3):
@@ -163,7 +163,7 @@ async def test_sessions_end_reports_an_unknown_session(edge: Edge, add: Add) -> 
     assert json.loads((await edge("sessions", "list", "--json")).output) == []
 
 
-def test_operators_control_jobs_and_engineers_the_rest() -> None:
+def test_operators_control_jobs_and_engineers_change_the_station() -> None:
     assert role_for("jobs Abort") is role_for("alarms acknowledge") is Role.OPERATOR
     assert role_for("station set rules") is role_for("anything new") is Role.ENGINEER
 
@@ -188,7 +188,9 @@ async def test_trust_in_an_application_is_recorded(
     assert await actions(store) == [("opcua trust", "Good"), ("opcua reject", "Good"), ("opcua renew", "Good")]
 
 
-async def test_variable_alone_does_not_replace_the_login(edge: Edge, add: Add, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_environment_variable_does_not_replace_the_login(
+    edge: Edge, add: Add, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await add("ben", "engineer")
     monkeypatch.setenv("EDGE_FLEET_COMMAND", "1")
     monkeypatch.setenv("EDGE_FLEET_SESSION", "1")
@@ -196,7 +198,7 @@ async def test_variable_alone_does_not_replace_the_login(edge: Edge, add: Add, m
 
 
 @pytest.mark.parametrize("cli", ["login", "open"])
-async def test_signed_command_acts_for_the_person_who_signed_it(
+async def test_signed_command_runs_in_the_name_of_its_signer(
     add: Add, settings_file: Path, tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch, cli: str
 ) -> None:
     await add("ben", "engineer")

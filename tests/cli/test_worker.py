@@ -25,7 +25,7 @@ def test_faulty_kind_is_reported(tmp_path: Path) -> None:
     assert "KIND is a NodeKind" in result.stderr
 
 
-def test_kind_that_crashes_at_its_import_leaves_the_others(tmp_path: Path) -> None:
+def test_kind_that_crashes_at_its_import_does_not_stop_the_others(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("import os\nos.abort()")
     settings = tmp_path / "edge.toml"
     settings.write_text(f'[flows]\nnodes = "{tmp_path}"\n')
@@ -34,7 +34,7 @@ def test_kind_that_crashes_at_its_import_leaves_the_others(tmp_path: Path) -> No
     assert "its import ended the process (SIGABRT)" in result.stderr
 
 
-def test_unit_of_the_package_calls_the_worker_with_known_options() -> None:
+def test_systemd_unit_calls_the_worker_with_known_options() -> None:
     unit = (Path(__file__).parents[2] / "systemd" / "microdcs-edge-worker@.service").read_text(encoding="utf-8")
     (line,) = [line for line in unit.splitlines() if line.startswith("ExecStart=")]
     program, command, *options = line.removeprefix("ExecStart=").split()

@@ -56,7 +56,7 @@ def value(text: str, **context: Any) -> object:
         ("1.5min + 500ms", {}, 90.5),
     ],
 )
-def test_value_of_an_expression(text: str, context: Mapping[str, Any], expected: object) -> None:
+def test_expression_evaluates_to_its_value(text: str, context: Mapping[str, Any], expected: object) -> None:
     found = value(text, **context)
     assert found == expected
     assert type(found) is type(expected)
@@ -76,7 +76,7 @@ def test_value_of_an_expression(text: str, context: Mapping[str, Any], expected:
         ("1 > 2 or forbidden", "this name is forbidden (at character 10)"),
     ],
 )
-def test_condition_that_can_never_work_is_refused(text: str, reason: str) -> None:
+def test_condition_with_wrong_kinds_or_forbidden_names_is_refused(text: str, reason: str) -> None:
     with pytest.raises(ExpressionSyntaxError) as error:
         compile_condition(text, resolve)
     assert reason in str(error.value)
@@ -89,7 +89,7 @@ def test_value_of_a_wrong_kind_raises_and_names_the_part() -> None:
         value("a + 1 > b", a=1, b="x")
 
 
-def test_constant_is_the_value_without_any_name() -> None:
+def test_expression_without_names_has_a_constant_value() -> None:
     assert compile_condition("1 + 1 == 2", resolve).constant is True
     assert compile_condition("a + 1 > 2", resolve).constant is UNKNOWN
     assert compile_value("2 * 3", resolve).constant == 6

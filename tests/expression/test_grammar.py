@@ -50,7 +50,7 @@ def test_a_time_is_a_number_of_seconds(text: str, seconds: float) -> None:
         ("never", False),
     ],
 )
-def test_literals(text: str, value: object) -> None:
+def test_literal_is_parsed_to_its_value(text: str, value: object) -> None:
     assert parse(text) == Literal(value, 0, len(text))  # type: ignore[arg-type]
 
 
@@ -64,7 +64,7 @@ def test_literals(text: str, value: object) -> None:
         ("größe", ("größe",)),
     ],
 )
-def test_names(text: str, path: tuple[object, ...]) -> None:
+def test_name_is_parsed_to_its_path(text: str, path: tuple[object, ...]) -> None:
     assert parse(text) == Name(path, 0, len(text))  # type: ignore[arg-type]
 
 
@@ -78,7 +78,7 @@ def test_or_binds_weaker_than_and_which_binds_weaker_than_not() -> None:
     assert isinstance(right.operands[0], Not)
 
 
-def test_the_other_spellings_mean_the_same() -> None:
+def test_alternative_operator_spellings_are_equivalent() -> None:
     assert str(parse("! a && b || c <> 1")).replace("start", "").count("Junction") == 2
     assert isinstance(parse("a <> 1"), Compare)
     assert parse("a <> 1") == parse("a != 1")

@@ -24,7 +24,7 @@ def test_names_come_from_left_to_right() -> None:
 
 
 @pytest.mark.parametrize("text", ["a", "1", "-a", "not a", "a or b or c", "a < b", "a + b - c", "min(a, b, c)"])
-def test_nodes_are_the_node_and_all_below_its_children(text: str) -> None:
+def test_nodes_of_yields_the_node_and_all_its_descendants(text: str) -> None:
     node = parse(text)
     below = [part for child in children(node) for part in nodes_of(child)]
     assert list(nodes_of(node)) == [node, *below]
@@ -49,7 +49,7 @@ def test_nodes_are_the_node_and_all_below_its_children(text: str) -> None:
         ("coalesce(a, b)", None),
     ],
 )
-def test_kind_of_an_expression(text: str, kind: Kind | None) -> None:
+def test_kind_is_derived_from_the_expression(text: str, kind: Kind | None) -> None:
     assert kind_of(parse(text)) is kind
 
 
@@ -66,7 +66,7 @@ def test_kind_of_an_expression(text: str, kind: Kind | None) -> None:
         ("not a and round(b, 1) < c", {"a": Kind.TRUTH, "b": Kind.NUMBER, "c": Kind.NUMBER}),
     ],
 )
-def test_kinds_needed_of_names(text: str, needed: dict[str, Kind]) -> None:
+def test_names_need_the_kind_of_their_position(text: str, needed: dict[str, Kind]) -> None:
     found = {part.path[0]: kind for part, kind in needed_kinds(parse(text), Kind.TRUTH) if isinstance(part, Name)}
     assert found == needed
 

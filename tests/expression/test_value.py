@@ -27,7 +27,7 @@ from edge.expression.value import (
 
 
 @pytest.mark.parametrize(("value", "negated"), [(True, False), (False, True), (UNKNOWN, UNKNOWN)])
-def test_negation(value: object, negated: object) -> None:
+def test_negation_inverts_truth_and_keeps_unknown(value: object, negated: object) -> None:
     assert negate(lambda _: value)(None) is negated
 
 
@@ -36,12 +36,12 @@ def test_truth_values_are_boolean(value: object) -> None:
     assert boolean(lambda _: value, "x")(None) is value
 
 
-def test_null_is_no_value_yet() -> None:
+def test_null_evaluates_to_unknown() -> None:
     assert boolean(lambda _: None, "x")(None) is UNKNOWN
 
 
 @pytest.mark.parametrize("value", [1, 0, "true", [], {}])
-def test_nothing_else_is_boolean(value: object) -> None:
+def test_other_values_are_refused_as_boolean(value: object) -> None:
     with pytest.raises(EvaluationError, match="neither true nor false"):
         boolean(lambda _: value, "x")(None)
 
@@ -57,7 +57,7 @@ def test_nothing_else_is_boolean(value: object) -> None:
         (">", False, False, True),
     ],
 )
-def test_comparisons(word: str, less: bool, equal: bool, greater: bool) -> None:  # noqa: FBT001
+def test_comparison_orders_numbers_and_strings(word: str, less: bool, equal: bool, greater: bool) -> None:  # noqa: FBT001
     for low, high in [(1, 2.5), ("a", "b")]:
         assert [compare(word, *pair, "x") for pair in [(low, high), (low, low), (high, low)]] == [less, equal, greater]
 
@@ -86,7 +86,7 @@ def test_values_of_different_or_incomparable_kinds_are_a_fault(word: str, left: 
         compare(word, left, right, "a == b")
 
 
-def test_truth_values_are_equal_or_not() -> None:
+def test_truth_values_compare_by_equality() -> None:
     assert compare("==", left=True, right=True, text="") is True
     assert compare("!=", left=True, right=True, text="") is False
 
@@ -103,11 +103,11 @@ def test_truth_values_are_equal_or_not() -> None:
         (("a", 0, "b", "c"), UNKNOWN),
     ],
 )
-def test_walking_into_a_result(tail: tuple[str | int, ...], found: object) -> None:
+def test_member_path_is_followed_into_a_result(tail: tuple[str | int, ...], found: object) -> None:
     assert follow(lambda _: {"a": [{"b": 1}]}, tail)(None) == found
 
 
-def test_values_are_shown_as_the_language_spells_them_and_not_too_long() -> None:
+def test_shown_values_use_expression_syntax_and_are_cut() -> None:
     assert [show(value) for value in (True, False, "a", 1.5)] == ["true", "false", "'a'", "1.5"]
     assert len(show("x" * 10_000)) == MAX_SHOWN_LENGTH + 1
 
@@ -138,7 +138,7 @@ def test_null_nan_and_infinity_are_unknown_everywhere(value: object) -> None:
         ("-", -MAX_INTEGER, 1, UNKNOWN),
     ],
 )
-def test_calculations_are_bounded(word: str, left: float, right: float, result: object) -> None:
+def test_calculation_returns_a_bounded_result_or_unknown(word: str, left: float, right: float, result: object) -> None:
     found = calculate(word, left, right)
     assert (found, type(found)) == (result, type(result))
 
@@ -183,5 +183,5 @@ def test_rounding_differs_from_python_only_at_halves(value: float, digits: int) 
     ("value", "kind"),
     [(1, Kind.NUMBER), (1.5, Kind.NUMBER), ("a", Kind.STRING), (True, Kind.TRUTH), ([], None), ({}, None)],
 )
-def test_kind_of_a_value(value: object, kind: Kind | None) -> None:
+def test_value_has_the_kind_of_its_type(value: object, kind: Kind | None) -> None:
     assert kind_of_value(value) is kind

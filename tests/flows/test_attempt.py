@@ -40,7 +40,7 @@ def attempt(**inputs: Any) -> Attempt:
         (ZeroDivisionError("by zero"), "the node met a defect: ZeroDivisionError: by zero"),
     ],
 )
-async def test_hostile_output_fails_the_node(value: Any, reason: str) -> None:
+async def test_invalid_output_or_exception_fails_the_node(value: Any, reason: str) -> None:
     node = computing(value)
     for outcome in (compute_now(node, attempt()), await perform(node, attempt(), "t", FakeOutside())):
         assert isinstance(outcome, AttemptFailed)
@@ -54,7 +54,7 @@ async def test_computation_over_many_items_runs_in_the_background() -> None:
 
 
 @pytest.mark.parametrize("error", [Unavailable("no connection"), TimeoutError("no answer")])
-async def test_failure_of_the_outside_is_the_reason(error: Exception) -> None:
+async def test_error_of_the_port_is_the_reason(error: Exception) -> None:
     plan = plan_of(flow([node("n", "tag.latest", tag="t")]))
     outside = FakeOutside()
     outside.fail = error

@@ -9,7 +9,7 @@ import pytest
 from edge.flows.child_process import child_environment
 
 
-def test_child_imports_what_only_the_path_of_the_parent_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_child_imports_modules_from_the_path_of_the_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "only_here.py").write_text("print('found')")
     monkeypatch.syspath_prepend(tmp_path)
     command = (sys.executable, "-c", "import only_here, edge.flows.worker_child")

@@ -34,7 +34,7 @@ async def dump(store: Store) -> dict[str, object]:
     }
 
 
-async def test_what_is_in_use_stays(store: Store) -> None:
+async def test_clean_up_keeps_records_in_use(store: Store) -> None:
     await running_flow(store)
     worker = WorkQueue(store, "w", {"site.check": True}, 1000)
     await worker.register()
@@ -62,7 +62,7 @@ async def test_tasks_of_a_deleted_flow_are_removed(store: Store) -> None:
     assert await store.execute("XLEN", store.keys.node_work("site.check")) == 0
 
 
-async def test_dead_worker_is_removed_once_it_holds_no_task(store: Store) -> None:
+async def test_dead_worker_without_a_task_is_removed(store: Store) -> None:
     await running_flow(store)
     key = store.keys.node_work("site.check")
     dead, idle = (WorkQueue(store, name, {"site.check": True}, 0) for name in ("dead", "idle"))
@@ -77,7 +77,7 @@ async def test_dead_worker_is_removed_once_it_holds_no_task(store: Store) -> Non
     assert [each["name"] for each in await store.execute("XINFO CONSUMERS", key, GROUP)] == ["idle"]
 
 
-async def test_task_that_is_written_while_its_flow_is_deleted_is_gone(store: Store) -> None:
+async def test_task_written_while_its_flow_is_deleted_is_removed(store: Store) -> None:
     """Deletion removes every node of a cycle, also one whose task had no key when the keys were listed."""
 
     class SlowState(RedisFlowState):

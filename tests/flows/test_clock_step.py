@@ -44,7 +44,9 @@ def plan(**members: Any) -> Any:
         ({"interval_seconds": 0}, 600_000, 1000, 600_500, 600_000),
     ],
 )
-def test_due_time_after_a_step(schedule: dict[str, Any], due: int, step: int, now: int, expected: int) -> None:
+def test_due_time_is_corrected_after_a_clock_step(
+    schedule: dict[str, Any], due: int, step: int, now: int, expected: int
+) -> None:
     assert due_after_step(parse_schedule(schedule), due, step, now) == expected
 
 
@@ -78,7 +80,7 @@ def run_through(document: dict[str, Any], steps: Sequence[tuple[int, int]], unti
     st.sampled_from([0, 2 * SECOND]),
     st.booleans(),
 )
-def test_step_neither_repeats_nor_skips_more_than_one_cycle(
+def test_clock_step_repeats_or_skips_at_most_one_cycle(
     steps: Sequence[tuple[int, int]],
     takes: int,
     catch_up: bool,  # noqa: FBT001 - drawn by Hypothesis
@@ -91,14 +93,14 @@ def test_step_neither_repeats_nor_skips_more_than_one_cycle(
 
 @pytest.mark.parametrize("step", [-3 * HOUR, -30 * SECOND, 30 * SECOND, 9 * HOUR])
 @pytest.mark.parametrize("at", [2 * HOUR - 10 * SECOND, 2 * HOUR + 10 * SECOND])
-def test_shift_report_comes_once_at_a_step(step: int, at: int) -> None:
+def test_shift_report_runs_once_despite_a_clock_step(step: int, at: int) -> None:
     """The flow of one report a day is at 10:00, two hours after the begin; the clock steps just before or after."""
     found = run_through({"shifts": ["10:00"]}, [(at, step)], 3 * HOUR, 0)
     assert found.last_cycle in ((-1, 0) if step == -3 * HOUR and at < 2 * HOUR else (0,))
 
 
 @pytest.mark.parametrize(("step", "next_at"), [(-90 * MINUTE, 31 * MINUTE), (90 * MINUTE, 211 * MINUTE)])
-def test_step_during_a_cycle_moves_the_next_one(step: int, next_at: int) -> None:
+def test_clock_step_during_a_cycle_moves_the_next_cycle(step: int, next_at: int) -> None:
     """An instant that the step jumped over is not missed."""
     every_minute = plan()
     waiting = changed(decision.start(decision.register(None, every_minute, "{}", 5), every_minute, 5))
@@ -109,12 +111,12 @@ def test_step_during_a_cycle_moves_the_next_one(step: int, next_at: int) -> None
     assert (after.next_at, after.resume_at, after.missed - begun.missed) == (next_at, None, 0)
 
 
-def test_stopped_flow_follows_no_step() -> None:
+def test_stopped_flow_ignores_a_clock_step() -> None:
     stopped = FlowRecord(flow_id="f", document="{}", created_at=1, status=FlowStatus.STOPPED, last_at=5)
     assert follow_step(stopped, plan(), -HOUR, 5) is stopped
 
 
-def test_cycles_that_were_overdue_at_a_step_are_missed() -> None:
+def test_cycles_overdue_at_a_clock_step_are_missed() -> None:
     found = plan(catch_up=True)
     behind = FlowRecord(
         flow_id="f", document="{}", created_at=1, status=FlowStatus.RUNNING, last_at=9 * MINUTE, next_at=10 * MINUTE

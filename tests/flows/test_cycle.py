@@ -65,7 +65,7 @@ def test_cycle_ends_completed_with_the_times_of_its_tasks() -> None:
     assert (cycle.tasks["b"].started_at, cycle.tasks["b"].ended_at, cycle.ended_at) == (3, 4, 6)
 
 
-def test_failure_skips_dependents_and_nothing_else() -> None:
+def test_failure_skips_dependents_only() -> None:
     cycle, started = play(TWO_PARTS, AttemptStarted("a"), AttemptFailed("a", "broken"))
     assert started == ["a", "x"]
     assert statuses(cycle) == {"a": "failed", "b": "skipped", "x": "pending"}
@@ -78,7 +78,7 @@ def test_skipped_node_skips_its_dependents_with_its_own_reason() -> None:
     assert cycle.status is CycleStatus.COMPLETED
 
 
-def test_retries_start_the_node_again_until_they_are_used_up() -> None:
+def test_failed_node_is_retried_until_its_retries_are_used_up() -> None:
     plan = plan_of(flow([{**node("a", "fail"), "retries": 1}]))
     cycle, started = play(
         plan, AttemptStarted("a"), AttemptFailed("a", "x"), AttemptStarted("a"), AttemptFailed("a", "y")
@@ -104,7 +104,7 @@ def test_terminated_node_skips_its_dependents() -> None:
     assert cycle.status is CycleStatus.TERMINATED
 
 
-def test_failure_counts_before_termination() -> None:
+def test_failure_takes_precedence_over_termination() -> None:
     cycle, _ = play(
         TWO_PARTS,
         AttemptStarted("a"),
@@ -128,7 +128,7 @@ def test_component_stopped_before_the_cycle_does_not_start() -> None:
     assert reasons(step.cycle) == {"a": "component_stopped", "b": "component_stopped", "x": None}
 
 
-def test_merge_runs_with_the_inputs_that_were_passed_on() -> None:
+def test_merge_runs_with_the_available_inputs() -> None:
     nodes = [node("a", "constant", value=1), node("s", "switch", when="input > 5"), node("m", "merge")]
     plan = plan_of(flow(nodes, "a>s s>m a>m"))
     cycle, started = play(plan, *done("a"), AttemptStarted("s"), AttemptCompleted("s", Output(None, Withheld.SWITCH)))
@@ -153,7 +153,7 @@ def test_outcome_after_the_end_changes_nothing(late: Outcome) -> None:
     assert (step.cycle, step.start) == (before, ())
 
 
-def test_memory_of_a_node_outlives_cycles_in_which_it_was_skipped() -> None:
+def test_memory_of_a_node_survives_cycles_that_skip_the_node() -> None:
     plan = plan_of(flow([node("a", "constant", value=1), node("c", "changed")], "a>c"))
     cycle, _ = play(plan, *done("a"), AttemptStarted("c"), AttemptCompleted("c", Output(1, memory=[1])))
     assert cycle.remembered() == {"c": [1]}

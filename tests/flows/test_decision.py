@@ -30,7 +30,7 @@ def test_registered_flow_waits_for_its_start() -> None:
     assert (NEW.status, NEW.next_at, NEW.last_cycle) == (FlowStatus.REGISTERED, None, -1)
 
 
-def test_started_flow_is_due_at_the_first_instant() -> None:
+def test_started_flow_is_due_at_its_first_scheduled_instant() -> None:
     assert (RUNNING.status, RUNNING.next_at) == (FlowStatus.RUNNING, MINUTE)
     assert decision.start(RUNNING, EVERY_MINUTE, 99) is RUNNING
 
@@ -43,13 +43,13 @@ def test_stopped_flow_is_never_due() -> None:
 
 
 @pytest.mark.parametrize(("now", "next_at"), [(10, 1000), (MINUTE, MINUTE)])
-def test_new_document_takes_its_schedule_unless_a_cycle_is_due(now: int, next_at: int) -> None:
+def test_new_document_applies_its_schedule_unless_a_cycle_is_due(now: int, next_at: int) -> None:
     after = decision.register(RUNNING, plan(interval_seconds=1), "{1}", now)
     assert (after.document, after.status, after.next_at) == ("{1}", FlowStatus.RUNNING, next_at)
     assert decision.register(NEW, plan(interval_seconds=1), "{1}", now).next_at is None
 
 
-def test_new_document_forgets_nodes_that_are_gone() -> None:
+def test_new_document_drops_memory_of_removed_nodes() -> None:
     before = changed(NEW, memory={"a": 1, "b": 2})
     assert decision.register(before, EVERY_MINUTE, "{}", 5).memory == {"a": 1}
 
@@ -58,7 +58,7 @@ def test_new_document_forgets_nodes_that_are_gone() -> None:
     ("now", "catch_up", "at", "missed"),
     [(MINUTE + 7, False, MINUTE, 0), (4 * MINUTE + 7, False, 4 * MINUTE, 3), (4 * MINUTE, True, MINUTE, 0)],
 )
-def test_cycle_begins_at_the_last_instant(now: int, at: int, missed: int, *, catch_up: bool) -> None:
+def test_cycle_begins_at_the_last_scheduled_instant(now: int, at: int, missed: int, *, catch_up: bool) -> None:
     after, record = decision.begin_cycle(RUNNING, plan(catch_up=catch_up), "edge", now)
     assert (record.cycle.at, record.cycle.number, record.owner, record.started_at) == (at, 0, "edge", now)
     assert (after.missed, after.in_cycle, after.next_at, after.last_at) == (missed, True, None, at)
@@ -93,13 +93,13 @@ def test_flow_of_one_cycle_is_completed() -> None:
     assert (after.status, after.next_at, after.ended) == (FlowStatus.COMPLETED, None, {CycleStatus.FAILED: 1})
 
 
-def test_end_keeps_what_nodes_remember() -> None:
+def test_end_of_a_cycle_keeps_the_memory_of_nodes() -> None:
     begun, record = decision.begin_cycle(RUNNING, EVERY_MINUTE, "edge", MINUTE)
     after = decision.end_cycle(begun, ended(record.cycle, memory=[3]), EVERY_MINUTE, MINUTE)
     assert after.memory == {"a": [3]}
 
 
-def test_cycle_that_moves_changes_no_flow_before_its_end() -> None:
+def test_progress_of_a_cycle_does_not_change_the_flow_record() -> None:
     begun, record = decision.begin_cycle(RUNNING, EVERY_MINUTE, "edge", MINUTE)
     running = changed(record.cycle, tasks={"a": NodeTask(NodeStatus.RUNNING, attempts=1)})
     same, moved = decision.move_cycle(begun, record, running, EVERY_MINUTE, MINUTE)
@@ -110,7 +110,7 @@ def test_cycle_that_moves_changes_no_flow_before_its_end() -> None:
 
 
 @pytest.mark.parametrize(("now_min", "next_min"), [(2, 2), (9, 9), (9.5, 11), (10, 11), (10.5, 11)])
-def test_clock_that_went_back_far_brings_the_next_cycle_forward(now_min: float, next_min: int) -> None:
+def test_large_clock_step_back_reschedules_the_next_cycle(now_min: float, next_min: int) -> None:
     waiting = changed(RUNNING, last_at=10 * MINUTE, last_cycle=3, next_at=11 * MINUTE)
     after = decision.correct_schedule(waiting, EVERY_MINUTE, round(now_min * MINUTE))
     assert after.next_at == next_min * MINUTE
@@ -122,7 +122,7 @@ def test_flow_that_never_ran_needs_no_correction() -> None:
 
 
 @pytest.mark.parametrize(("status", "next_at"), [(FlowStatus.RUNNING, 9), (FlowStatus.STOPPED, None)])
-def test_flow_that_lost_its_cycle_goes_on(status: FlowStatus, next_at: int | None) -> None:
+def test_flow_without_its_cycle_record_continues(status: FlowStatus, next_at: int | None) -> None:
     lost = FlowRecord(flow_id="f", document="{}", created_at=1, status=status, in_cycle=True)
     after = decision.lose_cycle(lost, 9)
     assert (after.in_cycle, after.next_at) == (False, next_at)

@@ -79,7 +79,7 @@ async def test_clock_step_forward_skips_at_most_one_cycle(plant: Plant) -> None:
 
 
 @pytest.mark.parametrize(("minutes", "waits"), [(1, 2), (60, 1)])
-async def test_clock_step_back_does_not_silence_a_flow(plant: Plant, minutes: int, waits: int) -> None:
+async def test_clock_step_back_does_not_stop_a_flow(plant: Plant, minutes: int, waits: int) -> None:
     """A small step repeats no cycle; a large one does not delay the next until the old time is reached again."""
     await plant.run(EVERY_MINUTE)
     plant.step_ms += MINUTE
@@ -117,7 +117,7 @@ async def test_two_gateways_run_each_cycle_once(plant: Plant) -> None:
     assert sorted(actions) == sorted(f"flow_{number}_send" for number in range(last + 1))
 
 
-async def test_read_of_a_gateway_that_is_gone_runs_again(plant: Plant, outside: FakeOutside) -> None:
+async def test_read_node_of_a_stopped_gateway_runs_again(plant: Plant, outside: FakeOutside) -> None:
     outside.hold()
     async with plant.gateway("a", outside):
         await plant.run(CHAIN)
@@ -155,7 +155,7 @@ def _has_attempts(number: int, record: CycleRecord) -> bool:
     return record.cycle.tasks["read"].attempts == number
 
 
-async def test_node_that_is_interrupted_again_and_again_starts_without_pause(plant: Plant) -> None:
+async def test_repeatedly_interrupted_node_starts_without_a_retry_pause(plant: Plant) -> None:
     """A gateway that is killed more often than a retry pause lasts still ends its cycles."""
     plant.retry_pause_s = 3600.0
     held = FakeOutside()
@@ -171,7 +171,7 @@ async def test_node_that_is_interrupted_again_and_again_starts_without_pause(pla
 
 
 @pytest.mark.parametrize("name", ["a", "b"])
-async def test_action_of_a_gateway_that_is_gone_is_not_repeated(plant: Plant, outside: FakeOutside, name: str) -> None:
+async def test_action_of_a_stopped_gateway_is_not_repeated(plant: Plant, outside: FakeOutside, name: str) -> None:
     """The same gateway after a restart, or another one: the outcome is unknown."""
     act = [node("a", "constant", value=1), node("b", "mqtt.publish", topic="x"), node("c", "delay", seconds=0)]
     outside.hold()
@@ -221,7 +221,7 @@ async def test_flow_starts_again_after_a_stop(plant: Plant) -> None:
     assert record.cycle.status is CycleStatus.COMPLETED
 
 
-async def test_flow_whose_cycle_is_gone_goes_on(plant: Plant, outside: FakeOutside) -> None:
+async def test_flow_with_a_missing_cycle_continues(plant: Plant, outside: FakeOutside) -> None:
     outside.hold()
     await plant.run({**CHAIN, "interval_seconds": 60})
     plant.step_ms += MINUTE
@@ -234,7 +234,7 @@ async def test_flow_whose_cycle_is_gone_goes_on(plant: Plant, outside: FakeOutsi
     assert (record.cycle.number, record.cycle.status) == (1, CycleStatus.COMPLETED)
 
 
-async def test_changed_remembers_across_cycles(plant: Plant) -> None:
+async def test_changed_node_keeps_its_last_value_across_cycles(plant: Plant) -> None:
     document = flow([node("read", "tag.latest", tag="t"), node("new", "changed")], "read>new", interval_seconds=0.02)
     async with plant.gateway():
         await plant.run(document)

@@ -31,14 +31,14 @@ def closure(graph: Graph, *, both_ways: bool) -> set[tuple[str, str]]:
 
 
 @given(graphs)
-def test_components_are_the_classes_of_connected_nodes(graph: Graph) -> None:
+def test_components_are_sets_of_connected_nodes(graph: Graph) -> None:
     connected = closure(graph, both_ways=True)
     classes = {tuple(sorted(other for other in graph if (node, other) in connected)) for node in graph}
     assert components(graph) == tuple(sorted(classes))
 
 
 @given(graphs)
-def test_cycles_are_the_classes_of_nodes_that_reach_each_other(graph: Graph) -> None:
+def test_cycles_are_sets_of_mutually_reachable_nodes(graph: Graph) -> None:
     reached = closure(graph, both_ways=False)
     looping = [node for node in graph if (node, node) in reached]
     classes = {

@@ -30,7 +30,7 @@ def is_bent(layout: GraphLayout, wire: Wire) -> bool:
 
 
 @given(graphs())
-def test_points_of_a_layer_keep_their_distance(successors: dict[str, tuple[str, ...]]) -> None:
+def test_points_of_a_layer_keep_the_minimum_distance(successors: dict[str, tuple[str, ...]]) -> None:
     layout = layout_of(successors)
     for layer in layout.layers:
         places = [layout.centres[point] for point in layer]
@@ -40,7 +40,7 @@ def test_points_of_a_layer_keep_their_distance(successors: dict[str, tuple[str, 
 
 
 @given(graphs())
-def test_every_edge_is_a_way_through_the_layers(successors: dict[str, tuple[str, ...]]) -> None:
+def test_every_edge_is_a_path_through_the_layers(successors: dict[str, tuple[str, ...]]) -> None:
     layout = layout_of(successors)
     level = {node: number for number, layer in enumerate(graph.layers(successors)) for node in layer}
     steps = {wire.source: set(wire.targets) for wires in layout.wires for wire in wires}
@@ -54,7 +54,7 @@ def test_every_edge_is_a_way_through_the_layers(successors: dict[str, tuple[str,
 
 
 @given(graphs())
-def test_wires_of_a_channel_have_rows_of_their_own(successors: dict[str, tuple[str, ...]]) -> None:
+def test_each_wire_of_a_channel_has_its_own_row(successors: dict[str, tuple[str, ...]]) -> None:
     layout = layout_of(successors)
     for wires in layout.wires:
         rows = [wire.row for wire in wires if is_bent(layout, wire)]
@@ -66,7 +66,7 @@ def test_chain_is_a_straight_line() -> None:
     assert len({layout.centres[point] for layer in layout.layers for point in layer}) == 1
 
 
-def test_wire_above_the_end_of_another_has_a_row_above_it() -> None:
+def test_wire_above_the_end_of_another_wire_has_a_row_above() -> None:
     layout = layout_of({"a": ("c", "d"), "b": ("e",), "c": (), "d": ("e",), "e": ()})
     by_source = {wire.source: wire for wire in layout.wires[0]}
     above, other = by_source["b", 0], by_source["a", 0]

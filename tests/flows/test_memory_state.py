@@ -63,7 +63,7 @@ async def content(state: FlowState) -> list[Any]:
 @pytest.mark.hypothesis
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(calls=CALLS)
-async def test_random_changes_have_the_same_effect(
+async def test_random_changes_have_the_same_effect_in_memory_and_in_redis(
     redis: RedisSettings, calls: list[tuple[str, str, int, bool]]
 ) -> None:
     async with open_store(redis, "edge") as store:

@@ -18,7 +18,7 @@ from edge.flows.nodes.kind import Withheld
         NodeTask(NodeStatus.FAILED, reason="no connection", attempts=3),
     ],
 )
-def test_task_is_decoded_as_it_was_encoded(task: NodeTask) -> None:
+def test_node_task_survives_encoding_and_decoding(task: NodeTask) -> None:
     texts = node_task.encode("flow", 3, "node", task)
     assert texts.output is None
     assert not node_task.has_large_output(texts.task)
@@ -27,7 +27,7 @@ def test_task_is_decoded_as_it_was_encoded(task: NodeTask) -> None:
     assert (shown["flow_id"], shown["cycle"], shown["node_id"], shown["status"]) == ("flow", 3, "node", task.status)
 
 
-def test_large_output_is_stored_apart() -> None:
+def test_large_output_is_stored_separately() -> None:
     task = NodeTask(NodeStatus.COMPLETED, "v" * 65_535)
     texts = node_task.encode("flow", 3, "node", task)
     assert json.loads(texts.task)["output_bytes"] == 65_537

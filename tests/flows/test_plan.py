@@ -118,7 +118,7 @@ odd_flows = st.fixed_dictionaries(
 
 
 @given(odd_flows | json_values)
-def test_any_document_is_planned_or_refused_with_its_faults(document: object) -> None:
+def test_random_document_is_planned_or_refused_with_its_faults(document: object) -> None:
     match plan_flow(document):
         case Rejected(faults=faults):
             assert faults
@@ -145,7 +145,7 @@ def _raise(error: Exception) -> list[str]:
         (lambda _config, _sources: [5], "5"),
     ],
 )
-def test_check_of_a_site_that_fails_is_a_fault_of_the_flow(check: Any, message: str) -> None:
+def test_failing_check_of_a_site_kind_is_a_fault_of_the_flow(check: Any, message: str) -> None:
     kind = replace(BUILT_IN["constant"], name="site.x", in_worker=True, faults=check)
     planned = plan_flow(flow([node("a", "site.x", value=1)]), {"site.x": kind})
     assert isinstance(planned, Rejected)

@@ -66,7 +66,7 @@ FAULTS: list[tuple[str, object, Callable[[Document], None]]] = [
 ]
 
 
-def test_sound_flow_has_no_faults() -> None:
+def test_valid_flow_has_no_faults() -> None:
     assert isinstance(plan_flow(SOUND), Plan), plan_flow(SOUND)
 
 
@@ -123,7 +123,7 @@ def flows(draw: st.DrawFn) -> Document:
 
 
 @given(flows())
-def test_flow_is_refused_or_runs_to_its_end(document: Document) -> None:
+def test_flow_is_refused_or_runs_to_completion(document: Document) -> None:
     plan = plan_flow(document)
     if isinstance(plan, Rejected):
         assert plan.faults

@@ -19,7 +19,7 @@ def test_faults_of_a_document_are_returned() -> None:
     assert isinstance(Plans().of(json.dumps(flow([node("a", "nothing")]))), Rejected)
 
 
-def test_plans_that_are_not_used_are_dropped() -> None:
+def test_unused_plans_are_dropped() -> None:
     plans = Plans()
     first = plans.of(json.dumps(flow([node("a", "constant", value=-1)])))
     for value in range(1000):

@@ -12,7 +12,7 @@ from tests.flows.site_kinds import write_check
 pytestmark = pytest.mark.slow
 
 
-async def test_kind_that_harms_its_process_is_left_out(tmp_path: Path) -> None:
+async def test_kind_that_crashes_at_its_import_is_left_out(tmp_path: Path) -> None:
     folder = write_check(tmp_path)
     texts = {
         "aborts": "import os\nos.abort()",
@@ -45,7 +45,7 @@ async def test_kind_whose_import_hangs_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-async def test_many_kinds_that_hang_are_left_out_within_the_total_limit(tmp_path: Path) -> None:
+async def test_many_hanging_kinds_are_left_out_within_the_total_time_limit(tmp_path: Path) -> None:
     folder = write_check(tmp_path)
     hanging = [tmp_path / f"hangs_{number}.py" for number in range(12)]
     for file in hanging:
@@ -58,7 +58,7 @@ async def test_many_kinds_that_hang_are_left_out_within_the_total_limit(tmp_path
     assert "site.check" in found.kinds
 
 
-async def test_check_that_does_not_start_leaves_all_out(tmp_path: Path) -> None:
+async def test_check_process_that_does_not_start_leaves_out_all_kinds(tmp_path: Path) -> None:
     folder = write_check(tmp_path)
     found = await load_checked_kinds(folder, ImportLimits(0.0))
     assert (found.kinds, list(found.faults)) == (BUILT_IN, [folder])

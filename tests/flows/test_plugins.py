@@ -12,13 +12,13 @@ from edge.flows.plugins import load_kinds, read_kinds
 from tests.flows.site_kinds import CHECK, write_check
 
 
-def test_kind_of_a_folder_runs_in_workers(tmp_path: Path) -> None:
+def test_kind_from_a_folder_runs_in_workers(tmp_path: Path) -> None:
     kinds = load_kinds(write_check(tmp_path))
     assert kinds["site.check"].in_worker
     assert set(kinds) - set(BUILT_IN) == {"site.check"}
 
 
-def test_without_a_folder_there_are_the_built_in_kinds() -> None:
+def test_only_built_in_kinds_exist_without_a_folder() -> None:
     assert load_kinds("") == BUILT_IN
 
 

@@ -25,7 +25,7 @@ async def types(store: Store) -> dict[str, str]:
     return {key.removeprefix(f"{store.keys.prefix}:"): kind for key, kind in zip(ours, found, strict=True)}
 
 
-async def test_keys_are_those_of_the_page(store: Store) -> None:
+async def test_keys_match_the_reference_page(store: Store) -> None:
     before = await types(store)
     await RedisFlowState(store).commit(BEGUN)
     new = {name: kind for name, kind in (await types(store)).items() if name not in before}
@@ -71,7 +71,7 @@ async def test_deleted_flow_leaves_no_key_and_no_other_flow_loses_one(store: Sto
     assert await types(store) == before
 
 
-async def test_ended_cycle_keeps_no_copy_of_the_flow(store: Store) -> None:
+async def test_ended_cycle_has_no_copy_of_the_flow_document(store: Store) -> None:
     state = RedisFlowState(store)
     await state.commit(BEGUN)
     key = store.keys.flow_cycle("press*report", 0)
@@ -100,7 +100,7 @@ async def test_progress_of_running_nodes_is_read(store: Store) -> None:
     assert found == {"a": WorkerProgress(worker_id="w", progress=7)}
 
 
-async def test_answers_of_equipment_go_with_their_cycle(store: Store) -> None:
+async def test_answers_of_equipment_are_deleted_with_their_cycle(store: Store) -> None:
     state = RedisFlowState(store)
     await state.commit(BEGUN)
     await store.commit(keep_answer(store.keys, "press*report_0_mean", KeptAnswer(1, 5)))

@@ -34,7 +34,7 @@ def once(nodes: list[dict[str, Any]], edges: str = "", **members: Any) -> dict[s
     return flow(nodes, edges, interval_seconds=0, **members)
 
 
-async def test_chain_reads_computes_and_acts(plant: Plant, outside: FakeOutside) -> None:
+async def test_chain_of_read_compute_and_action_completes(plant: Plant, outside: FakeOutside) -> None:
     async with plant.gateway(outside=outside):
         await plant.run(CHAIN)
         record = await plant.ended()
@@ -45,7 +45,7 @@ async def test_chain_reads_computes_and_acts(plant: Plant, outside: FakeOutside)
     assert (found.status.value, found.ended, found.next_at) == ("completed", {CycleStatus.COMPLETED: 1}, None)
 
 
-async def test_nodes_that_compute_are_one_commit() -> None:
+async def test_compute_nodes_of_a_cycle_share_one_commit() -> None:
     state = CountingState()
     plant = Plant(state)
     nodes = [
@@ -61,7 +61,7 @@ async def test_nodes_that_compute_are_one_commit() -> None:
     assert len(state.commits) == 3
 
 
-async def test_node_that_acts_is_begun_before_it_acts(plant: Plant, outside: FakeOutside) -> None:
+async def test_action_node_is_committed_as_running_before_its_action(plant: Plant, outside: FakeOutside) -> None:
     outside.hold()
     async with plant.gateway(outside=outside):
         await plant.run(CHAIN)
@@ -98,7 +98,7 @@ async def test_failed_node_skips_its_dependents_only(plant: Plant, outside: Fake
 
 
 @pytest.mark.parametrize(("times", "status"), [(2, CycleStatus.COMPLETED), (3, CycleStatus.FAILED)])
-async def test_failed_attempts_are_repeated(plant: Plant, times: int, status: CycleStatus) -> None:
+async def test_failed_attempts_are_retried(plant: Plant, times: int, status: CycleStatus) -> None:
     async with plant.gateway():
         await plant.run(once([{**node("a", "fail", times=times), "retries": 2}]))
         record = await plant.ended()
@@ -106,7 +106,7 @@ async def test_failed_attempts_are_repeated(plant: Plant, times: int, status: Cy
     assert record.cycle.tasks["a"].attempts == 3
 
 
-async def test_attempt_that_takes_too_long_fails(plant: Plant) -> None:
+async def test_attempt_beyond_its_timeout_fails(plant: Plant) -> None:
     nodes = [node("a", "constant", value=1), {**node("b", "delay", seconds=60), "timeout_seconds": 0.01, "retries": 1}]
     async with plant.gateway():
         await plant.run(once(nodes, "a>b"))
@@ -125,7 +125,7 @@ async def test_action_of_unknown_outcome_is_not_repeated(plant: Plant, outside: 
     assert len(outside.actions) == 1
 
 
-async def test_action_that_takes_too_long_is_not_repeated(plant: Plant, outside: FakeOutside) -> None:
+async def test_action_beyond_its_timeout_is_not_repeated(plant: Plant, outside: FakeOutside) -> None:
     outside.hold()
     act = {**node("b", "mqtt.publish", topic="x"), "retries": 5, "timeout_seconds": 0.01}
     async with plant.gateway(outside=outside):
@@ -174,7 +174,7 @@ async def test_stopped_component_starts_no_further_node(plant: Plant, outside: F
     assert reasons(record)["double"] == "component_stopped"
 
 
-async def test_replaced_flow_ends_its_cycle_as_it_began(plant: Plant, outside: FakeOutside) -> None:
+async def test_replaced_flow_ends_its_cycle_with_the_old_document(plant: Plant, outside: FakeOutside) -> None:
     outside.hold()
     async with plant.gateway(outside=outside):
         await plant.run(CHAIN)

@@ -62,7 +62,7 @@ def test_next_instant_is_not_before_the_end_of_the_last_cycle() -> None:
     assert next_due(schedule, 60_000, 120_001) == 180_000
 
 
-def test_shift_that_the_clock_skips_moves_by_the_gap() -> None:
+def test_shift_in_a_skipped_hour_moves_by_the_gap() -> None:
     """On 2026-03-29 in Berlin the clock goes from 02:00 to 03:00."""
     flow = {"shifts": ["02:30"], "time_zone": "Europe/Berlin"}
     start = local("Europe/Berlin", 2026, 3, 28, 12)
@@ -71,7 +71,7 @@ def test_shift_that_the_clock_skips_moves_by_the_gap() -> None:
     assert second == local("Europe/Berlin", 2026, 3, 30, 2, 30)
 
 
-def test_shift_that_comes_twice_is_due_once() -> None:
+def test_shift_in_a_repeated_hour_is_due_once() -> None:
     """On 2026-10-25 in Berlin the hour from 02:00 comes twice."""
     flow = {"shifts": ["02:30"], "time_zone": "Europe/Berlin"}
     found = instants(flow, local("Europe/Berlin", 2026, 10, 24, 12), 3)
@@ -79,7 +79,7 @@ def test_shift_that_comes_twice_is_due_once() -> None:
     assert days == [25, 26, 27]
 
 
-def test_schedule_past_the_last_year_ends() -> None:
+def test_schedule_beyond_the_last_year_ends() -> None:
     end = round(datetime(9999, 12, 31, 23, 59, 30, tzinfo=UTC).timestamp() * 1000)
     assert first_due(parse_schedule({"shifts": ["06:00"]}), end) is None
 
@@ -113,13 +113,13 @@ def test_schedule_past_the_last_year_ends() -> None:
         {"interval_seconds": 1, "catch_up": "yes"},
     ],
 )
-def test_schedule_that_cannot_be_used_is_refused(flow: dict[str, Any]) -> None:
+def test_invalid_schedule_is_refused(flow: dict[str, Any]) -> None:
     with pytest.raises(InvalidScheduleError):
         parse_schedule(flow)
 
 
 @given(st.integers(1, 10**7), st.integers(-(10**15), 10**15), st.integers(0, 10**9))
-def test_interval_is_the_first_multiple_that_fits(period_ms: int, last: int, busy_ms: int) -> None:
+def test_next_interval_instant_is_the_first_possible_multiple(period_ms: int, last: int, busy_ms: int) -> None:
     schedule = parse_schedule({"interval_seconds": period_ms / 1000})
     found = next_due(schedule, last, last + busy_ms)
     assert found is not None
@@ -142,7 +142,7 @@ def test_interval_is_the_first_multiple_that_fits(period_ms: int, last: int, bus
         ({"shifts": ["06:00", "14:00"]}, 6 * HOUR, 3 * DAY + 7 * HOUR, 3 * DAY + 6 * HOUR, 6),
     ],
 )
-def test_of_instants_that_passed_the_last_counts(
+def test_last_of_several_missed_instants_is_used(
     schedule: dict[str, Any], due: int, now: int, expected: int, missed: int
 ) -> None:
     parsed = parse_schedule(schedule)
@@ -160,7 +160,7 @@ def test_of_instants_that_passed_the_last_counts(
         ({"interval_seconds": 0}, 600_000, 5, None),
     ],
 )
-def test_clock_that_went_back_repeats_no_instant_and_silences_no_flow(
+def test_clock_step_back_repeats_no_instant_and_stops_no_flow(
     schedule: dict[str, Any], last: int, now: int, expected: int | None
 ) -> None:
     assert following_due(parse_schedule(schedule), last, now) == expected
@@ -171,7 +171,7 @@ def test_clock_that_went_back_repeats_no_instant_and_silences_no_flow(
     st.lists(st.times().map(lambda time: f"{time:%H:%M}"), min_size=1, max_size=3, unique=True),
     st.dates(date(2025, 1, 1), date(2027, 12, 31)),
 )
-def test_each_shift_comes_once_on_each_local_day(zone: str, shifts: list[str], day: date) -> None:
+def test_each_shift_is_due_once_per_local_day(zone: str, shifts: list[str], day: date) -> None:
     """Also where the clock changes: a skipped time is late by the gap, at most an hour, and none comes twice."""
     start = local(zone, day.year, day.month, day.day, 0)
     found = [at or 0 for at in instants({"shifts": shifts, "time_zone": zone}, start, 4 * len(shifts))]

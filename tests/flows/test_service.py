@@ -33,7 +33,9 @@ async def test_document_with_faults_is_not_registered(plant: Plant) -> None:
         (lambda service: service.stop("flow", "r" * 1001), "invalid_payload"),
     ],
 )
-async def test_call_that_cannot_be_executed_is_refused(plant: Plant, call: Call, kind: str) -> None:
+async def test_call_with_unknown_flow_missing_cycle_or_bad_reason_is_refused(
+    plant: Plant, call: Call, kind: str
+) -> None:
     await plant.service.put(CHAIN)
     with pytest.raises(Refused) as refusal:
         await call(plant.service)
@@ -58,7 +60,7 @@ async def test_unknown_part_of_a_cycle_is_refused(plant: Plant, outside: FakeOut
     assert refusal.value.kind == kind
 
 
-async def test_terminated_component_leaves_the_others(plant: Plant, outside: FakeOutside) -> None:
+async def test_terminated_component_does_not_affect_the_others(plant: Plant, outside: FakeOutside) -> None:
     outside.hold()
     other = node("other", "tag.latest", tag="o")
     async with plant.gateway(outside=outside):
@@ -82,7 +84,7 @@ async def test_terminated_cycle_ends_at_once(plant: Plant, outside: FakeOutside)
         assert (await plant.service.load("flow")).ended == {CycleStatus.TERMINATED: 1}
 
 
-async def test_flows_are_listed_by_their_ids(plant: Plant) -> None:
+async def test_flows_are_listed_in_order_of_their_ids(plant: Plant) -> None:
     for name in ("b", "a"):
         await plant.service.put({**CHAIN, "id": name})
     assert [each.flow_id for each in await plant.service.load_all()] == ["a", "b"]

@@ -21,12 +21,12 @@ def test_json_is_unchanged() -> None:
         (Output(1, memory="x" * LARGEST_MEMORY), "the memory has more than 65536 bytes"),
     ],
 )
-def test_anything_else_is_a_failure(returned: object, reason: str) -> None:
+def test_output_that_is_not_json_fails_the_node(returned: object, reason: str) -> None:
     with pytest.raises(NodeError, match=reason):
         checked_output(returned)
 
 
-def test_error_without_a_text_is_named_by_its_type() -> None:
+def test_error_without_a_text_is_reported_by_its_type() -> None:
     class NoTextError(Exception):
         def __str__(self) -> str:
             raise TypeError

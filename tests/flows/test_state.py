@@ -44,7 +44,7 @@ def moved(flow: FlowRecord, **members: object) -> FlowRecord:
     return changed(flow, revision=flow.revision + 1, **members)
 
 
-async def test_flow_is_read_as_it_was_written(state: FlowState) -> None:
+async def test_flow_is_read_back_unchanged(state: FlowState) -> None:
     flow = changed(
         FLOW,
         status=FlowStatus.RUNNING,
@@ -62,7 +62,7 @@ async def test_flow_is_read_as_it_was_written(state: FlowState) -> None:
     assert await state.load_flow("a") is None
 
 
-async def test_record_that_changed_meanwhile_is_not_written(state: FlowState) -> None:
+async def test_record_changed_by_another_writer_is_not_written(state: FlowState) -> None:
     assert await state.commit(registered())
     assert not await state.commit(registered())
     later = moved(FLOW, missed=1)
@@ -72,13 +72,13 @@ async def test_record_that_changed_meanwhile_is_not_written(state: FlowState) ->
     assert await state.load_cycle(later, 0) is None
 
 
-async def test_flow_is_not_written_when_its_cycle_changed_meanwhile(state: FlowState) -> None:
+async def test_flow_is_not_written_after_a_concurrent_change_of_its_cycle(state: FlowState) -> None:
     assert await state.commit(FlowChange(Written(None, FLOW), Written(None, RUNNING)))
     assert not await state.commit(FlowChange(Written(FLOW, moved(FLOW, missed=1)), Written(None, RUNNING)))
     assert await state.load_flow("a_1") == FLOW
 
 
-async def test_cycle_is_read_as_it_was_written(state: FlowState) -> None:
+async def test_cycle_is_read_back_unchanged(state: FlowState) -> None:
     tasks = {
         "x": NodeTask(NodeStatus.COMPLETED, {"n": [1.5, "ü"]}, Withheld.SWITCH, None, 2, 9, 12, {"value": 1}),
         "y": NodeTask(NodeStatus.SKIPPED, reason="switch"),
@@ -90,7 +90,7 @@ async def test_cycle_is_read_as_it_was_written(state: FlowState) -> None:
     assert await state.load_cycle(FLOW, 1) is None
 
 
-async def test_cycle_takes_the_memory_of_its_flow(state: FlowState) -> None:
+async def test_cycle_is_loaded_with_the_memory_of_its_flow(state: FlowState) -> None:
     flow = changed(FLOW, memory={"x": 1})
     cycle = changed(RUNNING, cycle=changed(RUNNING.cycle, memory={"x": 1}))
     assert await state.commit(FlowChange(Written(None, flow), Written(None, cycle)))
@@ -98,14 +98,14 @@ async def test_cycle_takes_the_memory_of_its_flow(state: FlowState) -> None:
 
 
 @pytest.mark.parametrize("size", [65_534, 65_535, 300_000])
-async def test_large_output_is_read_whole(state: FlowState, size: int) -> None:
+async def test_large_output_is_read_completely(state: FlowState, size: int) -> None:
     tasks = {"x": NodeTask(NodeStatus.COMPLETED, "v" * size, attempts=1), "y": NodeTask()}
     cycle = changed(RUNNING, cycle=changed(RUNNING.cycle, tasks=tasks))
     assert await state.commit(FlowChange(Written(None, FLOW), Written(None, cycle)))
     assert await state.load_cycle(FLOW, 0) == cycle
 
 
-async def test_due_flows_come_in_the_order_of_their_instants(state: FlowState) -> None:
+async def test_due_flows_are_ordered_by_due_time(state: FlowState) -> None:
     for name, at in (("b", 300), ("a", 200), ("c", None), ("d", 100)):
         assert await state.commit(registered(changed(FLOW, flow_id=name, next_at=at)))
     assert await state.flow_ids() == ["a", "b", "c", "d"]
@@ -147,7 +147,7 @@ async def test_expired_cycle_is_removed(state: FlowState) -> None:
     assert await state.load_cycle(FLOW, 1) == second
 
 
-async def test_deleted_flow_is_gone_with_its_cycles(state: FlowState) -> None:
+async def test_deleted_flow_is_removed_with_its_cycles(state: FlowState) -> None:
     busy = changed(FLOW, in_cycle=True, next_at=5)
     other = changed(FLOW, flow_id="a")
     kept = changed(RUNNING, cycle=changed(RUNNING.cycle, flow_id="a", number=1))
@@ -170,7 +170,7 @@ async def test_deleted_flow_is_gone_with_its_cycles(state: FlowState) -> None:
         (("a%3Ab", 0, "x"), ("a:b", 0, "x")),
     ],
 )
-async def test_ids_of_any_text_do_not_share_a_key(
+async def test_ids_with_special_characters_do_not_share_a_key(
     state: FlowState, first: tuple[str, int, str], second: tuple[str, int, str]
 ) -> None:
     written = []
@@ -187,7 +187,7 @@ async def test_ids_of_any_text_do_not_share_a_key(
         assert await state.load_cycle(flow, cycle.cycle.number) == cycle
 
 
-async def test_announced_changes_are_seen_after_a_position(state: FlowState) -> None:
+async def test_announced_changes_are_read_after_a_position(state: FlowState) -> None:
     position, found = await state.announced("")
     assert found == []
     assert await state.commit(FlowChange(Written(None, FLOW), announced=True))
@@ -210,7 +210,7 @@ async def finish(state: FlowState, value: int) -> None:
         await store.execute("XADD", store.keys.node_results(), "*", "result", encode_result(result))
 
 
-async def test_results_of_workers_stay_until_a_decision_has_taken_them(state: FlowState) -> None:
+async def test_results_of_workers_stay_until_a_decision_consumes_them(state: FlowState) -> None:
     await finish(state, 1)
     await finish(state, 2)
     position, found = await state.results("")

@@ -68,7 +68,7 @@ def test_timeout_limits_each_attempt() -> None:
     ]
 
 
-def test_attempts_of_fail_count_again_in_each_cycle() -> None:
+def test_attempts_of_a_fail_node_restart_in_each_cycle() -> None:
     plan = plan_of(flow([{**node("f", "fail", message="broken", times=1), "retries": 1}]))
     assert [ended(cycle, "f", "status", "attempts") for cycle in trial(plan, 2)] == [["completed", 2]] * 2
 
@@ -109,7 +109,7 @@ def test_changed_compares_with_the_last_value_it_received() -> None:
     assert [ended(cycle, "m", "status", "reason")[1] for cycle in shown] == [None, "unchanged", None, None]
 
 
-def test_query_outside_of_the_tags_fails_in_a_trial() -> None:
+def test_query_other_than_tags_fails_in_a_trial() -> None:
     (shown,) = trial(plan_of(flow([node("h", "http.get", url="http://line/")])))
     assert ended(shown, "h", "status", "reason") == [
         "failed",
@@ -117,7 +117,7 @@ def test_query_outside_of_the_tags_fails_in_a_trial() -> None:
     ]
 
 
-def test_large_output_is_shown_by_reference_and_passed_on_whole() -> None:
+def test_large_output_is_shown_by_reference_and_passed_on_completely() -> None:
     text = "x" * LARGEST_OUTPUT
     plan = plan_of(flow([node("a", "constant", value=text), node("e", "expression", expr=f'a == "{"x" * 9}"')], "a>e"))
     (shown,) = trial(plan)

@@ -7,7 +7,7 @@ from edge.flows.view import flow_status
 from tests.flows.gateways import CHAIN, Plant
 
 
-async def test_status_is_comprehensive(plant: Plant) -> None:
+async def test_status_has_flow_cycle_and_node_details(plant: Plant) -> None:
     async with plant.gateway():
         await plant.run(CHAIN)
         record = await plant.ended()

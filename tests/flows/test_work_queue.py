@@ -46,7 +46,7 @@ async def results(state: RedisFlowState) -> list[TaskResult]:
     return [each.result for each in (await state.results(""))[1]]
 
 
-async def test_task_is_taken_begun_and_reported_once(store: Store) -> None:
+async def test_task_is_claimed_and_reported_by_one_worker(store: Store) -> None:
     state = await queued(store)
     first, second = await worker(store, "a"), await worker(store, "b")
     taken = await taken_by(first)
@@ -80,14 +80,14 @@ async def test_task_of_a_dead_worker_is_taken_over(store: Store, *, repeatable: 
     )
 
 
-async def test_task_that_was_taken_and_not_begun_runs_once(store: Store) -> None:
+async def test_claimed_task_that_was_not_begun_runs_once(store: Store) -> None:
     await queued(store)
     await taken_by(await worker(store, "a", repeatable=False))
     second = await worker(store, "b", lease_ms=0, repeatable=False)
     assert await second.begin(await taken_by(second))
 
 
-async def test_hold_that_is_renewed_is_not_taken_over(store: Store) -> None:
+async def test_renewed_lease_is_not_taken_over(store: Store) -> None:
     await queued(store)
     first, second = await worker(store, "a"), await worker(store, "b")
     taken = await taken_by(first)
@@ -95,7 +95,7 @@ async def test_hold_that_is_renewed_is_not_taken_over(store: Store) -> None:
     assert await second.take(1) is None
 
 
-async def test_task_that_is_not_wanted_any_more_is_dropped(store: Store) -> None:
+async def test_task_of_an_ended_node_is_dropped(store: Store) -> None:
     state = await queued(store)
     queue = await worker(store, "a")
     taken = await taken_by(queue)
@@ -115,7 +115,7 @@ async def test_worker_is_listed_until_it_leaves(store: Store) -> None:
     assert await store.execute("EXISTS", key) == 0
 
 
-async def test_task_of_a_deleted_flow_is_not_that_of_its_successor(store: Store) -> None:
+async def test_task_of_a_deleted_flow_is_not_run_for_its_successor(store: Store) -> None:
     """A flow that is put again has the same ids: its node ran twice, and with the inputs of the former."""
     await queued(store)
     queue = await worker(store, "a")

@@ -91,7 +91,7 @@ async def test_stopped_worker_returns_its_task(store: Store, tmp_path: Path, *, 
     assert (task.output, task.reason) == ((3, None) if repeatable else (None, "interrupted"))
 
 
-async def test_task_in_progress_ends_before_its_worker_does(store: Store, tmp_path: Path) -> None:
+async def test_stopping_worker_completes_its_task_in_progress(store: Store, tmp_path: Path) -> None:
     folder = write_check(tmp_path)
     kinds = load_kinds(folder)
     plant = Plant(RedisFlowState(store), Plans(kinds))
@@ -110,7 +110,7 @@ async def test_task_in_progress_ends_before_its_worker_does(store: Store, tmp_pa
     assert await store.execute("XINFO CONSUMERS", store.keys.node_work("site.check"), GROUP) == []
 
 
-async def test_entry_that_is_no_task_stops_no_worker(store: Store, tmp_path: Path) -> None:
+async def test_invalid_queue_entry_does_not_stop_the_worker(store: Store, tmp_path: Path) -> None:
     folder = write_check(tmp_path)
     kinds = load_kinds(folder)
     plant = Plant(RedisFlowState(store), Plans(kinds))
@@ -128,7 +128,7 @@ async def test_entry_that_is_no_task_stops_no_worker(store: Store, tmp_path: Pat
     assert await store.execute("XLEN", key) == 0
 
 
-async def test_task_without_a_worker_fails_in_the_end(plant: Plant, tmp_path: Path) -> None:
+async def test_task_without_a_worker_fails_after_its_timeout(plant: Plant, tmp_path: Path) -> None:
     plant.use(Plans(load_kinds(write_check(tmp_path))), worker_wait_s=0.0)
     nodes = [node("a", "constant", value=1), {**node("b", "site.check"), "timeout_seconds": 0.05}]
     async with plant.gateway():

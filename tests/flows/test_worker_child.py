@@ -52,7 +52,7 @@ def returning(value: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("value", [None, 1, 2**64, -2.5, "ü\u0000", [True, {"a": []}], {"k": "v" * 1_000_000}])
-def test_json_is_answered_as_it_is(value: Any) -> None:
+def test_json_output_is_returned_unchanged(value: Any) -> None:
     assert returning(value) == {"output": value, "withheld": None, "memory": None}
 
 
@@ -75,11 +75,11 @@ def test_json_is_answered_as_it_is(value: Any) -> None:
         (RecursionError("deep"), "RecursionError: deep"),
     ],
 )
-def test_rubbish_is_a_failure_with_a_reason(value: Any, reason: str) -> None:
+def test_invalid_output_is_a_failure_with_a_reason(value: Any, reason: str) -> None:
     assert returning(value)["failed"].startswith(reason)
 
 
-def test_config_that_does_not_fit_is_a_failure(tmp_path: Path) -> None:
+def test_invalid_config_is_a_failure(tmp_path: Path) -> None:
     kinds = load_kinds(write_check(tmp_path))
     attempt = {"flow_id": "f", "node_id": "n", "number": 1, "now": 0, "inputs": {}, "memory": None}
     found = answer(kinds, {"kind": "site.check", "config": {"how": 5}, "attempt": attempt}, ignored)

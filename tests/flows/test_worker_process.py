@@ -38,30 +38,28 @@ async def run(process: WorkerProcess, how: str, *, repeatable: bool = True, **me
     return await process.run(task, repeatable=repeatable, on_progress=on_progress)
 
 
-async def test_attempts_follow_each_other(process: WorkerProcess) -> None:
+async def test_attempts_run_one_after_the_other(process: WorkerProcess) -> None:
     for attempt in (1, 2):
         result = await run(process, "adds", attempt=attempt)
         assert (result.kind, result.value, result.memory) == (ResultKind.COMPLETED, 3, attempt)
 
 
-async def test_failure_has_its_reason(process: WorkerProcess) -> None:
+async def test_failed_attempt_has_its_reason(process: WorkerProcess) -> None:
     assert (await run(process, "fails")).reason == "not good"
 
 
-async def test_attempt_that_is_not_wanted_ends_at_its_progress(process: WorkerProcess) -> None:
+async def test_terminated_attempt_ends_at_its_next_progress_report(process: WorkerProcess) -> None:
     assert (await run(process, "waits")).reason == "terminated"
 
 
 @pytest.mark.parametrize(("repeatable", "kind"), [(True, ResultKind.FAILED), (False, ResultKind.INTERRUPTED)])
-async def test_process_that_dies_fails_its_attempt(
-    process: WorkerProcess, kind: ResultKind, *, repeatable: bool
-) -> None:
+async def test_crashed_process_fails_its_attempt(process: WorkerProcess, kind: ResultKind, *, repeatable: bool) -> None:
     result = await run(process, "dies", repeatable=repeatable)
     assert (result.kind, result.reason) == (kind, "the process of the node ended (status 3)")
     assert (await run(process, "adds")).value == 3
 
 
-async def test_attempt_that_takes_too_long_is_killed(process: WorkerProcess) -> None:
+async def test_attempt_beyond_its_timeout_is_killed(process: WorkerProcess) -> None:
     async def on_progress(_percent: int, _message: str) -> bool:
         return True
 
@@ -105,7 +103,7 @@ async def test_attempt_without_progress_is_killed(tmp_path: Path, kind: ResultKi
     assert (result.kind, result.reason, process.pid) == (kind, "no progress for 0.3 s", None)
 
 
-async def test_leak_of_a_node_fails_no_attempt(tmp_path: Path) -> None:
+async def test_memory_leak_of_a_node_replaces_the_process_between_attempts(tmp_path: Path) -> None:
     """A process that comes near its limit is replaced between two attempts."""
     process = WorkerProcess(write_check(tmp_path), 600)
     task = msgspec.structs.replace(TASK, config={"how": "leaks"}, inputs={"x": [1]})
@@ -128,7 +126,7 @@ async def test_attempt_beyond_the_memory_limit_fails_alone(tmp_path: Path) -> No
     await process.kill()
 
 
-async def test_process_that_a_node_started_is_killed_with_it(tmp_path: Path) -> None:
+async def test_process_started_by_a_node_is_killed_with_the_node(tmp_path: Path) -> None:
     process = WorkerProcess(write_check(tmp_path), 0)
     started = (await run(process, "spawns")).value
     await process.kill()
@@ -145,7 +143,7 @@ def _state_of(pid: int) -> str:
 
 
 @pytest.mark.parametrize("how", ["forks", "threads", "outlives"])
-async def test_forks_and_threads_change_no_other_attempt(tmp_path: Path, how: str) -> None:
+async def test_forks_and_threads_of_a_node_do_not_affect_other_attempts(tmp_path: Path, how: str) -> None:
     """A fork answered too, and the next attempt got its answer; a thread took the next attempt for its own reply."""
 
     async def wanted(_percent: int, _message: str) -> bool:
@@ -160,7 +158,7 @@ async def test_forks_and_threads_change_no_other_attempt(tmp_path: Path, how: st
     await process.kill()
 
 
-async def test_node_that_reads_its_input_gets_none(process: WorkerProcess) -> None:
+async def test_node_that_reads_stdin_gets_no_input(process: WorkerProcess) -> None:
     assert (await run(process, "reads")).value == ""
 
 

@@ -28,7 +28,7 @@ TASK = QueuedTask(
 )
 
 
-def test_task_is_read_as_it_was_written() -> None:
+def test_worker_task_is_read_back_unchanged() -> None:
     assert decode_task(encode_task(TASK)) == TASK
 
 
@@ -40,7 +40,7 @@ def test_task_is_read_as_it_was_written() -> None:
         (ResultKind.INTERRUPTED, AttemptInterrupted("n")),
     ],
 )
-def test_result_means_an_outcome(kind: ResultKind, outcome: Outcome) -> None:
+def test_each_result_is_mapped_to_an_outcome(kind: ResultKind, outcome: Outcome) -> None:
     result = result_of(TASK, kind, value=7, memory=1, reason="no")
     assert decode_result(encode_result(result)) == result
     assert outcome_of(result) == outcome

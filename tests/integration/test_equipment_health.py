@@ -22,7 +22,7 @@ from tests.station.plant import until
 pytestmark = pytest.mark.slow
 
 
-async def test_a_wrench_that_is_switched_off_is_missed_everywhere(
+async def test_switched_off_wrench_is_reported_disconnected_on_every_interface(
     redis: RedisSettings,
     mqtt: MqttSettings,
     store: Store,

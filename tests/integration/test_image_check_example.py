@@ -78,7 +78,7 @@ async def test_script_makes_weights_that_judge_new_images(training: Any) -> None
 @pytest.mark.parametrize(
     "image", [5, [], [[1.0] * 8] * 7, [[1.0] * 8] * 7 + [[1.0]], [["x"] * 8] * 8, [[True] * 8] * 8]
 )
-async def test_rubbish_is_no_image(tmp_path: Path, image: object) -> None:
+async def test_invalid_image_is_refused(tmp_path: Path, image: object) -> None:
     shutil.copy(EXAMPLE / "image_check.py", tmp_path)
     kind = load_kinds(str(tmp_path))["site.image_check"]
     assert isinstance(kind.work, Compute)
@@ -89,7 +89,7 @@ async def test_rubbish_is_no_image(tmp_path: Path, image: object) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"P5", b"P6 2 2 255\n1234", b"P5 16 16 255\nabc", b"P5 a b c\n", b"P5 9 0 255\n"]
 )
-async def test_rubbish_is_no_pgm_file(tmp_path: Path, data: bytes) -> None:
+async def test_invalid_pgm_file_is_refused(tmp_path: Path, data: bytes) -> None:
     shutil.copy(EXAMPLE / "image_check.py", tmp_path)
     kind = load_kinds(str(tmp_path))["site.image_check"]
     assert isinstance(kind.work, Compute)

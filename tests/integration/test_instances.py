@@ -80,7 +80,7 @@ async def ready(file: Path) -> AsyncIterator[Gateway]:
         yield gateway
 
 
-async def test_what_a_killed_gateway_was_at_is_done_and_reported_by_the_other(
+async def test_jobs_of_a_killed_gateway_are_completed_and_reported_by_the_other(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, pair: Pair, wait_until: WaitUntil
 ) -> None:
     async with (
@@ -98,7 +98,7 @@ async def test_what_a_killed_gateway_was_at_is_done_and_reported_by_the_other(
     assert len(ids) == len(set(ids)) == 2 * JOBS
 
 
-async def test_name_of_a_live_gateway_is_refused_of_a_killed_one_reused(
+async def test_name_of_a_live_gateway_is_refused_and_of_a_killed_one_reused(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, pair: Pair
 ) -> None:
     file = pair.file(redis, mqtt, unique, "one")

@@ -81,7 +81,7 @@ async def test_a_job_runs_from_its_order_to_its_response_and_leaves_no_trace(
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["stopped in order", "killed"])
-async def test_a_job_goes_on_where_the_gateway_was_when_it_ended(
+async def test_job_continues_at_its_last_action_after_a_gateway_restart(
     plant: Plant,
     redis: RedisSettings,
     mqtt: MqttSettings,
@@ -111,7 +111,7 @@ async def test_a_job_goes_on_where_the_gateway_was_when_it_ended(
     assert max(heard.activations().values()) == 1
 
 
-async def test_an_answer_that_came_while_the_gateway_was_away_counts(
+async def test_answer_received_while_the_gateway_was_stopped_is_processed(
     plant: Plant, redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
     file = written(settings_of(redis, mqtt, unique, NO_OPCUA), tmp_path)

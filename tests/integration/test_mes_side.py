@@ -52,7 +52,7 @@ async def test_job_waits_for_its_start_time_and_is_in_the_index(
     assert [each.seq for each in indexes] == sorted({each.seq for each in indexes})
 
 
-async def test_what_piled_up_while_the_gateway_was_away_starts_by_priority(
+async def test_backlog_of_a_stopped_gateway_starts_by_priority(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     settings = settings_of(redis, mqtt, unique, NO_OPCUA)

@@ -66,7 +66,7 @@ async def value(chart: Node, space: Space, *path: str) -> Any:
     return await (await chart.get_child([*names, *last])).read_value()
 
 
-async def test_a_job_is_ordered_watched_paused_and_asked_for_over_opcua(
+async def test_job_is_ordered_monitored_paused_and_queried_over_opcua(
     plant: Plant, redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
     opcua = msgspec.structs.replace(opcua_in(tmp_path), anonymous="engineer")

@@ -67,7 +67,7 @@ async def test_changes_during_a_broker_outage_are_published_afterwards(
         await gateway.stop()
 
 
-async def test_a_job_outlives_the_broker_of_its_equipment(
+async def test_job_completes_after_a_restart_of_its_equipment_broker(
     own_broker: LocalBroker, redis: RedisSettings, unique: str, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
     mqtt = MqttSettings(url=own_broker.url)

@@ -19,7 +19,7 @@ Each = TypeVar("Each", MessageRecord, ExchangeRecord)
 
 
 @pytest.mark.parametrize("file", RECORDINGS, ids=lambda file: file.stem)
-async def test_the_station_gets_what_it_got_when_it_was_recorded(
+async def test_replayed_recording_produces_the_recorded_answers_and_events(
     file: Path, mqtt: MqttSettings, unique: str, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
     beginning, again = begun(file), tmp_path / "again.jsonl"

@@ -107,7 +107,7 @@ async def test_a_device_that_answers_after_two_seconds_delays_no_other_job(plant
     assert max(quick) - began < 1.5
 
 
-async def test_a_scope_with_many_jobs_leaves_the_other_its_turn(plant: Plant, wait_until: WaitUntil) -> None:
+async def test_scope_with_many_jobs_does_not_starve_another_scope(plant: Plant, wait_until: WaitUntil) -> None:
     async with asyncio.TaskGroup() as tasks:
         for number in range(150):
             tasks.create_task(plant.start(f"many-{number}", "quick"))

@@ -30,7 +30,7 @@ SIGNALLING: dict[str, Any] = {
 }
 
 
-async def test_a_recipe_switches_the_lamps_of_a_chip_that_need_not_be_there(
+async def test_recipe_switches_the_lamps_of_a_fake_chip(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     heard = Heard()

@@ -33,7 +33,7 @@ INSPECTION: dict[str, Any] = {
 }
 
 
-async def test_a_job_is_done_although_the_camera_is_unplugged_at_work(
+async def test_job_completes_although_the_camera_is_unplugged_during_an_action(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     heard = Heard()

@@ -5,7 +5,7 @@ import pytest
 from edge.links.background_task import background_task
 
 
-async def test_the_work_ends_with_the_block() -> None:
+async def test_background_task_ends_with_its_block() -> None:
     ended = []
 
     async def work() -> None:
@@ -20,13 +20,13 @@ async def test_the_work_ends_with_the_block() -> None:
     assert ended
 
 
-async def test_what_the_block_raises_comes_out_as_it_is() -> None:
+async def test_exception_of_the_block_is_raised_unchanged() -> None:
     with pytest.raises(ZeroDivisionError):
         async with background_task(asyncio.sleep(60), "work"):
             raise ZeroDivisionError
 
 
-async def test_work_that_fails_ends_the_block() -> None:
+async def test_failed_background_task_ends_the_block() -> None:
     async def work() -> None:
         raise KeyError
 
@@ -36,7 +36,7 @@ async def test_work_that_fails_ends_the_block() -> None:
     assert failure.group_contains(KeyError)
 
 
-async def test_cancelling_the_block_cancels_the_work() -> None:
+async def test_cancelled_block_cancels_the_background_task() -> None:
     async def block() -> None:
         async with background_task(asyncio.sleep(60), "work"):
             await asyncio.sleep(60)

@@ -9,7 +9,7 @@ from edge.links.backoff import Backoff, delay
 
 
 @given(attempt=st.integers(0, 10_000))
-def test_a_delay_doubles_up_to_the_longest_and_is_cut_by_half_at_most(attempt: int) -> None:
+def test_delay_doubles_up_to_the_maximum_and_is_jittered_by_half(attempt: int) -> None:
     full = min(30.0, 0.1 * 2.0 ** min(attempt, 16))
     assert full / 2 <= delay(attempt, 0.1, 30.0) <= full
 
@@ -18,7 +18,7 @@ def test_delays_are_jittered() -> None:
     assert len({delay(3, 0.1, 30.0) for _ in range(20)}) > 1
 
 
-async def test_pauses_grow_until_a_connection_has_lasted() -> None:
+async def test_backoff_is_reset_after_a_stable_connection() -> None:
     loop = asyncio.get_running_loop()
 
     async def paused(backoff: Backoff) -> float:

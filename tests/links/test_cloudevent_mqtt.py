@@ -64,11 +64,11 @@ def test_an_event_travels_in_binary_mode() -> None:
 
 
 @given(_events)
-def test_an_event_comes_back_as_it_was_sent(event: CloudEvent) -> None:
+def test_event_is_unchanged_after_encoding_and_decoding(event: CloudEvent) -> None:
     assert to_event(to_message(event, "any")) == event
 
 
-def test_an_answer_carries_the_correlation_data_of_its_request() -> None:
+def test_answer_has_the_correlation_data_of_its_request() -> None:
     assert to_message(EVENT, "a/answers", correlation_data=b"\x01").correlation_data == b"\x01"
 
 
@@ -86,7 +86,7 @@ def test_missing_correlation_id_comes_from_correlation_data(data: bytes, correla
     assert to_event(to_message(plain, "a", correlation_data=data)).correlationid == correlationid
 
 
-def test_the_expiry_that_is_left_wins_over_the_one_the_event_began_with() -> None:
+def test_remaining_message_expiry_replaces_the_expiry_of_the_event() -> None:
     attributes = {"id": "1", "source": "s", "type": "t", "expiryinterval": "60"}
     assert to_event(Message("a", user_properties=attributes, expiry=12)).expiryinterval == 12
     assert to_event(Message("a", user_properties=attributes)).expiryinterval == 60
@@ -108,7 +108,7 @@ def test_structured_mode_is_accepted() -> None:
         Message("a", b"\xc1", content_type="application/msgpack", user_properties=REQUIRED),
     ],
 )
-def test_what_is_no_cloudevent_is_refused_as_unreadable(message: Message) -> None:
+def test_malformed_cloudevent_is_refused_as_unreadable(message: Message) -> None:
     with pytest.raises(Refused) as refusal:
         to_event(message)
     assert refusal.value.kind == "unreadable"

@@ -34,13 +34,13 @@ EVENTS = st.builds(
 
 
 @given(event=EVENTS, form=st.sampled_from(DataForm))
-def test_an_event_comes_back_as_it_was_in_every_form(event: CloudEvent, form: DataForm) -> None:
+def test_event_is_unchanged_after_encoding_in_every_form(event: CloudEvent, form: DataForm) -> None:
     travelling = to_map(event, form)
     assert form_of(travelling) is form
     assert from_map(travelling) == event
 
 
-def test_data_is_a_structure_its_bytes_or_their_base64() -> None:
+def test_data_is_read_from_a_structure_bytes_or_base64() -> None:
     payload = b'{"JobOrderID":"J1"}'
     wrapped = base64.encodebytes(payload * 5).decode()
     assert "\n" in wrapped[:-1]
@@ -54,12 +54,12 @@ def test_data_is_a_structure_its_bytes_or_their_base64() -> None:
         assert from_map(ATTRIBUTES | {"data": data}).data == {"JobOrderID": "J1"}
 
 
-def test_what_is_nil_unknown_or_no_attribute_is_passed_over() -> None:
+def test_nil_or_unknown_attributes_are_ignored() -> None:
     odd = {"subject": None, "custommetadata": {"a": 1}, 5: "x", b"id": "y", "Traceparent": "z", "extensions": "e"}
     assert from_map(ATTRIBUTES | odd) == CloudEvent(id="1", source="/sidecar", type="t.v1")
 
 
-def test_attributes_that_are_numbers_are_read_as_their_text() -> None:
+def test_numeric_attributes_are_read_as_text() -> None:
     event = from_map(ATTRIBUTES | {"id": 7, "expiryinterval": 30, "retries": 2, "last": True})
     assert (event.id, event.expiryinterval) == ("7", 30)
     assert event.extensions == {"retries": "2", "last": "true"}
@@ -87,7 +87,7 @@ def deep(levels: int) -> dict[str, Any]:
         (ATTRIBUTES | {"datacontenttype": "text/plain", "data": b"x"}, "not supported"),
     ],
 )
-def test_what_is_no_event_is_refused_with_the_reason(event: dict[Any, Any], reason: str) -> None:
+def test_malformed_event_is_refused_with_the_reason(event: dict[Any, Any], reason: str) -> None:
     with pytest.raises(Refused, match=reason) as refused:
         from_map(event)
     assert refused.value.kind == "unreadable"

@@ -92,7 +92,7 @@ def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeBoard:
     return board
 
 
-async def test_lines_are_requested_of_the_chip_of_that_label(board: FakeBoard) -> None:
+async def test_lines_are_requested_from_the_chip_with_the_label(board: FakeBoard) -> None:
     with open_lines("pinctrl-rp1", LAMPS, BUTTONS, board.devices):
         (first, lamps), (second, buttons) = board.requests
         assert (first, second) == ("gpiochip11", "gpiochip11")
@@ -109,7 +109,7 @@ async def test_lamps_are_switched_by_name(board: FakeBoard) -> None:
         assert board.requests[0][1].values == {17: Value.ACTIVE, 22: Value.INACTIVE}
 
 
-async def test_presses_are_reported_in_their_order(board: FakeBoard) -> None:
+async def test_presses_are_reported_in_order(board: FakeBoard) -> None:
     with open_lines("pinctrl-rp1", {}, {"start": 5, "stop": 6}, board.devices) as lines:
         for offset in (6, 5, 5):
             board.requests[0][1].press(offset)
@@ -117,7 +117,7 @@ async def test_presses_are_reported_in_their_order(board: FakeBoard) -> None:
         await lines.switch({})
 
 
-async def test_who_waits_for_a_press_hears_that_the_lines_are_gone(board: FakeBoard) -> None:
+async def test_lost_lines_end_the_wait_for_a_press(board: FakeBoard) -> None:
     with open_lines("pinctrl-rp1", {}, BUTTONS, board.devices) as lines:
         buttons = board.requests[0][1]
         buttons.failure = OSError(19, "No such device")
@@ -138,26 +138,26 @@ async def test_bouncing_line_without_reader_keeps_the_first_presses(board: FakeB
                 await lines.pressed()
 
 
-async def test_lamps_that_cannot_be_set_are_unavailable(board: FakeBoard) -> None:
+async def test_failed_lamp_write_raises_unavailable(board: FakeBoard) -> None:
     with open_lines("pinctrl-rp1", LAMPS, {}, board.devices) as lines:
         board.requests[0][1].failure = OSError(5, "Input/output error")
         with pytest.raises(Unavailable, match="Input/output error"):
             await lines.switch({"red": True})
 
 
-async def test_a_line_that_another_has_is_reported(board: FakeBoard) -> None:
+async def test_line_in_use_is_reported(board: FakeBoard) -> None:
     board.taken = OSError(16, "Device or resource busy")
     with pytest.raises(Unavailable, match="busy"), open_lines("pinctrl-rp1", LAMPS, {}, board.devices):
         pass
 
 
-async def test_a_chip_that_is_not_there_is_reported_with_those_that_are(board: FakeBoard) -> None:
+async def test_missing_chip_is_reported_with_the_available_chips(board: FakeBoard) -> None:
     with pytest.raises(Unavailable) as raised, open_lines("pinctrl-bcm2711", LAMPS, {}, board.devices):
         pass
     assert "pinctrl-rp1" in raised.value.advice
 
 
-async def test_without_libgpiod_the_package_to_install_is_named(
+async def test_missing_libgpiod_is_reported_with_the_package_to_install(
     board: FakeBoard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "gpiod", None)
@@ -166,7 +166,7 @@ async def test_without_libgpiod_the_package_to_install_is_named(
     assert "microdcs-edge[gpio]" in raised.value.advice
 
 
-async def test_a_fake_chip_needs_no_board_and_reports_what_it_would_show() -> None:
+async def test_fake_chip_works_without_a_board() -> None:
     with open_lines(FAKE, LAMPS, BUTTONS) as lines:
         await lines.switch({"red": True})
         assert isinstance(lines, FakeLines)

@@ -56,7 +56,7 @@ async def ask(url: str, request: str) -> tuple[str, dict[str, str], str]:
     return status, dict(header.split(": ", 1) for header in headers), body
 
 
-async def test_who_asks_gets_the_page(url: str) -> None:
+async def test_get_request_returns_the_page(url: str) -> None:
     assert urlsplit(url).path == "/metrics"
     status, headers, body = await ask(url, "GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: text/plain\r\n\r\n")
     assert (status, body) == ("HTTP/1.1 200 OK", "a page")
@@ -64,7 +64,7 @@ async def test_who_asks_gets_the_page(url: str) -> None:
     assert (await ask(url, "GET /metrics?name=x HTTP/1.0\r\n\r\n"))[2] == "a page"
 
 
-async def test_the_head_alone_comes_without_the_page(url: str) -> None:
+async def test_head_request_returns_no_body(url: str) -> None:
     status, headers, body = await ask(url, "HEAD /metrics HTTP/1.1\r\n\r\n")
     assert (status, headers["Content-Length"], body) == ("HTTP/1.1 200 OK", "6", "")
 
@@ -79,11 +79,11 @@ async def test_the_head_alone_comes_without_the_page(url: str) -> None:
         ("\x00\x01 ü", "HTTP/1.1 400 Bad Request"),
     ],
 )
-async def test_what_is_no_request_for_the_page_is_reported(url: str, request_line: str, status: str) -> None:
+async def test_other_request_gets_an_error_status(url: str, request_line: str, status: str) -> None:
     assert (await ask(url, f"{request_line}\r\n\r\n"))[0] == status
 
 
-async def test_a_page_that_cannot_be_made_is_reported_and_the_next_is_tried() -> None:
+async def test_failed_page_is_logged_and_the_next_request_is_served() -> None:
     async with serve_page("127.0.0.1:0", "/metrics", fail) as url:
         for _ in range(2):
             with structlog.testing.capture_logs() as reported:
@@ -92,7 +92,7 @@ async def test_a_page_that_cannot_be_made_is_reported_and_the_next_is_tried() ->
             assert [each["event"] for each in reported] == ["http page could not be made"]
 
 
-async def test_a_client_that_sends_too_much_or_leaves_gets_no_answer(url: str) -> None:
+async def test_client_that_sends_too_much_or_leaves_is_disconnected(url: str) -> None:
     async with connected(url) as (_, writer):
         writer.write(b"GET /met")
     async with connected(url) as (reader, writer):
@@ -101,12 +101,12 @@ async def test_a_client_that_sends_too_much_or_leaves_gets_no_answer(url: str) -
     assert (await ask(url, "GET /metrics HTTP/1.1\r\n\r\n"))[0] == "HTTP/1.1 200 OK"
 
 
-async def test_who_is_silent_has_to_go() -> None:
+async def test_silent_client_is_disconnected() -> None:
     async with serve_page("127.0.0.1:0", "/", render, time_limit_s=0.05) as url, connected(url) as (reader, _):
         await ended(reader)
 
 
-async def test_one_visitor_too_many_is_sent_away_until_another_leaves() -> None:
+async def test_client_beyond_the_limit_is_refused_until_another_leaves() -> None:
     async with serve_page("127.0.0.1:0", "/metrics", render, client_limit=1) as url, asyncio.timeout(60):
         async with connected(url), connected(url) as (reader, _):
             await ended(reader)
@@ -117,13 +117,13 @@ async def test_one_visitor_too_many_is_sent_away_until_another_leaves() -> None:
     assert status == "HTTP/1.1 200 OK"
 
 
-async def test_a_port_that_is_taken_is_reported(url: str) -> None:
+async def test_port_in_use_is_reported(url: str) -> None:
     with pytest.raises(Unavailable, match=r"cannot listen for HTTP at 127\.0\.0\.1:"):
         async with serve_page(urlsplit(url).netloc, "/metrics", render):
             pytest.fail("it listens")
 
 
-async def test_no_task_is_left_at_the_end() -> None:
+async def test_stopped_server_leaves_no_task() -> None:
     before = asyncio.all_tasks()
     async with serve_page("[::1]:0", "/metrics", render) as url:
         assert url.startswith("http://[::1]:")

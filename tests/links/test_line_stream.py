@@ -21,7 +21,7 @@ def framed(raw: bytes, *, stx: bool = False) -> list[str]:
 
 
 @given(_texts, st.sampled_from([b"\r", b"\n", b"\r\n", b"\0"]), st.integers(1, 20))
-def test_lines_are_cut_whatever_ends_them(texts: list[str], end: bytes, size: int) -> None:
+def test_lines_are_split_at_every_line_end(texts: list[str], end: bytes, size: int) -> None:
     raw = b"".join(each.encode() + end for each in texts)
     framer = LineFramer(framed=False)
     pieces = [raw[at : at + size] for at in range(0, len(raw), size)]
@@ -38,7 +38,7 @@ def test_lines_are_cut_whatever_ends_them(texts: list[str], end: bytes, size: in
         (b"\x02\x03", []),
     ],
 )
-def test_code_stands_between_stx_and_etx(raw: bytes, expected: list[str]) -> None:
+def test_code_is_read_between_stx_and_etx(raw: bytes, expected: list[str]) -> None:
     assert framed(raw, stx=True) == expected
 
 
@@ -49,7 +49,7 @@ def test_line_that_is_too_long_is_refused_and_the_next_is_read(*, stx: bool) -> 
     assert framed(raw, stx=stx) == ["refused: too_large", "A1"]
 
 
-def test_bytes_that_are_no_text_are_replaced() -> None:
+def test_bytes_that_are_not_text_are_replaced() -> None:
     assert framed(b"\xff\xfeA1\n") == ["\ufffd\ufffdA1"]
 
 
@@ -88,7 +88,7 @@ async def test_lines_of_a_serial_port_end_when_it_is_gone() -> None:
                 continue
 
 
-async def test_port_that_is_missing_or_no_port_is_reported(tmp_path: Path) -> None:
+async def test_missing_or_invalid_port_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="cannot open"):
         async with open_serial_lines(str(tmp_path / "ttyUSB9"), 9600, framed=False):
             pass

@@ -13,7 +13,7 @@ class Time:
         return self.now
 
 
-def test_repeated_faults_are_logged_once_with_their_number() -> None:
+def test_repeated_faults_are_logged_once_with_their_count() -> None:
     time = Time()
     with capture_logs() as logs:
         throttle = LogThrottle(structlog.get_logger(), interval=60, clock=time)
@@ -29,7 +29,7 @@ def test_repeated_faults_are_logged_once_with_their_number() -> None:
     ]
 
 
-def test_keys_without_number_do_not_fill_the_log() -> None:
+def test_many_different_faults_are_logged_up_to_a_limit() -> None:
     time = Time()
     with capture_logs() as logs:
         throttle = LogThrottle(structlog.get_logger(), interval=60, most_lines=10, clock=time)

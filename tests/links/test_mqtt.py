@@ -50,7 +50,7 @@ async def test_messages_of_one_subscription_are_handled_in_order(
     assert seen == numbers
 
 
-async def test_a_message_arrives_with_all_it_carries(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
+async def test_message_arrives_with_all_its_properties(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
     seen: list[Message] = []
 
     async def handle(message: Message) -> None:
@@ -73,9 +73,7 @@ async def test_a_message_arrives_with_all_it_carries(mqtt: MqttSettings, unique:
     assert seen[0].expiry is not None
 
 
-async def test_a_slow_subscription_does_not_hold_up_another(
-    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
-) -> None:
+async def test_slow_subscription_does_not_delay_another(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
     slow, fast = Gate(), Gate()
     fast.open.set()
     async with open_session(mqtt, unique) as session:
@@ -87,7 +85,7 @@ async def test_a_slow_subscription_does_not_hold_up_another(
         assert (slow.begun, slow.done) == ([b"1"], [])
 
 
-async def test_unhandled_message_comes_again_after_a_restart(
+async def test_unhandled_message_is_delivered_again_after_a_restart(
     mqtt: MqttSettings, unique: str, sender: MqttSession, wait_until: WaitUntil
 ) -> None:
     before, after = Gate(), Gate()
@@ -104,7 +102,7 @@ async def test_unhandled_message_comes_again_after_a_restart(
     assert (before.done, after.done) == ([], [b"1", b"2", b"3"])
 
 
-async def test_handled_message_does_not_come_again_after_a_restart(
+async def test_handled_message_is_not_delivered_again_after_a_restart(
     mqtt: MqttSettings, unique: str, sender: MqttSession, wait_until: WaitUntil
 ) -> None:
     before, after = Gate(), Gate()
@@ -161,7 +159,7 @@ def _waiting_for(event: asyncio.Event) -> Settle:
     return settle
 
 
-async def test_messages_of_a_kept_session_wait_for_their_subscription(
+async def test_messages_of_a_stored_session_wait_for_their_subscription(
     mqtt: MqttSettings, unique: str, sender: MqttSession, wait_until: WaitUntil
 ) -> None:
     first, second = Gate(), Gate()
@@ -181,7 +179,7 @@ async def test_messages_of_a_kept_session_wait_for_their_subscription(
     assert (first.done, second.done) == ([b"1", b"3"], [b"2"])
 
 
-async def test_what_no_subscription_claims_is_dropped_in_the_end(
+async def test_message_without_a_subscription_is_dropped_after_a_timeout(
     mqtt: MqttSettings, unique: str, sender: MqttSession, wait_until: WaitUntil
 ) -> None:
     gate = Gate()
@@ -200,7 +198,7 @@ async def test_what_no_subscription_claims_is_dropped_in_the_end(
     assert gate.done == [b"2", b"3"]
 
 
-async def test_the_session_comes_back_when_the_broker_does(unique: str, wait_until: WaitUntil) -> None:
+async def test_session_reconnects_when_the_broker_returns(unique: str, wait_until: WaitUntil) -> None:
     gate = Gate()
     gate.open.set()
     changes: list[bool] = []
@@ -302,9 +300,7 @@ async def test_message_handled_during_an_outage_is_acknowledged_later(unique: st
     assert gate.begun == [b"1", b"2"]
 
 
-async def test_a_handler_that_lacks_something_is_called_again_until_it_works(
-    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
-) -> None:
+async def test_handler_is_retried_while_unavailable(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
     calls: list[bytes] = []
 
     async def handle(message: Message) -> None:
@@ -320,7 +316,7 @@ async def test_a_handler_that_lacks_something_is_called_again_until_it_works(
     assert calls == [b"1", b"1", b"1", b"2"]
 
 
-async def test_message_that_breaks_its_handler_blocks_no_other(
+async def test_message_with_a_failing_handler_does_not_block_others(
     mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     seen: list[bytes] = []
@@ -343,7 +339,7 @@ async def test_message_that_breaks_its_handler_blocks_no_other(
     assert (poison, seen) == ([(b"bad", "KeyError")], [b"good"])
 
 
-async def test_opening_without_a_broker_states_where_it_looked(unique: str) -> None:
+async def test_open_without_a_broker_reports_the_address(unique: str) -> None:
     settings = MqttSettings(url="mqtt://127.0.0.1:9")
     with pytest.raises(Unavailable, match=r"127\.0\.0\.1:9.*refused") as failure:
         async with open_session(settings, unique, connect_timeout=0.3):
@@ -351,13 +347,13 @@ async def test_opening_without_a_broker_states_where_it_looked(unique: str) -> N
     assert failure.value.advice
 
 
-async def test_an_error_of_the_caller_leaves_the_session_as_it_is(mqtt: MqttSettings, unique: str) -> None:
+async def test_exception_of_the_caller_is_raised_unchanged(mqtt: MqttSettings, unique: str) -> None:
     with pytest.raises(ZeroDivisionError):
         async with open_session(mqtt, unique):
             raise ZeroDivisionError
 
 
-async def test_a_publish_that_is_under_way_when_the_connection_breaks_fails(unique: str, broker: LocalBroker) -> None:
+async def test_publish_in_progress_fails_when_the_connection_is_lost(unique: str, broker: LocalBroker) -> None:
     """A relay that swallows what comes from the broker stands for a network that breaks in this moment."""
     upstream: list[asyncio.StreamWriter] = []
     silent = asyncio.Event()

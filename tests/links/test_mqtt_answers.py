@@ -14,7 +14,7 @@ from tests.conftest import WaitUntil
 ANSWER = CloudEvent(id="1", source="/edge", type="t", data={"n": 1})
 
 
-async def test_an_answer_bears_the_correlation_data_of_its_request(
+async def test_answer_has_the_correlation_data_of_its_request(
     mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     seen: list[Message] = []

@@ -16,19 +16,19 @@ from edge.links.mqtt_broker import broker_of
         ("mqtt://[::1]:2883", "::1:2883"),
     ],
 )
-def test_the_url_states_where_the_broker_is(url: str, address: str) -> None:
+def test_broker_address_is_read_from_the_url(url: str, address: str) -> None:
     broker = broker_of(MqttSettings(url=url), "edge", 60)
     assert broker.address == address
     assert (broker.tls is not None) == url.startswith("mqtts")
 
 
 @pytest.mark.parametrize("url", ["http://broker", "broker:1883", "mqtt://", "mqtt://b:port", "mqtt://a..b"])
-def test_a_url_that_leads_nowhere_is_named(url: str) -> None:
+def test_malformed_broker_url_is_reported(url: str) -> None:
     with pytest.raises(SettingsError, match=r"mqtt\.url"):
         broker_of(MqttSettings(url=url), "edge", 60)
 
 
-def test_a_certificate_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_unreadable_certificate_is_reported(tmp_path: Path) -> None:
     broken = tmp_path / "ca.pem"
     broken.write_text("not a certificate")
     for file in (broken, tmp_path / "none.pem"):

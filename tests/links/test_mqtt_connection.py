@@ -32,7 +32,7 @@ def _local(broker: LocalBroker, client_id: str) -> Broker:
     return Broker("127.0.0.1", broker.port, client_id, session_expiry=0)
 
 
-async def test_what_the_broker_refuses_is_an_error(tmp_path: Path, unique: str) -> None:
+async def test_publish_refused_by_the_broker_raises_unavailable(tmp_path: Path, unique: str) -> None:
     rules = tmp_path / "acl"
     rules.write_text("topic readwrite allowed/#\n")
     rules.chmod(0o600)
@@ -50,7 +50,7 @@ async def test_oversized_packet_is_refused_and_keeps_the_connection(unique: str)
         await connection.publish(Message(unique, bytes(900), content_type="application/json"), 1)
 
 
-async def test_what_is_larger_than_we_take_never_reaches_us(broker: LocalBroker, unique: str) -> None:
+async def test_message_above_the_packet_limit_is_not_received(broker: LocalBroker, unique: str) -> None:
     narrow = replace(_local(broker, f"{unique}-narrow"), largest_packet=1000)
     async with connect(narrow) as connection, connect(_local(broker, unique)) as other:
         await connection.subscribe(unique)
@@ -61,7 +61,7 @@ async def test_what_is_larger_than_we_take_never_reaches_us(broker: LocalBroker,
         assert len(first.message.payload) == 500
 
 
-async def test_a_wrong_password_is_reported_in_the_words_of_the_broker(tmp_path: Path, unique: str) -> None:
+async def test_wrong_password_is_reported_with_the_reason_of_the_broker(tmp_path: Path, unique: str) -> None:
     passwords = tmp_path / "passwords"
     passwords.write_text("")
     passwords.chmod(0o600)
@@ -105,7 +105,7 @@ async def test_acknowledge_fails_after_the_broker_sent_disconnect() -> None:
         assert not connection.acknowledge(1)
 
 
-async def test_a_disconnect_together_with_the_connack_is_noticed() -> None:
+async def test_disconnect_received_with_connack_is_detected() -> None:
     """Otherwise a client without subscriptions would wait for ever on a connection that is closed."""
     async with _broker_that_disconnects(after=b"") as broker:
         with pytest.raises(Unavailable, match="accepted the connection and ended it at once"):
@@ -113,13 +113,13 @@ async def test_a_disconnect_together_with_the_connack_is_noticed() -> None:
                 pytest.fail("the connection is closed")
 
 
-async def test_a_hundred_publishes_side_by_side_are_all_confirmed(broker: LocalBroker, unique: str) -> None:
+async def test_hundred_concurrent_publishes_are_confirmed(broker: LocalBroker, unique: str) -> None:
     async with connect(_local(broker, unique)) as connection, asyncio.TaskGroup() as tasks:
         for number in range(100):
             tasks.create_task(connection.publish(Message(f"{unique}/{number}", b"x" * 10_000), 1))
 
 
-async def test_text_that_is_odd_but_allowed_does_not_break_the_connection(broker: LocalBroker, unique: str) -> None:
+async def test_unusual_valid_text_does_not_end_the_connection(broker: LocalBroker, unique: str) -> None:
     odd = "\u200b key \u00e9\U0001f527"
     async with connect(_local(broker, unique)) as connection:
         await connection.subscribe(unique)
@@ -128,7 +128,7 @@ async def test_text_that_is_odd_but_allowed_does_not_break_the_connection(broker
     assert incoming.message.user_properties == {odd: odd}
 
 
-async def test_of_user_properties_with_one_name_the_last_counts(broker: LocalBroker, unique: str) -> None:
+async def test_last_of_duplicate_user_properties_is_used(broker: LocalBroker, unique: str) -> None:
     properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
     properties.UserProperty = [("id", "1"), ("type", "t"), ("id", "2")]
     async with connect(_local(broker, unique)) as connection:
@@ -141,7 +141,7 @@ async def test_of_user_properties_with_one_name_the_last_counts(broker: LocalBro
 
 # paho leaves the socket of a failed TLS handshake to the garbage collector.
 @pytest.mark.filterwarnings("ignore:unclosed <ssl:ResourceWarning")
-async def test_tls_is_spoken_with_a_broker_whose_certificate_we_trust(tmp_path: Path, unique: str) -> None:
+async def test_tls_connects_to_a_broker_with_a_trusted_certificate(tmp_path: Path, unique: str) -> None:
     certificate, key, other = tmp_path / "broker.pem", tmp_path / "broker.key", tmp_path / "other.pem"
     _write_certificate(certificate, key)
     _write_certificate(other, tmp_path / "other.key")
@@ -173,7 +173,7 @@ def _write_certificate(certificate: Path, key: Path) -> None:
     key.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
 
 
-async def test_control_characters_in_text_do_not_break_the_connection(broker: LocalBroker, unique: str) -> None:
+async def test_control_characters_in_text_do_not_end_the_connection(broker: LocalBroker, unique: str) -> None:
     bad = "".join(map(chr, (*range(32), 0x7F, 0x85, 0xD800, 0xFDD0, 0xFFFE, 0x1FFFF)))
     message = Message(unique, content_type=f"text{bad}", user_properties={f"a{bad}": f"two\nlines{bad}"})
     async with connect(_local(broker, unique)) as connection:
@@ -185,13 +185,13 @@ async def test_control_characters_in_text_do_not_break_the_connection(broker: Lo
     assert incoming.message.user_properties == {f"a{blank}": f"two lines{blank}"}
 
 
-async def test_text_that_is_too_long_is_cut(broker: LocalBroker, unique: str) -> None:
+async def test_too_long_text_is_truncated(broker: LocalBroker, unique: str) -> None:
     async with connect(_local(broker, unique)) as connection:
         await connection.publish(Message(unique, user_properties={"a": "\U0001f527" * 70_000}), 1)
 
 
 @pytest.mark.parametrize("topic", ["", "a/+", "a/#", "a\nb", "a\x00", "a\ud800", "é" * 40_000])
-async def test_a_topic_that_mqtt_does_not_allow_is_refused(broker: LocalBroker, unique: str, topic: str) -> None:
+async def test_invalid_topic_is_refused(broker: LocalBroker, unique: str, topic: str) -> None:
     async with connect(_local(broker, unique)) as connection:
         with pytest.raises(Refused):
             await connection.publish(Message(topic), 1)
@@ -200,7 +200,7 @@ async def test_a_topic_that_mqtt_does_not_allow_is_refused(broker: LocalBroker, 
         await connection.publish(Message(unique), 1)
 
 
-async def test_publish_returns_whether_anybody_subscribes(broker: LocalBroker, unique: str) -> None:
+async def test_publish_returns_whether_a_subscriber_exists(broker: LocalBroker, unique: str) -> None:
     async with connect(_local(broker, unique)) as connection:
         assert await connection.publish(Message(unique), 1) is False
         await connection.subscribe(unique)
@@ -223,7 +223,7 @@ async def test_a_malformed_packet_ends_the_connection_with_its_reason(broker: Lo
             await anext(connection.messages())
 
 
-async def test_broker_that_is_not_there_was_sent_nothing(unique: str) -> None:
+async def test_unreachable_broker_raises_not_reached(unique: str) -> None:
     async with open_broker() as broker:
         await broker.stop()
         with pytest.raises(NotReached, match="Connection refused"):
@@ -231,7 +231,7 @@ async def test_broker_that_is_not_there_was_sent_nothing(unique: str) -> None:
                 raise AssertionError
 
 
-async def test_will_is_published_at_any_end_when_asked(broker: LocalBroker, unique: str) -> None:
+async def test_will_is_published_at_a_regular_end_if_configured(broker: LocalBroker, unique: str) -> None:
     dying = replace(_local(broker, f"{unique}-a"), will=Message(unique, b"dead"), will_always=True, clean_start=True)
     async with connect(_local(broker, unique)) as connection, asyncio.timeout(60):
         await connection.subscribe(unique)
@@ -241,7 +241,7 @@ async def test_will_is_published_at_any_end_when_asked(broker: LocalBroker, uniq
     assert received.message.payload == b"dead"
 
 
-async def test_clean_start_drops_the_kept_session(broker: LocalBroker, unique: str) -> None:
+async def test_clean_start_discards_the_stored_session(broker: LocalBroker, unique: str) -> None:
     kept = replace(_local(broker, unique), session_expiry=60)
     for clean_start, expected in ((False, False), (False, True), (True, False)):
         async with connect(replace(kept, clean_start=clean_start)) as connection:

@@ -44,7 +44,7 @@ async def flood(port: int, topic: str) -> AsyncIterator[None]:
         await process.wait()
 
 
-async def test_flood_of_qos_0_leaves_time_and_memory_for_good_calls(
+async def test_qos_0_flood_does_not_delay_other_calls_or_fill_memory(
     broker: LocalBroker, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     """280,000 messages of QoS 0 took 1.5 GB and delayed good calls for 105 s: fault 22."""
@@ -78,7 +78,7 @@ async def test_flood_of_qos_0_leaves_time_and_memory_for_good_calls(
     assert 0 < len(dropped) < 20
 
 
-async def test_large_messages_of_qos_1_are_postponed_and_lost_by_nobody(
+async def test_large_qos_1_messages_are_postponed_and_not_lost(
     mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     """The broker sent 1,020 events of 250 KB without our acknowledgement, all of them were kept: fault 22."""

@@ -59,7 +59,7 @@ def decode_by_paho(flags: int, body: bytes) -> Message:
 
 
 @given(MESSAGE, st.integers(0, 65_535))
-def test_paho_reads_what_we_write_and_so_do_we(message: Message, packet_id: int) -> None:
+def test_encoded_publish_is_decoded_by_paho_and_by_the_product(message: Message, packet_id: int) -> None:
     flags, body = split(encode_publish(message, packet_id))
     assert decode_head(flags, body).packet_id == packet_id
     assert decode_by_paho(flags, body) == decode(flags, body)
@@ -129,7 +129,7 @@ def test_properties_that_contradict_the_standard_end_the_connection(properties: 
 
 
 @pytest.mark.parametrize("text", [b"\xff", b"\xed\xa0\x80", b"a\x00"])
-def test_a_forbidden_string_refuses_only_its_message(text: bytes) -> None:
+def test_message_with_a_forbidden_string_is_refused_alone(text: bytes) -> None:
     string = len(text).to_bytes(2, "big") + text
     with pytest.raises(MalformedPublish) as in_property:
         decode(0x32, b"\x00\x01t\x00\x07" + bytes((len(string) + 1,)) + b"\x03" + string)
@@ -138,7 +138,7 @@ def test_a_forbidden_string_refuses_only_its_message(text: bytes) -> None:
     assert (in_property.value.packet_id, in_topic.value.packet_id) == (7, 7)
 
 
-def test_a_byte_order_mark_is_read_and_never_sent() -> None:
+def test_byte_order_mark_is_accepted_but_not_sent() -> None:
     """MQTT allows U+FEFF, but a client on paho that receives one disconnects, and again at each redelivery."""
     body = b"\x00\x01t\x00\x07\x09\x26\x00\x01a\x00\x03\xef\xbb\xbf"
     assert decode(0x32, body).user_properties == {"a": "\ufeff"}
@@ -156,7 +156,7 @@ def test_several_subscription_identifiers_are_allowed() -> None:
     ("flags", "body"),
     [(0x34, b"\x00\x01t\x00\x07\x00"), (0x32, b"\x00\x01t\x00\x00\x00"), (0x30, b"\x00\x09t"), (0x32, b"\x00\x01t")],
 )
-def test_a_head_that_cannot_be_right_ends_the_connection(flags: int, body: bytes) -> None:
+def test_malformed_publish_header_ends_the_connection(flags: int, body: bytes) -> None:
     with pytest.raises(MalformedPublish) as malformed:
         decode_head(flags, body)
     assert malformed.value.packet_id is None

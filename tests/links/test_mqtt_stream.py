@@ -28,7 +28,7 @@ class Received:
 
 
 @given(st.lists(st.integers(1, 400), max_size=30))
-def test_packets_are_whole_however_the_bytes_are_cut(sizes: list[int]) -> None:
+def test_packets_are_complete_with_any_fragmentation(sizes: list[int]) -> None:
     asyncio.run(_receive_in_parts(sizes))
 
 
@@ -48,7 +48,7 @@ async def _receive_in_parts(sizes: list[int]) -> None:
     assert received.lost == []
 
 
-async def test_a_length_that_does_not_end_ends_the_connection() -> None:
+async def test_malformed_packet_length_ends_the_connection() -> None:
     received = Received()
     received.stream.data_received(b"\x30\xff\xff\xff\xff\x01")
     assert received.lost == ["a packet with a length that does not end"]
@@ -84,7 +84,7 @@ class Transport:
         return False
 
 
-async def test_acknowledgements_of_one_turn_leave_in_one_write() -> None:
+async def test_acknowledgements_of_one_pass_are_sent_in_one_write() -> None:
     stream, transport = Received().stream, Transport()
     stream.connection_made(cast("asyncio.BaseTransport", transport))
     for number in range(20):
@@ -93,7 +93,7 @@ async def test_acknowledgements_of_one_turn_leave_in_one_write() -> None:
     assert [len(each) for each in transport.writes] == [80]
 
 
-def test_paho_reads_what_it_is_fed_and_writes_to_the_stream() -> None:
+def test_paho_socket_reads_fed_bytes_and_writes_to_the_stream() -> None:
     written: list[bytes] = []
     socket = PahoSocket(written.append)
     socket.feed(b"abc")
@@ -107,7 +107,7 @@ def test_paho_reads_what_it_is_fed_and_writes_to_the_stream() -> None:
         socket.recv(1)
 
 
-def test_paho_still_has_the_private_methods_that_we_replace() -> None:
+def test_paho_has_the_private_methods_that_are_replaced() -> None:
     written: list[bytes] = []
     client = ControlClient("id", PahoSocket(written.append), iter(range(7, 9)).__next__)
     client.connect("nowhere", 1)

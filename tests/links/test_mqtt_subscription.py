@@ -43,7 +43,7 @@ async def test_a_handler_is_retried_while_something_is_unavailable() -> None:
     assert [entry["event"] for entry in logs] == ["mqtt message waits for its handler"]
 
 
-async def test_a_message_that_meets_a_defect_is_kept_and_not_retried() -> None:
+async def test_message_with_a_handler_defect_is_stored_and_not_retried() -> None:
     defect = ValueError("defect")
     handler = Handler(defect)
     await _subscription(handler).handle(Message("a/b"))
@@ -64,7 +64,7 @@ async def test_qos_0_is_bounded_by_topic_and_qos_1_is_not() -> None:
     assert (await subscription.take()).message.topic == "a/noise"
 
 
-async def test_message_with_a_defect_is_finished_after_unsettled_ones_before_it() -> None:
+async def test_message_with_a_defect_is_finished_after_earlier_messages() -> None:
     stored, finished = asyncio.Event(), list[str]()
 
     async def handle(message: Message) -> Settle:

@@ -34,17 +34,17 @@ async def session(server: UaServer) -> AsyncIterator[ClientSession]:
         yield opened
 
 
-async def test_a_node_is_found_by_names_and_reports_the_whole_path(session: ClientSession) -> None:
+async def test_node_found_by_names_has_its_full_path(session: ClientSession) -> None:
     node = await session.find(*JOBS)
     assert node.path == "/0:Objects/4:Machines/8:station-1/4:MachineryBuildingBlocks/6:JobManagement"
 
 
-async def test_a_name_that_is_not_there_is_reported_with_the_way_to_it(session: ClientSession) -> None:
+async def test_unknown_name_is_reported_with_its_path(session: ClientSession) -> None:
     with pytest.raises(Refused, match="/0:Objects/4:Machines/station-9 is not there"):
         await session.find("Machines", "station-9", "Identification")
 
 
-async def test_lists_of_jobs_are_read_in_plain_python(server: UaServer, session: ClientSession) -> None:
+async def test_lists_of_jobs_are_read_as_plain_python_values(server: UaServer, session: ClientSession) -> None:
     server.show("station-1", entry("job-1", JobState.RUNNING), response("job-1"))
     orders = await session.read(await session.find(*JOBS, "JobOrderControl", "JobOrderList"))
     assert orders == [
@@ -66,13 +66,13 @@ async def test_a_node_without_a_value_cannot_be_read(session: ClientSession) -> 
         await session.read(node)
 
 
-async def test_a_server_that_is_not_there_is_named() -> None:
+async def test_missing_server_is_reported() -> None:
     with pytest.raises(Unavailable, match=r"opc.tcp://127.0.0.1:1 does not serve us"):
         async with open_client("opc.tcp://127.0.0.1:1"):
             pass
 
 
-async def test_who_falls_silent_holds_up_no_end_of_a_session(server: UaServer) -> None:
+async def test_silent_server_does_not_delay_the_end_of_a_session(server: UaServer) -> None:
     address = urlsplit(server.endpoint)
     silent = asyncio.Event()
 
@@ -96,7 +96,7 @@ async def test_who_falls_silent_holds_up_no_end_of_a_session(server: UaServer) -
             silent.set()
 
 
-async def test_who_does_not_answer_is_given_up() -> None:
+async def test_server_without_an_answer_raises_unavailable() -> None:
     async def send_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
         writer.close()
@@ -109,9 +109,7 @@ async def test_who_does_not_answer_is_given_up() -> None:
 
 
 @pytest.mark.parametrize("reported", [None, 7, {}, "", "Machine", "i=seven", "i=-1", "ns=70000;i=1", "x" * 1_000_000])
-async def test_what_is_no_node_id_of_a_type_is_refused_and_costs_no_connection(
-    session: ClientSession, reported: Any
-) -> None:
+async def test_malformed_type_node_id_is_refused(session: ClientSession, reported: Any) -> None:
     with pytest.raises(Refused, match="what should be the NodeId of a type is ") as caught:
         await session.is_a(reported, TypeName("http://opcfoundation.org/UA/", 2041))
     assert caught.value.kind == "unreadable"
@@ -136,7 +134,7 @@ class Racing:
             raise CancelledWithResultError from error
 
 
-async def test_a_cancellation_that_meets_an_answer_is_no_error() -> None:
+async def test_cancellation_during_an_answer_is_not_an_error() -> None:
     client = Racing()
     session = ClientSession(cast(Client, client), "opc.tcp://here", lambda _asked: None)
 
@@ -151,7 +149,7 @@ async def test_a_cancellation_that_meets_an_answer_is_no_error() -> None:
         await asking
 
 
-async def test_a_listener_gets_each_request_with_its_answer(server: UaServer) -> None:
+async def test_tracer_receives_each_request_with_its_answer(server: UaServer) -> None:
     reported: list[TracedCall] = []
     async with open_client(server.endpoint, trace_call=reported.append) as session:
         clock = await session.find("Server", "ServerStatus", "CurrentTime")

@@ -33,21 +33,21 @@ class _Connected:
         self.uaclient = services
 
 
-async def test_older_service_is_called_where_the_newer_one_is_not_known() -> None:
+async def test_register_server_is_called_if_register_server_2_is_unknown() -> None:
     services = _OldDiscoveryServer(ua.StatusCodes.BadServiceUnsupported)
     await _register(cast("BoundedClient", _Connected(services)), APPLICATION, is_online=True)
     (server,) = services.registered
     assert (server.ServerUri, server.DiscoveryUrls, server.IsOnline) == ("urn:a", ["opc.tcp://a:4840"], True)
 
 
-async def test_refusal_is_no_reason_for_the_older_service() -> None:
+async def test_refused_registration_is_not_sent_to_the_older_service() -> None:
     services = _OldDiscoveryServer(ua.StatusCodes.BadSecurityChecksFailed)
     with pytest.raises(ua.UaStatusCodeError):
         await _register(cast("BoundedClient", _Connected(services)), APPLICATION, is_online=True)
     assert services.registered == []
 
 
-async def test_discovery_server_that_is_away_is_unavailable() -> None:
+async def test_unreachable_discovery_server_raises_unavailable() -> None:
     url = f"opc.tcp://127.0.0.1:{free_port()}"
     settings = OpcuaEquipmentSettings(kind="opcua", type_ids=("",), url=url, security="none")
     with pytest.raises(Unavailable, match="does not register us"):

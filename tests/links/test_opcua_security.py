@@ -50,7 +50,7 @@ def settings(url: str, directory: Path) -> OpcuaEquipmentSettings:
     )
 
 
-async def test_who_trusts_each_other_speaks_encrypted(tmp_path: Path, own: OwnCertificate) -> None:
+async def test_client_and_server_with_mutual_trust_connect_encrypted(tmp_path: Path, own: OwnCertificate) -> None:
     pki, clients = tmp_path / "pki", tmp_path / "clients"
     add_certificate(own.certificate, clients)
     strict = msgspec.structs.replace(SETTINGS, security="encrypted", pki=str(pki), trusted=str(clients))
@@ -61,7 +61,7 @@ async def test_who_trusts_each_other_speaks_encrypted(tmp_path: Path, own: OwnCe
             assert (await session.find("Machines")).path.endswith(":Machines")
 
 
-async def test_a_server_may_send_the_authorities_of_its_certificate_along(tmp_path: Path, own: OwnCertificate) -> None:
+async def test_server_certificate_with_its_authorities_is_accepted(tmp_path: Path, own: OwnCertificate) -> None:
     pki, clients = tmp_path / "pki", tmp_path / "clients"
     add_certificate(own.certificate, clients)
     strict = msgspec.structs.replace(SETTINGS, security="encrypted", pki=str(pki), trusted=str(clients))
@@ -75,7 +75,7 @@ async def test_a_server_may_send_the_authorities_of_its_certificate_along(tmp_pa
 
 
 @pytest.mark.usefixtures("own")
-async def test_a_server_that_we_do_not_know_is_not_trusted(tmp_path: Path) -> None:
+async def test_unknown_server_is_not_trusted(tmp_path: Path) -> None:
     strict = msgspec.structs.replace(SETTINGS, security="encrypted", pki=str(tmp_path / "pki"))
     async with served(strict) as server:
         with pytest.raises(Unavailable, match="is not trusted"):
@@ -98,7 +98,7 @@ async def test_trusted_server_with_a_bad_certificate_is_refused(tmp_path: Path) 
 
 
 @pytest.mark.usefixtures("own")
-async def test_a_certificate_of_ours_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+async def test_unreadable_own_certificate_is_reported(tmp_path: Path) -> None:
     (tmp_path / "cert.pem").write_text("not a certificate")
     with pytest.raises(SettingsError, match=r"cert\.pem: not a certificate"):
         async with open_client("opc.tcp://127.0.0.1:1", settings=settings("opc.tcp://127.0.0.1:1", tmp_path)):
@@ -115,9 +115,7 @@ async def test_a_certificate_of_ours_that_cannot_be_read_is_named(tmp_path: Path
     ],
 )
 @pytest.mark.usefixtures("own")
-async def test_a_key_that_cannot_work_is_named_before_anything_is_tried(
-    tmp_path: Path, key: bytes, reported: str
-) -> None:
+async def test_unusable_key_is_reported_before_connecting(tmp_path: Path, key: bytes, reported: str) -> None:
     (tmp_path / "key.pem").write_bytes(key)
     with pytest.raises(SettingsError, match=reported):
         async with open_client("opc.tcp://127.0.0.1:1", settings=settings("opc.tcp://127.0.0.1:1", tmp_path)):

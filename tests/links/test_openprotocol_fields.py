@@ -18,7 +18,7 @@ VALUES = {"id": 7, "name": "P1", "torque": 85.2, "time": datetime(2026, 5, 1, 12
 RAW = b"0100702P1      030085202026-05-01:12:30:000020122"
 
 
-def test_values_are_written_by_their_table() -> None:
+def test_values_are_encoded_by_their_table() -> None:
     assert encode_data(LAYOUT, VALUES) == RAW
     assert decode_data(LAYOUT, RAW) == VALUES
 
@@ -43,7 +43,7 @@ def test_fields_of_a_later_revision_are_ignored() -> None:
         (b"", "id: expected parameter 01"),
     ],
 )
-def test_wrong_data_name_their_field(raw: bytes, field: str) -> None:
+def test_invalid_data_is_reported_with_its_field(raw: bytes, field: str) -> None:
     with pytest.raises(Refused) as caught:
         decode_data(LAYOUT, raw)
     assert caught.value.message.startswith(field)
@@ -52,18 +52,18 @@ def test_wrong_data_name_their_field(raw: bytes, field: str) -> None:
 @pytest.mark.parametrize(
     ("values", "field"), [({"id": 1000}, "id"), ({"name": "too long a name"}, "name"), ({"name": "ä"}, "name")]
 )
-def test_value_without_room_in_its_field_is_refused(values: dict[str, object], field: str) -> None:
+def test_value_too_long_for_its_field_is_refused(values: dict[str, object], field: str) -> None:
     with pytest.raises(Refused) as caught:
         encode_data(LAYOUT, values)
     assert (caught.value.kind, caught.value.message.partition(":")[0]) == ("parameters", field)
 
 
 @pytest.mark.parametrize("text", ["Last Change Unknown", "2026-13-01:00:00:00", "                   "])
-def test_words_in_the_place_of_a_date_are_no_date(text: str) -> None:
+def test_invalid_date_is_decoded_as_none(text: str) -> None:
     assert decode_data((DataField("time", 19, FieldKind.DATE),), text.encode()) == {"time": None}
 
 
-def test_numbers_may_stand_at_the_left() -> None:
+def test_left_aligned_numbers_are_read() -> None:
     assert decode_data((DataField("result", 10),), b"130800    ") == {"result": 130800}
 
 

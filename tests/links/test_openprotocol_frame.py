@@ -33,7 +33,7 @@ def read(raw: bytes) -> list[MidFrame]:
     return list(FrameReader().feed(raw))
 
 
-def test_frame_is_written_as_in_the_specification() -> None:
+def test_frame_is_encoded_as_in_the_specification() -> None:
     assert encode_frame(MidFrame(1)) == b"00200001001         \0"
     assert encode_frame(MidFrame(18, b"003")) == b"00230018001         003\0"
     frame = MidFrame(9997, b"0061", no_ack=True, station=1, spindle=2, sequence=7, parts=2, part=1)
@@ -41,7 +41,7 @@ def test_frame_is_written_as_in_the_specification() -> None:
 
 
 @given(st.lists(_frames, max_size=5), st.integers(1, 50))
-def test_frames_are_read_in_pieces_of_any_size(frames: list[MidFrame], size: int) -> None:
+def test_frames_are_read_with_any_fragmentation(frames: list[MidFrame], size: int) -> None:
     raw = b"".join(map(encode_frame, frames))
     reader = FrameReader()
     pieces = [raw[at : at + size] for at in range(0, len(raw), size)]
@@ -53,7 +53,7 @@ def test_frames_without_or_with_more_nul_are_read(gap: bytes) -> None:
     assert [each.mid for each in read(b"00209999001         " + gap + b"00209999001         ")] == [9999, 9999]
 
 
-def test_blank_revision_is_the_first() -> None:
+def test_blank_revision_is_revision_1() -> None:
     assert read(b"00209999            ")[0].revision == 1
 
 
@@ -67,13 +67,13 @@ def test_stream_of_another_protocol_is_refused(raw: bytes) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_read_or_refused(raw: bytes) -> None:
+def test_arbitrary_bytes_are_decoded_or_refused(raw: bytes) -> None:
     with suppress(Refused):
         assert all(len(each.data) < DATA_BYTES for each in read(raw))
 
 
 @given(st.integers(0, 9 * DATA_BYTES))
-def test_message_of_any_size_survives_its_parts(size: int) -> None:
+def test_message_of_any_size_is_split_and_assembled(size: int) -> None:
     message = MidFrame(900, b"x" * size, revision=2)
     frames = split_message(message)
     assembler = PartAssembler()

@@ -21,14 +21,14 @@ def test_golden_frame_of_a_job_is_read() -> None:
 
 
 @pytest.mark.parametrize("revision", [1, 2])
-def test_a_job_reads_what_it_writes(revision: int) -> None:
+def test_job_is_unchanged_after_encoding_and_decoding(revision: int) -> None:
     steps = (JobStep(1, 3, 4), JobStep(2, 12, 99))
     (frame,) = FrameReader().feed(encode_frame(encode_job(revision, steps, id=5, name="J")))
     assert parse_job(frame) | {"id": 5, "name": "J", "steps": steps, "parameter_sets": 2} == parse_job(frame)
 
 
 @pytest.mark.parametrize("listed", [b"14", b"13x:y:z:1;", b"1315:003:0;", b"13;;;15:003:0:", b"13" + b"a" * 4000])
-def test_a_list_that_is_no_list_is_refused(listed: bytes) -> None:
+def test_malformed_list_of_steps_is_refused(listed: bytes) -> None:
     frame = encode_job(1, (), id=5)
     with pytest.raises(Refused):
         parse_job(MidFrame(Mid.JOB_REPLY, frame.data.removesuffix(b"13") + listed))

@@ -40,7 +40,7 @@ def test_sequence_numbers_go_from_1_to_99() -> None:
     assert [next_sequence(each) for each in (0, 1, 98, 99)] == [1, 2, 99, 1]
 
 
-def test_without_the_link_layer_frames_have_no_number() -> None:
+def test_frames_without_the_link_layer_have_no_sequence_number() -> None:
     wire = Wire()
     wire.link.active = False
     asyncio.run(wire.link.send(MidFrame(61)))
@@ -59,7 +59,7 @@ async def test_message_is_repeated_until_it_is_acknowledged() -> None:
     await sending
 
 
-async def test_message_without_acknowledgement_is_a_lost_connection() -> None:
+async def test_unacknowledged_message_raises_unavailable() -> None:
     wire = Wire()
     with pytest.raises(Unavailable, match="not acknowledged"):
         await wire.link.send(MidFrame(61))
@@ -76,7 +76,7 @@ async def test_declined_frame_is_refused() -> None:
         await sending
 
 
-def test_frame_that_comes_twice_is_delivered_once_and_acknowledged_twice() -> None:
+def test_duplicate_frame_is_delivered_once_and_acknowledged_twice() -> None:
     wire = Wire()
     assert [wire.link.receive(MidFrame(61, sequence=5)) for _ in range(2)] == [MidFrame(61, sequence=5), None]
     assert [(each.mid, each.sequence) for each in wire.frames] == [(Mid.LINK_ACKNOWLEDGE, 6)] * 2

@@ -59,7 +59,7 @@ GOLDEN: dict[str, tuple[bytes, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_golden_frame_is_read_and_written(name: str) -> None:
+def test_golden_frame_is_decoded_and_encoded(name: str) -> None:
     raw, expected = GOLDEN[name]
     (frame,) = FrameReader().feed(raw)
     values = parse_message(frame)
@@ -96,14 +96,14 @@ def test_message_has_the_length_of_the_specification(mid: Mid, revision: int, le
 
 
 @pytest.mark.parametrize(("mid", "revision"), [row[:2] for row in table_rows()])
-def test_every_table_reads_what_it_writes(mid: int, revision: int) -> None:
+def test_every_message_is_unchanged_after_encoding_and_decoding(mid: int, revision: int) -> None:
     message = new_message(mid, revision)
     assert new_message(mid, revision, **parse_message(message)) == message
     names = [field.name for field in layout_of(mid, revision)]
     assert len(names) == len(set(names))
 
 
-def test_revision_that_is_newer_than_the_tables_is_read_by_the_newest() -> None:
+def test_unknown_newer_revision_is_read_by_the_newest_table() -> None:
     assert layout_of(Mid.STARTED, 7) == LAYOUTS[Mid.STARTED][6]
     assert layout_of(Mid.KEEP_ALIVE, 1) == ()
 
@@ -113,7 +113,7 @@ def test_revisions_are_tried_from_the_newest() -> None:
     assert revisions_of(Mid.ENABLE_TOOL) == (1,)
 
 
-def test_decline_is_read_and_wrong_data_name_the_message() -> None:
+def test_decline_is_decoded_and_invalid_data_reports_its_message() -> None:
     (frame,) = FrameReader().feed(GOLDEN["0004"][0])
     assert decline_of(frame) == (60, 9)
     (broken,) = FrameReader().feed(b"00230061001         01x\0")
@@ -121,7 +121,7 @@ def test_decline_is_read_and_wrong_data_name_the_message() -> None:
         parse_message(broken)
 
 
-def test_reference_lists_every_message() -> None:
+def test_reference_page_lists_every_message() -> None:
     page = (Path(__file__).parents[2] / "docs/reference/openprotocol.md").read_text()
     cells = " ".join(re.findall(r"^\| (\d[^|]*)", page, re.MULTILINE))
     listed: set[int] = set()

@@ -56,7 +56,7 @@ async def test_newest_common_revision_is_negotiated_once() -> None:
         assert asked == [6, 1, 1]
 
 
-async def test_declined_message_names_the_reason() -> None:
+async def test_declined_message_is_reported_with_the_reason() -> None:
     async with open_openprotocol_controller() as controller, connected(controller) as session:
         with pytest.raises(DeclinedError, match="MID 0018 declined: there is no such parameter set") as caught:
             await session.request(new_message(Mid.SELECT_PARAMETER_SET, id=99))
@@ -66,7 +66,7 @@ async def test_declined_message_names_the_reason() -> None:
             await session.request(MidFrame(Mid.ENABLE_TOOL))
 
 
-async def test_requests_at_the_same_time_get_their_own_answers() -> None:
+async def test_concurrent_requests_get_their_own_answers() -> None:
     async with open_openprotocol_controller() as controller, connected(controller) as session:
         ids, jobs, tool = await asyncio.gather(
             session.request(MidFrame(Mid.PARAMETER_SETS), {Mid.PARAMETER_SETS_REPLY}),
@@ -84,7 +84,7 @@ async def test_controller_that_cannot_be_reached_is_unavailable() -> None:
             pass
 
 
-async def test_lost_connection_ends_messages_and_requests() -> None:
+async def test_lost_connection_ends_message_stream_and_requests() -> None:
     async def use(controller: TighteningController) -> None:
         async with connected(controller) as session:
             async with controller.server.unplugged():
@@ -127,14 +127,14 @@ async def stranger(answer: bytes) -> AsyncIterator[int]:
         (b"", "no answer within"),
     ],
 )
-async def test_stranger_is_refused_or_unavailable(answer: bytes, expected: str) -> None:
+async def test_foreign_server_is_refused_or_unavailable(answer: bytes, expected: str) -> None:
     async with stranger(answer) as port:
         with pytest.raises((Unavailable, Refused), match=expected):
             async with open_openprotocol(HOST, port, times=SessionTimes(answer=0.2)):
                 pass
 
 
-async def test_silent_controller_is_a_lost_connection(wait_until: WaitUntil) -> None:
+async def test_silent_controller_is_detected_as_a_lost_connection(wait_until: WaitUntil) -> None:
     times = SessionTimes(keep_alive=0.05, silence=0.3)
     async with (
         open_openprotocol_controller() as controller,

@@ -31,7 +31,7 @@ def test_golden_message_is_read() -> None:
     assert found["spindles"][1]["torque_status"] == 0
 
 
-def test_encoded_message_is_that_of_the_specification() -> None:
+def test_encoded_message_equals_the_specification() -> None:
     found = parse_spindles(GOLDEN)
     assert encode_spindles(found, found["spindles"]) == GOLDEN
 

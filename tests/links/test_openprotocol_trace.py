@@ -30,15 +30,15 @@ def test_golden_message_is_read() -> None:
     assert curve.interval_ms == 2.0
 
 
-def test_encoded_message_is_that_of_the_specification() -> None:
+def test_encoded_message_equals_the_specification() -> None:
     assert encode_curve(4711, AT, TORQUE, "001", [0, 256, -100], divisor=100, interval_ms=2) == GOLDEN
 
 
-def test_factor_scales_too() -> None:
+def test_factor_scales_the_samples() -> None:
     assert parse_curve(GOLDEN.replace(b"02213", b"02214")).values[1] == 25_600
 
 
-def test_subscription_names_the_message_and_the_kinds() -> None:
+def test_subscription_contains_the_message_id_and_the_trace_types() -> None:
     assert subscription_of((1, 2)) == b"090000138" + b"0" * 29 + b"002001002"
     assert parse_message(new_message(Mid.SUBSCRIBE_DATA, mid=900, revision=1))["mid"] == 900
 
@@ -57,6 +57,6 @@ def test_negative_number_of_samples_is_refused() -> None:
         parse_curve(GOLDEN.replace(b"00003\0", b"-0001\0"))
 
 
-def test_samples_that_are_missing_are_named() -> None:
+def test_missing_samples_are_reported() -> None:
     with pytest.raises(Refused, match="3 are announced, 1 are there"):
         parse_curve(GOLDEN[:-4])

@@ -3,7 +3,7 @@
 from edge.links.rate_limit import RateLimit
 
 
-def test_so_often_it_is_done_and_no_more_until_the_first_is_long_ago() -> None:
+def test_rate_limit_permits_a_number_of_calls_per_period() -> None:
     now = [0.0]
     quota = RateLimit(2, 60.0, lambda: now[0])
     spent = []

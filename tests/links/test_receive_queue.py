@@ -14,7 +14,7 @@ def _offer(queue: ReceiveQueue, topic: str, size: int = 10) -> bool:
     return admitted
 
 
-def test_a_flood_on_one_topic_leaves_room_for_the_others() -> None:
+def test_flood_on_one_topic_does_not_block_other_topics() -> None:
     queue = ReceiveQueue()
     with capture_logs() as logs:
         admitted = [_offer(queue, "noise") for _ in range(1000)]
@@ -23,14 +23,14 @@ def test_a_flood_on_one_topic_leaves_room_for_the_others() -> None:
     assert _offer(queue, "quiet")
 
 
-def test_many_topics_and_large_messages_are_bounded_too() -> None:
+def test_many_topics_and_large_messages_are_bounded() -> None:
     queue = ReceiveQueue()
     assert sum(_offer(queue, str(number)) for number in range(10_000)) == 500
     queue = ReceiveQueue()
     assert sum(_offer(queue, str(number), 1_000_000) for number in range(100)) == 4
 
 
-def test_taking_a_message_makes_room_again() -> None:
+def test_taken_message_frees_its_place() -> None:
     queue = ReceiveQueue()
     for _ in range(3 * QOS0_PER_TOPIC):
         assert _offer(queue, "topic")
@@ -38,7 +38,7 @@ def test_taking_a_message_makes_room_again() -> None:
     assert not queue.waiting
 
 
-async def test_waiting_ends_with_a_message() -> None:
+async def test_wait_ends_with_a_message() -> None:
     queue = ReceiveQueue()
     waiting = asyncio.ensure_future(queue.wait())
     await asyncio.sleep(0)

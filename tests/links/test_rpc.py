@@ -73,9 +73,7 @@ async def both(gateway: Gateway, settings: RpcSettings, **files: Any) -> AsyncIt
         yield server, client
 
 
-async def test_an_event_is_published_and_answered_on_every_kind_of_socket(
-    gateway: Gateway, listen: RpcSettings, tmp_path: Path
-) -> None:
+async def test_event_is_answered_on_every_socket_type(gateway: Gateway, listen: RpcSettings, tmp_path: Path) -> None:
     authority = Authority(tmp_path / "authority")
     own, client_files = (dataclasses.asdict(authority.issue(name)) for name in ("gateway", "stand"))
     sockets: list[tuple[RpcSettings, dict[str, str]]] = [
@@ -90,14 +88,14 @@ async def test_an_event_is_published_and_answered_on_every_kind_of_socket(
     assert gateway.published == [(CALL, {"topic": "anything"})] * 3
 
 
-async def test_many_calls_at_a_time_find_their_answers(gateway: Gateway, listen: RpcSettings) -> None:
+async def test_concurrent_calls_get_their_own_answers(gateway: Gateway, listen: RpcSettings) -> None:
     async with both(gateway, listen) as (_, client), asyncio.TaskGroup() as calls:
         events = [CloudEvent(id=str(n), source="/stand", type="call.v1", data={"n": n}) for n in range(200)]
         answers = [calls.create_task(client.publish(event)) for event in events]
     assert [answer.result().data for answer in answers] == [event.data for event in events]
 
 
-async def test_an_error_is_raised_by_what_to_do_next(gateway: Gateway, listen: RpcSettings) -> None:
+async def test_error_answer_is_raised_as_refused_or_unavailable(gateway: Gateway, listen: RpcSettings) -> None:
     async with both(gateway, listen) as (_, client):
         with pytest.raises(Refused, match="no steps: none") as refused:
             await client.call("refuse")
@@ -113,7 +111,7 @@ async def test_an_error_is_raised_by_what_to_do_next(gateway: Gateway, listen: R
         assert (await client.publish(CALL)).data == CALL.data
 
 
-async def test_what_happens_is_reported_in_order_and_a_handler_may_call_and_fail(
+async def test_events_arrive_in_order_and_a_handler_may_call_and_fail(
     gateway: Gateway, listen: RpcSettings, wait_until: WaitUntil
 ) -> None:
     reported: list[str] = []
@@ -134,7 +132,7 @@ async def test_what_happens_is_reported_in_order_and_a_handler_may_call_and_fail
     assert reported == [str(number) for number in range(20)]
 
 
-async def test_the_client_connects_again_and_calls_go_on(
+async def test_client_reconnects_and_continues_calls(
     gateway: Gateway, listen: RpcSettings, wait_until: WaitUntil
 ) -> None:
     async with open_client(listen.listen) as client:
@@ -150,7 +148,7 @@ async def test_the_client_connects_again_and_calls_go_on(
             assert (await waiting).data == CALL.data
 
 
-async def test_a_call_that_meets_an_interruption_may_be_made_again(
+async def test_interrupted_call_raises_unavailable_and_can_be_repeated(
     gateway: Gateway, listen: RpcSettings, wait_until: WaitUntil
 ) -> None:
     async with open_client(listen.listen) as client:
@@ -175,7 +173,7 @@ async def test_heartbeats_keep_a_silent_client_connected(
         assert server.clients == 1
 
 
-async def test_a_gateway_that_closes_the_connection_reports_why(
+async def test_closed_connection_is_reported_with_its_reason(
     gateway: Gateway, listen: RpcSettings, wait_until: WaitUntil
 ) -> None:
     with capture_logs() as log:

@@ -41,7 +41,7 @@ def nested(levels: int) -> list[Any]:
 
 
 @given(messages=st.lists(MESSAGES, max_size=5), cuts=st.lists(st.integers(1, 20), min_size=1))
-def test_messages_are_read_as_they_were_sent_however_the_stream_is_cut(messages: list[Any], cuts: list[int]) -> None:
+def test_messages_are_decoded_with_any_fragmentation(messages: list[Any], cuts: list[int]) -> None:
     stream = b"".join(encode(message) for message in messages)
     frames, got = Frames(), []
     while stream:
@@ -63,7 +63,7 @@ def test_messages_are_read_as_they_were_sent_however_the_stream_is_cut(messages:
         (Response(1, None, {"big": 2**70}), [1, 1, None, {"big": float(2**70)}]),
     ],
 )
-def test_a_message_is_the_list_that_the_specification_states(message: Any, packed: list[Any]) -> None:
+def test_message_is_encoded_as_the_list_in_the_specification(message: Any, packed: list[Any]) -> None:
     assert msgpack.unpackb(encode(message)) == packed
 
 
@@ -76,7 +76,7 @@ def test_a_message_is_the_list_that_the_specification_states(message: Any, packe
         ([0, 5, "publish", nested(MAX_NESTING + 2)], f"parameters are nested deeper than {MAX_NESTING} levels"),
     ],
 )
-def test_a_request_with_a_fault_keeps_its_id_for_the_answer(parts: list[Any], fault: str) -> None:
+def test_invalid_request_keeps_its_id_for_the_answer(parts: list[Any], fault: str) -> None:
     assert read(msgpack.packb(parts)) == [InvalidRequest(5, fault)]
 
 
@@ -107,28 +107,28 @@ def test_parameters_may_be_nested_as_deep_as_the_limit() -> None:
         msgpack.packb([2, "m", ["x" * 1000]]),
     ],
 )
-def test_what_is_no_message_is_malformed(data: bytes) -> None:
+def test_invalid_message_is_malformed(data: bytes) -> None:
     with pytest.raises(Refused):
         read(data)
 
 
-def test_header_with_a_missing_body_is_awaited_without_cost() -> None:
+def test_header_without_a_body_is_awaited_without_scanning() -> None:
     assert read(b"\xdd\x7f\xff\xff\xff" * 100) == []
 
 
-def test_many_messages_at_once_may_be_more_than_the_limit_of_one() -> None:
+def test_message_limit_applies_to_each_message_alone() -> None:
     message = encode(Notification("m", ["x" * 900]))
     assert len(read(message * 20)) == 20
 
 
 @given(data=st.binary(max_size=200) | st.builds(msgpack.packb, st.lists(VALUES, max_size=5)))
-def test_any_bytes_are_messages_or_malformed(data: bytes) -> None:
+def test_arbitrary_bytes_are_messages_or_malformed(data: bytes) -> None:
     with suppress(Refused):
         read(data)
 
 
 @given(data=st.binary(max_size=60))
-def test_what_both_libraries_read_has_its_end_at_the_same_byte(data: bytes) -> None:
+def test_both_msgpack_libraries_end_a_value_at_the_same_byte(data: bytes) -> None:
     with suppress(ValueError, RecursionError, msgpack.UnpackException):
         decoded = msgspec.msgpack.decode(data)
         scanner = msgpack.Unpacker()
@@ -137,7 +137,7 @@ def test_what_both_libraries_read_has_its_end_at_the_same_byte(data: bytes) -> N
         assert scanner.tell() == len(data), decoded
 
 
-def test_what_a_request_may_hold_may_come_back_in_the_response() -> None:
+def test_parameters_at_the_nesting_limit_can_be_returned() -> None:
     """A call whose result was its parameters, nested as deep as they may be, had the client end the connection."""
     deepest: list[Any] = []
     for _ in range(MAX_NESTING):

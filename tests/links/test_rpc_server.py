@@ -114,7 +114,7 @@ async def serving(plant: Plant, **limits: Any) -> AsyncIterator[RpcServer]:
         yield server
 
 
-async def test_calls_are_answered_under_the_id_their_client_chose(plant: Plant) -> None:
+async def test_calls_are_answered_with_the_id_of_the_request(plant: Plant) -> None:
     async with serving(plant) as server, connected(server) as line:
         assert await line.ask(Request(2**32 - 1, "echo", ["a", {"b": b"c"}])) == Response(
             2**32 - 1, None, ["a", {"b": b"c"}]
@@ -122,7 +122,7 @@ async def test_calls_are_answered_under_the_id_their_client_chose(plant: Plant) 
         assert await line.ask(Request(0, "echo", [])) == Response(0, None, [])
 
 
-async def test_a_slow_call_holds_up_no_other(plant: Plant) -> None:
+async def test_slow_call_does_not_delay_others(plant: Plant) -> None:
     async with serving(plant) as server, connected(server) as line:
         line.send(Request(1, "wait", []))
         assert await line.ask(Request(2, "echo", [])) == Response(2, None, [])
@@ -130,7 +130,7 @@ async def test_a_slow_call_holds_up_no_other(plant: Plant) -> None:
         assert await line.hear() == Response(1, None, [])
 
 
-async def test_a_call_as_notification_is_done_and_not_answered(plant: Plant) -> None:
+async def test_call_as_notification_is_executed_and_not_answered(plant: Plant) -> None:
     async with serving(plant) as server, connected(server) as line:
         line.send(Notification("echo", ["a"]), Notification("break", []), Notification("none", []))
         assert await line.ask(Request(1, "echo", ["b"])) == Response(1, None, ["b"])
@@ -147,20 +147,20 @@ async def test_a_call_as_notification_is_done_and_not_answered(plant: Plant) -> 
         ("ech", "unknown_method: there is no method 'ech'. There are break, echo, miss, refuse, unsayable, wait."),
     ],
 )
-async def test_an_error_is_a_text_that_begins_with_its_kind(plant: Plant, method: str, error: str) -> None:
+async def test_error_text_begins_with_its_kind(plant: Plant, method: str, error: str) -> None:
     async with serving(plant) as server, connected(server) as line:
         assert await line.ask(Request(1, method, [])) == Response(1, error, None)
         assert await line.ask(Request(2, "echo", [])) == Response(2, None, [])
 
 
-async def test_a_request_with_a_fault_is_answered_and_the_next_is_taken(plant: Plant) -> None:
+async def test_invalid_request_is_answered_and_the_next_is_executed(plant: Plant) -> None:
     async with serving(plant) as server, connected(server) as line:
         answer = await line.ask(msgpack.packb([0, 7, "echo", {"a": 1}]))
         assert answer == Response(7, "invalid_params: parameters are no list", None)
         assert await line.ask(Request(8, "echo", [])) == Response(8, None, [])
 
 
-async def test_calls_beyond_the_limit_are_not_read_until_one_is_answered(plant: Plant, wait_until: WaitUntil) -> None:
+async def test_calls_beyond_the_limit_wait_until_one_is_answered(plant: Plant, wait_until: WaitUntil) -> None:
     async with serving(plant, calls=3) as server, connected(server) as line:
         line.send(*(Request(number, "wait", [number]) for number in range(10)))
         async with connected(server) as other:
@@ -171,7 +171,7 @@ async def test_calls_beyond_the_limit_are_not_read_until_one_is_answered(plant: 
         assert plant.begun == [[number] for number in range(10)]
 
 
-async def test_large_calls_of_many_clients_are_not_read_all_at_a_time(plant: Plant, wait_until: WaitUntil) -> None:
+async def test_large_calls_of_many_clients_are_not_all_read_at_once(plant: Plant, wait_until: WaitUntil) -> None:
     async with serving(plant, in_hand_bytes=2500) as server, connected(server) as one, connected(server) as two:
         one.send(Request(1, "wait", ["x" * 1000]), Request(2, "wait", ["x" * 1000]))
         await wait_until(lambda: len(plant.begun) == 2)
@@ -186,7 +186,7 @@ async def test_large_calls_of_many_clients_are_not_read_all_at_a_time(plant: Pla
         assert sorted([(await two.hear()).id for _ in range(2)]) == [3, 4]
 
 
-async def test_a_client_that_reads_no_answers_is_not_read_either(plant: Plant, wait_until: WaitUntil) -> None:
+async def test_requests_wait_while_the_client_reads_no_answers(plant: Plant, wait_until: WaitUntil) -> None:
     many = 3000
     async with serving(plant) as server, connected(server) as line:
         line.writer.transport.set_write_buffer_limits(high=1 << 30)
@@ -202,7 +202,7 @@ async def test_a_client_that_reads_no_answers_is_not_read_either(plant: Plant, w
         assert {(await line.hear()).id for _ in range(many)} == set(range(many))
 
 
-async def test_who_leaves_an_answer_unread_for_too_long_is_disconnected(plant: Plant, wait_until: WaitUntil) -> None:
+async def test_client_with_an_answer_unread_for_too_long_is_disconnected(plant: Plant, wait_until: WaitUntil) -> None:
     async with serving(plant, unread=0.1) as server, connected(server) as line:
         line.writer.transport.set_write_buffer_limits(high=1 << 30)
         line.reader._transport.pause_reading()  # type: ignore[attr-defined]  # noqa: SLF001
@@ -253,7 +253,7 @@ async def test_an_unreadable_client_gets_the_reason_and_is_disconnected(plant: P
         assert await line.hear() is None
 
 
-async def test_a_client_too_many_is_sent_away(plant: Plant, wait_until: WaitUntil) -> None:
+async def test_client_beyond_the_limit_is_refused(plant: Plant, wait_until: WaitUntil) -> None:
     async with serving(plant, clients=1) as server:
         async with connected(server) as first:
             await first.ask(Request(1, "echo", []))
@@ -266,7 +266,7 @@ async def test_a_client_too_many_is_sent_away(plant: Plant, wait_until: WaitUnti
             assert await third.ask(Request(1, "echo", [])) == Response(1, None, [])
 
 
-async def test_a_call_whose_client_goes_is_done_nevertheless(plant: Plant, wait_until: WaitUntil) -> None:
+async def test_call_of_a_disconnected_client_is_completed(plant: Plant, wait_until: WaitUntil) -> None:
     async with serving(plant) as server, connected(server) as good:
         async with connected(server) as line:
             line.send(Request(1, "wait", ["a"]), Request(2, "wait", ["b"]))
@@ -277,7 +277,7 @@ async def test_a_call_whose_client_goes_is_done_nevertheless(plant: Plant, wait_
         assert plant.done == [[], ["a"], ["b"]]
 
 
-async def test_who_stops_writing_still_gets_its_answers(plant: Plant) -> None:
+async def test_half_closed_client_gets_its_answers(plant: Plant) -> None:
     async with serving(plant) as server, connected(server) as line:
         line.send(Request(1, "echo", []), Request(2, "wait", []))
         line.writer.write_eof()
@@ -311,7 +311,7 @@ NEAR_FRAMES = st.one_of(
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(frames=st.lists(NEAR_FRAMES, max_size=4))
-async def test_whatever_is_sent_the_server_goes_on(plant: Plant, frames: list[bytes]) -> None:
+async def test_server_survives_arbitrary_bytes(plant: Plant, frames: list[bytes]) -> None:
     async with serving(plant, message_bytes=1000) as server:
         async with connected(server) as line:
             line.send(*frames)
@@ -322,7 +322,7 @@ async def test_whatever_is_sent_the_server_goes_on(plant: Plant, frames: list[by
             assert await good.ask(Request(1, "echo", [1])) == Response(1, None, [1])
 
 
-def test_on_uvloop_it_is_the_same() -> None:
+def test_server_works_on_uvloop() -> None:
     async def calls() -> None:
         plant = Plant()
         async with serving(plant, message_bytes=1000) as server:

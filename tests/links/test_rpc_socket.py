@@ -41,7 +41,7 @@ async def test_tcp_is_served_at_the_configured_address(host: str) -> None:
         assert await greeting(url) == b"hello"
 
 
-async def test_tls_is_spoken_with_who_has_a_certificate_of_our_authority(tmp_path: Path) -> None:
+async def test_tls_client_needs_a_certificate_of_the_authority(tmp_path: Path) -> None:
     authority, other = Authority(tmp_path / "ours"), Authority(tmp_path / "other")
     own = dataclasses.asdict(authority.issue("gateway"))
     async with listen(RpcSettings(listen="tls://127.0.0.1:0", **own), greet) as url:
@@ -57,7 +57,7 @@ async def test_tls_is_spoken_with_who_has_a_certificate_of_our_authority(tmp_pat
             assert b"hello" not in await greeting(url.replace("tls", "tcp"), b"hello?")
 
 
-async def test_certificates_that_cannot_be_loaded_are_named(tmp_path: Path) -> None:
+async def test_unreadable_certificates_are_reported(tmp_path: Path) -> None:
     own = Authority(tmp_path / "ours").issue("gateway")
     settings = RpcSettings(
         listen="tls://127.0.0.1:0", cert_file=own.cert_file, key_file=own.ca_file, ca_file=own.ca_file
@@ -67,7 +67,7 @@ async def test_certificates_that_cannot_be_loaded_are_named(tmp_path: Path) -> N
             pass
 
 
-async def test_a_unix_socket_is_for_owner_and_group_and_goes_with_the_server(tmp_path: Path) -> None:
+async def test_unix_socket_has_mode_660_and_is_removed_with_the_server(tmp_path: Path) -> None:
     path = tmp_path / "rpc.sock"
     async with listen(RpcSettings(listen=f"unix://{path}"), greet) as url:
         assert url == f"unix://{path}"
@@ -80,7 +80,7 @@ async def test_a_unix_socket_is_for_owner_and_group_and_goes_with_the_server(tmp
     assert not path.exists()
 
 
-async def test_a_socket_that_nothing_serves_any_more_is_replaced(tmp_path: Path, wait_until: WaitUntil) -> None:
+async def test_abandoned_unix_socket_is_replaced(tmp_path: Path, wait_until: WaitUntil) -> None:
     path = tmp_path / "rpc.sock"
     dead = await asyncio.create_subprocess_exec(
         *(
@@ -96,7 +96,7 @@ async def test_a_socket_that_nothing_serves_any_more_is_replaced(tmp_path: Path,
         assert await greeting(url) == b"hello"
 
 
-async def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
+async def test_file_that_is_not_a_socket_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "rpc.sock"
     path.write_text("precious")
     with pytest.raises(Unavailable, match="cannot listen"):
@@ -105,7 +105,7 @@ async def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
     assert path.read_text() == "precious"
 
 
-async def test_an_address_that_is_taken_is_reported() -> None:
+async def test_address_in_use_is_reported() -> None:
     async with listen(RpcSettings(listen="tcp://127.0.0.1:0"), greet) as url:
         with pytest.raises(Unavailable, match="cannot listen for MessagePack-RPC at tcp"):
             async with listen(RpcSettings(listen=url), greet):
@@ -114,6 +114,6 @@ async def test_an_address_that_is_taken_is_reported() -> None:
         await connect(url)
 
 
-async def test_a_socket_that_is_not_there_is_reported(tmp_path: Path) -> None:
+async def test_missing_socket_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="no connection to unix"):
         await connect(f"unix://{tmp_path}/rpc.sock")

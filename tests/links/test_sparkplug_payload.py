@@ -40,25 +40,25 @@ def metrics(draw: st.DrawFn) -> Metric:
 
 
 @given(st.builds(MetricPayload, TIMES, st.lists(metrics(), max_size=5).map(tuple), st.none() | st.integers(0, 255)))
-def test_payloads_are_read_back(payload: MetricPayload) -> None:
+def test_payload_is_unchanged_after_encoding_and_decoding(payload: MetricPayload) -> None:
     assert decode_payload(encode_payload(payload)) == payload
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_are_a_payload_or_malformed(data: bytes) -> None:
+def test_arbitrary_bytes_are_a_payload_or_malformed(data: bytes) -> None:
     with contextlib.suppress(MalformedPayload):
         decode_payload(data)
 
 
 @given(st.lists(metrics(), min_size=1, max_size=3).map(tuple), st.integers(0, 400), st.integers(0, 255))
-def test_a_changed_byte_is_a_payload_or_malformed(found: tuple[Metric, ...], at: int, byte: int) -> None:
+def test_payload_with_a_changed_byte_is_decoded_or_malformed(found: tuple[Metric, ...], at: int, byte: int) -> None:
     data = bytearray(encode_payload(MetricPayload(1, found, 2)))
     data[at % len(data)] = byte
     with contextlib.suppress(MalformedPayload):
         decode_payload(bytes(data))
 
 
-def test_alias_alone_stands_for_name_and_type() -> None:
+def test_metric_with_an_alias_has_no_name_and_type() -> None:
     data = encode_payload(MetricPayload(5, (Metric(True, alias=7, timestamp=4, datatype=DataType.BOOLEAN),), 3))
     assert decode_payload(data) == MetricPayload(5, (Metric(True, alias=7, timestamp=4),), 3)
 
@@ -87,7 +87,7 @@ SENT = MetricPayload(
 )
 
 
-async def test_independent_decoder_reads_what_we_send() -> None:
+async def test_independent_decoder_reads_encoded_payloads() -> None:
     async with running("codec.js") as process:
         read = await Codec(process).call(decode=base64.b64encode(encode_payload(SENT)).decode())
     assert (read["timestamp"], read["seq"]) == ("1700000000000", "0")
@@ -112,7 +112,7 @@ async def test_independent_decoder_reads_what_we_send() -> None:
     assert [each.get("alias") for each in read["metrics"]] == [None, "1", "2", "3", "4", "5", "6"]
 
 
-async def test_what_an_independent_encoder_sends_is_read() -> None:
+async def test_payload_of_an_independent_encoder_is_decoded() -> None:
     sent = [
         {"name": "Node Control/Rebirth", "type": "Boolean", "value": True, "timestamp": 9},
         *({"name": f"i{bits}", "type": f"Int{bits}", "value": -5} for bits in (8, 16, 32)),

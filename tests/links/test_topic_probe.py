@@ -15,7 +15,7 @@ from tests.conftest import WaitUntil
 from tests.northbound.access_rules import allowing, refusing_subscriptions
 
 
-async def test_what_a_broker_retains_can_be_asked_for_again_and_again(mqtt: MqttSettings, unique: str) -> None:
+async def test_retained_message_can_be_read_repeatedly(mqtt: MqttSettings, unique: str) -> None:
     async with open_session(mqtt, unique) as session:
         assert await session.read_retained(f"{unique}/r", 0.05) is None
         for payload in (b"1", b"2"):
@@ -38,7 +38,7 @@ async def test_session_lost_after_its_request_gets_the_retained_message(mqtt: Mq
         assert await session.read_retained(f"{unique}/r")
 
 
-async def test_without_a_connection_nothing_can_be_asked_for(unique: str, wait_until: WaitUntil) -> None:
+async def test_read_of_a_retained_message_without_a_connection_fails(unique: str, wait_until: WaitUntil) -> None:
     async with open_broker() as broker, open_session(MqttSettings(url=broker.url), unique) as session:
         assert session.connection_count == 1
         await broker.stop()
@@ -78,7 +78,7 @@ async def test_granted_but_silent_subscription_is_detected(tmp_path: Path, uniqu
         assert message.payload == b"1"
 
 
-async def test_a_question_that_is_broken_off_leaves_no_subscription_behind(mqtt: MqttSettings, unique: str) -> None:
+async def test_cancelled_read_of_a_retained_message_unsubscribes(mqtt: MqttSettings, unique: str) -> None:
     heard = asyncio.Queue[Message]()
     async with open_session(mqtt, unique, unclaimed_after=0.0) as session:
         await session.subscribe(f"{unique}/end", heard.put)

@@ -25,7 +25,7 @@ from edge.model.isa95 import (
 
 
 @pytest.mark.parametrize("text", ["J1", "a b", "a:b/c", "größe 螺丝 🔩", "x" * 255, "listing", "a list:", "LIST:x"])
-def test_an_id_that_can_be_printed_is_fine(text: str) -> None:
+def test_printable_id_is_accepted(text: str) -> None:
     assert list(validate_id("JobOrderID", text)) == []
 
 
@@ -42,27 +42,27 @@ def test_an_id_that_can_be_printed_is_fine(text: str) -> None:
         ("changes:_global", "may not begin with"),
     ],
 )
-def test_an_id_that_is_none_is_reported_with_the_reason(text: str, fault: str) -> None:
+def test_invalid_id_is_refused_with_the_reason(text: str, fault: str) -> None:
     (reasons,) = validate_id("JobOrderID", text)
     assert reasons.startswith("JobOrderID ")
     assert fault in reasons
 
 
 @pytest.mark.parametrize("priority", [None, 0, -(2**15), 2**15 - 1])
-def test_a_priority_of_sixteen_bits_is_fine(priority: int | None) -> None:
+def test_priority_of_sixteen_bits_is_accepted(priority: int | None) -> None:
     assert validate_order(JobOrder(job_order_id="J1", priority=priority)) == []
 
 
 @pytest.mark.parametrize("priority", [-(2**15) - 1, 2**15, 10**30])
-def test_a_priority_of_more_bits_is_a_fault(priority: int) -> None:
+def test_priority_beyond_sixteen_bits_is_refused(priority: int) -> None:
     assert validate_order(JobOrder(job_order_id="J1", priority=priority)) == ["Priority is no Int16"]
 
 
-def test_an_order_that_names_nothing_is_never_refused() -> None:
+def test_order_without_resources_is_accepted() -> None:
     assert refusal_reasons(JobOrder(job_order_id="J1"), Allowed()) == []
 
 
-def test_everything_an_order_names_must_be_allowed() -> None:
+def test_every_resource_of_an_order_must_be_allowed() -> None:
     order = JobOrder(
         job_order_id="J1",
         work_master_id=(WorkMaster(id="w"), WorkMaster(id="w2")),
@@ -134,6 +134,6 @@ def test_a_large_order_is_taken(order: JobOrder) -> None:
         (order_with(*(Parameter(id=f"p{n}", value=n) for n in range(20_000))), f"larger than {MAX_BYTES} bytes"),
     ],
 )
-def test_an_order_that_would_break_the_lists_it_is_shown_in_is_refused(order: JobOrder, fault: str) -> None:
+def test_order_too_large_or_too_deep_for_the_job_list_is_refused(order: JobOrder, fault: str) -> None:
     (found,) = validate_order(order)
     assert fault in found

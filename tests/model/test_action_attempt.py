@@ -11,7 +11,7 @@ def values(parameter: Parameter) -> dict[str, object]:
     return {each.id: each.value for each in parameter.subparameters or ()}
 
 
-def test_attempt_that_went_as_planned_has_state_and_times() -> None:
+def test_successful_attempt_has_only_state_and_times() -> None:
     (shown,) = attempts_parameter([ActionAttempt("bolt/1", "completed", 1_000, 2_500)]).subparameters or ()
     assert shown.id == "bolt/1"
     times = {"start": "1970-01-01T00:00:01.000+00:00", "end": "1970-01-01T00:00:02.500+00:00"}

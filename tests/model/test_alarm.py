@@ -10,13 +10,13 @@ def test_id_of_an_alarm_depends_on_rule_and_subject_only() -> None:
     assert len({alarm_id("a", "bc"), alarm_id("ab", "c"), alarm_id("a", "b"), alarm_id("a", "\udc80")}) == 4
 
 
-def test_an_alarm_travels_as_json_and_comes_back_as_it_was() -> None:
+def test_alarm_is_unchanged_after_json_encoding_and_decoding() -> None:
     shelving = Shelving(by="bo", at=1, until=5)
     alarm = Alarm(id="a", rule="r", subject="s", active=ActiveState.LATCHED, value=1.0, shelving=shelving)
     assert msgspec.json.decode(msgspec.json.encode(alarm), type=Alarm) == alarm
 
 
-def test_suppression_shows_before_shelving() -> None:
+def test_suppressed_state_takes_precedence_over_shelved() -> None:
     shelving = Shelving(by="bo", at=1)
     alarm = Alarm(id="a", rule="r", subject="s", acknowledgement=AckState.UNACKNOWLEDGED, shelving=shelving)
     assert alarm.state is AlarmState.SHELVED

@@ -30,7 +30,7 @@ def test_a_payload_is_decoded_by_its_media_type(content_type: str, payload: byte
 
 
 @pytest.mark.parametrize("content_type", ["application/json; charset=utf-8", "application/msgpack; a=b", MSGPACK])
-def test_what_is_encoded_for_a_content_type_is_read_by_it(content_type: str) -> None:
+def test_encoded_data_is_decoded_by_the_same_content_type(content_type: str) -> None:
     assert decode_data(content_type, encode_data(content_type, {"a": 1})) == {"a": 1}
 
 
@@ -48,12 +48,12 @@ def test_what_is_encoded_for_a_content_type_is_read_by_it(content_type: str) -> 
         ("application/json", nested(100_000), "the payload is not application/json"),
     ],
 )
-def test_what_cannot_be_read_or_kept_is_refused(content_type: str, payload: bytes, words: str) -> None:
+def test_unreadable_or_unstorable_payload_is_refused(content_type: str, payload: bytes, words: str) -> None:
     with pytest.raises(Refused, match=words) as refusal:
         decode_data(content_type, payload)
     assert refusal.value.kind == "unreadable"
     assert refusal.value.advice
 
 
-def test_all_nesting_up_to_the_bound_is_read() -> None:
+def test_nesting_up_to_the_limit_is_decoded() -> None:
     assert decode_data("application/json", nested(MAX_NESTING))

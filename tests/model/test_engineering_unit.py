@@ -26,7 +26,7 @@ from edge.model.engineering_unit import CEFACT, UNITS, engineering_unit
         ("NM", "", -1, "NM"),
     ],
 )
-def test_a_symbol_leads_to_the_code_of_its_unit(symbol: str, code: str, number: int, shown: str) -> None:
+def test_symbol_resolves_to_the_code_of_its_unit(symbol: str, code: str, number: int, shown: str) -> None:
     unit = engineering_unit(symbol)
     assert unit.unit_id == number
     assert unit.namespace_uri == (CEFACT if code else "")
@@ -36,7 +36,7 @@ def test_a_symbol_leads_to_the_code_of_its_unit(symbol: str, code: str, number: 
         assert number.to_bytes(3).lstrip(b"\0").decode() == code
 
 
-def test_no_spelling_means_two_units() -> None:
+def test_every_spelling_resolves_to_one_unit() -> None:
     codes = {unit.unit_id for unit in UNITS.values()}
     names = {unit.display_name.text for unit in UNITS.values() if unit.display_name}
     assert len(codes) == len(names)

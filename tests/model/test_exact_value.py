@@ -20,22 +20,22 @@ from edge.model.exact_value import ExactValue, exact_value, plain_value
     ],
     ids=str,
 )
-def test_other_values_are_left_as_they_are(value: object) -> None:
+def test_other_values_are_unchanged(value: object) -> None:
     assert exact_value(value) is None
     assert plain_value(value) == value
 
 
-def test_a_value_travels_in_the_form_it_was_read_from() -> None:
+def test_exact_value_is_encoded_in_the_form_it_was_decoded_from() -> None:
     form = {"UaType": 8, "Value": ["1", "2"], "Dimensions": [1, 2]}
     exact = exact_value(form)
     assert exact == ExactValue(8, ["1", "2"], (1, 2))
     assert exact.as_json() == form
 
 
-def test_long_integers_are_numbers_again_and_what_is_none_stays_text() -> None:
+def test_long_integers_become_numbers_and_other_text_stays_text() -> None:
     assert plain_value({"UaType": 8, "Value": ["-9007199254740993", "seven"]}) == [-9007199254740993, "seven"]
 
 
 @pytest.mark.parametrize("text", ["--5", "-", "", "5" * 5000])
-def test_a_text_that_no_long_integer_looks_like_stays_one(text: str) -> None:
+def test_invalid_integer_text_stays_text(text: str) -> None:
     assert plain_value({"UaType": 9, "Value": text}) == text

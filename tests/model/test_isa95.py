@@ -71,12 +71,12 @@ def test_an_order_has_opc_ua_spelling_without_absent_fields() -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "msgpack"])
-def test_an_order_comes_back_whole(form: str) -> None:
+def test_order_is_unchanged_after_encoding_and_decoding(form: str) -> None:
     codec = msgspec.json if form == "json" else msgspec.msgpack
     assert codec.decode(codec.encode(ORDER), type=JobOrder) == ORDER
 
 
-def test_fields_of_a_newer_sender_are_passed_over() -> None:
+def test_unknown_fields_of_an_order_are_ignored() -> None:
     assert msgspec.json.decode(b'{"JobOrderID": "J1", "Colour": "red"}', type=JobOrder) == JobOrder(job_order_id="J1")
 
 
@@ -89,7 +89,7 @@ def test_fields_of_a_newer_sender_are_passed_over() -> None:
         b'{"JobOrderID": "J1", "WorkMasterID": {}}',
     ],
 )
-def test_an_order_of_another_form_is_refused(payload: bytes) -> None:
+def test_invalid_order_is_refused(payload: bytes) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(payload, type=JobOrder)
 
@@ -111,7 +111,7 @@ def test_return_status_has_the_bits_of_table_95() -> None:
     }
 
 
-def test_a_response_with_its_state_comes_back_whole() -> None:
+def test_response_is_unchanged_after_encoding_and_decoding() -> None:
     path = substate_path("EndedSubstates")
     response = JobResponse(
         job_response_id="r",

@@ -52,12 +52,12 @@ def test_the_transitions_are_those_of_the_standard() -> None:
     assert ours == set(STANDARD)
 
 
-def test_cancel_removes_what_has_not_started_and_clear_what_has_ended() -> None:
+def test_cancel_removes_unstarted_jobs_and_clear_removes_ended_jobs() -> None:
     removed = {(int(state), str(cause)) for (state, cause), row in TRANSITIONS.items() if row.target is REMOVED}
     assert removed == {(1, "Cancel"), (2, "Cancel"), (5, "Clear"), (6, "Clear"), (5, "Expired"), (6, "Expired")}
 
 
-def test_the_numbers_are_those_of_table_6() -> None:
+def test_state_numbers_are_those_of_table_6() -> None:
     assert [(int(state), state.name) for state in JobState] == [
         (1, "NOT_ALLOWED_TO_START"),
         (2, "ALLOWED_TO_START"),
@@ -68,19 +68,19 @@ def test_the_numbers_are_those_of_table_6() -> None:
     ]
 
 
-def test_there_are_eleven_methods_by_their_browse_names() -> None:
+def test_eleven_methods_have_their_browse_names() -> None:
     names = "Store StoreAndStart Start RevokeStart Update Pause Resume Stop Abort Cancel Clear"
     assert [str(method) for method in METHODS] == names.split()
 
 
-def test_storing_makes_a_job_and_moves_none() -> None:
+def test_store_creates_a_job_and_changes_no_existing_job() -> None:
     assert NEW[Cause.STORE].state is JobState.NOT_ALLOWED_TO_START
     assert NEW[Cause.STORE_AND_START].state is JobState.ALLOWED_TO_START
     assert all(next_status(state, cause) is None for state in JobState for cause in NEW)
 
 
 @pytest.mark.parametrize("state", [JobState.ENDED, JobState.ABORTED])
-def test_nothing_leaves_an_end_state_but_its_removal(state: JobState) -> None:
+def test_only_removal_is_allowed_in_an_end_state(state: JobState) -> None:
     assert [cause for cause in Cause if next_status(state, cause) is not None] == [Cause.CLEAR, Cause.EXPIRE]
 
 
@@ -101,7 +101,7 @@ def test_storing_and_removing_are_no_transitions() -> None:
     assert {cause for cause in Cause if not is_transition(cause)} == others
 
 
-def test_a_response_is_there_for_all_but_the_first_two_states() -> None:
+def test_response_exists_in_all_but_the_first_two_states() -> None:
     assert [int(state) for state in JobState if has_response(JobStatus(state))] == [3, 4, 5, 6]
     assert [int(state) for state in JobState if has_ended(JobStatus(state))] == [5, 6]
 
@@ -117,7 +117,7 @@ def test_a_response_is_there_for_all_but_the_first_two_states() -> None:
         (JobStatus(JobState.ENDED, SubState.CLOSED), "Ended", ("EndedSubstates", "Closed", 2)),
     ],
 )
-def test_a_status_is_written_top_level_first_with_its_sub_state_behind(
+def test_status_lists_the_top_level_state_before_its_sub_state(
     status: JobStatus, text: str, sub: tuple[str, str, int]
 ) -> None:
     top, below = state_entries(status)
@@ -134,7 +134,7 @@ def test_a_status_without_sub_state_is_one_entry(state: JobState) -> None:
     assert len(state_entries(JobStatus(state))) == 1
 
 
-def test_job_whose_start_time_is_to_come_is_waiting() -> None:
+def test_job_with_a_future_start_time_is_waiting() -> None:
     allowed = NEW[Cause.STORE_AND_START]
     assert timed_status(allowed, is_early=True) == JobStatus(JobState.ALLOWED_TO_START, SubState.WAITING)
     assert timed_status(allowed, is_early=False) == allowed

@@ -16,5 +16,5 @@ from edge.model.joining_process import joining_process_of
         ({}, None),
     ],
 )
-def test_process_that_parameters_name(parameters: dict[str, Any], process: str | None) -> None:
+def test_joining_process_is_read_from_the_parameters(parameters: dict[str, Any], process: str | None) -> None:
     assert joining_process_of(parameters) == process

@@ -6,7 +6,7 @@ from edge.errors import Refused
 from edge.model.json_text import read_json_text
 
 
-def test_a_byte_order_mark_is_passed_over() -> None:
+def test_byte_order_mark_is_ignored() -> None:
     assert read_json_text(b'\xef\xbb\xbf{"steps": []}') == {"steps": []}
 
 
@@ -24,6 +24,6 @@ def test_a_byte_order_mark_is_passed_over() -> None:
         (b"[" * 100 + b"]" * 100, "nested"),
     ],
 )
-def test_what_a_gateway_would_refuse_is_refused(text: bytes, reason: str) -> None:
+def test_text_that_a_gateway_would_refuse_is_refused(text: bytes, reason: str) -> None:
     with pytest.raises(Refused, match=reason):
         read_json_text(text)

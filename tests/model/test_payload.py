@@ -36,13 +36,13 @@ def test_payload_is_json_else_messagepack_else_text(payload: bytes, value: Any) 
 
 
 @pytest.mark.parametrize("payload", [b"52.0\xb0C", b"\xff\xfe\x00", b"\x91" * 50_000], ids=["latin-1", "bytes", "bomb"])
-def test_bytes_of_no_form_are_no_text_with_signs_for_what_is_missing(payload: bytes) -> None:
+def test_undecodable_bytes_are_refused_not_replaced(payload: bytes) -> None:
     with pytest.raises(UnreadablePayloadError):
         decode_payload(payload)
 
 
 @given(st.binary(max_size=200))
-def test_no_payload_raises_anything_else(payload: bytes) -> None:
+def test_any_payload_decodes_or_raises_unreadable_payload_error(payload: bytes) -> None:
     with suppress(UnreadablePayloadError):
         decode_payload(payload)
 

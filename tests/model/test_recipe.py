@@ -49,7 +49,7 @@ def test_lists_other_than_steps_may_be_left_out() -> None:
     assert (recipe.transitions, recipe.actions, recipe.branches) == ((), (), ())
 
 
-def test_pascal_case_means_the_same_and_parameters_are_left_as_they_are() -> None:
+def test_pascal_case_keys_are_accepted_and_parameters_stay_unchanged() -> None:
     action = {
         "Name": "a",
         "Step": "A",
@@ -124,12 +124,12 @@ def test_pascal_case_means_the_same_and_parameters_are_left_as_they_are() -> Non
         ),
     ],
 )
-def test_a_fault_of_form_is_reported_with_its_place(lists: dict[str, Any], fault: str) -> None:
+def test_malformed_member_is_reported_with_its_path(lists: dict[str, Any], fault: str) -> None:
     assert faults(**lists) == (fault,)
 
 
 @pytest.mark.parametrize("data", [None, [], "recipe", 7])
-def test_what_is_no_object_is_no_recipe(data: object) -> None:
+def test_recipe_that_is_not_an_object_is_refused(data: object) -> None:
     assert parse_recipe(data) == (None, ("a recipe must be an object with steps, transitions, actions and branches",))
 
 
@@ -137,7 +137,7 @@ def test_a_recipe_without_steps_is_reported() -> None:
     assert parse_recipe({}) == (None, ("missing key 'steps'",))
 
 
-def test_all_faults_come_in_one_answer_and_the_rest_can_still_be_checked() -> None:
+def test_all_faults_are_reported_and_the_rest_can_still_be_checked() -> None:
     recipe, found = parse_recipe(
         {"steps": [STEP], "actions": [{**ACTION, "qualifier": "?", "x": 1}, {**ACTION, "type_id": 3}]}
     )
@@ -146,7 +146,7 @@ def test_all_faults_come_in_one_answer_and_the_rest_can_still_be_checked() -> No
     assert recipe.actions[0].qualifier is Qualifier.N
 
 
-def test_the_schema_bears_the_dataschema_as_its_id() -> None:
+def test_schema_id_is_the_recipe_dataschema() -> None:
     assert recipe_schema()["$id"] == RECIPE_DATASCHEMA
 
 

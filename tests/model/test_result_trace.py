@@ -15,7 +15,7 @@ REFERENCE = {"points": 2, "channels": ["Torque"], "file": "J1/a.json.gz", "sha25
 @pytest.mark.parametrize(
     "data", [None, "text", {}, REFERENCE, {"channels": [{"name": "x"}]}, {"channels": [{"name": "x", "values": ["a"]}]}]
 )
-def test_other_members_are_no_trace(data: Any) -> None:
+def test_members_without_channels_are_not_read_as_a_trace(data: Any) -> None:
     assert read_trace(data) is None
 
 
@@ -29,7 +29,7 @@ def test_file_is_gzipped_json_and_the_same_each_time() -> None:
 
 
 @pytest.mark.parametrize("data", [{"file": "a", "sha256": "b"}, {"points": "x", "channels": []}, 3, None])
-def test_what_equipment_names_a_trace_is_no_reference(data: Any) -> None:
+def test_trace_member_without_file_reference_is_ignored(data: Any) -> None:
     assert references_in({"trace": data, "x": data}) == []
 
 

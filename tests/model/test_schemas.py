@@ -16,7 +16,7 @@ FOUND = dict(schemas())
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_a_schema_is_whole(name: str) -> None:
+def test_every_reference_of_a_schema_resolves(name: str) -> None:
     text = FOUND[name]
     assert text.endswith("}\n")
     schema = msgspec.json.decode(text)
@@ -33,7 +33,7 @@ def references(schema: Any) -> list[str]:
     return [each for value in schema for each in references(value)] if isinstance(schema, list) else []
 
 
-def test_every_method_setting_and_event_has_one() -> None:
+def test_every_method_setting_and_event_has_a_schema() -> None:
     kinds = [*(kind.value for kind in ResourceKind), "workmaster", "jobacceptance"]
     types = [name for name in vars(event_types) if name.endswith("_TYPE")]
     assert {f"{method}.call.schema.json" for method in METHODS} <= FOUND.keys()
@@ -43,7 +43,7 @@ def test_every_method_setting_and_event_has_one() -> None:
         assert any(getattr(event_types, name) in text for text in FOUND.values()), name
 
 
-def test_a_schema_has_the_spelling_of_the_wire() -> None:
+def test_schema_has_the_member_names_of_the_wire_format() -> None:
     order = msgspec.json.decode(FOUND["Store.call.schema.json"])["$defs"]["JobOrder"]
     assert order["required"] == ["JobOrderID"]
     assert "WorkMasterID" in order["properties"]
@@ -52,7 +52,7 @@ def test_a_schema_has_the_spelling_of_the_wire() -> None:
     assert "StateNumber" in index["State"]["properties"]
 
 
-def test_the_schema_of_recipes_has_their_dataschema_as_its_name() -> None:
+def test_recipe_schema_file_has_the_dataschema_as_its_id() -> None:
     assert msgspec.json.decode(FOUND["sfc_recipe.schema.json"])["$id"] == RECIPE_DATASCHEMA
 
 

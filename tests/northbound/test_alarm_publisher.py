@@ -79,7 +79,7 @@ def test_normal_alarm_leaves_no_retained_message() -> None:
     assert retained_alarm(topics, event, NORMAL) == Message("p/s1/alarm/a", retain=True)
 
 
-async def test_refused_alarm_does_not_keep_the_others_from_the_broker(store: Store, wait_until: WaitUntil) -> None:
+async def test_refused_alarm_does_not_block_other_alarms(store: Store, wait_until: WaitUntil) -> None:
     sent: list[str] = []
 
     class Refusing:
@@ -139,7 +139,7 @@ async def test_broker_that_lost_its_state_gets_the_retained_alarms_again(
                         await wait_until(lambda: bool(retained.get("a")) and not retained.get("b"))
 
 
-async def test_events_that_a_killed_broker_lost_come_again(store: Store, unique: str, wait_until: WaitUntil) -> None:
+async def test_events_lost_by_a_killed_broker_are_republished(store: Store, unique: str, wait_until: WaitUntil) -> None:
     topics = Topics(unique, "s1")
     received: list[str] = []
 
@@ -194,7 +194,7 @@ class Session:
 TOPICS = Topics("p", "s1")
 
 
-async def test_second_outage_does_not_forget_what_comes_again(store: Store, wait_until: WaitUntil) -> None:
+async def test_second_outage_keeps_the_pending_republish_of_the_first(store: Store, wait_until: WaitUntil) -> None:
     """The broker was gone again before the events of the first outage were published again."""
     session, now = Session(), [0.0]
     publisher = AlarmPublisher(

@@ -35,7 +35,7 @@ def incoming(event: CloudEvent | Refused, scope: str = SCOPE) -> IncomingCall:
     return IncomingCall(event, {"id": "told", "type": "told.v1", "correlationid": "c"}, scope, "test")
 
 
-async def test_the_answer_names_its_call_and_the_effect_is_in_the_store(calls: CallHandler, store: Store) -> None:
+async def test_answer_references_its_call_and_the_effect_is_stored(calls: CallHandler, store: Store) -> None:
     event = CloudEvent(id="1", source="/a", type=STORE, correlationid="flow", data=order("J1"))
     answer = await calls.answer(incoming(event))
     assert (answer.source, answer.type, answer.causationid, answer.correlationid) == ("urn:edge", STORE, "1", "flow")
@@ -47,7 +47,7 @@ async def test_the_answer_names_its_call_and_the_effect_is_in_the_store(calls: C
     ("subject", "scope", "kind"),
     [(None, SCOPE, None), (SCOPE, "", None), (None, "", "unknown_scope"), ("elsewhere", SCOPE, "unknown_scope")],
 )
-async def test_the_scope_is_that_of_the_event_else_that_of_the_way(
+async def test_scope_is_taken_from_the_event_or_else_from_the_transport(
     calls: CallHandler, subject: str | None, scope: str, kind: str | None
 ) -> None:
     event = CloudEvent(id="1", source="/a", type=STORE, subject=subject, data=order("J1"))
@@ -63,7 +63,7 @@ async def test_an_unreadable_call_is_answered_to_its_response_topic(calls: CallH
     assert nameless.type == REFUSED_TYPE
 
 
-async def test_refusals_of_one_reason_share_a_line_of_the_log(calls: CallHandler) -> None:
+async def test_repeated_refusals_of_one_reason_are_logged_once(calls: CallHandler) -> None:
     with capture_logs() as logs:
         for number in range(3):
             await calls.answer(incoming(UNREADABLE))
@@ -75,7 +75,7 @@ async def test_refusals_of_one_reason_share_a_line_of_the_log(calls: CallHandler
     assert refusals == ["message refused", "job method refused"]
 
 
-async def test_a_defect_is_answered_as_such(calls: CallHandler) -> None:
+async def test_defect_is_answered_as_internal_error(calls: CallHandler) -> None:
     event = CloudEvent(id="1", source="/a", type=STORE)
     parsed: tuple[tuple[CloudEvent | Refused, str], ...] = ((event, "1"), (UNREADABLE, "told"))
     for each, cause in parsed:
@@ -97,7 +97,7 @@ class TestJobResponses:
         return await calls.answer(incoming(event))
 
     @pytest.mark.usefixtures("aborted")
-    async def test_a_response_is_given_by_job_order(self, calls: CallHandler) -> None:
+    async def test_response_is_returned_by_job_order_id(self, calls: CallHandler) -> None:
         answer = await self.ask(calls, "RequestJobResponseByJobOrderID", {"JobOrderID": "J1"})
         assert isinstance(answer.data, ResponseAnswer)
         assert answer.data.return_status == ReturnStatus.NO_ERROR
@@ -109,7 +109,7 @@ class TestJobResponses:
         ("job_order_id", "status"),
         [("J2", ReturnStatus.INVALID_JOB_ORDER_STATUS), ("J3", ReturnStatus.UNKNOWN_JOB_ORDER_ID)],
     )
-    async def test_why_there_is_no_response_is_stated(self, calls: CallHandler, job_order_id: str, status: int) -> None:
+    async def test_missing_response_names_the_reason(self, calls: CallHandler, job_order_id: str, status: int) -> None:
         answer = await self.ask(calls, "RequestJobResponseByJobOrderID", {"JobOrderID": job_order_id})
         assert answer.mdcserrormessage
         assert answer.data == ResponseAnswer(return_status=status, reason=answer.mdcserrormessage)
@@ -117,14 +117,14 @@ class TestJobResponses:
 
     @pytest.mark.usefixtures("aborted")
     @pytest.mark.parametrize(("number", "found"), [(6, ["J1"]), (5, [])])
-    async def test_responses_are_given_by_state(self, calls: CallHandler, number: int, found: list[str]) -> None:
+    async def test_responses_are_returned_by_state(self, calls: CallHandler, number: int, found: list[str]) -> None:
         state = {"StateNumber": number}
         answer = await self.ask(calls, "RequestJobResponseByJobOrderState", {"JobOrderState": [state]})
         assert isinstance(answer.data, ResponsesAnswer)
         assert answer.data.return_status == ReturnStatus.NO_ERROR
         assert [each.job_order_id for each in answer.data.job_responses] == found
 
-    async def test_a_question_of_another_form_is_refused(self, calls: CallHandler) -> None:
+    async def test_invalid_response_query_is_refused(self, calls: CallHandler) -> None:
         answer = await self.ask(calls, "RequestJobResponseByJobOrderState", {"JobOrderState": "Ended"})
         assert answer.mdcserrorkind == "invalid_payload"
 
@@ -150,7 +150,7 @@ async def test_event_expired_by_its_attributes_is_refused(calls: CallHandler, st
 @pytest.mark.parametrize(
     "lasting", [{"expiryinterval": 60}, {"time": "2026-01-01"}, {"time": "soon", "expiryinterval": 0}]
 )
-async def test_without_a_time_and_an_interval_nothing_expires(calls: CallHandler, lasting: dict[str, Any]) -> None:
+async def test_event_without_time_or_interval_does_not_expire(calls: CallHandler, lasting: dict[str, Any]) -> None:
     assert status(await calls.answer(called("Store", "1", order("J1"), **lasting))) == 1
 
 
@@ -190,14 +190,14 @@ async def test_repeated_transaction_stores_and_starts_once(calls: CallHandler, s
     assert status(other) == ReturnStatus.INVALID_JOB_ORDER_STATUS
 
 
-async def test_of_a_transaction_sent_many_times_at_once_one_has_the_effect(calls: CallHandler, store: Store) -> None:
+async def test_transaction_sent_concurrently_is_applied_once(calls: CallHandler, store: Store) -> None:
     sent = (called("StoreAndStart", f"{n}", order("J1"), extensions={"transactionid": "t"}) for n in range(20))
     answers = await asyncio.gather(*(calls.answer(each) for each in sent))
     assert {status(each) for each in answers} == {1}
     assert await store.execute("XLEN", store.keys.joborder_changes(SCOPE)) == 1
 
 
-async def test_a_transaction_that_was_declined_may_be_tried_again(calls: CallHandler, store: Store) -> None:
+async def test_declined_transaction_can_be_retried(calls: CallHandler, store: Store) -> None:
     full = resources.set_max_job_orders
     await store.commit(full(store.keys, SCOPE, 0))
     declined = await calls.answer(called("StoreAndStart", "1", order("J1"), extensions={"transactionid": "t"}))
@@ -208,7 +208,7 @@ async def test_a_transaction_that_was_declined_may_be_tried_again(calls: CallHan
     assert status(again) == 1
 
 
-async def test_a_refused_message_is_counted_and_set_aside_with_its_beginning(calls: CallHandler, store: Store) -> None:
+async def test_refused_message_is_counted_and_stored_truncated(calls: CallHandler, store: Store) -> None:
     attributes = {"id": "7", "type": "told.v1"}
     await calls.answer(IncomingCall(UNREADABLE, attributes, SCOPE, "app/jobs", raw=b"\xff" * 10_000))
     await calls.answer_defect(IncomingCall(UNREADABLE, {}, SCOPE, "rpc"), ZeroDivisionError())

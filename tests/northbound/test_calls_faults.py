@@ -56,7 +56,7 @@ def at(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat()
 
 
-async def test_a_repeated_setting_does_not_come_back(calls: CallHandler, store: Store) -> None:
+async def test_repeated_setting_event_does_not_restore_a_deleted_setting(calls: CallHandler, store: Store) -> None:
     for event_id, what in (("1", "PUT"), ("2", "DELETE"), ("1", "PUT")):
         answer = await calls.answer(setting("equipment", event_id, {"ID": "E1"}, what))
         assert answer.mdcserrorkind is None
@@ -71,7 +71,7 @@ async def test_one_setting_sent_many_times_at_once_is_applied_once(calls: CallHa
     assert revision % resources.REVISION_SPAN == 1
 
 
-async def test_an_order_sent_before_its_job_was_cleared_stays_away(calls: CallHandler, store: Store) -> None:
+async def test_order_sent_before_its_job_was_removed_is_refused(calls: CallHandler, store: Store) -> None:
     now = now_ms()
     assert status(await calls.answer(method("Store", "1", order("J1"), time=at(now)))) == 1
     assert status(await calls.answer(method("Cancel", "2", {"JobOrderID": "J1"}, time=at(now + 10)))) == 1
@@ -95,14 +95,14 @@ async def test_a_call_older_than_max_age_is_refused_by_the_broker(calls: CallHan
     assert (await calls.answer(queued)).mdcserrorkind == "expired"
 
 
-async def test_an_expiry_time_is_honoured(calls: CallHandler) -> None:
+async def test_event_past_its_expiry_time_is_refused(calls: CallHandler) -> None:
     over = method("Store", "1", order("J1"), extensions={"expirytime": "2026-01-01T00:00:00Z"})
     assert (await calls.answer(over)).mdcserrorkind == "expired"
     lasting = method("Store", "2", order("J1"), extensions={"expirytime": at(now_ms() + 60_000)})
     assert status(await calls.answer(lasting)) == 1
 
 
-async def test_a_transaction_holds_for_every_method(calls: CallHandler) -> None:
+async def test_repeated_transaction_is_recognized_for_every_method(calls: CallHandler) -> None:
     extensions = {"transactionid": "t"}
     for event_id in ("1", "2"):
         assert status(await calls.answer(method("Store", event_id, order("J1"), extensions=extensions))) == 1
@@ -131,7 +131,7 @@ async def test_null_for_an_optional_member_counts_as_absent(calls: CallHandler, 
         ([{"ID": "WM-1"}] * 2, "names 2 Work Masters"),
     ],
 )
-async def test_what_cannot_run_is_refused_when_it_is_stored(
+async def test_order_that_cannot_run_is_refused_when_stored(
     calls: CallHandler, masters: list[Any], reason: str
 ) -> None:
     await calls.answer(setting("workmaster", "wm", {"ID": "plain"}, "PUT"))
@@ -162,7 +162,7 @@ async def test_settings_can_be_read_back(calls: CallHandler) -> None:
     assert [each.id for each in masters.data] == ["WM-1"]
 
 
-async def test_a_call_in_the_words_of_microdcs_is_answered_in_them(calls: CallHandler) -> None:
+async def test_microdcs_call_types_are_answered_with_microdcs_types(calls: CallHandler) -> None:
     namespace = "org.opcfoundation.ISA95-JOBCONTROL_V2"
     answer = await calls.answer(call(f"{namespace}.StoreCall.v2", "1", order("J1")))
     assert (answer.type, status(answer)) == (f"{namespace}.StoreResponse.v2", 1)
@@ -222,7 +222,7 @@ async def test_causation_and_trace_context_reach_job_and_answer(calls: CallHandl
     assert (job.causation_id, job.trace) == ("cause", trace)
 
 
-async def test_an_operator_decision_reaches_the_run(calls: CallHandler, station: Station) -> None:
+async def test_resolve_call_of_an_operator_is_validated_against_the_run(calls: CallHandler, station: Station) -> None:
     decision = {"JobOrderID": "J1", "Action": "see", "Resolution": "failed", "By": "anna", "Reason": "seen"}
     unknown = await calls.answer(call(RESOLVE_TYPE, "1", decision))
     assert status(unknown) == ReturnStatus.UNKNOWN_JOB_ORDER_ID

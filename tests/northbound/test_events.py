@@ -22,11 +22,11 @@ def change(cause: Cause, status: JobStatus = ENDED) -> Change:
 
 
 @pytest.mark.parametrize("cause", [Cause.STORE, Cause.STORE_AND_START, Cause.CANCEL, Cause.CLEAR])
-def test_what_is_no_transition_has_no_event(cause: Cause) -> None:
+def test_cause_without_transition_has_no_event(cause: Cause) -> None:
     assert status_event("/edge", change(cause), None, None) is None
 
 
-def test_a_transition_of_a_job_that_is_gone_is_still_reported() -> None:
+def test_transition_of_a_removed_job_is_still_reported() -> None:
     event = status_event("/edge", change(Cause.STOP), None, None)
     assert event
     assert (event.id, event.type, event.subject) == (f"{SCOPE}/7-0", STATUS_EVENT_TYPE, SCOPE)
@@ -52,6 +52,6 @@ async def test_the_response_has_the_state_right_after_the_change(store: Store) -
     assert response.job_state == state_entries(ENDED)
 
 
-async def test_of_a_job_that_is_unreadable_nothing_is_reported(store: Store) -> None:
+async def test_unreadable_job_is_not_reported(store: Store) -> None:
     await store.execute("HSET", store.keys.joborder("J1"), "order", "{")
     assert await load_changed_job(store, change(Cause.STOP)) is None

@@ -99,7 +99,7 @@ async def edge(settings_file: Path, *arguments: str) -> dict[str, Any]:
     return found
 
 
-async def test_command_reaches_fifty_components_also_those_that_come_later(
+async def test_command_reaches_fifty_components_including_late_ones(
     mqtt: MqttSettings, redis: RedisSettings, unique: str, settings_file: Path, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
     key_file = tmp_path / "anna.pem"

@@ -71,7 +71,7 @@ async def test_flow_is_registered_started_read_and_deleted(calls: CallHandler, p
     assert (await configure(calls, None, "GET")).data == []
 
 
-async def test_faults_of_a_flow_are_answered_together(calls: CallHandler) -> None:
+async def test_all_faults_of_a_flow_are_answered_together(calls: CallHandler) -> None:
     answer = await configure(calls, flow([node("a", "nothing"), node("a", "merge")], cron="x"))
     assert answer.mdcserrorkind == "invalid_payload"
     for kind in ("unknown_kind", "duplicate_node", "invalid_schedule"):
@@ -87,7 +87,7 @@ async def test_list_with_a_faulty_flow_stores_none_of_its_flows(calls: CallHandl
 
 
 @pytest.mark.parametrize("data", ["text", 5, [5], {}, {"id": 5}])
-async def test_payload_that_is_no_flow_is_refused(calls: CallHandler, data: object) -> None:
+async def test_invalid_flow_payload_is_refused(calls: CallHandler, data: object) -> None:
     for method in ("PUT", "DELETE", "GET"):
         assert (await configure(calls, data, method)).mdcserrorkind == "invalid_payload"
 
@@ -126,7 +126,7 @@ async def test_effect_of_a_call_and_its_mark_are_one_commit(calls: CallHandler, 
     assert (await plant.service.load("flow")).status is FlowStatus.STOPPED
 
 
-async def test_unknown_flow_is_deleted_already(calls: CallHandler) -> None:
+async def test_deletion_of_an_unknown_flow_succeeds(calls: CallHandler) -> None:
     assert (await configure(calls, [{"id": "none"}], "DELETE")).mdcserrorkind is None
 
 

@@ -129,7 +129,7 @@ async def test_structured_mode_is_accepted(mes: Caller, store: Store) -> None:
     assert await state_of(store, "J1") is JobState.NOT_ALLOWED_TO_START
 
 
-async def test_the_same_call_again_gets_the_same_answer_and_changes_nothing(mes: Caller, store: Store) -> None:
+async def test_repeated_call_gets_the_same_answer_and_has_no_second_effect(mes: Caller, store: Store) -> None:
     attributes = binary_attributes(STORE)
     answers = [await mes.ask(msgspec.json.encode(order("J1")), attributes) for _ in range(2)]
     assert [status_of(answer) for answer in answers] == [ReturnStatus.NO_ERROR] * 2
@@ -144,7 +144,7 @@ async def test_the_scope_is_that_of_the_subject_else_that_of_the_topic(mes: Call
     assert status_of(await mes.ask(payload, binary_attributes(STORE))) == ReturnStatus.NO_ERROR
 
 
-async def test_station_settings_come_on_either_topic_and_can_be_taken_back(mes: Caller, store: Store) -> None:
+async def test_station_settings_are_accepted_on_either_topic_and_deleted(mes: Caller, store: Store) -> None:
     change = CONFIG_TYPE.format("equipment")
     for topic, payload in ((mes.topics.commands, b'{"ID": "E1"}'), (mes.topics.metadata, b'[{"ID": "E2"}]')):
         answer = await mes.ask(payload, binary_attributes(change), topic=topic)
@@ -154,7 +154,7 @@ async def test_station_settings_come_on_either_topic_and_can_be_taken_back(mes: 
     assert (await resources.load_allowed(store, SCOPE)).resources["equipment"] == {"E2"}  # type: ignore[index]
 
 
-async def test_a_job_without_a_response_topic_is_taken_without_an_answer(mes: Caller, store: Store) -> None:
+async def test_call_without_response_topic_is_accepted_without_an_answer(mes: Caller, store: Store) -> None:
     payload = msgspec.json.encode(order("J1"))
     await mes.session.publish(mes.topics.commands, payload, user_properties=binary_attributes(STORE))
     await mes.session.publish(mes.topics.commands, b"nobody wants to know what is wrong with this")
@@ -225,7 +225,7 @@ BAD_INPUT = {
 
 
 @pytest.mark.parametrize(("payload", "event_type", "content_type", "kind", "words"), BAD_INPUT.values(), ids=BAD_INPUT)
-async def test_bad_input_is_answered_and_stops_nothing(
+async def test_invalid_input_is_answered_and_the_inbox_continues(
     mes: Caller, payload: bytes, event_type: str, content_type: str, kind: str, words: str
 ) -> None:
     attributes = binary_attributes(event_type)
@@ -235,7 +235,7 @@ async def test_bad_input_is_answered_and_stops_nothing(
     await still_works(mes)
 
 
-async def test_an_answer_to_what_could_not_be_read_still_names_its_call(mes: Caller) -> None:
+async def test_answer_to_an_unreadable_call_references_the_call(mes: Caller) -> None:
     attributes = binary_attributes(STORE, subject=SCOPE, correlationid=str(uuid.uuid4()))
     answer = await mes.ask(b"{", attributes)
     answered = answer.user_properties
@@ -248,7 +248,7 @@ async def test_an_answer_to_what_could_not_be_read_still_names_its_call(mes: Cal
 
 
 @pytest.mark.parametrize("missing", ["id", "source", "type"])
-async def test_a_message_that_is_no_cloudevent_gets_the_missing_attribute(mes: Caller, missing: str) -> None:
+async def test_message_without_a_cloudevent_attribute_is_refused_naming_it(mes: Caller, missing: str) -> None:
     attributes = binary_attributes(STORE)
     del attributes[missing]
     answer = await mes.ask(b"{}", attributes)
@@ -278,7 +278,7 @@ async def test_forbidden_response_topic_does_not_block_the_inbox(mes: Caller) ->
 
 
 @pytest.mark.parametrize("topic", ["a/+/b", "#"])
-async def test_a_response_topic_that_is_none_does_not_block_the_inbox(
+async def test_call_with_invalid_response_topic_does_not_block_the_inbox(
     mes: Caller, mqtt: MqttSettings, topic: str
 ) -> None:
     properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
@@ -289,7 +289,7 @@ async def test_a_response_topic_that_is_none_does_not_block_the_inbox(
         await still_works(mes)
 
 
-async def test_a_large_order_that_is_sound_is_taken(mes: Caller, store: Store) -> None:
+async def test_large_valid_order_is_accepted(mes: Caller, store: Store) -> None:
     deep: dict[str, Any] = {"ID": "deepest", "Value": 1}
     for _ in range(15):
         deep = {"ID": "deep", "Subparameters": [deep]}
@@ -306,7 +306,7 @@ async def test_an_order_that_is_too_large_is_declined(mes: Caller, store: Store)
     assert await state_of(store, "J1") is None
 
 
-async def test_a_defect_is_answered_as_such_and_stops_nothing(mes: Caller, station: Station) -> None:
+async def test_defect_is_answered_as_internal_error_and_the_inbox_continues(mes: Caller, station: Station) -> None:
     async def broken(_: str) -> None:
         raise ZeroDivisionError
 
@@ -346,7 +346,7 @@ async def test_no_answer_is_published_to_a_topic_of_equipment(
     assert await state_of(station.store, "J1") is JobState.ALLOWED_TO_START
 
 
-async def test_call_and_setting_with_one_id_are_not_taken_for_each_other(mes: Caller) -> None:
+async def test_call_and_setting_with_the_same_id_are_refused_as_repeated_id(mes: Caller) -> None:
     method, setting = METHOD_TYPE.format("Store"), CONFIG_TYPE.format("workmaster")
     call, master = msgspec.json.encode(order("J1")), msgspec.json.encode({"ID": "plain"})
     assert status_of(await mes.ask(call, binary_attributes(method, id="1"))) == ReturnStatus.NO_ERROR

@@ -124,7 +124,7 @@ CORRELATIONS = st.sampled_from([b"", b"no uuid ", b"\xff\xfe", bytes(16), b"x" *
 @pytest.mark.timeout(60 + CALLS // 50)
 @settings(max_examples=CALLS // AT_A_TIME, deadline=None, suppress_health_check=list(HealthCheck))
 @given(batch=st.lists(st.tuples(MESSAGES, CORRELATIONS), min_size=AT_A_TIME, max_size=AT_A_TIME), unasked=MESSAGES)
-async def test_whatever_comes_is_answered_once(mes: Caller, batch: list[tuple[Sent, bytes]], unasked: Sent) -> None:
+async def test_any_message_is_answered_once(mes: Caller, batch: list[tuple[Sent, bytes]], unasked: Sent) -> None:
     payload, content_type, attributes = unasked
     await mes.session.send(Message(mes.topics.commands, payload, content_type=content_type, user_properties=attributes))
     answers = await asyncio.gather(*(ask(mes, message, correlation) for message, correlation in batch))
@@ -149,7 +149,7 @@ def return_status(answer: Message) -> int:
     return status
 
 
-async def test_what_was_refused_is_counted_and_the_next_call_is_taken(mes: Caller, store: Store) -> None:
+async def test_refused_messages_are_counted_and_the_next_call_is_accepted(mes: Caller, store: Store) -> None:
     answers = [await mes.ask(b"\xff" * each, {}, correlation_data=b"%d" % each) for each in range(1, 20)]
     assert {answer.user_properties["mdcserrorkind"] for answer in answers} == {"unreadable"}
     assert await refused.count(store) == 19

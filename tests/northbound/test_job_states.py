@@ -19,7 +19,7 @@ def states_of(states: JobStates) -> dict[str, tuple[list[int], bool]]:
     return {each.job_order_id: ([level.state_number for level in each.state], each.has_result) for each in entries}
 
 
-def test_an_index_reports_its_number_its_scope_its_time_and_each_job() -> None:
+def test_index_contains_number_scope_time_and_each_job() -> None:
     index = JobStates(SCOPE, {"J1": RUNNING, "J2": ENDED}, "5-0").index(7, NOW)
     assert (index.seq, index.scope, index.published_at.isoformat()) == (7, SCOPE, "2023-11-14T22:13:20.123000+00:00")
     assert [(each.job_order_id, each.state[0].state_text.text, each.has_result) for each in index.jobs] == [
@@ -28,7 +28,7 @@ def test_an_index_reports_its_number_its_scope_its_time_and_each_job() -> None:
     ]
 
 
-def test_a_change_after_the_reading_is_taken_in_and_one_before_it_is_not() -> None:
+def test_only_changes_newer_than_the_loaded_position_are_applied() -> None:
     states = JobStates(SCOPE, {"J1": ENDED}, "9-5")
     states.apply(change("9-5", "J1", Cause.RUN, RUNNING))
     states.apply(change("9-4", "J0", Cause.RUN, RUNNING))

@@ -18,7 +18,7 @@ def test_event_names_command_and_result() -> None:
     )
 
 
-def test_result_that_was_cut_is_published_as_text() -> None:
+def test_truncated_result_is_published_as_text() -> None:
     event = late_result_event("urn:edge", "5-0", _letter('{"torque":8'))
     assert isinstance(event.data, LateResultEvent)
     assert event.data.data == '{"torque":8'

@@ -59,6 +59,6 @@ async def test_wrong_arguments_are_refused_with_their_reason(store: Store, data:
     assert not (await calls(store).call("Show", event("2"), "topic")).on
 
 
-def test_languages_are_those_of_the_attribute() -> None:
+def test_languages_are_read_from_the_acceptlanguage_attribute() -> None:
     assert languages_of(event("1", acceptlanguage="fr;q=0.1, de")) == ("de", "fr")
     assert languages_of(event("1")) == ()

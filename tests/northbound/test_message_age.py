@@ -46,7 +46,7 @@ def test_the_earlier_of_both_expiries_counts() -> None:
         (100_000, 40, "-1", None),
     ],
 )
-def test_the_broker_counts_the_age_of_a_message(
+def test_send_time_is_derived_from_the_remaining_expiry(
     received_at: int | None, remaining: int | None, interval: str, sent_at: int | None
 ) -> None:
     assert sent_at_by_broker(received_at, remaining, interval) == sent_at

@@ -68,7 +68,7 @@ async def start(station: Station, runs: Runs) -> None:
                 pass
 
 
-async def test_without_a_reader_one_event_a_minute_looks_for_one(progress: Progress, wait_until: WaitUntil) -> None:
+async def test_without_a_reader_progress_is_published_once_a_minute(progress: Progress, wait_until: WaitUntil) -> None:
     session, clock = FakeSession(), FakeClock()
     session.has_reader = False
     ours = publisher(session, clock)
@@ -87,7 +87,7 @@ async def test_without_a_reader_one_event_a_minute_looks_for_one(progress: Progr
     assert [qos for _, qos in session.sent] == [1, 1, 0]
 
 
-async def test_what_a_job_does_within_an_interval_is_one_event(progress: Progress, wait_until: WaitUntil) -> None:
+async def test_progress_within_one_interval_is_one_event(progress: Progress, wait_until: WaitUntil) -> None:
     session = FakeSession()
     ours = publisher(session, FakeClock(), "always")
     for _ in range(50):

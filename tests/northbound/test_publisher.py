@@ -174,7 +174,7 @@ async def test_each_transition_is_published_in_order_with_state_and_response(
     }
 
 
-async def test_order_and_result_are_retained_and_go_with_the_job(
+async def test_order_and_result_are_retained_until_the_job_is_removed(
     bench: Bench, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     order_topic, result_topic = bench.topics.order("J/1"), bench.topics.result("J/1")
@@ -203,7 +203,7 @@ async def test_order_and_result_are_retained_and_go_with_the_job(
         assert {message.topic for message in nothing.messages} <= {end, bench.topics.state_index}
 
 
-async def test_storing_and_removing_a_job_are_no_transitions(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_storing_and_removing_a_job_publish_no_transition(bench: Bench, wait_until: WaitUntil) -> None:
     async with bench.publishing():
         await bench.call(Cause.STORE, order("J1"))
         await bench.call(Cause.CANCEL, IdCall(job_order_id="J1"))
@@ -214,7 +214,7 @@ async def test_storing_and_removing_a_job_are_no_transitions(bench: Bench, wait_
     assert bench.heard.states("J2") == [["Aborted"]]
 
 
-async def test_after_a_restart_it_goes_on_where_it_ended(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_restarted_publisher_continues_at_its_cursor(bench: Bench, wait_until: WaitUntil) -> None:
     async with bench.publishing():
         await bench.store_and_abort("J1")
         await bench.all_events_published()
@@ -257,7 +257,7 @@ async def own_broker() -> AsyncIterator[LocalBroker]:
         yield broker
 
 
-async def test_what_happens_while_the_broker_is_gone_is_reported_when_it_is_back(
+async def test_events_of_a_broker_outage_are_published_afterwards(
     own_broker: LocalBroker, store: Store, unique: str, wait_until: WaitUntil
 ) -> None:
     mqtt = MqttSettings(url=own_broker.url)
@@ -276,7 +276,7 @@ async def test_what_happens_while_the_broker_is_gone_is_reported_when_it_is_back
     assert sum(entry["event"] == "publishing waits" for entry in logs) == 1
 
 
-async def test_returning_publisher_repeats_nothing_but_the_index(
+async def test_returning_publisher_republishes_only_the_index(
     bench: Bench,
 ) -> None:
     first, second = bench.publisher(), bench.publisher()
@@ -290,7 +290,7 @@ async def test_returning_publisher_repeats_nothing_but_the_index(
     assert "J1" in str(published)
 
 
-async def test_hanging_publisher_of_one_scope_is_noticed(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_stalled_publisher_of_one_scope_is_reported(bench: Bench, wait_until: WaitUntil) -> None:
     beats = bench.station.store.heartbeat = Heartbeat(patience_s=0.2)
     beats.expect([publish_task_name(SCOPE), publish_task_name("station-2")])
 
@@ -302,7 +302,7 @@ async def test_hanging_publisher_of_one_scope_is_noticed(bench: Bench, wait_unti
         await wait_until(lambda: publish_task_name("station-2") in beats.stalled())
 
 
-async def test_job_too_large_for_the_broker_blocks_no_other(store: Store, unique: str, wait_until: WaitUntil) -> None:
+async def test_too_large_job_does_not_block_other_jobs(store: Store, unique: str, wait_until: WaitUntil) -> None:
     async with (
         open_broker("max_packet_size 4000") as broker,
         opened_bench(store, MqttSettings(url=broker.url), unique) as bench,
@@ -318,7 +318,7 @@ async def test_job_too_large_for_the_broker_blocks_no_other(store: Store, unique
     assert bench.heard.states("large") == []
 
 
-async def test_an_unreadable_job_does_not_stop_events_of_others(bench: Bench, store: Store) -> None:
+async def test_unreadable_job_does_not_block_events_of_others(bench: Bench, store: Store) -> None:
     await bench.call(Cause.STORE, order("J1"))
     await store.execute("HSET", store.keys.joborder("J1"), "order", "{")
     await bench.store_and_abort("J2")

@@ -20,7 +20,7 @@ NOTHING, ALL, CHANGED = DueTopics.NONE, DueTopics.ALL, DueTopics.CHANGED
         pytest.param((0, "0-0"), (0, "0-0"), False, NOTHING, False, id="first start"),
     ],
 )
-def test_a_broker_gets_what_it_lost_and_no_more(
+def test_only_topics_lost_by_the_broker_are_republished(
     broker: tuple[int, str], ours: tuple[int, str], *, has_gap: bool, topics: DueTopics, index: bool
 ) -> None:
     plan = plan_republish(IndexState(*broker), IndexState(*ours), has_gap=has_gap)

@@ -75,7 +75,7 @@ async def bench(store: Store, mqtt: MqttSettings, unique: str) -> AsyncIterator[
         yield bench
 
 
-async def test_the_index_reports_where_every_job_stands(
+async def test_index_contains_the_state_of_every_job(
     bench: Bench, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     async with returned(mqtt, unique) as mes, bench.publishing():
@@ -116,7 +116,7 @@ async def calls_of(store: Store, *commands: str) -> int:
     return sum(int(each.removeprefix("calls=").partition(",")[0]) for each in found)
 
 
-async def test_a_result_is_there_once_the_job_has_ended(
+async def test_result_is_published_once_the_job_has_ended(
     bench: Bench, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     async with returned(mqtt, unique) as mes, bench.publishing(), bench.station.at_work():
@@ -128,7 +128,7 @@ async def test_a_result_is_there_once_the_job_has_ended(
         assert mes.found.keys() == {"order/J1", "result/J1"}
 
 
-async def test_retained_topics_do_not_outlive_a_gateway_that_is_gone_for_good(
+async def test_retained_topics_expire_after_their_lifetime(
     bench: Bench, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     async with bench.publishing():
@@ -240,7 +240,7 @@ async def test_event_published_after_the_last_index_is_republished(
         assert bench.topics.order("J0") not in {each.topic for each in bench.heard.messages}
 
 
-async def test_a_broker_that_holds_an_older_index_gets_everything_again(
+async def test_broker_with_an_older_index_gets_all_topics_again(
     bench: Bench, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     """As a broker does that was killed, and came back with what it had written to its disk some time before."""
@@ -261,7 +261,7 @@ async def test_a_broker_that_holds_an_older_index_gets_everything_again(
         await wait_until(lambda: mes.jobs == {"J1": "Aborted"} and mes.whole())
 
 
-async def test_broker_with_our_last_index_gets_nothing_again(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_broker_with_the_last_index_gets_only_changed_topics(bench: Bench, wait_until: WaitUntil) -> None:
     async with bench.publishing():
         await bench.store_and_abort("J1")
         await bench.all_events_published()
@@ -297,7 +297,7 @@ async def test_topics_of_jobs_whose_removal_was_missed_are_emptied(
 
 
 @pytest.mark.parametrize("payload", [b"{}", b"[1]", b"not even json"])
-async def test_something_that_is_no_index_is_written_over(bench: Bench, payload: bytes, wait_until: WaitUntil) -> None:
+async def test_invalid_index_is_overwritten(bench: Bench, payload: bytes, wait_until: WaitUntil) -> None:
     properties = {"id": "1", "source": "/x", "type": "x", "specversion": "1.0"}
     await bench.session.publish(bench.topics.state_index, payload, retain=True, user_properties=properties)
     async with bench.publishing():
@@ -306,7 +306,7 @@ async def test_something_that_is_no_index_is_written_over(bench: Bench, payload:
 
 
 @pytest.mark.parametrize("position", [f"0-{'9' * 23}", "1_0-0", "٣-0"])
-async def test_foreign_index_with_unknown_position_is_harmless(
+async def test_foreign_index_with_invalid_position_is_overwritten(
     bench: Bench, position: str, wait_until: WaitUntil
 ) -> None:
     async with bench.publishing():
@@ -335,7 +335,7 @@ async def test_index_waits_until_all_jobs_are_read(bench: Bench, wait_until: Wai
         await wait_until(lambda: bench.topics.state_index in bench.heard.retained)
 
 
-async def test_publisher_waiting_for_a_long_republish_does_not_stall(bench: Bench, store: Store) -> None:
+async def test_publisher_waiting_for_a_long_republish_is_not_stalled(bench: Bench, store: Store) -> None:
     store.heartbeat = Heartbeat(patience_s=0.2)
     store.heartbeat.expect(["publish changes"])
 
@@ -356,7 +356,7 @@ async def test_publisher_waiting_for_a_long_republish_does_not_stall(bench: Benc
         await had_its_turn.wait()
 
 
-async def test_unreadable_job_blocks_no_topics_of_others(bench: Bench, store: Store, wait_until: WaitUntil) -> None:
+async def test_unreadable_job_does_not_block_other_topics(bench: Bench, store: Store, wait_until: WaitUntil) -> None:
     async with bench.publishing():
         for job_id in ("J1", "J2"):
             await bench.call(Cause.STORE, order(job_id))

@@ -62,7 +62,7 @@ def call(method: str, data: object, **further: Any) -> CloudEvent:
     return CloudEvent(id=new_id(), source="/stand", type=event_type, data=data, **further)
 
 
-async def test_a_job_method_is_done_and_answered_as_to_the_mes(client: Client, bench: Bench) -> None:
+async def test_job_method_is_executed_and_answered_as_over_mqtt(client: Client, bench: Bench) -> None:
     event = call("Store", order("J1"), correlationid="flow")
     answer = await client.publish(event)
     assert answer.data == {"ReturnStatus": 1}
@@ -97,7 +97,7 @@ async def test_the_answer_comes_in_the_form_of_the_call(client: Client) -> None:
     assert answer["mdcserrorkind"] == "invalid_payload"
 
 
-async def test_an_event_that_came_by_another_way_has_one_effect(client: Client, bench: Bench) -> None:
+async def test_event_received_over_two_transports_has_one_effect(client: Client, bench: Bench) -> None:
     event = call("Store", order("J1"))
     first = await bench.calls.answer(IncomingCall(event, {}, SCOPE, "another"))
     assert first.mdcserrorkind is None
@@ -105,14 +105,14 @@ async def test_an_event_that_came_by_another_way_has_one_effect(client: Client, 
     assert (await client.publish(call("Store", order("J1")))).data["ReturnStatus"] == 8
 
 
-async def test_station_settings_are_taken(client: Client) -> None:
+async def test_station_settings_are_accepted(client: Client) -> None:
     answer = await client.publish(
         CloudEvent(id="1", source="/stand", type=CONFIG_TYPE.format("equipment"), data={"ID": "Wrench-1"})
     )
     assert (answer.data, answer.mdcserrorkind) == (None, None)
 
 
-async def test_what_is_refused_is_answered_with_its_kind_and_set_aside(client: Client, bench: Bench) -> None:
+async def test_refused_event_is_answered_with_its_kind_and_stored(client: Client, bench: Bench) -> None:
     unknown = await client.publish(CloudEvent(id="1", source="/stand", type="none.v1"))
     assert unknown.mdcserrorkind == "unknown_type"
     (unreadable,) = await client.call("publish", {"id": "7", "type": "none.v1"})
@@ -124,18 +124,18 @@ async def test_what_is_refused_is_answered_with_its_kind_and_set_aside(client: C
 
 
 @pytest.mark.parametrize("params", [[], [5], [{}, 5], [{}, {}, {}], [[]], ["event", {}]])
-async def test_other_parameters_are_an_error(client: Client, params: list[Any]) -> None:
+async def test_invalid_parameters_are_refused(client: Client, params: list[Any]) -> None:
     with pytest.raises(Refused, match="publish takes a CloudEvent") as refusal:
         await client.call("publish", *params)
     assert refusal.value.kind == "invalid_params"
 
 
-async def test_a_heartbeat_is_answered_with_nothing(client: Client) -> None:
+async def test_heartbeat_is_answered_with_none(client: Client) -> None:
     assert await client.call("heartbeat", 1.5) is None
     assert await client.call("heartbeat") is None
 
 
-async def test_with_several_scopes_an_event_has_to_name_its_own(store: Store, tmp_path: Path) -> None:
+async def test_event_without_scope_is_refused_with_several_scopes(store: Store, tmp_path: Path) -> None:
     async with opened(store, tmp_path, SCOPE, "station-2") as bench, open_client(bench.url) as client:
         answer = await client.publish(call("Store", order("J1")))
         assert answer.mdcserrorkind == "unknown_scope"
@@ -182,7 +182,7 @@ def states(received: list[CloudEvent]) -> list[list[str]]:
     ]
 
 
-async def test_a_later_client_gets_events_from_then_on(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_late_client_gets_only_events_after_its_connection(bench: Bench, wait_until: WaitUntil) -> None:
     async with bench.station.at_work(), open_client(bench.url) as early:
         await early.publish(call("StoreAndStart", order("J1")))
         received: list[CloudEvent] = []

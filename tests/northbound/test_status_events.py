@@ -57,14 +57,14 @@ async def test_a_republished_event_carries_the_identical_payload(
     assert first == again
 
 
-async def test_a_result_counts_as_delivered_to_a_subscriber(bench: Bench, store: Store) -> None:
+async def test_result_with_a_subscriber_counts_as_delivered(bench: Bench, store: Store) -> None:
     bench.policy = RetentionPolicy(0, "delivery")
     async with bench.publishing():
         await bench.store_and_abort("J1")
         await until_delivered(store)
 
 
-async def test_a_result_stays_until_somebody_subscribes(bench: Bench, store: Store) -> None:
+async def test_result_is_kept_until_a_client_subscribes(bench: Bench, store: Store) -> None:
     bench.policy = RetentionPolicy(0, "delivery")
     # Topics below this prefix have no subscriber.
     bench.topics = msgspec.structs.replace(bench.topics, prefix=f"{bench.topics.prefix}-unheard")

@@ -38,7 +38,7 @@ async def forbidding(
             yield bench, allow
 
 
-async def test_refused_events_block_nothing_and_come_later_in_order(
+async def test_refused_events_block_no_topic_and_are_retried_in_order(
     store: Store, tmp_path: Path, unique: str, wait_until: WaitUntil
 ) -> None:
     async with forbidding(store, tmp_path, unique, f"{unique}/+/events") as (bench, allow):
@@ -58,7 +58,7 @@ async def test_refused_events_block_nothing_and_come_later_in_order(
     assert [each["topic"] for each in logs if each["event"] == "refused topic"] == [bench.topics.events]
 
 
-async def test_events_that_are_refused_are_not_forgotten_by_a_restart(
+async def test_refused_events_are_published_after_a_restart(
     store: Store, tmp_path: Path, unique: str, wait_until: WaitUntil
 ) -> None:
     async with forbidding(store, tmp_path, unique, f"{unique}/+/events") as (bench, allow):
@@ -71,7 +71,7 @@ async def test_events_that_are_refused_are_not_forgotten_by_a_restart(
             await wait_until(lambda: bench.heard.states("J1"))
 
 
-async def test_next_publisher_publishes_events_refused_to_another(
+async def test_next_publisher_publishes_events_refused_to_the_previous_one(
     store: Store, tmp_path: Path, unique: str, wait_until: WaitUntil
 ) -> None:
     """It had looked at this connection of the broker before, and so did not see what the other had left."""
@@ -144,7 +144,7 @@ async def test_refused_events_survive_a_store_outage(
 
 
 @pytest.mark.parametrize("kind", ["order/#", "result/#", "state-index"])
-async def test_retained_topics_that_are_refused_hold_up_nothing_and_come_later(
+async def test_refused_retained_topics_block_no_others_and_are_retried(
     store: Store, tmp_path: Path, unique: str, wait_until: WaitUntil, kind: str
 ) -> None:
     async with forbidding(store, tmp_path, unique, f"{unique}/+/{kind}") as (bench, allow), bench.publishing():

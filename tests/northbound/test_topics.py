@@ -21,12 +21,12 @@ def test_the_topics_of_a_scope_stand_below_the_prefix() -> None:
     assert TOPICS.result("J1") == "app/jobs/station-1/result/J1"
 
 
-def test_what_mqtt_splits_at_or_forbids_is_encoded_and_nothing_else() -> None:
+def test_only_characters_special_in_mqtt_topics_are_encoded() -> None:
     assert TOPICS.order("2026/07 #1+é%") == "app/jobs/station-1/order/2026%2F07 %231%2Bé%25"
 
 
 @given(st.lists(st.text(alphabet="/+#%a2F é", min_size=1), min_size=2, max_size=2, unique=True))
-def test_every_id_is_one_level_of_its_own(ids: list[str]) -> None:
+def test_every_id_is_a_distinct_topic_level(ids: list[str]) -> None:
     one, other = (TOPICS.order(job_order_id) for job_order_id in ids)
     assert one != other
     assert one.count("/") == other.count("/") == TOPICS.order("x").count("/")
@@ -48,5 +48,5 @@ def test_every_id_is_one_level_of_its_own(ids: list[str]) -> None:
         ("mes/7/answers/deeper", False),
     ],
 )
-def test_answers_stay_below_the_prefix_or_in_the_allow_list(topic: str, *, allowed: bool) -> None:
+def test_answer_topic_must_be_below_the_prefix_or_allowed(topic: str, *, allowed: bool) -> None:
     assert may_answer_to(topic, "app/jobs", ["mes/+/answers"]) == allowed

@@ -80,13 +80,13 @@ def test_other_responses_are_encoded_by_asyncua() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 5000])
-def test_chunks_have_the_size_asked_for_and_one_end(size: int) -> None:
+def test_chunks_have_the_requested_size_and_one_final_chunk(size: int) -> None:
     pieces = list(encode_answer(read_response(shared()), LIMIT).chunks(size))
     assert {len(piece) for piece, _ in pieces[:-1]} <= {size}
     assert [is_last for _, is_last in pieces] == [False] * (len(pieces) - 1) + [True]
 
 
-def test_too_large_answers_are_refused_before_they_are_built() -> None:
+def test_too_large_answers_are_refused_before_encoding() -> None:
     response = ua.ReadResponse()
     response.Results = [value(shared())] * 1000
     with pytest.raises(AnswerTooLargeError):

@@ -50,7 +50,7 @@ def test_null_string_and_null_array_decode_to_empty_values() -> None:
     assert array(STRING).decode(BoundedBuffer(NULL)) == []
 
 
-def test_optional_fields_are_present_by_the_mask() -> None:
+def test_optional_fields_are_decoded_by_the_mask() -> None:
     codec = structure(Field("id", STRING), Field("size", INT32, optional=True), has_mask=True)
     for value in ({"id": "x"}, {"id": "x", "size": 3}):
         assert codec.decode(BoundedBuffer(codec.encode(value))) == value

@@ -66,7 +66,7 @@ async def session(vendor: Vendor) -> AsyncIterator[ClientSession]:
         yield opened
 
 
-async def test_objects_that_lead_in_a_circle_are_looked_at_once(vendor: Vendor, session: ClientSession) -> None:
+async def test_objects_with_circular_references_are_browsed_once(vendor: Vendor, session: ClientSession) -> None:
     async with vendor.folder() as folder:
         below = await folder.add_folder(vendor.index, "Below")
         await vendor.refer(below, ua.ObjectIds.Organizes, folder)
@@ -77,7 +77,7 @@ async def test_objects_that_lead_in_a_circle_are_looked_at_once(vendor: Vendor, 
     assert [each.id for each in found] == [tool.nodeid.to_string()]
 
 
-async def test_types_that_are_derived_from_each_other_end_no_search(vendor: Vendor, session: ClientSession) -> None:
+async def test_types_derived_from_each_other_do_not_end_the_search(vendor: Vendor, session: ClientSession) -> None:
     one = await vendor.server.nodes.base_object_type.add_object_type(vendor.index, "One")
     two = await one.add_object_type(vendor.index, "Two")
     async with vendor.folder() as folder:
@@ -97,7 +97,7 @@ async def test_more_objects_than_the_limit_are_refused(vendor: Vendor, session: 
             await session.instances(TOOL, most=50)
 
 
-async def test_a_server_that_takes_one_operation_at_a_time_is_asked_so(
+async def test_server_with_one_operation_per_request_gets_single_requests(
     vendor: Vendor, session: ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     browse = vendor.server.iserver.view_service.browse
@@ -118,7 +118,7 @@ async def test_a_server_that_takes_one_operation_at_a_time_is_asked_so(
     assert max(asked) > 1
 
 
-async def test_a_node_with_no_end_of_nodes_below_it_is_refused(
+async def test_node_with_endless_children_is_refused(
     vendor: Vendor, session: ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     part = ua.ReferenceDescription(
@@ -141,7 +141,7 @@ async def seven(*_: Any) -> list[ua.Variant]:
     return [ua.Variant(7)]
 
 
-async def test_a_method_that_takes_less_than_it_should_is_refused(vendor: Vendor, session: ClientSession) -> None:
+async def test_method_with_too_few_arguments_is_refused(vendor: Vendor, session: ClientSession) -> None:
     async with vendor.folder() as folder:
         await folder.add_method(vendor.index, "EnableAsset", seven, [ua.VariantType.String], [])
         plant = await session.find("Plant")
@@ -149,9 +149,7 @@ async def test_a_method_that_takes_less_than_it_should_is_refused(vendor: Vendor
             await session.call(plant, "EnableAsset", "", True)
 
 
-async def test_a_method_that_has_become_another_one_is_found_at_the_next_call(
-    vendor: Vendor, session: ClientSession
-) -> None:
+async def test_replaced_method_is_found_at_the_next_call(vendor: Vendor, session: ClientSession) -> None:
     async with vendor.folder() as folder:
         before = await folder.add_method(vendor.index, "Answer", seven, [], [ua.VariantType.Int64])
         plant = await session.find("Plant")

@@ -71,14 +71,14 @@ async def test_client_reads_the_reason_of_a_refusal(other: OtherStack, station: 
     assert diagnostic["locale"] == -1
 
 
-async def test_reasons_of_several_calls_stand_at_their_places(other: OtherStack, station: Refusing) -> None:
+async def test_reasons_of_several_calls_are_at_their_indexes(other: OtherStack, station: Refusing) -> None:
     station.answers = [REFUSED, CallAnswer(ReturnStatus.NO_ERROR), CallAnswer(ReturnStatus.INVALID_REQUEST, ("no",))]
     response = await start(other, LOCALIZED_TEXT, 3)
     table, infos = response["responseHeader"]["stringTable"], response["diagnosticInfos"]
     assert [table[each["localizedText"]] if each["localizedText"] >= 0 else "" for each in infos] == [GERMAN, "", "no"]
 
 
-async def test_answer_without_wanted_diagnostics_has_none(other: OtherStack, station: Refusing) -> None:
+async def test_answer_without_requested_diagnostics_has_none(other: OtherStack, station: Refusing) -> None:
     station.answers = [REFUSED]
     response = await start(other, 0x3F)
     assert not response["diagnosticInfos"]

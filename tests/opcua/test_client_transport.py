@@ -23,14 +23,14 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize(
     "bomb", [b"\x80" + struct.pack("<i", 2**31 - 1), b"\x8c" + struct.pack("<ii", 2**31 - 1, -4) + bytes(8)]
 )
-async def test_a_few_bytes_do_not_become_gigabytes(bomb: bytes) -> None:
+async def test_malicious_array_length_does_not_allocate_memory(bomb: bytes) -> None:
     patch_decoder_limits()
     with pytest.raises((ua.UaError, NotEnoughData)):
         variant_from_binary(Buffer(bomb))
 
 
 @pytest.mark.parametrize("size", [2**31 - 1, 3, -1])
-async def test_of_a_chunk_that_is_too_large_or_too_small_nothing_is_awaited(size: int) -> None:
+async def test_chunk_with_an_invalid_size_ends_the_connection(size: int) -> None:
     async def pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(100)
         writer.write(b"ACKF" + struct.pack("<i", size))
@@ -63,7 +63,7 @@ def new_filters() -> None:
 
 
 @pytest.mark.usefixtures("new_filters")
-async def test_of_a_message_in_many_chunks_no_more_is_taken_than_one_may_be(
+async def test_message_in_many_chunks_beyond_the_limit_is_refused(
     server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     # A server that ignores the negotiated limits.
@@ -79,7 +79,7 @@ async def test_of_a_message_in_many_chunks_no_more_is_taken_than_one_may_be(
     assert "an OPC UA server sends a message of more than 300000 bytes" in caplog.messages
 
 
-async def test_only_waiting_notifications_count() -> None:
+async def test_only_queued_notifications_are_counted() -> None:
     received_bytes = 0
     queue = NotificationQueue(10, lambda: received_bytes)
     for received_bytes in (300, 500, 900):
@@ -90,7 +90,7 @@ async def test_only_waiting_notifications_count() -> None:
 
 
 @pytest.mark.usefixtures("new_filters")
-async def test_unread_notifications_fill_no_memory(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+async def test_unread_notifications_are_bounded(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     fields = [EventField(TypeName("http://opcfoundation.org/UA/", 2041), "Message")]
     events = await server.get_event_generator()
     too_much = "an OPC UA server sends faster than its notifications are taken: 100000 bytes wait"

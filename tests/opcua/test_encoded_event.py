@@ -25,7 +25,7 @@ def test_encoding_is_that_of_an_event_field_list(handle: int, fields: list[ua.Va
 
 
 @given(FIELDS, st.integers(0, 5_000))
-def test_only_fields_are_replaced_and_no_more_than_needed(fields: list[ua.Variant], excess: int) -> None:
+def test_only_as_many_fields_as_needed_are_replaced(fields: list[ua.Variant], excess: int) -> None:
     encoded = encode_event(3, fields)
     shorter = without_largest_fields(encoded, excess, INSTEAD)
     replaced = [each == INSTEAD for each in decode_event(shorter).EventFields]

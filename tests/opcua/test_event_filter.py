@@ -74,7 +74,7 @@ def test_where_clause_follows_its_operators(elements: tuple[Any, ...], expected:
     assert matches(where(*elements), EVENT) is expected
 
 
-def test_an_element_that_many_refer_to_is_evaluated_once() -> None:
+def test_filter_element_with_many_references_is_evaluated_once() -> None:
     # By every path, the last element would be evaluated 2 ** 63 times.
     both = [(Op.And, at(index), at(index)) for index in range(1, FILTER_ELEMENTS)]
     assert matches(where(*both, (Op.OfType, literal(BASE))), EVENT)
@@ -105,7 +105,7 @@ def test_like_follows_the_wildcards_of_the_standard(text: str, pattern: str, exp
 
 
 @given(st.text(alphabet="ab%_[]^-\\", max_size=30), st.text(alphabet="ab", max_size=200))
-def test_like_answers_any_pattern(pattern: str, text: str) -> None:
+def test_like_evaluates_any_pattern(pattern: str, text: str) -> None:
     assert matches(where((Op.Like, literal(text), literal(pattern))), EVENT) in {True, False}
 
 

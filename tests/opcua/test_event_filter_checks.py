@@ -62,7 +62,7 @@ def aspace() -> AddressSpace:
         "no type",
     ],
 )
-def test_fault_is_named_at_its_element(
+def test_filter_fault_is_reported_at_its_element(
     aspace: AddressSpace, wanted: ua.EventFilter, faulty: int, code: int, operands: list[int]
 ) -> None:
     assert event_filter_status(wanted, aspace).value == C.BadEventFilterInvalid

@@ -41,7 +41,7 @@ def run(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
 
 
-def test_structures_behave_as_those_of_the_library() -> None:
+def test_lazily_compiled_structures_behave_like_the_original_ones() -> None:
     delivered = run(DESCRIBE)
     assert delivered.count("\n") > 300
     assert run(f"{PREPARED}\n{DESCRIBE}") == delivered

@@ -32,23 +32,23 @@ async def test_a_range_of_an_array_is_an_array(text: str, found: list[int]) -> N
 
 
 @pytest.mark.parametrize("text", ["3", "3:5", "0,1", "0:1,0:1"])
-async def test_where_there_is_nothing_there_is_no_data(text: str) -> None:
+async def test_range_outside_the_array_has_no_data(text: str) -> None:
     assert part(numbers(1, 2, 3), text).StatusCode == NO_DATA
 
 
-async def test_a_single_value_has_no_parts_but_a_text_has() -> None:
+async def test_index_range_applies_to_strings_but_not_to_scalars() -> None:
     assert part(value(1, ua.VariantType.Int32), "0").StatusCode == NO_DATA
     assert part(value("torque", ua.VariantType.String), "1:2").Value.Value == "or"
     assert part(ua.DataValue(ua.Variant()), "0").StatusCode == NO_DATA
 
 
 @pytest.mark.parametrize("text", ["", "a", "-1", "1:", ":1", "2:1", "1:1", "1:2:3", "1 :2", "0,", "٣", "1" * 20])
-async def test_what_is_no_range_is_refused(text: str) -> None:
+async def test_malformed_index_range_is_refused(text: str) -> None:
     assert not is_valid(text)
     assert part(numbers(1, 2, 3), text).StatusCode == INVALID
 
 
-async def test_what_has_no_value_keeps_its_status() -> None:
+async def test_data_value_without_a_value_keeps_its_status() -> None:
     unknown = ua.DataValue(StatusCode=ua.StatusCode(ua.StatusCodes.BadNodeIdUnknown))
     assert part(unknown, "0") is unknown
 
@@ -65,7 +65,7 @@ async def test_a_client_reads_a_part_of_the_job_orders(jobs: UaServer, client: C
     assert (none.StatusCode, invalid.StatusCode) == (NO_DATA, INVALID)
 
 
-async def test_who_monitors_a_part_hears_of_that_part_alone(jobs: UaServer, client: Client, space: Space) -> None:
+async def test_monitored_range_reports_changes_of_its_range_only(jobs: UaServer, client: Client, space: Space) -> None:
     heard = asyncio.Queue[ua.DataValue]()
 
     class Listener:

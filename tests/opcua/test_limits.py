@@ -4,12 +4,12 @@ from edge.opcua import limits
 from edge.opcua.negotiated_limits import NegotiatedLimits
 
 
-def test_a_message_is_what_its_chunks_hold() -> None:
+def test_message_limit_equals_chunk_count_times_chunk_size() -> None:
     agreed = NegotiatedLimits()
     assert agreed.max_message_size == agreed.max_chunk_count * agreed.max_recv_buffer
 
 
-def test_what_is_read_of_a_request_is_far_less_than_what_an_answer_may_be() -> None:
+def test_request_limit_is_far_below_the_response_limit() -> None:
     assert limits.REQUEST_BYTES < 5 * 1024 * 1024 < 16 * 1000 * 1000 < limits.MESSAGE_BYTES
 
 

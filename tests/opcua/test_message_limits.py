@@ -79,7 +79,7 @@ def of_item(notifications: Iterable[object], handle: int) -> list[object]:
         max_size=12,
     )
 )
-async def test_each_item_reports_all_it_has_in_order_in_messages_that_fit(notifications: list[object]) -> None:
+async def test_notifications_are_sent_in_order_in_messages_within_the_limit(notifications: list[object]) -> None:
     results = await published(subscription(), notifications)
     assert all(encode_answer(ua.PublishResponse(Parameters=result), LARGEST).size <= LARGEST for result in results)
     assert all(each_of(result) for result in results[1:])
@@ -91,7 +91,7 @@ async def test_each_item_reports_all_it_has_in_order_in_messages_that_fit(notifi
 @pytest.mark.parametrize(
     ("max_notifications", "messages"), [(0, [7]), (1, [1] * 7), (3, [3, 3, 1]), (7, [7]), (100, [7])]
 )
-async def test_no_more_is_reported_at_once_than_the_client_wants(max_notifications: int, messages: list[int]) -> None:
+async def test_message_has_at_most_the_requested_notifications(max_notifications: int, messages: list[int]) -> None:
     made = subscription(max_notifications)
     notifications = [change(number % 3, 1) for number in range(4)] + [event(3, number) for number in range(3)]
     results = await published(made, notifications)
@@ -109,14 +109,14 @@ async def test_a_value_too_large_for_any_message_is_reported_by_its_status() -> 
     ("sizes", "left_out"),
     [((10, 9000, 5), [1]), ((4000, 5000, 6000), [2, 1]), ((1800, 1800, 1800, 1800, 1800), [0])],
 )
-async def test_of_an_event_the_largest_fields_are_left_out(sizes: tuple[int, ...], left_out: list[int]) -> None:
+async def test_largest_fields_of_a_too_large_event_are_replaced(sizes: tuple[int, ...], left_out: list[int]) -> None:
     (result,) = await published(subscription(), [event(3, *sizes)])
     (published_event,) = each_of(result)
     fields = published_event.EventFields  # type: ignore[attr-defined]
     assert {at for at, each in enumerate(fields) if each.Value == TOO_LARGE} == set(left_out)
 
 
-async def test_what_an_item_that_was_deleted_had_to_report_is_dropped() -> None:
+async def test_notifications_of_a_deleted_item_are_dropped() -> None:
     made = subscription()
     for handle in VALUES:
         await made.enqueue_datachange_event(100 + handle, change(handle, 5000), 0)
@@ -125,7 +125,7 @@ async def test_what_an_item_that_was_deleted_had_to_report_is_dropped() -> None:
     assert [each.ClientHandle for result in (first, second) for each in each_of(result)] == [0, 2]  # type: ignore[attr-defined]
 
 
-async def test_that_a_subscription_ends_is_reported_whatever_else_there_is() -> None:
+async def test_status_change_is_reported_with_a_full_message() -> None:
     made = subscription()
     await made.enqueue_statuschange(ua.StatusCode(ua.StatusCodes.BadTimeout))
     (result,) = await published(made, [change(0, LARGEST)])

@@ -75,7 +75,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("node_id", "attribute", "wanted", "code"), WRONG)
-async def test_an_odd_item_is_refused_and_the_next_one_is_not(
+async def test_invalid_item_is_refused_and_the_next_one_is_created(
     client: Client, subscription: int, node_id: ua.NodeId, attribute: ua.AttributeIds, wanted: object, code: int
 ) -> None:
     sound = item(LEVEL, A.Value)
@@ -83,7 +83,7 @@ async def test_an_odd_item_is_refused_and_the_next_one_is_not(
     assert (refused.StatusCode, made.StatusCode) == (ua.StatusCode(code), ua.StatusCode())
 
 
-async def test_a_list_has_no_dead_band_but_a_number_has(client: Client, subscription: int, space: Space) -> None:
+async def test_deadband_is_allowed_for_numbers_only(client: Client, subscription: int, space: Space) -> None:
     array = (await space.job_order_list()).nodeid
     first, second = await created(client, subscription, item(array, A.Value, ABSOLUTE), item(LEVEL, A.Value, ABSOLUTE))
     assert (first.StatusCode.value, second.StatusCode.value) == (C.BadFilterNotAllowed, C.Good)
@@ -102,7 +102,7 @@ async def test_a_list_has_no_dead_band_but_a_number_has(client: Client, subscrip
         (where(O.InList, ONE), C.BadFilterOperandCountMismatch),
     ],
 )
-async def test_an_operator_we_cannot_evaluate_is_named(
+async def test_unsupported_filter_operator_is_reported(
     client: Client, subscription: int, wanted: ua.EventFilter, code: int
 ) -> None:
     (refused,) = await created(client, subscription, item(SERVER, A.EventNotifier, wanted))
@@ -111,7 +111,7 @@ async def test_an_operator_we_cannot_evaluate_is_named(
     assert element.StatusCode.value == code
 
 
-async def test_filter_that_refers_to_itself_is_refused_the_next_item_is_not(client: Client, subscription: int) -> None:
+async def test_self_referring_filter_is_refused_and_the_next_item_is_created(client: Client, subscription: int) -> None:
     wanted = where(O.Not, ua.ElementOperand(Index=0))
     refused, made = await created(
         client, subscription, item(SERVER, A.EventNotifier, wanted), item(SERVER, A.EventNotifier, EVENTS)
@@ -121,7 +121,7 @@ async def test_filter_that_refers_to_itself_is_refused_the_next_item_is_not(clie
     assert [each.value for each in element.OperandStatusCodes] == [C.BadFilterElementInvalid]
 
 
-async def test_an_item_is_changed_by_the_same_rules(client: Client, subscription: int) -> None:
+async def test_modified_item_is_validated_like_a_new_one(client: Client, subscription: int) -> None:
     made = await created(client, subscription, item(LEVEL, A.Value), item(SERVER, A.EventNotifier, EVENTS))
     value, events = (each.MonitoredItemId for each in made)
     changes = [

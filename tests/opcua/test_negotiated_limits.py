@@ -13,7 +13,7 @@ def hello(receive: int = CHUNK_BYTES, send: int = CHUNK_BYTES, message: int = 0,
     return ua.Hello(ReceiveBufferSize=receive, SendBufferSize=send, MaxMessageSize=message, MaxChunkCount=chunks)
 
 
-def test_each_end_hears_what_the_other_takes_of_it() -> None:
+def test_acknowledge_contains_the_buffer_sizes_of_both_sides() -> None:
     # asyncua answers 8192 and 65535 here; `NegotiatedLimits` can be reduced when that is fixed.
     answer = NegotiatedLimits().create_acknowledge_and_set_limits(hello(receive=8192))
     assert (answer.ReceiveBufferSize, answer.SendBufferSize) == (CHUNK_BYTES, 8192)
@@ -48,7 +48,7 @@ def policy(*, is_encrypted: bool) -> SecurityPolicyNone:
         (hello(), MESSAGE_BYTES, CHUNKS),
     ],
 )
-def test_the_largest_answer_is_one_the_client_takes(
+def test_largest_response_fits_the_limits_of_the_client(
     takes: ua.Hello, most_bytes: int, most_chunks: int, *, is_encrypted: bool
 ) -> None:
     agreed = NegotiatedLimits()

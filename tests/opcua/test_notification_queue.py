@@ -34,7 +34,7 @@ def event(number: int) -> EncodedEvent:
         (True, 5, [(0, 0), (1, 0), (2, 0), (3, 0), (4, 0)]),
     ],
 )
-def test_overflow_bit_is_where_values_are_missing(
+def test_overflow_bit_marks_the_gap_in_the_values(
     discards_oldest: bool,  # noqa: FBT001 - a parameter of the table
     size: int,
     expected: list[tuple[int, int]],

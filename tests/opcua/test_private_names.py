@@ -22,7 +22,7 @@ def owner_of(name: PrivateName) -> Any:
 
 
 @pytest.mark.parametrize("name", PRIVATE_NAMES, ids=lambda each: f"{each.owner.rpartition('.')[2]}.{each.name}")
-def test_private_name_is_as_it_was(name: PrivateName) -> None:
+def test_private_name_of_asyncua_is_unchanged(name: PrivateName) -> None:
     owner = owner_of(name)
     if name.fingerprint == "attribute":
         assert re.search(rf"self\.{name.name}\b.*=", inspect.getsource(owner)), name.reason

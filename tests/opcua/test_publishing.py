@@ -46,7 +46,7 @@ async def test_a_cancelled_publish_request_is_answered(other: OtherStack) -> Non
     await other.send("DeleteSubscriptions", at=session, subscriptionIds=[made])
 
 
-async def test_subscription_deleted_before_its_turn_uses_no_request() -> None:
+async def test_deleted_subscription_uses_no_publish_request() -> None:
     """Its request was answered with a fault, and the next subscription waited for another one."""
     granted = ua.CreateSubscriptionResult(SubscriptionId=1, RevisedPublishingInterval=100)
     sent: list[object] = []

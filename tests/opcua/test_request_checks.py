@@ -20,7 +20,7 @@ def test_requests_with_too_few_or_many_operations_are_refused(count: int, code: 
     check_count(1000, [None] * 1000)
 
 
-def test_requests_with_more_subscriptions_than_there_can_be_are_refused() -> None:
+def test_requests_with_too_many_subscriptions_are_refused() -> None:
     with pytest.raises(ServiceError):
         check_subscriptions(range(201), 200)
     check_subscriptions([], 200)  # a session without subscriptions is closed by the same code
@@ -31,7 +31,7 @@ def test_numbers_are_clamped_to_their_bounds(asked: float, clamped: float) -> No
     assert clamp(asked, 1.0, 9.0) == clamped
 
 
-def test_queues_of_values_are_bounded() -> None:
+def test_value_queues_are_bounded() -> None:
     asked = ua.MonitoringParameters(QueueSize=10_000)
     clamp_monitoring(asked, limits.DEFAULTS)
     assert asked.QueueSize == limits.DEFAULTS.queued_values

@@ -45,7 +45,7 @@ def as_anonymous(client: Client, server_nonce: bytes | None = None) -> ua.Activa
 
 
 class TestTokens:
-    async def test_no_client_guesses_one(self, server: UaServer) -> None:
+    async def test_session_tokens_are_long_and_random(self, server: UaServer) -> None:
         tokens = []
         for _ in range(2):
             async with patient_client(server.endpoint) as client:
@@ -54,13 +54,13 @@ class TestTokens:
         assert len(first) == len(second) == 32
         assert sum(left != right for left, right in zip(first, second, strict=True)) > 20
 
-    async def test_asyncua_counts_them(self) -> None:
+    async def test_asyncua_session_tokens_are_consecutive_numbers(self) -> None:
         # When this fails, remove `ServerSession.__init__`.
         plain = InternalServer()
         first, second = (plain.create_session("x", external=True).auth_token.Identifier for _ in range(2))
         assert second == first + 1
 
-    async def test_a_request_with_another_one_is_refused(self, server: UaServer) -> None:
+    async def test_request_with_the_token_of_another_session_is_refused(self, server: UaServer) -> None:
         async with patient_client(server.endpoint) as victim, patient_client(server.endpoint) as thief:
             own = token_of(thief)
             for token in (token_of(victim), ua.NodeId(), ua.NodeId(1001)):
@@ -70,7 +70,7 @@ class TestTokens:
             thief.uaclient.protocol.authentication_token = own
             assert await serves(thief)
 
-    async def test_a_session_without_encryption_stays_where_it_is(self, server: UaServer) -> None:
+    async def test_unencrypted_session_cannot_move_to_another_channel(self, server: UaServer) -> None:
         async with patient_client(server.endpoint) as victim, channel(patient_client(server.endpoint)) as thief:
             thief.uaclient.protocol.authentication_token = token_of(victim)
             with pytest.raises(ua.uaerrors.BadSessionIdInvalid):
@@ -81,7 +81,7 @@ class TestTokens:
 
 
 class TestMoving:
-    async def test_a_client_finds_its_session_again_on_another_channel(
+    async def test_encrypted_session_moves_to_another_channel_of_its_client(
         self, secure: UaServer, friend: Application
     ) -> None:
         async with (
@@ -95,7 +95,7 @@ class TestMoving:
             with pytest.raises((ua.uaerrors.BadSecureChannelIdInvalid, ua.uaerrors.BadSessionIdInvalid)):
                 await serves(before)
 
-    async def test_a_lost_connection_does_not_end_a_session_that_has_moved(
+    async def test_moved_session_survives_the_loss_of_its_old_connection(
         self, secure: UaServer, friend: Application
     ) -> None:
         before = await prepared(secure.endpoint, friend)
@@ -109,7 +109,7 @@ class TestMoving:
                 await asyncio.sleep(0.01)
                 assert await serves(after)
 
-    async def test_another_application_does_not_take_it_over(
+    async def test_session_is_refused_to_another_application(
         self, secure: UaServer, friend: Application, secure_settings: OpcuaSettings, tmp_path: Path
     ) -> None:
         other = make_application(tmp_path)
@@ -123,7 +123,7 @@ class TestMoving:
                 await thief.uaclient.activate_session(as_anonymous(thief, victim._server_nonce))  # noqa: SLF001
             assert await serves(victim)
 
-    async def test_another_person_does_not_take_it_over(self, secure: UaServer, friend: Application) -> None:
+    async def test_session_is_refused_to_another_user(self, secure: UaServer, friend: Application) -> None:
         async with (
             connected(secure.endpoint, friend, user="engineer") as victim,
             channel(await prepared(secure.endpoint, friend)) as thief,
@@ -133,7 +133,7 @@ class TestMoving:
                 await thief.uaclient.activate_session(as_anonymous(thief, victim._server_nonce))  # noqa: SLF001
             assert await serves(victim)
 
-    async def test_who_cannot_sign_does_not_activate(self, secure: UaServer, friend: Application) -> None:
+    async def test_activation_without_a_valid_signature_is_refused(self, secure: UaServer, friend: Application) -> None:
         async with channel(await prepared(secure.endpoint, friend)) as client:
             await client.create_session()
             for signature in (ua.SignatureData(), ua.SignatureData(signature_of(client).Algorithm, bytes(256))):
@@ -144,13 +144,13 @@ class TestMoving:
 
 
 class TestSessions:
-    async def test_a_connection_has_one(self, server: UaServer) -> None:
+    async def test_second_session_of_a_connection_is_refused(self, server: UaServer) -> None:
         async with patient_client(server.endpoint) as client:
             with pytest.raises(ua.uaerrors.BadTooManySessions):
                 await client.create_session()
             assert await serves(client)
 
-    async def test_a_connection_has_one_after_the_other(self, server: UaServer) -> None:
+    async def test_connection_can_open_sessions_one_after_another(self, server: UaServer) -> None:
         async with channel(patient_client(server.endpoint)) as client:
             for _ in range(3):
                 await client.create_session()
@@ -160,7 +160,7 @@ class TestSessions:
                 with pytest.raises(ua.uaerrors.BadSessionIdInvalid):
                     await serves(client)
 
-    async def test_one_that_is_not_activated_reads_nothing(self, server: UaServer) -> None:
+    async def test_session_that_is_not_activated_cannot_read(self, server: UaServer) -> None:
         async with channel(patient_client(server.endpoint)) as client:
             await client.create_session()
             with pytest.raises(ua.uaerrors.BadSessionNotActivated):
@@ -181,7 +181,7 @@ async def ended(client: Client) -> None:
 
 
 class TestSessionsNeverActivated:
-    async def test_they_end_whatever_else_is_asked_meanwhile(self) -> None:
+    async def test_session_that_is_not_activated_expires_despite_requests(self) -> None:
         async with served(activation_s=0.2) as server, channel(patient_client(server.endpoint)) as client:
             for _ in range(2):
                 client.session_timeout = 600_000
@@ -190,7 +190,7 @@ class TestSessionsNeverActivated:
                 with pytest.raises(ua.uaerrors.BadSessionIdInvalid):
                     await client.activate_session()
 
-    async def test_one_that_was_activated_stays(self) -> None:
+    async def test_activated_session_survives_the_activation_timeout(self) -> None:
         async with (
             served(activation_s=0.2) as server,
             channel(patient_client(server.endpoint)) as idle,
@@ -200,7 +200,7 @@ class TestSessionsNeverActivated:
             await ended(idle)
             assert await serves(client)
 
-    async def test_they_hold_no_places(self) -> None:
+    async def test_sessions_that_are_not_activated_do_not_block_clients(self) -> None:
         async with served() as server, contextlib.AsyncExitStack() as stack:
             for _ in range(limits.DEFAULTS.sessions + 5):
                 attacker = await stack.enter_async_context(channel(patient_client(server.endpoint)))
@@ -210,7 +210,7 @@ class TestSessionsNeverActivated:
 
 
 class TestPasswords:
-    async def test_none_is_taken_without_encryption(self, server: UaServer) -> None:
+    async def test_unencrypted_password_is_refused(self, server: UaServer) -> None:
         async with channel(patient_client(server.endpoint)) as client:
             await client.create_session()
             for token in (
@@ -231,7 +231,7 @@ class TestPasswords:
 
 
 class TestWhatCannotBeRead:
-    async def test_an_unknown_client_sends_no_chunks(self, server: UaServer) -> None:
+    async def test_intermediate_chunk_without_a_session_is_refused(self, server: UaServer) -> None:
         async with Wire.to(server.endpoint) as wire:
             await wire.hello()
             await wire.open()
@@ -245,7 +245,7 @@ class TestWhatCannotBeRead:
             wire.request(b"\x01\x00\xcd\x01")
             await wire.is_ended_with(ua.StatusCodes.BadSecurityChecksFailed)
 
-    async def test_a_request_that_ends_too_early_is_answered(self, server: UaServer) -> None:
+    async def test_truncated_request_is_answered_with_a_fault(self, server: UaServer) -> None:
         async with Wire.to(server.endpoint) as wire:
             await wire.hello()
             await wire.open()
@@ -256,7 +256,7 @@ class TestWhatCannotBeRead:
             _, header, _ = await wire.answer()
             assert header.ServiceResult.value == ua.StatusCodes.BadSessionIdInvalid
 
-    async def test_a_chunk_out_of_turn_ends_the_connection(self, server: UaServer) -> None:
+    async def test_chunk_with_a_wrong_sequence_number_ends_the_connection(self, server: UaServer) -> None:
         async with Wire.to(server.endpoint) as wire:
             await wire.hello()
             await wire.open()

@@ -48,7 +48,7 @@ async def test_small_answers_are_written_at_once() -> None:
     assert len(bench.transport.chunks) == 1
 
 
-async def test_large_answers_keep_later_ones_behind_them() -> None:
+async def test_answers_after_a_large_one_are_sent_later() -> None:
     bench = Bench()
     bench.sender.send(bench.answer(200_000), 1)
     bench.sender.send(bench.answer(100), 2)
@@ -61,7 +61,7 @@ async def test_large_answers_keep_later_ones_behind_them() -> None:
     assert numbers == list(range(numbers[0], numbers[0] + 5))
 
 
-async def test_nothing_is_written_while_the_client_takes_nothing() -> None:
+async def test_no_chunk_is_written_while_the_client_does_not_read() -> None:
     bench = Bench()
     bench.writable.clear()
     bench.sender.send(bench.answer(200_000), 1)

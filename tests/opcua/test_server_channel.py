@@ -45,12 +45,12 @@ async def wire(secure: UaServer) -> AsyncIterator[Wire]:
 
 
 class TestWithoutEncryption:
-    async def test_no_session_is_made(self, secure: UaServer) -> None:
+    async def test_unencrypted_channel_creates_no_session(self, secure: UaServer) -> None:
         async with channel(patient_client(secure.endpoint)) as client:
             with pytest.raises(ua.uaerrors.BadSecurityPolicyRejected):
                 await client.create_session()
 
-    async def test_nothing_but_discovery_is_answered(self, secure: UaServer) -> None:
+    async def test_unencrypted_channel_serves_discovery_only(self, secure: UaServer) -> None:
         async with channel(patient_client(secure.endpoint)) as client:
             assert await client.get_endpoints()
             assert await client.find_servers()
@@ -59,7 +59,7 @@ class TestWithoutEncryption:
             with pytest.raises(ua.uaerrors.BadServiceUnsupported):
                 await client.uaclient.register_server(ua.RegisteredServer(ServerUri="urn:intruder"))
 
-    async def test_no_session_of_somebody_else_is_activated(self, secure: UaServer, friend: Application) -> None:
+    async def test_unencrypted_channel_cannot_activate_a_session(self, secure: UaServer, friend: Application) -> None:
         async with connected(secure.endpoint, friend) as victim, channel(patient_client(secure.endpoint)) as thief:
             thief.uaclient.protocol.authentication_token = victim.uaclient.protocol.authentication_token
             with pytest.raises(ua.uaerrors.BadSessionIdInvalid):
@@ -68,7 +68,7 @@ class TestWithoutEncryption:
                 )
             assert await victim.get_namespace_array()
 
-    async def test_asyncua_would_take_such_a_channel_as_any_other(self) -> None:
+    async def test_asyncua_accepts_an_unencrypted_channel(self) -> None:
         # When this fails, remove `ServerChannel.select_policy`.
         from asyncua.common.connection import SecureConnection, TransportLimits
 
@@ -79,16 +79,16 @@ class TestWithoutEncryption:
 class TestTheOrderOfThings:
     """Each of these messages ends the connection, as the server must not answer an unidentified client."""
 
-    async def test_a_message_before_the_channel_is_open(self, wire: Wire) -> None:
+    async def test_message_before_the_open_channel_ends_the_connection(self, wire: Wire) -> None:
         await wire.hello()
         wire.send(b"MSG", struct_to_binary(ua.SymmetricAlgorithmHeader()) + bytes(40))
         await wire.is_ended_with(ua.StatusCodes.BadTcpMessageTypeInvalid)
 
-    async def test_a_channel_before_the_greeting(self, wire: Wire) -> None:
+    async def test_open_channel_before_hello_ends_the_connection(self, wire: Wire) -> None:
         wire.send(b"OPN", bytes(100))
         await wire.is_ended_with(ua.StatusCodes.BadTcpMessageTypeInvalid)
 
-    async def test_a_second_greeting(self, wire: Wire) -> None:
+    async def test_second_hello_ends_the_connection(self, wire: Wire) -> None:
         await wire.hello()
         wire.send(b"HEL", struct_to_binary(ua.Hello()))
         await wire.is_ended_with(ua.StatusCodes.BadTcpMessageTypeInvalid)
@@ -96,11 +96,11 @@ class TestTheOrderOfThings:
     @pytest.mark.parametrize(
         "hello", [ua.Hello(ReceiveBufferSize=100, SendBufferSize=100), ua.Hello(MaxMessageSize=100)]
     )
-    async def test_a_greeting_that_would_have_us_answer_in_crumbs(self, wire: Wire, hello: ua.Hello) -> None:
+    async def test_hello_with_too_small_buffers_ends_the_connection(self, wire: Wire, hello: ua.Hello) -> None:
         wire.send(b"HEL", struct_to_binary(hello))
         await wire.is_ended_with(ua.StatusCodes.BadTcpNotEnoughResources)
 
-    async def test_a_message_on_the_channel_of_somebody_else(self, secure: UaServer) -> None:
+    async def test_message_with_a_foreign_channel_id_ends_the_connection(self, secure: UaServer) -> None:
         async with Wire.to(secure.endpoint) as victim, Wire.to(secure.endpoint) as thief:
             await victim.hello()
             await victim.open()
@@ -124,7 +124,7 @@ class TestWhoseCertificate:
                 pass
 
     @pytest.mark.usefixtures("secure")
-    async def test_a_stranger_hears_no_once_its_certificate_is_there_to_be_trusted(
+    async def test_unknown_certificate_is_stored_before_the_client_is_refused(
         self, tmp_path: Path, stranger: Application
     ) -> None:
         settings = at_first(tmp_path)
@@ -139,7 +139,7 @@ class TestWhoseCertificate:
                 assert await client.get_endpoints()
 
     @pytest.mark.usefixtures("secure")
-    async def test_many_unknown_clients_cause_no_disk_write_each_on_the_event_loop(
+    async def test_many_unknown_clients_do_not_write_to_disk_on_the_event_loop(
         self, tmp_path: Path, stranger: Application, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         async with served(at_first(tmp_path), MACHINES[:1]) as server:
@@ -175,15 +175,13 @@ class TestWhoseCertificate:
             with pytest.raises(ua.uaerrors.BadSecurityChecksFailed):
                 await client.create_session()
 
-    async def test_an_application_bears_the_name_in_its_certificate(
-        self, secure: UaServer, friend: Application
-    ) -> None:
+    async def test_application_uri_must_match_the_certificate(self, secure: UaServer, friend: Application) -> None:
         async with channel(await prepared(secure.endpoint, friend)) as client:
             client.application_uri = "urn:test:somebody-else"
             with pytest.raises(ua.uaerrors.BadCertificateUriInvalid):
                 await client.create_session()
 
-    async def test_who_is_trusted_no_longer_cannot_renew(
+    async def test_client_that_is_no_longer_trusted_cannot_renew_its_channel(
         self, secure: UaServer, secure_settings: OpcuaSettings, tmp_path_factory: pytest.TempPathFactory
     ) -> None:
         former = make_application(tmp_path_factory.mktemp("former"))
@@ -237,7 +235,7 @@ def message_for(made: ServerChannel, number: int) -> tuple[ua.Header, Buffer]:
 
 
 @pytest.mark.parametrize(("asked", "granted"), [(0, 10_000), (600_000, 600_000), (2**32 - 1, 3_600_000)])
-async def test_a_key_is_granted_for_an_hour_at_most(asked: int, granted: int) -> None:
+async def test_channel_lifetime_is_one_hour_at_most(asked: int, granted: int) -> None:
     assert opened(asked).security_token.RevisedLifetime == granted
 
 

@@ -55,18 +55,18 @@ class TestWhyWeDoItOurselves:
         plain = InternalServer()
         assert plain.user_manager.get_user(plain, username="admin", password="whatever").role is UserRole.Admin
 
-    async def test_asyncua_lets_anybody_register_servers(self) -> None:
+    async def test_asyncua_allows_every_client_to_register_servers(self) -> None:
         plain = InternalServer()
         plain.register_server(ua.RegisteredServer(ServerUri="urn:intruder", ServerNames=[ua.LocalizedText("x")]))
         assert "urn:intruder" in plain._known_servers  # noqa: SLF001 - it is not public
 
-    async def test_asyncua_gathers_a_hundred_mebibytes_for_one_message(self) -> None:
+    async def test_asyncua_buffers_100_mib_for_one_message(self) -> None:
         assert Server().limits.max_message_size == 100 * 1024 * 1024
 
     async def test_asyncua_waits_for_its_clock_when_it_stops(self) -> None:
         assert "asyncio.sleep(1)" in inspect.getsource(InternalServer._set_current_time_loop)  # noqa: SLF001
 
-    async def test_asyncua_cannot_place_the_nodes_of_drawing_tools(self, plain: Server, nodeset_package: Path) -> None:
+    async def test_asyncua_cannot_import_nodes_before_their_parents(self, plain: Server, nodeset_package: Path) -> None:
         with pytest.raises(ua.uaerrors.BadParentNodeIdInvalid):
             await plain.import_xml(nodeset_package / nodesets.NODESETS[0].file, auto_load_definitions=False)
 
@@ -74,7 +74,7 @@ class TestWhyWeDoItOurselves:
         output_info = plain.get_node(ua.NodeId(3009, Namespace.JOBS))
         assert (await output_info.read_attribute(ua.AttributeIds.DataTypeDefinition)).Value.Value is None
 
-    async def test_asyncua_forgets_the_type_of_nested_declarations(self, plain: Server) -> None:
+    async def test_asyncua_drops_the_type_of_nested_declarations(self, plain: Server) -> None:
         declared = ua.NodeId(1003, Namespace.JOBS)
         made = await plain.nodes.objects.add_object(Namespace.APPLICATION, "JobManagement", objecttype=declared)
         control = await made.get_child([f"{Namespace.JOBS.value}:JobOrderControl"])

@@ -57,7 +57,7 @@ def header(kind: bytes, final: bytes, size: int) -> bytes:
     ],
     ids=lambda sent: sent[:8].hex(),
 )
-async def test_what_is_no_chunk_ends_the_connection_at_its_header(wire: Wire, bytes_sent: bytes) -> None:
+async def test_invalid_chunk_header_ends_the_connection(wire: Wire, bytes_sent: bytes) -> None:
     wire.writer.write(bytes_sent)
     await wire.is_ended()
 
@@ -70,7 +70,7 @@ async def test_a_chunk_may_come_byte_by_byte(wire: Wire) -> None:
     assert (await wire.receive())[0] == b"ACK"
 
 
-async def test_a_header_that_announces_gigabytes_costs_nothing(server: UaServer, client: Client) -> None:
+async def test_chunk_header_with_a_huge_size_allocates_no_memory(server: UaServer, client: Client) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     async with Wire.to(server.endpoint) as wire:
         wire.writer.write(header(b"MSG", b"F", 4 * GIB - 1))
@@ -82,7 +82,7 @@ async def test_a_header_that_announces_gigabytes_costs_nothing(server: UaServer,
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000  # KiB
 
 
-async def test_a_silent_client_makes_room_for_a_new_one() -> None:
+async def test_silent_connection_is_closed_for_a_new_client() -> None:
     async with served(SETTINGS, MACHINES[:1]) as server, contextlib.AsyncExitStack() as stack:
         working = await stack.enter_async_context(patient_client(server.endpoint))
         silent = [
@@ -95,7 +95,7 @@ async def test_a_silent_client_makes_room_for_a_new_one() -> None:
             assert await serves(another)
 
 
-async def test_when_all_are_at_work_the_next_one_is_refused() -> None:
+async def test_connection_is_refused_while_all_others_are_active() -> None:
     async with served(SETTINGS, MACHINES[:1]) as server, contextlib.AsyncExitStack() as stack:
         working = [
             await stack.enter_async_context(patient_client(server.endpoint)) for _ in range(limits.DEFAULTS.connections)
@@ -173,7 +173,7 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-async def test_who_takes_no_answers_is_asked_for_no_more_questions(framing: ChunkProtocol) -> None:
+async def test_requests_wait_while_the_client_reads_no_answers(framing: ChunkProtocol) -> None:
     framing.pause_writing()
     framing.data_received(hellos(3))
     await settled()
@@ -183,7 +183,7 @@ async def test_who_takes_no_answers_is_asked_for_no_more_questions(framing: Chun
     assert framing.processor.processed == 3
 
 
-async def test_who_asks_faster_than_we_answer_has_to_wait(framing: ChunkProtocol) -> None:
+async def test_reading_pauses_while_too_many_requests_wait(framing: ChunkProtocol) -> None:
     framing.pause_writing()
     framing.data_received(hellos(15))
     assert "pause_reading" not in framing.transport.done
@@ -195,14 +195,14 @@ async def test_who_asks_faster_than_we_answer_has_to_wait(framing: ChunkProtocol
     assert framing.processor.processed == 16
 
 
-async def test_who_has_left_is_answered_no_more(framing: ChunkProtocol) -> None:
+async def test_requests_of_a_closed_connection_are_dropped(framing: ChunkProtocol) -> None:
     framing.data_received(hellos(3))
     framing.transport.close()
     await settled()
     assert framing.processor.processed == 0
 
 
-async def test_more_questions_at_once_than_we_keep_end_the_connection(framing: ChunkProtocol) -> None:
+async def test_too_many_queued_requests_end_the_connection(framing: ChunkProtocol) -> None:
     framing.data_received(hellos(501))
     assert framing.transport.done[-1] == "abort"
     framing.data_received(hellos(1))  # data that was in transit

@@ -38,7 +38,7 @@ async def test_resend_data_reports_every_value_again(other: OtherStack, subscrip
 
 
 @pytest.mark.parametrize("method", [GET_MONITORED_ITEMS, RESEND_DATA])
-async def test_the_subscription_has_to_be_of_the_session(other: OtherStack, subscription: int, method: str) -> None:
+async def test_subscription_of_another_session_is_refused(other: OtherStack, subscription: int, method: str) -> None:
     session = await other.send("connect")
     assert (await call(other, method, subscription, at=session))["statusCode"] == "BadUserAccessDenied"
     assert (await call(other, method, 99_999))["statusCode"] == "BadSubscriptionIdInvalid"

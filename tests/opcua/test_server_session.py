@@ -70,14 +70,14 @@ class TestOwnership:
             await listener.heard.get()
         await made.delete()
 
-    async def test_no_client_deletes_those_of_others(self, own: Client, subscription: int) -> None:
+    async def test_subscription_of_another_session_cannot_be_deleted(self, own: Client, subscription: int) -> None:
         assert await own.uaclient.delete_subscriptions([subscription, 999_999]) == [NOT_YOURS, NOT_YOURS]
 
-    async def test_no_client_silences_those_of_others(self, own: Client, subscription: int) -> None:
+    async def test_subscription_of_another_session_cannot_be_disabled(self, own: Client, subscription: int) -> None:
         parameters = ua.SetPublishingModeParameters(PublishingEnabled=False, SubscriptionIds=[subscription])
         assert await own.uaclient.set_publishing_mode(parameters) == [NOT_YOURS]
 
-    async def test_no_client_changes_monitored_items_of_others(self, own: Client, subscription: int) -> None:
+    async def test_monitored_items_of_another_session_cannot_be_changed(self, own: Client, subscription: int) -> None:
         change = ua.MonitoredItemModifyRequest(MonitoredItemId=1, RequestedParameters=ua.MonitoringParameters())
         for attempt in (
             own.uaclient.create_monitored_items(
@@ -97,7 +97,7 @@ class TestOwnership:
             with pytest.raises(ua.uaerrors.BadSubscriptionIdInvalid):
                 await attempt
 
-    async def test_no_client_takes_notifications_of_others(self, own: Client, subscription: int) -> None:
+    async def test_notifications_of_another_session_cannot_be_read(self, own: Client, subscription: int) -> None:
         again = ua.RepublishRequest()
         again.Parameters.SubscriptionId, again.Parameters.RetransmitSequenceNumber = subscription, 1
         with pytest.raises(ua.uaerrors.BadSubscriptionIdInvalid):
@@ -107,7 +107,7 @@ class TestOwnership:
         )
         assert result.StatusCode.value == ua.StatusCodes.BadUserAccessDenied
 
-    async def test_no_client_acknowledges_notifications_of_others(self, own: Client, subscription: int) -> None:
+    async def test_notifications_of_other_sessions_cannot_be_acknowledged(self, own: Client, subscription: int) -> None:
         ack = ua.SubscriptionAcknowledgement(SubscriptionId=subscription, SequenceNumber=1)
         with pytest.raises(ua.uaerrors.BadNoSubscription):
             await own.uaclient.publish([ack])
@@ -115,7 +115,7 @@ class TestOwnership:
         answer = await own.uaclient.publish([ack])
         assert answer.Parameters.Results == [NOT_YOURS]
 
-    async def test_asyncua_lets_anybody_delete_anything(self) -> None:
+    async def test_asyncua_allows_deleting_subscriptions_of_other_sessions(self) -> None:
         # When this fails, remove `ServerSession.delete_subscriptions` and the similar methods.
         plain = InternalServer()
         mine, theirs = (plain.create_session("x", external=True) for _ in range(2))
@@ -124,7 +124,7 @@ class TestOwnership:
         assert deleted.is_good()
 
 
-async def test_the_same_person_at_the_same_application_takes_over_a_subscription(
+async def test_subscription_is_transferred_to_the_same_user_and_application(
     secure: UaServer, friend: Application
 ) -> None:
     async with (
@@ -165,14 +165,14 @@ class TestReason:
         made = await own.uaclient.create_subscription(wanted, lambda _: None)
         assert 1 <= made.RevisedMaxKeepAliveCount * 3 <= made.RevisedLifetimeCount
 
-    async def test_subscriptions_of_a_session_are_counted(self, own: Client) -> None:
+    async def test_subscriptions_of_a_session_are_limited(self, own: Client) -> None:
         for _ in range(limits.DEFAULTS.subscriptions_of_session):
             await own.uaclient.create_subscription(asked(3_600_000), lambda _: None)
         with pytest.raises(ua.uaerrors.BadTooManySubscriptions):
             await own.uaclient.create_subscription(asked(), lambda _: None)
         assert await serves(own)
 
-    async def test_monitored_items_of_a_session_are_counted(self, own: Client) -> None:
+    async def test_monitored_items_of_a_session_are_limited(self, own: Client) -> None:
         made = await own.uaclient.create_subscription(asked(3_600_000), lambda _: None)
         parameters = ua.CreateMonitoredItemsParameters(
             SubscriptionId=made.SubscriptionId, ItemsToCreate=[item()] * 1000
@@ -183,7 +183,7 @@ class TestReason:
             await own.uaclient.create_monitored_items(parameters)
 
     @pytest.mark.parametrize(("wanted", "given"), [(0, 1), (5, 5), (2**32 - 1, limits.DEFAULTS.queued_values)])
-    async def test_few_values_wait_for_a_client_that_does_not_ask(self, own: Client, wanted: int, given: int) -> None:
+    async def test_queue_size_of_a_monitored_item_is_limited(self, own: Client, wanted: int, given: int) -> None:
         made = await own.uaclient.create_subscription(asked(), lambda _: None)
         (result,) = await own.uaclient.create_monitored_items(
             ua.CreateMonitoredItemsParameters(SubscriptionId=made.SubscriptionId, ItemsToCreate=[item(queue=wanted)])
@@ -199,7 +199,7 @@ class TestReason:
         assert changed.RevisedQueueSize == given
 
     @pytest.mark.parametrize("wanted", [float("nan"), float("inf"), -1.0])
-    async def test_a_session_lasts_as_long_as_a_clock_can_count(self, server: UaServer, wanted: float) -> None:
+    async def test_invalid_session_timeout_is_clamped(self, server: UaServer, wanted: float) -> None:
         async with channel(patient_client(server.endpoint)) as client:
             client.session_timeout = wanted
             made = await client.create_session()
@@ -231,7 +231,7 @@ async def monitor_events(client: Client, wanted: ua.EventFilter) -> int:
 
 
 class TestOperations:
-    async def test_a_request_asks_for_no_more_than_we_stated(self, own: Client) -> None:
+    async def test_request_with_too_many_operations_is_refused(self, own: Client) -> None:
         read = ua.ReadValueId(NodeId=STATE, AttributeId=ua.AttributeIds.Value)
         made = await own.uaclient.create_subscription(asked(), lambda _: None)
         too_many = {
@@ -252,11 +252,11 @@ class TestOperations:
                 await attempt
         assert await serves(own)
 
-    async def test_a_request_that_asks_for_nothing_is_reported(self, own: Client) -> None:
+    async def test_request_without_operations_returns_nothing_to_do(self, own: Client) -> None:
         with pytest.raises(ua.uaerrors.BadNothingToDo):
             await own.uaclient.read(ua.ReadParameters())
 
-    async def test_a_path_of_no_steps_breaks_none_of_the_others(self, own: Client) -> None:
+    async def test_empty_browse_path_does_not_affect_other_paths(self, own: Client) -> None:
         step = ua.RelativePathElement(
             ReferenceTypeId=ua.NodeId(ua.ObjectIds.HierarchicalReferences),
             IncludeSubtypes=True,
@@ -269,7 +269,7 @@ class TestOperations:
         assert nothing.StatusCode.value == ua.StatusCodes.BadNothingToDo
         assert [target.TargetId for target in found.Targets] == [own.nodes.server.nodeid]
 
-    async def test_a_value_is_not_asked_for_from_the_future(self, own: Client) -> None:
+    async def test_negative_max_age_is_refused(self, own: Client) -> None:
         read = ua.ReadValueId(NodeId=STATE, AttributeId=ua.AttributeIds.Value)
         with pytest.raises(ua.uaerrors.BadMaxAgeInvalid):
             await own.uaclient.read(ua.ReadParameters(NodesToRead=[read], MaxAge=-1.0))
@@ -286,19 +286,17 @@ class TestOperations:
             node = getattr(ua.ObjectIds, f"Server_ServerCapabilities_OperationLimits_{name}")
             assert await own.get_node(node).read_value() == most
 
-    async def test_the_message_size_we_announce_is_the_one_we_take(self, server: UaServer) -> None:
+    async def test_announced_request_size_equals_the_limit(self, server: UaServer) -> None:
         async with channel(patient_client(server.endpoint)) as client:
             assert (await client.create_session()).MaxRequestMessageSize == limits.REQUEST_BYTES
 
-    async def test_a_request_beyond_it_is_refused_and_ends_nothing(self, own: Client) -> None:
+    async def test_too_large_request_is_refused_and_keeps_the_connection(self, own: Client) -> None:
         node = own.get_node(ua.ObjectIds.Server_ServiceLevel)
         with pytest.raises(ua.uaerrors.BadRequestTooLarge):
             await node.write_value(ua.Variant(bytes(limits.REQUEST_BYTES), ua.VariantType.ByteString))
         assert await serves(own)
 
-    async def test_a_message_beyond_what_we_stated_ends_its_connection_only(
-        self, server: UaServer, client: Client
-    ) -> None:
+    async def test_too_large_message_does_not_affect_other_connections(self, server: UaServer, client: Client) -> None:
         sending = patient_client(server.endpoint)
         await sending.connect()
         node = sending.get_node(ua.ObjectIds.Server_ServiceLevel)

@@ -29,7 +29,7 @@ class TestCalls:
         )
         assert read_calls(body_of(call, call)) == [call, call]
 
-    async def test_a_call_that_ends_too_early_cannot_be_decoded(self) -> None:
+    async def test_truncated_call_cannot_be_decoded(self) -> None:
         whole = bytes(body_of(ua.CallMethodRequest(InputArguments=[ua.Variant("job-1")])))
         for length in range(len(whole)):
             with pytest.raises(ServiceError) as caught:
@@ -50,13 +50,13 @@ async def test_an_array_of_nulls_is_refused_by_every_service(client: Client, ser
         assert await another.get_node(ua.ObjectIds.Server_ServiceLevel).read_value() is not None
 
 
-async def test_asyncua_would_decode_any_number_of_null_values() -> None:
+async def test_asyncua_decodes_any_number_of_null_values() -> None:
     # When this fails, remove `patch_decoder_limits`.
     read = ua_binary._create_uatype_array_deserializer(ua.VariantType.Null)  # noqa: SLF001 - below the replaced function
     assert len(read(Buffer(struct.pack("<i", 1000)))) == 1000
 
 
-async def test_text_of_negative_length_ends_the_reading_of_a_request(
+async def test_string_with_a_negative_length_is_refused(
     server: UaServer,
 ) -> None:
     # Two thousand million locales: each text consumes four bytes, and its length -4 moves the position back by four.

@@ -159,7 +159,7 @@ def can_be_shown(order: JobOrder) -> bool:
     return bool(extension_object(shown) == extension_object(as_it_came))
 
 
-async def test_no_call_harms_the_server_or_another_session(server: UaServer, station: Station) -> None:
+async def test_malformed_calls_do_not_affect_the_server_or_other_sessions(server: UaServer, station: Station) -> None:
     chance = random.Random(4711)
     sound = sound_bodies()
     latencies: list[float] = []

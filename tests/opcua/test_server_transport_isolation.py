@@ -69,14 +69,14 @@ async def _camera_client() -> AsyncIterator[None]:
 
 
 @pytest.mark.usefixtures("_camera_client")
-async def test_asyncua_itself_takes_our_orders_for_the_camera_s() -> None:
+async def test_asyncua_decodes_a_job_order_as_a_camera_type() -> None:
     # When this fails, remove `server_transport.read_calls` and the table in `encoding.py`.
     read = extensionobject_from_binary(Buffer(extensionobject_to_binary(extension_object(ORDER))))
     assert type(read).__name__ == "CameraJobOrder"
 
 
 @pytest.mark.usefixtures("_camera_client")
-async def test_orders_come_in_and_are_shown_as_if_the_camera_were_not_there() -> None:
+async def test_orders_are_unaffected_by_the_types_of_a_camera_client() -> None:
     station = Station()
     async with served(station=station, role=Role.ENGINEER) as server, patient_client(server.endpoint) as client:
         space = Space(client, await client.get_namespace_array())

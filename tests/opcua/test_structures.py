@@ -57,7 +57,7 @@ def text(value: str) -> bytes:
     return packed
 
 
-async def test_fields_come_in_their_order(vendor: Vendor) -> None:
+async def test_fields_are_decoded_in_order(vendor: Vendor) -> None:
     _, encoding = await vendor.type(
         [
             new_struct_field("Torque", ua.VariantType.Double),
@@ -78,7 +78,7 @@ async def test_structure_is_read_where_server_defines_base_structure(vendor: Ven
     assert await vendor.read(encoding, struct.pack("<d", 85.2)) == {"Torque": 85.2}
 
 
-async def test_optional_fields_are_there_as_the_mask_states(vendor: Vendor) -> None:
+async def test_optional_fields_are_present_as_in_the_mask(vendor: Vendor) -> None:
     _, encoding = await vendor.type(
         [
             new_struct_field("Id", ua.VariantType.String),
@@ -92,7 +92,7 @@ async def test_optional_fields_are_there_as_the_mask_states(vendor: Vendor) -> N
     }
 
 
-async def test_structures_hold_structures_and_enumerations(vendor: Vendor) -> None:
+async def test_nested_structures_and_enumerations_are_decoded(vendor: Vendor) -> None:
     colour = await new_enum(vendor.server, vendor.index, "Colour", ["RED", "GREEN"])
     inner, _ = await vendor.type([new_struct_field("Colour", colour)])
     _, encoding = await vendor.type([new_struct_field("Lamps", inner, array=True), new_struct_field("Main", inner)])
@@ -102,7 +102,7 @@ async def test_structures_hold_structures_and_enumerations(vendor: Vendor) -> No
     }
 
 
-async def test_a_null_array_is_empty(vendor: Vendor) -> None:
+async def test_null_array_is_decoded_as_empty(vendor: Vendor) -> None:
     _, encoding = await vendor.type([new_struct_field("Counts", ua.VariantType.Int32, array=True)])
     assert await vendor.read(encoding, struct.pack("<i", -1)) == {"Counts": []}
 
@@ -114,13 +114,13 @@ async def test_a_variant_may_hold_another_structure(vendor: Vendor) -> None:
     assert await vendor.read(encoding, variant_to_binary(held)) == {"Content": [{"Angle": 41.5}]}
 
 
-async def test_a_structure_that_is_cut_short_is_refused(vendor: Vendor) -> None:
+async def test_truncated_structure_is_refused(vendor: Vendor) -> None:
     _, encoding = await vendor.type([new_struct_field("Torque", ua.VariantType.Double)])
     with pytest.raises(Refused, match="not as defined"):
         await vendor.read(encoding, b"\0\0")
 
 
-async def test_a_list_that_is_cut_short_within_a_number_is_refused(vendor: Vendor) -> None:
+async def test_array_truncated_within_a_number_is_refused(vendor: Vendor) -> None:
     _, encoding = await vendor.type([new_struct_field("Angles", ua.VariantType.Double, array=True)])
     with pytest.raises(Refused, match="is not as defined"):
         await vendor.read(encoding, Primitives.Int32.pack(2) + Primitives.Double.pack(1.5) + b"?")
@@ -175,7 +175,7 @@ GUID = uuid.UUID("12345678-1234-5678-1234-567812345678")
         (ua.Range(Low=1.0, High=2.0), {"Low": 1.0, "High": 2.0}),
     ],
 )
-async def test_values_lose_the_types_of_opc_ua(vendor: Vendor, value: object, plain: object) -> None:
+async def test_opc_ua_values_become_plain_python_values(vendor: Vendor, value: object, plain: object) -> None:
     assert await Structures(vendor.client).plain(value) == plain
 
 
@@ -185,7 +185,7 @@ async def written(vendor: Vendor, data_type: Node, value: Any) -> Any:
     return await structures.plain(await structures.variant(data_type.nodeid, value))
 
 
-async def test_what_is_written_is_what_is_read(vendor: Vendor) -> None:
+async def test_written_structure_is_unchanged_after_reading(vendor: Vendor) -> None:
     inner, _ = await vendor.type([new_struct_field("Torque", ua.VariantType.Double)])
     outer, _ = await vendor.type(
         [
@@ -209,7 +209,7 @@ async def test_what_is_written_is_what_is_read(vendor: Vendor) -> None:
     assert await written(vendor, outer, value) == value
 
 
-async def test_what_is_left_out_is_the_default_of_its_type(vendor: Vendor) -> None:
+async def test_missing_field_gets_the_default_of_its_type(vendor: Vendor) -> None:
     data_type, _ = await vendor.type(
         [
             new_struct_field("Count", ua.VariantType.Int32),
@@ -231,7 +231,7 @@ async def test_an_array_of_structures_is_one_argument(vendor: Vendor) -> None:
     assert (empty.Value, empty.VariantType) == ([], ua.VariantType.ExtensionObject)
 
 
-async def test_a_field_that_allows_subtypes_states_what_it_holds(vendor: Vendor) -> None:
+async def test_field_that_allows_subtypes_is_encoded_with_its_type(vendor: Vendor) -> None:
     base, _ = await vendor.type([new_struct_field("Id", ua.VariantType.String)])
     derived, _ = await vendor.type(
         [new_struct_field("Id", ua.VariantType.String), new_struct_field("Torque", ua.VariantType.Double)]
@@ -265,7 +265,7 @@ async def test_derived_structure_has_the_fields_of_its_base_repeated_or_not(vend
 
 
 @pytest.mark.parametrize("value", [{"Nonsense": 1}, {"Count": "many"}, 5])
-async def test_what_is_no_value_of_the_type_is_refused(vendor: Vendor, value: object) -> None:
+async def test_value_that_does_not_match_the_type_is_refused(vendor: Vendor, value: object) -> None:
     data_type, _ = await vendor.type([new_struct_field("Count", ua.VariantType.Int32)])
     with pytest.raises(Refused) as caught:
         await Structures(vendor.client).variant(data_type.nodeid, value)
@@ -287,20 +287,20 @@ async def test_what_is_no_value_of_the_type_is_refused(vendor: Vendor, value: ob
         (ua.ObjectIds.Guid, str(GUID), ua.Variant(GUID, ua.VariantType.Guid)),
     ],
 )
-async def test_simple_values_get_the_type_they_are_for(
+async def test_simple_value_is_encoded_with_the_requested_type(
     vendor: Vendor, kind: int, value: object, wire: ua.Variant
 ) -> None:
     assert await Structures(vendor.client).variant(ua.NodeId(kind), value) == wire
 
 
-async def test_an_array_of_structures_without_fields_is_as_long_as_its_bytes(vendor: Vendor) -> None:
+async def test_huge_array_of_empty_structures_is_refused(vendor: Vendor) -> None:
     empty, _ = await vendor.type([])
     _, encoding = await vendor.type([new_struct_field("All", empty.nodeid, array=True)])
     with pytest.raises(Refused, match="2147483647 elements announced in 0 bytes"):
         await vendor.read(encoding, struct.pack("<i", 2**31 - 1))
 
 
-async def test_structures_that_double_at_each_level_are_not_unfolded(vendor: Vendor) -> None:
+async def test_exponentially_nested_structures_are_refused(vendor: Vendor) -> None:
     data_type, encoding = await vendor.type([])
     for _ in range(30):
         twice = [new_struct_field(name, data_type.nodeid) for name in ("Left", "Right")]
@@ -309,7 +309,7 @@ async def test_structures_that_double_at_each_level_are_not_unfolded(vendor: Ven
         await vendor.read(encoding, b"")
 
 
-async def test_a_structure_that_holds_itself_without_end_is_refused(vendor: Vendor) -> None:
+async def test_structure_that_contains_itself_is_refused(vendor: Vendor) -> None:
     own = ua.NodeId(ua.ObjectIds.Structure)
     data_type, encoding = await vendor.type([new_struct_field("Next", own, optional=True)])
     node = data_type
@@ -341,7 +341,7 @@ async def test_data_types_that_are_derived_from_each_other_are_refused(vendor: V
         await Structures(vendor.client).variant(one.nodeid, 1)
 
 
-async def test_a_value_nested_deeper_than_anybody_has_to_read_is_refused(vendor: Vendor) -> None:
+async def test_value_nested_beyond_the_limit_is_refused(vendor: Vendor) -> None:
     value: Any = 1
     for _ in range(2 * MAX_DEPTH):
         value = [value]

@@ -17,7 +17,7 @@ class FakeClock:
         return self.now
 
 
-def test_budget_refills_by_its_share_and_not_beyond_the_burst() -> None:
+def test_budget_refills_at_its_share_up_to_the_burst() -> None:
     clock = FakeClock()
     budget = WorkBudget(share=0.5, burst_s=1.0, clock=clock)
     budget.charge(3.0)
@@ -55,7 +55,7 @@ async def test_only_one_turn_runs_at_a_time() -> None:
     await waiting
 
 
-async def test_tasks_that_wait_work_one_slice_in_a_pass_together() -> None:
+async def test_waiting_tasks_share_one_slice_per_pass() -> None:
     """Twenty refreshes that woke together held the event loop for twenty slices."""
     clock = FakeClock()
     turns = Turns(slice_s=1.0, clock=clock)

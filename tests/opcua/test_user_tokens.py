@@ -34,7 +34,7 @@ def encrypted(password: str, nonce: bytes) -> ua.UserNameIdentityToken:
     return ua.UserNameIdentityToken("username", "alice", secret, SecurityPolicyBasic256Sha256.AsymmetricEncryptionURI)
 
 
-def test_a_password_is_read_only_with_our_last_nonce() -> None:
+def test_password_with_another_nonce_is_refused() -> None:
     policy, nonce = our_policy(), b"n" * 32
     assert read_password(policy, nonce, encrypted(PASSWORD, nonce)) == ("alice", PASSWORD)
     assert read_password(policy, nonce, encrypted("", nonce)) == ("alice", "")
@@ -44,7 +44,7 @@ def test_a_password_is_read_only_with_our_last_nonce() -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["http://www.w3.org/2001/04/xmlenc#rsa-1_5", "urn:none"])
-def test_a_password_is_read_by_the_algorithm_of_the_channel_only(algorithm: str) -> None:
+def test_password_encrypted_with_another_algorithm_is_refused(algorithm: str) -> None:
     token = encrypted(PASSWORD, b"n" * 32)
     token.EncryptionAlgorithm = algorithm
     with pytest.raises(ServiceError):
@@ -52,19 +52,19 @@ def test_a_password_is_read_by_the_algorithm_of_the_channel_only(algorithm: str)
 
 
 @pytest.mark.parametrize("secret", [b"", b"x", bytes(255), bytes(256), bytes(1000)])
-def test_a_password_that_cannot_be_read_is_wrong(secret: bytes) -> None:
+def test_unreadable_password_is_refused(secret: bytes) -> None:
     token = encrypted(PASSWORD, b"n" * 32)
     token.Password = secret
     with pytest.raises(ServiceError):
         read_password(our_policy(), b"n" * 32, token)
 
 
-def test_a_password_that_is_no_text_is_wrong() -> None:
+def test_password_that_is_not_utf_8_is_refused() -> None:
     with pytest.raises(ServiceError):
         read_password(our_policy(), b"", ua.UserNameIdentityToken("", "alice", b"\xff\xfe", ""))
 
 
-def test_a_certificate_is_proved_by_the_signature_of_our_nonce() -> None:
+def test_certificate_is_proved_by_a_signature_of_the_server_nonce() -> None:
     policy, user = our_policy(), pki.self_signed("alice")
     token = ua.X509IdentityToken(CertificateData=chain_bytes([user]))
     for data, is_proved in (
@@ -79,7 +79,7 @@ def test_a_certificate_is_proved_by_the_signature_of_our_nonce() -> None:
     assert not read_certificate_token(policy, NONCE, token, ua.SignatureData(policy.AsymmetricSignatureURI)).is_proved
 
 
-def test_a_certificate_needs_a_channel_with_security() -> None:
+def test_certificate_token_on_an_unencrypted_channel_is_refused() -> None:
     token = ua.X509IdentityToken(CertificateData=chain_bytes([pki.self_signed("alice")]))
     with pytest.raises(ServiceError):
         read_certificate_token(SecurityPolicyNone(), NONCE, token, ua.SignatureData("", b""))

@@ -17,21 +17,21 @@ T, A = ua.TimestampsToReturn, ua.AttributeIds
     ("asked", "source", "server"),
     [(T.Source, BEFORE, None), (T.Server, None, NOW), (T.Both, BEFORE, NOW), (T.Neither, None, None)],
 )
-def test_a_read_value_has_the_timestamps_asked(
+def test_read_value_has_the_requested_timestamps(
     asked: ua.TimestampsToReturn, source: datetime | None, server: datetime | None
 ) -> None:
     stamped = Stamps(asked, NOW).apply(VALUE, A.Value)
     assert (stamped.Value, stamped.SourceTimestamp, stamped.ServerTimestamp) == (VALUE.Value, source, server)
 
 
-def test_equal_attributes_of_one_answer_stay_one_object() -> None:
+def test_equal_attributes_of_one_answer_share_one_object() -> None:
     stamps = Stamps(T.Both, NOW)
     assert stamps.apply(VALUE, A.Value) is stamps.apply(VALUE, A.Value)
     assert stamps.apply(VALUE, A.BrowseName).SourceTimestamp is None
 
 
 @pytest.mark.parametrize(("asked", "has_both"), [(T.Both, True), (T.Neither, False)])
-def test_a_change_has_the_timestamps_asked(asked: ua.TimestampsToReturn, *, has_both: bool) -> None:
+def test_change_has_the_requested_timestamps(asked: ua.TimestampsToReturn, *, has_both: bool) -> None:
     stamped = stamp_change(VALUE, asked)
     assert (stamped.SourceTimestamp is not None, stamped.ServerTimestamp is not None) == (has_both, has_both)
 
@@ -51,7 +51,7 @@ def test_an_invalid_choice_of_timestamps_is_refused() -> None:
         (ua.VariantType.Int32, "", ua.StatusCodes.Good),
     ],
 )
-def test_an_encoding_fits_structures_only(kind: ua.VariantType, encoding: str, code: int) -> None:
+def test_encoding_is_accepted_for_structures_only(kind: ua.VariantType, encoding: str, code: int) -> None:
     item = ua.ReadValueId(AttributeId=A.Value, DataEncoding=ua.QualifiedName(encoding))
     content = ua.ExtensionObject() if kind is ua.VariantType.ExtensionObject else 1
     assert check_encoding(item, ua.DataValue(ua.Variant(content, kind))).value == code

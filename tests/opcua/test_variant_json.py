@@ -57,7 +57,7 @@ json_values = st.recursive(
 
 
 @given(value=json_values)
-def test_every_json_value_comes_back_as_the_same_variant(value: object) -> None:
+def test_json_value_is_unchanged_after_encoding_and_decoding(value: object) -> None:
     made = variant(value)
     assert variant(to_json(made)) == made
 
@@ -113,18 +113,18 @@ EXACT = [
 
 class TestExactTypes:
     @pytest.mark.parametrize(("value", "stored"), EXACT, ids=lambda each: str(each)[:40])
-    def test_a_type_that_json_does_not_know_is_kept_beside_the_value(self, value: ua.Variant, stored: Any) -> None:
+    def test_type_without_a_json_equivalent_is_stored_with_the_value(self, value: ua.Variant, stored: Any) -> None:
         kept = to_json(read_variant(BoundedBuffer(variant_to_binary(value))))
         assert kept == stored
         through_the_store = msgspec.json.decode(msgspec.json.encode(kept))
         assert variant_to_binary(variant(through_the_store)) == variant_to_binary(value)
 
-    def test_a_number_that_is_none_comes_back(self) -> None:
+    def test_nan_is_unchanged_after_encoding_and_decoding(self) -> None:
         kept = to_json(ua.Variant(math.nan, T.Double))
         assert kept == {"UaType": 11, "Value": "NaN"}
         assert math.isnan(variant(kept).Value)
 
-    def test_recipes_and_equipment_see_the_value_only(self) -> None:
+    def test_recipes_and_equipment_receive_the_value_without_its_type(self) -> None:
         assert plain_value({"UaType": 6, "Value": 7}) == 7
         assert plain_value({"UaType": 9, "Value": "7"}) == 7
         assert plain_value({"UaType": 24, "Value": ["a", {"UaType": 6, "Value": 2}]}) == ["a", 2]
@@ -145,7 +145,7 @@ class TestExactTypes:
         ],
         ids=str,
     )
-    def test_an_object_that_contradicts_itself_is_an_object_like_any_other(self, value: dict[str, object]) -> None:
+    def test_inconsistent_type_object_is_read_as_a_plain_object(self, value: dict[str, object]) -> None:
         assert variant(value) == ua.Variant(msgspec.json.encode(value).decode(), T.String)
 
 
@@ -170,12 +170,12 @@ class TestReading:
         ],
         ids=lambda data: data[:12].hex(),
     )
-    def test_what_is_no_value_is_unreadable(self, data: bytes) -> None:
+    def test_malformed_variant_is_unreadable(self, data: bytes) -> None:
         with pytest.raises(DecodeError):
             to_json(read_variant(BoundedBuffer(data)))
 
     @given(st.binary(max_size=64))
-    def test_no_bytes_do_worse_than_being_unreadable(self, data: bytes) -> None:
+    def test_arbitrary_bytes_are_decoded_or_unreadable(self, data: bytes) -> None:
         try:
             value = to_json(read_variant(BoundedBuffer(data)))
         except DecodeError:

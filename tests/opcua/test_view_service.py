@@ -47,7 +47,7 @@ async def next_page(client: Client, point: bytes, *, release: bool = False) -> u
     return result
 
 
-async def test_pages_together_are_all_references(client: Client) -> None:
+async def test_pages_contain_all_references_together(client: Client) -> None:
     whole = await browse(client, browsing(TYPES))
     result = await browse(client, browsing(TYPES, page=7))
     found = list(result.References)
@@ -59,7 +59,7 @@ async def test_pages_together_are_all_references(client: Client) -> None:
     assert len(found) > 20
 
 
-async def test_continuation_points_serve_once_and_can_be_released(client: Client) -> None:
+async def test_continuation_point_is_valid_once_and_can_be_released(client: Client) -> None:
     first = await browse(client, browsing(TYPES, page=3))
     await next_page(client, first.ContinuationPoint)
     again = await next_page(client, first.ContinuationPoint)
@@ -69,7 +69,7 @@ async def test_continuation_points_serve_once_and_can_be_released(client: Client
     assert (await next_page(client, other.ContinuationPoint)).StatusCode.is_bad()
 
 
-async def test_the_oldest_continuation_point_gives_way_to_a_new_one(client: Client) -> None:
+async def test_oldest_continuation_point_is_released_for_a_new_one(client: Client) -> None:
     points = [
         (await browse(client, browsing(TYPES, page=1))).ContinuationPoint
         for _ in range(view_service.CONTINUATION_POINTS + 1)
@@ -78,7 +78,7 @@ async def test_the_oldest_continuation_point_gives_way_to_a_new_one(client: Clie
     assert (await next_page(client, points[1])).StatusCode.is_good()
 
 
-async def test_no_answer_releases_a_continuation_point_of_its_own(client: Client) -> None:
+async def test_continuation_points_of_one_answer_are_not_released_by_it(client: Client) -> None:
     most = view_service.CONTINUATION_POINTS
     results = await client.uaclient.session.browse(browsing(TYPES, page=1, count=most + 10))
     assert [each.StatusCode.value for each in results[most:]] == [ua.StatusCodes.BadNoContinuationPoints] * 10
@@ -87,7 +87,7 @@ async def test_no_answer_releases_a_continuation_point_of_its_own(client: Client
     assert all(each.StatusCode.is_good() and each.References for each in pages)
 
 
-async def test_a_full_answer_keeps_the_continuation_points_that_it_did_not_reach(client: Client) -> None:
+async def test_unread_continuation_points_of_a_full_answer_stay_valid(client: Client) -> None:
     session = client.uaclient.session
     many = ua.NodeId(ua.ObjectIds.Structure)
     results = [each for _ in range(2) for each in await session.browse(browsing(many, page=30, count=20))]

@@ -52,7 +52,7 @@ def altered(algorithm: bytes, last: int) -> x509.Certificate:
     return x509.load_der_x509_certificate(der.replace(algorithm, algorithm[:-1] + bytes([last])))
 
 
-def test_a_certificate_of_these_days_is_good() -> None:
+def test_current_certificate_is_valid() -> None:
     assert certificate_fault(certificate(), NOW) == ""
 
 
@@ -61,7 +61,7 @@ def test_a_certificate_of_these_days_is_good() -> None:
     [rsa.generate_private_key(public_exponent=65537, key_size=1024), ec.generate_private_key(ec.SECP256R1())],  # noqa: S505 - weak on purpose
     ids=["short", "elliptic"],
 )
-def test_a_key_that_no_security_policy_takes_is_a_fault(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> None:
+def test_unsupported_key_is_a_fault(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> None:
     assert certificate_fault(certificate(key), NOW) == "its key is not RSA of 2048 to 4096 bits"
 
 
@@ -77,11 +77,11 @@ def test_an_unknown_key_or_signature_algorithm_is_a_fault(algorithm: bytes) -> N
 
 
 @pytest.mark.parametrize("now", [NOW - 2 * DAY, NOW + 2 * DAY])
-def test_a_certificate_out_of_its_time_is_a_fault(now: datetime) -> None:
+def test_certificate_outside_its_validity_period_is_a_fault(now: datetime) -> None:
     assert certificate_fault(certificate(), now) == "it has expired or is not valid yet"
 
 
-def test_a_certificate_names_its_application_and_its_hosts() -> None:
+def test_application_uri_and_hosts_are_read_from_a_certificate() -> None:
     names = [
         x509.UniformResourceIdentifier("urn:device"),
         x509.DNSName("device"),
@@ -92,7 +92,7 @@ def test_a_certificate_names_its_application_and_its_hosts() -> None:
     assert host_names(made) == ["device", "192.0.2.7"]
 
 
-def test_a_certificate_may_name_no_application_and_no_host() -> None:
+def test_certificate_without_application_and_hosts_is_read() -> None:
     assert application_uris(certificate()) == []
     assert host_names(certificate()) == []
 
@@ -114,30 +114,30 @@ OF_NO_KIND = with_names(b"\x86\x0aurn:device", b"\x8a\x0aurn:device")
 
 
 @pytest.mark.parametrize("made", [TWICE, OF_AN_OLD_KIND, OF_NO_KIND], ids=["twice", "X.400", "unknown"])
-def test_names_that_cannot_be_read_are_none_and_break_nothing(made: x509.Certificate) -> None:
+def test_unreadable_names_of_a_certificate_are_empty(made: x509.Certificate) -> None:
     assert application_uris(made) == []
     assert host_names(made) == []
 
 
-def test_an_extension_that_is_there_twice_is_a_fault() -> None:
+def test_duplicate_extension_is_a_fault() -> None:
     assert certificate_fault(TWICE, NOW) == "one of its extensions is there twice"
 
 
 @pytest.mark.parametrize("made", [OF_AN_OLD_KIND, OF_NO_KIND], ids=["X.400", "unknown"])
-def test_names_that_we_cannot_read_are_no_fault(made: x509.Certificate) -> None:
+def test_unreadable_names_of_a_certificate_are_accepted(made: x509.Certificate) -> None:
     assert certificate_fault(made, NOW) == ""
 
 
 @pytest.mark.parametrize(
     ("form", "before"), [(Encoding.DER, b""), (Encoding.PEM, b""), (Encoding.PEM, b"subject=CN = device\n\n")]
 )
-def test_a_certificate_is_read_in_any_form(tmp_path: Path, form: Encoding, before: bytes) -> None:
+def test_certificate_is_read_as_der_or_pem(tmp_path: Path, form: Encoding, before: bytes) -> None:
     made = certificate()
     (tmp_path / "device.crt").write_bytes(before + made.public_bytes(form))
     assert read_certificate(tmp_path / "device.crt") == made
 
 
-def test_a_directory_yields_its_certificates_and_reports_what_is_none(tmp_path: Path) -> None:
+def test_invalid_file_in_a_certificate_directory_is_logged(tmp_path: Path) -> None:
     made = certificate()
     (tmp_path / "device.der").write_bytes(made.public_bytes(Encoding.DER))
     (tmp_path / "half.pem").write_text("-----BEGIN CERT")
@@ -147,11 +147,11 @@ def test_a_directory_yields_its_certificates_and_reports_what_is_none(tmp_path: 
     assert [Path(record["file"]).name for record in logs] == ["half.pem"]
 
 
-def test_a_directory_that_is_not_there_holds_none(tmp_path: Path) -> None:
+def test_missing_directory_has_no_certificates(tmp_path: Path) -> None:
     assert list(certificate_files(tmp_path / "none")) == []
 
 
-def test_a_chain_is_read_as_it_was_written() -> None:
+def test_certificate_chain_is_unchanged_after_write_and_read() -> None:
     own = certificate()
     assert read_chain(b"") == ()
     for length in range(1, MOST_IN_CHAIN + 1):
@@ -162,7 +162,7 @@ def test_a_chain_is_read_as_it_was_written() -> None:
 
 
 @given(st.binary(max_size=40), st.integers(0, 700))
-def test_a_damaged_chain_is_a_value_error(garbage: bytes, size: int) -> None:
+def test_damaged_chain_raises_value_error(garbage: bytes, size: int) -> None:
     for data in (garbage, chain_bytes([CERTIFICATE]) + garbage, chain_bytes([CERTIFICATE])[:size] + garbage):
         try:
             found = read_chain(data)

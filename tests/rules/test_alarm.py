@@ -76,7 +76,7 @@ def after(*events: AlarmEvent, alarm: Alarm = NORMAL) -> Alarm:
         ((WARN, Clear(), WARN, Acknowledge("bo", raised_at=1)), AlarmState.UNACKNOWLEDGED),
     ],
 )
-def test_events_lead_to_the_state_of_isa_18_2(events: tuple[AlarmEvent, ...], state: AlarmState) -> None:
+def test_event_sequences_lead_to_the_states_of_isa_18_2(events: tuple[AlarmEvent, ...], state: AlarmState) -> None:
     assert after(*events).state is state
 
 
@@ -98,7 +98,7 @@ def test_events_lead_to_the_state_of_isa_18_2(events: tuple[AlarmEvent, ...], st
         ((WARN, Clear(), WARN), Confirm("bo", raised_at=1)),
     ],
 )
-def test_request_that_the_state_does_not_allow_is_refused(events: tuple[AlarmEvent, ...], request_: AlarmEvent) -> None:
+def test_request_not_allowed_in_the_state_is_refused(events: tuple[AlarmEvent, ...], request_: AlarmEvent) -> None:
     assert isinstance(transition(after(*events), request_, 2), AlarmRefusal)
 
 
@@ -116,17 +116,17 @@ def test_request_that_the_state_does_not_allow_is_refused(events: tuple[AlarmEve
         ((Suppress(),), Suppress()),
     ],
 )
-def test_event_that_changes_nothing_leaves_no_trace(events: tuple[AlarmEvent, ...], event: AlarmEvent) -> None:
+def test_event_without_effect_leaves_the_alarm_unchanged(events: tuple[AlarmEvent, ...], event: AlarmEvent) -> None:
     assert transition(after(*events), event, 50) == AlarmUnchanged()
 
 
-def test_raise_again_before_the_answer_counts_on() -> None:
+def test_raise_again_before_acknowledgement_increments_the_count() -> None:
     alarm = after(WARN, Clear(), WARN, Clear(), WARN)
     assert (alarm.count, alarm.raised_at, alarm.cleared_at) == (3, 5, None)
     assert after(Clear(), Acknowledge("bo"), WARN, alarm=alarm).count == 1
 
 
-def test_each_raise_that_nobody_answered_waits_for_a_person() -> None:
+def test_each_unacknowledged_raise_waits_for_its_acknowledgement() -> None:
     alarm = after(WARN, Clear(), HIGH_AGAIN, Clear(), WARN)
     assert [(each.raised_at, each.cleared_at, each.severity) for each in alarm.earlier] == [(1, 2, 500), (3, 4, 800)]
     one = after(Acknowledge("bo", raised_at=3), alarm=alarm)
@@ -238,7 +238,7 @@ AlarmMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=
 TestAlarmAgreesWithTheNaiveOne = AlarmMachine.TestCase
 
 
-def test_every_combination_of_states_can_be_left() -> None:
+def test_every_combination_of_states_has_a_transition() -> None:
     for active in ActiveState:
         for acknowledgement in AckState:
             alarm = Alarm(id="a", rule="r", subject="s", active=active, acknowledgement=acknowledgement, severity=1)

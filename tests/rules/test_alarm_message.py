@@ -24,11 +24,11 @@ def test_members_of_the_data_of_an_occurrence_are_shown() -> None:
     assert render_message("{data.step}", {"data": "text"}) == {"en": "–"}
 
 
-def test_a_huge_value_is_cut() -> None:
+def test_huge_value_is_truncated() -> None:
     assert len(render_message("{value}", {"value": "x" * 10_000})["en"]) == MAX_VALUE_LENGTH + 1
 
 
-def test_a_value_is_not_evaluated() -> None:
+def test_placeholders_in_a_value_are_not_replaced() -> None:
     assert render_message("{value}", {"value": "{subject}", "subject": "s"}) == {"en": "{subject}"}
 
 
@@ -39,5 +39,5 @@ def test_faults_of_a_message_are_found(message: str | dict[str, str]) -> None:
     assert list(faults_of_message(message))
 
 
-def test_a_sound_message_has_no_faults() -> None:
+def test_valid_message_has_no_faults() -> None:
     assert list(faults_of_message({"en": "{rule} {subject} {severity} {value} {job} {at} {data.step}"})) == []

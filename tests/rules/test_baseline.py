@@ -77,7 +77,7 @@ def test_window_is_bounded() -> None:
         ([(0, 1), (1000, 2), (2000, "3"), (3000, 9)], []),
     ],
 )
-def test_deviation_from_the_window(samples: list[Any], expected: list[Any]) -> None:
+def test_deviation_from_the_window_is_raised(samples: list[Any], expected: list[Any]) -> None:
     assert events(RULE, [(at, "t", value) for at, value in samples]) == expected
 
 
@@ -86,7 +86,7 @@ def test_defaults_are_300_seconds_3_sigma_20_samples() -> None:
     assert (rule.window_seconds, rule.sigma, rule.min_samples) == (300, 3, 20)
 
 
-def test_trimmed_window_has_the_moments_of_what_is_left() -> None:
+def test_trimmed_window_has_the_moments_of_the_remaining_samples() -> None:
     rule, state = BaselineRule(id="r", tag="t", window_seconds=1), BaselineState()
     for at in range(2000):
         state = observe(rule, state, float(at), at)
@@ -100,7 +100,7 @@ def test_trimmed_window_has_the_moments_of_what_is_left() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-5, 5)), min_size=1, max_size=600), st.integers(0, 20))
-def test_window_comes_back_from_its_samples(steps: list[tuple[int, int]], count: int) -> None:
+def test_window_is_restored_from_its_samples(steps: list[tuple[int, int]], count: int) -> None:
     rule = BaselineRule(id="b", severity=1, tag="t", window_seconds=1)
     state, at = BaselineState(), 0
     for step, value in steps:

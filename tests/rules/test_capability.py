@@ -16,7 +16,7 @@ def moments(*values: float) -> Moments:
     return found
 
 
-def test_example_of_the_handbook() -> None:
+def test_capability_agrees_with_the_handbook_example() -> None:
     """Limits 8 and 20, mean 16, standard deviation 2: Cp = 1.0, Cpk = 0.6667."""
     cm, cmk = capability_of(Capability(8, 20), moments(14, 16, 18))
     assert cm == pytest.approx(1.0)
@@ -27,11 +27,11 @@ def test_example_of_the_handbook() -> None:
     ("cm", "cmk", "capable"),
     [(1.0, None, True), (1.01, None, False), (None, 0.66, True), (None, 0.67, False), (1.0, 0.67, False)],
 )
-def test_capability_below_a_bound_is_found(cm: float | None, cmk: float | None, capable: bool) -> None:  # noqa: FBT001
+def test_capability_below_a_bound_is_reported(cm: float | None, cmk: float | None, capable: bool) -> None:  # noqa: FBT001
     assert is_capable(Capability(8, 20, cm=cm, cmk=cmk), moments(14, 16, 18)) is capable
 
 
-def test_values_without_spread_are_judged_by_their_place() -> None:
+def test_capability_of_values_without_spread_is_infinite() -> None:
     assert capability_of(Capability(8, 20), moments(9, 9)) == (math.inf, math.inf)
     assert capability_of(Capability(8, 20), moments(21, 21)) == (math.inf, -math.inf)
     assert not is_capable(Capability(8, 20, cmk=0), moments(21, 21))

@@ -56,13 +56,13 @@ ALTERNATING = [0.5 if n % 2 else -0.5 for n in range(14)]
         (8, [1.1, -1.1] * 3 + [1.1], False),
     ],
 )
-def test_nelson_pattern(number: int, values: list[float], found: bool) -> None:  # noqa: FBT001
+def test_each_nelson_pattern_is_found(number: int, values: list[float], found: bool) -> None:  # noqa: FBT001
     points = tuple(map(float, values[-15:]))
     assert NELSON_TESTS[number](points, points, 1.0) is found
     assert bool(events(chart(number), samples(values))) is found
 
 
-def test_finding_lasts_from_first_pattern_to_first_point_without() -> None:
+def test_finding_is_cleared_by_the_first_point_without_a_pattern() -> None:
     assert events(chart(1, 2), samples([4, 4, 0.5, -0.5, -4])) == [(0, "raised"), (2, "cleared"), (4, "raised")]
 
 
@@ -87,21 +87,21 @@ def test_mean_and_sigma_are_learned_from_the_first_samples() -> None:
     assert events(found, samples([10, 12, 10, 12, 16.3, 16.4])) == [(5, "raised")]
 
 
-def test_points_that_are_learned_from_belong_to_no_pattern() -> None:
+def test_points_used_for_learning_belong_to_no_pattern() -> None:
     rule = chart(2, learn=9)
     del rule["sigma"]
     values = [float(n % 2) for n in range(9)] + [5.0] * 9
     assert events(rule, samples(values)) == [(17, "raised")]
 
 
-def test_nothing_is_evaluated_with_sigma_zero() -> None:
+def test_no_pattern_is_evaluated_when_sigma_is_zero() -> None:
     assert events(chart(1, sigma=0), samples([5, 6])) == []
     rule = chart(1, learn=2)
     del rule["mean"]
     assert events(rule, samples([5, 5, 600])) == []
 
 
-def test_published_series_of_the_nist_handbook() -> None:
+def test_findings_match_the_published_series_of_the_nist_handbook() -> None:
     """NIST/SEMATECH e-Handbook 6.3.2.2, individuals chart of flow rates: mean 49.956, mean moving range 1.878."""
     flow = [49.6, 47.6, 49.9, 51.3, 47.8, 51.2, 52.6, 52.4, 53.6, 52.1]
     rule, state = ControlChartRule(id="r", tag="t", learn=10, nelson=(1,)), ControlChartState()
@@ -112,7 +112,7 @@ def test_published_series_of_the_nist_handbook() -> None:
     assert events(chart(1, mean=state.mean, sigma=state.sigma), samples(flow)) == []
 
 
-def test_text_and_truth_values_are_no_points() -> None:
+def test_text_and_boolean_values_are_not_points() -> None:
     mixed: list[Any] = [0.1] * 4 + ["x", True] + [0.1] * 5
     assert events(chart(2), samples(mixed)) == [(10, "raised")]
 
@@ -132,7 +132,7 @@ PUBLISHED = {
 
 
 @pytest.mark.parametrize("size", PUBLISHED)
-def test_limits_of_subgroups_are_those_of_the_published_factors(size: int) -> None:
+def test_limits_of_subgroups_use_the_published_factors(size: int) -> None:
     mean_factor, low_factor, high_factor = PUBLISHED[size]
     rule, state = ControlChartRule(id="r", tag="t", learn=3, nelson=(1,), subgroup=size), ControlChartState()
     # Every subgroup has the mean 50 and the range 2.
@@ -156,13 +156,13 @@ def test_limits_of_subgroups_are_those_of_the_published_factors(size: int) -> No
         assert [is_out(50, 2 * low_factor + d) for d in (-0.01, 0.01)] == [True, False]
 
 
-def test_subgroup_is_a_point_when_it_is_complete() -> None:
+def test_complete_subgroup_becomes_a_point() -> None:
     rule = chart(1, subgroup=4)
     # The mean of the last four is 1.75, more than 3 sigma / 2.
     assert events(rule, samples([0, 0, 0, 0, 1.75, 1.75, 1.75, 1.75, 0, 0, 0, 0])) == [(7, "raised"), (11, "cleared")]
 
 
-def test_capability_is_tested_after_so_many_samples_in_a_row() -> None:
+def test_capability_is_tested_after_the_required_number_of_samples() -> None:
     capability = {"lower": 8, "upper": 20, "cmk": 1.0, "of": 3}
     rule = chart(capability=capability, nelson=[])
     del rule["mean"], rule["sigma"]

@@ -16,7 +16,7 @@ HOT: dict[str, Any] = {"kind": "limit", "tag": "t", "limits": {"high": {"at": 80
 STARTED, ENDED = (0, "!job.started", "J"), (100_000, "!job.ended", "J")
 
 
-def test_function_is_pure() -> None:
+def test_evaluation_does_not_change_its_input_state() -> None:
     (rule,), _ = parse_rules([HOT | {"id": "r", "severity": 5}])
     ready, state, jobs = ReadyRule(rule), new_state(rule, 0), RunningJobs()
     first = evaluate(ready, "t", state, Sample(1, "t", 81), 1, jobs)
@@ -65,7 +65,7 @@ def test_cooldown_delays_a_new_raise(lines: list[Any], until: int, expected: lis
     assert events(HOT | {"cooldown_seconds": 10}, lines, until) == expected
 
 
-def test_cooldown_delays_neither_escalation_nor_easing_nor_clearing() -> None:
+def test_cooldown_does_not_delay_changes_of_severity_or_clearing() -> None:
     rule = HOT | {
         "cooldown_seconds": 10,
         "limits": {"high": {"at": 80, "severity": 1}, "high_high": {"at": 90, "severity": 2}},
@@ -93,7 +93,7 @@ def test_cooldown_is_counted_for_each_subject() -> None:
         {"kind": "occurs", "pattern": "x", "cooldown_seconds": 10},
     ],
 )
-def test_passing_findings_in_a_cooldown_are_dropped(rule: dict[str, Any]) -> None:
+def test_momentary_findings_in_a_cooldown_are_dropped(rule: dict[str, Any]) -> None:
     lines: list[Any] = [(0, "t", 0), *((at, "t", at) for at in (1, 5000, 10_000, 10_001))]
     lines += [(20_000 + at, "!x", None) for at in (1, 5000, 10_000, 10_001)]
     found = [at for at, _ in events(rule, lines, 60_000)]
@@ -121,12 +121,12 @@ def test_finding_is_raised_once_per_subject_and_job() -> None:
     assert raised == [(1, "a"), (4, "b"), (7, "a"), (9, "a"), (12, "a")]
 
 
-def test_condition_that_holds_when_the_job_ends_is_raised_outside_of_it() -> None:
+def test_condition_still_true_at_the_job_end_is_raised_outside_the_job() -> None:
     lines = [(0, "!job.started", "J"), (1, "t", 81), (2, "t", 70), (3, "t", 81), (4, "!job.ended", "J")]
     assert events(HOT | {"once": "job"}, lines) == [(1, "raised"), (2, "cleared"), (4, "raised")]
 
 
-def test_once_keeps_escalation() -> None:
+def test_once_per_job_does_not_suppress_escalation() -> None:
     limits = {"high": {"at": 80, "severity": 1}, "high_high": {"at": 90, "severity": 2}}
     lines = [(0, "!job.started", "J"), (1, "t", 81), (2, "t", 91)]
     assert events(HOT | {"once": "job", "limits": limits}, lines) == [(1, "raised", 1), (2, "escalated", 2)]
@@ -160,7 +160,9 @@ def test_once_keeps_escalation() -> None:
         ),
     ],
 )
-def test_while_a_job_runs(members: dict[str, Any], lines: list[Any], expected: list[int]) -> None:
+def test_rule_with_while_is_evaluated_only_during_jobs(
+    members: dict[str, Any], lines: list[Any], expected: list[int]
+) -> None:
     assert [at for at, *_ in events(HOT | {"while": "job.running"} | members, lines, 60_000)] == expected
 
 

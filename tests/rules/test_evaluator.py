@@ -25,7 +25,7 @@ def test_states_are_kept_by_rule_and_subject() -> None:
     assert set(found.states) == {(0, "w.t"), (1, "w.t"), (2, "c")}
 
 
-def test_timers_are_run_in_order_of_time_and_each_once() -> None:
+def test_timers_run_once_in_order_of_time() -> None:
     found = evaluator()
     list(found.feed(Sample(0, "w.b", 6)))
     list(found.feed(Sample(500, "w.a", 6)))
@@ -34,7 +34,7 @@ def test_timers_are_run_in_order_of_time_and_each_once() -> None:
     assert list(found.run_until(20_000)) == []
 
 
-def test_timer_that_moved_is_run_at_its_new_instant_only() -> None:
+def test_moved_timer_runs_at_its_new_instant_only() -> None:
     found = evaluator()
     for at in range(0, 5000, 500):
         assert not [each for each in found.run_until(at) if each.rule_number == 1]
@@ -49,12 +49,12 @@ def test_occurrence_without_rule_changes_nothing() -> None:
     assert found.states == before
 
 
-def test_ready_rule_has_a_condition_only_for_expressions() -> None:
+def test_compiled_condition_exists_only_for_expression_rules() -> None:
     rules, _ = parse_rules(RULES)
     assert [ready_rule(rule).condition is not None for rule in rules] == [False, False, True]
 
 
-def test_evaluator_continues_from_states_that_were_taken() -> None:
+def test_evaluator_continues_from_restored_states() -> None:
     first = evaluator()
     list(first.feed(Occurrence(0, "job.started", "J1", None)))
     list(first.feed(Sample(500, "w.a", 6)))
@@ -66,7 +66,7 @@ def test_evaluator_continues_from_states_that_were_taken() -> None:
     assert second.jobs == first.jobs
 
 
-def test_only_changed_states_are_taken() -> None:
+def test_only_changed_states_are_returned() -> None:
     found = evaluator()
     assert set(found.take_changed()) == {(1, "w.t")}
     list(found.feed(Sample(5, "w.a", 6)))
@@ -75,7 +75,7 @@ def test_only_changed_states_are_taken() -> None:
     assert found.take_changed() == {}
 
 
-def test_subject_of_an_occurrence_is_let_go_after_its_cooldown() -> None:
+def test_state_of_an_occurrence_subject_is_dropped_after_its_cooldown() -> None:
     rules, _ = parse_rules([{"id": "o", "kind": "occurs", "pattern": "x", "severity": 1, "cooldown_seconds": 1}])
     found = RuleEvaluator(rules, 0)
     for number in range(100):

@@ -46,13 +46,13 @@ def test_silence_counts_from_the_beginning_of_the_span() -> None:
     assert [(at, event) for at, _, _, event, _ in run(rule, lines)] == [(6_000, "raised"), (6_500, "cleared")]
 
 
-def test_occurrences_that_begin_and_end_a_span_count_in_it() -> None:
+def test_first_and_last_occurrence_of_a_span_count_in_the_span() -> None:
     rule = {"kind": "occurs", "pattern": "*"} | IN_STATION
     lines = [(0, "!x", "C"), (1, "!carriers.entered", "C"), (2, "!carriers.left", "C"), (3, "!x", "C")]
     assert [at for at, *_ in events(rule, lines, None)] == [1, 2]
 
 
-def test_spans_of_rules_that_are_gone_are_not_restored() -> None:
+def test_spans_of_removed_rules_are_not_restored() -> None:
     span, gone = Span("a", "b"), Span("c", "d")
     rule = LimitRule(id="r", tag="t", severity=5, limits=AlarmLimits(high=LimitLevel(80)), while_=span)
     evaluator = RuleEvaluator([rule], 0)

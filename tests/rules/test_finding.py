@@ -3,7 +3,7 @@
 from edge.rules.finding import Finding, FindingEvent
 
 
-def test_line_has_the_members_of_the_interface_in_order() -> None:
+def test_finding_line_has_its_members_in_the_documented_order() -> None:
     line = Finding(12_000, "hot", "wrench.temp", FindingEvent.RAISED, 500).as_json()
     assert list(line.items()) == [
         ("at", 12_000),

@@ -35,7 +35,9 @@ def values(*pairs: tuple[int, Any]) -> list[Line]:
         (HOT, [(0, float("inf"))], []),
     ],
 )
-def test_level_is_reached_and_left(rule: dict[str, Any], samples: list[Any], expected: list[Any]) -> None:
+def test_finding_is_raised_and_cleared_at_its_level(
+    rule: dict[str, Any], samples: list[Any], expected: list[Any]
+) -> None:
     assert events(rule, values(*samples)) == expected
 
 
@@ -52,7 +54,7 @@ def test_severity_is_that_of_the_highest_active_level() -> None:
     ]
 
 
-def test_change_of_level_with_equal_severity_prints_nothing() -> None:
+def test_change_of_level_with_equal_severity_has_no_finding() -> None:
     rule = {"kind": "limit", "tag": "t", "limits": {"high": {"at": 80}, "low": {"at": 10}, "high_high": {"at": 90}}}
     assert events(rule, values((0, 81), (1, 91), (2, 5), (3, 85), (4, 50))) == [(0, "raised"), (4, "cleared")]
 
@@ -67,17 +69,17 @@ def test_change_of_level_with_equal_severity_prints_nothing() -> None:
         ([(0, 81), (5000, 70), (6000, 81)], 20_000, [(16_000, "raised")]),
     ],
 )
-def test_on_delay_runs_from_the_first_sample_in_the_level(samples: list[Any], until: int, expected: list[Any]) -> None:
+def test_on_delay_starts_at_the_first_sample_in_the_level(samples: list[Any], until: int, expected: list[Any]) -> None:
     assert events(HOT | {"on_delay_seconds": 10}, values(*samples), until) == expected
 
 
-def test_off_delay_runs_from_the_first_sample_out_of_the_level() -> None:
+def test_off_delay_starts_at_the_first_sample_out_of_the_level() -> None:
     rule = HOT | {"off_delay_seconds": 2}
     assert events(rule, values((0, 81), (1000, 70), (1500, 70)), 5000) == [(0, "raised"), (3000, "cleared")]
     assert events(rule, values((0, 81), (1000, 70), (2000, 81), (2500, 70)), 5000) == [(0, "raised"), (4500, "cleared")]
 
 
-def test_sample_in_the_hysteresis_band_keeps_the_side_and_the_delay() -> None:
+def test_sample_in_the_hysteresis_band_keeps_the_state_and_the_delay() -> None:
     rule = HOT | {"hysteresis": 10, "on_delay_seconds": 10, "off_delay_seconds": 5}
     assert events(rule, values((0, 81), (5000, 75)), 10_000) == [(10_000, "raised")]
     assert events(rule, values((0, 75), (5000, 81)), 20_000) == [(15_000, "raised")]

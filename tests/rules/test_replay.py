@@ -43,7 +43,7 @@ def test_lines_after_until_are_not_evaluated() -> None:
     assert events(HOT, [(0, "t", 1), (5, "t", 81), (6, "t", 1)], 5) == [(5, "raised")]
 
 
-def test_cleared_finding_has_the_severity_that_it_had() -> None:
+def test_cleared_finding_keeps_its_last_severity() -> None:
     rule = HOT | {"limits": {"high": {"at": 80, "severity": 300}}}
     assert run(rule, [(0, "t", 81), (1, "t", 1)])[-1] == (1, "r0", "t", "cleared", 300)
 
@@ -69,7 +69,7 @@ def test_occurrence_is_raised_once_and_never_cleared(pattern: str, lines: list[A
     assert {event for *_, event, _ in rows} <= {"raised"}
 
 
-def test_occurrences_count_while_a_job_runs_with_its_start_and_end() -> None:
+def test_start_and_end_of_a_job_count_as_occurrences_during_the_job() -> None:
     lines = [(0, "!x"), (1, "!job.started", "J"), (2, "!x", "J"), (3, "!job.ended", "J"), (4, "!x", "J")]
     rule = {"kind": "occurs", "pattern": "*", "while": "job.running"}
     assert [at for at, _ in events(rule, lines)] == [1, 2, 3]
@@ -84,5 +84,5 @@ def test_bad_samples_are_ignored() -> None:
     assert events(HOT, [(0, "t", 81, "bad"), (1, "t", 81, "uncertain"), (2, "t", 1, "bad")]) == [(1, "raised")]
 
 
-def test_no_input_has_no_findings() -> None:
+def test_empty_input_has_no_findings() -> None:
     assert run(HOT, [], 60_000) == []

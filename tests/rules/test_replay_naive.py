@@ -89,7 +89,7 @@ def rule(number: int, chance: Random) -> dict[str, Any]:
 
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**32))
-def test_evaluator_agrees_with_the_naive_one(seed: int) -> None:
+def test_evaluator_agrees_with_the_naive_evaluator(seed: int) -> None:
     chance = Random(seed)
     rules = [rule(number, chance) for number in range(chance.randint(1, 3))]
     lines = history(chance)

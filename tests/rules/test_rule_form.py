@@ -29,13 +29,13 @@ def faults(kind: str, **members: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", RULE_KINDS)
-def test_sound_rule_has_no_faults(kind: str) -> None:
+def test_valid_rule_has_no_faults(kind: str) -> None:
     assert faults(kind) == []
     assert faults(kind, **{"while": "job.running"}, once="job", cooldown_seconds=1.5, bypass_cooldown=True) == []
 
 
 @pytest.mark.parametrize("kind", RULE_KINDS)
-def test_faults_of_common_members(kind: str) -> None:
+def test_invalid_common_member_is_a_fault(kind: str) -> None:
     assert faults(kind, colour="red") == ["unknown member 'colour'"]
     assert faults(kind, severity=None) != []
     assert faults(kind, severity=0) == ["member 'severity': expected `int` >= 1, not 0"]
@@ -126,7 +126,7 @@ def test_missing_tag_is_a_fault(kind: str) -> None:
         ),
     ],
 )
-def test_fault_of_a_kind(kind: str, members: dict[str, Any], fault: str) -> None:
+def test_invalid_member_of_each_kind_is_a_fault(kind: str, members: dict[str, Any], fault: str) -> None:
     assert fault in faults(kind, **members)
     assert len(faults(kind, **members)) == 1
 
@@ -143,7 +143,7 @@ def test_every_other_kind_needs_a_severity(kind: str) -> None:
     assert faults(kind, severity=None) == ["missing member 'severity'"]
 
 
-def test_control_chart_with_mean_and_sigma_needs_not_learn() -> None:
+def test_control_chart_with_mean_and_sigma_needs_no_learn_member() -> None:
     assert faults("control_chart", learn=None, mean=1, sigma=0) == []
 
 
@@ -160,7 +160,7 @@ def test_control_chart_with_mean_and_sigma_needs_not_learn() -> None:
         ([{"id": 7, "kind": "enters", "tag": "t", "severity": 1}], ["rules[0]: member 'id': expected `str`, not 7"]),
     ],
 )
-def test_rule_without_id_is_named_by_its_place(data: object, expected: list[str]) -> None:
+def test_rule_without_id_is_named_by_its_index(data: object, expected: list[str]) -> None:
     assert list(parse_rules(data)[1]) == expected
 
 
@@ -180,7 +180,7 @@ def test_all_faults_of_all_rules_are_reported_at_once() -> None:
     assert "rule 'a': 2 rules have this id" in found
 
 
-def test_sound_rules_are_returned_as_models() -> None:
+def test_valid_rules_are_returned_as_models() -> None:
     rules, found = parse_rules([{"id": "r", "kind": "limit", "severity": 5} | GOOD["limit"] | {"while": "job.running"}])
     assert found == ()
     assert isinstance(rules[0], LimitRule)
@@ -196,7 +196,7 @@ def test_faults_of_the_options_of_alarms_name_the_rule() -> None:
     assert parse_rules([rule | {"message": "{value}", "action": "abort", "latch": True}])[1] == ()
 
 
-def test_fault_of_a_choice_names_the_choices() -> None:
+def test_invalid_choice_is_reported_with_the_valid_choices() -> None:
     rule = {"id": "r", "kind": "occurs", "pattern": "*", "severity": 1, "while": "job", "action": "stop"}
     assert parse_rules([rule])[1] == (
         "rule 'r': member 'while': expected 'job.running', not 'job'",

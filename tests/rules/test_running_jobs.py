@@ -3,7 +3,7 @@
 from edge.rules.running_jobs import RunningJobs
 
 
-def test_current_job_is_the_one_started_last_that_still_runs() -> None:
+def test_current_job_is_the_last_started_running_job() -> None:
     jobs = RunningJobs().start("J", 1).start("K", 2)
     assert (jobs.current, jobs.since) == ("K", 1)
     assert jobs.end("J") == RunningJobs(("K",), 1)
@@ -11,13 +11,13 @@ def test_current_job_is_the_one_started_last_that_still_runs() -> None:
     assert jobs.end("J").end("K") == RunningJobs()
 
 
-def test_second_start_and_unknown_end_change_nothing() -> None:
+def test_second_start_and_unknown_end_are_ignored() -> None:
     jobs = RunningJobs().start("J", 1).start("K", 2)
     assert jobs.start("J", 9) == jobs
     assert jobs.end("X") == jobs
 
 
-def test_sample_that_names_its_job_sees_it_as_the_current_one() -> None:
+def test_job_named_by_a_sample_is_its_current_job() -> None:
     jobs = RunningJobs().start("J", 1).start("K", 2)
     assert jobs.of_sample(None) == jobs.of_sample("K") == jobs
     assert jobs.of_sample("J") == RunningJobs(("K", "J"), 1)

@@ -21,7 +21,7 @@ def test_line_of_either_form_is_parsed(text: str, expected: object) -> None:
     assert parse_line(text) == expected
 
 
-def test_nan_and_infinity_stand_as_values() -> None:
+def test_nan_and_infinity_are_parsed_as_values() -> None:
     nan, infinity = (parse_line(f'{{"at": 0, "tag": "t", "value": {word}}}') for word in ("NaN", "-Infinity"))
     assert isinstance(nan, Sample)
     assert math.isnan(nan.value)
@@ -45,12 +45,12 @@ def test_nan_and_infinity_stand_as_values() -> None:
         ('{"at": 1, "occurrence": "x", "job": 3}', "job"),
     ],
 )
-def test_line_of_another_form_is_refused_with_its_reason(text: str, reason: str) -> None:
+def test_invalid_line_is_refused_with_its_reason(text: str, reason: str) -> None:
     with pytest.raises(LineError, match=reason):
         parse_line(text)
 
 
-def test_bad_and_early_lines_are_reported_by_number_and_set_aside() -> None:
+def test_bad_and_early_lines_are_skipped_and_reported_by_number() -> None:
     reports: list[tuple[int, str]] = []
     lines = ['{"at": 5, "tag": "t", "value": 1}', "", "x", '{"at": 4, "tag": "t", "value": 2}']
     lines += ['{"at": 5, "tag": "t", "value": 3}']

@@ -20,7 +20,7 @@ from edge.rules.sample_value import as_number, is_usable
         (10**400, None),
     ],
 )
-def test_number_of_a_value(value: object, number: float | None) -> None:
+def test_only_finite_numbers_are_numeric_values(value: object, number: float | None) -> None:
     assert as_number(value) == number
 
 
@@ -34,5 +34,9 @@ def test_number_of_a_value(value: object, number: float | None) -> None:
         (float("-inf"), Quality.GOOD, False),
     ],
 )
-def test_usable_samples(value: object, quality: Quality, usable: bool) -> None:  # noqa: FBT001
+def test_sample_without_a_finite_value_or_with_bad_quality_is_unusable(
+    value: object,
+    quality: Quality,
+    usable: bool,  # noqa: FBT001
+) -> None:
     assert is_usable(Sample(0, "t", value, quality)) is usable

@@ -28,7 +28,9 @@ IN_JOB = STALE | {"while": "job.running"}
         ([], 20_000, []),
     ],
 )
-def test_subject_is_stale_after_a_time_without_sample(lines: list[Any], until: int | None, expected: list[Any]) -> None:
+def test_subject_is_stale_after_the_configured_time_without_a_sample(
+    lines: list[Any], until: int | None, expected: list[Any]
+) -> None:
     assert events(STALE, lines, until) == expected
 
 
@@ -57,5 +59,5 @@ def test_subject_of_a_glob_exists_from_its_first_usable_sample() -> None:
         ),
     ],
 )
-def test_staleness_while_a_job_runs(lines: list[Any], until: int, expected: list[Any]) -> None:
+def test_staleness_with_while_is_counted_only_during_jobs(lines: list[Any], until: int, expected: list[Any]) -> None:
     assert events(IN_JOB, lines, until) == expected

@@ -30,7 +30,7 @@ def ends(at: int, job: str) -> Occurrence:
     return Occurrence(at, "job.ended", job, None)
 
 
-def test_job_is_a_subject_that_ends_with_it() -> None:
+def test_state_of_a_job_subject_ends_with_the_job() -> None:
     found = run(
         HIGH | {"tag": "t", "subject": "job"},
         Sample(0, "t", 90),
@@ -94,7 +94,7 @@ def test_state_of_an_ended_job_is_not_kept() -> None:
     assert set(rules.take_changed().values()) == {None}
 
 
-def test_carriers_of_a_rule_are_bounded() -> None:
+def test_carriers_tracked_by_a_rule_are_bounded() -> None:
     rules = RuleEvaluator(rules_of(HIGH | {"tag": "t", "subject": "carrier"}), 0)
     list(rules.feed(Sample(0, "t", 90, carrier="hot")))
     for number in range(2 * MAX_CARRIERS):
@@ -104,7 +104,7 @@ def test_carriers_of_a_rule_are_bounded() -> None:
     assert (0, "t[C1999]") in rules.states
 
 
-def test_repeated_name_of_a_job_within_another_ends_only_its_own() -> None:
+def test_job_whose_name_is_part_of_another_ends_only_its_own_finding() -> None:
     found = run(
         HIGH | {"tag": "t", "subject": "job"},
         starts(0, "a]b"),

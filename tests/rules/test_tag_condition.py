@@ -33,7 +33,7 @@ def rule(when: str) -> dict[str, Any]:
         ("coalesce(a, 0) > 5 or b > 5", [(0, "b", 6)], [(0, "raised")]),
     ],
 )
-def test_condition_over_tags(when: str, lines: list[Any], expected: list[Any]) -> None:
+def test_condition_is_evaluated_over_the_last_good_tag_values(when: str, lines: list[Any], expected: list[Any]) -> None:
     assert events(rule(when), lines) == expected
 
 
@@ -41,7 +41,7 @@ def test_subject_is_the_id_of_the_rule() -> None:
     assert run(rule("a > 1") | {"id": "both"}, [(0, "a", 2)]) == [(0, "both", "both", "raised", 500)]
 
 
-def test_needed_kinds_are_read_from_the_text() -> None:
+def test_required_value_types_are_inferred_from_the_condition() -> None:
     condition = compile_tag_condition("a > 5 and s == 'x' and t and u == v")
     assert condition.tags == {"a": Kind.NUMBER, "s": Kind.STRING, "t": Kind.TRUTH, "u": None, "v": None}
     assert not condition.accepts("a", "5")
@@ -49,6 +49,6 @@ def test_needed_kinds_are_read_from_the_text() -> None:
     assert not condition.accepts("u", [5])
 
 
-def test_condition_that_is_no_condition_is_refused() -> None:
+def test_expression_that_is_not_boolean_is_refused() -> None:
     with pytest.raises(ExpressionSyntaxError):
         compile_tag_condition("a + 1")

@@ -64,14 +64,14 @@ def test_value_out_of_range_is_uncertain(value: float, quality: str) -> None:
     assert judged.quality is Quality(quality)
 
 
-def test_other_tags_and_bad_samples_stay_as_they_are() -> None:
+def test_other_tags_and_bad_samples_are_unchanged() -> None:
     known = defined(type="number", high=9)
     for sample in (Sample(0, "other", "x"), Sample(0, "t", "x", Quality.BAD), Sample(0, "t", 99, Quality.BAD)):
         assert known.judge(sample) is sample
     assert known.find("other") is None
 
 
-def test_change_of_definitions_is_another_mapping() -> None:
+def test_change_of_definitions_creates_a_new_mapping() -> None:
     definitions = TagDefinitions([TagDefinition("a")])
     known = definitions.known
     assert list(known) == ["a"]

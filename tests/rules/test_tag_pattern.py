@@ -41,7 +41,7 @@ def test_pattern_of_many_wildcards_is_fast() -> None:
     assert time.perf_counter() - begin < 20
 
 
-def test_one_of_several_patterns_is_enough() -> None:
+def test_tag_matches_if_one_of_several_patterns_matches() -> None:
     assert matches_any(("a.*", "*.b"), "x.b")
     assert not matches_any(("a.*", "*.b"), "x.c")
     assert not matches_any((), "x")

@@ -26,7 +26,7 @@ ENTERS: dict[str, Any] = {"kind": "enters", "tag": "t"}
         ([(0, 1), (500, "x"), (1000, 3.1)], [(1000, "raised")]),
     ],
 )
-def test_rate_compares_consecutive_samples(samples: list[Any], expected: list[Any]) -> None:
+def test_rate_is_computed_from_consecutive_samples(samples: list[Any], expected: list[Any]) -> None:
     assert events(RATE, [(at, "t", value) for at, value in samples]) == expected
 
 
@@ -41,11 +41,11 @@ def test_rate_compares_consecutive_samples(samples: list[Any], expected: list[An
         (["OK", 0, "notok", "false"], []),
     ],
 )
-def test_share_counts_bad_results_of_the_last(values: list[Any], expected: list[Any]) -> None:
+def test_share_counts_bad_results_among_the_last_results(values: list[Any], expected: list[Any]) -> None:
     assert events(SHARE, [(at, "t", value) for at, value in enumerate(values)]) == expected
 
 
-def test_share_keeps_as_many_results_as_it_needs() -> None:
+def test_share_keeps_only_the_required_number_of_results() -> None:
     state = ShareState()
     for _ in range(10):
         state = observe_share(ShareRule(id="r", tag="t", bad=2, of=3), state, value=True)
@@ -87,18 +87,18 @@ def test_share_keeps_as_many_results_as_it_needs() -> None:
         ([(0, "t", 1), (1, "t", 1.0), (2, "t", True), (3, "t", "1"), (4, "t", 10**30), (5, "t", 10**30)], [2, 3, 4]),
     ],
 )
-def test_enters_finds_values_for_the_first_time(lines: list[Any], instants: list[int]) -> None:
+def test_enters_raises_a_value_only_the_first_time(lines: list[Any], instants: list[int]) -> None:
     found = run(ENTERS, lines)
     assert [at for at, *_ in found] == instants
     assert {event for *_, event, _ in found} == {"raised"}
 
 
-def test_value_enters_each_subject_of_a_glob() -> None:
+def test_value_is_new_for_each_subject_of_a_glob() -> None:
     lines = [(0, "!job.started", "J"), (1, "a.x", 1), (1, "b.x", 1), (2, "a.x", 1)]
     assert [(at, subject) for at, _, subject, *_ in run(ENTERS | {"tag": "*.x"}, lines)] == [(1, "a.x"), (1, "b.x")]
 
 
-def test_remembered_values_are_bounded_and_forgotten_with_their_job() -> None:
+def test_known_values_are_bounded_and_dropped_with_their_job() -> None:
     state = EntersState()
     for value in range(MAX_VALUES + 5):
         state, new = observe_value(state, value, "J")

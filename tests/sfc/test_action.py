@@ -12,7 +12,7 @@ def test_parameters_of_the_job_order_replace_those_of_the_action() -> None:
     assert driven.requests[0].parameters == {"torque": 85, "angle": 30}
 
 
-def test_the_end_of_a_delay_is_no_new_activation() -> None:
+def test_end_of_a_delay_keeps_the_activation() -> None:
     driven = Driven(net_of(chain("A", action("a", "A", "D", duration_seconds=5))))
     assert driven.run.associations[key("a@A")].state is ActionState.PENDING
     driven.signal(Tick(), 5000)
@@ -36,7 +36,7 @@ def test_a_pulse_left_behind_in_a_loop_keeps_its_own_answer() -> None:
     assert driven.ignored(Answer("J1/R1/p/1", ok=True), 1200) is IgnoredKind.DUPLICATE
 
 
-def test_a_pulse_left_behind_is_supervised_no_more() -> None:
+def test_pulse_left_behind_has_no_timeout() -> None:
     data = recipe(
         "A B C", [transition("A", "B", "steps.A.T >= 1s"), transition("B", "C", "x")], [action("p", "A", "P")]
     )
@@ -59,7 +59,7 @@ def test_a_stored_action_that_fails_after_its_step_was_left_fails_the_run() -> N
     assert driven.run.error == "action 's' of step 'A' failed: no air"
 
 
-def test_a_shared_start_that_fails_is_judged_where_a_step_waits_for_it() -> None:
+def test_failed_shared_start_is_handled_at_the_waiting_step() -> None:
     data = recipe(
         "A B C D",
         [transition("A", "B", "steps.A.T >= 1s"), transition("B", "C"), transition("B", "D", "actions.s.failed", -1)],
@@ -72,7 +72,7 @@ def test_a_shared_start_that_fails_is_judged_where_a_step_waits_for_it() -> None
     assert driven.run.outcome is Outcome.COMPLETED
 
 
-def test_s_starts_at_once_though_an_sd_of_the_same_action_is_still_delayed() -> None:
+def test_s_starts_at_once_while_sd_of_the_same_action_is_delayed() -> None:
     data = recipe(
         "A B C",
         [transition("A", "B"), transition("B", "C", "steps.B.T >= 9s")],
@@ -101,7 +101,7 @@ def test_a_shared_start_keeps_the_limit_of_the_sl_that_set_it() -> None:
     assert driven.sent == ["stop J1/R1/s/1"]
 
 
-def test_a_pulse_left_behind_that_fails_is_forgotten() -> None:
+def test_failed_pulse_of_an_earlier_pass_is_discarded() -> None:
     data = recipe(
         "A B",
         [transition("A", "B", "steps.A.T >= 1s"), transition("B", "A")],
@@ -152,7 +152,7 @@ def test_two_associations_of_one_name_in_one_step_are_distinguished() -> None:
     assert driven.run.outcome is Outcome.COMPLETED
 
 
-def test_a_start_that_two_steps_share_is_stopped_once_when_it_is_overdue() -> None:
+def test_overdue_start_shared_by_two_steps_is_stopped_once() -> None:
     data = recipe(
         "A X Y E",
         [transition("A", "both"), transition("both", "E")],

@@ -35,7 +35,7 @@ def event(number: int = 1, *, named: bool = False, type_id: str = "part") -> Eve
 
 
 @pytest.mark.parametrize("signal", [Answer("J1/R1/a/1", ok=True), Tick(), Pause(), Resume()])
-def test_before_the_start_nothing_else_moves_a_run(signal: Signal) -> None:
+def test_signal_before_the_start_is_ignored(signal: Signal) -> None:
     assert Driven(WORK, start=False).ignored(signal, 0) is IgnoredKind.NOT_STARTED
 
 
@@ -54,7 +54,7 @@ def test_a_run_can_end_before_it_starts(ending: Signal, outcome: Outcome) -> Non
 @pytest.mark.parametrize(
     "signal", [Start(), Unknown("J1/R1/a/1", "x"), event(), Tick(), Pause(), Resume(), Abort(), Stop()]
 )
-def test_nothing_moves_a_run_that_has_ended(signal: Signal) -> None:
+def test_signal_after_the_end_of_a_run_is_ignored(signal: Signal) -> None:
     driven = Driven(WORK)
     driven.signal(Abort(), 1)
     assert driven.ignored(signal, 2) is IgnoredKind.ENDED
@@ -66,7 +66,7 @@ def test_answer_after_the_end_of_the_run_is_late() -> None:
     assert driven.ignored(Answer("J1/R1/a/1", ok=True), 2) is IgnoredKind.LATE
 
 
-def test_the_answer_moves_on_and_the_next_command_is_in_the_same_decision() -> None:
+def test_answer_clears_the_step_and_starts_the_next_command() -> None:
     driven = Driven(WORK)
     assert driven.sent == ["start J1/R1/a/1"]
     driven.answer("a", 100, {"torque": 85})
@@ -98,7 +98,7 @@ def test_an_answer_after_the_stop_is_late() -> None:
     assert driven.ignored(Answer("J1/R1/a/1", ok=True), 1001) is IgnoredKind.LATE
 
 
-def test_an_event_nothing_waits_for_is_not_kept() -> None:
+def test_event_without_a_waiting_action_is_discarded() -> None:
     assert Driven(WORK).ignored(event(), 1) is IgnoredKind.NOT_WAITING
 
 
@@ -117,7 +117,7 @@ def test_an_early_event_that_names_the_job_is_kept_once() -> None:
     assert driven.ignored(event(), 3) is IgnoredKind.DUPLICATE
 
 
-def test_events_without_id_are_all_different() -> None:
+def test_events_without_id_are_not_duplicates() -> None:
     driven = Driven(net_of(chain("A B End", wait("x", "A", type_id="part"), wait("y", "B", type_id="part"))))
     driven.signal(Event("part", None, "", named=False), 1)
     driven.signal(Event("part", None, "", named=False), 2)
@@ -131,7 +131,7 @@ def test_early_events_are_kept_up_to_a_bound() -> None:
     assert driven.ignored(event(MAX_EARLY_EVENTS, named=True), 1) is IgnoredKind.TOO_MANY
 
 
-def test_a_paused_run_takes_no_tick_and_no_second_pause() -> None:
+def test_paused_run_ignores_ticks_and_a_second_pause() -> None:
     driven = Driven(WORK)
     assert driven.ignored(Resume(), 1) is IgnoredKind.NOT_PAUSED
     driven.signal(Pause(), 1)
@@ -153,7 +153,7 @@ def test_a_late_tick_expires_timers_in_their_order() -> None:
     assert driven.run.error == "action 'a' of step 'A' timed out after 9 s"
 
 
-def test_a_late_tick_sees_the_time_of_the_timer_that_expired() -> None:
+def test_late_tick_is_evaluated_at_the_time_of_each_expired_timer() -> None:
     data = recipe(
         "A Soon Late",
         [transition("A", "Soon", "actions.a.timed_out", 1), transition("A", "Late", "steps.A.T >= 30s")],
@@ -164,7 +164,7 @@ def test_a_late_tick_sees_the_time_of_the_timer_that_expired() -> None:
     assert driven.run.active == {"Soon"}
 
 
-def test_time_that_goes_back_does_no_harm() -> None:
+def test_elapsed_time_of_a_clock_set_back_is_zero() -> None:
     driven = Driven(WORK)
     driven.signal(Pause(), 1000)
     driven.signal(Resume(), 500)

@@ -185,7 +185,7 @@ def test_every_drawn_recipe_is_completed_when_all_equipment_answers(recipe: dict
 
 @MANY
 @given(recipes(), DAY)
-def test_activity_is_neither_lost_nor_multiplied(recipe: dict[str, Any], day: Day) -> None:
+def test_active_steps_are_neither_lost_nor_duplicated(recipe: dict[str, Any], day: Day) -> None:
     net = net_of(recipe)
     active: set[str] = set()
     for _, _, _, advanced in play(net, fresh(), day):
@@ -241,7 +241,7 @@ def test_the_changed_fields_turn_the_stored_run_into_the_next(recipe: dict[str, 
 
 @MANY
 @given(recipes(), DAY, st.integers(0, 1))
-def test_time_alone_changes_nothing_before_the_next_deadline(recipe: dict[str, Any], day: Day, early: int) -> None:
+def test_tick_before_the_next_deadline_changes_no_state(recipe: dict[str, Any], day: Day, early: int) -> None:
     net = net_of(recipe)
     for _, _, now, advanced in play(net, fresh(), day):
         run, deadline = advanced.run, next_deadline(net, advanced.run)
@@ -310,7 +310,7 @@ def test_at_the_end_every_command_is_answered_stopped_or_timed_out(
 
 @MANY
 @given(recipes(), DAY)
-def test_a_request_can_be_made_again_from_the_net_and_the_run(recipe: dict[str, Any], day: Day) -> None:
+def test_request_can_be_rebuilt_from_the_net_and_the_run(recipe: dict[str, Any], day: Day) -> None:
     net = net_of(recipe)
     for _, _, _, advanced in play(net, fresh(), day):
         for request in advanced.requests:
@@ -322,7 +322,7 @@ def test_a_request_can_be_made_again_from_the_net_and_the_run(recipe: dict[str, 
 
 @MANY
 @given(recipes(), DAY)
-def test_why_reports_something_about_every_run_that_does_not_move(recipe: dict[str, Any], day: Day) -> None:
+def test_waiting_run_always_has_a_reason(recipe: dict[str, Any], day: Day) -> None:
     net = net_of(recipe)
     for _, _, now, advanced in play(net, fresh(), day):
         reasons = explain_waiting(net, advanced.run, now)

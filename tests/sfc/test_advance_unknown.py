@@ -125,7 +125,7 @@ def test_begun_mark_is_set_once() -> None:
     assert driven.ignored(Begun(BOLT, "process-2"), 40) is IgnoredKind.ENDED
 
 
-def test_late_result_is_kept_and_decides_nothing() -> None:
+def test_late_result_is_stored_without_effect_on_the_run() -> None:
     driven = Driven(WORK)
     driven.signal(Abort(), 1)
     assert driven.ignored(Answer(BOLT, ok=True), 2) is IgnoredKind.LATE
@@ -161,7 +161,7 @@ def test_late_result_of_another_job_is_refused() -> None:
     assert Driven(WORK).ignored(Late("J2/R1/bolt/1", {}), 2) is IgnoredKind.FOREIGN
 
 
-def test_reset_sent_at_abort_takes_its_answer_after_the_end() -> None:
+def test_reset_sent_at_abort_accepts_its_answer_after_the_end() -> None:
     net = net_of(
         recipe(
             "A B C",

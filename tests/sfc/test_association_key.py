@@ -17,19 +17,19 @@ from edge.sfc.association_key import AssociationKey, parse_association_key
         (AssociationKey("a/b@c", "größe #1"), "a%2Fb%40c@gr%C3%B6%C3%9Fe%20%231"),
     ],
 )
-def test_stored_text_of_a_key(key: AssociationKey, text: str) -> None:
+def test_key_is_stored_as_escaped_text(key: AssociationKey, text: str) -> None:
     assert str(key) == f"{key}" == text
     assert parse_association_key(text) == key
 
 
 @given(st.text(), st.text(), st.integers(1, 50), st.integers(0, 50))
-def test_every_key_is_read_from_its_text(action: str, step: str, number: int, attempt: int) -> None:
+def test_every_key_is_parsed_from_its_text(action: str, step: str, number: int, attempt: int) -> None:
     key = AssociationKey(action, step, number, attempt)
     assert parse_association_key(str(key)) == key
 
 
 @pytest.mark.parametrize("text", ["", "a", "a@b@c", "a@b#x", "a@b/", "a@b/1/2", "a@b/1#2", "action:a@b/x"])
-def test_other_text_is_refused(text: str) -> None:
+def test_invalid_key_text_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no key of an association"):
         parse_association_key(text)
 

@@ -88,7 +88,7 @@ def test_a_fault_is_reported_with_its_place(data: Json, fault: str) -> None:
 
 
 @pytest.mark.parametrize("way_out", [transition("A", "B", "never"), transition("A", "A", "always")])
-def test_a_path_whose_end_is_out_of_reach_is_reported(way_out: Json) -> None:
+def test_path_with_unreachable_end_is_reported(way_out: Json) -> None:
     data = recipe("I A B C End", [*INTO, way_out], [action("a", "A")], PAR)
     assert faults_of(data) == ("branch 'par': the end of path 0 cannot be reached from step 'A'",)
 
@@ -111,7 +111,7 @@ def test_all_faults_of_all_kinds_come_in_one_answer() -> None:
         assert part in found
 
 
-def test_nesting_beyond_reason_is_reported_without_recursion() -> None:
+def test_excessive_nesting_is_reported_without_recursion() -> None:
     branches = [branch(f"b{n}", "selection", f"b{n + 1}") for n in range(5000)]
     data = recipe("A B", [transition("A", "b0")], [], *branches, branch("b5000", "selection", "B"))
     assert any("nested deeper than 32" in fault for fault in faults_of(data))
@@ -122,7 +122,7 @@ def test_a_long_chain_is_checked_quickly() -> None:
     assert len(net.transitions) == 9_999
 
 
-def test_an_action_that_stands_in_very_many_steps_is_checked_quickly() -> None:
+def test_action_in_very_many_steps_is_checked_quickly() -> None:
     names = [f"S{n}" for n in range(3000)]
     net = net_of(chain(" ".join(names), *(action("a", name, "S") for name in names)))
     assert len(net.starting["a"]) == 3000
@@ -173,7 +173,7 @@ def test_an_action_that_stands_in_very_many_steps_is_checked_quickly() -> None:
         (chain("A B", action("a", "B", "P0")), "actions[0] (a, P0 in B) is never sent: nothing leaves this step"),
     ],
 )
-def test_what_is_probably_not_meant_is_a_warning(data: Json, warning: str) -> None:
+def test_probable_mistake_is_a_warning(data: Json, warning: str) -> None:
     assert net_of(data).warnings == (warning,)
 
 
@@ -195,7 +195,7 @@ def test_a_sound_recipe_gives_no_warning(data: Json) -> None:
     assert net_of(data).warnings == ()
 
 
-def test_a_path_without_end_is_found_behind_a_selection() -> None:
+def test_path_without_end_after_a_selection_is_reported() -> None:
     data = recipe(
         "A X Y P Q R E",
         [

@@ -7,20 +7,20 @@ from hypothesis import strategies as st
 from edge.sfc.command_id import CommandKey, command_id, parse_command_id, quote, unquote
 
 
-def test_an_id_reads_like_a_path() -> None:
+def test_command_id_is_formatted_as_a_path() -> None:
     assert command_id("JOB-1", "r1", "tighten", 2) == "JOB-1/r1/tighten/2"
     assert command_id("JOB-1", "r1", "clamp", 1, reset=True) == "JOB-1/r1/clamp/1/reset"
     assert command_id("a/b", "r", "größe %", 1) == "a%2Fb/r/gr%C3%B6%C3%9Fe%20%25/1"
 
 
 @given(job=st.text(), run=st.text(), action=st.text(), attempt=st.integers(1, 999_999_999), reset=st.booleans())
-def test_every_id_is_read_as_it_was_written(*, job: str, run: str, action: str, attempt: int, reset: bool) -> None:
+def test_every_id_is_parsed_as_it_was_written(*, job: str, run: str, action: str, attempt: int, reset: bool) -> None:
     text = command_id(job, run, action, attempt, reset=reset)
     assert parse_command_id(text) == CommandKey(job, run, action, attempt, reset=reset)
 
 
 @given(st.text())
-def test_quoting_leaves_no_separator_and_is_undone(text: str) -> None:
+def test_quoted_text_has_no_separator_and_unquotes_unchanged(text: str) -> None:
     assert not set("/@#:") & set(quote(text))
     assert unquote(quote(text)) == text
 
@@ -28,15 +28,15 @@ def test_quoting_leaves_no_separator_and_is_undone(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "a", "a/b/c", "a/b/c/x", "a/b/c/-1", "a/b/c/1/stop", "a/b/c/1/reset/2", "a/b/c/1e3"]
 )
-def test_what_is_no_command_id_is_nobodys(text: str) -> None:
+def test_invalid_command_id_is_parsed_as_none(text: str) -> None:
     assert parse_command_id(text) is None
 
 
 @given(st.text())
-def test_any_text_can_be_read(text: str) -> None:
+def test_any_text_is_parsed_without_an_error(text: str) -> None:
     parse_command_id(text)
     unquote(text)
 
 
-def test_broken_escapes_do_no_harm() -> None:
+def test_invalid_escapes_are_kept_or_replaced() -> None:
     assert unquote("%FF%zz%") == "\ufffd%zz%"

@@ -19,7 +19,7 @@ def test_the_source_of_a_net_compiles_to_the_same_net() -> None:
     assert (again.recipe, again.source) == (net.recipe, net.source)
 
 
-def test_indexes_name_what_each_signal_may_concern() -> None:
+def test_indexes_list_the_steps_affected_by_each_signal() -> None:
     net = net_of(
         recipe(
             "A B C D",
@@ -59,7 +59,7 @@ def test_a_condition_on_the_time_or_the_actions_of_its_source_is_live(condition:
     assert net.transitions[0].needs_done == needs
 
 
-def test_a_live_convergence_waits_for_the_steps_it_does_not_name() -> None:
+def test_live_convergence_waits_for_steps_absent_from_its_condition() -> None:
     data = recipe(
         "I A B End",
         [transition("I", "par"), transition("par", "End", "actions.a.failed or actions.a.done")],
@@ -69,7 +69,7 @@ def test_a_live_convergence_waits_for_the_steps_it_does_not_name() -> None:
     assert net_of(data).transitions[1].needs_done == ("B",)
 
 
-def test_the_name_of_an_action_means_the_association_with_the_source_step() -> None:
+def test_action_name_refers_to_the_association_of_the_source_step() -> None:
     data = recipe(
         "A B C D",
         [transition("A", "B"), transition("B", "C", "actions.s.done"), transition("C", "D", "actions.s.attempts == 1")],
@@ -92,7 +92,7 @@ def test_the_condition_text_of_an_entry_reports_both_transitions() -> None:
     assert net_of(recipe("A B", [transition("A", "B", "ok")])).transitions[0].text == "ok"
 
 
-def test_too_many_ways_through_a_branch_are_a_fault() -> None:
+def test_too_many_paths_through_a_branch_are_refused() -> None:
     paths = [f"s{n}" for n in range(12)]
     data = recipe(
         "I " + " ".join(f"{path}a {path}b" for path in paths),
@@ -134,7 +134,7 @@ def test_faults_of_every_kind_are_reported_in_one_answer() -> None:
     assert len(reported.splitlines()) == 8
 
 
-def test_faults_of_conditions_and_of_the_initial_step_make_no_others() -> None:
+def test_condition_and_initial_step_faults_cause_no_further_faults() -> None:
     looped = recipe("A B", [transition("A", "B", "("), transition("B", "A", "(")])
     del looped["steps"][0]["initial"]
     assert [fault.split(":")[0] for fault in faults_of(looped)] == [

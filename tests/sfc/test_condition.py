@@ -78,7 +78,7 @@ def value(text: str, **values: Any) -> object:
         ("(a or b) and c", {"a": False, "b": True, "c": False}, False),
     ],
 )
-def test_a_condition_has_the_value_of_its_names(text: str, values: dict[str, Any], expected: object) -> None:
+def test_condition_evaluates_to_the_value_of_its_names(text: str, values: dict[str, Any], expected: object) -> None:
     assert value(text, **values) is expected
 
 
@@ -86,7 +86,7 @@ def test_a_condition_has_the_value_of_its_names(text: str, values: dict[str, Any
     ("text", "constant"),
     [("always", True), ("never", False), ("1 < 2", True), ("x or true", True), ("x and false", False), ("x", UNKNOWN)],
 )
-def test_what_is_constant_is_known_without_a_view(text: str, constant: object) -> None:
+def test_constant_condition_is_evaluated_at_compile_time(text: str, constant: object) -> None:
     assert made(text).constant is constant
 
 
@@ -110,20 +110,20 @@ def test_what_is_constant_is_known_without_a_view(text: str, constant: object) -
         ("5s", "neither true nor false"),
     ],
 )
-def test_what_can_never_work_is_refused_at_load(text: str, reason: str) -> None:
+def test_invalid_condition_is_refused_at_load(text: str, reason: str) -> None:
     with pytest.raises(ExpressionSyntaxError) as error:
         made(text)
     assert reason in str(error.value)
 
 
-def test_a_value_that_does_not_fit_is_a_fault_that_names_the_part() -> None:
+def test_value_of_a_wrong_kind_raises_naming_the_part() -> None:
     with pytest.raises(EvaluationError, match="'torque > 80' compares a string with a number"):
         value("always and torque > 80", torque="85")
     with pytest.raises(EvaluationError, match="'torque' is 85"):
         value("torque", torque=85)
 
 
-def test_a_condition_reports_what_makes_it_live() -> None:
+def test_condition_lists_the_steps_and_actions_that_make_it_live() -> None:
     found = made("steps.A.T > 2s or actions.a.failed or actions.b.result.x or steps.B.X")
     assert found.timed_steps == {"A"}
     assert found.state_actions == {"a"}
@@ -152,12 +152,12 @@ def test_a_condition_reports_what_makes_it_live() -> None:
         ("ok", []),
     ],
 )
-def test_only_comparisons_with_the_time_of_an_active_step_wake(text: str, instants: list[int]) -> None:
+def test_only_time_comparisons_of_active_steps_have_wake_times(text: str, instants: list[int]) -> None:
     view = Values(limit=7, word="x", ok=True, A_X=True, A_T=3.0, B_X=False, B_T=4.0)
     assert wake_instants(made(text), view) == instants
 
 
-def test_a_bound_that_cannot_be_evaluated_wakes_no_run() -> None:
+def test_bound_that_cannot_be_evaluated_has_no_wake_time() -> None:
     assert wake_instants(made("steps.A.T > (x == 1)"), Values(x="a")) == []
 
 
@@ -175,17 +175,17 @@ def test_unmet_parts_are_reported_with_their_present_values() -> None:
     assert made("ok").explain(view) == ()
 
 
-def test_an_identifier_goes_before_a_job_variable() -> None:
+def test_identifier_takes_precedence_over_a_job_variable() -> None:
     registry: dict[str, Callable[[RunAccess], object]] = {"ok": lambda view: view.variable("torque") == 85}
     assert made("ok", registry).evaluate(Values(torque=85, ok=False)) is True
     assert made("ok", registry).constant is UNKNOWN
 
 
-def test_an_identifier_without_value_leaves_the_variable() -> None:
+def test_identifier_without_value_falls_back_to_the_variable() -> None:
     assert made("ok", {"ok": lambda _: UNKNOWN}).evaluate(Values(ok=True)) is True
 
 
-def test_an_identifier_that_raises_is_a_fault_that_names_it() -> None:
+def test_identifier_that_raises_is_reported_by_name() -> None:
     def broken(_: RunAccess) -> object:
         raise KeyError("torque")
 
@@ -194,7 +194,7 @@ def test_an_identifier_that_raises_is_a_fault_that_names_it() -> None:
 
 
 @given(st.text(alphabet="abAT.()[]'\"<>=! 01sXstepsactions#-&|", max_size=80))
-def test_no_text_does_anything_but_compile_and_evaluate_or_be_refused(text: str) -> None:
+def test_any_text_is_evaluated_or_refused(text: str) -> None:
     try:
         found = made(text)
     except ExpressionSyntaxError:

@@ -7,7 +7,7 @@ from tests.sfc.driving import Driven
 from tests.sfc.recipes import action, chain, net_of
 
 
-def test_the_run_before_is_left_as_it_was() -> None:
+def test_decision_leaves_the_previous_run_unchanged() -> None:
     driven = Driven(net_of(chain("A B", action("a", "A"), action("b", "B"))))
     before = encode(driven.run)
     advanced = advance(driven.net, driven.run, Answer("J1/R1/a/1", ok=True, data={"x": 1}), 5)
@@ -15,7 +15,7 @@ def test_the_run_before_is_left_as_it_was() -> None:
     assert encode(driven.run) == before != encode(advanced.run)
 
 
-def test_a_decision_knows_what_it_touched() -> None:
+def test_decision_records_the_fields_it_changed() -> None:
     driven = Driven(net_of(chain("A B C", action("a", "A"), action("b", "B"))))
     driven.answer("a", 5, {"x": 1})
     assert driven.run.touched == {"step:A", "step:B", "action:a@A", "action:b@B", "var:x"}

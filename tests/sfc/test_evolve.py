@@ -11,7 +11,7 @@ from tests.sfc.driving import Driven
 from tests.sfc.recipes import action, branch, chain, net_of, recipe, transition
 
 
-def test_a_convergence_leaves_all_paths_and_enters_once() -> None:
+def test_convergence_leaves_all_paths_and_enters_its_target_once() -> None:
     data = recipe(
         "I A B End",
         [transition("I", "par"), transition("par", "End")],
@@ -29,13 +29,13 @@ def test_a_convergence_leaves_all_paths_and_enters_once() -> None:
     )
 
 
-def test_a_long_row_of_empty_steps_is_no_livelock() -> None:
+def test_long_chain_of_empty_steps_completes_without_livelock() -> None:
     driven = Driven(net_of(chain(" ".join(f"S{n}" for n in range(3000)))))
     assert driven.run.outcome is Outcome.COMPLETED
     assert MAX_SWEEPS > 3000
 
 
-def test_nothing_is_sent_by_a_decision_that_never_comes_to_rest() -> None:
+def test_livelock_fails_the_run_and_sends_no_command() -> None:
     loop = [transition("A", "B", "steps.A.X and go"), transition("B", "A", "steps.B.X")]
     driven = Driven(net_of(recipe("A B", loop, [action("p", "A", "P0"), action("q", "A", "SD", duration_seconds=9)])))
     assert driven.run.outcome is Outcome.RUNNING
@@ -68,7 +68,7 @@ def test_an_identifier_that_raises_fails_the_run_not_the_process() -> None:
     assert "the identifier 'seen' failed: RuntimeError('camera')" in str(driven.run.error)
 
 
-def test_the_failure_of_a_run_stops_what_its_own_decision_just_sent() -> None:
+def test_failed_run_stops_commands_of_its_own_decision() -> None:
     data = recipe(
         "I A B End",
         [transition("I", "par"), transition("par", "End"), transition("A", "A2"), transition("A2", "A3", "x > 1")],
@@ -81,7 +81,7 @@ def test_the_failure_of_a_run_stops_what_its_own_decision_just_sent() -> None:
     assert driven.sent == ["start J1/R1/b/1", "start J1/R1/b2/1", "stop J1/R1/b/1", "stop J1/R1/b2/1"]
 
 
-def test_the_last_step_stays_active_so_that_one_sees_where_the_run_ended() -> None:
+def test_last_step_stays_active_after_the_end_of_the_run() -> None:
     driven = Driven(net_of(chain("A B", action("b", "B"))))
     driven.signal(Abort(), 5)
     assert driven.run.active == {"B"}
@@ -108,7 +108,7 @@ def test_sl_without_r_is_stopped_at_abort() -> None:
     assert driven.sent == ["stop J1/R1/s/1"]
 
 
-def test_sl_that_is_over_is_not_reset_at_abort() -> None:
+def test_expired_sl_is_not_reset_at_abort() -> None:
     data = recipe(
         "A B",
         [transition("A", "B", "x")],
@@ -122,7 +122,7 @@ def test_sl_that_is_over_is_not_reset_at_abort() -> None:
     assert driven.sent == []
 
 
-def test_a_reset_on_its_way_is_not_stopped_at_abort() -> None:
+def test_pending_reset_is_not_stopped_at_abort() -> None:
     driven = Driven(net_of(chain("A B", action("s", "A", "S"), action("s", "B", "R"))))
     driven.answer("s", 1)
     assert driven.sent == ["reset J1/R1/s/1/reset"]
@@ -130,7 +130,7 @@ def test_a_reset_on_its_way_is_not_stopped_at_abort() -> None:
     assert driven.sent == []
 
 
-def test_an_abort_stops_what_comes_behind_a_reset_on_its_way() -> None:
+def test_abort_stops_commands_sent_after_a_pending_reset() -> None:
     actions = [action("s", "A", "S"), action("s", "B", "R"), action("b", "B")]
     driven = Driven(net_of(chain("A B", *actions)))
     driven.answer("s", 1)
@@ -138,7 +138,7 @@ def test_an_abort_stops_what_comes_behind_a_reset_on_its_way() -> None:
     assert driven.sent == ["stop J1/R1/b/1"]
 
 
-def test_a_normal_end_leaves_nothing_pending() -> None:
+def test_normal_end_leaves_no_action_pending() -> None:
     driven = Driven(net_of(chain("A B", action("s", "A", "SD", duration_seconds=9))))
     assert driven.run.outcome is Outcome.COMPLETED
     assert [each.state for each in driven.run.associations.values()] == [ActionState.STOPPED]

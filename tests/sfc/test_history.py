@@ -119,7 +119,7 @@ def test_members_of_a_recorded_result_keep_their_order() -> None:
     assert list(signal.data) == ["torque", "angle"]
 
 
-def test_record_names_what_changed_by_places_in_the_recipe() -> None:
+def test_record_refers_to_changes_by_recipe_index() -> None:
     net = net_of(LINE)
     run, stored = played(net, new_run("J1", "s", "R1", {}), [(Start(), 5), (Answer("J1/R1/one/1", ok=True), 9)])
     assert [(each.name, each.text) for each in stored] == [
@@ -144,7 +144,7 @@ def test_damaged_record_is_refused_with_its_number(text: str) -> None:
         read_record(net, new_run("J1", "s", "R1", {}), StoredDecision(3, 0, "tick", text))
 
 
-def test_result_is_read_from_the_attempt_that_brought_it() -> None:
+def test_result_is_read_from_its_own_attempt() -> None:
     net = net_of(chain("A B", action("one", "A"), action("two", "B")))
     signals: list[tuple[Signal, int]] = [
         (Start(), 0),
@@ -157,7 +157,7 @@ def test_result_is_read_from_the_attempt_that_brought_it() -> None:
     assert read_record(net, run, stored[3]).signal == signals[3][0]
 
 
-def test_record_whose_result_is_gone_is_not_whole() -> None:
+def test_record_without_its_result_is_incomplete() -> None:
     net = net_of(LINE)
     run, stored = played(net, new_run("J1", "s", "R1", {}), [(Start(), 5), (Answer("J1/R1/one/1", ok=True, data=4), 9)])
     record = read_record(net, msgspec.structs.replace(run, associations={}), stored[1])

@@ -47,7 +47,7 @@ def failed(net: Net) -> Driven:
     return driven
 
 
-def test_a_failure_waits_for_a_person_where_retry_or_skip_is_allowed() -> None:
+def test_failure_waits_for_an_operator_if_retry_or_skip_is_allowed() -> None:
     driven = failed(line(action("bolt", "A")))
     assert driven.run.outcome is Outcome.RUNNING
     (held,) = held_failures(driven.net, driven.run)
@@ -58,11 +58,11 @@ def test_a_failure_waits_for_a_person_where_retry_or_skip_is_allowed() -> None:
 
 
 @pytest.mark.parametrize("allowed", [(), ("force",), ("complete",)])
-def test_a_failure_ends_the_job_where_neither_is_allowed(allowed: tuple[str, ...]) -> None:
+def test_failure_ends_the_job_without_allowed_retry_or_skip(allowed: tuple[str, ...]) -> None:
     assert failed(line(action("bolt", "A"), allowed=allowed)).run.outcome is Outcome.FAILED
 
 
-def test_the_list_of_an_action_goes_before_that_of_the_recipe() -> None:
+def test_intervention_list_of_an_action_overrides_the_recipe() -> None:
     driven = failed(line(action("bolt", "A", interventions=[])))
     assert driven.run.outcome is Outcome.FAILED
     driven = failed(line(action("bolt", "A", interventions=["retry"]), allowed=()))
@@ -71,7 +71,7 @@ def test_the_list_of_an_action_goes_before_that_of_the_recipe() -> None:
 
 
 @pytest.mark.parametrize("qualifier", ["N", "P", "P1", "S", "L", "D", "DS", "SL"])
-def test_retry_asks_for_exactly_one_new_attempt(qualifier: str) -> None:
+def test_retry_sends_exactly_one_new_attempt(qualifier: str) -> None:
     timed = {"duration_seconds": 5} if qualifier in {"L", "D", "DS", "SL"} else {}
     net = line(action("bolt", "A", qualifier, **timed))
     driven = Driven(net)
@@ -100,7 +100,7 @@ def test_retry_of_an_unknown_outcome_is_a_new_attempt_without_a_stop() -> None:
     assert driven.run.active == {"B"}
 
 
-def test_retry_of_a_failed_reset_and_of_a_timed_out_wait() -> None:
+def test_failed_reset_and_timed_out_wait_can_be_retried() -> None:
     net = line(action("clamp", "A", "S"), action("clamp", "B", "R"), wait("scan", "B"))
     driven = Driven(net)
     driven.answer("clamp", 10)
@@ -113,7 +113,7 @@ def test_retry_of_a_failed_reset_and_of_a_timed_out_wait() -> None:
     assert driven.run.associations[key("scan@B")].state is ActionState.WAITING
 
 
-def test_retry_of_a_start_that_two_steps_share() -> None:
+def test_failed_start_shared_by_two_steps_is_retried() -> None:
     paths = branch("both", "simultaneous", "B", "C")
     data = recipe(
         "A B C D",
@@ -155,7 +155,7 @@ def test_skip_of_a_timed_action_drops_its_duration(qualifier: str) -> None:
     assert driven.sent == []
 
 
-def test_skip_of_failures_waits_and_left_actions() -> None:
+def test_failures_waits_and_left_actions_can_be_skipped() -> None:
     driven = failed(line(action("bolt", "A")))
     driven.signal(of(SKIP), 200)
     assert driven.sent == ["start J1/R1/next/1"]
@@ -171,7 +171,7 @@ def test_skip_of_failures_waits_and_left_actions() -> None:
     assert driven.run.ended
 
 
-def test_skip_of_what_is_over_or_never_started_is_refused() -> None:
+def test_skip_of_an_ended_or_unstarted_action_is_refused() -> None:
     driven = Driven(line(action("bolt", "A")))
     driven.answer("bolt", 10)
     assert driven.ignored(of(SKIP), 20) is IgnoredKind.NOT_POSSIBLE
@@ -207,7 +207,7 @@ def test_complete_ends_open_actions_as_leaving_the_step_does(qualifier: str, sen
     assert driven.run.active == {"B"}
 
 
-def test_a_completed_step_waits_for_its_condition_and_forgives_failures() -> None:
+def test_completed_step_waits_for_its_condition_and_ignores_failures() -> None:
     data = recipe("A B", [transition("A", "B", "go")], [action("bolt", "A", "P"), action("next", "B")])
     driven = Driven(net_of({**data, "interventions": ["complete", "force"]}))
     driven.signal(of(COMPLETE, step="A"), 100)
@@ -248,7 +248,7 @@ def test_force_enters_and_leaves_all_paths_of_a_simultaneous_branch() -> None:
     assert driven.run.active == {"D"}
 
 
-def test_force_is_refused_without_transition_or_with_steps_still_to_come() -> None:
+def test_force_is_refused_without_transition_or_before_a_branch_end() -> None:
     data = recipe(
         "A B B2 C D",
         [transition("A", "both"), transition("B", "B2", "go"), transition("both", "D")],
@@ -261,7 +261,7 @@ def test_force_is_refused_without_transition_or_with_steps_still_to_come() -> No
     assert driven.ignored(of(FORCE, step="C", target="A"), 10) is IgnoredKind.NOT_POSSIBLE
 
 
-def test_in_a_pause_nothing_starts_or_clears_but_results_are_kept() -> None:
+def test_paused_run_starts_no_action_and_keeps_results() -> None:
     driven = failed(line(action("bolt", "A")))
     driven.signal(Pause(), 200)
     for refused in (of(RETRY), of(FORCE, step="A", target="B")):
@@ -308,7 +308,7 @@ def test_a_confirmation_too_late_or_of_another_attempt_asks_again() -> None:
     assert [each.until is None for each in driven.run.interventions.values()] == [False, False, True, False]
 
 
-def test_interventions_survive_the_store_and_repeat_in_a_replay() -> None:
+def test_interventions_are_stored_and_replayed() -> None:
     net = line(action("bolt", "A"))
     driven = failed(net)
     for at, signal in enumerate(

@@ -69,7 +69,7 @@ def loop(*allowed: str) -> Driven:
 
 
 @pytest.mark.parametrize(("allowed", "listed"), [(("retry",), (RETRY,)), (("skip", "retry"), (RETRY, SKIP))])
-def test_a_failed_pulse_stands_until_a_person_decides(
+def test_failed_pulse_blocks_the_run_until_an_operator_decides(
     allowed: tuple[str, ...], listed: tuple[Intervention, ...]
 ) -> None:
     driven = standing(*allowed)
@@ -87,13 +87,13 @@ def test_a_failed_pulse_stands_until_a_person_decides(
 
 
 @pytest.mark.parametrize("allowed", [(), ("force", "complete")])
-def test_a_failed_pulse_fails_the_job_without_retry_and_skip(allowed: tuple[str, ...]) -> None:
+def test_failed_pulse_without_allowed_retry_or_skip_fails_the_job(allowed: tuple[str, ...]) -> None:
     driven = standing(*allowed)
     assert driven.run.outcome is Outcome.FAILED
     assert driven.sent == ["stop J1/R1/b/1"]
 
 
-def test_a_retried_pulse_that_fails_again_stands_again() -> None:
+def test_retried_pulse_that_fails_again_blocks_the_run_again() -> None:
     driven = standing("retry")
     for attempt in (2, 3):
         driven.signal(of(RETRY), attempt * 1_000)
@@ -102,7 +102,7 @@ def test_a_retried_pulse_that_fails_again_stands_again() -> None:
     assert [each.attempt for each in driven.run.past.values()] == [1, 2]
 
 
-def test_why_names_the_failure_before_a_transition_that_is_met() -> None:
+def test_failure_is_explained_before_a_met_transition() -> None:
     driven = standing("retry")
     driven.answer("b", 200)
     reasons = [str(each) for each in explain_waiting(driven.net, driven.run, 300)]
@@ -110,7 +110,7 @@ def test_why_names_the_failure_before_a_transition_that_is_met() -> None:
     assert reasons[1] == f"action open of A {NO_AIR}: waits for a person (retry)"
 
 
-def test_time_and_force_clear_nothing_while_a_run_stands() -> None:
+def test_blocked_run_clears_no_transition_by_time_or_force() -> None:
     driven = standing("skip", "force", "complete", condition="steps.B.T > 3s")
     driven.answer("b", 200)
     driven.signal(Tick(), 4_000)
@@ -121,7 +121,7 @@ def test_time_and_force_clear_nothing_while_a_run_stands() -> None:
     assert driven.run.active == {"C"}
 
 
-def test_a_step_that_is_completed_while_a_run_stands_is_left_later() -> None:
+def test_step_completed_in_a_blocked_run_is_left_after_the_decision() -> None:
     driven = standing("skip", "complete")
     driven.signal(of(COMPLETE, step="B"), 200)
     assert driven.sent == ["stop J1/R1/b/1"]
@@ -130,7 +130,7 @@ def test_a_step_that_is_completed_while_a_run_stands_is_left_later() -> None:
     assert driven.run.active == {"C"}
 
 
-def test_a_failure_of_an_active_step_is_judged_after_the_decision() -> None:
+def test_failure_of_an_active_step_is_handled_after_the_decision() -> None:
     actions = [action("open", "A", "P0", interventions=["skip"]), action("b", "B")]
     driven = Driven(net_of(recipe("A B", [transition("A", "B")], actions)))
     driven.answer("open", 100, error="no air")
@@ -170,7 +170,7 @@ def test_a_pulse_of_an_earlier_round_fails_the_job_without_skip() -> None:
     assert driven.run.outcome is Outcome.FAILED
 
 
-def test_a_pulse_that_a_person_declares_failed_stands() -> None:
+def test_pulse_resolved_as_failed_blocks_the_run() -> None:
     driven = Driven(line("retry"))
     driven.signal(Unknown("J1/R1/open/1", "results lost"), 100)
     driven.signal(Resolve("open", Resolution.FAILED, reason="it is closed", by="anna"), 200)
@@ -201,7 +201,7 @@ def test_two_people_skip_a_failed_pulse() -> None:
     assert not held_failures(driven.net, driven.run)
 
 
-def test_an_abort_ends_a_run_that_stands() -> None:
+def test_abort_ends_a_blocked_run() -> None:
     driven = standing("retry")
     driven.signal(Abort(), 200)
     assert (driven.run.outcome, held_failures(driven.net, driven.run)) == (Outcome.ABORTED, ())
@@ -214,7 +214,7 @@ def locking(timeout: float = 2) -> Json:
     return {**data, "interventions": ["skip"]}
 
 
-def test_the_lock_timeout_is_judged_after_the_decision() -> None:
+def test_lock_timeout_is_handled_after_the_decision() -> None:
     driven = Driven(net_of(locking()))
     driven.answer("open", 100, error="no air")
     assert next_deadline(driven.net, driven.run) is None
@@ -229,7 +229,7 @@ def test_the_lock_timeout_is_judged_after_the_decision() -> None:
     assert granted.run.active == {"C"}
 
 
-def test_a_run_that_stands_survives_the_store_and_repeats_in_a_replay() -> None:
+def test_blocked_run_is_stored_and_replayed() -> None:
     net = line("retry", "skip")
     run = Run("J1", "station-1", "R1", {})
     records: list[DecisionRecord] = []
@@ -261,7 +261,7 @@ def test_a_run_that_stands_survives_the_store_and_repeats_in_a_replay() -> None:
 
 @MANY
 @given(recipes(), DAY)
-def test_no_step_changes_while_a_run_stands(recipe: dict[str, Any], day: Day) -> None:
+def test_blocked_run_changes_no_step(recipe: dict[str, Any], day: Day) -> None:
     net = net_of(recipe)
     for before, _, _, advanced in play(net, fresh(), day):
         if stands(net, before) and stands(net, advanced.run) and not advanced.run.ended:

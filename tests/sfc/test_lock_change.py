@@ -22,7 +22,7 @@ WAITS = RunLocks(entering=("S",), wanted=("a", "b"))
         (WAITS, RunLocks(entering=("T",), wanted=("b", "c")), LockChange(frozenset("a"), ("b", "c"), (), "step T")),
     ],
 )
-def test_a_change_of_locks_follows_from_before_and_after(
+def test_lock_change_is_the_difference_of_the_states_before_and_after(
     before: RunLocks, after: RunLocks, expected: LockChange
 ) -> None:
     assert lock_change(before, after) == expected

@@ -29,13 +29,13 @@ def parallel() -> dict[str, Any]:
     return recipe("I A A2 B B2 End", ways, [], branch("both", "simultaneous", "A A2", "B B2"))
 
 
-def test_locks_of_two_paths_that_are_acquired_inside_are_refused() -> None:
+def test_locks_acquired_inside_parallel_paths_are_refused() -> None:
     data = locked(locked(parallel(), "A2", "crane"), "B2", "wrench")
     (fault,) = faults_of(data)
     assert "acquires lock 'crane' while the job may hold 'wrench'" in fault
 
 
-def test_locks_of_two_paths_that_are_acquired_together_are_allowed() -> None:
+def test_locks_acquired_together_for_parallel_paths_are_allowed() -> None:
     net_of(locked(locked(parallel(), "A", "crane"), "B", "wrench"))
     net_of(locked(locked(parallel(), "A2", "wrench"), "B2", "wrench"))
 
@@ -47,7 +47,7 @@ def test_a_timeout_without_a_lock_is_refused() -> None:
 
 
 @pytest.mark.parametrize("value", ["wrench", [""], ["a", "a"], [1], [f"l{number}" for number in range(21)]])
-def test_a_lock_of_another_form_is_refused(value: object) -> None:
+def test_invalid_lock_is_refused(value: object) -> None:
     data = chain("A B")
     data["steps"][1]["lock"] = value
     assert "'lock' must" in faults_of(data)[0]

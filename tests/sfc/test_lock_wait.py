@@ -62,14 +62,14 @@ def test_consecutive_steps_keep_the_lock_between_them() -> None:
     assert driven.run.locks.held == ("wrench",)
 
 
-def test_a_waiting_transition_keeps_the_way_that_its_priority_chose() -> None:
+def test_waiting_transition_blocks_transitions_of_lower_priority() -> None:
     data = recipe("A B C", [transition("A", "B", "always"), transition("A", "C", "true", priority=1)])
     driven = Driven(net_of(locked(data, "B", "wrench")))
     driven.signal(Tick(), 100)
     assert driven.run.active == {"A"}
 
 
-def test_a_better_transition_is_taken_while_another_waits_for_a_lock() -> None:
+def test_transition_of_higher_priority_overtakes_a_lock_wait() -> None:
     ways = [transition("A", "B", "true", priority=1), transition("A", "C", "steps.A.T > 1s")]
     driven = Driven(net_of(locked(recipe("A B C", ways), "B", "wrench")))
     assert next_deadline(driven.net, driven.run) is not None
@@ -102,13 +102,13 @@ def test_a_pause_stops_the_timeout_and_keeps_a_granted_lock() -> None:
     assert driven.run.locks.held == ("wrench",)
 
 
-def test_an_abort_releases_what_the_run_holds_and_waits_for() -> None:
+def test_abort_releases_held_and_requested_locks() -> None:
     driven = tightening()
     driven.signal(Abort("e-stop"), 1)
     assert driven.run.locks == NO_LOCKS
 
 
-def test_a_lock_for_which_the_run_does_not_wait_changes_nothing() -> None:
+def test_grant_of_an_unrequested_lock_is_ignored() -> None:
     driven = tightening()
     assert driven.ignored(Granted(("crane",)), 1) is IgnoredKind.NOT_WAITING
     driven.signal(Granted(("wrench",)), 1)
@@ -143,7 +143,7 @@ def test_a_branch_holds_its_lock_over_all_its_steps() -> None:
     assert driven.run.locks == NO_LOCKS
 
 
-def test_a_run_never_waits_with_a_lock_of_a_step_that_it_left() -> None:
+def test_waiting_run_holds_no_lock_of_a_left_step() -> None:
     """Left at the same instant: B is passed through, and `wrench` would be held while the run waits for `crane`."""
     data = chain("A B C", action("a", "A"))
     driven = Driven(net_of(locked(locked(data, "A", "wrench"), "C", "crane", "wrench")))

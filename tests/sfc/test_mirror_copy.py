@@ -93,7 +93,7 @@ def test_unsuitable_member_fails_the_run(carrier: object, reason: str) -> None:
     assert reason.rsplit(maxsplit=1)[-1] in str(run.error)
 
 
-def test_variable_may_be_named_in() -> None:
+def test_variable_named_in_is_accepted() -> None:
     assert started(gate("in > 3 and in in mirrors.carriers"), copies("4"), **{"in": 4}).outcome is Outcome.COMPLETED
 
 
@@ -111,7 +111,7 @@ def test_wait_explains_member_and_copy() -> None:
     assert because(copies("C1", "C2", is_stale=True)).endswith("is a copy of 2 members, stale")
 
 
-def test_recipe_without_mirror_asks_and_records_nothing() -> None:
+def test_recipe_without_mirror_records_no_mirror_query() -> None:
     net = net_of(chain("A B", action("one", "A")))
     assert net.mirrors == frozenset()
     run = started(net)
@@ -121,7 +121,7 @@ def test_recipe_without_mirror_asks_and_records_nothing() -> None:
     assert record_decision(net, run, Answer("J1/R1/one/1", ok=True), advanced, 2, 5).text == "0c-0+1"
 
 
-def test_record_holds_only_what_was_asked() -> None:
+def test_record_contains_only_queried_members() -> None:
     asked = AskedMirrors(copies(*(f"C{number}" for number in range(10_000)), is_stale=True))
     assert asked.has("carriers", "C7") is True
     assert asked.has("carriers", "D7") is False
@@ -142,7 +142,7 @@ STATES = st.none() | st.tuples(st.frozensets(st.sampled_from(["C1", "C2", "C3"])
 
 
 @given(st.lists(st.sampled_from(list(CONDITIONS)), min_size=1, max_size=6), st.lists(STATES, min_size=1, max_size=12))
-def test_run_follows_its_mirror_as_an_oracle_and_replays(chosen: list[str], states: list[Any]) -> None:
+def test_run_with_mirror_matches_an_oracle_and_replays(chosen: list[str], states: list[Any]) -> None:
     names = [f"S{number}" for number in range(len(chosen) + 1)]
     texts = [text.format(step=name) for text, name in zip(chosen, names, strict=False)]
     net = net_of(recipe(" ".join(names), [transition(*each) for each in zip(names, names[1:], texts, strict=False)]))

@@ -30,14 +30,14 @@ def test_a_failed_action_can_be_retried_or_skipped_and_its_step_left() -> None:
     assert possible_interventions(driven.net, driven.run, 50) == ()
 
 
-def test_nothing_is_possible_without_permission() -> None:
+def test_no_intervention_is_possible_without_permission() -> None:
     driven = Driven(net_of(recipe("A B", [transition("A", "B", "go")], [action("bolt", "A")])))
     assert possible_interventions(driven.net, driven.run, 10) == ()
 
 
 @MANY
 @given(recipes(), DAY)
-def test_an_intervention_that_was_accepted_had_been_listed(recipe: dict[str, Any], day: Day) -> None:
+def test_accepted_intervention_was_listed_before(recipe: dict[str, Any], day: Day) -> None:
     net = net_of(recipe)
     for before, signal, now, _ in play(net, fresh(), day):
         if isinstance(signal, Intervene) and signal.second is None:

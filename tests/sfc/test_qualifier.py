@@ -6,7 +6,7 @@ from edge.model.recipe import Qualifier
 from edge.sfc.qualifier import QUALIFIER_RULES, Leave, Moment
 
 
-def test_every_qualifier_has_its_line() -> None:
+def test_every_qualifier_has_a_rule() -> None:
     assert QUALIFIER_RULES.keys() == set(Qualifier)
 
 
@@ -24,7 +24,7 @@ def test_only_r_resets_and_only_p0_is_sent_when_the_step_is_left() -> None:
 
 
 @pytest.mark.parametrize("qualifier", ["N", "L", "D"])
-def test_what_is_not_stored_is_stopped_with_its_step(qualifier: str) -> None:
+def test_action_that_is_not_stored_is_stopped_with_its_step(qualifier: str) -> None:
     assert QUALIFIER_RULES[Qualifier(qualifier)].leave is Leave.STOP
 
 

@@ -21,7 +21,7 @@ def test_events_before_the_start_are_recorded_with_it() -> None:
     assert differing_fields(run, repeated.run) == ()
 
 
-def test_replay_with_another_recipe_shows_where_it_decides_otherwise() -> None:
+def test_replay_with_another_recipe_reports_the_first_difference() -> None:
     net = net_of(LINE)
     signals: list[tuple[Signal, int]] = [
         (Start(), 0),
@@ -45,7 +45,7 @@ def test_records_without_the_start_cannot_be_replayed() -> None:
     assert starts_at_the_beginning([DecisionRecord(1, 0, Start(), Changes())])
 
 
-def test_other_state_at_the_end_is_named_by_its_fields() -> None:
+def test_different_final_state_is_reported_by_its_fields() -> None:
     net = net_of(LINE)
     run, stored = played(net, new_run("J1", "s", "R1", {}), [(Start(), 0)])
     repeated = replay(net, run, [read_record(net, run, each) for each in stored])

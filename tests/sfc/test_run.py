@@ -28,7 +28,7 @@ TWO = recipe(
 )
 
 
-def test_a_stored_run_reads_like_a_report() -> None:
+def test_stored_run_has_readable_fields() -> None:
     driven = Driven(net_of(TWO), {"torque": 85})
     driven.answer("a", 1500, {"ok": True})
     fields = {name: json.loads(text) for name, text in encode(driven.run).items()}
@@ -82,7 +82,7 @@ def test_names_of_any_kind_are_stored_and_read() -> None:
     assert (read.active, read.open, read.stored) == (driven.run.active, driven.run.open, driven.run.stored)
 
 
-def test_everything_a_run_holds_survives_the_store() -> None:
+def test_every_field_of_a_run_is_read_back() -> None:
     driven = Driven(net_of(TWO), {"p": [1, {"x": None}]})
     driven.signal(Event("part", {"n": 1}, "e1", named=False), 10)
     for number in range(12):
@@ -97,7 +97,7 @@ def test_everything_a_run_holds_survives_the_store() -> None:
         assert getattr(read, name) == getattr(driven.run, name), name
 
 
-def test_fields_that_went_are_removed() -> None:
+def test_obsolete_fields_are_removed() -> None:
     driven = Driven(net_of(TWO), start=False)
     driven.signal(Event("part", {"n": 1}, "e1", named=True), 0)
     kept = driven.run
@@ -125,7 +125,7 @@ def test_the_reset_sent_at_abort_is_outstanding() -> None:
     assert is_outstanding(driven.run, "J1/R1/s/1/reset")
 
 
-def test_waits_report_since_when_each_type_is_awaited() -> None:
+def test_waits_have_the_start_time_of_each_awaited_type() -> None:
     driven = Driven(net_of(TWO))
     assert waits(driven.run) == {"part": 0}
     driven.signal(Abort(), 5)
@@ -146,7 +146,7 @@ def test_t_runs_while_the_step_is_active_and_keeps_its_value_afterwards(state: S
     assert state.t(now) == t
 
 
-def test_states_bear_the_words_of_the_log() -> None:
+def test_action_states_have_their_stable_log_names() -> None:
     assert [state.value for state in ActionState] == [
         "pending",
         "dispatched",

@@ -19,5 +19,5 @@ from edge.sfc.signal import Intervene, Resolution, Resolve, SecondPerson
         ),
     ],
 )
-def test_a_decision_of_a_person_is_readable(signal: Resolve | Intervene, text: str) -> None:
+def test_operator_decision_has_readable_text(signal: Resolve | Intervene, text: str) -> None:
     assert str(signal) == text

@@ -40,7 +40,7 @@ def test_entries_of_a_simultaneous_branch_guard_its_one_arc() -> None:
     assert arcs(data) == [("I", "A B", "go and a and b")]
 
 
-def test_a_selection_gives_an_arc_per_path_by_priority_then_list_order() -> None:
+def test_selection_has_an_arc_per_path_by_priority_then_list_order() -> None:
     data = recipe(
         "I X Y Z End",
         [
@@ -62,7 +62,7 @@ def test_a_selection_gives_an_arc_per_path_by_priority_then_list_order() -> None
     ]
 
 
-def test_priority_into_a_selection_counts_before_that_of_its_paths() -> None:
+def test_priority_into_a_selection_outranks_that_of_its_paths() -> None:
     data = recipe(
         "I X Y Other",
         [transition("I", "sel", "go", 5), transition("I", "Other", "other", 3), transition("sel", "X", "x", -9)],
@@ -72,7 +72,7 @@ def test_priority_into_a_selection_counts_before_that_of_its_paths() -> None:
     assert [target for _, target, _ in arcs(data)] == ["Other", "X", "Y"]
 
 
-def test_nesting_multiplies_ways_in_and_ways_out() -> None:
+def test_nesting_multiplies_entries_and_exits() -> None:
     data = recipe(
         "I A B C D End",
         [
@@ -100,7 +100,7 @@ def test_nesting_multiplies_ways_in_and_ways_out() -> None:
     ]
 
 
-def test_a_written_transition_takes_the_place_of_the_implied_one() -> None:
+def test_explicit_transition_replaces_the_implied_one() -> None:
     data = recipe(
         "I A X Y B",
         [transition("I", "par"), transition("A", "X", "x"), transition("A", "Y", "y"), transition("X", "B", "b")],
@@ -154,7 +154,7 @@ def test_too_many_arcs_between_two_selections_are_reported() -> None:
         assert structure(data).arcs
 
 
-def test_too_many_ways_are_reported_not_computed() -> None:
+def test_too_many_paths_are_reported_not_computed() -> None:
     paths = [f"s{n}" for n in range(12)]
     steps = "I " + " ".join(f"{path}a {path}b" for path in paths)
     data = recipe(
@@ -169,12 +169,12 @@ def test_too_many_ways_are_reported_not_computed() -> None:
         assert structure(data).arcs
 
 
-def test_of_paths_without_a_transition_the_first_is_taken() -> None:
+def test_first_path_is_taken_without_path_transitions() -> None:
     data = recipe("A X Y", [transition("A", "s")], [], branch("s", "selection", "X", "Y"))
     assert Driven(net_of(data)).run.active == {"X"}
 
 
-def test_implied_transition_goes_before_one_of_higher_number() -> None:
+def test_implied_transition_precedes_one_of_higher_priority_number() -> None:
     data = recipe(
         "A X Y Z",
         [transition("A", "s"), transition("X", "Z", "always", 1), transition("s", "Z")],

@@ -31,7 +31,7 @@ def test_timeline_shows_spans_of_steps_actions_and_pauses() -> None:
     assert [(each.begin, each.end) for each in found.pauses] == [(170, 180)]
 
 
-def test_command_that_was_left_behind_goes_on_until_its_end() -> None:
+def test_span_of_a_command_left_behind_lasts_until_its_end() -> None:
     key = AssociationKey("one", "A")
     changes = [
         (0, (ActionChange(key, ActionState.DISPATCHED),)),

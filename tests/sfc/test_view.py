@@ -9,7 +9,7 @@ from tests.sfc.driving import Driven
 from tests.sfc.recipes import action, chain, net_of, recipe, transition, wait
 
 
-def test_a_step_that_never_was_active_has_nothing() -> None:
+def test_step_that_was_never_active_has_default_values() -> None:
     net = net_of(chain("A B", action("a", "A")))
     view = RunView(net, new_run("J1", "s", "r", {}), 0)
     assert [view.step("A", prop) for prop in ("X", "T", "count", "done")] == [False, 0.0, 0, False]
@@ -25,7 +25,7 @@ def test_a_step_that_never_was_active_has_nothing() -> None:
     ]
 
 
-def test_a_step_is_seen_with_its_time_and_its_actions() -> None:
+def test_view_shows_a_step_with_its_time_and_its_actions() -> None:
     driven = Driven(net_of(chain("A B", action("a", "A"), action("b", "B"))), {"torque": 85})
     driven.answer("a", 1500, {"angle": 30})
     view = RunView(driven.net, driven.run, 2000)
@@ -42,7 +42,7 @@ def test_a_step_is_seen_with_its_time_and_its_actions() -> None:
     assert (view.wake("B", 2), view.wake("A", 2)) == (3500, None)
 
 
-def test_a_result_goes_before_a_parameter_of_the_same_name() -> None:
+def test_result_takes_precedence_over_a_parameter_of_the_same_name() -> None:
     driven = Driven(net_of(chain("A B", action("a", "A"), action("b", "B"))), {"torque": 85})
     driven.answer("a", 1, {"torque": 90})
     assert RunView(driven.net, driven.run, 1).variable("torque") == 90
@@ -61,7 +61,7 @@ def test_failed_and_timed_out_are_distinguished() -> None:
         assert view.action((key("a@A"),), what) is True
 
 
-def test_of_several_associations_the_newest_is_seen() -> None:
+def test_view_shows_the_newest_of_several_associations() -> None:
     driven = Driven(net_of(chain("A B C", action("s", "A", "S"), action("b", "B"), action("s", "C", "R"))))
     driven.answer("s", 1, {"n": 1})
     view = RunView(driven.net, driven.run, 1)
@@ -72,7 +72,7 @@ def test_of_several_associations_the_newest_is_seen() -> None:
     assert view.action((key("s@C"),), "attempts") == 1
 
 
-def test_only_time_comparisons_of_active_steps_give_a_deadline() -> None:
+def test_only_time_comparisons_of_active_steps_set_a_deadline() -> None:
     driven = Driven(
         net_of(recipe("A B C", [transition("A", "B", "steps.A.T >= 2s and ok"), transition("B", "C", "ok")]))
     )
@@ -83,7 +83,7 @@ def test_only_time_comparisons_of_active_steps_give_a_deadline() -> None:
     assert next_deadline(driven.net, driven.run) is None
 
 
-def test_an_event_that_is_only_kept_does_not_take_the_place_of_a_test() -> None:
+def test_kept_event_does_not_replace_a_time_test() -> None:
     data = recipe(
         "A B C", [transition("A", "B", "steps.A.T >= 2s"), transition("B", "C")], [wait("w", "B", type_id="part")]
     )
@@ -92,7 +92,7 @@ def test_an_event_that_is_only_kept_does_not_take_the_place_of_a_test() -> None:
     assert next_deadline(driven.net, driven.run) == 2000
 
 
-def test_a_pause_leaves_no_deadline_and_resume_gives_it_back_later() -> None:
+def test_pause_removes_the_deadline_and_resume_restores_it_later() -> None:
     driven = Driven(net_of(chain("A", action("a", "A"))))
     assert next_deadline(driven.net, driven.run) == 10_000
     driven.signal(Pause(), 4000)

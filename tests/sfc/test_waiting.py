@@ -43,7 +43,7 @@ def test_a_convergence_is_reported_only_when_all_its_sources_are_active() -> Non
     ]
 
 
-def test_a_paused_run_stands_still() -> None:
+def test_paused_run_is_reported_with_its_duration() -> None:
     driven = Driven(net_of(chain("A B", action("a", "A"))))
     driven.signal(Pause(), 1000)
     held, _, action_waits = explain_waiting(driven.net, driven.run, 61_000)
@@ -52,14 +52,14 @@ def test_a_paused_run_stands_still() -> None:
     assert action_waits.left_ms == 9000
 
 
-def test_a_run_that_does_not_run_reports_why() -> None:
+def test_run_not_started_or_ended_is_reported_with_the_reason() -> None:
     driven = Driven(net_of(chain("A B", action("a", "A"))), start=False)
     assert explain_waiting(driven.net, driven.run, 0) == (RunHalted("the run has not started"),)
     driven.signal(Abort("e-stop"), 1)
     assert explain_waiting(driven.net, driven.run, 2) == (RunHalted("the run is aborted: e-stop"),)
 
 
-def test_a_condition_that_cannot_be_evaluated_yet_waits_for_its_step() -> None:
+def test_condition_not_yet_evaluable_is_reported_as_unmet() -> None:
     driven = Driven(net_of(recipe("A B", [transition("A", "B", "torque > 80")], [action("a", "A")])), {"torque": "85"})
     reported = explain_waiting(driven.net, driven.run, 0)[0]
     assert isinstance(reported, TransitionWaits)

@@ -22,7 +22,7 @@ def state(online: object, timestamp: object) -> bytes:
         (HostState(), b'{"online":true,"timestamp":1,"more":[]}', HostState(True, 1)),
     ],
 )
-def test_newest_state_counts(known: HostState, payload: bytes, expected: HostState) -> None:
+def test_newest_host_state_is_used(known: HostState, payload: bytes, expected: HostState) -> None:
     assert read_state(known, payload) == expected
 
 
@@ -34,5 +34,5 @@ def test_older_state_is_ignored() -> None:
     "payload",
     [b"", b"ONLINE", b"\xff", b"[]", b'{"online":1,"timestamp":1}', b'{"online":true}', b"[" * 3000, bytes(5000)],
 )
-def test_what_is_no_state_is_ignored(payload: bytes) -> None:
+def test_malformed_host_state_is_ignored(payload: bytes) -> None:
     assert isinstance(read_state(HostState(), payload), str)

@@ -28,7 +28,7 @@ def read(drafts: Iterable[DraftMessage]) -> list[tuple[str, MetricPayload]]:
     return [(each.topic, decode_payload(b"".join(each.parts))) for each in drafts]
 
 
-def test_death_has_the_number_of_the_connection_alone() -> None:
+def test_node_death_contains_only_bd_seq() -> None:
     will = node_death(TOPICS, 7, 99)
     payload = decode_payload(will.payload)
     assert not will.retain
@@ -37,7 +37,7 @@ def test_death_has_the_number_of_the_connection_alone() -> None:
     assert [(each.name, each.value, each.datatype) for each in payload.metrics] == [("bdSeq", 7, 4)]
 
 
-def test_births_begin_with_the_node_and_number_zero() -> None:
+def test_births_begin_with_the_node_and_sequence_number_0() -> None:
     messages = messages_of(Sample(1, "b.x", 1), Sample(2, "a.x", 2), Sample(3, "gateway.m", 3))
     found = read(messages.births(["c"], 50))
     assert [(topic, payload.seq, payload.timestamp) for topic, payload in found] == [
@@ -53,7 +53,7 @@ def test_births_begin_with_the_node_and_number_zero() -> None:
     assert not any(None in each for each in announced)
 
 
-def test_device_that_is_gone_is_not_born_and_has_no_data() -> None:
+def test_disconnected_device_has_no_birth_and_no_data() -> None:
     messages = messages_of(Sample(1, "a.x", 1), Sample(1, "b.x", 1))
     assert [topic for topic, _ in read(messages.births(["a"], 1))] == ["spBv1.0/g/NBIRTH/n", "spBv1.0/g/DBIRTH/n/b"]
     samples = [Sample(2, "a.x", 2), Sample(2, "b.x", 2)]
@@ -63,7 +63,7 @@ def test_device_that_is_gone_is_not_born_and_has_no_data() -> None:
     assert messages.alive == set()
 
 
-def test_data_is_one_message_a_device_in_order_of_time() -> None:
+def test_data_message_of_a_device_is_sorted_by_time() -> None:
     messages = messages_of(Sample(1, "a.x", 1), Sample(1, "a.y", 1), Sample(1, "m", 1))
     read(messages.births([], 1))
     samples = [Sample(9, "a.x", 2), Sample(5, "a.y", 2), Sample(7, "m", 2), Sample(4, "m", 3)]
@@ -75,7 +75,7 @@ def test_data_is_one_message_a_device_in_order_of_time() -> None:
         assert all(each.name is None and each.alias and each.datatype is None for each in payload.metrics)
 
 
-def test_every_message_has_the_time_at_which_it_was_made() -> None:
+def test_every_message_has_the_time_of_its_creation() -> None:
     messages = messages_of(Sample(1, "a.x", 1), Sample(1, "m", 1))
     found = read(messages.births([], 50)) + read(messages.data([Sample(2, "a.x", 2), Sample(2, "m", 2)], 60))
     found += read([messages.device_death("a", 70)])
@@ -84,7 +84,7 @@ def test_every_message_has_the_time_at_which_it_was_made() -> None:
 
 
 @given(st.integers(1, 600))
-def test_numbers_run_from_0_to_255(count: int) -> None:
+def test_sequence_numbers_run_from_0_to_255(count: int) -> None:
     messages = messages_of(Sample(1, "a.x", 0))
     found = read(messages.births([], 1))
     for number in range(1, count):
@@ -92,5 +92,5 @@ def test_numbers_run_from_0_to_255(count: int) -> None:
     assert [payload.seq for _, payload in found] == [number % 256 for number in range(len(found))]
 
 
-def test_number_of_births_begins_again_after_255() -> None:
+def test_bd_seq_restarts_after_255() -> None:
     assert (next_number(0), next_number(254), next_number(255)) == (1, 255, 0)

@@ -16,11 +16,11 @@ D = DataType
     ("value", "expected"),
     [(True, D.BOOLEAN), (5, D.DOUBLE), (5.5, D.DOUBLE), ("x", D.STRING), (1 << 60, D.INT64), (None, D.DOUBLE)],
 )
-def test_type_of_a_tag_without_definition_is_that_of_its_value(value: Any, expected: DataType) -> None:
+def test_tag_without_definition_has_the_type_of_its_value(value: Any, expected: DataType) -> None:
     assert data_type(None, Sample(1, "a.b", value)) is expected
 
 
-def test_type_of_a_definition_counts_before_that_of_a_value() -> None:
+def test_definition_type_precedes_the_type_of_the_value() -> None:
     assert data_type(TagDefinition("a.b", type="text"), Sample(1, "a.b", 5)) is D.STRING
     assert data_type(TagDefinition("a.b"), None) is D.DOUBLE
 

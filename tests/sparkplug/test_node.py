@@ -78,7 +78,7 @@ async def test_births_data_and_death_reach_an_independent_host(store: Store, uni
     assert_numbered(host)
 
 
-async def test_rebirth_flood_is_bounded_and_answered(store: Store, unique: str, broker: LocalBroker) -> None:
+async def test_rebirth_requests_are_throttled_and_answered(store: Store, unique: str, broker: LocalBroker) -> None:
     async with open_host(broker.port, unique) as host, Plant(unique).running(store, broker.port):
         await append(store, Sample(now_ms(), "wrench.torque", 1))
         await host.until(lambda: host.of("DBIRTH"))
@@ -94,7 +94,7 @@ async def test_rebirth_flood_is_bounded_and_answered(store: Store, unique: str, 
     assert_numbered(host)
 
 
-async def test_commands_that_would_write_are_refused(
+async def test_write_commands_are_refused(
     store: Store, unique: str, broker: LocalBroker, wait_until: WaitUntil
 ) -> None:
     other = {"timestamp": 1, "metrics": [{"name": "torque", "type": "Double", "value": 1}]}
@@ -115,7 +115,7 @@ async def test_commands_that_would_write_are_refused(
     assert not node.stats.is_born
 
 
-async def test_killed_broker_makes_missed_samples_historical(store: Store, unique: str, wait_until: WaitUntil) -> None:
+async def test_samples_of_a_broker_outage_become_historical(store: Store, unique: str, wait_until: WaitUntil) -> None:
     async with open_broker() as broker, Plant(unique).running(store, broker.port, host="scada") as node:
         async with open_host(broker.port, unique) as host:
             host.state("scada", 1, online=True)
@@ -147,7 +147,7 @@ async def _has_cursor(store: Store) -> bool:
     return bool((await sparkplug.load(store)).cursors)
 
 
-async def test_primary_host_is_waited_for_and_its_end_is_a_death(
+async def test_node_waits_for_the_primary_host_and_dies_with_it(
     store: Store, unique: str, broker: LocalBroker, wait_until: WaitUntil
 ) -> None:
     scada = f"scada-{unique}"
@@ -181,7 +181,7 @@ async def test_primary_host_is_waited_for_and_its_end_is_a_death(
     host.state(scada, 103, online=False)
 
 
-async def test_edge_node_walks_to_the_broker_where_its_host_is(
+async def test_edge_node_connects_to_the_broker_of_its_primary_host(
     store: Store, unique: str, broker: LocalBroker, wait_until: WaitUntil
 ) -> None:
     scada = f"scada-{unique}"
@@ -217,7 +217,7 @@ async def test_edge_node_walks_to_the_broker_where_its_host_is(
     assert_numbered(there)
 
 
-async def test_lost_equipment_is_a_death_of_its_device(store: Store, unique: str, broker: LocalBroker) -> None:
+async def test_lost_equipment_publishes_a_device_death(store: Store, unique: str, broker: LocalBroker) -> None:
     plant = Plant(unique)
     async with open_host(broker.port, unique) as host, plant.running(store, broker.port):
         await append(store, Sample(now_ms(), "wrench.torque", 1), Sample(now_ms(), "camera.ok", True))
@@ -234,7 +234,7 @@ async def test_lost_equipment_is_a_death_of_its_device(store: Store, unique: str
     assert_numbered(host)
 
 
-async def test_new_tags_types_and_definitions_are_new_births(store: Store, unique: str, broker: LocalBroker) -> None:
+async def test_new_tags_types_and_definitions_cause_a_new_birth(store: Store, unique: str, broker: LocalBroker) -> None:
     plant = Plant(unique)
     async with open_host(broker.port, unique) as host, plant.running(store, broker.port):
         await append(store, Sample(now_ms(), "wrench.torque", 1))
@@ -253,7 +253,7 @@ async def test_new_tags_types_and_definitions_are_new_births(store: Store, uniqu
     assert_numbered(host)
 
 
-async def test_a_thousand_tags_are_born_and_published(store: Store, unique: str, broker: LocalBroker) -> None:
+async def test_thousand_tags_are_in_the_birth_and_the_data(store: Store, unique: str, broker: LocalBroker) -> None:
     async def append_all(more: float) -> None:
         for start in range(0, 1_000, 100):
             tags = ((f"d{number % 20}.t{number}", number + more) for number in range(start, start + 100))
@@ -270,7 +270,7 @@ async def test_a_thousand_tags_are_born_and_published(store: Store, unique: str,
     assert_numbered(host)
 
 
-async def test_number_of_births_goes_on_after_a_restart_and_255(store: Store, unique: str, broker: LocalBroker) -> None:
+async def test_bd_seq_continues_after_a_restart_and_after_255(store: Store, unique: str, broker: LocalBroker) -> None:
     await store.commit(sparkplug.save_bd_seq(store.keys, 254, None))
     async with open_host(broker.port, unique) as host:
         async with Plant(unique).running(store, broker.port):
@@ -281,7 +281,7 @@ async def test_number_of_births_goes_on_after_a_restart_and_255(store: Store, un
     assert [metrics_of(each)["bdSeq"]["value"] for each in host.of("NBIRTH")] == [255, 0]
 
 
-async def test_unreached_broker_uses_no_number_of_births(store: Store, unique: str, wait_until: WaitUntil) -> None:
+async def test_unreachable_broker_does_not_consume_a_bd_seq(store: Store, unique: str, wait_until: WaitUntil) -> None:
     async with open_broker() as broker:
         await broker.stop()
         async with Plant(unique).running(store, broker.port) as node:

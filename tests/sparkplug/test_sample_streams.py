@@ -9,7 +9,7 @@ from edge.store.client import Store
 from tests.telemetry.plant import append
 
 
-async def test_streams_are_read_up_and_followed_without_a_gap(store: Store) -> None:
+async def test_stored_and_new_samples_are_read_without_a_gap(store: Store) -> None:
     streams = SampleStreams({"samples": store}, lambda tag: tag != "unwanted")
     for number in range(25):
         await append(

@@ -21,7 +21,7 @@ from edge.sparkplug.table import NODE, MetricTable, place_of
         ("a/b+.x", ("a_b_", "x")),
     ],
 )
-def test_place_of_a_tag(tag: str, place: tuple[str, str]) -> None:
+def test_tag_name_determines_device_and_metric(tag: str, place: tuple[str, str]) -> None:
     assert place_of(tag) == place
 
 
@@ -39,7 +39,7 @@ def test_aliases_are_unique_in_the_edge_node() -> None:
     assert sorted(found, key=str) == [1, 2, 3]
 
 
-def test_birth_is_in_order_of_time_and_names_defined_tags() -> None:
+def test_birth_is_sorted_by_time_and_contains_defined_tags() -> None:
     table = table_with(Sample(9, "a.late", 1), Sample(3, "a.early", True), definitions=(TagDefinition("a.none"),))
     table.announce(["a.none"])
     assert [(each.name, each.value, each.timestamp) for each in table.birth("a")] == [
@@ -48,7 +48,7 @@ def test_birth_is_in_order_of_time_and_names_defined_tags() -> None:
     assert table.unborn == set()
 
 
-def test_only_changes_are_data() -> None:
+def test_unchanged_sample_is_not_published() -> None:
     table = table_with(Sample(1, "a.x", 1))
     list(table.birth("a"))
     assert table.data(Sample(2, "a.x", 1.0)) is None
@@ -63,7 +63,7 @@ def test_only_changes_are_data() -> None:
     assert table.data(Sample(6, "a.x", float("nan"))) is None
 
 
-def test_tag_without_birth_is_no_data() -> None:
+def test_tag_without_a_birth_has_no_data() -> None:
     table = table_with(Sample(1, "a.x", 1))
     list(table.birth("a"))
     assert table.data(Sample(2, "a.y", 1)) is None
@@ -71,7 +71,7 @@ def test_tag_without_birth_is_no_data() -> None:
     assert len(list(table.birth("a"))) == 2
 
 
-def test_another_type_is_null_until_the_next_birth() -> None:
+def test_value_of_another_type_is_null_until_the_next_birth() -> None:
     table = table_with(Sample(1, "a.x", 1))
     list(table.birth("a"))
     found = table.data(Sample(2, "a.x", "text"))
@@ -81,7 +81,7 @@ def test_another_type_is_null_until_the_next_birth() -> None:
     assert (born.datatype, born.value, table.mismatched) == (DataType.STRING, "text", set())
 
 
-def test_stored_sample_is_historical_and_stays_no_last_one() -> None:
+def test_historical_sample_does_not_replace_the_last_sample() -> None:
     table = table_with(Sample(5, "a.x", 5))
     list(table.birth("a"))
     found = table.historical(Sample(2, "a.x", 2))
@@ -91,7 +91,7 @@ def test_stored_sample_is_historical_and_stays_no_last_one() -> None:
     assert table.historical(Sample(2, "a.unknown", 2)) is None
 
 
-def test_tags_beyond_the_limit_and_of_a_taken_name_are_left_out() -> None:
+def test_tags_beyond_the_limit_or_with_a_duplicate_name_are_omitted() -> None:
     table = table_with(Sample(1, "a/.x", 1), Sample(1, "a+.x", 2), Sample(1, "b", 1), most=2)
     for at in (2, 3):
         table.learn(Sample(at, "b", at))

@@ -18,5 +18,5 @@ def test_reserved_characters_are_replaced_in_an_id() -> None:
 
 
 @pytest.mark.parametrize("name", ["a\0b", "a\nb", "a\ud800b", "a\ufeffb", "a\ufffeb", "ä" * 70_000])
-def test_any_name_becomes_an_id_that_a_topic_can_hold(name: str) -> None:
+def test_any_name_becomes_a_valid_topic_id(name: str) -> None:
     encode_topic(NodeTopics("plant", "station-1").of_device("DBIRTH", as_id(name)))

@@ -33,13 +33,13 @@ async def test_one_alarm_is_read_with_the_revision_of_all(store: Store) -> None:
     assert await alarms.load_one(store, "none") == await alarms.load_one(store, "rev") == StoredAlarms(1, {})
 
 
-async def test_second_writer_of_a_revision_is_stale(store: Store) -> None:
+async def test_second_commit_of_the_same_revision_is_stale(store: Store) -> None:
     empty = await alarms.load(store)
     await store.commit(alarms.save(store.keys, empty, [RAISED]))
     assert isinstance(await store.commit(alarms.save(store.keys, empty, [RAISED])), Stale)
 
 
-async def test_no_change_writes_nothing(store: Store) -> None:
+async def test_empty_change_list_writes_no_revision(store: Store) -> None:
     await store.commit(alarms.save(store.keys, StoredAlarms(9, {}), []))
     assert await alarms.load(store) == StoredAlarms(0, {})
     assert alarms.applied(StoredAlarms(9, {}), []) == StoredAlarms(9, {})
@@ -62,7 +62,7 @@ async def test_changes_are_followed_from_a_cursor(store: Store) -> None:
     assert await alarms.newest(store, 9) == seen
 
 
-async def test_alarm_that_cannot_be_read_is_left_out(store: Store) -> None:
+async def test_unreadable_alarm_is_skipped(store: Store) -> None:
     await store.commit(alarms.save(store.keys, StoredAlarms(0, {}), [RAISED]))
     await store.execute("HSET", store.keys.alarms(), "b", "{")
     assert set((await alarms.load(store)).alarms) == {"a"}

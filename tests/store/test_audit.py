@@ -20,7 +20,7 @@ async def test_append_behind_another_head_is_stale(store: Store) -> None:
     assert await audit.newest(store, 1) == [sealed(2)]
 
 
-async def test_oldest_records_go_when_there_are_too_many(store: Store) -> None:
+async def test_oldest_records_are_deleted_beyond_the_limit(store: Store) -> None:
     head = await audit.load_head(store)
     records = [sealed(number) for number in range(1, 1501)]
     await store.commit(audit.append(store.keys, head, records, 1000))
@@ -29,6 +29,6 @@ async def test_oldest_records_go_when_there_are_too_many(store: Store) -> None:
     assert found == records[-len(found) :]
 
 
-async def test_foreign_entry_is_read_as_number_zero(store: Store) -> None:
+async def test_invalid_entry_is_read_as_number_zero(store: Store) -> None:
     await store.execute("XADD", store.keys.audit(), "*", "number", "²", "other", "x")
     assert await audit.newest(store, 1) == [SealedRecord(0, "", "")]

@@ -21,7 +21,7 @@ async def test_marks_and_undelivered_results_are_counted(store: Store) -> None:
     assert counts.undelivered == {"station-1": BoundedCount(0, 10), "station-2": BoundedCount(1, 10)}
 
 
-async def test_other_keys_with_a_lifetime_are_no_marks(store: Store) -> None:
+async def test_other_keys_with_a_lifetime_are_not_counted_as_marks(store: Store) -> None:
     """Flows, sessions and other programs have such keys too: orders must not be refused for them."""
     tasks = (store.keys.node_task("flow", number, "node") for number in range(1500))
     await store.commit(join(operation("SET", key, "{}", "PX", 60_000) for key in tasks))
@@ -30,7 +30,7 @@ async def test_other_keys_with_a_lifetime_are_no_marks(store: Store) -> None:
     assert counts.marks == BoundedCount(1, 1000)
 
 
-async def test_marks_are_counted_a_part_at_a_time(store: Store) -> None:
+async def test_marks_are_counted_in_batches(store: Store) -> None:
     marks = (dedupe.mark(store.keys, "mes", str(number), "null", 60_000) for number in range(4000))
     await store.commit(join(marks))
     counter = MarkCounter(batches=1)

@@ -5,7 +5,7 @@ from edge.store.bounds import BoundedCount
 from edge.store.client import Store
 
 
-def test_a_count_without_limit_is_never_full() -> None:
+def test_count_is_full_only_at_its_limit() -> None:
     assert not BoundedCount(1_000_000).is_nearly_full
     assert not BoundedCount(4, 10).is_nearly_full
     assert BoundedCount(5, 10).is_nearly_full
@@ -13,7 +13,7 @@ def test_a_count_without_limit_is_never_full() -> None:
     assert BoundedCount(10, 10).is_full
 
 
-async def test_room_for_marks_ends_at_the_limit(store: Store) -> None:
+async def test_new_marks_are_refused_at_the_limit(store: Store) -> None:
     await store.commit(dedupe.mark(store.keys, "mes", "1", '"given"', 60_000))
     store.marks = BoundedCount(1000, 1000)
     assert "1000 marks" in dedupe.room_fault(store)

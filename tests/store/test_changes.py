@@ -39,7 +39,7 @@ async def note(store: Store, job_ids: Iterable[str], scope: str = SCOPE) -> None
         await store.commit(changes.append_change(store.keys, scope, job_id, Cause.COMPLETE, status, NOW))
 
 
-async def test_a_change_is_read_as_it_was_noted(store: Store) -> None:
+async def test_change_is_read_as_it_was_written(store: Store) -> None:
     await note(store, ["J ü"])
     await store.commit(changes.append_change(store.keys, SCOPE, "J2", Cause.RUN, JobStatus(JobState.RUNNING), NOW))
     first, second = await reported(store, 2, {SCOPE: "0-0"})
@@ -48,14 +48,14 @@ async def test_a_change_is_read_as_it_was_noted(store: Store) -> None:
     assert second.status == JobStatus(JobState.RUNNING)
 
 
-async def test_who_follows_two_scopes_hears_of_both(store: Store) -> None:
+async def test_follower_of_two_scopes_receives_changes_of_both(store: Store) -> None:
     await note(store, ["a"], "station-1")
     await note(store, ["b"], "station-2")
     heard = await reported(store, 2, {"station-1": "0-0", "station-2": "0-0"})
     assert {(change.scope, change.job_order_id) for change in heard} == {("station-1", "a"), ("station-2", "b")}
 
 
-async def test_who_follows_hears_of_a_change_as_it_happens(store: Store) -> None:
+async def test_waiting_follower_receives_a_new_change(store: Store) -> None:
     following = asyncio.create_task(reported(store, 1, {SCOPE: "0-0"}))
     await asyncio.sleep(0)
     await note(store, ["J1"])
@@ -69,7 +69,7 @@ async def test_more_changes_than_one_reply_holds_come_in_order(store: Store) -> 
     assert [change.job_order_id for change in await reported(store, 250, {SCOPE: "0-0"})] == names
 
 
-async def test_who_was_away_goes_on_from_where_they_were(store: Store) -> None:
+async def test_follower_continues_at_its_saved_cursor(store: Store) -> None:
     await note(store, ["J1", "J2"])
     (first,) = await reported(store, 1, await changes.cursors(store, [SCOPE]))
     await changes.save_cursor(store, first, Commit())
@@ -95,7 +95,7 @@ async def test_the_latest_position_is_that_of_the_newest_change(store: Store) ->
     assert await changes.latest(store, [SCOPE, "station-2"]) == {SCOPE: newest.position, "station-2": "0-0"}
 
 
-async def test_the_streams_do_not_grow_without_bound(store: Store) -> None:
+async def test_change_streams_are_bounded(store: Store) -> None:
     status = JobStatus(JobState.RUNNING)
     commit = changes.append_change(for_host(store), SCOPE, "J1", Cause.RUN, status, NOW)
     commands = [(each.command, *each.arguments) for each in commit.operations] * 6000
@@ -143,16 +143,16 @@ async def test_unreadable_change_is_skipped(store: Store) -> None:
 @pytest.mark.parametrize(
     "text", ["", "1", " 1-0", "1_0-0", "+1-0", "٣-0", "1-0\n", "1--1", f"0-{1 << 64}", f"{'9' * 25}-0"]
 )
-def test_what_redis_takes_for_no_position_is_none_here_either(text: str) -> None:
+def test_invalid_position_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no position"):
         changes.position_key(text)
 
 
-def test_the_greatest_position_that_redis_knows_is_one() -> None:
+def test_greatest_redis_position_is_accepted() -> None:
     assert changes.position_key(f"{(1 << 64) - 1}-0") == ((1 << 64) - 1, 0)
 
 
-async def test_a_foreign_cursor_or_counter_is_started_again(store: Store) -> None:
+async def test_invalid_cursor_or_counter_is_reset(store: Store) -> None:
     await store.execute("HSET", store.keys.publisher_cursors(), SCOPE, "garbage")
     assert await changes.cursors(store, [SCOPE]) == {SCOPE: changes.BEGINNING}
     for written in ("garbage", str(1 << 63)):
@@ -161,7 +161,7 @@ async def test_a_foreign_cursor_or_counter_is_started_again(store: Store) -> Non
         assert await changes.next_index(store, SCOPE) == 1
 
 
-async def test_a_change_that_names_the_scope_of_another_stream_is_passed_over(store: Store) -> None:
+async def test_change_with_the_scope_of_another_stream_is_skipped(store: Store) -> None:
     stray = ("job_order_id", "J0", "scope", "elsewhere", "change_type", "Store", "ts", "2026-01-01T00:00:00+00:00")
     stream = store.keys.joborder_changes(SCOPE)
     await store.execute("XADD", stream, "*", *stray, "state", "RUNNING", "substate", "")
@@ -169,7 +169,7 @@ async def test_a_change_that_names_the_scope_of_another_stream_is_passed_over(st
     assert [change.job_order_id for change in await reported(store, 1, {SCOPE: "0-0"})] == ["J1"]
 
 
-async def test_a_result_update_is_in_the_stream_and_no_change_of_its_own(store: Store) -> None:
+async def test_result_update_is_in_the_stream_but_not_read_as_a_change(store: Store) -> None:
     """MicroDCS' consumers expect it: fault 9."""
     status = JobStatus(JobState.RUNNING)
     job = jobs.Job(order=JobOrder(job_order_id="J1"), scope=SCOPE, status=status, correlation_id="r", stored_at=NOW)

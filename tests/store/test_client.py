@@ -28,7 +28,7 @@ async def own_store(directory: Path) -> AsyncIterator[tuple[Server, Store]]:
         yield server, store
 
 
-async def test_a_server_that_becomes_a_read_only_replica_is_named(tmp_path: Path) -> None:
+async def test_writing_to_a_server_turned_replica_is_unavailable(tmp_path: Path) -> None:
     async with own_store(tmp_path) as (_, store):
         await store.execute("REPLICAOF", "127.0.0.1", free_port())
         with pytest.raises(Unavailable, match="replica"):
@@ -37,7 +37,7 @@ async def test_a_server_that_becomes_a_read_only_replica_is_named(tmp_path: Path
             await store.execute("SET", "word", "lost")
 
 
-async def test_a_replica_that_serves_no_stale_data_is_waited_for(tmp_path: Path) -> None:
+async def test_replica_without_stale_data_is_unavailable(tmp_path: Path) -> None:
     async with own_store(tmp_path) as (_, store):
         await store.execute("CONFIG", "SET", "replica-serve-stale-data", "no")
         await store.execute("REPLICAOF", "127.0.0.1", free_port())
@@ -45,7 +45,7 @@ async def test_a_replica_that_serves_no_stale_data_is_waited_for(tmp_path: Path)
             await store.execute("GET", "word")
 
 
-async def test_a_full_memory_is_named_and_nothing_is_half_written(tmp_path: Path) -> None:
+async def test_commit_with_full_memory_is_refused_as_a_whole(tmp_path: Path) -> None:
     async with own_store(tmp_path) as (_, store):
         await store.execute("CONFIG", "SET", "maxmemory", "1")
         with pytest.raises(Unavailable, match="memory"):
@@ -54,29 +54,29 @@ async def test_a_full_memory_is_named_and_nothing_is_half_written(tmp_path: Path
         assert await store.execute("EXISTS", "word") == 0
 
 
-async def test_a_command_the_server_does_not_know_is_a_defect(store: Store) -> None:
+async def test_unknown_command_is_a_defect(store: Store) -> None:
     with pytest.raises(Defect, match="refuses"):
         await store.execute("NOSUCHCOMMAND")
 
 
-async def test_bytes_that_are_no_text_are_read_as_what_shows_them(store: Store, unique: str) -> None:
+async def test_undecodable_bytes_are_read_escaped(store: Store, unique: str) -> None:
     await store.execute("SADD", f"{unique}:set", b"\xff\xfe", "größe")
     assert await store.execute("SMEMBERS", f"{unique}:set") == {"\\xff\\xfe", "größe"}
 
 
-async def test_to_read_nothing_takes_no_server(tmp_path: Path) -> None:
+async def test_empty_read_needs_no_server(tmp_path: Path) -> None:
     async with own_store(tmp_path) as (server, store):
         await server.kill()
         assert await store.read([]) == []
 
 
-async def test_scripts_that_the_server_forgot_are_loaded_again(store: Store, unique: str) -> None:
+async def test_flushed_scripts_are_loaded_again(store: Store, unique: str) -> None:
     await store.execute("SCRIPT", "FLUSH")
     assert await store.commit(operation("SET", unique, "kept", "PX", 60_000)) == Committed()
     assert await store.execute("GET", unique) == "kept"
 
 
-async def test_a_commit_after_a_restart_of_the_server_goes_on(tmp_path: Path) -> None:
+async def test_commit_after_a_server_restart_succeeds(tmp_path: Path) -> None:
     async with own_store(tmp_path) as (server, store):
         await store.commit(SAVED)
         await server.kill()
@@ -87,7 +87,7 @@ async def test_a_commit_after_a_restart_of_the_server_goes_on(tmp_path: Path) ->
         assert await store.execute("HGET", "word", "text") == "kept"
 
 
-async def test_calls_that_are_cancelled_leave_no_reply_to_the_next_one(store: Store, unique: str) -> None:
+async def test_cancelled_call_leaves_no_reply_for_the_next_call(store: Store, unique: str) -> None:
     async def ask(number: int) -> None:
         assert await store.execute("ECHO", f"{unique} {number}") == f"{unique} {number}"
 

@@ -45,7 +45,7 @@ async def test_a_commit_writes_everything(store: Store, key: Key) -> None:
     assert float(await store.execute("ZSCORE", key("z"), "m")) == 1_700_000_000_001
 
 
-async def test_an_empty_commit_is_no_error(store: Store) -> None:
+async def test_empty_commit_succeeds(store: Store) -> None:
     assert await store.commit(Commit()) == Committed()
 
 
@@ -56,7 +56,7 @@ async def test_stale_commit_writes_nothing(store: Store, key: Key) -> None:
     assert await store.execute("EXISTS", key("b")) == 0
 
 
-async def test_only_the_first_of_two_who_read_the_same_revision_writes(store: Store, key: Key) -> None:
+async def test_second_commit_on_the_same_revision_is_stale(store: Store, key: Key) -> None:
     await store.commit(hashed(key("a"), rev="1"))
     one = guarded(Revision(key("a"), 1), hashed(key("a"), rev="2", by="one"))
     two = guarded(Revision(key("a"), 1), hashed(key("a"), rev="2", by="two"))
@@ -77,7 +77,7 @@ async def test_a_key_that_must_be_absent_makes_the_commit_stale(store: Store, ke
     assert await store.commit(mark) == Stale(key("m"))
 
 
-async def test_a_set_that_is_full_takes_no_new_member_but_keeps_those_it_has(store: Store, key: Key) -> None:
+async def test_full_set_refuses_new_members_and_accepts_existing_ones(store: Store, key: Key) -> None:
     def put(member: str) -> Commit:
         return guarded(Fewer(key("z"), member, 2), operation("ZADD", key("z"), 0, member))
 
@@ -96,7 +96,7 @@ async def test_a_document_of_many_fields_is_written_whole(store: Store, key: Key
     assert await store.execute("HGETALL", key("a")) == {"field 0": "0"}
 
 
-def test_nothing_to_spread_is_no_command() -> None:
+def test_empty_spread_produces_no_command() -> None:
     assert spread("SADD", ("key",), ()) == Commit()
 
 
@@ -104,6 +104,6 @@ def test_nothing_to_spread_is_no_command() -> None:
     max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(texts=st.dictionaries(st.text(), st.text(), min_size=1))
-async def test_any_text_comes_back_as_it_was_written(store: Store, key: Key, texts: Mapping[str, str]) -> None:
+async def test_any_text_is_read_as_it_was_written(store: Store, key: Key, texts: Mapping[str, str]) -> None:
     await store.commit(join((operation("DEL", key("a")), spread("HSET", (key("a"),), fields(texts)))))
     assert await store.execute("HGETALL", key("a")) == texts

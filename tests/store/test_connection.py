@@ -144,7 +144,7 @@ async def test_calls_in_flight_fail_when_the_server_is_killed(tmp_path: Path) ->
         connection.close()
 
 
-async def test_a_server_that_falls_silent_fails_the_calls_by_their_deadline(tmp_path: Path) -> None:
+async def test_calls_to_a_frozen_server_fail_at_their_deadline(tmp_path: Path) -> None:
     async with own_server(tmp_path) as server:
         connection = connection_to(server.url[7:], timeout=0.1)
         await connection.call(("PING",))
@@ -181,7 +181,7 @@ async def test_attempts_to_connect_are_made_with_growing_delays(tmp_path: Path) 
     assert attempts == 1
 
 
-async def test_call_cancelled_while_connecting_blocks_no_other(tmp_path: Path) -> None:
+async def test_call_cancelled_while_connecting_does_not_block_others(tmp_path: Path) -> None:
     async with own_server(tmp_path) as server:
         gate = asyncio.Event()
 
@@ -198,7 +198,7 @@ async def test_call_cancelled_while_connecting_blocks_no_other(tmp_path: Path) -
         connection.close()
 
 
-async def test_more_calls_than_may_be_in_flight_wait_for_room(tmp_path: Path) -> None:
+async def test_calls_beyond_the_in_flight_limit_wait_for_room(tmp_path: Path) -> None:
     async with own_server(tmp_path) as server:
 
         async def locate() -> Endpoint:
@@ -231,7 +231,7 @@ async def test_user_password_database_and_name_are_those_of_the_endpoint(tmp_pat
             await ask(username="station", password="wrong")
 
 
-async def test_tcp_is_spoken_too(tmp_path: Path) -> None:
+async def test_connection_works_over_tcp(tmp_path: Path) -> None:
     port = free_port()
     async with own_server(tmp_path, "--port", str(port)):
 
@@ -243,7 +243,7 @@ async def test_tcp_is_spoken_too(tmp_path: Path) -> None:
         connection.close()
 
 
-async def test_a_server_that_became_a_replica_is_looked_up_again(tmp_path: Path) -> None:
+async def test_endpoint_is_located_again_after_a_replica_error(tmp_path: Path) -> None:
     """Sentinel may have named another one as primary."""
     located = 0
     async with own_server(tmp_path) as server:

@@ -7,7 +7,7 @@ from edge.store.dead_letters import STREAM_LENGTH, Letter, LetterKind
 LETTER = Letter(LetterKind.COMMAND, "s", "J 1:ü", 'no "way"', 1_700_000_000_000, {"phase": "stop", "type_id": "a.v1"})
 
 
-async def test_a_letter_is_read_as_it_was_written_and_dropped(store: Store) -> None:
+async def test_letter_is_read_as_it_was_written_and_deleted(store: Store) -> None:
     for _ in range(2):
         await store.commit(dead_letters.add(store.keys, LETTER, 60_000))
     found = await dead_letters.load_all(store)

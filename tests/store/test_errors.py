@@ -21,7 +21,7 @@ from edge.store.errors import AccessDenied, OutOfMemory, error_of_reply, transla
         ("ERR unknown command 'X'", Defect),
     ],
 )
-def test_a_reply_is_sorted_by_its_first_word(reply: str, kind: type[EdgeError]) -> None:
+def test_error_reply_is_classified_by_its_first_word(reply: str, kind: type[EdgeError]) -> None:
     error = error_of_reply(reply)
     assert type(error) is kind
     assert reply in error.message
@@ -40,7 +40,7 @@ def test_a_reply_is_sorted_by_its_first_word(reply: str, kind: type[EdgeError]) 
         (exceptions.ResponseError("wrong type"), Defect, "refuses a command"),
     ],
 )
-def test_errors_of_redis_py_are_sorted_the_same(error: Exception, kind: type[EdgeError], text: str) -> None:
+def test_redis_py_errors_are_classified_like_replies(error: Exception, kind: type[EdgeError], text: str) -> None:
     with pytest.raises(EdgeError, match=text) as caught, translate_errors():
         raise error
     assert type(caught.value) is kind

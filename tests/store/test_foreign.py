@@ -34,7 +34,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
         yield running
 
 
-async def test_members_are_read_by_a_user_who_may_only_read(server: Server) -> None:
+async def test_members_are_read_by_a_read_only_user(server: Server) -> None:
     async with open_foreign(f"unix://reader:pw@{server.url[7:]}") as foreign:
         assert await foreign.read_members("packed") == {"C1", "2"}
         assert await foreign.read_members("json") == {"C1"}
@@ -45,7 +45,7 @@ async def test_members_are_read_by_a_user_who_may_only_read(server: Server) -> N
                 await foreign.read_members(key)
 
 
-async def test_frozen_server_is_unavailable_in_time_and_read_again(server: Server) -> None:
+async def test_killed_server_is_unavailable_and_read_again_after_restart(server: Server) -> None:
     async with open_foreign(server.url) as foreign:
         assert await foreign.read_members("set")
         await server.kill()
@@ -56,13 +56,13 @@ async def test_frozen_server_is_unavailable_in_time_and_read_again(server: Serve
             assert await foreign.read_members("json") is not None
 
 
-async def test_texts_are_read_and_cut_by_a_user_who_may_only_read(server: Server) -> None:
+async def test_texts_are_read_and_truncated_by_a_read_only_user(server: Server) -> None:
     async with open_foreign(f"unix://reader:pw@{server.url[7:]}") as foreign:
         found = await foreign.read_texts(("text", "absent", "hash", "bomb"), 100)
     assert found == {"text": b"C1", "absent": None, "hash": None, "bomb": b"\x91" * 101}
 
 
-async def test_user_without_the_right_to_read_is_named(server: Server) -> None:
+async def test_user_without_read_permission_is_refused(server: Server) -> None:
     owner = aioredis.Redis(unix_socket_path=server.url[7:])
     await owner.execute_command("ACL", "SETUSER", "blind", "on", ">pw", "-@all", "+client|setinfo")
     await owner.aclose()
@@ -74,7 +74,7 @@ async def test_user_without_the_right_to_read_is_named(server: Server) -> None:
                 pass
 
 
-async def test_messages_of_channels_come_until_the_server_is_gone(server: Server) -> None:
+async def test_channel_messages_are_received_until_the_server_is_lost(server: Server) -> None:
     owner = aioredis.Redis(unix_socket_path=server.url[7:])
     async with (
         open_foreign(f"unix://reader:pw@{server.url[7:]}") as foreign,
@@ -94,6 +94,6 @@ async def test_messages_of_channels_come_until_the_server_is_gone(server: Server
             await anext(messages)
 
 
-def test_other_values_are_no_list() -> None:
+def test_other_values_are_not_decoded_as_a_list() -> None:
     assert decode_list(b"\xff\xfe") is None
     assert decode_list(b"\x90") == []

@@ -9,7 +9,7 @@ from edge.store.client import Store
 NESTED = '{"other":' + "[" * 100_000
 
 
-async def test_nested_document_is_left_out(store: Store) -> None:
+async def test_nested_document_is_skipped(store: Store) -> None:
     keys = store.keys
     for key in (keys.fleet_keys(), keys.fleet_executing("gw-1"), keys.fleet_results("1"), keys.discovery_components()):
         await store.execute("HSET", key, "1", NESTED)
@@ -22,6 +22,6 @@ async def test_nested_document_is_left_out(store: Store) -> None:
 
 
 @pytest.mark.parametrize("milliseconds", [10**18, -(10**18), 10**400])
-def test_instant_out_of_range_is_shown_as_none(milliseconds: int) -> None:
+def test_time_out_of_range_is_shown_empty(milliseconds: int) -> None:
     """A component writes its signs of life itself: one instant must not fail the list of all."""
     assert local_time(milliseconds) == ""

@@ -22,7 +22,7 @@ async def plant(store: Store) -> Plant:
     return plant
 
 
-async def test_an_empty_store_has_nothing_but_its_size(store: Store) -> None:
+async def test_gauges_of_an_empty_store_are_zero_except_memory(store: Store) -> None:
     found = await gauges.read_gauges(store, SCOPES)
     assert found.memory.used > 0
     assert (found.dead_letters, found.refused) == (0, 0)
@@ -42,7 +42,7 @@ async def test_jobs_are_counted_by_their_state(plant: Plant) -> None:
     assert found.ended_jobs == 1
 
 
-async def test_work_that_waits_reports_since_when(store: Store) -> None:
+async def test_waiting_work_is_reported_with_its_start_time(store: Store) -> None:
     for _ in range(2):
         await store.commit(work.add(store.keys, SCOPE, WorkKind.SEND, "J1"))
     found = (await gauges.read_gauges(store, SCOPES)).scopes
@@ -51,7 +51,7 @@ async def test_work_that_waits_reports_since_when(store: Store) -> None:
     assert found["station-2"].work == 0
 
 
-async def test_an_unpublished_change_reports_since_when(plant: Plant) -> None:
+async def test_unpublished_change_is_reported_with_its_time(plant: Plant) -> None:
     await plant.order(Cause.STORE, order("J1"))
     assert (await gauges.read_gauges(plant.store, SCOPES)).scopes[SCOPE].unpublished_since is None
     cursor = (await changes.latest(plant.store, (SCOPE,)))[SCOPE]
@@ -64,7 +64,7 @@ async def test_an_unpublished_change_reports_since_when(plant: Plant) -> None:
     assert int(cursor.partition("-")[0]) <= found <= int(latest.partition("-")[0])
 
 
-async def test_what_was_given_up_or_refused_is_counted(store: Store) -> None:
+async def test_dead_letters_and_refused_messages_are_counted(store: Store) -> None:
     letter = Letter(LetterKind.START, SCOPE, "J1", "its start met a defect", 1000)
     await store.commit(dead_letters.add(store.keys, letter, 60_000))
     await store.commit(record_refusal(store.keys, RefusedMessage("topic", "", "", "unreadable", "no JSON", b"{")))

@@ -20,7 +20,7 @@ async def test_a_report_is_read_as_it_was_written(store: Store) -> None:
     assert 0 < await store.execute("PTTL", store.keys.health("edge")) <= health_reports.LIFETIME_MS
 
 
-async def test_who_holds_its_lease_is_at_work(store: Store, redis: RedisSettings) -> None:
+async def test_gateway_with_a_lease_is_reported_at_work(store: Store, redis: RedisSettings) -> None:
     async with open_store(redis, "other") as other:
         for each in (store, other):
             await instance_leases.register(each, ("station-1",), each.consumer)
@@ -29,11 +29,11 @@ async def test_who_holds_its_lease_is_at_work(store: Store, redis: RedisSettings
     assert reported == {"edge": GatewayReport(None, at_work=False), "other": GatewayReport(None, at_work=True)}
 
 
-async def test_where_no_gateway_has_ever_been_nothing_is_reported(store: Store) -> None:
+async def test_no_report_exists_before_the_first_gateway(store: Store) -> None:
     assert await health_reports.load_all(store, ("station-1",)) == {}
 
 
-async def test_a_report_that_is_unreadable_is_none(store: Store) -> None:
+async def test_unreadable_report_is_read_as_none(store: Store) -> None:
     await instance_leases.register(store, ("station-1",), "edge")
     await store.execute("SET", store.keys.health("edge"), '{"at": "noon"}')
     assert await health_reports.load_all(store, ("station-1",)) == {"edge": GatewayReport(None, at_work=False)}

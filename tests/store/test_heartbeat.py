@@ -26,13 +26,13 @@ async def beat_once_then(beats: Heartbeat, seconds: float, name: str = "timers")
     return task
 
 
-async def test_a_task_that_beats_no_more_is_silent(beats: Heartbeat) -> None:
+async def test_task_without_heartbeat_is_stalled(beats: Heartbeat) -> None:
     task = await beat_once_then(beats, 60)
     assert beats.stalled() == ["timers"]
     task.cancel()
 
 
-async def test_a_task_that_goes_on_is_not(beats: Heartbeat) -> None:
+async def test_task_with_regular_heartbeat_is_not_stalled(beats: Heartbeat) -> None:
     async def work() -> None:
         while True:
             beats.beat()
@@ -44,25 +44,25 @@ async def test_a_task_that_goes_on_is_not(beats: Heartbeat) -> None:
     task.cancel()
 
 
-async def test_a_task_that_has_ended_is_not(beats: Heartbeat) -> None:
+async def test_ended_task_is_not_stalled(beats: Heartbeat) -> None:
     await (await beat_once_then(beats, 0))
     assert beats.stalled() == []
 
 
-async def test_a_task_that_began_again_counts_as_the_new_one(beats: Heartbeat) -> None:
+async def test_restarted_task_without_heartbeat_is_stalled(beats: Heartbeat) -> None:
     await (await beat_once_then(beats, 0))
     task = await beat_once_then(beats, 60)
     assert beats.stalled() == ["timers"]
     task.cancel()
 
 
-async def test_others_may_be_silent(beats: Heartbeat) -> None:
+async def test_unexpected_task_is_never_stalled(beats: Heartbeat) -> None:
     task = await beat_once_then(beats, 60, name="dispatch of J1")
     assert beats.stalled() == []
     task.cancel()
 
 
-async def test_a_task_that_asks_the_store_beats(store: Store) -> None:
+async def test_store_call_counts_as_a_heartbeat(store: Store) -> None:
     store.heartbeat = Heartbeat(patience_s=0.05)
     store.heartbeat.expect(["timers"])
 

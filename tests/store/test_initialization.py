@@ -8,7 +8,7 @@ from edge.store.client import Store
 from edge.store.initialization import FillState
 
 
-async def test_mark_goes_from_absent_over_filling_to_filled(store: Store) -> None:
+async def test_fill_state_changes_from_absent_to_filling_to_filled(store: Store) -> None:
     seen = [await initialization.load_state(store)]
     for commit in (initialization.begin, initialization.end):
         await store.commit(commit(store.keys))

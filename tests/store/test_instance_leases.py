@@ -19,7 +19,7 @@ async def expire(store: Store, name: str) -> None:
     await store.execute("DEL", store.keys.lease_instance(name))
 
 
-async def test_a_lease_is_held_by_one_and_runs_out(store: Store) -> None:
+async def test_lease_has_one_holder_and_expires(store: Store) -> None:
     assert await instance_leases.acquire(store, "edge", "me") is None
     assert await instance_leases.acquire(store, "edge", "you") == "me"
     assert 0 < await store.execute("PTTL", store.keys.lease_instance("edge")) <= instance_leases.LIFETIME_MS
@@ -31,19 +31,19 @@ async def test_a_lease_is_held_by_one_and_runs_out(store: Store) -> None:
     assert await instance_leases.acquire(store, "edge", "you") is None
 
 
-async def test_to_hold_again_what_one_holds_is_no_conflict(store: Store) -> None:
+async def test_acquiring_an_own_lease_again_succeeds(store: Store) -> None:
     """As when the reply of the first time was lost."""
     for _ in range(2):
         assert await instance_leases.acquire(store, "edge", "me") is None
 
 
-async def test_the_lease_of_the_dead_is_taken_by_one_of_those_who_find_it(store: Store) -> None:
+async def test_lease_of_a_dead_gateway_is_taken_over_once(store: Store) -> None:
     await instance_leases.acquire(store, "edge", "dead")
     assert await instance_leases.take_over(store, "edge", "me", "dead")
     assert not await instance_leases.take_over(store, "edge", "you", "dead")
 
 
-async def test_who_is_on_the_register_without_a_lease_is_gone(store: Store) -> None:
+async def test_registered_gateway_without_lease_is_gone(store: Store) -> None:
     await instance_leases.acquire(store, "edge", "me")
     await instance_leases.register(store, SCOPES, "edge")
     await instance_leases.acquire(store, "other", "you")
@@ -60,7 +60,7 @@ async def test_who_is_on_the_register_without_a_lease_is_gone(store: Store) -> N
     assert not (await instance_leases.read_membership(store, SCOPES, "me")).mine
 
 
-async def test_who_cannot_be_forgotten_wholly_stays_on_every_register(store: Store) -> None:
+async def test_partly_failed_unregistration_keeps_the_gateway_registered(store: Store) -> None:
     await instance_leases.register(store, SCOPES, "other")
     await work.create_groups(store, SCOPES)
     await store.execute("XGROUP DESTROY", store.keys.sfc_work("s2"), keys.GROUP)
@@ -70,7 +70,7 @@ async def test_who_cannot_be_forgotten_wholly_stays_on_every_register(store: Sto
 
 
 @pytest.mark.parametrize("orderly", [True, False])
-async def test_one_publishes_at_a_time_and_another_when_that_one_is_gone(
+async def test_publisher_role_passes_on_after_release_or_lease_expiry(
     redis: RedisSettings, store: Store, *, orderly: bool
 ) -> None:
     await instance_leases.acquire(store, "edge", "me")

@@ -27,7 +27,7 @@ def test_a_defect_is_logged_with_its_item_and_ends_the_block() -> None:
 
 
 @pytest.mark.parametrize("error", [Unavailable("the store is gone"), asyncio.CancelledError()])
-def test_an_outage_and_a_cancellation_pass(error: BaseException) -> None:
+def test_outage_and_cancellation_are_not_isolated(error: BaseException) -> None:
     with capture_logs() as logs, pytest.raises(type(error)), Isolated(LOGGER, "item unreadable"):
         raise error
     assert logs == []

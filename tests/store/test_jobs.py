@@ -71,14 +71,14 @@ async def test_any_text_and_number_of_an_order_is_read_back(store: Store, text: 
     assert await jobs.load(store, "J1") == given_job
 
 
-async def test_the_stored_hash_reads_like_a_report(store: Store) -> None:
+async def test_stored_hash_has_readable_fields(store: Store) -> None:
     await save(store, None, FULL)
     fields = await store.execute("HGETALL", store.keys.joborder("J1"))
     assert (fields["state"], fields["substate"], fields["scope"], fields["rev"]) == ("ENDED", "COMPLETED", SCOPE, "1")
     assert fields["_dataschema"] == jobs.DATASCHEMA
 
 
-async def test_a_job_that_is_not_there_is_none(store: Store) -> None:
+async def test_absent_job_is_read_as_none(store: Store) -> None:
     assert await jobs.load(store, "J1") is None
 
 
@@ -87,7 +87,7 @@ async def test_a_job_is_not_stored_over_another(store: Store) -> None:
     assert await store.commit(jobs.save(store.keys, None, job(), (), NOW)) == Stale(store.keys.joborder("J1"))
 
 
-async def test_a_job_that_was_changed_meanwhile_is_not_written(store: Store) -> None:
+async def test_concurrently_changed_job_is_not_written(store: Store) -> None:
     await save(store, None, job())
     await save(store, job(), moved(job(), error="first"))
     late = jobs.save(store.keys, job(), moved(job(), error="second"), (), NOW)
@@ -109,7 +109,7 @@ async def test_jobs_are_listed_by_priority_the_highest_first(store: Store) -> No
     assert (await jobs.list_ids(store, SCOPE))[0] == "low"
 
 
-async def test_jobs_that_have_ended_are_open_no_longer_and_still_listed(store: Store) -> None:
+async def test_ended_job_is_not_open_but_still_listed(store: Store) -> None:
     await save(store, None, job())
     assert await jobs.count_open(store, SCOPE) == 1
     await save(store, job(), moved(job(), status=JobStatus(JobState.ABORTED)))
@@ -117,7 +117,7 @@ async def test_jobs_that_have_ended_are_open_no_longer_and_still_listed(store: S
     assert await jobs.list_ids(store, SCOPE) == ["J1"]
 
 
-async def test_a_removed_job_leaves_nothing_but_its_change(store: Store) -> None:
+async def test_removed_job_leaves_only_its_change(store: Store) -> None:
     await save(store, None, job())
     await store.commit(responses.save(store.keys, job(), JobResponse(job_response_id="c-J1", job_order_id="J1")))
     await store.execute("HSET", store.keys.sfc_execution("J1"), "rev", "1")
@@ -129,14 +129,14 @@ async def test_a_removed_job_leaves_nothing_but_its_change(store: Store) -> None
     assert set(left) - {keys.store_version()} == changed
 
 
-async def test_a_job_that_was_changed_meanwhile_is_not_removed(store: Store) -> None:
+async def test_concurrently_changed_job_is_not_removed(store: Store) -> None:
     await save(store, None, job())
     await save(store, job(), moved(job()))
     assert isinstance(await store.commit(jobs.remove(store.keys, job(), Cause.CANCEL, NOW)), Stale)
     assert await jobs.load(store, "J1") is not None
 
 
-async def test_a_job_that_is_unreadable_hides_no_other(store: Store) -> None:
+async def test_unreadable_job_does_not_hide_others(store: Store) -> None:
     for job_id in ("J1", "J2"):
         await save(store, None, moved(job(job_id), status=JobStatus(JobState.ALLOWED_TO_START)))
     await store.execute("HSET", store.keys.joborder("J1"), "order", "{")

@@ -34,7 +34,7 @@ def test_a_key_has_the_name_it_has_in_microdcs(key: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize("spec", KEYS, ids=lambda spec: spec.name)
-def test_no_id_that_is_accepted_names_a_list_beside_it(spec: object) -> None:
+def test_accepted_id_cannot_collide_with_a_list_key(spec: object) -> None:
     """Check that `word:` begins no id where both `x:{id}` and `x:word:…` exist."""
     pattern = spec.pattern  # type: ignore[attr-defined]
     beside = [each.pattern.removesuffix("{id}") for each in KEYS if each.pattern.endswith("{id}")]

@@ -23,7 +23,7 @@ async def test_mode_is_read_as_it_was_written(store: Store, gateway: str) -> Non
     assert await store.execute("EXISTS", store.keys.messages(), store.keys.maintenance()) == 0
 
 
-async def test_mode_that_was_set_by_hand_is_on_without_details(store: Store) -> None:
+async def test_manually_set_mode_is_on_with_the_default_message(store: Store) -> None:
     await store.execute("SET", store.keys.mode(), "1")
     await store.execute("HSET", store.keys.maintenance(), "*", "{not JSON")
     assert (await mode.load(store, "gw-1")).store == Maintenance(message=DEFAULT_MESSAGE)

@@ -40,7 +40,7 @@ async def test_the_password_of_the_settings_is_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("password", ["", "wrong"])
-async def test_a_missing_or_wrong_password_is_named_as_a_fault_of_the_settings(tmp_path: Path, password: str) -> None:
+async def test_missing_or_wrong_password_is_a_settings_error(tmp_path: Path, password: str) -> None:
     async with own_server(tmp_path, "--requirepass", "sesame") as server:
         error = await refusal_of(server.url, password)
     assert isinstance(error, SettingsError)
@@ -48,7 +48,7 @@ async def test_a_missing_or_wrong_password_is_named_as_a_fault_of_the_settings(t
     assert "[redis] password" in error.advice
 
 
-async def test_a_user_who_may_not_write_is_named_as_a_fault_of_the_settings(tmp_path: Path) -> None:
+async def test_user_without_write_permission_is_a_settings_error(tmp_path: Path) -> None:
     reader = ("--user", "default", "on", "nopass", "~*", "+@read", "+hello", "+ping", "+client")
     async with own_server(tmp_path, *reader) as server:
         error = await refusal_of(server.url)
@@ -57,7 +57,7 @@ async def test_a_user_who_may_not_write_is_named_as_a_fault_of_the_settings(tmp_
 
 
 @pytest.mark.parametrize("url", ["redis://127.0.0.1:{port}", "unix:///nowhere/redis.sock", "redis://nowhere.invalid"])
-async def test_an_unreachable_server_is_named_with_its_address(url: str) -> None:
+async def test_unreachable_server_is_reported_with_its_address(url: str) -> None:
     url = url.format(port=free_port())
     error = await refusal_of(url)
     assert isinstance(error, Unavailable)
@@ -70,7 +70,7 @@ async def test_the_password_in_an_address_is_not_reported() -> None:
     assert "127.0.0.1" in error.message
 
 
-async def test_a_server_that_is_no_redis_is_named() -> None:
+async def test_server_of_another_protocol_is_unavailable() -> None:
     async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         await writer.drain()
@@ -82,21 +82,21 @@ async def test_a_server_that_is_no_redis_is_named() -> None:
     assert isinstance(error, Unavailable)
 
 
-async def test_a_read_only_replica_is_named_at_start(tmp_path: Path) -> None:
+async def test_read_only_replica_is_refused_at_start(tmp_path: Path) -> None:
     async with own_server(tmp_path, "--replicaof", f"127.0.0.1 {free_port()}") as server:
         error = await refusal_of(server.url)
     assert isinstance(error, Unavailable)
     assert "replica" in error.message
 
 
-async def test_a_server_that_cannot_write_its_file_is_named(tmp_path: Path) -> None:
+async def test_server_that_refuses_writes_is_unavailable(tmp_path: Path) -> None:
     async with own_server(tmp_path, "--min-replicas-to-write", "1") as server:
         error = await refusal_of(server.url)
     assert isinstance(error, Unavailable)
 
 
 @pytest.mark.parametrize("protocol", ["", "?protocol=2", "?protocol=3"])
-async def test_replies_have_one_shape_whatever_protocol_the_address_asks_for(
+async def test_replies_have_the_same_shape_in_every_redis_protocol_version(
     valkey: str, unique: str, protocol: str
 ) -> None:
     async with open_store(RedisSettings(url=valkey + protocol), "edge") as store:

@@ -45,7 +45,7 @@ async def sentinel(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[in
             await process.wait()
 
 
-async def test_sentinel_store_takes_password_and_many_calls(sentinel: int, unique: str) -> None:
+async def test_sentinel_store_accepts_password_and_concurrent_calls(sentinel: int, unique: str) -> None:
     url = f"redis+sentinel://:p%40ss%20word@127.0.0.1:{sentinel}/line"
     async with open_store(RedisSettings(url=url, prefix=unique), "edge") as store:
         replies = await asyncio.gather(*(store.execute("PING") for _ in range(300)))

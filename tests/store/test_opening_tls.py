@@ -39,7 +39,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         writer.close()
 
 
-async def test_store_over_tls_serves_an_acl_user_after_a_killed_server(tmp_path: Path, unique: str) -> None:
+async def test_store_over_tls_reconnects_an_acl_user_to_a_killed_server(tmp_path: Path, unique: str) -> None:
     async with _served(tmp_path) as (server, files, port):
         url = f"rediss://station:secret@127.0.0.1:{port}/2?ssl_ca_certs={files.certificate}&client_name=gateway"
         async with open_store(RedisSettings(url=url, prefix=unique, durability="any"), "edge") as store:
@@ -63,7 +63,7 @@ async def test_store_over_tls_serves_an_acl_user_after_a_killed_server(tmp_path:
 @pytest.mark.parametrize(
     ("login", "trusted"), [("station:wrong@", True), ("station:secret@", False)], ids=["wrong password", "untrusted"]
 )
-async def test_store_over_tls_is_refused(tmp_path: Path, login: str, *, trusted: bool) -> None:
+async def test_store_over_tls_with_invalid_credentials_is_refused(tmp_path: Path, login: str, *, trusted: bool) -> None:
     async with _served(tmp_path) as (_, files, port):
         query = f"?ssl_ca_certs={files.certificate}" if trusted else ""
         opening = open_store(RedisSettings(url=f"rediss://{login}127.0.0.1:{port}/0{query}"), "edge")

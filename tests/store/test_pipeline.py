@@ -56,7 +56,7 @@ async def test_the_reply_of_a_cancelled_call_is_dropped() -> None:
     assert await two == ["two"]
 
 
-async def test_a_push_message_is_no_reply() -> None:
+async def test_push_message_is_not_taken_as_a_reply() -> None:
     pipeline, _ = opened()
     one = await asked(pipeline)
     pipeline.data_received(b">2\r\n+invalidate\r\n+x\r\n+one\r\n")
@@ -64,7 +64,7 @@ async def test_a_push_message_is_no_reply() -> None:
 
 
 @pytest.mark.parametrize("data", [b"?not resp\r\n", b"+one\r\n+nobody asked\r\n"])
-async def test_what_cannot_be_a_reply_ends_the_connection(data: bytes) -> None:
+async def test_invalid_or_unrequested_reply_closes_the_connection(data: bytes) -> None:
     pipeline, transport = opened()
     await asked(pipeline)
     pipeline.data_received(data)
@@ -73,7 +73,7 @@ async def test_what_cannot_be_a_reply_ends_the_connection(data: bytes) -> None:
         await pipeline.call(b"command", 1)
 
 
-async def test_the_oldest_call_without_reply_ends_the_connection() -> None:
+async def test_timeout_of_the_oldest_call_closes_the_connection() -> None:
     pipeline, transport = opened(timeout=0.05)
     one = await asked(pipeline)
     with pytest.raises(Unavailable, match="no reply in time"):
@@ -105,5 +105,5 @@ async def test_calls_wait_while_the_server_does_not_read() -> None:
     assert await two == ["two"]
 
 
-def test_text_that_utf_8_does_not_know_is_escaped() -> None:
+def test_text_not_encodable_in_utf_8_is_escaped() -> None:
     assert pack_command(("GET", "a\ud800", 1)) == b"*3\r\n$3\r\nGET\r\n$7\r\na\\ud800\r\n$1\r\n1\r\n"

@@ -33,7 +33,7 @@ async def empty_store(store: Store) -> None:
         ("form", "HSET", ("field", "text")),
     ],
 )
-async def test_keys_that_are_not_ours_are_named_and_nothing_is_written(
+async def test_foreign_keys_are_reported_and_the_store_is_not_written(
     redis: RedisSettings, store: Store, name: str, command: str, arguments: tuple[str, ...]
 ) -> None:
     await empty_store(store)
@@ -54,7 +54,7 @@ async def test_one_foreign_key_is_found_among_thousands(redis: RedisSettings, st
             pytest.fail("it was opened")
 
 
-async def test_every_key_of_ours_is_known_as_ours(redis: RedisSettings, store: Store) -> None:
+async def test_every_own_key_is_accepted(redis: RedisSettings, store: Store) -> None:
     for spec in KEYS:
         command, *arguments = WRITES[spec.type]
         name = spec.pattern.replace("{id}", "a:b\nc").replace("{", "").replace("}", "")
@@ -65,7 +65,7 @@ async def test_every_key_of_ours_is_known_as_ours(redis: RedisSettings, store: S
         assert await again.execute("GET", again.keys.store_version())
 
 
-async def test_what_stands_beside_our_prefix_is_none_of_our_business(redis: RedisSettings, store: Store) -> None:
+async def test_keys_outside_the_prefix_are_ignored(redis: RedisSettings, store: Store) -> None:
     await empty_store(store)
     await store.commit(operation("LPUSH", f"{redis.prefix}-other:users", "somebody"))
     async with open_store(redis, "edge"):

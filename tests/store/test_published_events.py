@@ -4,7 +4,7 @@ from edge.store import published_events
 from edge.store.client import Store
 
 
-async def test_the_first_form_of_an_event_stays(store: Store) -> None:
+async def test_first_payload_of_an_event_is_kept(store: Store) -> None:
     assert await published_events.keep(store, "s", "1-0", "first", 60) == "first"
     assert await published_events.keep(store, "s", "1-0", "second", 60) == "first"
     assert await published_events.keep(store, "s", "2-0", "other", 60) == "other"

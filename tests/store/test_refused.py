@@ -24,7 +24,7 @@ async def test_stream_is_bounded_and_counter_is_not(store: Store) -> None:
     assert await refused.count(store) == 1300
 
 
-async def test_long_texts_are_cut(store: Store) -> None:
+async def test_long_texts_are_truncated(store: Store) -> None:
     endless = "x" * 100_000
     await store.commit(
         record_refusal(store.keys, RefusedMessage(endless, endless, endless, "unreadable", endless, b""))
@@ -33,7 +33,7 @@ async def test_long_texts_are_cut(store: Store) -> None:
     assert {len(each) for each in (kept.way, kept.event_type, kept.event_id, kept.reason)} == {1000}
 
 
-async def test_declined_call_is_counted_apart_from_refused_messages(store: Store) -> None:
+async def test_declined_call_is_counted_separately_from_refused_messages(store: Store) -> None:
     await store.commit(record_decline(store.keys, message(1)))
     assert await refused.newest(store, 2) == [message(1)]
     assert (await refused.count(store), await refused.count(store, DECLINED_COUNTER)) == (0, 1)

@@ -15,7 +15,7 @@ async def test_a_scope_without_settings_allows_nothing(store: Store) -> None:
     assert await resources.load_work_masters(store, "station-1") == []
 
 
-async def test_what_is_allowed_is_read_in_one_go(store: Store) -> None:
+async def test_allowed_resources_of_a_scope_are_read_together(store: Store) -> None:
     keys = store.keys
     await store.commit(resources.save_work_master(keys, "station-1", MASTER))
     await store.commit(resources.allow(keys, ResourceKind.EQUIPMENT, "station-1", ["e1", "e2"]))
@@ -60,7 +60,7 @@ async def test_a_work_master_removed_from_one_scope_stays_in_the_other(store: St
     assert await store.execute("EXISTS", store.keys.workmaster("axle")) == 0
 
 
-async def test_a_removal_does_not_take_what_was_written_meanwhile(store: Store) -> None:
+async def test_removal_planned_before_a_concurrent_write_is_stale(store: Store) -> None:
     await store.commit(resources.save_work_master(store.keys, "station-1", MASTER))
     planned = await resources.plan_removal(store, "station-1", ["axle"])
     await store.commit(resources.save_work_master(store.keys, "station-2", MASTER))
@@ -68,7 +68,7 @@ async def test_a_removal_does_not_take_what_was_written_meanwhile(store: Store) 
     assert await resources.load_work_masters(store, "station-2") == [MASTER]
 
 
-async def test_a_work_master_that_is_unreadable_hides_no_other(store: Store) -> None:
+async def test_unreadable_work_master_does_not_hide_others(store: Store) -> None:
     for each in (MASTER, WorkMaster(id="wheel")):
         await store.commit(resources.save_work_master(store.keys, "station-1", each))
     await store.execute("HSET", store.keys.workmaster("wheel"), "scope:station-1", "{")

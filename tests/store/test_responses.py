@@ -34,7 +34,7 @@ async def test_a_response_is_found_by_its_job_and_by_its_id(store: Store) -> Non
 
 
 @pytest.mark.parametrize("correlation_id", ["list:s", ""])
-async def test_a_correlation_id_that_names_another_of_our_keys_finds_nothing(store: Store, correlation_id: str) -> None:
+async def test_correlation_id_equal_to_another_key_finds_no_job(store: Store, correlation_id: str) -> None:
     await respond(store, job("J1"))
     assert await responses.find_job(store, correlation_id) is None
 

@@ -83,7 +83,7 @@ async def test_defect_of_a_renewal_ends_its_task() -> None:
         await poll_store("lock", renew, 0.001)
 
 
-async def test_fault_that_a_person_must_correct_ends_a_periodic_task() -> None:
+async def test_settings_error_ends_a_periodic_task() -> None:
     async def look() -> None:
         raise SettingsError(["two gateways have this name"])
 

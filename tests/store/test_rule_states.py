@@ -8,7 +8,7 @@ from edge.store.rule_states import StoredStates, WindowChange
 ONE, OTHER = ("r", 'odd "name"'), ("r2", "s")
 
 
-async def test_states_come_back_and_can_be_removed(store: Store) -> None:
+async def test_states_are_read_as_written_and_removed(store: Store) -> None:
     assert await rule_states.load(store) == StoredStates()
     first = rule_states.save(store.keys, 0, "facts", {ONE: "1", OTHER: "2"})
     assert isinstance(await store.commit(first), Committed)

@@ -11,7 +11,7 @@ def record(number: int) -> StoredDecision:
     return StoredDecision(number, START + number, "tick", "0c")
 
 
-async def test_records_come_back_in_their_order(store: Store) -> None:
+async def test_records_are_read_in_their_order(store: Store) -> None:
     numbers = (1, 2, 7, 8, 40)
     for number in numbers:
         await store.commit(run_history.append(store.keys, "J1", record(number), START, 100))
@@ -33,7 +33,7 @@ async def test_history_is_bounded_and_loses_its_oldest_records(store: Store) -> 
     assert [each.number for each in found] == list(range(601 - len(found), 601))
 
 
-async def test_clock_that_was_set_back_before_the_start_keeps_its_instants(store: Store) -> None:
+async def test_record_times_before_the_start_are_kept(store: Store) -> None:
     records = [StoredDecision(1, START, "start", "0c"), StoredDecision(2, START - 3_600_000, "tick", "0c")]
     for each in records:
         await store.commit(run_history.append(store.keys, "J1", each, START, 100))

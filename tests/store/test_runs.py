@@ -62,11 +62,11 @@ async def test_a_run_is_read_back_with_its_recipe(store: Store) -> None:
     assert await store.execute("SMEMBERS", store.keys.sfc_active_jobs()) == {"J1"}
 
 
-async def test_no_run_is_none(store: Store) -> None:
+async def test_absent_run_is_read_as_none(store: Store) -> None:
     assert await runs.load(store, "J1") is None
 
 
-async def test_a_run_that_starts_leaves_nothing_of_an_earlier_one(store: Store) -> None:
+async def test_started_run_replaces_an_earlier_one_completely(store: Store) -> None:
     await store.execute("HSET", store.keys.sfc_execution("J1"), "step:old", "{}", "rev", "9")
     await store.commit(runs.create(store.keys, started(net()), store.consumer))
     loaded = await runs.load(store, "J1")
@@ -74,7 +74,7 @@ async def test_a_run_that_starts_leaves_nothing_of_an_earlier_one(store: Store) 
     assert "old" not in loaded.run.steps
 
 
-async def test_a_decision_writes_what_it_changed_and_the_rest_stays(store: Store) -> None:
+async def test_decision_writes_only_its_changes(store: Store) -> None:
     stored = started(net(200))
     await store.commit(runs.create(store.keys, stored, store.consumer))
     changed = after(net(200), stored.run, Answer("J1/r/do%20s0/1", ok=True, data={"value": 1}))
@@ -88,7 +88,7 @@ async def test_a_decision_writes_what_it_changed_and_the_rest_stays(store: Store
     assert loaded.run.variables == {"value": 1}
 
 
-async def test_a_run_that_moved_meanwhile_is_not_written(store: Store) -> None:
+async def test_concurrently_changed_run_is_not_written(store: Store) -> None:
     stored = started(net())
     await store.commit(runs.create(store.keys, stored, store.consumer))
     changed = after(net(), stored.run, Answer("J1/r/do%20s0/1", ok=True))
@@ -110,7 +110,7 @@ async def test_longest_waiting_job_is_found_and_leaves_the_index(store: Store) -
     assert await runs.longest_waiting(store, SCOPE, "t.v1") == "J1"
 
 
-async def test_timers_come_in_the_order_of_their_instants(store: Store) -> None:
+async def test_timers_are_read_in_the_order_of_their_deadlines(store: Store) -> None:
     for job_id, due in (("late", NOW + 9), ("soon", NOW), ("next", NOW + 1)):
         await store.commit(runs.set_timer(store.keys, job_id, due))
     assert await runs.next_due(store) == NOW
@@ -121,18 +121,18 @@ async def test_timers_come_in_the_order_of_their_instants(store: Store) -> None:
     assert await runs.next_due(store) == NOW + 1
 
 
-async def test_without_timers_nothing_is_due(store: Store) -> None:
+async def test_next_due_time_without_timers_is_none(store: Store) -> None:
     assert await runs.next_due(store) is None
 
 
-async def test_a_finished_job_is_active_no_longer(store: Store) -> None:
+async def test_finished_job_is_not_active(store: Store) -> None:
     await store.commit(runs.create(store.keys, started(net()), store.consumer))
     await store.commit(runs.finish(store.keys, "J1"))
     assert await store.execute("SCARD", store.keys.sfc_active_jobs()) == 0
 
 
 @pytest.mark.parametrize("count", [10, 500])
-async def test_a_step_writes_as_much_in_a_long_recipe_as_in_a_short_one(store: Store, count: int) -> None:
+async def test_write_size_of_a_step_is_independent_of_recipe_length(store: Store, count: int) -> None:
     stored = started(net(count))
     changed = after(net(count), stored.run, Answer("J1/r/do%20s0/1", ok=True))
     commit = runs.update(store.keys, stored, moved(stored, changed), store.consumer)
@@ -144,7 +144,7 @@ FIRST = Outgoing(Phase.START, "J1/r/do%20s0/1", "s0", "t.v1")
 SECOND = Outgoing(Phase.STOP, "J1/r/größe/2", 'step "one"', "t.v1")
 
 
-async def test_what_is_to_be_sent_stands_beside_the_run_until_it_is_sent(store: Store) -> None:
+async def test_outbox_keeps_commands_until_they_are_sent(store: Store) -> None:
     stored = started(net())
     await store.commit(runs.create(store.keys, stored, store.consumer))
     after_one = moved(stored, stored.run, (FIRST, SECOND))
@@ -200,7 +200,7 @@ async def test_each_change_of_an_active_run_raises_its_revision(store: Store) ->
     assert await runs.revisions(store) == {}
 
 
-async def test_a_run_that_is_renewed_makes_every_copy_of_it_old(store: Store) -> None:
+async def test_revision_bump_makes_earlier_copies_of_a_run_stale(store: Store) -> None:
     stored = started(net())
     await store.commit(runs.create(store.keys, stored, store.consumer))
     assert await store.commit(runs.bump_revision(store.keys, stored)) == Committed()

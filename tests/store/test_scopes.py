@@ -8,7 +8,7 @@ from edge.store.jobs import Job
 from edge.store.scopes import load_scopes
 
 
-async def test_a_scope_is_known_by_its_first_job_or_its_first_gateway(store: Store) -> None:
+async def test_scope_is_listed_from_its_first_job_or_gateway(store: Store) -> None:
     assert await load_scopes(store) == set()
     await work.create_groups(store, ("station-1", "station-2"))
     order = JobOrder(job_order_id="J9")

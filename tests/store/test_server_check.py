@@ -25,7 +25,7 @@ FULL_SOON = ("--maxmemory", "64mb")
         (("--appendonly", "no"), "its appendonly is no, expected yes"),
     ],
 )
-async def test_a_server_that_may_forget_is_refused_unless_settings_accept_it(
+async def test_server_that_may_lose_data_is_refused_unless_accepted(
     tmp_path: Path, options: tuple[str, ...], problem: str
 ) -> None:
     async with own_server(tmp_path, *options) as server:
@@ -37,7 +37,7 @@ async def test_a_server_that_may_forget_is_refused_unless_settings_accept_it(
             pass
 
 
-async def test_all_ways_to_forget_are_reported_at_once(tmp_path: Path) -> None:
+async def test_all_data_loss_risks_are_reported_at_once(tmp_path: Path) -> None:
     options = (*FULL_SOON, "--maxmemory-policy", "allkeys-lru", "--appendonly", "no")
     async with own_server(tmp_path, *options) as server:
         with pytest.raises(SettingsError) as refused:
@@ -45,7 +45,7 @@ async def test_all_ways_to_forget_are_reported_at_once(tmp_path: Path) -> None:
     assert len(refused.value.problems) == 2
 
 
-async def test_a_policy_that_never_comes_to_bear_is_taken(tmp_path: Path) -> None:
+async def test_eviction_policy_without_memory_limit_is_accepted(tmp_path: Path) -> None:
     async with (
         own_server(tmp_path, "--maxmemory-policy", "allkeys-lru") as server,
         open_store(RedisSettings(url=server.url), "edge"),
@@ -67,11 +67,11 @@ async def test_the_memory_use_of_a_server_is_reported(tmp_path: Path) -> None:
     assert 0 < reported.fullness < 1
 
 
-def test_without_a_limit_nothing_is_full() -> None:
+def test_memory_without_a_limit_is_never_full() -> None:
     assert MemoryUsage(used=10**9, limit=0).fullness == 0.0
 
 
-async def test_a_server_that_could_not_write_the_last_change_refuses_all_others(
+async def test_server_with_a_failed_last_write_is_reported_unwritable(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert await writes(store)

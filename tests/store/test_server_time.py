@@ -5,6 +5,6 @@ from edge.store.client import Store
 from edge.store.server_time import server_time
 
 
-async def test_time_of_a_store_on_this_host_is_that_of_this_host(store: Store) -> None:
+async def test_store_on_this_host_has_the_host_time(store: Store) -> None:
     before = now_ms()
     assert before - 1 <= await server_time(store) <= now_ms() + 1

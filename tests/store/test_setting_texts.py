@@ -22,7 +22,7 @@ async def test_texts_are_kept_by_their_names_under_a_revision(store: Store, kept
     assert await kept.revision(store) == 2
 
 
-async def test_rules_and_tags_of_one_name_are_apart(store: Store) -> None:
+async def test_rules_and_tags_of_one_name_are_stored_separately(store: Store) -> None:
     await store.commit(RULES.save(store.keys, 0, {"x": "rule"}))
     await store.commit(TAGS.save(store.keys, 0, {"x": "tag"}))
     assert ((await RULES.load(store)).texts, (await TAGS.load(store)).texts) == ({"x": "rule"}, {"x": "tag"})

@@ -64,7 +64,7 @@ def lasting(snapshot: list[KeyDump]) -> list[KeyDump]:
     return [each for each in snapshot if each.expires_at is None]
 
 
-async def test_what_is_laid_is_what_was_taken(store: Store, another: Store) -> None:
+async def test_restored_store_equals_the_dumped_one(store: Store, another: Store) -> None:
     await store.commit(everything(store))
     taken = await dump(store, NOW)
     await restore_dump(another, taken, 0, nothing)
@@ -72,7 +72,7 @@ async def test_what_is_laid_is_what_was_taken(store: Store, another: Store) -> N
     assert {each.key for each in taken} >= {"joborder:J1", "sfc:work:s", "sfc:work:t", "cededupe:x", "active-scopes"}
 
 
-async def test_claimed_work_stays_with_its_consumer_and_the_rest_is_new(store: Store, another: Store) -> None:
+async def test_restored_work_keeps_its_consumer_or_stays_unclaimed(store: Store, another: Store) -> None:
     await store.commit(everything(store))
     await restore_dump(another, await dump(store, NOW), 0, nothing)
     stream = of(another, "sfc:work:s")
@@ -83,18 +83,18 @@ async def test_claimed_work_stays_with_its_consumer_and_the_rest_is_new(store: S
     assert await another.execute("XADD", stream, "5-*", "job_id", "J3") == "5-1"
 
 
-async def test_who_is_there_just_now_is_no_state(store: Store) -> None:
+async def test_leases_and_health_reports_are_not_dumped(store: Store) -> None:
     await store.commit(everything(store))
     assert not {"lease:instance:edge", "health:edge"} & {each.key for each in await dump(store, NOW)}
 
 
-async def test_what_has_expired_meanwhile_is_left_out(another: Store) -> None:
+async def test_expired_key_is_not_restored(another: Store) -> None:
     old = [StringKey(key="cededupe:old", expires_at=NOW - 1, value=""), StringKey(key="cededupe:new", value="")]
     await restore_dump(another, old, NOW, nothing)
     assert [each.key for each in await dump(another, NOW)] == ["cededupe:new"]
 
 
-async def test_it_takes_the_place_of_everything_there_was(store: Store, another: Store) -> None:
+async def test_restore_replaces_the_existing_store(store: Store, another: Store) -> None:
     await another.commit(everything(another))
     await store.execute("SET", of(store, "counter:c"), "1")
     await restore_dump(another, await dump(store, NOW), NOW, nothing)
@@ -102,7 +102,7 @@ async def test_it_takes_the_place_of_everything_there_was(store: Store, another:
     assert await another.execute("GET", of(another, "counter:c")) == "1"
 
 
-async def test_where_it_breaks_off_all_is_as_it_was(another: Store) -> None:
+async def test_aborted_restore_leaves_the_store_unchanged(another: Store) -> None:
     await another.commit(everything(another))
     before = lasting(await dump(another, NOW))
     many = [StringKey(key=f"counter:{number}", value="1") for number in range(500)]
@@ -118,7 +118,7 @@ async def test_where_it_breaks_off_all_is_as_it_was(another: Store) -> None:
     assert [each.key for each in await dump(another, NOW)] == ["counter:0"]
 
 
-async def test_a_large_hash_and_many_keys_are_no_trouble(store: Store, another: Store) -> None:
+async def test_large_hash_is_dumped_and_restored_completely(store: Store, another: Store) -> None:
     key = of(store, "joborder:big")
     for start in range(0, 9000, 1000):
         pairs = [text for number in range(start, start + 1000) for text in (f"f{number}", "x" * 50)]

@@ -14,6 +14,6 @@ async def test_number_and_cursors_are_read_back(store: Store) -> None:
     assert await sparkplug.load(store) == NodeRecord(1, {"samples": "5-0"})
 
 
-async def test_only_one_gateway_takes_a_number(store: Store) -> None:
+async def test_sequence_number_is_taken_by_one_gateway_only(store: Store) -> None:
     await store.commit(sparkplug.save_bd_seq(store.keys, 0, None))
     assert isinstance(await store.commit(sparkplug.save_bd_seq(store.keys, 0, None)), Stale)

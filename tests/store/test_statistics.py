@@ -37,7 +37,7 @@ async def test_keys_are_counted_without_their_names(store: Store) -> None:
     assert "canary" not in msgspec.json.encode(kinds).decode().lower()
 
 
-async def test_the_server_reports_how_it_is(store: Store) -> None:
+async def test_server_info_is_read_without_file_paths(store: Store) -> None:
     reported = await statistics.read_server_info(store)
     assert {"redis_version", "used_memory", "maxmemory_policy", "aof_enabled"} <= reported.keys()
     assert "executable" not in json.dumps(dict(reported), default=str)

@@ -6,17 +6,17 @@ from edge.store.stream import Entry, StreamPage, entries, page_of
 
 
 @pytest.mark.parametrize("raw", [[("1-0", ["a", "1", "b", "2"])], [("1-0", {"a": "1", "b": "2"})]])
-def test_entries_read_alike_however_the_protocol_wrote_their_fields(
+def test_entries_are_read_alike_in_both_protocol_versions(
     raw: list[tuple[str, list[str] | dict[str, str] | None]],
 ) -> None:
     assert list(entries(raw)) == [Entry("1-0", {"a": "1", "b": "2"})]
 
 
-def test_an_entry_that_was_dropped_since_it_was_taken_has_no_fields() -> None:
+def test_deleted_pending_entry_has_no_fields() -> None:
     assert list(entries([("1-0", None)])) == [Entry("1-0", {})]
 
 
-def test_a_page_leaves_out_what_cannot_be_read_and_goes_on_behind_it() -> None:
+def test_page_skips_unreadable_entries_and_continues_after_them() -> None:
     raw = [(f"{number}-0", {"a": str(number)}) for number in range(4)]
 
     def odd(entry: Entry) -> str | None:

@@ -4,7 +4,7 @@ from edge.store import tags
 from edge.store.client import Store
 
 
-async def test_tags_come_back_in_the_order_of_their_names(store: Store) -> None:
+async def test_tags_are_read_in_the_order_of_their_names(store: Store) -> None:
     assert await tags.load(store) == {}
     await store.commit(tags.save(store.keys, {"b": "2", "a": "1"}))
     await store.commit(tags.save(store.keys, {"b": "3"}))

@@ -37,7 +37,7 @@ async def test_entries_of_another_consumer_are_claimed(store: Store, redis: Redi
     assert await telemetry.claim_from_others(store) == 0
 
 
-async def test_deliveries_are_counted_until_the_entry_is_set_aside(store: Store) -> None:
+async def test_deliveries_are_counted_until_the_entry_is_dead_lettered(store: Store) -> None:
     await telemetry.create_group(store)
     await store.commit(telemetry.append(store.keys, {"a": "1"}, 10))
     (entry,) = await telemetry.take_new(store, 1)

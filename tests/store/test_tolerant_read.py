@@ -8,7 +8,7 @@ from edge.store.tolerant_read import load_readable
 from edge.store.version import Document
 
 
-async def test_a_document_that_is_gone_or_that_is_unreadable_hides_no_other(store: Store) -> None:
+async def test_missing_or_unreadable_document_does_not_hide_others(store: Store) -> None:
     for key, number in (("p:1", 1), ("p:2", 99), ("p:4", 1)):
         await store.execute("HSET", key, version.FIELD, number, "name", key)
     with capture_logs() as logs:
@@ -19,5 +19,5 @@ async def test_a_document_that_is_gone_or_that_is_unreadable_hides_no_other(stor
     assert [(each["event"], each["key"]) for each in logs] == [("document cannot be read", "p:2")]
 
 
-async def test_of_no_keys_there_are_no_documents(store: Store) -> None:
+async def test_empty_key_list_returns_no_documents(store: Store) -> None:
     assert await load_readable(store, [], dict) == []

@@ -17,7 +17,7 @@ def happened(data: object) -> TraceRecord:
     return TraceRecord(at=1, gateway="edge", what=TraceKind.HAPPENING, data=data)
 
 
-async def test_who_listens_is_counted_and_reported(store: Store) -> None:
+async def test_listeners_are_counted_and_receive_published_records(store: Store) -> None:
     assert not await trace_channel.publish(store, "wrench", trace_channel.encode_record(happened("before")))
     async with trace_channel.subscribe(store, "wrench") as traced:
         assert await trace_channel.listeners(store, ["wrench", "camera"]) == {"wrench": 1, "camera": 0}
@@ -35,7 +35,7 @@ async def test_a_value_that_is_not_json_is_replaced_by_its_type(store: Store) ->
         assert "unwritable" in (await anext(traced)).data
 
 
-async def test_what_another_version_reports_is_named_as_such(store: Store) -> None:
+async def test_record_of_another_version_is_refused_with_advice(store: Store) -> None:
     async with trace_channel.subscribe(store, "wrench") as traced:
         await trace_channel.publish(store, "wrench", b'{"at":1,"gateway":"edge","what":"sung","data":null}')
         with pytest.raises(Unavailable, match="a gateway of another version") as refused:

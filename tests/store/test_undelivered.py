@@ -4,7 +4,7 @@ from edge.store import undelivered
 from edge.store.client import Store
 
 
-async def test_the_job_that_ended_first_comes_first(store: Store) -> None:
+async def test_undelivered_jobs_are_ordered_by_end_time(store: Store) -> None:
     for name, ended_at in (("late", 30), ("early", 10), ("middle", 20)):
         await store.commit(undelivered.add(store.keys, "s", name, ended_at))
     assert await undelivered.count(store, "s") == 3

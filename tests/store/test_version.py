@@ -83,7 +83,7 @@ async def test_a_document_of_a_newer_version_is_refused_by_name(store: Store) ->
             await reading
 
 
-async def test_what_is_written_bears_its_version(store: Store) -> None:
+async def test_written_documents_contain_their_version(store: Store) -> None:
     await stored(store, "version-1.json")
     job, run = await jobs.load(store, "J1"), await runs.load(store, "J1")
     assert job
@@ -149,12 +149,12 @@ def test_each_upgrade_leads_to_the_next_version(fields: dict[str, str], expected
     assert fields == before
 
 
-def test_there_is_a_fixture_of_every_version_there_has_been() -> None:
+def test_every_document_version_has_a_fixture() -> None:
     newest = max(version.current_version(document) for document in Document)
     assert {each.name for each in DOCUMENTS.iterdir()} == {f"version-{number}.json" for number in range(1, newest + 1)}
 
 
-async def test_run_of_the_first_version_goes_on_in_the_current_one(store: Store) -> None:
+async def test_run_of_the_first_version_continues_in_the_current_one(store: Store) -> None:
     """A gateway is upgraded in mid-job: the next decision writes the whole run in the new form."""
     await stored(store, "version-1.json")
     before = await runs.load(store, "J1")

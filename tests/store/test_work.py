@@ -38,7 +38,7 @@ async def test_work_is_read_as_it_was_added(store: Store) -> None:
     assert taken == Work(taken.entry_id, "station-1", WorkKind.SEND, "J 1:ü")
 
 
-async def test_work_that_cannot_be_read_is_given_as_such(store: Store) -> None:
+async def test_unreadable_work_is_returned_as_an_unreadable_entry(store: Store) -> None:
     await work.create_groups(store, SCOPES)
     key = store.keys.sfc_work("station-1")
     for entry in (("job_id", "J9"), ("job_id", "J9", "action", "dance", "scope", "station-1"), ("scope", "{")):
@@ -54,7 +54,7 @@ async def test_work_that_cannot_be_read_is_given_as_such(store: Store) -> None:
     }
 
 
-async def test_work_of_another_is_claimed_with_all_it_took_and_nothing_else(store: Store, other: Store) -> None:
+async def test_only_pending_work_of_another_gateway_is_claimed(store: Store, other: Store) -> None:
     await work.create_groups(store, SCOPES)
     for number in range(120):
         await store.commit(work.add(store.keys, SCOPES[number % 2], WorkKind.START_RECIPE, f"J{number}"))
@@ -68,7 +68,7 @@ async def test_work_of_another_is_claimed_with_all_it_took_and_nothing_else(stor
     assert job_ids(await first_batch(store)) == ["new"]
 
 
-async def test_tries_are_counted_whoever_makes_them(store: Store, other: Store) -> None:
+async def test_attempts_are_counted_across_gateways(store: Store, other: Store) -> None:
     await work.create_groups(store, SCOPES)
     await store.commit(work.add(store.keys, "station-1", WorkKind.START_RECIPE, "J1"))
     (taken,) = await first_batch(store)
@@ -80,7 +80,7 @@ async def test_tries_are_counted_whoever_makes_them(store: Store, other: Store) 
     assert await work.count_attempt(store, taken) == 1
 
 
-async def test_groups_are_made_where_they_are_missing_and_nowhere_else(store: Store) -> None:
+async def test_missing_consumer_groups_are_created(store: Store) -> None:
     await store.execute("XGROUP", "CREATE", store.keys.sfc_work("station-2"), "somebody", "0", "MKSTREAM")
     for _ in range(2):
         await work.create_groups(store, SCOPES)
@@ -89,7 +89,7 @@ async def test_groups_are_made_where_they_are_missing_and_nowhere_else(store: St
         assert GROUP in {group["name"] for group in groups}
 
 
-async def test_work_of_every_scope_is_taken_and_by_one_only(store: Store, other: Store) -> None:
+async def test_work_of_every_scope_is_taken_by_one_gateway_only(store: Store, other: Store) -> None:
     await work.create_groups(store, SCOPES)
     for scope in SCOPES:
         for number in range(3):
@@ -102,7 +102,7 @@ async def test_work_of_every_scope_is_taken_and_by_one_only(store: Store, other:
     assert await work.read_pending(other, SCOPES) == []
 
 
-async def test_unfinished_is_what_was_taken_and_not_acknowledged(store: Store, other: Store) -> None:
+async def test_unacknowledged_work_stays_pending(store: Store, other: Store) -> None:
     await work.create_groups(store, SCOPES)
     for number in range(3):
         await store.commit(work.add(store.keys, "station-1", WorkKind.START_RECIPE, f"J{number}"))
@@ -127,5 +127,5 @@ async def test_ten_thousand_entries_are_acknowledged_in_one_commit(store: Store)
     assert await work.read_pending(store, SCOPES) == []
 
 
-def test_nothing_to_acknowledge_is_no_command(store: Store) -> None:
+def test_empty_acknowledgement_produces_no_command(store: Store) -> None:
     assert work.acknowledge(store.keys, "station-1", []).operations == ()

@@ -32,7 +32,7 @@ def admission(directory: Path, **others: str) -> AccessControl:
         ("engineer", Peer("", is_encrypted=False), Role.OBSERVER),
     ],
 )
-def test_without_a_name_one_is_what_settings_and_channel_allow(
+def test_role_of_an_anonymous_client_depends_on_settings_and_channel(
     tmp_path: Path, anonymous: str, peer: Peer, role: Role | None
 ) -> None:
     caller = admission(tmp_path, anonymous=anonymous, security="none").anonymous(peer)
@@ -45,7 +45,7 @@ async def test_a_user_logs_in_on_an_encrypted_channel(tmp_path: Path) -> None:
     assert caller == Caller("operator", Role.OPERATOR, "urn:scada", FAR)
 
 
-async def test_no_password_is_taken_where_others_can_read_it(tmp_path: Path) -> None:
+async def test_password_on_an_unencrypted_channel_is_refused(tmp_path: Path) -> None:
     for address in (NEAR, FAR):
         peer = Peer(address, is_encrypted=False)
         assert await admission(tmp_path, security="none").user("operator", PASSWORD, peer) is None

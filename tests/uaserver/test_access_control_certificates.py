@@ -124,7 +124,7 @@ async def test_endpoints_offer_certificates_only_where_configured(door: Door, se
     assert ua.UserTokenType.Certificate not in kinds
 
 
-async def test_a_certificate_token_is_invalid_where_not_configured(
+async def test_certificate_token_is_invalid_without_configuration(
     secure_settings: OpcuaSettings, secure: UaServer, friend: Application
 ) -> None:
     closed = Door(secure, secure_settings, friend)
@@ -132,13 +132,13 @@ async def test_a_certificate_token_is_invalid_where_not_configured(
 
 
 @pytest.mark.parametrize("policy", OFFERED)
-async def test_a_certificate_logs_in_the_user_that_it_names(door: Door, policy: type[policies.SecurityPolicy]) -> None:
+async def test_certificate_logs_in_the_user_in_its_name(door: Door, policy: type[policies.SecurityPolicy]) -> None:
     assert await attempt(door, ROOT.issue("operator"), policy=policy) == "operator"
     assert await attempt(door, ROOT.issue("engineer"), policy=policy) == "engineer"
     assert await attempt(door, LINE.issue("operator"), LINE.certificate, policy=policy) == "operator"
 
 
-async def test_the_signature_of_a_user_follows_the_policy(door: Door, refusals: list[Any]) -> None:
+async def test_user_signature_uses_the_algorithm_of_the_policy(door: Door, refusals: list[Any]) -> None:
     user = ROOT.issue("operator")
     wrong = "BadUserSignatureInvalid"
     for other in ("http://www.w3.org/2000/09/xmldsig#rsa-sha1", OFFERED[2].AsymmetricSignatureURI, "nonsense"):
@@ -146,7 +146,7 @@ async def test_the_signature_of_a_user_follows_the_policy(door: Door, refusals: 
     assert "the signature of the user is wrong" in [each.get("reason") for each in refusals]
 
 
-async def test_another_key_or_an_old_nonce_logs_in_no_user(door: Door) -> None:
+async def test_user_signature_of_another_key_or_nonce_is_refused(door: Door) -> None:
     user = ROOT.issue("operator")
     assert await attempt(door, user, key=5) == "BadUserSignatureInvalid"
     assert await attempt(door, user, nonce=b"n" * 32) == "BadUserSignatureInvalid"
@@ -162,7 +162,7 @@ async def test_a_chain_that_is_too_long_is_invalid(door: Door) -> None:
     assert await attempt(door, *[ROOT.issue("operator")] * 6) == "BadIdentityTokenInvalid"
 
 
-async def test_the_trust_in_applications_is_none_in_users(door: Door) -> None:
+async def test_trusted_application_certificate_is_not_trusted_for_users(door: Door) -> None:
     application = pki.self_signed("operator", uri="urn:operator")
     add_certificate(application, Path(door.settings.trusted))
     assert await attempt(door, application) == REJECTED
@@ -170,7 +170,7 @@ async def test_the_trust_in_applications_is_none_in_users(door: Door) -> None:
     assert await attempt(door, application) == "operator"
 
 
-async def test_a_rejected_user_is_kept_and_trusted_from_there(door: Door) -> None:
+async def test_rejected_user_certificate_is_stored_and_can_be_trusted(door: Door) -> None:
     user = pki.self_signed("engineer")
     assert await attempt(door, user) == REJECTED
     kept = list(certificate_files(Path(door.settings.pki, "rejected-users")))
@@ -195,7 +195,7 @@ async def test_a_trusted_certificate_without_user_is_refused(door: Door, refusal
     ]
 
 
-async def test_after_failures_the_right_certificate_waits(settings: OpcuaSettings) -> None:
+async def test_valid_certificate_is_throttled_after_failed_logins(settings: OpcuaSettings) -> None:
     now = 0.0
     access = AccessControl(settings, Users(Path(settings.users_file), lambda: now))
     peer, right = Peer("192.0.2.7", is_encrypted=True), ROOT.issue("observer")

@@ -70,7 +70,7 @@ async def test_scope_of_the_job_decides_the_machine(store: Store, wait_until: Wa
         assert view.place.source_name == "Gateway"
 
 
-async def test_clients_are_asked_to_refresh_when_the_store_was_replaced(store: Store, wait_until: WaitUntil) -> None:
+async def test_replaced_store_sends_refresh_required_to_clients(store: Store, wait_until: WaitUntil) -> None:
     await change(store, "before", HOT)
     async with alarm_server(store) as server, alarm_client(server.endpoint) as client:
         assert server.alarms

@@ -18,7 +18,7 @@ async def test_namespace_of_alarms_has_the_identity_of_the_store(store: Store) -
     assert uris[0].startswith("urn:microdcs-edge:store:")
 
 
-async def test_without_telemetry_there_are_no_conditions() -> None:
+async def test_server_without_telemetry_has_no_conditions() -> None:
     async with served(machines=MACHINES[:1]) as server, patient_client(server.endpoint) as client:
         assert server.alarms is None
         assert len(await client.get_namespace_array()) == Namespace.ALARMS

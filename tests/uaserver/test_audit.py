@@ -41,7 +41,7 @@ def of_kind(records: Records, kind: str) -> Records:
     return [record for record in records if record.get("audit") == kind]
 
 
-async def test_a_call_is_recorded_with_all_there_is_to_know(
+async def test_call_is_recorded_with_user_method_job_comment_and_result(
     tmp_path_factory: pytest.TempPathFactory, records: Records
 ) -> None:
     settings = with_users(make_settings(tmp_path_factory.mktemp("audit")))
@@ -99,7 +99,7 @@ async def ask(client: Client, name: str, *arguments: ua.Variant) -> None:
         [ua.Variant(ua.ExtensionObject(ua.NodeId(1), b"nonsense"), ua.VariantType.ExtensionObject)],
     ],
 )
-def test_a_call_with_whatever_arguments_is_recorded(arguments: list[ua.Variant], records: Records) -> None:
+def test_call_with_malformed_arguments_is_recorded(arguments: list[ua.Variant], records: Records) -> None:
     request = ua.CallMethodRequest(ua.NodeId("x"), ua.NodeId("y"), arguments)
     audit.record_call(Caller("", Role.OBSERVER), "", request, ua.CallMethodResult())
     (record,) = of_kind(records, "opcua.call")
@@ -124,13 +124,13 @@ def test_stop_of_a_flow_is_recorded_with_its_reason(records: Records) -> None:
     assert (record["job_order_id"], record["comment"]) == ("Gateway/Flows/press%2Freport", "night")
 
 
-def test_long_text_of_a_client_is_cut(records: Records) -> None:
+def test_long_text_of_a_client_is_truncated(records: Records) -> None:
     request = ua.CallMethodRequest(ua.NodeId("x"), ua.NodeId("y"), [ua.Variant("x" * 10_000, ua.VariantType.String)])
     audit.record_call(Caller("", Role.OBSERVER), "Start", request, ua.CallMethodResult())
     assert len(records[0]["job_order_id"]) == 1000
 
 
-def test_the_record_does_not_depend_on_the_level_of_the_log() -> None:
+def test_audit_record_is_written_at_every_log_level() -> None:
     logger = logging.getLogger("edge")
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -140,7 +140,7 @@ def test_the_record_does_not_depend_on_the_level_of_the_log() -> None:
         logger.setLevel(before)
 
 
-def test_a_flood_of_refusals_leaves_a_drop_and_a_count(records: Records) -> None:
+def test_flood_of_refusals_is_dropped_and_counted(records: Records) -> None:
     now = 0.0
     refusals = audit.RefusalLog(lambda: now)
     for _ in range(1000):
@@ -168,7 +168,7 @@ def test_flood_of_logins_and_refused_calls_of_a_user_is_bounded(records: Records
     assert [each["user"] for each in records[-2:]] == ["anna", "eve"], "other users and calls with an effect"
 
 
-async def test_calls_logins_and_refusals_reach_the_trail(
+async def test_calls_logins_and_refusals_are_written_to_the_audit_trail(
     store: Store, tmp_path_factory: pytest.TempPathFactory, wait_until: WaitUntil
 ) -> None:
     settings = with_users(make_settings(tmp_path_factory.mktemp("audit")))

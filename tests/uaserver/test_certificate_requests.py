@@ -27,7 +27,7 @@ def check(certificate: x509.Certificate, *issuers: x509.Certificate) -> certific
     return check_issued(certificate, issuers, [pki.key(9), KEY], URI, datetime.now(UTC))
 
 
-def test_a_request_holds_the_names_of_the_present_certificate(tmp_path: Path) -> None:
+def test_certificate_request_has_the_names_of_the_current_certificate(tmp_path: Path) -> None:
     own = certificates.load_or_make(tmp_path, URI, ("gateway", "192.0.2.7"))
     request = x509.load_der_x509_csr(signing_request(own, KEY))
     assert request.is_signature_valid
@@ -38,17 +38,17 @@ def test_a_request_holds_the_names_of_the_present_certificate(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("text", ["CN=gateway,O=plant", "CN=gateway/O=plant", "/CN=gateway/O=plant/"])
-def test_a_subject_has_commas_or_slashes(text: str) -> None:
+def test_subject_is_parsed_with_commas_or_slashes(text: str) -> None:
     name = read_subject(text)
     assert name is not None
     assert [each.value for each in name] == ["gateway", "plant"]
 
 
-def test_an_empty_subject_is_that_of_the_present_certificate() -> None:
+def test_empty_subject_keeps_the_current_subject() -> None:
     assert read_subject(" ") is None
 
 
-def test_the_chain_is_put_in_order() -> None:
+def test_certificate_chain_is_sorted() -> None:
     certificate = LINE.issue("gateway", uri=URI)
     own = check(certificate, ROOT.certificate, LINE.certificate)
     assert own.chain == (certificate, LINE.certificate, ROOT.certificate)

@@ -19,20 +19,20 @@ URI = "urn:gateway:microdcs-edge:edge"
 HOSTS = ("gateway", "192.0.2.7", "2001:db8::7")
 
 
-def test_it_names_the_application_and_every_host(tmp_path: Path) -> None:
+def test_certificate_contains_the_application_uri_and_every_host(tmp_path: Path) -> None:
     certificate = certificates.load_or_make(tmp_path, URI, HOSTS).certificate
     assert application_uris(certificate) == [URI]
     assert host_names(certificate) == list(HOSTS)
 
 
-def test_it_is_kept_over_restarts(tmp_path: Path) -> None:
+def test_certificate_is_kept_after_a_restart(tmp_path: Path) -> None:
     first = certificates.load_or_make(tmp_path, URI, HOSTS)
     again = certificates.load_or_make(tmp_path, "urn:other", ("elsewhere",))
     assert again.certificate == first.certificate
     assert again.key.private_numbers() == first.key.private_numbers()
 
 
-def test_its_key_is_for_us_alone_and_the_certificate_lies_beside_it(tmp_path: Path) -> None:
+def test_key_file_is_readable_by_the_owner_only(tmp_path: Path) -> None:
     directory = tmp_path / "new" / "pki"
     own = certificates.load_or_make(directory, URI, HOSTS)
     assert (directory / "own.pem").stat().st_mode & 0o777 == 0o600
@@ -42,7 +42,7 @@ def test_its_key_is_for_us_alone_and_the_certificate_lies_beside_it(tmp_path: Pa
     assert b"PRIVATE" not in (directory / "own.der").read_bytes()
 
 
-def test_a_key_that_is_open_to_others_is_not_taken(tmp_path: Path) -> None:
+def test_key_readable_by_others_is_refused(tmp_path: Path) -> None:
     certificates.load_or_make(tmp_path, URI, HOSTS)
     (tmp_path / "own.pem").chmod(0o640)
     with pytest.raises(SettingsError, match="open to others"):
@@ -50,7 +50,7 @@ def test_a_key_that_is_open_to_others_is_not_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"-----BEGIN PRIVATE KEY-----\n", b"\xff" * 100])
-def test_a_damaged_file_is_named(tmp_path: Path, content: bytes) -> None:
+def test_error_names_the_damaged_file(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "own.pem"
     file.write_bytes(content)
     file.chmod(0o600)
@@ -93,13 +93,13 @@ def test_a_key_of_another_certificate_is_refused(tmp_path: Path) -> None:
         certificates.load_or_make(tmp_path / "one", URI, HOSTS)
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_unwritable_directory_is_reported(tmp_path: Path) -> None:
     (tmp_path / "pki").write_text("a file where a directory should be")
     with pytest.raises(SettingsError, match=r"opcua.pki: .*pki"):
         certificates.load_or_make(tmp_path / "pki", URI, HOSTS)
 
 
-def test_full_disk_at_the_first_certificate_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_at_first_start_reports_the_certificate_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_path: Path, _content: bytes, _mode: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -109,7 +109,7 @@ def test_full_disk_at_the_first_certificate_names_the_file(tmp_path: Path, monke
     assert "Free space on the disk" in caught.value.advice
 
 
-def test_renewing_makes_another_key(tmp_path: Path) -> None:
+def test_renewal_generates_a_new_key(tmp_path: Path) -> None:
     first = certificates.load_or_make(tmp_path, URI, HOSTS)
     renewed = certificates.renew(tmp_path, URI, HOSTS)
     assert certificates.load_or_make(tmp_path, URI, HOSTS).certificate == renewed.certificate != first.certificate
@@ -118,14 +118,14 @@ def test_renewing_makes_another_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give something away")
-def test_what_root_makes_belongs_to_the_service(tmp_path: Path) -> None:
+def test_files_created_by_root_belong_to_the_service_user(tmp_path: Path) -> None:
     os.chown(tmp_path, 4840, 4840)
     certificates.renew(tmp_path / "pki", URI, HOSTS)
     for made in (tmp_path / "pki", tmp_path / "pki" / "own.pem", tmp_path / "pki" / "own.der"):
         assert (made.stat().st_uid, made.stat().st_gid) == (4840, 4840)
 
 
-def test_it_warns_before_it_expires_and_when_the_host_was_renamed(tmp_path: Path) -> None:
+def test_certificate_near_expiry_or_with_a_renamed_host_causes_a_warning(tmp_path: Path) -> None:
     certificate = certificates.load_or_make(tmp_path, URI, HOSTS).certificate
     now = datetime.now(UTC)
     end = certificate.not_valid_after_utc
@@ -136,7 +136,7 @@ def test_it_warns_before_it_expires_and_when_the_host_was_renamed(tmp_path: Path
     assert "urn:renamed" in warning
 
 
-def test_openssl_finds_nothing_wrong_with_it(tmp_path: Path) -> None:
+def test_openssl_reads_the_own_certificate(tmp_path: Path) -> None:
     certificates.load_or_make(tmp_path, URI, HOSTS)
     printed = subprocess.check_output(
         ["openssl", "x509", "-in", tmp_path / "own.der", "-inform", "DER", "-noout", "-text"], text=True
@@ -145,12 +145,12 @@ def test_openssl_finds_nothing_wrong_with_it(tmp_path: Path) -> None:
         assert expected in printed
 
 
-def test_the_thumbprint_is_the_one_that_clients_show(tmp_path: Path) -> None:
+def test_thumbprint_equals_the_one_shown_by_clients(tmp_path: Path) -> None:
     certificate = certificates.load_or_make(tmp_path, URI, HOSTS).certificate
     assert certificates.thumbprint(certificate) == certificate.fingerprint(hashes.SHA1()).hex().upper()  # noqa: S303
 
 
-def test_everywhere_is_no_name_of_a_host() -> None:
+def test_wildcard_address_is_not_a_host_name_of_the_certificate() -> None:
     hosts = list(certificates.own_hosts("0.0.0.0"))  # noqa: S104
     assert "0.0.0.0" not in hosts  # noqa: S104
     assert {"localhost", "127.0.0.1"} <= set(hosts)
@@ -160,12 +160,12 @@ def test_everywhere_is_no_name_of_a_host() -> None:
 @pytest.mark.parametrize(
     "host", ["gateway", "gateway-1.plant.example.com", "GATEWAY_1", "192.0.2.1", "2001:db8::1", "::"]
 )
-def test_a_host_is_a_name_or_an_address(host: str) -> None:
+def test_host_name_or_address_is_valid(host: str) -> None:
     assert certificates.is_host(host)
 
 
 @pytest.mark.parametrize(
     "text", ["", "gate way", "opc.tcp://gateway", "gateway:4840", "a..b", "x" * 64, "tür", "[::1]"]
 )
-def test_nothing_else_is_a_host(text: str) -> None:
+def test_malformed_host_is_invalid(text: str) -> None:
     assert not certificates.is_host(text)

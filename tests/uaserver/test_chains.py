@@ -30,7 +30,7 @@ def fault(certificate: object, given: KnownCertificates, *sent: object) -> str:
     return chain_fault(certificate, sent, given, datetime.now(UTC))  # type: ignore[arg-type]
 
 
-def test_a_client_of_an_intermediate_is_trusted_by_its_root() -> None:
+def test_client_of_an_intermediate_authority_is_trusted_by_its_root() -> None:
     assert fault(LEAF, known(ROOT.certificate), *CHAIN) == ""
     assert fault(LEAF, known(ROOT.certificate, issuers=CHAIN)) == ""
     assert fault(LEAF, known(PLANT.certificate), LINE.certificate) == ""
@@ -41,13 +41,13 @@ def test_a_chain_with_a_gap_is_not_trusted() -> None:
     assert fault(LEAF, known(ROOT.certificate)) == UNTRUSTED
 
 
-def test_a_chain_that_a_client_sends_gives_no_trust() -> None:
+def test_chain_sent_by_a_client_does_not_establish_trust() -> None:
     assert fault(LEAF, known(), *CHAIN) == UNTRUSTED
     assert fault(LEAF, known(issuers=CHAIN), *CHAIN) == UNTRUSTED
     assert fault(LEAF, known(pki.root("root", 4).certificate), *CHAIN) == UNTRUSTED
 
 
-def test_an_authority_that_has_expired_gives_no_trust() -> None:
+def test_expired_authority_is_not_trusted() -> None:
     old = ROOT.authority("plant", 2, days=-1)
     line = old.authority("line", 3)
     leaf = line.issue("scada")
@@ -67,11 +67,11 @@ def test_an_authority_that_has_expired_gives_no_trust() -> None:
         ((pki.root("line", 4).revoke(LEAF),), ""),
     ],
 )
-def test_each_authority_of_a_chain_can_revoke_what_it_issued(lists: tuple[object, ...], reason: str) -> None:
+def test_each_authority_of_a_chain_can_revoke_its_certificates(lists: tuple[object, ...], reason: str) -> None:
     assert fault(LEAF, known(ROOT.certificate, lists=lists), *CHAIN) == reason
 
 
-def test_a_certificate_that_is_trusted_itself_can_be_revoked() -> None:
+def test_explicitly_trusted_certificate_can_be_revoked() -> None:
     assert fault(LEAF, known(LEAF)) == ""
     assert fault(LEAF, known(LEAF, issuers=CHAIN, lists=(LINE.revoke(LEAF),))) == REVOKED
 
@@ -86,24 +86,24 @@ def test_a_certificate_that_is_trusted_itself_can_be_revoked() -> None:
         ((*CURRENT[:2], pki.root("line", 4).revoke()), NO_LIST),
     ],
 )
-def test_a_missing_or_old_revocation_list_refuses_where_required(lists: tuple[object, ...], reason: str) -> None:
+def test_missing_or_old_required_revocation_list_is_refused(lists: tuple[object, ...], reason: str) -> None:
     assert fault(LEAF, known(ROOT.certificate, lists=lists, strict=STRICT), *CHAIN) == reason
     assert fault(LEAF, known(ROOT.certificate, lists=lists), *CHAIN) == ""
 
 
-def test_an_authority_issues_no_more_levels_than_it_may() -> None:
+def test_chain_beyond_the_path_length_of_its_authority_is_not_trusted() -> None:
     short = pki.root("short", 1, path_length=0)
     below = short.authority("below", 2)
     assert fault(short.issue("client"), known(short.certificate)) == ""
     assert fault(below.issue("client"), known(short.certificate), below.certificate) == UNTRUSTED
 
 
-def test_an_application_is_no_authority() -> None:
+def test_certificate_issued_by_an_application_is_not_trusted() -> None:
     application = ROOT.authority("scada", 2, uri="urn:scada")
     assert fault(application.issue("client"), known(ROOT.certificate), application.certificate) == UNTRUSTED
 
 
-def test_an_authority_with_an_elliptic_key_revokes() -> None:
+def test_authority_with_an_elliptic_curve_key_can_revoke() -> None:
     own = ec.generate_private_key(ec.SECP256R1())
     modern = pki.Authority(ROOT.issue("modern", own=own, is_authority=True), own)
     leaf = modern.issue("client")

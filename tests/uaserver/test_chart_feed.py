@@ -97,7 +97,7 @@ async def test_a_run_is_shown_from_its_start_to_its_end(
         await wait_until(lambda: screen.shown == {})
 
 
-async def test_runs_that_another_process_left_are_shown_at_the_start(
+async def test_active_runs_of_an_earlier_process_are_shown_at_start(
     redis: RedisSettings, tool: FakeEquipment, clock: Clock, wait_until: WaitUntil
 ) -> None:
     async with instance(redis, {TIGHTEN: tool}, clock) as first, first.at_work():
@@ -114,7 +114,7 @@ async def test_runs_that_another_process_left_are_shown_at_the_start(
             await wait_until(lambda: screen.shown == {})
 
 
-async def test_a_run_that_another_instance_moves_is_shown_as_it_stands_there(
+async def test_run_advanced_by_another_instance_is_shown_with_its_new_state(
     redis: RedisSettings, tool: FakeEquipment, clock: Clock, wait_until: WaitUntil
 ) -> None:
     screen = Screen()
@@ -134,7 +134,7 @@ async def test_a_run_that_another_instance_moves_is_shown_as_it_stands_there(
         await wait_until(lambda: screen.shown == {})
 
 
-async def test_a_job_that_was_stored_again_with_another_recipe_has_another_chart(
+async def test_job_stored_again_with_another_recipe_gets_a_new_chart(
     redis: RedisSettings, tool: FakeEquipment, clock: Clock, wait_until: WaitUntil
 ) -> None:
     screen = Screen()
@@ -161,7 +161,7 @@ async def test_a_job_that_was_stored_again_with_another_recipe_has_another_chart
     assert screen.shown[SCOPE, "J1"]().actions.keys() == {"c@first", "d@last"}
 
 
-async def test_a_failed_run_reports_why_in_its_last_picture(
+async def test_last_view_of_a_failed_run_contains_the_reason(
     redis: RedisSettings, tool: FakeEquipment, clock: Clock, wait_until: WaitUntil
 ) -> None:
     async with instance(redis, {TIGHTEN: tool}, clock) as plant, plant.at_work():
@@ -179,7 +179,7 @@ async def test_a_failed_run_reports_why_in_its_last_picture(
         assert drawn.actions["a@one"].error
 
 
-async def test_a_run_that_is_unreadable_hides_no_other(
+async def test_unreadable_run_does_not_hide_other_runs(
     redis: RedisSettings, tool: FakeEquipment, clock: Clock, wait_until: WaitUntil
 ) -> None:
     async with instance(redis, {TIGHTEN: tool}, clock) as first, first.at_work():

@@ -25,7 +25,7 @@ def made(steps: int) -> dict[ua.NodeId, NodeData]:
     return {node.nodeid: node for node in nodes_of("s/job", "job", folder, lambda: view)}
 
 
-def test_every_reference_within_a_chart_leads_there_and_back() -> None:
+def test_every_reference_within_a_chart_has_its_inverse() -> None:
     nodes = made(3)
     for node in nodes.values():
         for reference in node.references:
@@ -36,12 +36,12 @@ def test_every_reference_within_a_chart_leads_there_and_back() -> None:
     assert nodes.keys() - reached == {chart_node_id("s/job")}
 
 
-def test_the_methods_are_those_of_the_type() -> None:
+def test_methods_of_a_chart_are_those_of_its_type() -> None:
     root = made(1)[chart_node_id("s/job")]
     assert {reference.NodeId for reference in root.references} >= METHODS.keys()
 
 
-def test_variables_of_a_name_share_what_they_have_in_common() -> None:
+def test_variables_of_the_same_name_share_common_attributes() -> None:
     nodes = made(2)
     one, other = (nodes[chart_node_id(f"s/job/Steps/step-{number}/X")] for number in range(2))
     assert one.attributes[ua.AttributeIds.DataType] is other.attributes[ua.AttributeIds.DataType]

@@ -42,6 +42,6 @@ async def test_steps_and_actions_are_placeholders_of_their_types(client: Client,
         assert (await node.read_type_definition()).Identifier == type_name
 
 
-async def test_the_operator_s_methods_are_those_of_a_job_without_its_id(client: Client, space: Space) -> None:
+async def test_chart_methods_are_the_job_methods_without_the_job_id(client: Client, space: Space) -> None:
     kind = client.get_node(ua.NodeId("RunningChartType", space.index[TYPES_URI]))
     assert {(await method.read_browse_name()).Name for method in await kind.get_methods()} == set(CHART_METHODS)

@@ -84,7 +84,7 @@ T = ua.VariantType
 NO_INSTANT = datetime(1601, 1, 1, tzinfo=UTC)
 
 
-async def test_a_chart_shows_where_its_run_stands(charts: Charts, space: Space) -> None:
+async def test_chart_shows_the_current_state_of_its_run(charts: Charts, space: Space) -> None:
     charts.show("station-1", "job-1", lambda: RUNNING)
     (chart,) = await (await folder(space)).get_children()
     assert await values(chart) == {
@@ -110,7 +110,7 @@ async def test_a_chart_shows_where_its_run_stands(charts: Charts, space: Space) 
     assert (await values(actions["clamp@position"]))["Error"] == (T.String, "no air")
 
 
-async def test_every_node_of_a_chart_is_what_its_type_states(charts: Charts, client: Client, space: Space) -> None:
+async def test_every_node_of_a_chart_matches_its_type(charts: Charts, client: Client, space: Space) -> None:
     charts.show("station-1", "job-1", lambda: RUNNING)
     (chart,) = await (await folder(space)).get_children()
     kinds = {
@@ -131,7 +131,7 @@ async def test_every_node_of_a_chart_is_what_its_type_states(charts: Charts, cli
         assert (await members[next(iter(wanted))].get_parent()).nodeid == node.nodeid
 
 
-async def test_charts_have_ids_that_follow_from_scope_and_job(charts: Charts, space: Space) -> None:
+async def test_chart_ids_are_derived_from_scope_and_job(charts: Charts, space: Space) -> None:
     charts.show("station-2", "job/2 ü", lambda: RUNNING)
     (chart,) = await (await folder(space, "station-2")).get_children()
     assert chart.nodeid == ua.NodeId("station-2/job%2F2%20%C3%BC", space.index[charts_uri("edge")])
@@ -140,7 +140,7 @@ async def test_charts_have_ids_that_follow_from_scope_and_job(charts: Charts, sp
     assert step.nodeid.Identifier == "station-2/job%2F2%20%C3%BC/Steps/end%2F1"
 
 
-async def test_a_chart_goes_with_its_run(charts: Charts, client: Client, space: Space) -> None:
+async def test_chart_is_removed_with_its_run(charts: Charts, client: Client, space: Space) -> None:
     charts.show("station-1", "job-1", lambda: RUNNING)
     (chart,) = await (await folder(space)).get_children()
     await values(chart)
@@ -163,7 +163,7 @@ class Ear:
             return await self.heard.get()
 
 
-async def test_who_has_subscribed_hears_of_every_move_and_of_the_end(
+async def test_subscriber_receives_every_change_and_the_end_of_a_chart(
     charts: Charts, client: Client, space: Space
 ) -> None:
     charts.show("station-1", "job-1", lambda: RUNNING)
@@ -181,9 +181,7 @@ async def test_who_has_subscribed_hears_of_every_move_and_of_the_end(
     await subscription.delete()
 
 
-async def test_a_value_that_cannot_be_read_stops_no_other_notification(
-    charts: Charts, client: Client, space: Space
-) -> None:
+async def test_unreadable_value_does_not_stop_other_notifications(charts: Charts, client: Client, space: Space) -> None:
     pictures = {"job-1": RUNNING, "job/2 ü": RUNNING}
     ears = {}
     subscriptions = []
@@ -230,7 +228,7 @@ class TestMethods:
         return result
 
     @pytest.mark.parametrize("method", ["Pause", "Resume", "Stop", "Abort"])
-    async def test_the_operator_acts_on_a_run_where_he_sees_it(
+    async def test_chart_method_controls_the_job_of_the_chart(
         self, charts: Charts, space: Space, station: Station, method: str
     ) -> None:
         station.reset()
@@ -245,7 +243,7 @@ class TestMethods:
             job_order_id="job/2 ü", comment=(LocalizedText(text="Werkzeug klemmt", locale="de"),)
         )
 
-    async def test_the_arguments_are_described_and_checked(self, charts: Charts, space: Space) -> None:
+    async def test_method_arguments_are_described_and_validated(self, charts: Charts, space: Space) -> None:
         charts.show("station-1", "job-1", lambda: RUNNING)
         (chart,) = await (await folder(space)).get_children()
         method = (await named(chart))["Pause"]
@@ -259,7 +257,7 @@ class TestMethods:
         assert gone[0].StatusCode.value == ua.StatusCodes.BadNodeIdUnknown
 
 
-async def test_a_thousand_runs_leave_nothing_behind(charts: Charts, space: Space) -> None:
+async def test_thousand_ended_runs_leak_no_memory(charts: Charts, space: Space) -> None:
     async def one(number: int, *, watched: bool) -> None:
         job = f"many-{number}"
         charts.show("station-1", job, lambda: RUNNING)

@@ -46,7 +46,7 @@ def test_every_field_of_every_type_can_be_encoded(type_id: int) -> None:
         ({"active": ActiveState.INACTIVE}, None),
     ],
 )
-def test_level_is_that_of_severity_and_value(changes: dict[str, Any], level: str | None) -> None:
+def test_limit_level_follows_severity_and_value(changes: dict[str, Any], level: str | None) -> None:
     assert level_of(view(**changes)) == level
 
 
@@ -58,7 +58,7 @@ def test_level_is_that_of_severity_and_value(changes: dict[str, Any], level: str
         (Shelving(by="bo", at=1, until=5), "Timed Shelved"),
     ],
 )
-def test_shelving_is_one_of_three_states(shelving: Shelving | None, state: str) -> None:
+def test_shelving_state_is_one_of_three_states(shelving: Shelving | None, state: str) -> None:
     fields = ConditionFields(view(shelving=shelving))
     assert fields["ShelvingState/CurrentState"].Value.Text == state
     assert fields["SuppressedOrShelved"].Value is (shelving is not None)

@@ -23,7 +23,7 @@ async def stored(store: Store, alarm: Alarm) -> Alarm:
     return (await alarms.load(store)).alarms[alarm.id]
 
 
-async def test_shelving_is_that_of_the_mes(store: Store) -> None:
+async def test_opc_ua_shelving_equals_mes_shelving(store: Store) -> None:
     alarm = await change(store, "wrench.temp", HOT)
     shelving = condition(alarm, "ShelvingState")
     async with alarm_server(store, [RULE]) as server, alarm_client(server.endpoint) as client:

@@ -79,7 +79,7 @@ def test_change_sends_its_branches_and_its_condition(
     assert sent(*events) == expected
 
 
-def test_severity_before_and_the_instants_of_states_are_kept() -> None:
+def test_last_severity_and_transition_times_are_kept() -> None:
     view, _ = views(HOT, Raise(800, {"en": "hotter"}), Acknowledge("bo", "seen"))[-1]
     assert (view.state.last_severity, view.state.times) == (
         500,
@@ -87,7 +87,7 @@ def test_severity_before_and_the_instants_of_states_are_kept() -> None:
     )
 
 
-def test_event_id_finds_its_raise_only() -> None:
+def test_event_id_identifies_one_raise_of_an_alarm() -> None:
     (first, _), _, (again, _) = views(HOT, Clear(), HOT)
     assert raise_of(again.state, first.event_id) == 1
     assert raise_of(again.state, again.event_id) == 3
@@ -96,7 +96,7 @@ def test_event_id_finds_its_raise_only() -> None:
 
 
 @given(st.one_of(st.none(), st.binary(max_size=64), st.integers()))
-def test_any_event_id_of_a_client_is_answered(event_id: object) -> None:
+def test_arbitrary_event_id_is_looked_up_without_error(event_id: object) -> None:
     alarm = Alarm(id=alarm_id("hot", "temp"), rule="hot", subject="temp", earlier=(EarlierRaise(raised_at=1),))
     assert raise_of(FollowedAlarm(alarm), event_id) in {None, 0, 1}
 
@@ -133,11 +133,11 @@ def test_kind_of_rule_decides_the_type(rule: Rule | None, type_id: int) -> None:
     ],
     ids=["tag", "pattern", "job", "job of a pattern", "tool", "expression", "rule that is gone"],
 )
-def test_alarm_is_about_the_tag_of_its_rule(rule: Rule | None, subject: str, tag: str | None) -> None:
+def test_source_of_an_alarm_is_the_tag_of_its_rule(rule: Rule | None, subject: str, tag: str | None) -> None:
     assert tag_of_alarm(rule, Alarm(id="x", rule="fast", subject=subject)) == tag
 
 
-def test_rate_is_the_limit_of_its_alarm() -> None:
+def test_rate_rule_sets_the_limit_of_its_alarm() -> None:
     """An ExclusiveRateOfChangeAlarm without any limit is none (OPC 10000-9, 5.8.19)."""
     kind = kind_of(RateRule(id="fast", severity=1, tag="x", per_second=10), Alarm(id="x", rule="fast", subject="x"))
     assert kind.limits == AlarmLimits(high=LimitLevel(10))

@@ -10,5 +10,5 @@ def test_a_description_is_a_sentence(name: str) -> None:
     assert (describe(name).Text or "").endswith(".")
 
 
-def test_a_name_of_the_site_has_the_description_of_its_kind() -> None:
+def test_site_specific_name_has_the_description_of_its_kind() -> None:
     assert describe("wrench", "A piece of equipment.").Text == "A piece of equipment."

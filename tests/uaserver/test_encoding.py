@@ -128,7 +128,7 @@ def travelling(value: Payload) -> Any:
 
 
 @pytest.mark.parametrize("structure", DATA_TYPE, ids=lambda structure: structure.__name__)
-async def test_the_table_is_that_of_the_official_definition(client: Client, structure: type[Payload]) -> None:
+async def test_structure_table_equals_the_official_definition(client: Client, structure: type[Payload]) -> None:
     node = client.get_node(ua.NodeId(DATA_TYPE[structure], Namespace.ISA95))
     definition = await node.read_data_type_definition()
     spelling = {field.name: field.encode_name for field in msgspec.structs.fields(structure)}
@@ -139,17 +139,17 @@ async def test_the_table_is_that_of_the_official_definition(client: Client, stru
         assert ENCODING_ID[structure] == definition.DefaultEncodingId
 
 
-async def test_an_order_with_everything_is_read_as_it_was() -> None:
+async def test_order_with_every_field_is_unchanged_after_decoding() -> None:
     order = decoded(ORDER)
     assert type(order).__name__ == "ISA95JobOrderDataType"
     assert plain(order) == travelling(ORDER)
 
 
-async def test_an_order_with_nothing_is_read_as_it_was() -> None:
+async def test_order_without_optional_fields_is_unchanged_after_decoding() -> None:
     assert plain(decoded(JobOrder(job_order_id="job-1"))) == {"JobOrderID": "job-1"}
 
 
-async def test_a_response_is_read_as_it_was() -> None:
+async def test_response_is_unchanged_after_decoding() -> None:
     response = JobResponse(
         job_response_id="r",
         description=TEXTS[0],
@@ -179,22 +179,22 @@ async def test_state_names_its_sub_state_machine_by_the_namespace_index() -> Non
     assert (element.IsInverse, element.IncludeSubtypes) == (False, True)
 
 
-async def test_a_recipe_travels_not_with_its_work_master() -> None:
+async def test_recipe_is_not_encoded_with_its_work_master() -> None:
     assert plain(decoded(WorkMaster(id="w", data={"steps": []}, dataschema="urn:sfc"))) == {"ID": "w"}
 
 
 @pytest.mark.parametrize(("wanted", "written"), [(70_000, 32_767), (-70_000, -32_768), (7, 7)])
-async def test_a_number_that_does_not_fit_is_the_nearest_that_does(wanted: int, written: int) -> None:
+async def test_number_out_of_range_is_clamped(wanted: int, written: int) -> None:
     assert decoded(JobOrder(job_order_id="j", priority=wanted)).Priority == written
 
 
 class TestReading:
-    async def test_an_order_that_somebody_else_wrote_comes_in_as_it_was_meant(self) -> None:
+    async def test_order_encoded_by_asyncua_is_decoded(self) -> None:
         written = ua.ExtensionObject(TypeId=ENCODING_ID[JobOrder], Body=struct_to_binary(decoded(ORDER)))
         assert decode_structure(JobOrder, written) == ORDER
 
     @pytest.mark.parametrize("order", [ORDER, JobOrder(job_order_id="job-1"), JobOrder(job_order_id="")])
-    async def test_an_order_goes_out_byte_for_byte_as_it_came_in(self, order: JobOrder) -> None:
+    async def test_order_is_encoded_with_the_received_bytes(self, order: JobOrder) -> None:
         came = extension_object(order)
         assert extension_object(decode_structure(JobOrder, came)).Body == came.Body
 
@@ -202,19 +202,19 @@ class TestReading:
         for state in state_entries(JobStatus(JobState.ENDED, SubState.COMPLETED)):
             assert decode_structure(State, extension_object(state)) == state
 
-    async def test_a_structure_of_another_kind_is_not_taken_for_one(self) -> None:
+    async def test_structure_of_another_type_is_not_decoded_as_an_order(self) -> None:
         state = extension_object(state_entries(JobStatus(JobState.ENDED))[0])
         for content in (state, None, "job-1", ua.ExtensionObject()):
             with pytest.raises(DecodeError, match="not a JobOrder"):
                 decode_structure(JobOrder, content)
 
-    async def test_every_order_that_ends_too_early_is_unreadable(self) -> None:
+    async def test_truncated_order_is_unreadable(self) -> None:
         body = extension_object(ORDER).Body
         for length in range(len(body)):
             with pytest.raises(DecodeError):
                 decode_structure(JobOrder, ua.ExtensionObject(TypeId=ENCODING_ID[JobOrder], Body=body[:length]))
 
-    async def test_an_order_with_something_behind_it_is_unreadable(self) -> None:
+    async def test_order_followed_by_extra_bytes_is_unreadable(self) -> None:
         body = extension_object(ORDER).Body
         with pytest.raises(DecodeError, match="1 bytes after the end"):
             decode_structure(JobOrder, ua.ExtensionObject(TypeId=ENCODING_ID[JobOrder], Body=body + b"x"))

@@ -40,7 +40,7 @@ async def test_where_clause_by_type_includes_subtypes(store: Store) -> None:
             assert await client.event() == {"Message": "last"}
 
 
-async def test_an_event_that_a_filter_fails_on_is_left_out_for_its_item_only() -> None:
+async def test_failing_filter_drops_the_event_for_its_item_only() -> None:
     class Fields(dict[str, ua.Variant]):
         def get(self, key: str, _default: object = None) -> ua.Variant:
             raise ValueError(key)

@@ -107,7 +107,7 @@ async def test_a_change_is_reported_with_order_state_and_response(
     assert struct_to_binary(answer) == extension_object(response("job-1")).Body
 
 
-async def test_whoever_listens_to_the_server_hears_of_every_machine(
+async def test_server_subscriber_receives_events_of_every_machine(
     client: Client, server: UaServer, listen: Listening
 ) -> None:
     ear = await listen(client.nodes.server)
@@ -116,7 +116,7 @@ async def test_whoever_listens_to_the_server_hears_of_every_machine(
     assert [(await ear.next())[1] for _ in range(2)] == ["station-1", "station-2"]
 
 
-async def test_whoever_listens_to_one_machine_hears_of_no_other(
+async def test_machine_subscriber_receives_no_events_of_other_machines(
     server: UaServer, space: Space, listen: Listening
 ) -> None:
     ear = await listen(await results(space, "station-2"))
@@ -126,7 +126,7 @@ async def test_whoever_listens_to_one_machine_hears_of_no_other(
 
 
 @pytest.mark.parametrize("name", ["our own type", "the official type", "BaseEventType"])
-async def test_an_event_is_of_its_type_and_of_those_above(
+async def test_event_matches_its_type_and_its_base_types(
     client: Client, server: UaServer, space: Space, listen: Listening, name: str
 ) -> None:
     type_id = {
@@ -139,7 +139,7 @@ async def test_an_event_is_of_its_type_and_of_those_above(
     assert (await ear.next())[3].Text == "job-1: Ended"
 
 
-async def test_an_event_is_not_of_another_type(client: Client, server: UaServer, listen: Listening) -> None:
+async def test_event_does_not_match_another_type(client: Client, server: UaServer, listen: Listening) -> None:
     none = await listen(client.nodes.server, of_type(ua.NodeId(ua.ObjectIds.AuditEventType)))
     every = await listen(client.nodes.server)
     await server.publish_event("station-1", status_event("job-1"), AT)
@@ -147,16 +147,14 @@ async def test_an_event_is_not_of_another_type(client: Client, server: UaServer,
     assert none.heard.empty()
 
 
-async def test_a_change_before_the_start_has_no_response_to_report(
-    server: UaServer, space: Space, listen: Listening
-) -> None:
+async def test_change_before_the_start_has_no_response(server: UaServer, space: Space, listen: Listening) -> None:
     ear = await listen(await results(space))
     shown = entry("job-1")
     await server.publish_event("station-1", JobStatusEvent(job_order=shown.job_order, job_state=shown.state), AT)
     assert (await ear.next())[8] in (None, ua.ExtensionObject())
 
 
-async def test_the_server_notifies_of_what_its_machines_do(client: Client, space: Space) -> None:
+async def test_server_object_is_notifier_of_its_machines(client: Client, space: Space) -> None:
     references = await client.nodes.server.get_references(ua.ObjectIds.HasNotifier)
     assert {reference.NodeId for reference in references} >= {
         (await results(space, scope)).nodeid for scope in ("station-1", "station-2")

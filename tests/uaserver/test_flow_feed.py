@@ -73,7 +73,7 @@ async def test_server_that_starts_later_shows_all_flows() -> None:
     running.cancel()
 
 
-def test_stop_keeps_what_is_known_of_the_cycle() -> None:
+def test_stopped_flow_keeps_the_data_of_its_last_cycle() -> None:
     before = FlowView("running", last_cycle=3, cycle_state="completed", duration_ms=20)
     stopped = FlowRecord(
         flow_id="f",

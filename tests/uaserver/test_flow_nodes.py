@@ -78,7 +78,7 @@ async def test_flow_can_be_read(server: UaServer, space: Space, client: Client) 
         assert await made.read_data_type() == await declared.read_data_type() == each.data_type
 
 
-async def test_ids_that_contain_each_other_share_no_node(server: UaServer, space: Space) -> None:
+async def test_flow_ids_that_contain_each_other_have_separate_nodes(server: UaServer, space: Space) -> None:
     server.flows.show("a", VIEW)
     server.flows.show("a/State", replace(VIEW, state="stopped"))
     assert await (await member(space, "a", "State")).read_value() == "running"
@@ -154,7 +154,7 @@ async def test_operator_starts_and_stops_a_flow(role: Role, *, good: bool) -> No
     assert station.flows == ([("start", "tick"), ("stop", "tick", "night")] if good else [])
 
 
-async def test_call_that_cannot_be_executed_is_answered() -> None:
+async def test_failed_call_is_answered_with_an_error() -> None:
     station = Station()
     async with served(role=Role.OPERATOR, station=station) as server:
         server.flows.show("tick", VIEW)

@@ -61,7 +61,7 @@ async def values(node: Node, names: list[str]) -> dict[str, Any]:
     return {name: await children[name].read_value() for name in names}
 
 
-async def test_before_the_first_look_nothing_is_claimed(space: Space) -> None:
+async def test_values_before_the_first_poll_are_waiting_for_initial_data(space: Space) -> None:
     for path in (("Status",), ("Equipment", "wrench", "Connected")):
         found = await (await member(space, *path)).read_data_value(raise_on_bad_status=False)
         assert found.StatusCode.value == ua.StatusCodes.BadWaitingForInitialData

@@ -26,7 +26,7 @@ async def test_raw_values_come_in_pages_with_continuation_points(history: Histor
     assert gone["statusCode"] == "BadContinuationPointInvalid"
 
 
-async def test_no_answer_releases_a_continuation_point_of_its_own(history: HistoryClient) -> None:
+async def test_continuation_points_of_one_answer_are_not_released_by_it(history: HistoryClient) -> None:
     details = {"startTime": instant(START), "endTime": instant(START + 10_000), "numValuesPerNode": 1}
     details |= {"isReadModified": False, "returnBounds": False}
     tags = [{"nodeId": node(TAG)}] * (CONTINUATION_POINTS + 5)

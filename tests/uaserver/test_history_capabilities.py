@@ -39,7 +39,7 @@ async def test_capabilities_are_those_of_the_history_of_tags(history: HistoryCli
     assert len((await history.raw(start, start + 60_000_000))["historyData"]["dataValues"]) == VALUES_PER_NODE
 
 
-async def test_without_samples_events_alone_can_be_read(store: Store) -> None:
+async def test_history_without_samples_contains_events_only(store: Store) -> None:
     async with alarm_server(store) as server, other_stack(server.endpoint) as other:
         assert await other.values(DATA, EVENTS, MOST_VALUES, MOST_EVENTS) == [False, True, 0, 1_000]
         assert await names_below(other, OF_HISTORY) == {}

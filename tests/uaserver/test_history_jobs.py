@@ -92,7 +92,7 @@ async def run_jobs(store: Store, *job_ids: str) -> None:
 TEXTS = ["AllowedToStart", "Running", "Ended"]
 
 
-async def test_nodes_with_past_events_have_the_bit_of_history(past: Past) -> None:
+async def test_event_notifier_with_past_events_has_the_history_bit(past: Past) -> None:
     # OPC 10000-3, 8.59: bit 0 SubscribeToEvents, bit 2 HistoryRead.
     notifiers = [value_of(each, attributeId=12) for each in (SERVER, RESULTS)]
     read = await past.history.other.read(*notifiers)
@@ -109,7 +109,7 @@ async def test_changes_of_jobs_are_read_in_pages_both_ways(past: Past, store: St
     assert await past.messages(RESULTS, numValuesPerNode=4, **backward) == expected[::-1]
 
 
-async def test_alarms_and_jobs_are_in_the_order_of_time(past: Past, store: Store) -> None:
+async def test_alarms_and_jobs_are_sorted_by_time(past: Past, store: Store) -> None:
     await run_jobs(store, "a")
     await change(store, "wrench.temp", HOT)
     await run_jobs(store, "b")
@@ -132,7 +132,7 @@ async def test_a_where_clause_and_select_clauses_apply_to_jobs(past: Past, store
     assert last["eventFields"][4].get("value") is None
 
 
-async def test_an_entry_that_cannot_be_read_hides_no_other(past: Past, store: Store) -> None:
+async def test_unreadable_entry_does_not_hide_other_entries(past: Past, store: Store) -> None:
     stream = store.keys.joborder_changes("station-1")
     await store.commit(join(operation("XADD", stream, "*", "nonsense", str(each)) for each in range(200)))
     await run_jobs(store, "a")

@@ -25,7 +25,7 @@ def decoded(data: bytes) -> ua.DataValue:
 
 
 @given(VALUES, st.sampled_from(list(Quality)))
-def test_every_value_is_read_back(value: Any, quality: Quality) -> None:
+def test_encoded_history_value_is_decoded_unchanged(value: Any, quality: Quality) -> None:
     found = decoded(ValueEncoder(ua.TimestampsToReturn.Both).sample(Sample(AT, "t", value, quality)))
     assert (found.Value.Value if found.Value else None) == value
     assert found.StatusCode.name == quality.value.capitalize()
@@ -36,7 +36,7 @@ def test_every_value_is_read_back(value: Any, quality: Quality) -> None:
     ("wanted", "source", "server"),
     [(ua.TimestampsToReturn.Source, True, False), (ua.TimestampsToReturn.Server, False, True)],
 )
-def test_only_the_wanted_timestamps_are_sent(wanted: Any, source: bool, server: bool) -> None:  # noqa: FBT001
+def test_only_requested_timestamps_are_sent(wanted: Any, source: bool, server: bool) -> None:  # noqa: FBT001
     found = decoded(ValueEncoder(wanted).sample(Sample(AT, "t", 1.5)))
     assert (found.SourceTimestamp is not None, found.ServerTimestamp is not None) == (source, server)
 

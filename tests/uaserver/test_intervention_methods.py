@@ -40,7 +40,7 @@ CALLS: dict[str, tuple[tuple[str, ...], Intervene]] = {
 
 
 @pytest.mark.parametrize("role", [Role.OPERATOR, Role.ENGINEER])
-async def test_each_method_asks_for_its_intervention_if_the_role_may(role: Role) -> None:
+async def test_each_method_requests_its_intervention_if_the_role_permits(role: Role) -> None:
     station = Station()
     async with (
         served(machines=MACHINES[:1], station=station, role=role) as server,

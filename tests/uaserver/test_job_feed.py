@@ -102,7 +102,7 @@ def showing(store: Store, screen: Screen) -> AbstractAsyncContextManager[None]:
     return background_task(show_jobs(store, cast(UaServer, screen), (SCOPE,)), "feed")
 
 
-async def test_it_shows_what_is_there_and_follows_what_happens(store: Store, wait_until: WaitUntil) -> None:
+async def test_feed_shows_stored_jobs_and_their_changes(store: Store, wait_until: WaitUntil) -> None:
     desk, screen = Desk(store), Screen()
     await desk.configure()
     await desk.call(Cause.STORE, "J1")
@@ -143,7 +143,7 @@ async def test_without_a_session_a_job_that_changes_often_is_read_once(store: St
 
 
 @pytest.mark.parametrize("loses", [False, True], ids=["keeping its data", "losing all of it"])
-async def test_a_store_that_was_away_is_shown_as_it_came_back(
+async def test_jobs_of_a_recovered_store_are_shown_as_stored(
     tmp_path_factory: pytest.TempPathFactory, wait_until: WaitUntil, *, loses: bool
 ) -> None:
     directory = tmp_path_factory.mktemp("v")
@@ -166,7 +166,7 @@ async def test_a_store_that_was_away_is_shown_as_it_came_back(
             await wait_until(lambda: screen.jobs.keys() == expected)
 
 
-async def test_a_job_that_is_unreadable_hides_no_other(store: Store, wait_until: WaitUntil) -> None:
+async def test_unreadable_job_does_not_hide_other_jobs(store: Store, wait_until: WaitUntil) -> None:
     desk, screen = Desk(store), Screen()
     await desk.configure()
     await desk.call(Cause.STORE, "J1")
@@ -176,9 +176,7 @@ async def test_a_job_that_is_unreadable_hides_no_other(store: Store, wait_until:
         await wait_until(lambda: screen.jobs == {"J2": "NotAllowedToStart"})
 
 
-async def test_foreign_value_at_the_key_of_a_response_ends_no_job_before_start(
-    store: Store, wait_until: WaitUntil
-) -> None:
+async def test_foreign_response_value_does_not_end_a_job_before_its_start(store: Store, wait_until: WaitUntil) -> None:
     desk, screen = Desk(store), Screen()
     await desk.configure()
     await desk.call(Cause.STORE, "J1")
@@ -191,7 +189,7 @@ async def test_foreign_value_at_the_key_of_a_response_ends_no_job_before_start(
         await wait_until(lambda: screen.published == ["AllowedToStart"])
 
 
-async def test_a_run_that_another_instance_has_ended_is_shown_no_more(store: Store, wait_until: WaitUntil) -> None:
+async def test_run_ended_by_another_instance_is_hidden(store: Store, wait_until: WaitUntil) -> None:
     desk, screen = Desk(store), Screen()
     await desk.configure()
     for job_id in ("J1", "J2", "J3"):

@@ -38,7 +38,7 @@ async def test_lists_show_a_job_with_its_state_and_response(jobs: UaServer, spac
     assert sub.BrowsePath.Elements[0].TargetName == ua.QualifiedName("EndedSubstates", isa95)
 
 
-async def test_lists_hold_a_job_once_where_it_first_stood(jobs: UaServer, space: Space) -> None:
+async def test_updated_job_keeps_its_place_in_the_lists(jobs: UaServer, space: Space) -> None:
     for job_order_id in ("job-1", "job-2", "job-3"):
         jobs.show("station-1", entry(job_order_id), None)
     jobs.show("station-1", entry("job-2", JobState.RUNNING), None)
@@ -51,20 +51,20 @@ async def test_lists_hold_a_job_once_where_it_first_stood(jobs: UaServer, space:
     ]
 
 
-async def test_lists_lose_a_job_and_its_response_together(jobs: UaServer, space: Space) -> None:
+async def test_cleared_job_is_removed_with_its_response(jobs: UaServer, space: Space) -> None:
     jobs.show("station-1", entry("job-1", JobState.ENDED), response("job-1"))
     jobs.hide("station-1", "job-1")
     assert await (await space.job_order_list()).read_value() == []
     assert await (await space.response_list()).read_value() == []
 
 
-async def test_lists_keep_machines_apart(jobs: UaServer, space: Space) -> None:
+async def test_lists_of_machines_are_separate(jobs: UaServer, space: Space) -> None:
     jobs.show("station-2", entry("job-1"), None)
     assert await (await space.job_order_list()).read_value() == []
     assert len(await (await space.job_order_list("station-2")).read_value()) == 1
 
 
-async def test_lists_name_the_work_masters(jobs: UaServer, space: Space) -> None:
+async def test_work_master_list_contains_the_ids(jobs: UaServer, space: Space) -> None:
     recipe = WorkMaster(id="rear-axle", description=LocalizedText(text="Rear axle", locale="en"), data={"s": 1})
     jobs.work_masters("station-1", [recipe])
     (shown,) = await (await space.member("JobOrderControl", "WorkMaster")).read_value()

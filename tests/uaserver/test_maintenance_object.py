@@ -62,7 +62,7 @@ async def state(client: Client, scope: str, machine: str) -> tuple[str, int]:
     ).Identifier
 
 
-async def test_machines_and_server_show_the_mode(server: UaServer) -> None:
+async def test_machines_and_server_show_the_maintenance_mode(server: UaServer) -> None:
     level, returns = ua.ObjectIds.Server_ServiceLevel, ua.ObjectIds.Server_EstimatedReturnTime
     async with patient_client(server.endpoint) as client:
         await server.maintenance.show(view(Maintenance(until=AT), "station-1"))

@@ -5,11 +5,11 @@ from edge.model.role import Role
 from edge.uaserver.method_roles import METHOD_ROLES, is_for_observers, may_call
 
 
-def test_every_job_method_stands_in_the_table() -> None:
+def test_every_job_method_is_in_the_role_table() -> None:
     assert {*METHODS, *RESPONSE_METHODS} <= METHOD_ROLES.keys()
 
 
-def test_an_observer_may_only_ask() -> None:
+def test_observer_may_call_only_read_methods() -> None:
     assert {name for name in METHOD_ROLES if may_call(Role.OBSERVER, name)} == {
         *RESPONSE_METHODS,
         "ConditionRefresh",
@@ -19,17 +19,17 @@ def test_an_observer_may_only_ask() -> None:
     }
 
 
-def test_each_role_may_what_the_one_before_it_may() -> None:
+def test_role_includes_the_permissions_of_lower_roles() -> None:
     for name in METHOD_ROLES:
         allowed = [may_call(role, name) for role in Role]
         assert allowed == sorted(allowed)
 
 
-def test_a_method_that_is_not_in_the_table_is_for_no_role() -> None:
+def test_unlisted_method_is_refused_for_every_role() -> None:
     assert not may_call(Role.ENGINEER, "Shutdown")
 
 
-def test_methods_that_only_read_are_those_of_observers() -> None:
+def test_read_only_methods_require_the_observer_role() -> None:
     assert is_for_observers("ConditionRefresh")
     assert not is_for_observers("Start")
     assert not is_for_observers("unknown")

@@ -81,7 +81,7 @@ def plain(result: ua.CallMethodResult) -> tuple[int, list[Any]]:
 class TestReceiver:
     @pytest.mark.parametrize("called_by", ["its own id", "the id of its type"])
     @pytest.mark.parametrize("name", TAKES_ORDER)
-    async def test_an_order_reaches_the_station_whole(
+    async def test_order_reaches_the_station_with_all_fields(
         self, engineer: Space, station: Station, name: str, called_by: str
     ) -> None:
         result = await ask(engineer, name, order_argument(), COMMENT, of_type=called_by == "the id of its type")
@@ -92,7 +92,7 @@ class TestReceiver:
 
     @pytest.mark.parametrize("called_by", ["its own id", "the id of its type"])
     @pytest.mark.parametrize("name", TAKES_ID)
-    async def test_a_method_that_names_an_order_reaches_the_station(
+    async def test_method_with_an_order_id_reaches_the_station(
         self, engineer: Space, station: Station, name: str, called_by: str
     ) -> None:
         result = await ask(engineer, name, JOB, COMMENT, scope="station-2", of_type=called_by == "the id of its type")
@@ -102,34 +102,32 @@ class TestReceiver:
         assert call.arguments == IdCall(job_order_id="job-1", comment=(LocalizedText(text="Schicht 2", locale="de"),))
 
     @pytest.mark.parametrize("comment", [NO_COMMENT, ua.Variant()], ids=["empty", "null"])
-    async def test_a_comment_may_be_left_out(self, engineer: Space, station: Station, comment: ua.Variant) -> None:
+    async def test_empty_comment_is_accepted(self, engineer: Space, station: Station, comment: ua.Variant) -> None:
         await ask(engineer, "Start", JOB, comment)
         assert station.calls[0].arguments == IdCall(job_order_id="job-1")
 
-    async def test_the_same_call_again_is_another_call(self, engineer: Space, station: Station) -> None:
+    async def test_repeated_call_has_its_own_event_id(self, engineer: Space, station: Station) -> None:
         for _ in range(2):
             await ask(engineer, "Start", JOB, NO_COMMENT)
         one, other = station.calls
         assert (one.source, one.event_id) != (other.source, other.event_id)
 
     @pytest.mark.parametrize("status", [each for each in ReturnStatus if each is not ReturnStatus.NO_ERROR])
-    async def test_what_the_station_declines_is_uncertain_and_reports_why(
+    async def test_refused_call_is_uncertain_with_its_return_status(
         self, engineer: Space, station: Station, status: ReturnStatus
     ) -> None:
         station.status = status
         result = await ask(engineer, "Start", JOB, NO_COMMENT)
         assert plain(result) == (ua.StatusCodes.Uncertain, [(T.UInt64, status.value)])
 
-    async def test_a_station_whose_store_is_gone_has_to_be_called_again(
-        self, engineer: Space, station: Station
-    ) -> None:
+    async def test_call_without_a_store_returns_resource_unavailable(self, engineer: Space, station: Station) -> None:
         station.failure = Unavailable("Redis does not answer")
         result = await ask(engineer, "Start", JOB, NO_COMMENT)
         assert plain(result) == (ua.StatusCodes.BadResourceUnavailable, [])
 
 
 class TestProvider:
-    async def test_the_response_of_a_job_is_given(self, engineer: Space, station: Station) -> None:
+    async def test_request_by_id_returns_the_response_of_the_job(self, engineer: Space, station: Station) -> None:
         station.responses = (response("job-1"),)
         result = await ask(engineer, "RequestJobResponseByJobOrderID", JOB)
         given, status = result.OutputArguments
@@ -137,7 +135,7 @@ class TestProvider:
         assert struct_to_binary(given.Value) == extension_object(response("job-1")).Body
         assert station.asked == [("station-1", "job-1")]
 
-    async def test_an_unknown_job_has_the_null_response(self, engineer: Space, station: Station) -> None:
+    async def test_unknown_job_returns_the_null_response(self, engineer: Space, station: Station) -> None:
         station.status = ReturnStatus.UNKNOWN_JOB_ORDER_ID
         result = await ask(engineer, "RequestJobResponseByJobOrderID", JOB)
         assert plain(result) == (
@@ -145,7 +143,7 @@ class TestProvider:
             [(T.ExtensionObject, ua.ExtensionObject()), (T.UInt64, 2)],
         )
 
-    async def test_responses_are_given_by_state(self, engineer: Space, station: Station) -> None:
+    async def test_request_by_state_returns_the_responses(self, engineer: Space, station: Station) -> None:
         station.responses = (response("job-1"), response("job-2"))
         state = state_entries(JobStatus(JobState.ENDED, SubState.COMPLETED))
         wanted = ua.Variant([extension_object(each) for each in state], T.ExtensionObject, is_array=True)
@@ -158,7 +156,7 @@ class TestProvider:
         ((scope, asked),) = station.asked
         assert (scope, asked) == ("station-2", state)
 
-    async def test_no_response_is_an_empty_array(self, engineer: Space, station: Station) -> None:
+    async def test_request_without_a_match_returns_an_empty_array(self, engineer: Space, station: Station) -> None:
         state = extension_object(State(state_text=LocalizedText(text="Ended"), state_number=5))
         wanted = ua.Variant([state], T.ExtensionObject, is_array=True)
         result = await ask(engineer, "RequestJobResponseByJobOrderState", wanted)
@@ -186,14 +184,14 @@ MISMATCHED = [
 
 class TestWrongCalls:
     @pytest.mark.parametrize(("name", "arguments", "code"), WRONG)
-    async def test_the_number_of_arguments_has_to_be_right(
+    async def test_wrong_number_of_arguments_is_refused(
         self, engineer: Space, station: Station, name: str, arguments: tuple[ua.Variant, ...], code: int
     ) -> None:
         result = await ask(engineer, name, *arguments)
         assert (result.StatusCode.value, station.calls) == (code, [])
 
     @pytest.mark.parametrize(("name", "arguments", "wrong"), MISMATCHED)
-    async def test_an_argument_of_a_wrong_type_is_named(
+    async def test_argument_of_a_wrong_type_is_reported_at_its_index(
         self, engineer: Space, station: Station, name: str, arguments: tuple[ua.Variant, ...], wrong: list[bool]
     ) -> None:
         result = await ask(engineer, name, *arguments)
@@ -201,7 +199,7 @@ class TestWrongCalls:
         assert [each.value == ua.StatusCodes.BadTypeMismatch for each in result.InputArgumentResults] == wrong
         assert (station.calls, station.asked) == ([], [])
 
-    async def test_a_method_is_called_on_its_own_object_only(self, engineer: Space, station: Station) -> None:
+    async def test_method_on_another_object_is_refused(self, engineer: Space, station: Station) -> None:
         first, second = await part(engineer, "JobOrderControl"), await part(engineer, "JobOrderControl", "station-2")
         start = await first.get_child([engineer.name("Start", UA + "ISA95-JOBCONTROL_V2/")])
         objects = {
@@ -218,7 +216,7 @@ class TestWrongCalls:
 
 class TestRoles:
     @pytest.mark.parametrize("role", [Role.OBSERVER, Role.OPERATOR])
-    async def test_who_may_not_call_a_method_is_refused(self, role: Role) -> None:
+    async def test_method_above_the_role_of_the_user_is_refused(self, role: Role) -> None:
         station = Station()
         async with served(station=station, role=role) as server, patient_client(server.endpoint) as client:
             space = Space(client, await client.get_namespace_array())
@@ -229,7 +227,7 @@ class TestRoles:
         assert len(station.calls) == (1 if role is Role.OPERATOR else 0)
 
 
-async def test_a_parameter_keeps_the_type_its_client_gave_it(engineer: Space, station: Station) -> None:
+async def test_parameter_keeps_the_data_type_of_its_client(engineer: Space, station: Station) -> None:
     exact = ({"UaType": 6, "Value": 7}, {"UaType": 13, "Value": "2026-01-02T03:04:05Z"}, 42.5)
     parameters = tuple(Parameter(id=str(number), value=value) for number, value in enumerate(exact))
     given = order_argument(JobOrder(job_order_id="job-1", job_order_parameters=parameters))

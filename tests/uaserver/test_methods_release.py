@@ -55,7 +55,7 @@ async def test_an_operator_releases_the_stops_of_equipment(operator: OtherStack,
     assert (request.by, request.reason) == ("anonymous", "air cut off")
 
 
-async def test_a_release_of_one_command_names_it(operator: OtherStack, station: Station) -> None:
+async def test_release_with_a_command_id_releases_that_command(operator: OtherStack, station: Station) -> None:
     await release(operator, "J1/R/tighten/1", "air cut off")
     assert station.released[0].command_id == "J1/R/tighten/1"
 
@@ -72,7 +72,7 @@ async def test_a_release_without_a_reason_is_invalid(operator: OtherStack, stati
     assert station.released == []
 
 
-async def test_an_observer_releases_nothing(behind: Station) -> None:
+async def test_observer_may_not_release_stops(behind: Station) -> None:
     behind.reset()
     async with (
         served(machines=MACHINES[:1], station=behind, role=Role.OBSERVER, equipment=("wrench",)) as server,

@@ -91,7 +91,7 @@ async def test_a_resolution_without_decision_or_reason_is_invalid(
     assert station.resolved == []
 
 
-async def test_an_observer_resolves_nothing(behind: Station) -> None:
+async def test_observer_may_not_resolve_actions(behind: Station) -> None:
     behind.reset()
     async with (
         served(machines=MACHINES[:1], station=behind, role=Role.OBSERVER) as server,
@@ -102,7 +102,7 @@ async def test_an_observer_resolves_nothing(behind: Station) -> None:
     assert behind.resolved == []
 
 
-async def test_an_answer_that_leaves_responses_out_reports_it(operator: OtherStack, station: Station) -> None:
+async def test_truncated_list_of_responses_reports_uncertain(operator: OtherStack, station: Station) -> None:
     station.responses, station.next = (response("job-1"), response("job-2")), "1:job-2-1"
     results = f"{MANAGEMENT}/JobOrderResults"
     asked = {"object": results, "method": f"{results}/RequestJobResponseByJobOrderState", "state": "Ended"}

@@ -36,7 +36,7 @@ def prepared(nodeset_package: Path, tmp_path_factory: pytest.TempPathFactory) ->
     return directory
 
 
-def test_preparing_again_changes_nothing(nodeset_package: Path, prepared: Path) -> None:
+def test_repeated_preparation_keeps_the_files(nodeset_package: Path, prepared: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in prepared.iterdir()}
     reports: list[str] = []
     nodesets.prepare(nodeset_package, prepared, reports.append)
@@ -44,7 +44,7 @@ def test_preparing_again_changes_nothing(nodeset_package: Path, prepared: Path) 
     assert {path: path.stat().st_mtime_ns for path in prepared.iterdir()} == before
 
 
-def test_a_cache_that_fits_no_more_makes_way_for_one_of_the_same_bytes(
+def test_outdated_cache_is_replaced_by_a_reproducible_one(
     prepared: Path, nodeset_package: Path, tmp_path: Path
 ) -> None:
     (first,) = prepared.glob("*.cache")
@@ -56,7 +56,7 @@ def test_a_cache_that_fits_no_more_makes_way_for_one_of_the_same_bytes(
     assert again.read_bytes() == first.read_bytes()
 
 
-def test_every_missing_or_foreign_file_is_named(nodeset_package: Path, tmp_path: Path) -> None:
+def test_every_missing_or_foreign_file_is_reported(nodeset_package: Path, tmp_path: Path) -> None:
     for nodeset in NODESETS[2:]:
         shutil.copy(nodeset_package / nodeset.file, tmp_path)
     (tmp_path / NODESETS[2].file).write_bytes(b"<UANodeSet/>")
@@ -73,7 +73,7 @@ def test_every_missing_or_foreign_file_is_named(nodeset_package: Path, tmp_path:
     assert not (tmp_path / "prepared").exists()
 
 
-def test_what_is_not_prepared_is_named(prepared: Path, tmp_path: Path) -> None:
+def test_unprepared_node_set_is_reported(prepared: Path, tmp_path: Path) -> None:
     directory = tmp_path / "prepared"
     shutil.copytree(prepared, directory)
     (directory / NODESETS[4].file).unlink()
@@ -82,7 +82,7 @@ def test_what_is_not_prepared_is_named(prepared: Path, tmp_path: Path) -> None:
     assert caught.value.advice.startswith("Run `make setup`")
 
 
-async def test_a_server_is_the_same_from_the_cache_and_from_the_node_sets(prepared: Path, tmp_path: Path) -> None:
+async def test_server_from_the_cache_equals_server_from_the_node_sets(prepared: Path, tmp_path: Path) -> None:
     without_cache = tmp_path / "prepared"
     shutil.copytree(prepared, without_cache, ignore=shutil.ignore_patterns("*.cache"))
 

@@ -11,7 +11,7 @@ LEVEL = VariableSpec("Level", base(T.String), "How high.", text)
 LEVELS = VariableSpec("Levels", base(T.String), "How high.", text, is_array=True)
 
 
-def test_an_instant_that_is_none_is_the_null_of_its_type() -> None:
+def test_missing_instant_is_the_null_date_time() -> None:
     assert instant(None) == ua.Variant(datetime(1601, 1, 1, tzinfo=UTC), T.DateTime)
     assert instant(1500) == ua.Variant(datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC), T.DateTime)
 

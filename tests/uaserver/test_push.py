@@ -169,7 +169,7 @@ async def test_a_new_certificate_is_served_without_restart(
         assert await again.call("ApplyChanges") == "BadNothingToDo"
 
 
-async def test_a_certificate_for_the_present_key_needs_no_new_one(pusher: Pusher) -> None:
+async def test_certificate_for_the_current_key_is_applied(pusher: Pusher) -> None:
     request = await pusher.request()
     own = certificates.load(Path(pusher.settings.pki))
     assert own
@@ -210,7 +210,7 @@ async def test_bad_certificates_are_refused(pusher: Pusher) -> None:
     assert await pusher.call("GetCertificates", ["String", "x"]) == "BadInvalidArgument"
 
 
-async def test_other_users_manage_no_certificates(pusher: Pusher) -> None:
+async def test_certificate_methods_are_refused_for_other_users(pusher: Pusher) -> None:
     # The observer is not listed, and the operator is listed without being an engineer.
     for user in ("observer", "operator"):
         number = await pusher.client.ask("enter", user=user)
@@ -219,7 +219,7 @@ async def test_other_users_manage_no_certificates(pusher: Pusher) -> None:
         assert await other.list("Open", ["Byte", 1]) == "BadUserAccessDenied"
 
 
-async def test_a_change_waits_for_the_session_that_began_it(pusher: Pusher) -> None:
+async def test_change_in_another_session_is_refused_while_one_is_pending(pusher: Pusher) -> None:
     request = await pusher.request()
     assert await pusher.update(issued(request)) is True
     number = await pusher.client.ask("enter")
@@ -293,7 +293,7 @@ async def test_a_bad_trust_list_changes_nothing(pusher: Pusher) -> None:
     assert await pusher.read() == before
 
 
-async def test_an_application_that_is_removed_loses_its_channel(
+async def test_channel_of_a_removed_application_is_closed(
     tmp_path: Path, friend: Application, wait_until: WaitUntil
 ) -> None:
     async with managed(tmp_path, friend) as pusher:
@@ -302,9 +302,7 @@ async def test_an_application_that_is_removed_loses_its_channel(
         await wait_until(lambda: pusher.server.sessions == 0)
 
 
-async def test_a_user_who_is_removed_loses_the_session(
-    tmp_path: Path, friend: Application, wait_until: WaitUntil
-) -> None:
+async def test_session_of_a_removed_user_is_closed(tmp_path: Path, friend: Application, wait_until: WaitUntil) -> None:
     async with managed(tmp_path, friend) as pusher:
         certificate = pki.self_signed("operator")
         add_certificate(certificate, Path(pusher.settings.trusted_users))
@@ -322,5 +320,5 @@ async def test_rejected_certificates_are_listed(pusher: Pusher) -> None:
     assert await pusher.call("GetRejectedList") == text(stranger)
 
 
-async def test_the_nodes_are_absent_without_administrators(secure: UaServer) -> None:
+async def test_certificate_nodes_are_absent_without_administrators(secure: UaServer) -> None:
     assert ua.NodeId(ua.ObjectIds.ServerConfiguration) not in secure._core.aspace  # noqa: SLF001 - what clients browse

@@ -9,7 +9,7 @@ from tests.uaserver.clients import Application, connected, make_settings, with_u
 from tests.uaserver.running import MACHINES, served
 
 
-async def test_a_client_finds_groups_and_what_it_may_call(tmp_path: Path, friend: Application) -> None:
+async def test_client_finds_certificate_groups_and_permitted_methods(tmp_path: Path, friend: Application) -> None:
     settings = with_users(make_settings(tmp_path, trusted_users=str(tmp_path / "users-trusted")))
     settings = msgspec.structs.replace(settings, security_admins=("engineer",))
     friend.trusted_by(settings)

@@ -72,7 +72,7 @@ async def test_server_is_registered_and_unregistered_at_a_discovery_server(
     assert found["mdns"] == [{"name": "microdcs-edge edge", "capabilities": ["DA", "AC"]}]
 
 
-async def test_absent_discovery_server_is_tried_again_until_it_is_there(
+async def test_registration_is_retried_until_the_discovery_server_answers(
     wait_until: WaitUntil, capsys: pytest.CaptureFixture[str]
 ) -> None:
     calls: list[bool] = []
@@ -102,6 +102,6 @@ async def test_server_that_was_never_registered_is_not_unregistered(wait_until: 
     assert all(calls)
 
 
-def test_application_names_what_the_server_has() -> None:
+def test_registered_capabilities_are_those_of_the_server() -> None:
     application = application_of("edge", "opc.tcp://gateway.plant:4840", has_alarms=False, has_history=True)
     assert (application.urls, application.capabilities) == (("opc.tcp://gateway.plant:4840",), ("DA", "HD"))

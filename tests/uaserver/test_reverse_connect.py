@@ -91,7 +91,7 @@ def write_certificate(directory: Path) -> str:
 
 
 @pytest.mark.long
-async def test_node_opcua_reads_over_connections_of_the_server(tmp_path: Path) -> None:
+async def test_node_opcua_reads_over_a_reverse_connection(tmp_path: Path) -> None:
     port, settings = free_port(), with_users(make_settings(tmp_path))
     application = make_application(tmp_path / "scada")
     application.trusted_by(settings)
@@ -110,7 +110,7 @@ async def test_node_opcua_reads_over_connections_of_the_server(tmp_path: Path) -
                 pass
 
 
-async def test_a_reverse_hello_names_server_and_endpoint() -> None:
+async def test_reverse_hello_contains_server_uri_and_endpoint() -> None:
     port = free_port()
     async with listening(port) as listener, connecting(port) as server:
         await listener.next()
@@ -120,7 +120,7 @@ async def test_a_reverse_hello_names_server_and_endpoint() -> None:
         reverse_hello("u" * 4096, "opc.tcp://a")
 
 
-async def test_another_connection_waits_when_one_is_used() -> None:
+async def test_used_reverse_connection_is_replaced_by_a_new_one() -> None:
     port = free_port()
     async with listening(port) as listener, connecting(port) as server:
         used = []
@@ -134,7 +134,7 @@ async def test_another_connection_waits_when_one_is_used() -> None:
         assert len(listener.writers) == CONNECTIONS + 1
 
 
-async def test_a_refusal_is_reported_once_and_the_end_of_it(wait_until: WaitUntil) -> None:
+async def test_refused_reverse_connection_and_its_recovery_are_logged_once(wait_until: WaitUntil) -> None:
     port = free_port()
     with structlog.testing.capture_logs() as logs:
         async with listening(port) as listener, connecting(port):
@@ -152,7 +152,7 @@ async def test_a_refusal_is_reported_once_and_the_end_of_it(wait_until: WaitUnti
     assert (found[0]["reason"], found[0]["client"]) == ("BadTcpEndpointUrlInvalid", listener.url)
 
 
-async def test_a_client_that_comes_late_is_reached(wait_until: WaitUntil) -> None:
+async def test_reverse_connection_reaches_a_client_that_starts_later(wait_until: WaitUntil) -> None:
     port = free_port()
     with structlog.testing.capture_logs() as logs:
         async with connecting(port):
@@ -164,7 +164,7 @@ async def test_a_client_that_comes_late_is_reached(wait_until: WaitUntil) -> Non
     ]
 
 
-async def test_a_silent_listener_is_left_and_called_again() -> None:
+async def test_silent_listener_is_disconnected_and_connected_again() -> None:
     port = free_port()
     async with listening(port) as listener, connecting(port) as server:
         server.listener.iserver.max_pending_activation_seconds = 0.1
@@ -174,7 +174,7 @@ async def test_a_silent_listener_is_left_and_called_again() -> None:
 
 
 @pytest.mark.parametrize("bytes_of_client", [b"GET / HTTP/1.1\r\n\r\n", b"HELF\xff\xff\xff\xff", b"MSGF" * 20])
-async def test_a_listener_that_is_no_client_is_left(bytes_of_client: bytes) -> None:
+async def test_listener_that_is_not_an_opc_ua_client_is_disconnected(bytes_of_client: bytes) -> None:
     port = free_port()
     async with listening(port) as listener, connecting(port) as server:
         first = await listener.next()
@@ -184,7 +184,7 @@ async def test_a_listener_that_is_no_client_is_left(bytes_of_client: bytes) -> N
         assert len(server.listener.clients) == 1
 
 
-async def test_a_full_server_connects_to_no_client(wait_until: WaitUntil) -> None:
+async def test_server_at_its_limit_opens_no_reverse_connection(wait_until: WaitUntil) -> None:
     port = free_port()
     settings = OpcuaSettings(endpoint=SETTINGS.endpoint, security="none", pki=SETTINGS.pki, max_connections=1)
     with structlog.testing.capture_logs() as logs:
@@ -197,7 +197,7 @@ async def test_a_full_server_connects_to_no_client(wait_until: WaitUntil) -> Non
             assert "all connections are in use" in str(logs)
 
 
-async def test_a_name_that_dns_cannot_hold_is_reported(wait_until: WaitUntil) -> None:
+async def test_invalid_host_name_of_a_client_is_reported(wait_until: WaitUntil) -> None:
     async def connect(host: str, number: int) -> DialedConnection:
         await asyncio.get_running_loop().create_connection(asyncio.Protocol, host, number)
         raise AssertionError(host)

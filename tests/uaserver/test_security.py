@@ -45,19 +45,19 @@ async def offered(secure: UaServer) -> list[ua.EndpointDescription]:
     return endpoints
 
 
-async def test_every_client_may_list_endpoints_and_all_of_them_are_encrypted(secure: UaServer) -> None:
+async def test_endpoints_are_listed_for_every_client_and_all_encrypted(secure: UaServer) -> None:
     endpoints = await offered(secure)
     assert {endpoint.SecurityPolicyUri for endpoint in endpoints} == {policy.URI for policy in OFFERED}
     assert {endpoint.SecurityMode for endpoint in endpoints} == {ua.MessageSecurityMode.SignAndEncrypt}
 
 
-async def test_the_certificate_offered_is_ours(secure: UaServer) -> None:
+async def test_endpoints_offer_the_certificate_of_the_server(secure: UaServer) -> None:
     for endpoint in await offered(secure):
         certificate = x509_from_der(endpoint.ServerCertificate)
         assert application_uris(certificate) == [endpoint.Server.ApplicationUri]
 
 
-async def test_passwords_are_asked_for_encrypted_once_more(secure: UaServer) -> None:
+async def test_user_token_policy_requires_encrypted_passwords(secure: UaServer) -> None:
     for endpoint in await offered(secure):
         tokens = {token.TokenType: token for token in endpoint.UserIdentityTokens}
         assert tokens.keys() == {ua.UserTokenType.Anonymous, ua.UserTokenType.UserName}
@@ -65,7 +65,7 @@ async def test_passwords_are_asked_for_encrypted_once_more(secure: UaServer) -> 
 
 
 @pytest.mark.parametrize("policy", OFFERED)
-async def test_an_application_we_trust_comes_in_by_every_policy(
+async def test_trusted_application_connects_with_every_policy(
     secure: UaServer, friend: Application, policy: type[policies.SecurityPolicy]
 ) -> None:
     for user in ("", "operator"):
@@ -81,7 +81,7 @@ async def test_an_application_we_trust_comes_in_by_every_policy(
         (policies.SecurityPolicyBasic256, ua.MessageSecurityMode.SignAndEncrypt),
     ],
 )
-async def test_what_is_not_offered_is_not_taken(
+async def test_security_policy_that_is_not_offered_is_refused(
     secure: UaServer, friend: Application, policy: type[policies.SecurityPolicy], mode: ua.MessageSecurityMode
 ) -> None:
     client = await prepared(secure.endpoint, friend, policy, mode)
@@ -89,7 +89,7 @@ async def test_what_is_not_offered_is_not_taken(
         await client.connect()
 
 
-async def test_an_unknown_application_comes_in_from_the_moment_it_is_trusted(
+async def test_unknown_application_connects_as_soon_as_it_is_trusted(
     secure: UaServer, secure_settings: OpcuaSettings, tmp_path: Path
 ) -> None:
     stranger = make_application(tmp_path)
@@ -105,7 +105,7 @@ async def test_an_unknown_application_comes_in_from_the_moment_it_is_trusted(
         assert await serves(client)
 
 
-async def test_no_client_writes_or_calls_on_a_fresh_installation(secure: UaServer, friend: Application) -> None:
+async def test_new_installation_refuses_writes_and_calls(secure: UaServer, friend: Application) -> None:
     async with connected(secure.endpoint, friend) as client:
         space = Space(client, await client.get_namespace_array())
         with pytest.raises(ua.uaerrors.BadUserAccessDenied):
@@ -115,7 +115,7 @@ async def test_no_client_writes_or_calls_on_a_fresh_installation(secure: UaServe
 
 
 @pytest.mark.parametrize("role", Role)
-async def test_a_user_may_what_their_role_may(secure: UaServer, friend: Application, role: Role) -> None:
+async def test_user_has_the_permissions_of_the_role(secure: UaServer, friend: Application, role: Role) -> None:
     async with connected(secure.endpoint, friend, user=role.name.lower()) as client:
         space = Space(client, await client.get_namespace_array())
         assert await may_call(client, space, "Start") is (role >= Role.OPERATOR)
@@ -133,7 +133,7 @@ async def may_call(client: Client, space: Space, name: str) -> bool:
 
 
 @pytest.mark.parametrize(("user", "password"), [("operator", "wrong"), ("nobody", PASSWORD), ("operator", "")])
-async def test_a_wrong_name_and_a_wrong_password_hear_the_same(
+async def test_wrong_user_and_wrong_password_return_the_same_error(
     secure: UaServer, friend: Application, user: str, password: str
 ) -> None:
     with pytest.raises(ua.uaerrors.BadUserAccessDenied):
@@ -141,7 +141,7 @@ async def test_a_wrong_name_and_a_wrong_password_hear_the_same(
             pass
 
 
-async def test_anonymous_can_be_kept_out(tmp_path: Path, friend: Application) -> None:
+async def test_anonymous_access_can_be_disabled(tmp_path: Path, friend: Application) -> None:
     settings = with_users(make_settings(tmp_path, anonymous="nobody"))
     friend.trusted_by(settings)
     async with served(settings, MACHINES[:1]) as closed:
@@ -166,14 +166,14 @@ async def anonymously(client: Client) -> None:
         await client.uaclient.activate_session(parameters)
 
 
-async def test_without_encryption_one_comes_in_only_where_the_settings_state_so() -> None:
+async def test_unencrypted_client_connects_if_the_settings_allow_it() -> None:
     async with served(SETTINGS, MACHINES[:1]) as plain, patient_client(plain.endpoint) as client:
         assert await serves(client)
         modes = {endpoint.SecurityMode for endpoint in await client.get_endpoints()}
         assert modes == {ua.MessageSecurityMode.None_, ua.MessageSecurityMode.SignAndEncrypt}
 
 
-async def test_a_certificate_that_is_about_to_expire_is_reported() -> None:
+async def test_certificate_near_expiry_is_reported() -> None:
     own = certificates.load_or_make(Path(SETTINGS.pki), "urn:x", ())
     (uri,) = application_uris(own.certificate)
     late = own.certificate.not_valid_after_utc - timedelta(days=3)

@@ -27,7 +27,7 @@ async def open_and_leave(settings: OpcuaSettings, tasks: asyncio.TaskGroup) -> N
         pass
 
 
-async def test_every_description_names_the_real_port(client: Client, server: UaServer) -> None:
+async def test_endpoint_descriptions_contain_the_real_port(client: Client, server: UaServer) -> None:
     port = urlsplit(server.endpoint).port
     for endpoint in await client.get_endpoints():
         assert urlsplit(endpoint.EndpointUrl).port == port != 0
@@ -35,21 +35,21 @@ async def test_every_description_names_the_real_port(client: Client, server: UaS
 
 
 @pytest.mark.parametrize(("host", "shown"), [("0.0.0.0", "0.0.0.0"), ("localhost", "127.0.0.1")])  # noqa: S104
-async def test_it_listens_where_the_settings_state(host: str, shown: str) -> None:
+async def test_server_listens_on_the_configured_host(host: str, shown: str) -> None:
     settings = msgspec.structs.replace(SETTINGS, endpoint=f"opc.tcp://{host}:0")
     async with served(settings, MACHINES[:1]) as server:
         assert urlsplit(server.endpoint).hostname == shown
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "nowhere.invalid"])
-async def test_a_host_that_is_not_this_one_is_named(host: str) -> None:
+async def test_error_names_a_host_that_is_not_local(host: str) -> None:
     settings = msgspec.structs.replace(SETTINGS, endpoint=f"opc.tcp://{host}:0")
     async with asyncio.TaskGroup() as tasks:
         with pytest.raises(Unavailable, match=f"opcua.endpoint: cannot listen on opc.tcp://{host}:0"):
             await open_and_leave(settings, tasks)
 
 
-async def test_a_taken_port_is_named() -> None:
+async def test_error_names_the_port_in_use() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         settings = msgspec.structs.replace(SETTINGS, endpoint=f"opc.tcp://127.0.0.1:{port}")
@@ -58,7 +58,7 @@ async def test_a_taken_port_is_named() -> None:
                 await open_and_leave(settings, tasks)
 
 
-async def test_a_missing_node_set_is_named_with_what_to_do(tmp_path: Path) -> None:
+async def test_missing_node_set_is_reported_with_advice(tmp_path: Path) -> None:
     settings = msgspec.structs.replace(SETTINGS, nodesets=str(tmp_path))
     async with asyncio.TaskGroup() as tasks:
         with pytest.raises(SettingsError, match=r"Opc.Ua.Di.NodeSet2.xml is missing") as caught:
@@ -66,7 +66,7 @@ async def test_a_missing_node_set_is_named_with_what_to_do(tmp_path: Path) -> No
     assert "make setup" in caught.value.advice
 
 
-async def test_a_server_stops_at_once_though_clients_are_there() -> None:
+async def test_server_with_connected_clients_stops_at_once() -> None:
     async with served(SETTINGS, MACHINES[:1]) as server:
         leaving = patient_client(server.endpoint)
         await leaving.connect()
@@ -75,7 +75,7 @@ async def test_a_server_stops_at_once_though_clients_are_there() -> None:
     await leaving.disconnect()
 
 
-async def test_nothing_runs_on_when_the_server_has_stopped() -> None:
+async def test_stopped_server_leaves_no_running_tasks() -> None:
     before = asyncio.all_tasks()
     async with served(SETTINGS, MACHINES[:1]) as server:
         staying = patient_client(server.endpoint)
@@ -87,7 +87,7 @@ async def test_nothing_runs_on_when_the_server_has_stopped() -> None:
     assert [coro for coro in left if "asyncua/server" in coro.cr_code.co_filename] == []  # type: ignore[union-attr]
 
 
-async def test_the_clock_runs(client: Client) -> None:
+async def test_current_time_of_the_server_advances(client: Client) -> None:
     ticks: asyncio.Queue[datetime] = asyncio.Queue()
 
     class Listener:

@@ -65,7 +65,7 @@ async def read(client: Client, node_id: ua.NodeId, index_range: str | None = Non
     return found
 
 
-async def test_a_list_beyond_what_the_client_takes_is_read_in_parts(
+async def test_list_larger_than_the_client_limit_is_read_in_parts(
     jobs: UaServer, modest: Client, node: ua.NodeId
 ) -> None:
     for number in range(4):
@@ -77,7 +77,7 @@ async def test_a_list_beyond_what_the_client_takes_is_read_in_parts(
     assert await serves(modest)
 
 
-async def test_a_list_beyond_what_we_send_ends_no_connection(jobs: UaServer, client: Client, node: ua.NodeId) -> None:
+async def test_list_over_the_server_limit_keeps_the_connection(jobs: UaServer, client: Client, node: ua.NodeId) -> None:
     for number in range(2):
         jobs.show("station-1", large(f"job-{number}", limits.MESSAGE_BYTES // 2), None)
     with pytest.raises(ua.uaerrors.BadResponseTooLarge):
@@ -85,7 +85,7 @@ async def test_a_list_beyond_what_we_send_ends_no_connection(jobs: UaServer, cli
     assert len((await read(client, node, "0")).Value.Value) == 1
 
 
-async def test_whoever_sets_no_limit_gets_a_list_of_fifteen_mebibytes(
+async def test_client_without_a_limit_reads_a_list_of_15_mib(
     secure: UaServer, friend: Application, node: ua.NodeId
 ) -> None:
     for number in range(15):
@@ -94,7 +94,7 @@ async def test_whoever_sets_no_limit_gets_a_list_of_fifteen_mebibytes(
         assert len((await read(client, node)).Value.Value) == 15
 
 
-async def test_a_subscriber_hears_that_a_list_is_too_large_and_when_it_is_not(
+async def test_subscriber_receives_bad_status_while_a_list_is_too_large(
     jobs: UaServer, modest: Client, node: ua.NodeId
 ) -> None:
     heard = Listener()
@@ -123,7 +123,7 @@ async def test_subscriber_gets_an_event_without_the_fields_that_are_too_large(jo
     assert event.JobOrder == TOO_LARGE
 
 
-async def test_notifications_beyond_one_message_come_with_the_next_in_order(
+async def test_notifications_beyond_one_message_follow_in_order(
     jobs: UaServer, modest: Client, node: ua.NodeId
 ) -> None:
     heard = Listener()
@@ -143,7 +143,7 @@ async def test_notifications_beyond_one_message_come_with_the_next_in_order(
     assert heard.events.empty()
 
 
-async def test_a_client_gets_as_many_notifications_at_once_as_it_wants(jobs: UaServer, client: Client) -> None:
+async def test_message_has_at_most_the_requested_notifications(jobs: UaServer, client: Client) -> None:
     counts: list[int] = []
     every = asyncio.Event()
 

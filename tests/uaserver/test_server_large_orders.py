@@ -121,13 +121,11 @@ def order_of(entry: object) -> JobOrder:
     ],
     ids=["deep", "a long text", "a text of many bytes", "many parameters", "largest"],
 )
-async def test_an_order_at_a_limit_is_reported_and_read_as_it_was_stored(
-    publish_and_read: SendOrder, order: JobOrder
-) -> None:
+async def test_order_at_a_limit_is_reported_and_read_as_stored(publish_and_read: SendOrder, order: JobOrder) -> None:
     assert await publish_and_read(order) == [order, order]
 
 
-async def test_json_that_no_type_of_opc_ua_has_is_reported_and_read_as_its_text(publish_and_read: SendOrder) -> None:
+async def test_json_value_without_an_opc_ua_type_is_read_as_text(publish_and_read: SendOrder) -> None:
     value = json_of(MAX_NESTING - 3)
     shown = order_with(Parameter(id="p", value=msgspec.json.encode(value).decode()))
     assert await publish_and_read(order_with(Parameter(id="p", value=value))) == [shown, shown]

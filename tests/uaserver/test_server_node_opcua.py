@@ -138,7 +138,7 @@ async def other(seen: UaServer, application: Application) -> AsyncIterator[Other
 
 
 @pytest.mark.parametrize("policy", POLICIES[1:])
-async def test_by_the_other_policies_too_it_may_what_its_user_may(
+async def test_node_opcua_has_the_role_of_its_user_with_every_policy(
     other: OtherMake, station: Station, policy: str
 ) -> None:
     station.reset()
@@ -149,12 +149,12 @@ async def test_by_the_other_policies_too_it_may_what_its_user_may(
     assert station.calls == []
 
 
-async def test_it_finds_all_members_by_browsing(other: OtherMake) -> None:
+async def test_node_opcua_finds_all_members_by_browsing(other: OtherMake) -> None:
     assert set(await other.ask("browse", part=CONTROL)) >= {*METHODS, "JobOrderList", "WorkMaster"}
     assert set(await other.ask("browse", part=RESULTS)) >= {*RESPONSE_METHODS, "JobOrderResponseList"}
 
 
-async def test_it_reads_job_orders_with_every_field_it_knows(other: OtherMake, seen: UaServer) -> None:
+async def test_node_opcua_reads_job_orders_with_every_known_field(other: OtherMake, seen: UaServer) -> None:
     seen.show("station-1", entry("job-1"), None)
     read = await other.ask("read", part=CONTROL, name="JobOrderList")
     (shown,) = read["value"]
@@ -178,11 +178,11 @@ async def test_a_list_of_many_mebibytes_is_read_or_refused_as_too_large(other: O
         seen.hide("station-1", name)
 
 
-async def test_it_reads_that_the_receiver_is_in_no_state(other: OtherMake) -> None:
+async def test_node_opcua_reads_the_inactive_state_of_the_receiver(other: OtherMake) -> None:
     assert (await other.ask("read", part=CONTROL, name="CurrentState"))["status"] == "BadStateNotActive"
 
 
-async def test_it_hears_changes_and_events(other: OtherMake, seen: UaServer) -> None:
+async def test_node_opcua_receives_changes_and_events(other: OtherMake, seen: UaServer) -> None:
     assert await other.ask("subscribe", part=RESULTS, name="JobOrderResponseList") == "Good"
     assert (await other.hear("changed"))["value"] in (None, [])
     assert await other.ask("listen") == "Good"
@@ -200,7 +200,7 @@ async def test_it_hears_changes_and_events(other: OtherMake, seen: UaServer) -> 
 
 
 @pytest.mark.parametrize("name", METHODS)
-async def test_it_calls_every_method_of_the_receiver(other: OtherMake, station: Station, name: str) -> None:
+async def test_node_opcua_calls_every_method_of_the_receiver(other: OtherMake, station: Station, name: str) -> None:
     station.reset()
     takes_order = name in {"Store", "StoreAndStart", "Update"}
     about = {"order": {"jobOrderID": "job-1", "priority": 7}} if takes_order else {"id": "job-1"}
@@ -219,7 +219,7 @@ async def test_it_calls_every_method_of_the_receiver(other: OtherMake, station: 
             assert job_order_id == "job-1"
 
 
-async def test_it_gets_the_return_status_of_a_call_that_is_refused(other: OtherMake, station: Station) -> None:
+async def test_node_opcua_receives_the_return_status_of_a_refused_call(other: OtherMake, station: Station) -> None:
     station.reset()
     station.status = ReturnStatus.UNKNOWN_JOB_ORDER_ID
     answer = await other.ask("call", part=CONTROL, name="Start", id="nowhere", comment=[])
@@ -227,7 +227,7 @@ async def test_it_gets_the_return_status_of_a_call_that_is_refused(other: OtherM
     assert int(answer["outputs"][0][1]) == ReturnStatus.UNKNOWN_JOB_ORDER_ID
 
 
-async def test_it_asks_for_responses(other: OtherMake, station: Station) -> None:
+async def test_node_opcua_requests_job_responses(other: OtherMake, station: Station) -> None:
     station.reset()
     station.responses = (response("job-1"), response("job-2"))
     answer = await other.ask("call", part=RESULTS, name="RequestJobResponseByJobOrderID", id="job-1")
@@ -237,7 +237,7 @@ async def test_it_asks_for_responses(other: OtherMake, station: Station) -> None
     assert [each["jobOrderID"] for each in answer["outputs"][0]] == ["job-1", "job-2"]
 
 
-async def test_it_writes_nothing(other: OtherMake) -> None:
+async def test_node_opcua_writes_are_refused(other: OtherMake) -> None:
     refused = await other.ask("write", part=CONTROL, name="MaxDownloadableJobOrders")
     assert refused in {"BadUserAccessDenied", "BadNotWritable"}
 

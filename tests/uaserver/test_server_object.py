@@ -69,7 +69,7 @@ async def test_the_server_has_no_variable_without_a_value(other: OtherStack) -> 
     assert empty == []
 
 
-async def test_the_server_array_has_this_server_alone(other: OtherStack) -> None:
+async def test_server_array_has_one_server(other: OtherStack) -> None:
     servers, namespaces = await other.values(SERVER_ARRAY, NAMESPACE_ARRAY)
     assert servers == [namespaces[1]]
 
@@ -79,12 +79,12 @@ async def test_the_build_date_is_that_of_the_program(other: OtherStack) -> None:
     assert datetime.fromisoformat(shown) == BUILT
 
 
-async def test_auditing_and_redundancy_are_off(other: OtherStack) -> None:
+async def test_auditing_and_redundancy_are_disabled(other: OtherStack) -> None:
     assert await other.values(AUDITING, REDUNDANCY, ENABLED) == [False, 0, True]
 
 
 @pytest.mark.parametrize("name", UNSERVED)
-async def test_a_node_that_is_not_served_is_absent(other: OtherStack, name: str) -> None:
+async def test_unserved_node_is_absent(other: OtherStack, name: str) -> None:
     (read,) = await other.read({"nodeId": node(UNSERVED[name]), "attributeId": BROWSE_NAME})
     assert read["statusCode"] == "BadNodeIdUnknown"
 
@@ -127,7 +127,7 @@ async def test_an_observer_reads_the_summary_only(other: OtherStack, subscriptio
     assert [each["statusCode"] for each in monitored] == denied
 
 
-async def test_every_node_of_ours_has_a_description(engineer: OtherStack) -> None:
+async def test_every_own_node_has_a_description(engineer: OtherStack) -> None:
     ours = {namespace.value for namespace in (Namespace.APPLICATION, Namespace.TYPES, *PLACES)}
     found = [each for each in await descendants(engineer, ROOTS, ours) if namespace_of(each) in ours]
     asked = [{"nodeId": node(each), "attributeId": DESCRIPTION} for each in found]

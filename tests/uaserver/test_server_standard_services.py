@@ -32,7 +32,7 @@ class TestReads:
             (NEITHER, []),
         ],
     )
-    async def test_a_value_has_the_timestamps_that_were_asked(
+    async def test_value_has_the_requested_timestamps(
         self, other: OtherStack, timestamps: int, present: list[str]
     ) -> None:
         for each in (CLOCK, LIST):
@@ -43,7 +43,7 @@ class TestReads:
         (name,) = await other.read({"nodeId": node(SERVER), "attributeId": 3})
         assert (name["sourceTimestamp"], name["serverTimestamp"] is not None) == (None, True)
 
-    async def test_an_encoding_is_for_structures_only(self, other: OtherStack) -> None:
+    async def test_encoding_is_accepted_for_structures_only(self, other: OtherStack) -> None:
         asked = [
             value_of(STATE, dataEncoding={"name": "Default Binary"}),
             value_of(STATE, dataEncoding={"name": "Default XML"}),
@@ -61,7 +61,7 @@ class TestReads:
 
 
 class TestMonitoredItems:
-    async def test_a_change_has_the_timestamps_that_were_asked(self, other: OtherStack, subscription: int) -> None:
+    async def test_change_has_the_requested_timestamps(self, other: OtherStack, subscription: int) -> None:
         await other.monitor(subscription, value_of(LEVEL), timestampsToReturn=NEITHER)
         (change,) = await other.changes(1)
         assert (change["value"]["sourceTimestamp"], change["value"]["serverTimestamp"]) == (None, None)

@@ -28,7 +28,7 @@ async def arguments(method: Node) -> list[list[tuple[str, int, int]]]:
 
 
 class TestPlace:
-    async def test_leads_from_objects_to_the_jobs_by_the_right_references(self, client: Client, space: Space) -> None:
+    async def test_objects_folder_references_lead_to_the_jobs(self, client: Client, space: Space) -> None:
         machines = await client.nodes.objects.get_child([space.name("Machines", UA + "Machinery/")])
         machine = await space.machine()
         blocks = await machine.get_child([space.name("MachineryBuildingBlocks", UA + "Machinery/")])
@@ -46,7 +46,7 @@ class TestPlace:
         assert await reference_to(management, control) == ua.ObjectIds.HasComponent
         assert await reference_to(management, results) == ua.ObjectIds.HasComponent
 
-    async def test_has_the_official_types(self, client: Client, space: Space) -> None:
+    async def test_nodes_have_the_official_types(self, client: Client, space: Space) -> None:
         management = await space.job_management()
         kinds = {(await node.read_browse_name()).Name: node for node in await management.get_children()}
         isa95 = space.index[UA + "ISA95-JOBCONTROL_V2/"]
@@ -55,7 +55,7 @@ class TestPlace:
         assert await kinds["JobOrderControl"].read_type_definition() == ua.NodeId(1008, isa95)
         assert await kinds["JobOrderResults"].read_type_definition() == ua.NodeId(1003, isa95)
 
-    async def test_identifies_each_machine_from_the_settings(self, space: Space) -> None:
+    async def test_machine_identification_comes_from_the_settings(self, space: Space) -> None:
         for scope in ("station-1", "station-2"):
             identification = await (await space.machine(scope)).get_child([space.name("Identification", UA + "DI/")])
             plate = {
@@ -68,12 +68,12 @@ class TestPlace:
                 "ProductInstanceUri": f"https://example.com/4711/{scope}",
             }
 
-    async def test_gives_nodes_ids_that_follow_from_the_scope(self, space: Space) -> None:
+    async def test_node_ids_are_derived_from_the_scope(self, space: Space) -> None:
         index = space.index[machines_uri("edge")]
         path = "station-1/MachineryBuildingBlocks/JobManagement/JobOrderControl/JobOrderList"
         assert (await space.job_order_list()).nodeid == ua.NodeId(path, index)
 
-    async def test_keeps_the_namespaces_at_their_indexes(self, client: Client) -> None:
+    async def test_namespaces_keep_their_indexes(self, client: Client) -> None:
         assert await client.get_namespace_array() == [
             UA,
             application_uri("edge"),
@@ -104,7 +104,7 @@ class TestPlace:
             [],
         )
 
-    async def test_offers_a_concrete_type_for_the_events_of_a_job(self, client: Client, space: Space) -> None:
+    async def test_job_events_have_a_concrete_type(self, client: Client, space: Space) -> None:
         concrete = client.get_node(ua.NodeId("JobOrderStatusEventType", space.index[TYPES_URI]))
         abstract = ua.NodeId(1006, space.index[UA + "ISA95-JOBCONTROL_V2/"])
         results = await (await space.job_management()).get_child(
@@ -118,18 +118,18 @@ class TestPlace:
 
 class TestMembers:
     @pytest.mark.parametrize("name", ["Store", "StoreAndStart", "Update"])
-    async def test_methods_that_take_an_order(self, space: Space, name: str) -> None:
+    async def test_methods_with_an_order_have_the_specified_arguments(self, space: Space, name: str) -> None:
         given, answered = await arguments(await space.member("JobOrderControl", name))
         assert given == [("JobOrder", 3008, -1), ("Comment", 21, 1)]
         assert answered == [("ReturnStatus", 9, -1)]
 
     @pytest.mark.parametrize("name", ["Start", "RevokeStart", "Pause", "Resume", "Stop", "Abort", "Cancel", "Clear"])
-    async def test_methods_that_name_an_order(self, space: Space, name: str) -> None:
+    async def test_methods_with_an_order_id_have_the_specified_arguments(self, space: Space, name: str) -> None:
         given, answered = await arguments(await space.member("JobOrderControl", name))
         assert given == [("JobOrderID", 12, -1), ("Comment", 21, 1)]
         assert answered == [("ReturnStatus", 9, -1)]
 
-    async def test_methods_that_ask_for_responses(self, space: Space) -> None:
+    async def test_response_methods_have_the_specified_arguments(self, space: Space) -> None:
         by_id = await arguments(await space.member("JobOrderResults", "RequestJobResponseByJobOrderID"))
         by_state = await arguments(await space.member("JobOrderResults", "RequestJobResponseByJobOrderState"))
         assert by_id == [[("JobOrderID", 12, -1)], [("JobResponse", 3013, -1), ("ReturnStatus", 9, -1)]]
@@ -149,13 +149,13 @@ class TestMembers:
             value = await (await space.member("JobOrderControl", name)).read_data_value()
             assert (value.Value.Value, value.Value.VariantType) == ([], ua.VariantType.String), name
 
-    async def test_the_number_of_downloadable_orders_is_the_machine_s(self, space: Space) -> None:
+    async def test_max_downloadable_orders_is_that_of_the_machine(self, space: Space) -> None:
         first = await (await space.member("JobOrderControl", "MaxDownloadableJobOrders")).read_data_value()
         second = await (await space.member("JobOrderControl", "MaxDownloadableJobOrders", "station-2")).read_value()
         assert (first.Value.Value, first.Value.VariantType) == (1000, ua.VariantType.UInt16)
         assert second == 65535
 
-    async def test_the_current_state_is_bad_as_the_receiver_is_in_none(self, space: Space) -> None:
+    async def test_current_state_of_the_receiver_is_state_not_active(self, space: Space) -> None:
         management = await space.job_management()
         control = await management.get_child([space.name("JobOrderControl", UA + "Machinery/Jobs/")])
         for path in (["0:CurrentState"], ["0:CurrentState", "0:Id"]):

@@ -56,7 +56,7 @@ async def test_the_browse_path_of_a_substate_resolves_from_the_instance(
     assert name["value"]["value"] == entry_of_substate["browsePath"]["elements"][-1]["targetName"]
 
 
-async def test_a_substate_machine_is_in_no_state(other: OtherStack) -> None:
+async def test_inactive_substate_machine_reports_state_not_active(other: OtherStack) -> None:
     current = await other.read(value_of(f"{CONTROL}/EndedSubstates/CurrentState"))
     assert [each["statusCode"] for each in current] == ["BadStateNotActive"]
 

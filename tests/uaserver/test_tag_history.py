@@ -23,7 +23,7 @@ NOT_GIVEN = -11_644_473_600_000
 """The instant that stands for none: 1601."""
 
 
-async def test_raw_values_are_read_backwards_with_bounds_and_none_outside(history: HistoryClient) -> None:
+async def test_raw_values_are_read_backwards_and_with_bounds(history: HistoryClient) -> None:
     assert values(await history.raw(START + 3000, START)) == [3, 2, 1]
     bounded = await history.raw(START + 1500, START + 3000, bounds=True)
     assert values(bounded) == [1, 2, 3]
@@ -67,7 +67,7 @@ ROWS: list[tuple[int | None, int | None, int, bool, list[object]]] = [
 """Start, end, count, bounds and values of OPC 10000-11, 4.6, table 1; `|`: a continuation point, None: no bound."""
 
 
-async def test_bounds_are_those_of_the_specification(history: HistoryClient, tmp_path: Path) -> None:
+async def test_bounds_of_raw_values_follow_the_specification(history: HistoryClient, tmp_path: Path) -> None:
     """A range had no bound at its end, and backwards none at its start."""
     append_samples(tmp_path, [Sample(minute(each), "other", float(each)) for each in (0, 2, 3, 5, 6)], 1 << 30)
     found = [(*row[:4], await _read_with_bounds(history, *row[:4])) for row in ROWS]
@@ -165,7 +165,7 @@ async def test_aggregates_are_those_of_their_intervals(history: HistoryClient) -
         await history.read("ReadProcessedDetails", details | {"aggregateType": []})
 
 
-async def test_values_at_instants_are_those_that_hold_then(history: HistoryClient) -> None:
+async def test_value_at_an_instant_is_the_last_one_before_it(history: HistoryClient) -> None:
     times = [instant(START + 2000), instant(START + 2500), instant(START - 1)]
     result = await history.read("ReadAtTimeDetails", {"reqTimes": times, "useSimpleBounds": True})
     read = result["historyData"]["dataValues"]

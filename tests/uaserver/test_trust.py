@@ -80,7 +80,7 @@ def rejected(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("form", [serialization.Encoding.DER, serialization.Encoding.PEM])
-def test_trust_is_given_and_taken_while_the_server_runs(
+def test_trust_changes_apply_while_the_server_runs(
     trust: TrustList, trusted: Path, form: serialization.Encoding
 ) -> None:
     client = certificate()
@@ -91,25 +91,25 @@ def test_trust_is_given_and_taken_while_the_server_runs(
     assert trust.fault(client) == "it is not trusted"
 
 
-def test_a_missing_directory_trusts_no_client(tmp_path: Path) -> None:
+def test_missing_trust_directory_trusts_no_client(tmp_path: Path) -> None:
     assert TrustList(tmp_path / "none").fault(certificate()) == "it is not trusted"
 
 
-def test_an_authority_vouches_for_its_applications(trust: TrustList, trusted: Path) -> None:
+def test_application_of_a_trusted_authority_is_trusted(trust: TrustList, trusted: Path) -> None:
     add_certificate(trusted, certificate("plant", is_authority=True, uri=""))
     assert trust.fault(certificate(issuer="plant")) == ""
     assert trust.fault(certificate(issuer="plant", signed_with=OTHER_KEY)) == "it is not trusted"
 
 
 @pytest.mark.parametrize("uri", ["urn:client", ""])
-def test_a_trusted_application_issues_no_trust(trust: TrustList, trusted: Path, uri: str) -> None:
+def test_certificate_issued_by_a_trusted_application_is_refused(trust: TrustList, trusted: Path, uri: str) -> None:
     application = certificate("plant", is_authority=bool(uri), uri=uri)
     add_certificate(trusted, application)
     assert trust.fault(application) == ""
     assert trust.fault(certificate(issuer="plant")) == "it is not trusted"
 
 
-def test_what_an_authority_revoked_is_turned_away(trust: TrustList, trusted: Path) -> None:
+def test_certificate_revoked_by_its_authority_is_refused(trust: TrustList, trusted: Path) -> None:
     add_certificate(trusted, certificate("plant", is_authority=True, uri=""))
     lost, kept = certificate(issuer="plant"), certificate("kept", issuer="plant")
     assert trust.fault(lost) == ""
@@ -118,7 +118,7 @@ def test_what_an_authority_revoked_is_turned_away(trust: TrustList, trusted: Pat
     assert trust.fault(kept) == ""
 
 
-def test_only_the_issuer_revokes_a_certificate(trust: TrustList, trusted: Path) -> None:
+def test_revocation_list_with_an_invalid_signature_is_ignored(trust: TrustList, trusted: Path) -> None:
     client = certificate(issuer="plant")
     add_certificate(trusted, certificate("plant", is_authority=True, uri=""))
     (trusted / "forged.crl").write_bytes(revocation(client, "plant", OTHER_KEY))
@@ -134,13 +134,13 @@ def revocation(lost: x509.Certificate, issuer: str, key: rsa.RSAPrivateKey) -> b
     return signed.public_bytes(serialization.Encoding.DER)
 
 
-def test_an_expired_certificate_is_turned_away_though_it_is_trusted(trust: TrustList, trusted: Path) -> None:
+def test_expired_certificate_is_refused_even_if_trusted(trust: TrustList, trusted: Path) -> None:
     old = certificate(days=-1)
     add_certificate(trusted, old)
     assert trust.fault(old) == "it has expired or is not valid yet"
 
 
-def test_a_file_that_is_no_certificate_does_no_harm(trust: TrustList, trusted: Path) -> None:
+def test_file_that_is_not_a_certificate_is_ignored(trust: TrustList, trusted: Path) -> None:
     client = certificate()
     add_certificate(trusted, client)
     (trusted / "notes.pem").write_text("-----BEGIN nonsense")
@@ -148,7 +148,7 @@ def test_a_file_that_is_no_certificate_does_no_harm(trust: TrustList, trusted: P
     assert trust.fault(client) == ""
 
 
-async def test_the_rejected_are_kept_but_not_without_end(rejected: Path) -> None:
+async def test_rejected_certificates_are_stored_up_to_a_limit(rejected: Path) -> None:
     for number in range(RejectedList.MOST):
         file = rejected / f"{number}.der"
         file.write_bytes(b"x")
@@ -162,7 +162,7 @@ async def test_the_rejected_are_kept_but_not_without_end(rejected: Path) -> None
     assert [entry.certificate for entry in certificate_files(rejected)] == [client]
 
 
-async def test_strangers_without_end_have_no_more_written_than_a_few_a_minute(rejected: Path) -> None:
+async def test_rejected_certificates_are_stored_at_a_limited_rate(rejected: Path) -> None:
     now = 0.0
     kept = RejectedList(rejected, lambda: now)
     strangers = [certificate(f"stranger {number}") for number in range(RejectedList.MOST_NEW + 2)]
@@ -174,7 +174,7 @@ async def test_strangers_without_end_have_no_more_written_than_a_few_a_minute(re
     assert strangers[-1] in [entry.certificate for entry in certificate_files(rejected)]
 
 
-async def test_who_tries_again_and_again_leaves_room_for_others(rejected: Path) -> None:
+async def test_repeated_rejected_certificate_is_counted_once(rejected: Path) -> None:
     kept = RejectedList(rejected)
     persistent, newcomer = certificate("persistent"), certificate("newcomer")
     for _ in range(RejectedList.MOST_NEW):
@@ -183,14 +183,14 @@ async def test_who_tries_again_and_again_leaves_room_for_others(rejected: Path) 
     assert {entry.certificate for entry in certificate_files(rejected)} == {persistent, newcomer}
 
 
-async def test_a_rejected_certificate_that_a_power_cut_left_empty_is_kept_again(rejected: Path) -> None:
+async def test_rejected_certificate_left_empty_by_a_power_cut_is_stored_again(rejected: Path) -> None:
     client = certificate()
     (rejected / f"{thumbprint(client)}.der").touch()
     await RejectedList(rejected).keep(client)
     assert [entry.certificate for entry in certificate_files(rejected)] == [client]
 
 
-async def test_a_stranger_does_not_have_the_event_loop_wait_for_the_disk(
+async def test_rejected_certificate_is_written_outside_the_event_loop(
     rejected: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[int] = []
@@ -209,14 +209,14 @@ async def test_a_stranger_does_not_have_the_event_loop_wait_for_the_disk(
     assert synced == []
 
 
-async def test_a_place_that_cannot_be_written_turns_strangers_away_all_the_same(tmp_path: Path) -> None:
+async def test_unwritable_rejected_directory_is_logged(tmp_path: Path) -> None:
     (tmp_path / "rejected").write_text("a file where a directory should be")
     with structlog.testing.capture_logs() as logs:
         await RejectedList(tmp_path / "rejected").keep(certificate())
     assert [record["event"] for record in logs] == ["rejected certificate not stored"]
 
 
-def test_a_certificate_is_found_by_the_beginning_of_its_thumbprint(trusted: Path) -> None:
+def test_certificate_is_found_by_its_thumbprint_prefix(trusted: Path) -> None:
     client = certificate()
     add_certificate(trusted, client)
     digits = thumbprint(client)

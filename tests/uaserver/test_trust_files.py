@@ -38,14 +38,14 @@ def as_sets(lists: TrustLists) -> list[set[bytes]]:
     return [set(each) for each in lists.lists]
 
 
-def test_lists_are_read_as_they_were_written(tmp_path: Path) -> None:
+def test_trust_lists_are_unchanged_after_write_and_read(tmp_path: Path) -> None:
     for lists in (OLD, NEW, TrustLists(), OLD):
         replace_lists(tmp_path, lists)
         assert as_sets(read_lists(tmp_path)) == as_sets(lists)
     assert TrustList(tmp_path).fault(CLIENTS[0]) == ""
 
 
-def test_other_files_of_the_directory_stay(tmp_path: Path) -> None:
+def test_replaced_lists_keep_other_files_of_the_directory(tmp_path: Path) -> None:
     (tmp_path / "README").write_text("who is who")
     (tmp_path / "notes.pem").write_text("no certificate")
     (tmp_path / "by-hand.pem").write_bytes(CLIENTS[0].public_bytes(Encoding.PEM))
@@ -100,7 +100,7 @@ def test_a_damaged_journal_is_discarded(tmp_path: Path) -> None:
     assert as_sets(read_lists(tmp_path)) == as_sets(OLD)
 
 
-def test_lists_outside_the_masks_are_not_replaced() -> None:
+def test_only_masked_lists_are_replaced() -> None:
     for masks in range(ALL_LISTS + 1):
         found = OLD.updated(masks, NEW)
         for bit, (old, new, now) in enumerate(zip(OLD.lists, NEW.lists, found.lists, strict=True)):

@@ -61,7 +61,7 @@ async def test_a_writer_blocks_others_until_its_session_ends(file: TrustListFile
     await file.open(BOB, WRITE)
 
 
-async def test_an_idle_writer_makes_way_after_a_minute(file: TrustListFile, times: Times) -> None:
+async def test_idle_writer_is_closed_after_a_minute(file: TrustListFile, times: Times) -> None:
     handle = await file.open(ALICE, WRITE)
     times.now = ACTIVITY_TIMEOUT_S
     file.write(ALICE, handle, b"x")
@@ -74,7 +74,7 @@ async def test_an_idle_writer_makes_way_after_a_minute(file: TrustListFile, time
     assert await status(file.close_and_update(ALICE, handle)) == "BadInvalidArgument"
 
 
-async def test_readers_are_bounded(file: TrustListFile) -> None:
+async def test_number_of_readers_is_limited(file: TrustListFile) -> None:
     for _ in range(10):
         await file.open(ALICE, READ)
     assert await status(file.open(BOB, READ)) == "BadTooManyOperations"
@@ -86,7 +86,7 @@ async def test_a_list_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     assert await status(file.add(CLIENT, is_trusted=True)) == "BadNotWritable"
 
 
-async def test_an_authority_takes_its_revocation_lists_along(tmp_path: Path) -> None:
+async def test_removed_authority_loses_its_revocation_lists(tmp_path: Path) -> None:
     root, other = pki.root("plant"), pki.root("other", 2)
     lists = tuple(each.revoke().public_bytes(pki.DER) for each in (root, other))
     both = tuple(each.certificate.public_bytes(pki.DER) for each in (root, other))

@@ -32,14 +32,14 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_every_node_comes_back(path: Path) -> None:
+def test_cached_nodes_are_unchanged_after_reading(path: Path) -> None:
     with type_cache.read(path, KEY) as nodes:
         assert {node_id: name_of(nodes[node_id]) for node_id in NODES} == {
             node_id: name_of(data) for node_id, data in NODES.items()
         }
 
 
-def test_a_node_is_read_once_and_stays_as_it_was_changed(path: Path) -> None:
+def test_node_is_read_once_and_keeps_its_changes(path: Path) -> None:
     with type_cache.read(path, KEY) as nodes:
         assert len(nodes) == 0
         nodes[ua.NodeId(1, 2)].call = print
@@ -47,7 +47,7 @@ def test_a_node_is_read_once_and_stays_as_it_was_changed(path: Path) -> None:
         assert list(nodes) == [ua.NodeId(1, 2)]
 
 
-def test_nodes_are_added_and_deleted_as_in_a_dictionary(path: Path) -> None:
+def test_cache_supports_adding_and_deleting_nodes(path: Path) -> None:
     with type_cache.read(path, KEY) as nodes:
         nodes[ua.NodeId(9, 9)] = node(ua.NodeId(9, 9), "new")
         del nodes[ua.NodeId(1, 2)]
@@ -59,24 +59,24 @@ def test_nodes_are_added_and_deleted_as_in_a_dictionary(path: Path) -> None:
             del nodes[ua.NodeId(1, 2)]
 
 
-def test_a_file_made_for_something_else_is_not_opened(path: Path) -> None:
+def test_cache_file_of_another_version_is_refused(path: Path) -> None:
     with pytest.raises(UnusableCache, match="another version"):
         type_cache.read(path, bytes(32))
 
 
 @pytest.mark.parametrize("kept", [0, 10, 70, 300])
-def test_a_truncated_file_is_not_opened(path: Path, kept: int) -> None:
+def test_truncated_cache_file_is_refused(path: Path, kept: int) -> None:
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(UnusableCache):
         type_cache.read(path, KEY)
 
 
-def test_a_missing_file_reports_it(tmp_path: Path) -> None:
+def test_missing_cache_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UnusableCache, match="No such file"):
         type_cache.read(tmp_path / "types.cache", KEY)
 
 
-def test_a_file_that_others_may_write_is_not_opened(path: Path) -> None:
+def test_cache_file_writable_by_others_is_refused(path: Path) -> None:
     path.chmod(0o666)
     with pytest.raises(UnusableCache, match="somebody else"):
         type_cache.read(path, KEY)

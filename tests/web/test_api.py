@@ -32,7 +32,7 @@ async def test_second_factor_is_needed_and_its_code_works_once(browser: Browser)
     assert (await browser.post("/api/v1/session", login | {"code": code})).status == 401
 
 
-async def test_guessing_codes_has_to_wait(browser: Browser) -> None:
+async def test_wrong_second_factor_codes_are_throttled(browser: Browser) -> None:
     login = {"name": "tom", "password": PASSWORD}
     for guess in range(LoginThrottle.FREE + 3):
         assert (await browser.post("/api/v1/session", login | {"code": f"{guess:06}"})).status == 401
@@ -57,14 +57,14 @@ async def test_malformed_body_is_refused_with_advice(browser: Browser, body: str
     assert "openapi.json" in reply.json["advice"]
 
 
-async def test_form_is_no_body_of_the_api(browser: Browser) -> None:
+async def test_body_of_another_content_type_is_refused(browser: Browser) -> None:
     alice = await browser.logged_in("alice")
     for content_type in ("text/plain", "application/x-www-form-urlencoded", ""):
         reply = await alice.post("/api/v1/jobs/J1/pause", {}, content_type=content_type)
         assert reply.status == 415
 
 
-async def test_page_logins_of_a_user_displace_no_record(services: WebServices) -> None:
+async def test_login_records_of_one_user_do_not_displace_other_records(services: WebServices) -> None:
     trail = services.audit._trail  # noqa: SLF001 - what waits for the store
     for _ in range(500):
         services.audit.logged_in("eve", Role.OBSERVER, "::1", "curl")

@@ -13,7 +13,7 @@ def basic(name: str, secret: str) -> str:
     return "Basic " + base64.b64encode(f"{name}:{secret}".encode()).decode()
 
 
-async def test_stranger_sees_nothing(browser: Browser) -> None:
+async def test_request_without_a_login_is_refused(browser: Browser) -> None:
     assert (await browser.get("/api/v1/jobs")).json["kind"] == "login_required"
     assert (await browser.get("/")).headers["location"] == "/login"
 
@@ -49,7 +49,7 @@ async def test_change_from_another_site_is_refused(browser: Browser, headers: di
     assert (reply.status, reply.json["kind"]) == (403, "other_site")
 
 
-async def test_kiosk_looks_and_changes_nothing(plant: Plant, users: Users) -> None:
+async def test_kiosk_may_read_but_not_change(plant: Plant, users: Users) -> None:
     async with serving(services_of(plant, users, is_kiosk=True)) as browser:
         assert (await browser.get("/api/v1/jobs")).status == 200
         reply = await browser.post("/api/v1/jobs/J1/pause", {})
@@ -57,7 +57,9 @@ async def test_kiosk_looks_and_changes_nothing(plant: Plant, users: Users) -> No
 
 
 @pytest.mark.parametrize("headers", [{"host": "evil.example"}, {"x_forwarded_for": "192.0.2.7"}, {"via": "1.1 proxy"}])
-async def test_kiosk_is_closed_to_other_names_and_proxies(plant: Plant, users: Users, headers: dict[str, str]) -> None:
+async def test_kiosk_is_refused_for_other_hosts_and_proxies(
+    plant: Plant, users: Users, headers: dict[str, str]
+) -> None:
     async with serving(services_of(plant, users, is_kiosk=True)) as browser:
         assert (await browser.get("/api/v1/jobs", **headers)).status == 401
 

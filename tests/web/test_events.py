@@ -12,14 +12,14 @@ from tests.station.plant import Plant
 from tests.web.serving import Browser
 
 
-async def test_many_subjects_become_one() -> None:
+async def test_many_changes_are_merged_into_one_notice() -> None:
     subscription = PageSubscription(NoticePace())
     subscription.put([f"job:{number}" for number in range(1000)])
     assert await subscription.take(60) == ("*",)
     assert await subscription.take(0.01) == ()
 
 
-def test_fifty_pages_get_forty_notices_a_second() -> None:
+def test_notices_to_all_pages_are_limited_to_40_per_second() -> None:
     now = 100.0
     pace = NoticePace(lambda: now)
     waits = [pace.wait_s() for _ in range(50)]
@@ -30,7 +30,7 @@ def test_fifty_pages_get_forty_notices_a_second() -> None:
     assert pace.wait_s() == 0.0
 
 
-async def test_changes_gather_while_a_page_waits_for_its_turn() -> None:
+async def test_changes_are_merged_while_a_page_waits_for_its_notice() -> None:
     pace = NoticePace()
     for _ in range(30):
         pace.wait_s()

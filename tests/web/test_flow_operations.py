@@ -49,7 +49,7 @@ async def test_cycle_is_shown_with_its_nodes_and_graph(flow_page: Browser, flow_
     assert "<x" not in page
 
 
-async def test_operator_stops_a_flow_and_starts_it_again(flow_page: Browser, flow_plant: FlowPlant) -> None:
+async def test_operator_stops_and_restarts_a_flow(flow_page: Browser, flow_plant: FlowPlant) -> None:
     outside = FakeOutside()
     outside.hold()
     async with flow_plant.gateway(outside=outside):

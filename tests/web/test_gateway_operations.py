@@ -35,7 +35,7 @@ async def test_operation_is_scheduled_and_cancelled(browser: Browser) -> None:
     assert (await engineer.post("/api/v1/operations/none/cancel", {})).status == 404
 
 
-async def test_lock_of_a_living_owner_is_kept_unless_forced(browser: Browser, plant: Plant) -> None:
+async def test_lock_of_a_live_owner_is_kept_unless_forced(browser: Browser, plant: Plant) -> None:
     claim = LockClaim(owner="somebody", reason="<b>", since=1)
     await plant.store.commit((await plan_acquire(plant.store, LockKind.JOB, ("J9",), claim)).commit)
     engineer = await browser.logged_in("max")
@@ -47,7 +47,7 @@ async def test_lock_of_a_living_owner_is_kept_unless_forced(browser: Browser, pl
 
 
 @pytest.mark.parametrize("path", [*ENGINEERS_ONLY, "/doctor", "/log"])
-async def test_secrets_of_the_gateway_are_for_engineers(browser: Browser, path: str) -> None:
+async def test_gateway_internals_require_the_engineer_role(browser: Browser, path: str) -> None:
     assert (await (await browser.logged_in("alice")).get(path)).status == 403
     reply = await (await browser.logged_in("max")).get(path)
     assert reply.status == 200

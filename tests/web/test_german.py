@@ -46,7 +46,7 @@ def test_reason_is_translated(english: str, german: str) -> None:
     assert reason_in(english, "en") == english
 
 
-def test_translations_have_the_gaps_of_their_text() -> None:
+def test_translations_have_the_placeholders_of_their_text() -> None:
     for english, german in GERMAN.items():
         assert len(re.findall(r"\{w?\}", english)) == german.count("{}"), english
         assert german

@@ -6,19 +6,19 @@ from edge.web.guard import MOST_BODY_BYTES, decode_path, path_part
 from tests.web.serving import Browser
 
 
-def test_encoded_slash_stays_within_its_part() -> None:
+def test_encoded_slash_does_not_split_a_path_segment() -> None:
     assert path_part(decode_path(b"/jobs/a%2Fb%252F%20c")) == "/jobs/a/b%2F c"
     assert decode_path(b"/jobs/a%2fb/chart").count("/") == 3
 
 
-async def test_every_answer_forbids_foreign_content(browser: Browser) -> None:
+async def test_every_answer_has_a_content_security_policy(browser: Browser) -> None:
     for path in ("/login", "/static/page.js", "/nope", "/api/v1/jobs", "/api/v1/nope"):
         reply = await browser.get(path)
         assert "default-src 'self'" in reply.headers["content-security-policy"]
         assert reply.headers["x-content-type-options"] == "nosniff"
 
 
-async def test_large_body_is_refused_unread(browser: Browser) -> None:
+async def test_large_body_is_refused_without_reading(browser: Browser) -> None:
     body = b"x" * (MOST_BODY_BYTES + 1)
     headers = {"origin": browser.origin, "content-type": "application/json"}
     assert (await browser.send("POST", "/api/v1/session", headers, body)).status == 413
@@ -39,12 +39,12 @@ async def test_large_head_is_refused(browser: Browser) -> None:
         "/templates/base.html",
     ],
 )
-async def test_no_path_leads_out_of_the_page(browser: Browser, path: str) -> None:
+async def test_path_traversal_is_refused(browser: Browser, path: str) -> None:
     assert (await browser.get(path)).status == 404
 
 
 @pytest.mark.parametrize("path", ["/login?x=%0d%0aset-cookie:a=b", "/login%0d%0aset-cookie:%20a=b"])
-async def test_encoded_line_ends_add_no_header(browser: Browser, path: str) -> None:
+async def test_encoded_line_ends_do_not_add_a_header(browser: Browser, path: str) -> None:
     assert "set-cookie" not in (await browser.get(path)).headers
 
 

@@ -21,7 +21,7 @@ from edge.web.messages import CATALOGUE, language_for, text_of
 TEMPLATES = Path(edge.web.__file__).parent / "templates"
 
 
-def test_first_known_language_of_the_reader_is_taken() -> None:
+def test_first_known_language_of_the_reader_is_used() -> None:
     assert [language_for(each) for each in (("fr", "de-AT", "en"), ("fr",), ())] == ["de", "en", "en"]
     assert text_of("jobs", "de") == "Aufträge"
 
@@ -48,11 +48,11 @@ def test_catalogue_has_every_text_that_pages_name() -> None:
         ("flow", NodeStatus),
     ],
 )
-def test_every_name_of_the_product_has_a_text(prefix: str, names: Iterable[Enum]) -> None:
+def test_every_state_name_of_the_product_has_a_text(prefix: str, names: Iterable[Enum]) -> None:
     assert {f"{prefix}.{each.value}" for each in names} <= CATALOGUE.keys()
 
 
-def test_no_text_is_empty() -> None:
+def test_every_text_of_the_catalogue_is_filled() -> None:
     assert [key for key, texts in CATALOGUE.items() if not all(texts)] == []
 
 

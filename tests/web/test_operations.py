@@ -27,7 +27,7 @@ ALARM = Alarm(
 )
 
 
-async def test_job_shows_progress_and_what_it_waits_for(browser: Browser) -> None:
+async def test_job_shows_progress_and_the_reason_for_waiting(browser: Browser) -> None:
     eve = await browser.logged_in("eve")
     found = (await eve.get("/api/v1/jobs/J1")).json
     assert found["job"]["state"] == "Running"
@@ -40,7 +40,7 @@ async def test_job_shows_progress_and_what_it_waits_for(browser: Browser) -> Non
         assert "sandbox" in reply.headers["content-security-policy"]
 
 
-async def test_job_whose_id_is_an_attack_is_found(browser: Browser) -> None:
+async def test_job_with_a_malicious_id_is_found(browser: Browser) -> None:
     eve = await browser.logged_in("eve")
     found = (await eve.get(f"/api/v1/jobs/{quote(ATTACK, safe='')}")).json
     assert found["job"]["job_order_id"] == ATTACK
@@ -58,7 +58,7 @@ async def test_job_with_a_start_time_shows_it(browser: Browser, plant: Plant) ->
         assert "starts at 2099-01-0" in (await eve.get(page)).text
 
 
-async def test_unknown_outcome_shows_why_it_is_unknown(browser: Browser, plant: Plant, tool: FakeEquipment) -> None:
+async def test_unknown_outcome_is_shown_with_its_reason(browser: Browser, plant: Plant, tool: FakeEquipment) -> None:
     await plant.answers.answer(OutcomeUnknown(tool.commands[0].command_id, "power lost"))
     eve = await browser.logged_in("eve")
     assert (await eve.get("/api/v1/jobs/J1")).json["waits"]["actions"][0]["error"] == "outcome unknown: power lost"
@@ -89,7 +89,7 @@ async def test_operator_pauses_and_resumes_a_job(browser: Browser, plant: Plant)
     assert (await alice.get("/api/v1/jobs/J1")).json["kind"] == "unknown_job"
 
 
-async def test_observer_changes_nothing(browser: Browser) -> None:
+async def test_changes_by_an_observer_are_refused(browser: Browser) -> None:
     eve = await browser.logged_in("eve")
     for path in [each.path.format_map(IN_PATHS) for each in OPERATIONS if each.method == "POST"]:
         assert (await eve.post(f"/api/v1{path}", {})).json["kind"] == "forbidden", path
@@ -104,7 +104,7 @@ async def test_resolve_of_a_known_outcome_is_refused(browser: Browser) -> None:
     assert (await alice.post("/api/v1/jobs/J1/resolve", wrong)).json["kind"] == "invalid_payload"
 
 
-async def test_person_intervenes_as_the_recipe_allows(browser: Browser, plant: Plant) -> None:
+async def test_intervention_is_permitted_as_in_the_recipe(browser: Browser, plant: Plant) -> None:
     action_a = action("a", "one") | {"interventions": ["skip"]}
     await plant.teach("helped", linear(action_a) | {"interventions": ["force"]})
     await plant.order(Cause.STORE_AND_START, order("J2", "helped"))
@@ -165,7 +165,7 @@ async def test_tags_show_their_last_sample(browser: Browser, plant: Plant) -> No
     assert (await eve.get("/api/v1/status")).json["line"] == "1 job at work"
 
 
-async def test_change_that_is_sent_again_under_its_key_is_carried_out_once(browser: Browser) -> None:
+async def test_repeated_change_with_the_same_key_is_executed_once(browser: Browser) -> None:
     alice = await browser.logged_in("alice")
     assert (await alice.post("/api/v1/jobs/J1/pause", {}, idempotency_key="1")).status == 200
     assert (await alice.post("/api/v1/jobs/J1/resume", {}, idempotency_key="1")).status == 200

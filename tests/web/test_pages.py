@@ -90,13 +90,13 @@ async def test_api_is_described_with_every_operation_and_type(browser: Browser) 
     assert not re.search(r'(src|href)="(https?:)?//', page)
 
 
-async def test_first_view_is_small(browser: Browser) -> None:
+async def test_first_view_is_less_than_150_kb(browser: Browser) -> None:
     eve = await browser.logged_in("eve")
     parts = ["/", "/static/page.css", "/static/page.js", "/static/icon.svg"]
     assert sum([len((await eve.get(path)).body) for path in parts]) < 150_000
 
 
-async def test_first_view_finds_every_template_compiled(services: WebServices, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_first_view_uses_compiled_templates(services: WebServices, monkeypatch: pytest.MonkeyPatch) -> None:
     app = build_app(services)
     monkeypatch.setattr(jinja2.Environment, "compile", None)
     async with serve(app, WebAddress("127.0.0.1", 0), ConnectionBounds(8, 8)) as url:

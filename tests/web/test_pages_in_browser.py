@@ -89,7 +89,7 @@ async def test_every_page_fits_and_is_accessible(
     assert screen.faults == []
 
 
-async def test_change_appears_by_itself(browser: Browser, screen: Chromium, plant: Plant) -> None:
+async def test_change_appears_without_a_reload(browser: Browser, screen: Chromium, plant: Plant) -> None:
     await screen.log_in(browser.origin, "alice", PASSWORD)
     await screen.until("document.querySelector('.state.Running')")
     await plant.ask(Cause.PAUSE, "J1")
@@ -101,7 +101,7 @@ async def test_change_appears_by_itself(browser: Browser, screen: Chromium, plan
     await screen.until("document.body.textContent.includes('too hot')")
 
 
-async def test_banner_of_maintenance_is_not_scrolled_away_by_a_reload(
+async def test_maintenance_banner_stays_visible_after_a_reload(
     services: WebServices, screen: Chromium, wait_until: WaitUntil
 ) -> None:
     now = services.status(())
@@ -154,7 +154,7 @@ async def test_intervention_needs_a_second_person(browser: Browser, screen: Chro
     assert not await screen.run("!document.getElementById('notice').hidden")
 
 
-async def test_job_is_paused_by_a_dialog_that_asks(browser: Browser, screen: Chromium, plant: Plant) -> None:
+async def test_job_is_paused_and_aborted_after_confirmation(browser: Browser, screen: Chromium, plant: Plant) -> None:
     await screen.log_in(browser.origin, "alice", PASSWORD)
     await screen.go(f"{browser.origin}/job?id=J1")
     await screen.run(f"{BUTTON.format('Pause')}.click()")

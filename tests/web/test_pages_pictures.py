@@ -89,7 +89,7 @@ async def _raise_alarms(plant: Plant) -> None:
         await plant.store.commit(alarms.save(plant.store.keys, stored, [AlarmChange(alarm, kind)]))
 
 
-async def test_pictures_of_the_how_to_are_drawn(browser: Browser, tmp_path: Path) -> None:
+async def test_pictures_of_the_how_to_page_are_drawn(browser: Browser, tmp_path: Path) -> None:
     folder = Path(os.environ.get("EDGE_PICTURES", tmp_path))
     async with chromium() as screen:
         await screen.show(1180, 800)

@@ -20,7 +20,7 @@ def test_every_plot_is_well_formed(points: list[tuple[float, float]], limits: li
     assert "<script>" not in drawn
 
 
-def test_points_and_limits_are_drawn_in_their_order() -> None:
+def test_points_and_limits_are_drawn_in_order() -> None:
     drawn = plot_svg("t", [PlotPoint(0, 1), PlotPoint(1, 2)], [PlotLimit("upper", 3)], is_time=False)
     root = ET.fromstring(drawn)  # noqa: S314 - our own picture
     circles = [each for each in root if each.tag.endswith("circle")]
@@ -36,7 +36,7 @@ def test_points_beyond_the_limits_are_marked() -> None:
     assert looks == ["dot", "dot out", "dot"]
 
 
-def test_small_pictures_have_their_figures_within() -> None:
+def test_small_plots_have_their_figures_inside() -> None:
     drawn = plot_svg("t", [PlotPoint(0, -123456), PlotPoint(1, 123456)], is_time=False)
     root = ET.fromstring(drawn)  # noqa: S314 - our own picture
     assert [each.get("class") for each in root if each.get("text-anchor") == "end"][:3] == ["figure"] * 3

@@ -8,7 +8,7 @@ from tests.conftest import WaitUntil
 from tests.web.serving import Browser, serving
 
 
-def test_connections_are_counted_in_all_and_per_address() -> None:
+def test_connections_are_limited_in_total_and_per_address() -> None:
     bounds = ConnectionBounds(3, 2)
     assert [bounds.admit("a"), bounds.admit("a"), bounds.admit("a")] == [True, True, False]
     assert [bounds.admit("b"), bounds.admit("c")] == [True, False]
@@ -28,7 +28,7 @@ async def test_connection_beyond_the_limit_is_closed(services: WebServices, wait
         assert await browser_answers(browser)
 
 
-async def test_slow_head_is_cut_off(services: WebServices) -> None:
+async def test_connection_with_a_slow_request_header_is_closed(services: WebServices) -> None:
     async with serving(services, ConnectionBounds(8, 8, head_s=0.2)) as browser, asyncio.timeout(60):
         reader, writer = await browser.connect()
         writer.write(b"GET / HTTP/1.1\r\nhost: x\r\nx-slow: ")
@@ -36,7 +36,7 @@ async def test_slow_head_is_cut_off(services: WebServices) -> None:
         writer.close()
 
 
-async def test_slow_second_head_is_cut_off(services: WebServices) -> None:
+async def test_connection_with_a_slow_second_header_is_closed(services: WebServices) -> None:
     async with serving(services, ConnectionBounds(8, 8, head_s=0.2)) as browser, asyncio.timeout(60):
         reader, writer = await browser.connect()
         writer.write(b"GET /static/page.css HTTP/1.1\r\nhost: x\r\n\r\n")
@@ -46,7 +46,7 @@ async def test_slow_second_head_is_cut_off(services: WebServices) -> None:
         writer.close()
 
 
-async def test_client_that_reads_nothing_is_cut_off(services: WebServices, wait_until: WaitUntil) -> None:
+async def test_client_that_does_not_read_is_disconnected(services: WebServices, wait_until: WaitUntil) -> None:
     bounds = ConnectionBounds(8, 8, unread_s=0.2)
     async with serving(services, bounds) as browser, asyncio.timeout(60):
         _, writer = await browser.connect()
@@ -56,7 +56,7 @@ async def test_client_that_reads_nothing_is_cut_off(services: WebServices, wait_
         writer.transport.abort()
 
 
-async def test_request_that_is_no_http_is_refused(services: WebServices) -> None:
+async def test_request_that_is_not_http_is_refused(services: WebServices) -> None:
     async with serving(services) as browser:
         assert (await browser.exchange(b"\x16\x03\x01\x02\x00\r\n\r\n")).status == 400
 

@@ -4,7 +4,7 @@ from edge.web.openapi import openapi
 from edge.web.reader import subjects_of, types_of
 
 
-def test_operations_are_arranged_by_their_subject() -> None:
+def test_operations_are_grouped_by_subject() -> None:
     found = subjects_of(openapi())
     assert {"jobs", "alarms", "session", "events"} <= found.keys()
     order = next(each for each in found["jobs"] if (each.method, each.path) == ("POST", "/api/v1/jobs"))
@@ -19,7 +19,7 @@ def test_operations_are_arranged_by_their_subject() -> None:
     assert {each.method for each in found["session"]} == {"POST", "DELETE"}
 
 
-def test_types_are_named_in_words() -> None:
+def test_types_are_described_in_words() -> None:
     found = {each.name: {one.name: one for one in each.members} for each in types_of(openapi())}
     assert found["MethodDone"]["job"].type.text in {"JobSummary or null", "null or JobSummary"}
     assert found["MethodDone"]["job"].type.link == "JobSummary"

@@ -53,14 +53,14 @@ async def test_recipe_is_checked_with_all_faults(browser: Browser) -> None:
         {"transitions": [{"source": "A", "target": "Z", "condition": "x >"}]},
     ],
 )
-async def test_faulty_recipe_is_drawn_in_finite_time(faulty: dict[str, object]) -> None:
+async def test_faulty_recipe_is_drawn_without_an_endless_loop(faulty: dict[str, object]) -> None:
     async with asyncio.timeout(60):
         found = await check_recipe({"steps": [{"name": "A", "initial": True}], **faulty}, ())
     assert found.faults
     assert found.chart.startswith("<svg")
 
 
-async def test_recipe_of_many_faulty_steps_is_marked_in_part() -> None:
+async def test_recipe_with_many_faulty_steps_is_marked_in_part() -> None:
     """2,400 steps with 4,800 faults took eleven seconds of a core."""
     names = [f"s{number}" for number in range(150)]
     steps = [{"name": each, "initial": each == "s0"} for each in names]
@@ -71,7 +71,7 @@ async def test_recipe_of_many_faulty_steps_is_marked_in_part() -> None:
     assert found.chart != unmarked.chart, "step 149 is not marked as faulty"
 
 
-async def test_recipe_of_no_steps_has_no_chart() -> None:
+async def test_recipe_without_steps_has_no_chart() -> None:
     found = await check_recipe({"steps": []}, ())
     assert (len(found.faults), found.chart) == (1, "")
 
@@ -99,7 +99,7 @@ async def test_engineer_orders_a_job_from_a_work_master(browser: Browser, plant:
     await plant.until_state("N3", JobState.RUNNING)
 
 
-async def test_form_is_made_from_the_parameters(browser: Browser) -> None:
+async def test_order_form_is_shown_to_engineers_only(browser: Browser) -> None:
     path = "/recipe?scope=station-1&id=linear"
     assert "data-order" in (await (await browser.logged_in("max")).get(path)).text
     assert "data-order" not in (await (await browser.logged_in("alice")).get(path)).text

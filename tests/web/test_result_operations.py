@@ -84,7 +84,7 @@ async def test_trace_that_is_missing_or_damaged_is_refused(
 
 
 @pytest.mark.parametrize("result", [5, "text", ["a"], {"a": {"b": {"value": True}}}, {"trace": {"points": 1}}])
-async def test_result_of_any_form_is_shown(
+async def test_result_of_any_type_is_shown(
     plant: Plant, tool: FakeEquipment, browser: Browser, tmp_path: Path, result: object
 ) -> None:
     eve = await browser.logged_in("eve")

@@ -30,7 +30,7 @@ def test_idle_session_ends_and_activity_prolongs_it() -> None:
     assert sessions.find(key) is None
 
 
-def test_session_ends_after_its_longest_time() -> None:
+def test_session_ends_after_its_maximum_lifetime() -> None:
     clock = Hours()
     sessions = sessions_of(clock)
     key = sessions.open("eve", Role.OBSERVER, "a", "c")
@@ -40,7 +40,7 @@ def test_session_ends_after_its_longest_time() -> None:
     assert sessions.find(key) is None
 
 
-def test_least_active_session_gives_way() -> None:
+def test_least_active_session_of_a_user_is_closed_first() -> None:
     clock = Hours()
     sessions = sessions_of(clock)
     first, second = (sessions.open("eve", Role.OBSERVER, "a", "c") for _ in range(2))

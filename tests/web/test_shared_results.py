@@ -48,7 +48,7 @@ async def test_result_from_before_a_change_is_not_used() -> None:
     assert await source.get() == 3
 
 
-async def test_failure_is_not_kept() -> None:
+async def test_failure_is_not_cached() -> None:
     source = Source()
 
     async def fail() -> int:
@@ -59,14 +59,14 @@ async def test_failure_is_not_kept() -> None:
     assert await source.get() == 1
 
 
-async def test_few_results_are_kept() -> None:
+async def test_number_of_cached_results_is_limited() -> None:
     source = Source()
     for number in range(1000):
         await source.get(str(number))
     assert len(source.results._results) <= 64  # noqa: SLF001 - what is bounded
 
 
-async def test_failures_leave_nothing_in_memory() -> None:
+async def test_failures_leave_no_entries_in_the_cache() -> None:
     source = Source()
 
     async def refuse() -> int:
@@ -82,7 +82,7 @@ async def test_failures_leave_nothing_in_memory() -> None:
     assert len(locks) < 100
 
 
-async def test_results_are_made_with_rests_so_that_many_pages_do_not_slow_jobs() -> None:
+async def test_results_are_computed_with_pauses() -> None:
     now, rests = 0.0, []
 
     async def rest(seconds: float) -> None:

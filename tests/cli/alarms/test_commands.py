@@ -25,7 +25,7 @@ async def test_alarms_are_listed_for_people_and_programs(edge: Edge, alarm: Alar
     assert (found["id"], found["state"], found["message"]) == (alarm.id, "unacknowledged", {"en": "hot"})
 
 
-async def test_no_alarm_has_a_message_of_its_own(edge: Edge) -> None:
+async def test_message_is_printed_when_there_is_no_alarm(edge: Edge) -> None:
     assert (await edge("alarms", "list")).output == "no alarms\n"
     assert (await edge("alarms", "history")).output == "no changes\n"
     assert json.loads((await edge("alarms", "list", "--json")).output) == []
@@ -57,7 +57,7 @@ async def test_alarm_is_shelved_and_unshelved(edge: Edge, alarm: Alarm, store: S
 
 
 @pytest.mark.parametrize("command", ["confirm", "reset", "unshelve"])
-async def test_request_that_the_state_does_not_allow_is_refused(edge: Edge, alarm: Alarm, command: str) -> None:
+async def test_request_not_allowed_in_the_alarm_state_is_refused(edge: Edge, alarm: Alarm, command: str) -> None:
     assert (await edge("alarms", command, alarm.id)).exit_code == 1
 
 

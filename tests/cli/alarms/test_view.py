@@ -16,12 +16,12 @@ def test_report_has_every_language_and_no_control_characters() -> None:
     assert as_data(ALARM)["state"] == "normal"
 
 
-def test_tables_have_a_row_for_each() -> None:
+def test_alarm_tables_have_a_row_for_each_alarm() -> None:
     assert table([ALARM, ALARM]).row_count == 2
     assert changes_table([AlarmChange(ALARM, AlarmChangeKind.RAISED)]).row_count == 1
 
 
-def test_person_is_named_only_at_changes_that_persons_make() -> None:
+def test_person_is_named_only_for_changes_made_by_a_person() -> None:
     alarm = replace(ALARM, by="bo")
     kinds = (AlarmChangeKind.ACKNOWLEDGED, AlarmChangeKind.CLEARED, AlarmChangeKind.RAISED)
     assert [change_as_data(AlarmChange(alarm, kind))["by"] for kind in kinds] == ["bo", "", ""]

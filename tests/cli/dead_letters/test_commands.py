@@ -25,7 +25,7 @@ async def letter_id(plant: Plant) -> str:
     return found
 
 
-async def test_nothing_is_a_word(edge: Edge) -> None:
+async def test_empty_list_of_dead_letters_is_reported(edge: Edge) -> None:
     assert (await edge("dead-letters", "list")).output == "no dead letters\n"
     assert json.loads((await edge("dead-letters", "list", "--json")).output) == []
 
@@ -38,13 +38,13 @@ async def test_letters_are_listed_for_people_and_programs(edge: Edge, letter_id:
     assert (reported["id"], reported["job_order_id"], reported["at"]) == (letter_id, "J1", "2023-11-14T22:13:20Z")
 
 
-async def test_one_letter_is_shown_whole(edge: Edge, letter_id: str) -> None:
+async def test_dead_letter_is_shown_completely(edge: Edge, letter_id: str) -> None:
     shown = await edge("dead-letters", "show", letter_id)
     assert "the job runs again from its beginning" in shown.output
     assert json.loads((await edge("dead-letters", "show", letter_id, "--json")).output)["scope"] == SCOPE
 
 
-async def test_a_letter_is_done_once_more(edge: Edge, plant: Plant, tool: FakeEquipment, letter_id: str) -> None:
+async def test_dead_letter_is_retried(edge: Edge, plant: Plant, tool: FakeEquipment, letter_id: str) -> None:
     tool.replies = obliging
     async with plant.at_work():
         answer = await edge("dead-letters", "retry", letter_id)
@@ -56,18 +56,18 @@ async def test_a_letter_is_done_once_more(edge: Edge, plant: Plant, tool: FakeEq
 
 
 @pytest.mark.parametrize("chosen", [True, False])
-async def test_letters_are_dropped(edge: Edge, plant: Plant, letter_id: str, *, chosen: bool) -> None:
+async def test_dead_letters_are_dropped(edge: Edge, plant: Plant, letter_id: str, *, chosen: bool) -> None:
     answer = await edge("dead-letters", "drop", letter_id if chosen else "--all")
     assert answer.output == "dropped: 1\n"
     assert await dead_letters.load_all(plant.store) == {}
 
 
 @pytest.mark.parametrize("arguments", [(), ("1-0", "--all")])
-async def test_dropping_without_a_choice_is_refused(edge: Edge, arguments: tuple[str, ...]) -> None:
+async def test_drop_without_a_selection_is_refused(edge: Edge, arguments: tuple[str, ...]) -> None:
     assert (await edge("dead-letters", "drop", *arguments)).exit_code == 2
 
 
-async def test_an_unknown_letter_drops_no_other(edge: Edge, plant: Plant, letter_id: str) -> None:
+async def test_drop_of_an_unknown_letter_drops_no_other_letter(edge: Edge, plant: Plant, letter_id: str) -> None:
     answer = await edge("dead-letters", "drop", letter_id, "1-0")
     assert answer.exit_code == 1
     assert len(await dead_letters.load_all(plant.store)) == 1

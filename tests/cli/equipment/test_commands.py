@@ -34,7 +34,7 @@ async def reported(store: Store) -> None:
     await store.commit(health_reports.save(store.keys, "edge", report))
 
 
-async def test_nothing_is_a_word(edge: Edge) -> None:
+async def test_missing_equipment_reports_are_reported(edge: Edge) -> None:
     assert (await edge("equipment", "list")).output == "no gateway has reported equipment yet\n"
     assert json.loads((await edge("equipment", "list", "--json")).output) == []
 
@@ -53,7 +53,7 @@ async def test_equipment_is_listed_for_people_and_programs(edge: Edge) -> None:
 
 
 @pytest.mark.usefixtures("reported")
-async def test_one_is_shown_whole(edge: Edge) -> None:
+async def test_one_equipment_is_shown_completely(edge: Edge) -> None:
     shown = (await edge("equipment", "show", "wrench")).output
     assert "connected      yes" in shown
     assert "open commands  2 without an answer" in shown
@@ -72,7 +72,9 @@ async def test_the_report_of_a_stopped_gateway_is_not_current(edge: Edge, store:
     assert "edge, not running" in (await edge("equipment", "show", "wrench")).output
 
 
-async def test_equipment_is_asked_now(edge: Edge, settings_file: Path, mqtt: MqttSettings, unique: str) -> None:
+async def test_ping_reports_whether_equipment_answers(
+    edge: Edge, settings_file: Path, mqtt: MqttSettings, unique: str
+) -> None:
     with settings_file.open("a") as file:
         file.write(f'[mqtt]\nurl = "{mqtt.url}"\n')
         for name, url in (("wrench", mqtt.url), ("camera", "mqtt://127.0.0.1:1")):

@@ -10,7 +10,7 @@ from edge.store.health_reports import GatewayReport
 WRENCH = EquipmentHealth(name="wrench", kind="mqtt", connected=False)
 
 
-def test_who_has_left_no_word_has_no_equipment() -> None:
+def test_gateway_without_a_report_has_no_equipment() -> None:
     reported = {
         "a": GatewayReport(None, at_work=True),
         "b": GatewayReport(EquipmentReport(at=5, equipment=(WRENCH,)), at_work=True),
@@ -18,7 +18,7 @@ def test_who_has_left_no_word_has_no_equipment() -> None:
     assert equipment_views(reported) == [EquipmentView("b", True, 5, WRENCH)]
 
 
-def test_what_was_never_seen_is_reported_as_such() -> None:
+def test_equipment_that_was_never_seen_is_reported_as_such() -> None:
     lines = dict(line.split("  ", 1) for line in report(EquipmentView("edge", True, 5, WRENCH)))
     assert lines["connected"].strip() == "no"
     assert lines["last seen"].strip() == "not since the gateway started"
@@ -26,5 +26,5 @@ def test_what_was_never_seen_is_reported_as_such() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "milliseconds"), [(0.0123456, 12.346), (None, None)])
-def test_a_program_gets_milliseconds(seconds: float | None, milliseconds: float | None) -> None:
+def test_json_output_of_a_ping_has_milliseconds(seconds: float | None, milliseconds: float | None) -> None:
     assert ping_data("wrench", PingResult(None, "nothing", seconds))["milliseconds"] == milliseconds

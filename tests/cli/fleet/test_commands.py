@@ -25,7 +25,7 @@ async def put(store: Store, id: str, *, seen_s: int, **others: object) -> None:
     await store.commit(components.take(keys, id, "token"))
 
 
-async def test_list_shows_healthy_troubled_and_absent_components(edge: Edge, store: Store) -> None:
+async def test_list_shows_healthy_degraded_and_absent_components(edge: Edge, store: Store) -> None:
     assert (await edge("fleet", "list")).output == "no components\n"
     now = int(time.time())
     await put(store, "gw-1", seen_s=now, jobs=2, alarms=1, certificate_expiry="2031-11-21", labels={"line": "3"})
@@ -77,7 +77,7 @@ async def test_keys_are_created_accepted_listed_and_revoked(edge: Edge, settings
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"kid": "1", "x": "AAAA"}'])
-async def test_file_that_is_no_public_key_is_refused(edge: Edge, tmp_path: Path, content: str) -> None:
+async def test_file_without_a_valid_public_key_is_refused(edge: Edge, tmp_path: Path, content: str) -> None:
     file = tmp_path / "anna.jwk"
     file.write_text(content)
     assert (await edge("fleet", "keys", "add", file)).exit_code == 1

@@ -88,14 +88,14 @@ def test_stops_and_terminations_may_be_repeated(tmp_path: Path) -> None:
         ("--cycles", "0"),
     ],
 )
-def test_option_that_names_something_unknown_is_refused(chain: Path, option: tuple[str, str]) -> None:
+def test_option_with_an_unknown_name_is_refused(chain: Path, option: tuple[str, str]) -> None:
     result = call("test", chain, *option)
     assert result.exit_code == 2
     assert option[0] in result.stderr
 
 
 @pytest.mark.parametrize("text", ["{", "", "\x00"])
-def test_file_that_is_no_json_is_refused(tmp_path: Path, text: str) -> None:
+def test_file_that_is_not_json_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "flow.json"
     file.write_text(text)
     assert call("check", file).exit_code == 2
@@ -107,7 +107,7 @@ def test_kinds_are_listed_with_their_schemas() -> None:
     assert "mqtt.publish" in call("kinds").stdout
 
 
-def test_kinds_of_the_site_are_checked_tried_and_listed(tmp_path: Path) -> None:
+def test_site_node_kinds_are_checked_tried_and_listed(tmp_path: Path) -> None:
     (tmp_path / "kinds").mkdir()
     folder = write_check(tmp_path / "kinds")
     file = write(tmp_path, flow([node("a", "constant", value=[1, 2]), node("b", "site.check")], "a>b"))
@@ -130,7 +130,7 @@ def test_kinds_of_the_site_are_checked_tried_and_listed(tmp_path: Path) -> None:
         ("raise SystemExit(3)", "SystemExit"),
     ],
 )
-def test_defect_of_a_kind_of_the_site_fails_its_node(tmp_path: Path, body: str, reason: str) -> None:
+def test_defect_of_a_site_node_kind_fails_its_node(tmp_path: Path, body: str, reason: str) -> None:
     (tmp_path / "kinds").mkdir()
     (tmp_path / "kinds" / "bad.py").write_text(
         "from edge.flows.nodes.kind import Compute, Inputs, NodeConfig, NodeKind, Output\n"

@@ -115,5 +115,5 @@ async def test_unknown_flow_ends_with_status_1(edge: Edge, command: list[str]) -
     assert "there is no flow 'nothing'" in result.stderr
 
 
-async def test_two_parts_at_once_are_refused(edge: Edge) -> None:
+async def test_stop_of_two_parts_in_one_call_is_refused(edge: Edge) -> None:
     assert (await edge("flows", "terminate", "flow", "--cycle", "--node", "a")).exit_code == 2

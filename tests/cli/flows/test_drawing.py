@@ -20,7 +20,7 @@ async def test_file_is_drawn(edge: Edge, tmp_path: Path) -> None:
     assert "double" in result.stdout
 
 
-async def test_file_with_kinds_of_the_site_is_drawn(edge: Edge, tmp_path: Path) -> None:
+async def test_file_with_site_node_kinds_is_drawn(edge: Edge, tmp_path: Path) -> None:
     folder = write_check(tmp_path)
     file = write(tmp_path, flow([node("a", "constant", value=[1, 2]), node("b", "site.check")], "a>b"))
     assert (await edge("flows", "draw", file)).exit_code == 2

@@ -17,7 +17,7 @@ def cycle(**tasks: dict[str, Any]) -> dict[str, Any]:
     return {**facts, "nodes": {name: {**TASK, **task} for name, task in tasks.items()}, "statistics": counts}
 
 
-def test_node_in_a_worker_has_a_bar_of_its_own() -> None:
+def test_node_in_a_worker_has_its_own_progress_bar() -> None:
     detect = {"status": "running", "worker": "w1", "progress": 35, "message": "looking"}
     found = progress_lines(cycle(a={"status": "completed"}, detect=detect))
     assert found == [
@@ -40,7 +40,7 @@ def test_cycle_that_has_ended_shows_its_state() -> None:
         ({"shifts": ["06:00", "14:00"]}, "shifts 06:00, 14:00, UTC"),
     ],
 )
-def test_schedule_is_named(config: dict[str, Any], schedule: str) -> None:
+def test_status_line_names_the_schedule(config: dict[str, Any], schedule: str) -> None:
     flow = {"id": "f", "status": "running", "reason": None, "ended": {"failed": 2}, "missed": 1, "structure": None}
     lines = list(flow_lines({**flow, "config": config, "next_execution": 120_000}))
     assert lines == [

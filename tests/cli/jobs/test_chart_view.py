@@ -38,7 +38,7 @@ def rows_of(drawn: Drawing, rows: int) -> list[str]:
 
 
 @pytest.mark.parametrize("active", [0, 1, 15, STEPS - 2])
-def test_high_chart_shows_its_active_step_and_what_it_waits_for(active: int) -> None:
+def test_tall_chart_shows_its_active_step_and_its_wait_reason(active: int) -> None:
     rows = rows_of(drawing(active), 24)
     assert len(rows) == 24
     assert any(f"step{active:02}" in row for row in rows[:18])
@@ -46,11 +46,11 @@ def test_high_chart_shows_its_active_step_and_what_it_waits_for(active: int) -> 
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 5])
-def test_even_the_smallest_terminal_gets_a_part_of_it(rows: int) -> None:
+def test_chart_is_cut_to_the_smallest_terminal(rows: int) -> None:
     assert len(rows_of(drawing(15), rows)) <= max(rows, 1)
 
 
-def test_a_chart_that_fits_is_shown_whole() -> None:
+def test_chart_that_fits_is_shown_completely() -> None:
     whole = rows_of(drawing(3), 1000)
     assert [row for row in whole if "step00" in row]
     assert [row for row in whole if f"step{STEPS - 1}" in row]

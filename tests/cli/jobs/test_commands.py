@@ -30,7 +30,7 @@ async def test_a_stored_job_is_listed_shown_and_removed(edge: Edge) -> None:
     assert (await edge("jobs", "list")).output == "no jobs\n"
 
 
-async def test_a_job_that_is_started_here_is_performed_by_the_gateway(
+async def test_job_started_by_the_command_is_executed_by_the_gateway(
     edge: Edge, plant: Plant, tool: FakeEquipment
 ) -> None:
     tool.replies = obliging
@@ -40,7 +40,7 @@ async def test_a_job_that_is_started_here_is_performed_by_the_gateway(
     assert tool.received() == ["a", "b"]
 
 
-async def test_work_that_is_added_before_a_gateway_runs_waits_for_it(
+async def test_job_started_without_a_gateway_waits_for_the_gateway(
     edge: Edge, plant: Plant, tool: FakeEquipment
 ) -> None:
     tool.replies = obliging
@@ -50,7 +50,7 @@ async def test_work_that_is_added_before_a_gateway_runs_waits_for_it(
         await plant.until_state("J1", JobState.ENDED)
 
 
-async def test_what_a_run_asks_for_when_it_is_ended_here_is_sent_by_the_gateway(
+async def test_stop_of_a_job_aborted_by_the_command_is_sent_by_the_gateway(
     edge: Edge, plant: Plant, tool: FakeEquipment
 ) -> None:
     async with plant.at_work():
@@ -62,7 +62,7 @@ async def test_what_a_run_asks_for_when_it_is_ended_here_is_sent_by_the_gateway(
     assert (await plant.job("J1")).comment == (LocalizedText(text="wrong car"),)
 
 
-async def test_a_gateway_goes_on_with_a_job_that_was_held_and_released_here(
+async def test_gateway_continues_a_job_paused_and_resumed_by_the_command(
     edge: Edge, plant: Plant, tool: FakeEquipment
 ) -> None:
     async with plant.at_work():
@@ -76,7 +76,7 @@ async def test_a_gateway_goes_on_with_a_job_that_was_held_and_released_here(
         assert (await edge("jobs", "clear", "J1")).output == "J1: removed\n"
 
 
-async def test_revoke_and_update_are_methods_too(edge: Edge, plant: Plant) -> None:
+async def test_revoke_and_update_call_their_methods(edge: Edge, plant: Plant) -> None:
     await edge("jobs", "store", "-", given=ORDER)
     await edge("jobs", "start", "J1")
     assert (await edge("jobs", "revoke", "J1")).output == "J1: NotAllowedToStart (Ready)\n"
@@ -84,7 +84,7 @@ async def test_revoke_and_update_are_methods_too(edge: Edge, plant: Plant) -> No
     assert (await plant.job("J1")).order.priority == 9
 
 
-async def test_a_job_of_any_scope_is_found_by_its_id(edge: Edge, plant: Plant) -> None:
+async def test_job_of_any_scope_is_found_by_its_id(edge: Edge, plant: Plant) -> None:
     await plant.store.execute("SADD", plant.store.keys.workmaster_list("station-9"), "linear")
     await plant.order(Cause.STORE, order("J9"), scope="station-9")
     assert (await edge("jobs", "list")).output == "no jobs\n"
@@ -93,7 +93,7 @@ async def test_a_job_of_any_scope_is_found_by_its_id(edge: Edge, plant: Plant) -
     assert (await edge("jobs", "start", "J9")).exit_code == 0
 
 
-async def test_the_list_is_narrowed_to_states(edge: Edge, plant: Plant) -> None:
+async def test_list_is_filtered_by_state(edge: Edge, plant: Plant) -> None:
     await plant.order(Cause.STORE, order("J1"))
     await plant.order(Cause.STORE, order("J2"))
     await plant.ask(Cause.ABORT, "J2")
@@ -101,7 +101,7 @@ async def test_the_list_is_narrowed_to_states(edge: Edge, plant: Plant) -> None:
     assert [each["job_order_id"] for each in json.loads(listed.output)] == ["J2"]
 
 
-async def test_a_program_reads_the_list_with_instants_in_utc(edge: Edge, plant: Plant) -> None:
+async def test_json_list_has_instants_in_utc(edge: Edge, plant: Plant) -> None:
     await plant.order(Cause.STORE, order("J1"))
     (job,) = json.loads((await edge("jobs", "list", "--json")).output)
     assert datetime.fromisoformat(job.pop("stored_at")).utcoffset() is not None
@@ -118,7 +118,7 @@ async def test_a_program_reads_the_list_with_instants_in_utc(edge: Edge, plant: 
     }
 
 
-async def test_a_program_reads_order_run_and_response_of_a_job(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
+async def test_json_report_has_order_run_and_response_of_a_job(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
         await until_true(lambda: "a" in tool.received())
@@ -136,7 +136,7 @@ async def test_a_program_reads_order_run_and_response_of_a_job(edge: Edge, plant
     assert shown["response"]["JobOrderID"] == "J1"
 
 
-async def test_why_names_what_keeps_a_running_job(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
+async def test_why_names_the_unmet_condition_of_a_running_job(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
         await until_true(lambda: "a" in tool.received())
@@ -163,7 +163,7 @@ async def test_why_names_what_keeps_a_running_job(edge: Edge, plant: Plant, tool
         (("start", ""), ReturnStatus.UNKNOWN_JOB_ORDER_ID, "edge jobs list"),
     ],
 )
-async def test_a_refusal_reports_status_and_reason_and_what_to_do(
+async def test_refusal_reports_status_reason_and_advice(
     edge: Edge, plant: Plant, command: tuple[str, ...], status: ReturnStatus, advice: str
 ) -> None:
     await plant.order(Cause.STORE, order("J1"))
@@ -185,7 +185,7 @@ async def test_a_refusal_reports_status_and_reason_and_what_to_do(
         ({"JobOrderID": "J1"}, ReturnStatus.INVALID_JOB_ORDER_STATUS, "It is NotAllowedToStart (Ready)"),
     ],
 )
-async def test_an_order_that_is_refused_reports_why(
+async def test_refused_order_reports_the_reason(
     edge: Edge, plant: Plant, given: dict[str, object], status: ReturnStatus, advice: str
 ) -> None:
     await plant.order(Cause.STORE, order("J1"))
@@ -196,14 +196,14 @@ async def test_an_order_that_is_refused_reports_why(
 
 
 @pytest.mark.parametrize("command", ["show", "why", "watch"])
-async def test_looking_at_a_job_that_is_not_there_states_where_to_look(edge: Edge, command: str) -> None:
+async def test_unknown_job_is_reported_with_the_command_that_lists_jobs(edge: Edge, command: str) -> None:
     answer = await edge("jobs", command, "J1")
     assert answer.exit_code == 1
     assert answer.stderr.splitlines() == ["edge: there is no job order 'J1'", "edge: Find its id: edge jobs list"]
 
 
 @pytest.mark.usefixtures("plant")
-async def test_a_file_is_read_as_well_as_standard_input(edge: Edge, tmp_path: Path) -> None:
+async def test_order_is_read_from_a_file_or_standard_input(edge: Edge, tmp_path: Path) -> None:
     file = tmp_path / "order.json"
     file.write_text(ORDER)
     assert (await edge("jobs", "store", file)).exit_code == 0

@@ -25,7 +25,7 @@ def formatted(before: Run | None, after: Run) -> list[str]:
     return [format_event(each).split(maxsplit=2)[2] for each in run_events(before, after)]
 
 
-def test_events_of_one_instant_are_ordered_by_cause() -> None:
+def test_events_at_the_same_instant_are_ordered_by_cause() -> None:
     before = run({"a": StepState(active=True, activated_at=1, count=1)}, {"x@a": Association(action="x", step="a")})
     after = run(
         {
@@ -48,13 +48,13 @@ def test_events_of_one_instant_are_ordered_by_cause() -> None:
     ]
 
 
-def test_a_step_that_was_entered_again_between_two_looks_is_reported_again() -> None:
+def test_step_entered_again_between_two_reads_is_reported_again() -> None:
     before = run({"a": StepState(active=True, activated_at=1, count=1)})
     after = run({"a": StepState(active=True, activated_at=9, count=2)})
     assert formatted(before, after) == ["▶ a  for the 2. time"]
 
 
-def test_what_did_not_change_is_not_reported() -> None:
+def test_unchanged_state_is_not_reported() -> None:
     same = run({"a": StepState(active=True, activated_at=1, count=1)}, {"x@a": Association(action="x", step="a")})
     assert run_events(same, same) == []
 

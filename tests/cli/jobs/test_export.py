@@ -22,7 +22,7 @@ async def test_ended_jobs_are_written_with_their_results(edge: Edge, plant: Plan
     assert record["response"]["JobState"][0]["StateText"]["Text"] == "Aborted"
 
 
-async def test_undelivered_jobs_are_written_alone(edge: Edge, plant: Plant, tmp_path: Path) -> None:
+async def test_only_undelivered_jobs_are_written_on_request(edge: Edge, plant: Plant, tmp_path: Path) -> None:
     for job_id in ("J1", "J2"):
         await plant.order(Cause.STORE, order(job_id))
         await plant.ask(Cause.ABORT, job_id)

@@ -19,7 +19,7 @@ async def started(plant: Plant, *allowed: str) -> None:
     await plant.drive()
 
 
-async def test_retry_and_skip_bring_a_failed_job_to_its_end(
+async def test_retry_and_skip_complete_a_failed_job(
     edge: Edge, plant: Plant, tool: FakeEquipment, tmp_path: Path
 ) -> None:
     await started(plant, "retry", "skip")
@@ -55,7 +55,7 @@ async def test_force_and_complete_move_the_chart(edge: Edge, plant: Plant, tool:
         await until_true(lambda: len(tool.commands) >= 1)
 
 
-async def test_an_intervention_that_the_recipe_does_not_allow_is_refused(edge: Edge, plant: Plant) -> None:
+async def test_intervention_not_allowed_by_the_recipe_is_refused(edge: Edge, plant: Plant) -> None:
     await started(plant)
     refused = await edge("jobs", "skip", "J1", "a", "--reason", "x")
     assert (refused.exit_code, "the recipe does not allow skip" in refused.output) == (1, True)
@@ -63,7 +63,7 @@ async def test_an_intervention_that_the_recipe_does_not_allow_is_refused(edge: E
     assert (await edge("jobs", "skip", "J1", "a", "--data", "{", "--reason", "x")).exit_code == 2
 
 
-async def test_two_logged_in_engineers_complete_a_step_and_an_operator_may_not(
+async def test_step_is_completed_by_two_engineers_and_refused_to_an_operator(
     edge: Edge,
     plant: Plant,
     store: Store,

@@ -25,5 +25,5 @@ def test_every_job_method_has_its_command() -> None:
         (JobState.ABORTED, ["clear"]),
     ],
 )
-def test_the_commands_of_a_state_are_those_of_the_table_of_transitions(state: JobState, commands: list[str]) -> None:
+def test_commands_of_a_state_match_the_transition_table(state: JobState, commands: list[str]) -> None:
     assert commands_in(state) == commands

@@ -18,7 +18,7 @@ async def test_operator_resolves_an_unknown_outcome_with_data(edge: Edge, plant:
         await until_true(lambda: tool.received() == ["a", "b"])
 
 
-async def test_resolve_is_refused_where_nothing_is_unknown(edge: Edge, plant: Plant) -> None:
+async def test_resolve_is_refused_without_an_unknown_outcome(edge: Edge, plant: Plant) -> None:
     await plant.order(Cause.STORE_AND_START, order("J1"))
     await plant.drive()
     answer = await edge("jobs", "resolve", "J1", "a", "--failed", "--reason", "seen", "--json")

@@ -43,7 +43,7 @@ def printed(*parts: object) -> str:
     return capture.get()
 
 
-def test_a_report_holds_what_the_order_asks_for() -> None:
+def test_report_shows_the_members_of_the_order() -> None:
     lines = [" ".join(line.split()) for line in printed(*report(StoredJob(JOB, None, None, None), 0)).splitlines()]
     assert lines[0] == "J[red]1 Interrupted (Suspended) in scope station-1"
     for expected in (
@@ -61,6 +61,6 @@ def test_a_report_holds_what_the_order_asks_for() -> None:
         assert expected in lines
 
 
-def test_a_program_gets_no_run_of_a_job_that_has_none() -> None:
+def test_json_report_of_a_job_without_a_run_has_no_run() -> None:
     reported = detail(StoredJob(JOB, None, None, None))
     assert (reported["run"], reported["response"], reported["order"]) == (None, None, ORDER)

@@ -22,7 +22,7 @@ def measured(command: Command) -> EquipmentAnswer | None:
     return EquipmentAnswer(command.command_id, data=data)
 
 
-async def test_traces_are_copied_and_damaged_or_expired_ones_are_named(
+async def test_traces_are_copied_and_damaged_or_expired_traces_are_named(
     edge: Edge, plant: Plant, tool: FakeEquipment, settings_file: Path, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
     directory, copies = tmp_path / "traces", tmp_path / "copies"

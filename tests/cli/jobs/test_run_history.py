@@ -25,7 +25,7 @@ async def test_history_shows_signals_and_their_changes(edge: Edge, plant: Plant,
     assert any("answer to a 1: done" in each and "a ✓ completed" in each for each in lines)
 
 
-async def test_history_as_data_has_every_decision(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
+async def test_json_history_has_every_decision(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
     await worked(plant, tool)
     found = json.loads((await edge("jobs", "history", "J1", "--json")).output)
     assert found["job_order_id"] == "J1"
@@ -47,7 +47,7 @@ async def test_unknown_job_has_no_history(edge: Edge) -> None:
     assert (refused.exit_code, "no run of job 'J9'" in refused.output) == (1, True)
 
 
-async def test_history_shows_what_was_asked_of_mirrored_sets(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
+async def test_history_shows_queries_of_mirrored_sets(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
     recipe: dict[str, Any] = linear(action("a", "one"), action("b", "two"))
     recipe["transitions"][0]["condition"] = "'C7' in mirrors.carriers and not ('C8' in mirrors.carriers)"

@@ -5,7 +5,7 @@ from tests.cli.calling import Edge
 from tests.station.plant import Plant, order
 
 
-async def test_a_list_with_a_job_that_is_unreadable_names_it_in_a_line(edge: Edge, plant: Plant) -> None:
+async def test_unreadable_job_is_named_in_one_line_of_the_list(edge: Edge, plant: Plant) -> None:
     """The traceback went to the terminal, with all that other jobs held."""
     await plant.order(Cause.STORE, order("J1"))
     await plant.order(Cause.STORE, order("J2"))

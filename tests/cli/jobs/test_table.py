@@ -12,7 +12,7 @@ from edge.store.jobs import Job
 RUNNING = JobStatus(JobState.RUNNING)
 
 
-def test_a_line_of_the_list_holds_texts_as_they_are() -> None:
+def test_list_shows_markup_characters_literally() -> None:
     order = JobOrder(job_order_id="J[red]1", work_master_id=(WorkMaster(id="axle"), WorkMaster(id="\x1b[2J")))
     job = Job(order=order, scope="station-1", status=RUNNING, correlation_id="c", stored_at=1)
     console = Console(width=200, highlight=False)
@@ -22,13 +22,13 @@ def test_a_line_of_the_list_holds_texts_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(("text", "shown"), [("äöü ✓", "äöü ✓"), ("a\x1b[31mb", "a [31mb"), ("a\x9b1mb\n", "a 1mb ")])
-def test_what_could_move_a_cursor_is_not_printed(text: str, shown: str) -> None:
+def test_control_characters_are_not_printed(text: str, shown: str) -> None:
     assert printable(text) == shown
 
 
-def test_no_instant_is_no_time() -> None:
+def test_missing_instant_is_shown_as_empty() -> None:
     assert (utc_time(None), local_time(None)) == (None, "")
 
 
-def test_a_state_without_sub_state_stands_alone() -> None:
+def test_state_without_a_substate_is_shown_alone() -> None:
     assert state_text(RUNNING) == "Running"

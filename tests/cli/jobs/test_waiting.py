@@ -14,7 +14,7 @@ async def lines_of(plant: Plant, job_id: str = "J1") -> list[str]:
     return list(waiting_text(await load(plant.store, job_id), now_ms()))
 
 
-async def test_before_its_start_a_job_waits_for_a_person_or_a_gateway(plant: Plant) -> None:
+async def test_job_before_its_start_waits_for_a_person_or_a_gateway(plant: Plant) -> None:
     await plant.order(Cause.STORE, order("J1"))
     assert (await lines_of(plant))[1] == "  it was not started: edge jobs start J1"
     await plant.ask(Cause.START, "J1")
@@ -23,20 +23,20 @@ async def test_before_its_start_a_job_waits_for_a_person_or_a_gateway(plant: Pla
     ] == "  no gateway has started it yet: is a gateway running that serves scope station-1?"
 
 
-async def test_a_job_that_is_to_start_later_reports_when(plant: Plant) -> None:
+async def test_job_with_a_later_start_reports_its_start_time(plant: Plant) -> None:
     at = datetime.fromtimestamp(now_ms() / 1000 + 3600, UTC)
     await plant.order(Cause.STORE_AND_START, order("J1", start_time=at))
     assert (await lines_of(plant))[1] == f"  the job waits for its StartTime, {at.astimezone():%Y-%m-%d %H:%M:%S}"
 
 
-async def test_after_its_end_a_job_reports_its_error(plant: Plant) -> None:
+async def test_ended_job_reports_its_error(plant: Plant) -> None:
     await plant.order(Cause.STORE_AND_START, order("J1", "none-such"))
     await plant.order(Cause.STORE_AND_START, order("J2"))
     await plant.ask(Cause.ABORT, "J2")
     assert await lines_of(plant, "J2") == ["J2: Aborted; it accepts: clear", "  the job has ended"]
 
 
-async def test_in_a_pause_the_time_left_stands_still(plant: Plant, tool: FakeEquipment) -> None:
+async def test_paused_job_has_no_deadline(plant: Plant, tool: FakeEquipment) -> None:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
         await until_true(lambda: tool.received() == ["a"])

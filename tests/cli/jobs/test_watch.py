@@ -87,7 +87,7 @@ async def lines_of(process: asyncio.subprocess.Process, most: int = 100) -> list
     return lines
 
 
-async def test_a_pipe_gets_a_line_for_each_change_until_the_job_ends(
+async def test_watch_writes_a_line_per_change_to_a_pipe_until_the_job_ends(
     plant: Plant, tool: FakeEquipment, settings_file: Path
 ) -> None:
     async with plant.at_work():
@@ -111,7 +111,7 @@ async def test_a_pipe_gets_a_line_for_each_change_until_the_job_ends(
             assert await process.wait() == 0
 
 
-async def test_a_program_gets_an_object_for_each_change(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
+async def test_watch_writes_a_json_object_per_change(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
     tool.replies = lambda command: EquipmentAnswer(command.command_id, error="no bolt")
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
@@ -124,7 +124,7 @@ async def test_a_program_gets_an_object_for_each_change(edge: Edge, plant: Plant
     assert objects[2]["state"] == "Aborted"
 
 
-async def test_a_job_that_is_removed_while_one_watches_is_reported(plant: Plant, settings_file: Path) -> None:
+async def test_removal_of_a_watched_job_is_reported(plant: Plant, settings_file: Path) -> None:
     await plant.order(Cause.STORE, order("J1"))
     async with pipe(settings_file, "J1") as process:
         assert await lines_of(process, 1) == ["job     J1  NotAllowedToStart (Ready)"]
@@ -133,7 +133,9 @@ async def test_a_job_that_is_removed_while_one_watches_is_reported(plant: Plant,
         assert await process.wait() == 1
 
 
-async def test_a_terminal_shows_the_running_chart(plant: Plant, tool: FakeEquipment, settings_file: Path) -> None:
+async def test_watch_shows_the_running_chart_on_a_terminal(
+    plant: Plant, tool: FakeEquipment, settings_file: Path
+) -> None:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
         await until_true(lambda: tool.received() == ["a"])
@@ -146,7 +148,7 @@ async def test_a_terminal_shows_the_running_chart(plant: Plant, tool: FakeEquipm
             assert "✓ completed" in shown.read()
 
 
-async def test_all_jobs_are_shown_until_ctrl_c(plant: Plant, settings_file: Path) -> None:
+async def test_watch_of_all_jobs_runs_until_ctrl_c(plant: Plant, settings_file: Path) -> None:
     await plant.order(Cause.STORE, order("J1"))
     async with terminal(settings_file) as shown:
         await until_true(lambda: "J1" in shown.read())
@@ -157,7 +159,7 @@ async def test_all_jobs_are_shown_until_ctrl_c(plant: Plant, settings_file: Path
         assert "Traceback" not in shown.read()
 
 
-async def test_all_changes_of_all_jobs_go_down_a_pipe(plant: Plant, settings_file: Path) -> None:
+async def test_watch_writes_all_changes_of_all_jobs_to_a_pipe(plant: Plant, settings_file: Path) -> None:
     async with pipe(settings_file, "--json") as process:
         first = asyncio.create_task(lines_of(process, 1))
         # There is no signal when it begins to follow; what is stored before is not shown.
@@ -169,7 +171,7 @@ async def test_all_changes_of_all_jobs_go_down_a_pipe(plant: Plant, settings_fil
         assert json.loads((await first)[0])["cause"] == "Store"
 
 
-async def test_a_job_and_a_scope_are_not_both_watched(edge: Edge) -> None:
+async def test_watch_of_a_job_and_a_scope_is_refused(edge: Edge) -> None:
     answer = await edge("jobs", "watch", "J1", "--scope", "station-2")
     assert answer.exit_code == 2
     assert "--scope is for all jobs of a scope" in answer.output

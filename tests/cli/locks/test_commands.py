@@ -70,5 +70,5 @@ async def test_lock_is_held_while_a_command_runs(edge: Edge, store: Store, setti
         (("list", "--rpc", "http://127.0.0.1"), 1),
     ],
 )
-async def test_wrong_arguments_have_a_status_of_their_own(edge: Edge, arguments: tuple[str, ...], status: int) -> None:
+async def test_wrong_arguments_have_their_own_exit_status(edge: Edge, arguments: tuple[str, ...], status: int) -> None:
     assert (await edge("locks", *arguments)).exit_code == status

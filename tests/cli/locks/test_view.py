@@ -9,7 +9,7 @@ from tests.cli.calling import Edge
 from tests.ops.test_locks import JOB, put
 
 
-async def test_gateway_lists_and_deletes_for_a_client_without_the_store(
+async def test_client_without_store_access_lists_and_deletes_by_the_gateway(
     redis: RedisSettings, store: Store, edge: Edge, tmp_path: Path
 ) -> None:
     url = f"unix://{tmp_path}/rpc.sock"

@@ -37,6 +37,8 @@ async def test_operation_is_scheduled_shown_and_cancelled(edge: Edge, store: Sto
         (("cancel", "nothing"), 1),
     ],
 )
-async def test_wrong_arguments_schedule_nothing(edge: Edge, arguments: tuple[str, ...], status: int) -> None:
+async def test_call_with_wrong_arguments_schedules_no_operation(
+    edge: Edge, arguments: tuple[str, ...], status: int
+) -> None:
     assert (await edge("operations", *arguments)).exit_code == status
     assert json.loads((await edge("operations", "list", "--json")).output) == []

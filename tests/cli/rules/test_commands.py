@@ -47,14 +47,14 @@ def test_findings_are_printed_one_per_line(folder: Path) -> None:
     )
 
 
-def test_lines_set_aside_are_reported_once_with_status_0(folder: Path) -> None:
+def test_skipped_lines_are_reported_once_with_status_0(folder: Path) -> None:
     found = call("test", folder / "rules.json", folder / "samples.jsonl", "--json")
     assert (found.exit_code, found.stdout) == (0, "")
     numbers = [line.split(":")[1] for line in found.stderr.splitlines()]
     assert numbers == ["3", "5"]
 
 
-def test_findings_are_printed_for_people(folder: Path) -> None:
+def test_findings_are_printed_as_text(folder: Path) -> None:
     found = call("test", folder / "rules.json", folder / "samples.jsonl", "--until", "12000")
     assert found.stdout == "      12.000  raised    hot  wrench.temp  severity 500\n"
 
@@ -76,7 +76,7 @@ def test_check_reports_faults_with_status_2(folder: Path) -> None:
     assert answer["problems"] == ["rule 'a': missing member 'per_second'"]
 
 
-def test_check_of_sound_rules_ends_with_status_0(folder: Path) -> None:
+def test_check_of_valid_rules_ends_with_status_0(folder: Path) -> None:
     found = call("check", folder / "rules.json")
     assert (found.exit_code, found.stdout) == (0, f"{folder / 'rules.json'}: no problems\n")
 
@@ -104,7 +104,7 @@ async def test_rules_that_a_gateway_evaluates_are_shown_with_their_origin(edge: 
     assert all(word in listed for word in ("hot", "wrench.temp", "500", "station", "occurs", "step.overdue"))
 
 
-async def test_rule_is_shown_in_the_form_of_its_file(edge: Edge, store: Store) -> None:
+async def test_rule_is_shown_in_the_format_of_its_file(edge: Edge, store: Store) -> None:
     await StationSettings(store).apply("s", "rule", SettingsMethod.PUT, [HOT])
     lines = (await edge("rules", "show", "hot")).output.splitlines()
     rules, faults = parse_rules(json.loads("\n".join(lines[2:])))

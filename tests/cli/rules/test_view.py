@@ -25,7 +25,7 @@ def test_table_has_the_severities_of_a_rule(rule: dict[str, object], severity: s
     assert (columns["severity"], columns["from"]) == ([severity], ["settings"])
 
 
-def test_report_has_the_rule_as_a_file_has_it() -> None:
+def test_report_has_the_rule_in_file_format() -> None:
     origin, raised, text = report(known(rules_of(STALE)[0]), 2)
     assert (origin.split(), raised.split()) == (["from", "settings"], ["raised", "2"])
     assert rules_of(*json.loads(text)) == rules_of(STALE)

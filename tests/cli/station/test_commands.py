@@ -29,7 +29,7 @@ async def shown(edge: Edge) -> dict[str, Any]:
     return dict(view)
 
 
-async def test_a_new_station_shows_that_it_may_use_nothing(edge: Edge) -> None:
+async def test_new_station_shows_no_work_masters_and_no_equipment(edge: Edge) -> None:
     answer = await edge("station", "show")
     assert answer.exit_code == 0
     lines = [" ".join(line.split()) for line in answer.output.splitlines()]
@@ -50,7 +50,7 @@ async def test_resources_are_set_and_deleted_by_id(edge: Edge, kind: ResourceKin
     assert (await shown(edge))["resources"][kind.value] == ["camera"]
 
 
-async def test_a_recipe_alone_becomes_a_work_master(edge: Edge, store: Store, tmp_path: Path) -> None:
+async def test_recipe_with_an_id_becomes_a_work_master(edge: Edge, store: Store, tmp_path: Path) -> None:
     file = tmp_path / "axle.json"
     file.write_text(json.dumps(LINEAR))
     assert (await edge("station", "set", "workmaster", file, "--id", "axle")).exit_code == 0
@@ -63,13 +63,13 @@ async def test_a_recipe_alone_becomes_a_work_master(edge: Edge, store: Store, tm
 
 
 @pytest.mark.parametrize("payload", [MASTER, [MASTER, MASTER | {"ID": "other"}]])
-async def test_work_masters_come_as_one_or_as_a_list(edge: Edge, payload: object) -> None:
+async def test_one_work_master_or_a_list_is_accepted(edge: Edge, payload: object) -> None:
     answer = await edge("station", "set", "workmaster", "-", given=json.dumps(payload))
     assert (answer.exit_code, answer.stderr) == (0, "")
     assert "axle" in [each["id"] for each in (await shown(edge))["work_masters"]]
 
 
-async def test_a_faulty_recipe_is_refused_with_all_its_faults_a_line_each(edge: Edge, store: Store) -> None:
+async def test_faulty_recipe_is_refused_with_one_line_per_fault(edge: Edge, store: Store) -> None:
     steps = [{"name": "one", "initial": True}, {"name": "two", "initial": True}]
     faulty = {"steps": steps, "transitions": [{"source": "one", "target": "three", "condition": "and"}]}
     answer = await edge("station", "set", "workmaster", "-", given=json.dumps(MASTER | {"data": faulty}))
@@ -81,13 +81,13 @@ async def test_a_faulty_recipe_is_refused_with_all_its_faults_a_line_each(edge: 
     assert await resources.load_work_master(store, "axle") is None
 
 
-async def test_what_is_suspicious_of_a_work_master_is_reported(edge: Edge) -> None:
+async def test_suspicious_work_master_is_stored_with_a_warning(edge: Edge) -> None:
     answer = await edge("station", "set", "workmaster", "-", given=json.dumps({"ID": "paper"}))
     assert answer.exit_code == 0
     assert "warning: paper: no job can run it: its dataschema is not" in answer.stderr
 
 
-async def test_the_limit_of_jobs_is_set_and_goes_back_to_the_settings(edge: Edge) -> None:
+async def test_limit_of_jobs_is_set_and_reset_to_the_settings(edge: Edge) -> None:
     assert (await edge("station", "set", "jobacceptance", "3")).exit_code == 0
     view = await shown(edge)
     assert (view["max_job_orders"], view["limit_set"]) == (3, True)
@@ -111,7 +111,7 @@ async def test_the_limit_of_jobs_is_set_and_goes_back_to_the_settings(edge: Edge
         (("equipment", "wrench", "--scope", "elsewhere"), "the settings name no scope 'elsewhere'"),
     ],
 )
-async def test_arguments_that_cannot_be_used_end_with_status_2(
+async def test_invalid_arguments_of_station_end_with_status_2(
     edge: Edge, arguments: tuple[str, ...], reported: str
 ) -> None:
     answer = await edge("station", "set", *arguments)
@@ -119,13 +119,13 @@ async def test_arguments_that_cannot_be_used_end_with_status_2(
     assert reported in answer.stderr
 
 
-async def test_who_forgets_to_name_the_work_master_of_a_recipe_is_reported(edge: Edge) -> None:
+async def test_recipe_without_a_work_master_id_is_refused(edge: Edge) -> None:
     answer = await edge("station", "set", "workmaster", "-", given='{"steps": [{"name": "Only", "initial": true}]}')
     assert answer.exit_code == 2
     assert answer.stderr == "edge: the file is a recipe alone: name its Work Master with --id\n"
 
 
-async def test_a_payload_of_another_shape_is_refused_as_that_of_a_mes(edge: Edge, store: Store) -> None:
+async def test_payload_with_the_wrong_structure_is_refused_like_that_of_a_mes(edge: Edge, store: Store) -> None:
     answer = await edge("station", "set", "equipment", "-", given='{"Id": "wrench"}')
     assert answer.exit_code == 1
     assert "the payload is no Equipment" in answer.stderr

@@ -21,7 +21,7 @@ def site(tmp_path: Path, settings_file: Path) -> Path:
     return folder
 
 
-async def test_station_files_are_compared_applied_and_compared_again(edge: Edge, site: Path, store: Store) -> None:
+async def test_station_files_have_no_difference_after_apply(edge: Edge, site: Path, store: Store) -> None:
     before = await edge("station", "diff", "--json")
     found = json.loads(before.output)
     assert (before.exit_code, found["initialized"], len(found["differences"])) == (3, "absent", NUMBER_OF_OBJECTS)
@@ -59,7 +59,7 @@ async def test_difference_is_shown_with_its_content(edge: Edge, site: Path) -> N
     assert [each["change"] for each in json.loads(deleted.output)] == ["extra", "changed"]
 
 
-async def test_nothing_is_applied_when_a_file_has_a_fault(edge: Edge, site: Path, store: Store) -> None:
+async def test_faulty_file_prevents_the_apply_of_all_files(edge: Edge, site: Path, store: Store) -> None:
     write(site, "rules/bad.json", "{bad")
     for command in ("diff", "apply"):
         answer = await edge("station", command)
@@ -68,7 +68,7 @@ async def test_nothing_is_applied_when_a_file_has_a_fault(edge: Edge, site: Path
     assert not await store.execute("EXISTS", store.keys.initialized(), store.keys.workmaster_list(SCOPE))
 
 
-async def test_export_writes_files_that_are_no_difference(edge: Edge, site: Path, tmp_path: Path) -> None:
+async def test_exported_files_have_no_difference_from_the_store(edge: Edge, site: Path, tmp_path: Path) -> None:
     await edge("station", "apply")
     assert (await edge("station", "export", tmp_path / "new")).output.endswith("new: 6 files written\n")
     assert (await edge("station", "diff", tmp_path / "new")).exit_code == 0
@@ -81,7 +81,7 @@ async def test_folder_without_files_is_refused_with_advice(edge: Edge, tmp_path:
     assert (answer.exit_code, "there are no station files" in answer.output) == (2, True)
 
 
-async def test_unknown_scope_of_the_files_is_a_warning(edge: Edge, site: Path) -> None:
+async def test_unknown_scope_in_the_files_is_reported_as_a_warning(edge: Edge, site: Path) -> None:
     write(site, "scopes/statoin-1/station.json", {"equipment": ["saw"]})
     assert "warning: no gateway of this store has the scope 'statoin-1'" in (await edge("station", "diff")).output
 

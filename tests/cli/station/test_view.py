@@ -7,7 +7,7 @@ from edge.store import resources
 from tests.station.plant import LINEAR, SCOPE, Plant, order
 
 
-async def test_a_scope_is_shown_as_the_store_has_it(plant: Plant) -> None:
+async def test_view_of_a_scope_equals_its_store_content(plant: Plant) -> None:
     keys = plant.store.keys
     await plant.teach("paper", {}, dataschema="urn:paper")
     await plant.teach("broken", {"steps": []})

@@ -28,7 +28,7 @@ SAMPLES = [
 ]
 
 
-def test_instants_are_iso_or_before_now() -> None:
+def test_instants_are_parsed_as_iso_or_relative_to_now() -> None:
     assert parse_instant("90m", NOW) == NOW - 5_400_000
     assert parse_instant("0s", NOW) == NOW
     assert parse_instant("2027-01-15T08:00:00+00:00", NOW) == NOW
@@ -37,7 +37,7 @@ def test_instants_are_iso_or_before_now() -> None:
             parse_instant(text, NOW)
 
 
-def test_csv_protects_spreadsheets_and_json_can_be_evaluated_again(tmp_path: Path) -> None:
+def test_csv_export_is_spreadsheet_safe_and_json_export_is_replayable(tmp_path: Path) -> None:
     file = tmp_path / "out"
     assert write_samples(SAMPLES, "csv", file) == 4
     rows = list(csv.reader(io.StringIO(file.read_text())))
@@ -48,14 +48,14 @@ def test_csv_protects_spreadsheets_and_json_can_be_evaluated_again(tmp_path: Pat
     assert list(read_lines(file.read_text().splitlines(), lambda *_: None)) == SAMPLES
 
 
-def test_arrow_export_is_a_stream_that_others_read(tmp_path: Path) -> None:
+def test_arrow_export_is_readable_by_other_programs(tmp_path: Path) -> None:
     file = tmp_path / "out.arrows"
     assert write_samples(SAMPLES, "arrow", file) == 4
     with na.ArrayStream.from_path(str(file)) as stream:
         assert len(stream.read_all()) == 4
 
 
-def test_trend_has_a_bar_for_each_part_with_numbers() -> None:
+def test_trend_has_a_bar_for_each_interval_with_numbers() -> None:
     samples = [Sample(at * 10, "t", value) for at, value in ((0, 1), (1, 3), (5, 9), (9, "x"))]
     trend = trend_of(samples, 0, 100, parts=10)
     assert trend
@@ -64,7 +64,7 @@ def test_trend_has_a_bar_for_each_part_with_numbers() -> None:
     assert trend_of([Sample(0, "t", "text")], 0, 100) is None
 
 
-async def test_samples_of_a_time_are_exported(
+async def test_samples_of_a_time_range_are_exported(
     edge: Edge, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EDGE_TELEMETRY__HISTORY_DAYS", "7")
@@ -85,13 +85,13 @@ async def test_samples_of_a_time_are_exported(
     assert data["trend"] == {"hours": 24, "count": 3, "min": 81.0, "mean": 82.0, "max": 83.0}
 
 
-async def test_export_without_history_names_the_setting(edge: Edge) -> None:
+async def test_export_without_history_names_the_missing_setting(edge: Edge) -> None:
     answer = await edge("tags", "export", "a")
     assert answer.exit_code == 2
     assert "Set [telemetry] history_days" in answer.output
 
 
-def test_gzip_of_the_system_reads_a_file(tmp_path: Path) -> None:
+def test_gzip_command_reads_an_exported_file(tmp_path: Path) -> None:
     append_samples(tmp_path, SAMPLES, 1 << 30)
     (file,) = tmp_path.iterdir()
     content = subprocess.run(["gzip", "-dc", str(file)], capture_output=True, check=True).stdout

@@ -6,7 +6,7 @@ from edge.rules.sample_lines import Quality, Sample
 SAMPLE = Sample(0, "t", 1.5, Quality.UNCERTAIN, "P1")
 
 
-def test_a_sample_is_shown_with_its_quality_and_process() -> None:
+def test_sample_is_shown_with_its_quality_and_process() -> None:
     assert line(SAMPLE).endswith("t  1.5  uncertain  [P1]")
     assert any("uncertain" in each for each in report(SAMPLE))
     assert table([SAMPLE]).row_count == 1

@@ -11,11 +11,11 @@ WELL, SUSPICIOUS, ILL = ok("store", "there"), warning("clock", "fast", "set it")
 
 
 @pytest.mark.parametrize(("found", "status"), [((WELL,), 0), ((WELL, SUSPICIOUS), 1), ((ILL, SUSPICIOUS, WELL), 2)])
-def test_the_exit_status_is_that_of_the_worst(found: tuple[HealthFinding, ...], status: int) -> None:
+def test_exit_status_is_that_of_the_worst_finding(found: tuple[HealthFinding, ...], status: int) -> None:
     assert print_findings(found, as_json=False) == status
 
 
-def test_each_finding_is_a_line_and_what_to_do_another(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_finding_has_a_line_and_its_advice_another_line(capsys: pytest.CaptureFixture[str]) -> None:
     print_findings([WELL, failing("broker", "gone\x1b[2J", "start it")], as_json=False)
     assert capsys.readouterr().out.splitlines() == [
         "ok       store   there",
@@ -24,6 +24,6 @@ def test_each_finding_is_a_line_and_what_to_do_another(capsys: pytest.CaptureFix
     ]
 
 
-def test_programs_get_the_same_with_the_worst_level(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_output_has_all_findings_and_the_worst_level(capsys: pytest.CaptureFixture[str]) -> None:
     print_findings([WELL, SUSPICIOUS], as_json=True)
     assert json.loads(capsys.readouterr().out)["level"] == "warning"

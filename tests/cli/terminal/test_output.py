@@ -38,20 +38,20 @@ def recipe(tmp_path: Path) -> Path:
     return file
 
 
-def test_what_could_move_the_cursor_becomes_blank_and_lines_stay_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_characters_become_blanks_and_line_breaks_stay(capsys: pytest.CaptureFixture[str]) -> None:
     assert printable("a\x1b[2J\r\n\x9b\u202eb") == "a [2J    b"
     print_text("one\x1b\ntwo\x07")
     assert capsys.readouterr().out == "one \ntwo \n"
 
 
 @pytest.mark.parametrize("command", [("simulate",), ("check", "recipe"), ("draw",)])
-def test_names_in_a_recipe_do_not_reach_the_terminal_raw(command: tuple[str, ...], recipe: Path) -> None:
+def test_names_in_a_recipe_are_escaped(command: tuple[str, ...], recipe: Path) -> None:
     shown = printed(*command, recipe)
     assert "\x1b]" not in shown
     assert "\x07" not in shown
 
 
-def test_names_in_a_script_do_not_reach_the_terminal_raw(recipe: Path, tmp_path: Path) -> None:
+def test_names_in_a_script_are_escaped(recipe: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     script.write_text(json.dumps({f"x{TITLE}": 1}))
     assert "\x1b" not in printed("simulate", recipe, "--script", script)
@@ -68,7 +68,7 @@ def test_name_of_a_rejected_application_is_escaped(tmp_path: Path) -> None:
     assert "\x1b" not in shown
 
 
-def test_names_in_the_recipe_of_a_job_do_not_reach_the_terminal_raw() -> None:
+def test_names_in_the_recipe_of_a_job_are_escaped() -> None:
     net = net_of(chain(f"A{TITLE} B", action(f"a{TITLE}", f"A{TITLE}")))
     advanced = advance(net, new_run("J1", "station-1", "r", {}), Start(), 0)
     assert isinstance(advanced, Advanced)

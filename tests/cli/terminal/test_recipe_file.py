@@ -6,7 +6,7 @@ from edge.cli.terminal.recipe_file import compiled_or_exit
 from tests.station.plant import LINEAR
 
 
-def test_sound_recipe_is_compiled() -> None:
+def test_valid_recipe_is_compiled() -> None:
     assert compiled_or_exit(LINEAR).initial == "one"
 
 

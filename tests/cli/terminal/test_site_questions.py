@@ -21,7 +21,7 @@ def ask(*answers: str) -> tuple[str, Site | None]:
     return result.output, found[0] if found else None
 
 
-def test_answers_become_a_site() -> None:
+def test_answers_become_the_site_settings() -> None:
     _, site = ask("line-3", "st-7", "mqtts://b", "bob", "secret", "w", "", "a.v1, b.v2", "")
     assert site == Site(
         "line-3", ("st-7",), "mqtts://b", "bob", "secret", (SiteEquipment("w", "mqtt", ("a.v1", "b.v2")),)

@@ -10,12 +10,12 @@ from edge.cli.terminal.stop_signal import wait_for_stop
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_ends_it(number: signal.Signals, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_signal_ends_the_wait(number: signal.Signals, capsys: pytest.CaptureFixture[str]) -> None:
     asyncio.get_running_loop().call_soon(os.kill, os.getpid(), number)
     async with asyncio.timeout(60):
         await wait_for_stop("ready")
     assert capsys.readouterr().out == "ready\n"
 
 
-async def test_it_ends_by_itself_after_so_many_seconds() -> None:
+async def test_wait_ends_after_its_timeout() -> None:
     await wait_for_stop("ready", 0.01)

@@ -22,7 +22,7 @@ def called(file: Path, text: str, *arguments: str) -> Result:
     return CliRunner().invoke(main, [*arguments, "--settings", str(file)])
 
 
-def test_a_store_that_lives_in_the_gateway_alone_cannot_be_visited(tmp_path: Path) -> None:
+def test_store_in_the_memory_of_the_gateway_is_refused(tmp_path: Path) -> None:
     answer = called(tmp_path / "edge.toml", '[redis]\nurl = "embedded:"\n', "jobs", "list")
     assert answer.exit_code == 2
     assert "such a store lives and dies with one process" in answer.stderr
@@ -35,7 +35,7 @@ def test_settings_with_faults_end_with_status_2(tmp_path: Path) -> None:
     assert "redis.ulr" in answer.stderr
 
 
-def test_a_store_that_is_away_ends_with_status_1_and_states_what_to_do(tmp_path: Path) -> None:
+def test_unavailable_store_ends_with_status_1_and_advice(tmp_path: Path) -> None:
     answer = called(tmp_path / "edge.toml", f'[redis]\nurl = "unix://{tmp_path}/none.sock"\n', "jobs", "list")
     assert answer.exit_code == 1
     assert answer.stderr.splitlines()[-1] == "edge: Start the Redis server, or correct [redis] url."
@@ -46,7 +46,9 @@ def test_a_store_in_a_directory_is_opened_without_a_gateway(tmp_path: Path) -> N
     assert (answer.exit_code, answer.output) == (0, "no jobs\n")
 
 
-async def test_of_several_scopes_one_has_to_be_named(edge: Edge, plant: Plant, settings_file: Path) -> None:
+async def test_command_without_scope_is_refused_when_several_scopes_exist(
+    edge: Edge, plant: Plant, settings_file: Path
+) -> None:
     with settings_file.open("a") as file:
         file.write('[gateway]\nscopes = ["station-1", "station-2"]\n')
     order = json.dumps({"JobOrderID": "J1"})
@@ -62,7 +64,7 @@ async def test_of_several_scopes_one_has_to_be_named(edge: Edge, plant: Plant, s
 
 
 @pytest.mark.parametrize("command", [("jobs", "list"), ("jobs", "watch"), ("station", "show")])
-async def test_a_scope_that_no_gateway_knows_is_reported_with_those_there_are(
+async def test_unknown_scope_is_reported_with_the_known_scopes(
     edge: Edge, plant: Plant, command: tuple[str, ...]
 ) -> None:
     await plant.store.execute("SADD", plant.store.keys.workmaster_list("station-9"), "linear")
@@ -84,20 +86,20 @@ async def test_a_scope_that_no_gateway_knows_is_reported_with_those_there_are(
         ('{"JobOrderID": 3}', "not a JobOrder"),
     ],
 )
-async def test_a_file_that_cannot_be_used_ends_with_status_2(edge: Edge, given: str, reported: str) -> None:
+async def test_invalid_file_ends_with_status_2(edge: Edge, given: str, reported: str) -> None:
     answer = await edge("jobs", "store", "-", given=given)
     assert (answer.exit_code, answer.stdout) == (2, "")
     assert reported in answer.stderr
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_missing_file_is_named(tmp_path: Path) -> None:
     answer = called(tmp_path / "edge.toml", "", "jobs", "store", str(tmp_path / "none.json"))
     assert answer.exit_code == 2
     assert "none.json" in answer.stderr
 
 
 @pytest.mark.parametrize("command", ["jobs list", "jobs watch J1", "jobs store -", "station show"])
-def test_a_visit_pays_for_nothing_that_only_a_gateway_needs(command: str, settings_file: Path) -> None:
+def test_command_imports_no_module_that_only_a_gateway_needs(command: str, settings_file: Path) -> None:
     code = (
         "import sys\nfrom edge.cli import main\n"
         "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"

@@ -14,7 +14,7 @@ def short_retention(settings_file: Path) -> Path:
     return settings_file
 
 
-async def test_retention_of_the_settings_holds(short_retention: Path) -> None:
+async def test_job_ended_by_a_command_has_the_retention_of_the_settings(short_retention: Path) -> None:
     async with open_access(short_retention) as at:
         context = (await visiting_runs(at)).context
     assert (context.keep_ended_ms, context.most_decisions) == (77_000, 0)

@@ -51,7 +51,7 @@ def test_result_of_each_function(config: dict[str, Any], values: list[Any], expe
 
 
 @pytest.mark.parametrize("of", ["mean", "sum", "count", "median", "rate"])
-def test_value_that_is_no_number_fails_the_node(of: str) -> None:
+def test_value_that_is_not_a_number_fails_the_node(of: str) -> None:
     with pytest.raises(NodeError, match="a text"):
         run(KIND, {"of": of}, [1, "2"])
 
@@ -71,7 +71,7 @@ def test_result_beyond_the_largest_number_is_unknown(of: str) -> None:
     "config",
     [{}, {"of": "mode"}, {"of": "percentile"}, {"of": "mean", "p": 5}, {"of": "percentile", "p": 101}, {"of": 5}],
 )
-def test_configuration_that_cannot_be_computed_is_a_fault(config: dict[str, Any]) -> None:
+def test_invalid_configuration_of_an_aggregate_is_a_fault(config: dict[str, Any]) -> None:
     assert configure(KIND, config)
 
 

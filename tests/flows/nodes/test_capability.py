@@ -36,11 +36,11 @@ def test_values_beyond_the_largest_number_have_no_capability() -> None:
     assert run(KIND, LIMITS, [1e308, 1.7e308]).value["cmk"] is None
 
 
-def test_value_that_is_no_number_fails_the_node() -> None:
+def test_value_that_is_not_a_number_fails_the_node() -> None:
     with pytest.raises(NodeError):
         run(KIND, LIMITS, [15, "16"])
 
 
 @pytest.mark.parametrize("config", [{}, {"lsl": 1}, {"lsl": 2, "usl": 1}, {"lsl": 1, "usl": 1}, {"lsl": "1", "usl": 2}])
-def test_limits_are_two_numbers_in_order(config: dict[str, Any]) -> None:
+def test_limits_must_be_two_numbers_in_order(config: dict[str, Any]) -> None:
     assert configure(KIND, config)

@@ -12,7 +12,7 @@ def receive(value: object, memory: object) -> Output:
     return KIND.work.run(ChangedConfig(), attempt({"source": value}, memory=memory))
 
 
-def test_first_value_passes_on_and_is_remembered() -> None:
+def test_first_value_is_passed_on_and_stored() -> None:
     assert receive(5, None) == Output(5, memory=[5])
 
 

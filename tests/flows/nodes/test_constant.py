@@ -11,7 +11,7 @@ def test_output_is_the_configured_value(value: object) -> None:
     assert run(KIND, {"value": value}).value == value
 
 
-def test_value_is_required_and_nothing_else_allowed() -> None:
+def test_value_is_the_only_allowed_and_a_required_member() -> None:
     assert configure(KIND, {"value": None}) == []
     assert configure(KIND, {})
     assert configure(KIND, {"value": 1, "more": 2})

@@ -13,5 +13,5 @@ def test_input_passes_on_after_the_delay(seconds: float, delay_ms: int) -> None:
 
 
 @pytest.mark.parametrize("config", [{}, {"seconds": -1}, {"seconds": "1"}, {"seconds": 1e300}])
-def test_delay_that_is_no_duration_is_a_fault(config: dict[str, object]) -> None:
+def test_delay_without_a_valid_duration_is_a_fault(config: dict[str, object]) -> None:
     assert configure(KIND, config)

@@ -6,7 +6,7 @@ from edge.flows.nodes.expression import KIND
 from tests.flows.nodes.attempts import configure, run
 
 
-def test_value_over_named_inputs() -> None:
+def test_expression_is_evaluated_over_named_inputs() -> None:
     assert run(KIND, {"expr": "a + 2 * b"}, a=1, b=3).value == 7
     assert run(KIND, {"expr": "input > 5"}, 6).value is True
 
@@ -14,5 +14,5 @@ def test_value_over_named_inputs() -> None:
 @pytest.mark.parametrize(
     "config", [{}, {"expr": 5}, {"expr": ""}, {"expr": "1 +"}, {"expr": "other"}, {"expr": "2 ** 3"}]
 )
-def test_expression_that_cannot_be_read_is_a_fault(config: dict[str, object]) -> None:
+def test_invalid_expression_is_a_fault(config: dict[str, object]) -> None:
     assert configure(KIND, config, "source")

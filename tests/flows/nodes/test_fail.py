@@ -25,6 +25,6 @@ def test_attempts_after_the_first_ones_pass_the_input_on() -> None:
     assert work(config, 3) == 7
 
 
-def test_number_of_times_is_not_negative() -> None:
+def test_negative_number_of_times_is_a_fault() -> None:
     assert configure(KIND, {}) == []
     assert configure(KIND, {"times": -1})

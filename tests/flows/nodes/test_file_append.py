@@ -13,7 +13,7 @@ def test_request_of_an_attempt() -> None:
     assert request(KIND, config, 5) == AppendToFile("report.csv", 5)
 
 
-def test_file_of_columns_is_chosen_by_its_ending() -> None:
+def test_column_format_is_chosen_by_the_file_suffix() -> None:
     assert configure(KIND, {"file": "report.arrows.gz"}) == []
 
 
@@ -28,7 +28,7 @@ def test_file_of_columns_is_chosen_by_its_ending() -> None:
         {"file": "r.parquet"},
     ],
 )
-def test_configuration_that_cannot_work_is_a_fault(config: dict[str, object]) -> None:
+def test_invalid_configuration_is_a_fault(config: dict[str, object]) -> None:
     assert configure(KIND, config)
 
 

@@ -13,12 +13,12 @@ def test_request_of_an_attempt() -> None:
     assert request(KIND, config) == JobResults("torque", None, None, NOW - 60_000, NOW)
 
 
-def test_action_and_process_choose_results() -> None:
+def test_action_and_process_select_results() -> None:
     config = {"member": "torque", "seconds": 60, "action": "tighten", "process": "JP-1"}
     assert configure(KIND, config) == []
     assert request(KIND, config) == JobResults("torque", "tighten", "JP-1", NOW - 60_000, NOW)
 
 
 @pytest.mark.parametrize("config", [{"member": "torque"}])
-def test_configuration_that_cannot_work_is_a_fault(config: dict[str, object]) -> None:
+def test_invalid_configuration_is_a_fault(config: dict[str, object]) -> None:
     assert configure(KIND, config)

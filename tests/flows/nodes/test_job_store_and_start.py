@@ -14,7 +14,7 @@ def test_request_of_an_attempt() -> None:
 
 
 @pytest.mark.parametrize("config", [{"scope": "s"}])
-def test_configuration_that_cannot_work_is_a_fault(config: dict[str, object]) -> None:
+def test_invalid_configuration_is_a_fault(config: dict[str, object]) -> None:
     assert configure(KIND, config)
 
 

@@ -3,7 +3,7 @@
 from edge.flows.nodes import progress
 
 
-def test_progress_is_reported_in_bounds() -> None:
+def test_progress_is_clamped_to_its_bounds() -> None:
     progress.report_progress(5)
     reports: list[tuple[int, str]] = []
     before = vars(progress)["_report"]

@@ -14,5 +14,5 @@ def test_request_of_an_attempt() -> None:
 
 
 @pytest.mark.parametrize("config", [{"url": "http://line", "key": "k"}, {"url": "redis://line"}])
-def test_configuration_that_cannot_work_is_a_fault(config: dict[str, object]) -> None:
+def test_invalid_configuration_is_a_fault(config: dict[str, object]) -> None:
     assert configure(KIND, config)

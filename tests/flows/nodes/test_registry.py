@@ -33,7 +33,7 @@ KINDS = {
 }
 
 
-def test_every_kind_is_there_once() -> None:
+def test_every_node_kind_is_registered_once() -> None:
     assert set(BUILT_IN) == KINDS
 
 

@@ -23,5 +23,5 @@ def test_page_names_each_fault_and_each_reason() -> None:
     assert [word for word in (*FaultKind, *SkipReason) if f"`{word}`" not in PAGE] == []
 
 
-def test_page_of_node_kinds_is_that_of_their_schemas() -> None:
+def test_page_of_node_kinds_matches_their_schemas() -> None:
     assert kind_reference.PAGE.read_text(encoding="utf-8") == kind_reference.page(), kind_reference.__doc__

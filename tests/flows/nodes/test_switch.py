@@ -16,11 +16,11 @@ def test_false_and_unknown_conditions_withhold_it(value: object) -> None:
     assert run(KIND, {"when": "input > 5"}, value) == Output(None, Withheld.SWITCH)
 
 
-def test_condition_that_is_no_truth_value_fails_the_node() -> None:
+def test_condition_that_is_not_boolean_fails_the_node() -> None:
     with pytest.raises(NodeError):
         run(KIND, {"when": "input"}, 6)
 
 
-def test_condition_names_predecessors_only() -> None:
+def test_condition_with_an_unknown_name_is_a_fault() -> None:
     assert configure(KIND, {"when": "source > 1"}, "source") == []
     assert configure(KIND, {"when": "other > 1"}, "source")

@@ -20,7 +20,7 @@ def clock() -> int:
     return BEGIN
 
 
-async def test_alarm_waits_for_a_person(store: Store) -> None:
+async def test_alarm_of_a_flow_waits_for_acknowledgement(store: Store) -> None:
     output = await AlarmRaiser(store, clock).raise_alarm(LOW, "t")
     (alarm,) = (await alarms.load(store)).alarms.values()
     assert output == {"alarm": alarm.id, "count": 1}
@@ -31,7 +31,7 @@ async def test_alarm_waits_for_a_person(store: Store) -> None:
     assert [each.kind for each in changes] == [AlarmChangeKind.RAISED, AlarmChangeKind.CLEARED]
 
 
-async def test_alarm_that_is_raised_again_counts_and_needs_another_answer(store: Store) -> None:
+async def test_alarm_raised_again_is_counted_and_needs_acknowledgement_again(store: Store) -> None:
     raiser = AlarmRaiser(store, clock)
     first = await raiser.raise_alarm(LOW, "t")
     assert (await raiser.raise_alarm(LOW, "t"))["count"] == 2

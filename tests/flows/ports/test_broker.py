@@ -42,7 +42,7 @@ async def test_value_is_published(
     assert output == {"topic": unique, "bytes": len(payload)}
 
 
-async def test_nothing_is_published_without_a_connection(unique: str) -> None:
+async def test_value_is_not_published_without_a_connection(unique: str) -> None:
     async with keep_session(MqttSettings(url="mqtt://127.0.0.1:1"), unique) as session:
         with pytest.raises(NodeError, match="nothing was published"):
             await MessagePublisher(session).publish(PublishMessage("x", retain=False, value=1), "t")

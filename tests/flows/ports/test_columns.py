@@ -49,7 +49,7 @@ def test_rows_are_read_back_with_their_types(tmp_path: Path) -> None:
         ({"b": 1}, "a.arrows.gz has the columns a, the value has b"),
     ],
 )
-def test_rows_that_do_not_fit_are_refused(tmp_path: Path, row: dict[str, Any], reason: str) -> None:
+def test_rows_with_other_columns_or_types_are_refused(tmp_path: Path, row: dict[str, Any], reason: str) -> None:
     file = tmp_path / "a.arrows.gz"
     append_columns(file, 1000, [{"a": None}, {"a": 1}], LARGE)
     before = file.read_bytes()
@@ -58,7 +58,7 @@ def test_rows_that_do_not_fit_are_refused(tmp_path: Path, row: dict[str, Any], r
     assert file.read_bytes() == before
 
 
-def test_full_file_becomes_the_previous_one(tmp_path: Path) -> None:
+def test_full_file_is_rotated(tmp_path: Path) -> None:
     file = tmp_path / "a.arrows.gz"
     for number in range(60):
         append_columns(file, number, [{"a": number}], 5000)
@@ -68,7 +68,9 @@ def test_full_file_becomes_the_previous_one(tmp_path: Path) -> None:
 
 
 @given(st.data())
-def test_what_a_power_cut_left_is_cut_off(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_incomplete_chunk_after_a_power_cut_is_truncated(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     file = tmp_path_factory.mktemp("cut") / "a.arrows.gz"
     first = append_columns(file, 1, [{"a": 1}], LARGE)
     whole = append_columns(file, 2, [{"a": 2}], LARGE)
@@ -79,7 +81,7 @@ def test_what_a_power_cut_left_is_cut_off(tmp_path_factory: pytest.TempPathFacto
     assert [row["a"] for row in read(file)] == ([1.0, 2.0, 3.0] if length == whole else [1.0, 3.0])
 
 
-def test_file_that_was_cut_in_its_schema_begins_again(tmp_path: Path) -> None:
+def test_file_truncated_in_its_schema_is_started_again(tmp_path: Path) -> None:
     file = tmp_path / "a.arrows.gz"
     append_columns(file, 1, [{"a": 1}], LARGE)
     with file.open("r+b") as opened:

@@ -33,7 +33,7 @@ def commander(store: Store, tool: FakeEquipment) -> EquipmentCommander:
     return EquipmentCommander(direct, store.keys, [watched], SCOPE, answer_within_s=0.5)
 
 
-async def test_input_brings_the_parameters_and_the_answer_is_the_output(
+async def test_input_holds_the_parameters_and_the_answer_is_the_output(
     commander: EquipmentCommander, tool: FakeEquipment
 ) -> None:
     tool.replies = obliging
@@ -47,7 +47,7 @@ async def test_input_brings_the_parameters_and_the_answer_is_the_output(
 
 
 @pytest.mark.parametrize("value", [None, 5, [1]])
-async def test_other_inputs_bring_no_parameters(
+async def test_other_inputs_add_no_parameters(
     commander: EquipmentCommander, tool: FakeEquipment, value: object
 ) -> None:
     tool.replies = obliging
@@ -88,7 +88,7 @@ async def test_answer_is_stored_with_the_node_task_before_it_is_acknowledged(
     assert await RedisFlowState(store).answers(repeated) == {}
 
 
-async def test_second_attempt_is_a_command_of_its_own(commander: EquipmentCommander, tool: FakeEquipment) -> None:
+async def test_second_attempt_is_a_new_command(commander: EquipmentCommander, tool: FakeEquipment) -> None:
     """Under the id of the first one the equipment would only repeat its answer."""
     tool.replies = obliging
     for attempt in (1, 2):

@@ -59,7 +59,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
         ("absent", None),
     ],
 )
-async def test_value_is_read(server: Server, key: str, value: object) -> None:
+async def test_value_of_a_foreign_redis_is_read(server: Server, key: str, value: object) -> None:
     assert await read_key(RedisValue(server.url, key), "") == value
 
 
@@ -70,18 +70,18 @@ async def test_value_that_is_too_large_fails_the_node(server: Server, key: str) 
 
 
 @pytest.mark.parametrize("key", ["bytes", "bomb"])
-async def test_bytes_of_no_form_fail_the_node(server: Server, key: str) -> None:
+async def test_bytes_of_unknown_format_fail_the_node(server: Server, key: str) -> None:
     with pytest.raises(NodeError, match="neither JSON nor MessagePack nor UTF-8 text"):
         await read_key(RedisValue(server.url, key), "")
 
 
-async def test_server_that_is_gone_is_unavailable() -> None:
+async def test_stopped_server_is_reported_as_unavailable() -> None:
     with pytest.raises(Unavailable):
         await read_key(RedisValue("redis://127.0.0.1:1", "key"), "")
 
 
 @pytest.mark.parametrize("url", ["redis://127.0.0.1:port", "redis://127.0.0.1/db?what=1"])
-async def test_url_that_cannot_be_used_fails_the_node(url: str) -> None:
+async def test_invalid_url_fails_the_node(url: str) -> None:
     with pytest.raises((NodeError, Unavailable)):
         await read_key(RedisValue(url, "key"), "")
 
@@ -92,5 +92,5 @@ async def test_password_is_not_in_the_reason() -> None:
     assert "geheim" not in str(caught.value)
 
 
-async def test_keys_that_are_no_text_become_text() -> None:
+async def test_keys_that_are_not_text_become_text() -> None:
     assert msgspec.to_builtins(decode_payload(msgspec.msgpack.encode({1: "a"})), str_keys=True) == {"1": "a"}

@@ -24,7 +24,7 @@ async def test_node_task_starts_one_job(store: Store) -> None:
     assert (job.order.job_order_parameters[0].id, job.order.job_order_parameters[0].value) == ("torque", 12)
 
 
-async def test_flow_that_was_deleted_and_put_again_does_not_pass_for_done(store: Store) -> None:
+async def test_flow_put_again_after_deletion_does_not_reuse_the_old_job(store: Store) -> None:
     """The node of the new flow had the answer of the old one, and no job was started."""
     tool = FakeEquipment()
     plant = Plant(store, {TIGHTEN: tool, PHOTO: tool}, Clock())

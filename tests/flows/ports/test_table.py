@@ -20,7 +20,7 @@ async def test_each_type_has_its_handler() -> None:
     assert await table.act(PublishMessage("x", retain=False, value=1), "flow_0_n") == ["PublishMessage", "flow_0_n"]
 
 
-async def test_what_is_not_served_fails_the_node() -> None:
+async def test_request_without_a_handler_fails_the_node() -> None:
     table = HandlerTable({})
     with pytest.raises(NodeError, match="does not serve alarms"):
         await table.act(RaiseAlarm("flow", "a", 500, "", 1), "t")

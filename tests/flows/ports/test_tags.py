@@ -31,7 +31,7 @@ def window(after: int, until: int, tag: str = "press.pressure", *, with_time: bo
     return SampleWindow(tag, BEGIN + after, BEGIN + until, with_time)
 
 
-async def test_window_has_good_values_after_its_begin_up_to_its_end(store: Store) -> None:
+async def test_window_has_good_values_after_its_start_up_to_its_end(store: Store) -> None:
     bad = sample(25, 9.0, quality=Quality.BAD)
     await append(store, sample(10, 1.0), sample(20, 2.0), bad, sample(30, float("nan")))
     await append(store, sample(40, 4.0), sample(40, 7.0, "other"), sample(50, 5.0, quality=Quality.UNCERTAIN))
@@ -44,7 +44,7 @@ async def test_window_has_good_values_after_its_begin_up_to_its_end(store: Store
     assert await reader.read(window(0, 60, "unknown"), "") == []
 
 
-async def test_samples_that_come_later_are_found_once(store: Store) -> None:
+async def test_later_samples_are_found_once(store: Store) -> None:
     reader = TagReader([store])
     for number in range(1, 6):
         await append(store, sample(number, number), sample(number, -number, "other"))
@@ -64,7 +64,7 @@ async def test_samples_of_two_stores_are_in_one_window(store: Store, redis: Redi
         assert await reader.read(window(0, 100), "") == [1, 2, 3, 4]
 
 
-async def test_memory_of_all_tags_is_bounded(store: Store) -> None:
+async def test_cache_of_all_tags_is_bounded(store: Store) -> None:
     reader = TagReader([store], TagLimits(samples=3))
     await append(store, *(sample(number, number, tag) for number in range(3) for tag in ("a", "b")))
     assert await reader.read(window(-1, 10, "a"), "") == [0, 1, 2]
@@ -74,7 +74,7 @@ async def test_memory_of_all_tags_is_bounded(store: Store) -> None:
     assert await reader.read(window(-1, 10, "a"), "") == []
 
 
-async def test_window_outlasts_the_entries_of_the_stream(store: Store) -> None:
+async def test_window_keeps_samples_trimmed_from_the_stream(store: Store) -> None:
     reader = TagReader([store])
     await append(store, *(sample(number, number) for number in range(5)))
     assert await reader.read(window(-10, 10), "") == [0, 1, 2, 3, 4]
@@ -85,7 +85,7 @@ async def test_window_outlasts_the_entries_of_the_stream(store: Store) -> None:
     assert await reader.read(window(-1000, 10), "") == [0, 1, 2, 3, 4, 6]
 
 
-async def test_follower_reads_windows_before_the_stream_forgets_them(store: Store) -> None:
+async def test_follower_caches_windows_before_the_stream_is_trimmed(store: Store) -> None:
     reader = TagReader([store])
     await reader.read(window(0, 10), "")
     following = asyncio.create_task(reader.follow(0.01))
@@ -96,7 +96,7 @@ async def test_follower_reads_windows_before_the_stream_forgets_them(store: Stor
     assert await reader.read(window(0, 10), "") == [5]
 
 
-async def test_memory_of_a_tag_is_bounded(store: Store) -> None:
+async def test_cache_of_a_tag_is_bounded(store: Store) -> None:
     reader = TagReader([store], TagLimits(samples_of_tag=50))
     await reader.read(window(0, 1_000_000), "")
     for batch in itertools.batched(range(1000), 100) if hasattr(itertools, "batched") else [range(1000)]:
@@ -106,7 +106,7 @@ async def test_memory_of_a_tag_is_bounded(store: Store) -> None:
     assert found[-1] == 999
 
 
-async def test_tags_that_are_not_read_any_more_are_forgotten(store: Store) -> None:
+async def test_tags_no_longer_read_leave_the_cache(store: Store) -> None:
     reader = TagReader([store], TagLimits(tags=2))
     await append(store, *(sample(1, 1, tag) for tag in "abc"))
     for tag in "abcab":
@@ -114,7 +114,7 @@ async def test_tags_that_are_not_read_any_more_are_forgotten(store: Store) -> No
     assert len(reader._kept) == 2  # noqa: SLF001 - what is in memory cannot be seen otherwise
 
 
-async def test_latest_value_is_that_of_the_stream_else_the_saved_one(store: Store) -> None:
+async def test_latest_value_is_read_from_the_stream_before_the_saved_value(store: Store) -> None:
     reader = TagReader([store])
     latest = LatestValue("press.pressure", BEGIN + 15)
     assert await reader.read(latest, "") is None
@@ -128,18 +128,18 @@ async def test_latest_value_is_that_of_the_stream_else_the_saved_one(store: Stor
 @pytest.mark.parametrize(
     "text", ["{", '{"at": 1}', encode_line(sample(5, 1, quality=Quality.BAD)), encode_line(sample(90, 1))]
 )
-async def test_saved_value_that_cannot_be_used_is_unknown(store: Store, text: str) -> None:
+async def test_unusable_saved_value_is_unknown(store: Store, text: str) -> None:
     await store.commit(tags.save(store.keys, {"press.pressure": text}))
     assert await TagReader([store]).read(LatestValue("press.pressure", BEGIN + 15), "") is None
 
 
-async def test_entry_that_is_no_batch_is_skipped(store: Store) -> None:
+async def test_stream_entry_that_is_not_a_batch_is_skipped(store: Store) -> None:
     await store.execute("XADD", store.keys.telemetry(), "*", "what", "ever")
     await append(store, sample(1, 1))
     assert await TagReader([store]).read(window(0, 10), "") == [1]
 
 
-async def test_implausible_source_time_counts_as_the_arrival(store: Store) -> None:
+async def test_implausible_source_time_is_replaced_by_the_arrival_time(store: Store) -> None:
     await append(store, sample(-600_000, 1), sample(5, 2))
     assert await TagReader([store]).read(window(0, 10, with_time=False), "") == [1, 2]
 
@@ -155,7 +155,7 @@ async def test_written_tag_is_read_and_evaluated(store: Store, value: object) ->
 
 
 @pytest.mark.parametrize(("tag", "value"), [("mean", [1]), ("mean", {"a": 1}), ("", 1), ("a\n", 1), ("x", 1 << 64)])
-async def test_value_that_no_tag_can_have_fails_the_node(store: Store, tag: str, value: object) -> None:
+async def test_invalid_tag_or_value_fails_the_node(store: Store, tag: str, value: object) -> None:
     with pytest.raises(NodeError, match="cannot be written"):
         await TagWriter(store, lambda: BEGIN, 1000).write(WriteTag(tag, value), "t")
     assert not await store.execute("EXISTS", store.keys.telemetry())

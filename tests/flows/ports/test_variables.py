@@ -68,7 +68,7 @@ async def test_written_value_is_read(client: VariableClient, name: str, value: o
 
 
 @pytest.mark.parametrize(("name", "value"), [("count", -1), ("count", "x"), ("speed", {"a": 1}), ("fixed", 2)])
-async def test_value_that_the_variable_cannot_have_fails_the_node(
+async def test_value_not_accepted_by_the_variable_fails_the_node(
     client: VariableClient, name: str, value: object
 ) -> None:
     before = await read(client, name)
@@ -78,7 +78,7 @@ async def test_value_that_the_variable_cannot_have_fails_the_node(
 
 
 @pytest.mark.parametrize("node", ["nsu=urn:other;s=speed", f"nsu={URI};what", "what", "", "ns=99999999999;i=1"])
-async def test_node_id_that_leads_nowhere_fails_the_node(client: VariableClient, node: str) -> None:
+async def test_unresolvable_node_id_fails_the_node(client: VariableClient, node: str) -> None:
     with pytest.raises(NodeError):
         await client.read(VariableValue("press", node), "")
 

@@ -65,7 +65,7 @@ async def test_refusal_fails_the_node(answer: bytes, reason: str) -> None:
             await post_resource(PostResource(url, 1), "t")
 
 
-async def test_post_without_an_answer_has_an_unknown_outcome() -> None:
+async def test_post_without_a_response_has_an_unknown_outcome() -> None:
     async with server(b"") as (url, _):
         with pytest.raises(OutcomeUnknownError):
             await post_resource(PostResource(url, 1), "t")
@@ -73,7 +73,7 @@ async def test_post_without_an_answer_has_an_unknown_outcome() -> None:
             await get_resource(HttpResource(url), "")
 
 
-async def test_server_that_is_not_there_fails_the_node() -> None:
+async def test_unreachable_server_fails_the_node() -> None:
     async with server(b"") as (url, _):
         pass
     for call in (post_resource(PostResource(url, 1), "t"), get_resource(HttpResource(url), "")):
