@@ -6,7 +6,7 @@ from edge.errors import Defect, EdgeError, Refused, SettingsError, Unavailable
 
 
 @pytest.mark.parametrize("kind", [Unavailable, Defect])
-def test_an_error_states_what_is_wrong_and_what_to_do(kind: type[EdgeError]) -> None:
+def test_error_has_message_and_advice(kind: type[EdgeError]) -> None:
     error = kind("the store is gone", "Start it.")
     assert (str(error), error.message, error.advice) == ("the store is gone", "the store is gone", "Start it.")
 
@@ -24,7 +24,7 @@ def test_message_and_advice_are_sentences(message: str, advice: str, sentences: 
     assert Refused("unreadable", message, advice).sentences == sentences
 
 
-def test_a_refusal_has_the_kind_of_the_answer() -> None:
+def test_refusal_has_kind_message_and_advice() -> None:
     refusal = Refused("unreadable", "no JSON", "Send JSON.")
     assert (refusal.kind, refusal.message, refusal.advice) == ("unreadable", "no JSON", "Send JSON.")
 
@@ -35,5 +35,5 @@ def test_faults_of_the_settings_are_reported_together() -> None:
     assert str(error) == "redis.url: no URL\nmqtt.url: no URL"
 
 
-def test_one_word_catches_all_we_raise_on_purpose() -> None:
+def test_all_expected_errors_are_subclasses_of_edge_error() -> None:
     assert all(issubclass(kind, EdgeError) for kind in (Unavailable, Refused, SettingsError, Defect))

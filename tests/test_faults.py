@@ -22,11 +22,11 @@ def passes(armed: str, point: str) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("point", FaultPoint)
-def test_the_process_is_killed_at_the_armed_pass_of_the_armed_point(point: FaultPoint) -> None:
+def test_process_is_killed_at_the_armed_pass_of_the_armed_point(point: FaultPoint) -> None:
     assert passes(f"{point}:3", point.name) == (3, -9)
 
 
-def test_other_points_and_no_arming_let_it_pass() -> None:
+def test_process_passes_points_that_are_not_armed() -> None:
     assert passes("sent:3", "COMMITTED") == (5, 0)
     assert passes("", "SENT") == (5, 0)
 

@@ -23,7 +23,7 @@ def mode_of(path: Path) -> int:
 
 
 @pytest.mark.parametrize("present", [None, b"old"])
-def test_a_file_is_written_whole(tmp_path: Path, present: bytes | None) -> None:
+def test_file_is_written_completely(tmp_path: Path, present: bytes | None) -> None:
     path = tmp_path / "file"
     if present is not None:
         path.write_bytes(present)
@@ -32,7 +32,7 @@ def test_a_file_is_written_whole(tmp_path: Path, present: bytes | None) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_file_stays_as_it_was_until_the_new_one_is_complete(tmp_path: Path) -> None:
+def test_file_is_unchanged_until_the_new_file_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"old")
     with replace_atomically(path, 0o644) as file:
@@ -57,13 +57,13 @@ def test_failed_write_leaves_the_old_file_and_no_partial_file(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_a_power_cut_left_half_written_is_not_in_the_way(tmp_path: Path) -> None:
+def test_partial_file_of_a_power_cut_does_not_prevent_a_write(tmp_path: Path) -> None:
     (tmp_path / ".file.partial").write_bytes(b"ne")
     write_atomically(tmp_path / "file", b"new", 0o644)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_no_write_follows_a_symbolic_link(tmp_path: Path) -> None:
+def test_write_does_not_follow_a_symbolic_link(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
     (tmp_path / ".file.partial").symlink_to(victim)
@@ -79,12 +79,12 @@ def test_file_permissions_do_not_depend_on_the_umask(tmp_path: Path, mode: int) 
 
 
 @pytest.mark.usefixtures("narrow_umask")
-def test_a_directory_has_its_mode_whatever_the_umask(tmp_path: Path) -> None:
+def test_directory_mode_does_not_depend_on_the_umask(tmp_path: Path) -> None:
     make_directory(tmp_path / "pki", 0o750)
     assert mode_of(tmp_path / "pki") == 0o750
 
 
-def test_a_directory_is_made_once(tmp_path: Path) -> None:
+def test_existing_directory_is_left_unchanged(tmp_path: Path) -> None:
     made = tmp_path / "new" / "pki"
     make_directory(made, 0o700)
     (made / "file").touch()
@@ -114,7 +114,7 @@ def test_content_is_appended_with_its_size(tmp_path: Path) -> None:
     assert path.read_bytes() == b"onetwo"
 
 
-def test_append_that_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
+def test_append_to_a_full_disk_leaves_the_file_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"one")
     child = os.fork()

@@ -10,7 +10,7 @@ BOUNDS = (0.001, 0.01, 0.1)
 
 
 @given(st.lists(st.floats(0, 1) | st.sampled_from(BOUNDS)))
-def test_each_bound_reports_how_many_took_no_longer(durations: list[float]) -> None:
+def test_each_bound_counts_the_durations_up_to_the_bound(durations: list[float]) -> None:
     latency = Latency(BOUNDS)
     for each in durations:
         latency.record(each)

@@ -7,7 +7,7 @@ from edge.ticks import until_tick
 
 
 @given(st.floats(0, 1e7), st.sampled_from((0.05, 0.5, 1.0, 2.0, 5.0, 10.0)))
-def test_tick_is_within_the_interval_and_the_same_for_all_that_wait(now: float, interval: float) -> None:
+def test_tick_is_within_the_interval_and_common_to_all_tasks(now: float, interval: float) -> None:
     wait = until_tick(now, interval)
     assert 0 < wait <= interval
     assert abs(until_tick(now + wait / 2, interval) + wait / 2 - wait) < 1e-6

@@ -121,7 +121,7 @@ async def play(machine: Machine, *options: str, **variables: object) -> dict[str
     return {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", printed.rpartition("PLAY RECAP")[2])}
 
 
-async def test_a_check_of_a_fresh_machine_reports_and_does_nothing(machine: Machine) -> None:
+async def test_check_mode_on_a_fresh_machine_reports_changes_only(machine: Machine) -> None:
     before = await machine.run("find /etc -newer /etc/hostname | sort")
     status, _ = await machine.call("python3 -c 'import apt'")
     assert status != 0
@@ -140,7 +140,7 @@ async def test_a_check_of_a_fresh_machine_reports_and_does_nothing(machine: Mach
         ({"mirror": {"carriers": {"set": "s"}}}, "mirror.carriers: there is no such key: set"),
     ],
 )
-async def test_unknown_settings_are_refused_before_anything_changes(
+async def test_unknown_settings_are_refused_before_any_change(
     machine: Machine, settings: dict[str, object], named: str
 ) -> None:
     with pytest.raises(AssertionError, match=named):
@@ -148,7 +148,7 @@ async def test_unknown_settings_are_refused_before_anything_changes(
     assert not (machine.root / "usr/bin/edge").exists()
 
 
-async def test_the_first_time_it_makes_a_gateway_that_runs(machine: Machine) -> None:
+async def test_first_run_installs_a_running_gateway(machine: Machine) -> None:
     assert (await play(machine))["failed"] == 0
     assert await machine.run("systemctl is-active microdcs-edge") == "active"
     assert await machine.run("systemctl is-enabled microdcs-edge") == "enabled"
@@ -164,22 +164,22 @@ async def test_board_firewall_and_backup_are_set_up(machine: Machine) -> None:
     assert await machine.run("systemctl is-active microdcs-edge-backup.timer") == "active"
 
 
-async def test_passwords_are_for_root_and_the_gateway_only(machine: Machine) -> None:
+async def test_passwords_are_readable_by_root_and_the_gateway_only(machine: Machine) -> None:
     assert await machine.run("stat -c '%a %U' /etc/microdcs-edge/passwords/mqtt") == "600 root"
     assert await machine.run("stat -c '%a %U %G' /etc/microdcs-edge/conf.d/50-site.toml") == "640 root microdcs-edge"
 
 
-async def test_the_user_may_log_in(machine: Machine) -> None:
+async def test_configured_user_is_in_the_opcua_users_file(machine: Machine) -> None:
     assert (await machine.run("cat /etc/microdcs-edge/opcua-users")).startswith("alice:operator:")
     assert await machine.run("stat -c '%a %G' /etc/microdcs-edge/opcua-users") == "640 microdcs-edge"
 
 
-async def test_the_second_time_nothing_changes(machine: Machine) -> None:
+async def test_second_run_changes_nothing(machine: Machine) -> None:
     assert (await play(machine))["changed"] == 0
     assert (await play(machine, "--check", "--diff"))["changed"] == 0
 
 
-async def test_a_setting_that_cannot_work_is_never_written(machine: Machine) -> None:
+async def test_invalid_setting_is_never_written(machine: Machine) -> None:
     settings = await machine.run("cat /etc/microdcs-edge/conf.d/50-site.toml")
     with pytest.raises(AssertionError, match=r"redis\.url: expected"):
         await play(machine, gateway_settings={"redis": {"url": "http://127.0.0.1"}})
@@ -187,7 +187,7 @@ async def test_a_setting_that_cannot_work_is_never_written(machine: Machine) -> 
     assert await machine.run("systemctl is-active microdcs-edge") == "active"
 
 
-async def test_a_package_can_come_as_a_file(machine: Machine) -> None:
+async def test_package_is_installed_from_a_file(machine: Machine) -> None:
     (package,) = (FOLDER / "shared").glob("*.deb")
     counts = await play(machine, gateway_source="file", gateway_package=str(package))
     assert counts["failed"] == 0

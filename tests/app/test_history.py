@@ -31,7 +31,7 @@ async def test_evaluated_samples_are_in_files_at_the_end(store: Store, tmp_path:
     assert writer.written == 3
 
 
-async def test_no_history_is_written_unless_it_is_configured(store: Store) -> None:
+async def test_history_is_not_written_unless_configured(store: Store) -> None:
     async with at_work(store, (), TelemetryClock()) as processor, AsyncExitStack() as stack:
         assert await open_history(stack, TelemetrySettings(), processor) is None
         assert processor.sample_listeners == []

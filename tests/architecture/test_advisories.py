@@ -17,7 +17,7 @@ REQUIREMENTS = [Requirement(line) for lines in (_PROJECT["dependencies"], *_EXTR
 
 
 @pytest.mark.parametrize("name", ADVISORIES)
-def test_no_floor_admits_a_version_with_a_known_vulnerability(name: str) -> None:
+def test_minimum_versions_exclude_known_vulnerabilities(name: str) -> None:
     vulnerable = Version(f"{ADVISORIES[name]['fixed']}.dev0")
     admitting = [str(each) for each in REQUIREMENTS if each.name == name and each.specifier.contains(vulnerable, True)]
     assert admitting == []
@@ -26,7 +26,7 @@ def test_no_floor_admits_a_version_with_a_known_vulnerability(name: str) -> None
 @pytest.mark.parametrize(
     "lock", ["requirements.lock", "requirements-build.lock", "requirements-dev.lock", "requirements-docs.lock"]
 )
-def test_no_lock_holds_a_version_with_a_known_vulnerability(lock: str) -> None:
+def test_locked_versions_have_no_known_vulnerability(lock: str) -> None:
     locked = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", text(Path(lock)), re.MULTILINE))
     vulnerable = {
         name: version

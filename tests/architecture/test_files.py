@@ -98,13 +98,13 @@ def mirrors_of(path: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("folder", ["edge", "tests"])
-def test_no_file_is_longer_than_one_can_read_in_one_sitting(folder: str) -> None:
+def test_no_file_exceeds_the_length_limit(folder: str) -> None:
     sizes = {str(path): len(text(path).splitlines()) for path in modules(folder)}
     assert {path: size for path, size in sizes.items() if size > LINES_OF_A_FILE} == {}
 
 
 @pytest.mark.parametrize("folder", ["edge", "tests"])
-def test_no_function_is_longer_than_a_screen(folder: str) -> None:
+def test_no_function_exceeds_the_length_limit(folder: str) -> None:
     long = {}
     for path in modules(folder):
         for function in functions(path):
@@ -115,7 +115,7 @@ def test_no_function_is_longer_than_a_screen(folder: str) -> None:
     assert long == {}
 
 
-def test_the_first_line_of_every_module_is_its_one_sentence() -> None:
+def test_docstring_of_every_module_begins_with_one_sentence() -> None:
     faulty = []
     for path in modules():
         summary, _, rest = (ast.get_docstring(syntax(path)) or "").partition("\n")
@@ -124,7 +124,7 @@ def test_the_first_line_of_every_module_is_its_one_sentence() -> None:
     assert faulty == []
 
 
-def test_every_module_with_logic_has_its_test_at_its_side() -> None:
+def test_every_module_with_logic_has_a_test_module() -> None:
     alone = [
         str(path)
         for path in modules()
@@ -133,7 +133,7 @@ def test_every_module_with_logic_has_its_test_at_its_side() -> None:
     assert alone == []
 
 
-def test_every_test_stands_beside_a_module() -> None:
+def test_every_test_module_belongs_to_a_module() -> None:
     mirrored = {test for path in modules() for test in mirrors_of(path)}
     elsewhere = {Path(test) for test, _ in TESTED_ELSEWHERE.values()}
     strays = [
@@ -148,18 +148,18 @@ def test_every_test_stands_beside_a_module() -> None:
 
 
 @pytest.mark.parametrize("module", TESTED_ELSEWHERE)
-def test_what_is_tested_elsewhere_is_there_and_its_test_too(module: str) -> None:
+def test_module_tested_elsewhere_and_its_test_exist(module: str) -> None:
     test, _ = TESTED_ELSEWHERE[module]
     assert (ROOT / module).is_file()
     assert (ROOT / test).is_file()
 
 
-def test_no_folder_or_module_is_a_drawer_for_the_rest() -> None:
+def test_no_folder_or_module_has_a_generic_name() -> None:
     drawers = {"base", "common", "core", "helpers", "manager", "managers", "misc", "util", "utils"}
     assert [str(path) for path in modules() if drawers & {path.stem, *path.parts}] == []
 
 
-def test_the_page_for_developers_reports_every_call_of_make() -> None:
+def test_page_for_developers_lists_every_make_target() -> None:
     targets = re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     page = (ROOT / "docs" / "how-to" / "develop.md").read_text(encoding="utf-8")
     assert [target for target in targets if target != "help" and f"| `make {target}` |" not in page] == []

@@ -40,17 +40,17 @@ def layers() -> list[str]:
     return [room.strip() for line in layered["layers"] for room in line.split("|")]
 
 
-def test_the_top_level_folders_are_those_of_the_plan() -> None:
+def test_top_level_folders_match_the_plan() -> None:
     assert {path.parts[0] for path in project_files() if len(path.parts) > 1} <= TOP_LEVEL
 
 
-def test_the_page_of_rooms_shows_the_rooms_from_the_top_down() -> None:
+def test_page_of_rooms_lists_the_rooms_in_layer_order() -> None:
     page = text(Path("docs/reference/rooms.md"))
     assert re.findall(r"^\| `edge/(\w+?)(?:/|\.py)` \|", page, re.MULTILINE) == layers()
 
 
 @pytest.mark.parametrize("vendor", SPEAKERS)
-def test_a_vendors_words_are_forbidden_in_every_room_but_its_own(vendor: str) -> None:
+def test_vendor_library_is_forbidden_outside_its_rooms(vendor: str) -> None:
     sources = [
         contract["source_modules"] for contract in contracts() if vendor in contract.get("forbidden_modules", ())
     ]
@@ -58,7 +58,7 @@ def test_a_vendors_words_are_forbidden_in_every_room_but_its_own(vendor: str) ->
     assert silent == set(layers()) - SPEAKERS[vendor]
 
 
-def test_every_room_states_in_one_sentence_what_it_is() -> None:
+def test_docstring_of_every_room_is_on_the_page_of_rooms() -> None:
     page = text(Path("docs/reference/rooms.md"))
     sentences = {}
     for path in modules():
@@ -67,7 +67,7 @@ def test_every_room_states_in_one_sentence_what_it_is() -> None:
     assert {path: line for path, line in sentences.items() if f" {line} |" not in page} == {}
 
 
-def test_no_file_names_a_path_of_the_machine_it_was_written_on() -> None:
+def test_no_file_names_a_path_of_a_development_machine() -> None:
     found = {str(path): MACHINE_PATH.findall(text(path)) for path in project_files()}
     assert {path: paths for path, paths in found.items() if paths} == {}
 
@@ -77,7 +77,7 @@ def test_no_file_names_the_host_of_a_package_registry() -> None:
     assert {path: hosts for path, hosts in found.items() if hosts} == {}
 
 
-def test_lock_files_name_no_address_and_hash_everything() -> None:
+def test_lock_files_have_no_address_and_a_hash_per_package() -> None:
     for path in project_files():
         if path.suffix == ".lock":
             requirements = re.findall(r"^[\w-]+==.*?(?=^\S|\Z)", text(path), re.MULTILINE | re.DOTALL)
@@ -86,7 +86,7 @@ def test_lock_files_name_no_address_and_hash_everything() -> None:
             assert "://" not in text(path), path
 
 
-def test_the_lock_files_agree_with_each_other() -> None:
+def test_lock_files_agree_with_each_other() -> None:
     locked = {
         name: dict(re.findall(r"^([\w.-]+)==([^\s;]+)", text(Path(name)), re.MULTILINE))
         for name in ("requirements.lock", "requirements-build.lock", "requirements-dev.lock")
@@ -96,11 +96,11 @@ def test_the_lock_files_agree_with_each_other() -> None:
     assert locked["requirements-build.lock"].items() <= everything.items()
 
 
-def test_the_package_has_the_version_of_the_program() -> None:
+def test_package_and_program_have_the_same_version() -> None:
     assert text(Path("debian/changelog")).startswith(f"microdcs-edge ({__version__}) ")
 
 
-def test_documented_make_targets_can_be_made() -> None:
+def test_documented_make_targets_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):", text(Path("Makefile")), re.MULTILINE))
     named = {
         (str(path), target)
@@ -111,7 +111,7 @@ def test_documented_make_targets_can_be_made() -> None:
     assert {(path, target) for path, target in named if target not in targets} == set()
 
 
-def test_documented_commands_can_be_called() -> None:
+def test_documented_commands_exist() -> None:
     named = {
         (str(path), command)
         for path in project_files()
@@ -122,7 +122,7 @@ def test_documented_commands_can_be_called() -> None:
     assert {(path, command) for path, command in named if command not in COMMANDS} == set()
 
 
-def test_links_between_pages_lead_somewhere() -> None:
+def test_links_between_pages_have_existing_targets() -> None:
     broken = [
         f"{path}: {target}"
         for path in project_files()
@@ -138,7 +138,7 @@ def test_the_readme_shows_the_two_commands() -> None:
     assert {"make demo", "make test"} <= set(lines)
 
 
-def test_ci_does_what_a_developer_does() -> None:
+def test_ci_runs_the_documented_make_targets() -> None:
     called = re.findall(r"^make ([\w-]+)", text(Path(".ci/run")), re.MULTILINE)
     assert called == ["setup", "check", "test", "coverage", "deb", "repo", "system-test", "debian13"]
     section = text(Path("README.md")).partition("    .ci/run\n")[2].partition("\n## ")[0]

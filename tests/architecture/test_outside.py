@@ -19,7 +19,7 @@ def imports_of(path: Path) -> set[str]:
     return names
 
 
-def test_tests_from_outside_import_nothing_of_the_product() -> None:
+def test_tests_from_outside_do_not_import_the_product() -> None:
     assert OUTSIDE
     for path in OUTSIDE:
         ours = {name for name in imports_of(path) if name.split(".")[0] in {"edge", "tests"}}

@@ -7,17 +7,17 @@ from edge.store.keys import KEYS, Keys
 from tests.architecture.sources import modules, project_files, text
 
 
-def test_every_key_has_its_row_in_the_table_and_states_what_it_is_for() -> None:
+def test_every_key_has_a_table_row_with_its_purpose() -> None:
     builders = {name for name in dir(Keys) if not name.startswith("_")} - set(Keys.__struct_fields__)
     assert {key.name for key in KEYS if key.purpose} == builders
 
 
-def test_the_reference_page_reports_every_key_and_no_other() -> None:
+def test_reference_page_lists_exactly_the_store_keys() -> None:
     rows = [row for row in text(Path("docs/reference/redis.md")).splitlines() if row.startswith("| `")]
     assert rows == [f"| `{key.pattern}` | {key.type} | {key.purpose} | {key.lifetime} |" for key in KEYS]
 
 
-def test_every_script_has_exactly_one_typed_wrapper() -> None:
+def test_every_lua_script_has_exactly_one_typed_wrapper() -> None:
     scripts = [path for path in project_files() if path.suffix == ".lua"]
     wrappers = {
         script.name: [str(path) for path in modules() if re.search(rf"\b{script.stem}(\.lua)?[\"']", text(path))]

@@ -37,7 +37,7 @@ def test_rows_follow_the_recipe_and_bars_follow_time() -> None:
 
 
 @pytest.mark.parametrize("until", [0, 1, 999, 86_400_000 * 30])
-def test_any_length_has_a_few_ticks_inside_the_plot(until: int) -> None:
+def test_time_axis_of_any_length_has_2_to_12_ticks_inside_the_plot(until: int) -> None:
     picture = drawn((Start(), 0), until=until)
     ticks = [each for each in picture.iter(f"{SVG}text") if each.get("class") == "tick"]
     assert 2 <= len(ticks) <= 12

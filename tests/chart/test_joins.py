@@ -25,32 +25,32 @@ FAULTS: Arcs = {"A": ["B", "X"], "B": ["C", "X"], "C": ["D", "X"], "D": [], "X":
     [(DIAMOND, "D"), (SKIP, "C"), (ENDS, None), (LONG, "B"), (FAULTS, "B")],
     ids=["diamond", "skip", "ends", "long", "faults"],
 )
-def test_what_stands_straight_below_a_divergence(arcs: Arcs, below: str | None) -> None:
+def test_common_target_of_a_divergence_is_placed_straight_below(arcs: Arcs, below: str | None) -> None:
     assert follow(arcs, "A") == below
 
 
-def test_a_single_way_goes_straight_down() -> None:
+def test_single_path_goes_straight_down() -> None:
     assert follow(DIAMOND, "B") == "D"
 
 
-def test_what_is_drawn_already_is_not_drawn_again() -> None:
+def test_block_already_drawn_is_not_drawn_again() -> None:
     assert follow({"A": ["B"], "B": ["A"]}, "B", taken="A") is None
     assert follow({"A": ["B"], "B": ["A", "C"], "C": []}, "B", taken="A") == "C"
 
 
-def test_a_short_detour_to_where_others_converge_stays_beside() -> None:
+def test_short_detour_to_the_convergence_is_not_drawn_inline() -> None:
     arcs: Arcs = {"A": ["B", "C"], "B": ["D", "R"], "R": ["D"], "C": ["D"], "D": []}
     assert follow(arcs, "A") == "D"
     assert follow(arcs, "B", taken="D", outer="D") is None
 
 
-def test_blocks_that_many_lead_to_stand_by_themselves() -> None:
+def test_block_with_many_sources_is_drawn_separately() -> None:
     joins = Joins("A", FAULTS, {name: [] for name in FAULTS})
     assert not joins.stands_inline("X")
     assert joins.stands_inline("B")
 
 
-def test_a_hidden_way_reaches_a_block_and_does_not_join() -> None:
+def test_hidden_path_makes_a_block_reachable_without_a_join() -> None:
     joins = Joins("A", {"A": ["B"], "B": [], "X": []}, {"A": ["X"], "B": ["X"], "X": []})
     assert joins.follow("A", ["B"], None, 0, lambda _name: True) == "B"
     assert joins.stands_inline("X")

@@ -65,7 +65,7 @@ def overlaps(drawing: Drawing) -> list[str]:
 
 
 @given(any_recipe, st.sampled_from([None, MIN_WIDTH, 80, 130]))
-def test_nothing_overlaps_however_wide_the_page(data: Json, width: int | None) -> None:
+def test_shapes_do_not_overlap_at_any_page_width(data: Json, width: int | None) -> None:
     chart = read_chart(sound(data))
     drawing = draw(chart, "title", None) if width is None else draw_within(chart, "title", None, width)
     assert overlaps(drawing) == []
@@ -84,7 +84,7 @@ def test_every_step_action_and_transition_is_drawn_once(data: Json, width: int |
     assert bars == sum(isinstance(item, TransitionBar) for item in items_of(chart.pieces))
 
 
-def test_items_of_a_sequence_hang_on_one_spine() -> None:
+def test_items_of_a_sequence_are_aligned_on_one_spine() -> None:
     block = Layout({}, MAX_LIMITS, None).sequence((NAMED["A"], TransitionBar("go", (0,)), NAMED["B"]))
     out: list[Shape] = []
     block.put(20, 0, out)
@@ -96,7 +96,7 @@ def test_items_of_a_sequence_hang_on_one_spine() -> None:
 @pytest.mark.parametrize(
     ("kind", "stroke"), [(BranchType.SELECTION, Stroke.LIGHT), (BranchType.SIMULTANEOUS, Stroke.DOUBLE)]
 )
-def test_simultaneous_branch_has_double_lines_selection_single_ones(kind: BranchType, stroke: Stroke) -> None:
+def test_simultaneous_branch_has_double_lines_and_selection_single_lines(kind: BranchType, stroke: Stroke) -> None:
     fork = Fork("Both", kind, (Leg((NAMED["A"],), open=True), Leg((NAMED["B"],), open=True)))
     block = Layout({}, MAX_LIMITS, None).item(fork)
     out: list[Shape] = []
@@ -114,7 +114,7 @@ def test_legs_that_end_do_not_reach_the_convergence() -> None:
     assert sum(isinstance(shape, Line) and shape.y0 == shape.y1 and shape.stroke is Stroke.LIGHT for shape in out) == 1
 
 
-def test_where_jumps_arrive_the_sources_are_named() -> None:
+def test_target_of_a_jump_names_its_sources() -> None:
     chart = Chart(
         ((NAMED["A"], TransitionBar("go", (0,)), NAMED["B"], TransitionBar("again", (1,)), Jump("A")),), {"A": ("B",)}
     )

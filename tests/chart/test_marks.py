@@ -59,13 +59,13 @@ def marks_at(now: int, *signals: tuple[int, Signal]) -> Marks:
 ANSWER = Answer("", ok=True)
 
 
-def test_a_run_that_has_not_started_shows_nothing() -> None:
+def test_run_that_has_not_started_has_no_marks() -> None:
     marks = marks_at(5)
     assert marks.title == "job J1 in line-4: not started"
     assert (marks.steps, marks.actions) == ({}, {})
 
 
-def test_active_steps_show_their_time_and_left_ones_their_last() -> None:
+def test_active_steps_show_their_time_and_inactive_steps_their_last() -> None:
     marks = marks_at(12_000, (0, Start()), (2_000, ANSWER))
     assert marks.title == "job J1 in line-4: running after 12.0 s"
     assert {name: (mark.active, mark.elapsed_ms) for name, mark in marks.steps.items()} == {
@@ -74,7 +74,7 @@ def test_active_steps_show_their_time_and_left_ones_their_last() -> None:
     }
 
 
-def test_actions_show_their_state_their_time_and_what_is_set() -> None:
+def test_actions_show_their_state_time_and_stored_qualifier() -> None:
     marks = marks_at(12_000, (0, Start()), (2_000, ANSWER))
     clamp, tighten = marks.actions[0], marks.actions[1]
     assert (clamp.state, clamp.elapsed_ms, clamp.stored) == (ActionState.COMPLETED, 2_000, True)
@@ -87,13 +87,13 @@ def test_waiting_reasons_are_listed() -> None:
     assert "torque_ok" in text
 
 
-def test_a_pause_stops_the_clocks() -> None:
+def test_paused_run_has_stopped_clocks() -> None:
     marks = marks_at(90_000, (0, Start()), (2_000, ANSWER), (5_000, Pause()))
     assert marks.title == "job J1 in line-4: paused after 5.0 s"
     assert marks.steps["Tighten"].elapsed_ms == 3_000
 
 
-def test_the_end_stops_the_clocks() -> None:
+def test_ended_run_has_stopped_clocks() -> None:
     marks = marks_at(90_000, (0, Start()), (2_000, ANSWER), (5_000, Abort("enough")))
     assert marks.title == "job J1 in line-4: aborted after 5.0 s: enough"
     assert marks.waiting == ()
@@ -105,10 +105,10 @@ def test_the_end_stops_the_clocks() -> None:
     ("milliseconds", "text"),
     [(0, "0.0 s"), (12_340, "12.3 s"), (100_000, "1 min 40 s"), (3_600_000, "1 h 00 min"), (7_260_000, "2 h 01 min")],
 )
-def test_durations_read_as_a_person_states_them(milliseconds: int, text: str) -> None:
+def test_durations_are_formatted_with_units(milliseconds: int, text: str) -> None:
     assert duration(milliseconds) == text
 
 
-def test_every_state_has_a_symbol_of_its_own() -> None:
+def test_every_state_has_a_unique_symbol() -> None:
     assert SYMBOLS.keys() == set(ActionState)
     assert len(set(SYMBOLS.values())) == len(SYMBOLS)

@@ -21,21 +21,21 @@ def parallel(paths: int, length: int = 1) -> Drawing:
 
 
 @given(any_recipe, st.integers(MIN_WIDTH, 200))
-def test_no_page_is_wider_than_asked(data: Json, width: int) -> None:
+def test_no_page_is_wider_than_requested(data: Json, width: int) -> None:
     assert draw_within(read_chart(sound(data)), "title", None, width).width <= width
 
 
-def test_names_and_conditions_without_end_fit_every_page() -> None:
+def test_very_long_names_and_conditions_fit_every_page() -> None:
     recipe = recipe_of([("A" * 300, "B" * 300, f"x == '{'y' * 900}'"), ("B" * 300, "C d" * 100, "always")])
     for width in (MIN_WIDTH, 100, 300):
         assert draw_within(read_chart(recipe), "t" * 500, None, width).width <= width
 
 
-def test_what_fits_is_not_folded() -> None:
+def test_branch_that_fits_the_page_is_not_folded() -> None:
     assert not [text for text in texts(parallel(4), ShapeRole.BRANCH) if "below" in text]
 
 
-def test_a_branch_too_wide_is_folded_and_its_paths_follow_below() -> None:
+def test_branch_wider_than_the_page_is_folded_with_its_paths_below() -> None:
     drawing = parallel(40)
     text = " ".join(texts(drawing, ShapeRole.BRANCH))
     assert "B: 40 paths, below" in text
@@ -44,7 +44,7 @@ def test_a_branch_too_wide_is_folded_and_its_paths_follow_below() -> None:
     assert len(texts(drawing, ShapeRole.STEP)) == 42
 
 
-def test_a_page_as_wide_as_the_chart_holds_it_in_one_piece() -> None:
+def test_chart_without_a_page_width_is_not_folded() -> None:
     names = [[f"S{number}"] for number in range(40)]
     recipe = recipe_of([("Init", "B", "always"), ("B", "End", "always")], [simultaneous(*names)])
     drawing = draw(read_chart(recipe), "", None)
@@ -52,7 +52,7 @@ def test_a_page_as_wide_as_the_chart_holds_it_in_one_piece() -> None:
     assert drawing.width > 400
 
 
-def test_the_title_and_what_a_run_waits_for_stand_around_the_chart() -> None:
+def test_title_and_wait_reasons_are_drawn_around_the_chart() -> None:
     marks = Marks("job J1: running", {}, {}, ("A → B [go] waits for go: no value yet",))
     drawing = draw(read_chart(recipe_of([("A", "B", "go")])), "recipe", marks)
     assert texts(drawing, ShapeRole.TITLE) == ["recipe", "job J1: running"]

@@ -15,18 +15,18 @@ EXAMPLES = examples()
 @pytest.mark.parametrize(
     ("data", "drawn"), [(data, drawn) for _, data, drawn in EXAMPLES], ids=[e[0] for e in EXAMPLES]
 )
-def test_the_chart_of_an_example_is_that_of_its_recipe(data: dict[str, Any], drawn: str) -> None:
+def test_chart_of_each_example_matches_its_recipe(data: dict[str, Any], drawn: str) -> None:
     assert chart(data) == drawn
 
 
 @pytest.mark.parametrize("data", [data for _, data, _ in EXAMPLES], ids=[e[0] for e in EXAMPLES])
-def test_an_example_is_sound_and_gives_no_warning(data: dict[str, Any]) -> None:
+def test_each_example_is_valid_without_warnings(data: dict[str, Any]) -> None:
     trace = simulate(data, Script())
     assert trace.final != "rejected_at_load", trace.error
     assert trace.warnings == []
 
 
-def test_every_heading_has_its_example() -> None:
+def test_every_heading_has_an_example() -> None:
     assert PAGE.read_text().count("\n## ") == len(EXAMPLES)
 
 

@@ -36,7 +36,7 @@ def entered_by_a_door(recipe: Recipe) -> set[str]:
 
 
 @given(any_recipe)
-def test_every_step_stands_in_the_chart_once_with_all_its_actions(data: Json) -> None:
+def test_every_step_is_in_the_chart_once_with_all_its_actions(data: Json) -> None:
     recipe = sound(data)
     steps = [item for item in items_of(read_chart(recipe).pieces) if isinstance(item, StepBlock)]
     assert sorted(step.name for step in steps) == sorted(step.name for step in recipe.steps)
@@ -45,7 +45,7 @@ def test_every_step_stands_in_the_chart_once_with_all_its_actions(data: Json) ->
 
 
 @given(any_recipe)
-def test_every_branch_stands_in_the_chart_once_with_all_its_paths(data: Json) -> None:
+def test_every_branch_is_in_the_chart_once_with_all_its_paths(data: Json) -> None:
     recipe = sound(data)
     forks = [item for item in items_of(read_chart(recipe).pieces) if isinstance(item, Fork) and item.name]
     assert sorted(fork.name for fork in forks) == sorted(branch.name for branch in recipe.branches)
@@ -55,7 +55,7 @@ def test_every_branch_stands_in_the_chart_once_with_all_its_paths(data: Json) ->
 
 
 @given(any_recipe)
-def test_every_transition_is_drawn_and_only_those_of_selections_repeat(data: Json) -> None:
+def test_every_transition_is_drawn_once_except_those_of_selections(data: Json) -> None:
     recipe = sound(data)
     bars = [item for item in items_of(read_chart(recipe).pieces) if isinstance(item, TransitionBar)]
     times = Counter(number for bar in bars for number in bar.numbers)
@@ -68,13 +68,13 @@ def test_every_transition_is_drawn_and_only_those_of_selections_repeat(data: Jso
 
 
 @given(any_recipe)
-def test_the_chart_states_what_the_net_does(data: Json) -> None:
+def test_transitions_of_the_chart_match_those_of_the_recipe(data: Json) -> None:
     recipe = sound(data)
     assert drawn_transitions(read_chart(recipe), recipe) == arcs(recipe)
 
 
 @given(any_recipe)
-def test_every_jump_leads_to_a_block_that_names_where_it_comes_from(data: Json) -> None:
+def test_every_jump_leads_to_a_block_that_names_its_source(data: Json) -> None:
     chart = read_chart(sound(data))
     jumps = Counter(item.target for item in items_of(chart.pieces) if isinstance(item, Jump))
     assert jumps == {target: len(sources) for target, sources in chart.arrivals.items()}
@@ -83,7 +83,7 @@ def test_every_jump_leads_to_a_block_that_names_where_it_comes_from(data: Json) 
 
 
 @given(any_recipe)
-def test_alternatives_are_numbered_in_the_order_in_which_they_are_tested(data: Json) -> None:
+def test_alternatives_are_numbered_in_their_evaluation_order(data: Json) -> None:
     recipe = sound(data)
     for item in items_of(read_chart(recipe).pieces):
         if isinstance(item, Fork) and item.type is BranchType.SELECTION:
@@ -98,21 +98,21 @@ def test_paths_that_meet_again_converge_without_a_jump() -> None:
     assert [type(item) for item in piece] == [StepBlock, Fork, StepBlock]
 
 
-def test_a_way_back_is_a_jump() -> None:
+def test_path_to_an_earlier_step_is_a_jump() -> None:
     chart = read_chart(recipe_of([("A", "B", "go"), ("B", "A", "again"), ("B", "C", "good")]))
     assert chart.arrivals == {"A": ("B",)}
     (piece,) = chart.pieces
     assert [item.name for item in piece if isinstance(item, StepBlock)] == ["A", "B", "C"]
 
 
-def test_a_step_that_many_steps_lead_to_stands_by_itself() -> None:
+def test_step_with_many_sources_is_drawn_separately() -> None:
     transitions = [("A", "B", "1"), ("A", "X", "f"), ("B", "C", "1"), ("B", "X", "f"), ("C", "D", "1"), ("C", "X", "f")]
     chart = read_chart(recipe_of(transitions))
     assert len(chart.pieces) == 2
     assert chart.arrivals == {"X": ("A", "B", "C")}
 
 
-def test_selection_has_a_transition_at_head_and_end_of_each_path() -> None:
+def test_each_path_of_a_selection_begins_and_ends_with_a_transition() -> None:
     recipe = recipe_of(
         [("A", "B", "always"), ("B", "P", "p"), ("B", "Q", "q"), ("B", "Z", "over")], [selection(["P"], ["Q"])]
     )
@@ -163,7 +163,7 @@ def test_constant_conditions_are_the_literals_of_the_standard(written: str, show
     assert bar.condition == shown
 
 
-def test_a_long_chain_of_alternatives_is_not_too_deep() -> None:
+def test_long_chain_of_alternatives_does_not_exceed_the_recursion_limit() -> None:
     transitions = [(f"S{n}", f"{way}{n + 1}", way) for n in range(600) for way in ("S", "T")]
     chart = read_chart(recipe_of(transitions))
     assert sum(isinstance(item, StepBlock) for item in items_of(chart.pieces)) == 1201
@@ -177,7 +177,7 @@ def test_a_long_chain_of_alternatives_is_not_too_deep() -> None:
     ],
     ids=["a way back beside it", "a way past its choice"],
 )
-def test_a_jump_to_a_selection_finds_there_only_what_concerns_it(
+def test_jump_to_a_selection_is_the_only_source_named_at_the_selection(
     aside: list[tuple[str, str, str]], choosing: list[tuple[str, str, str]]
 ) -> None:
     recipe = recipe_of(

@@ -25,13 +25,13 @@ def test_every_block_is_placed_once(data: Json) -> None:
 
 
 @given(any_recipe)
-def test_line_that_goes_straight_down_reaches_the_next_region(data: Json) -> None:
+def test_downward_exit_leads_to_the_next_region(data: Json) -> None:
     for chain in read_regions(sound(data)):
         for region, after in zip(chain.regions, chain.regions[1:], strict=False):
             assert {each.edge.target for each in region.exits if each.down} <= {after.block}
 
 
-def test_sequence_goes_down_and_a_loop_jumps() -> None:
+def test_sequence_is_drawn_downward_and_a_loop_is_a_jump() -> None:
     (chain,) = read_regions(recipe_of([("A", "B", "x"), ("B", "A", "y")]))
     assert [region.block for region in chain.regions] == ["A", "B"]
     (down,), (back,) = (region.exits for region in chain.regions)
@@ -40,7 +40,7 @@ def test_sequence_goes_down_and_a_loop_jumps() -> None:
     assert not chain.leads_on
 
 
-def test_alternative_stands_inline_until_it_joins() -> None:
+def test_alternative_is_drawn_inline_until_it_converges() -> None:
     (chain,) = read_regions(recipe_of([("A", "B", "x"), ("A", "C", "y"), ("B", "D", "z"), ("C", "D", "u")]))
     assert [region.block for region in chain.regions] == ["A", "D"]
     inline = [each.inline for each in chain.regions[0].exits]
@@ -63,7 +63,7 @@ def test_transition_before_a_selection_enters_each_of_its_paths() -> None:
     assert all(path.chain.regions[-1].exits[0].edge.conditions == ("done",) for path in branch.paths)
 
 
-def test_paths_of_a_simultaneous_branch_go_on_without_a_transition() -> None:
+def test_paths_of_a_simultaneous_branch_continue_without_a_transition() -> None:
     recipe = recipe_of([("A", "B", "go"), ("B", "E", "done")], [simultaneous(["C"], ["D"])])
     (chain,) = read_regions(recipe)
     branch = next(region for region in chain.regions if region.block == "B")

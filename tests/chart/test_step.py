@@ -35,7 +35,7 @@ def test_action_block_shows_its_qualifier_and_its_duration_if_timed(qualifier: Q
 
 
 @pytest.mark.parametrize("name", ["A", "AB", "x" * 23, "x" * 300])
-def test_the_spine_is_the_middle_of_the_frame(name: str) -> None:
+def test_spine_is_at_the_middle_of_the_frame(name: str) -> None:
     block = step_block(StepBlock(name, True, ()), MAX_LIMITS, None)
     (frame,) = (shape for shape in shapes(block) if isinstance(shape, Frame))
     assert frame.x + frame.width // 2 == 50
@@ -50,14 +50,14 @@ def test_a_step_without_timeout_has_no_third_column() -> None:
     assert without.width < with_timeout.width
 
 
-def test_where_room_is_scarce_the_timeout_stands_below_the_name() -> None:
+def test_timeout_is_below_the_name_in_a_narrow_step() -> None:
     step = StepBlock("A", False, ((0, action(timeout_seconds=30)),))
     narrow = step_block(step, LineLimits(8, 10, 10, stacked=True), None)
     assert "≤ 30 s" in texts(narrow)
     assert narrow.width < 40
 
 
-def test_many_actions_stand_one_below_the_other() -> None:
+def test_actions_are_drawn_one_below_the_other() -> None:
     block = step_block(StepBlock("A", False, tuple((number, action()) for number in range(12))), MAX_LIMITS, None)
     rows = [shape.y for shape in shapes(block) if isinstance(shape, Frame) and shape.role is ShapeRole.ACTION]
     assert rows == list(range(10, 46, 3))

@@ -27,7 +27,7 @@ def texts(root: ET.Element) -> list[str]:
 
 
 @given(any_recipe)
-def test_every_chart_is_a_well_formed_picture(data: Json) -> None:
+def test_every_chart_is_well_formed_svg(data: Json) -> None:
     recipe = sound(data)
     root = parsed(chart_svg(draw(read_chart(recipe), "title", None)))
     assert {element.tag for element in root.iter()} <= DRAWN
@@ -49,7 +49,7 @@ def test_every_chart_is_a_well_formed_picture(data: Json) -> None:
         "n" * 300,
     ],
 )
-def test_no_name_breaks_out_of_the_picture(name: str) -> None:
+def test_names_are_escaped_in_svg(name: str) -> None:
     recipe = recipe_of([(name, f"{name}2", f"x == '{name}'")])
     document = chart_svg(draw(read_chart(recipe), name, None))
     document.encode()
@@ -57,12 +57,12 @@ def test_no_name_breaks_out_of_the_picture(name: str) -> None:
 
 
 @given(st.text(min_size=1))
-def test_no_text_breaks_out_of_the_picture(name: str) -> None:
+def test_texts_are_escaped_in_svg(name: str) -> None:
     root = parsed(chart_svg(draw(read_chart(recipe_of([(name, f"{name}2", name)])), name, None)))
     assert {element.tag for element in root.iter()} <= DRAWN
 
 
-def test_a_text_is_shown_as_it_was_written() -> None:
+def test_text_is_shown_literally_in_svg() -> None:
     root = parsed(chart_svg(draw(read_chart(recipe_of([("A & B", "<End>", 'x < 3 && y == "z"')])), "", None)))
     assert {"A & B", "<End>", 'x < 3 && y == "z"'} <= set(texts(root))
 
@@ -73,7 +73,7 @@ def test_an_initial_step_has_two_frames() -> None:
     assert frames == ["page", "initial", "initial", "step"]
 
 
-def test_states_of_a_running_job_differ_by_colour_and_by_word() -> None:
+def test_states_of_a_running_job_differ_by_colour_and_text() -> None:
     marks = Marks(
         "job J1",
         {"Tighten": StepMark(active=True, elapsed_ms=1500, count=1)},
@@ -89,7 +89,7 @@ def test_states_of_a_running_job_differ_by_colour_and_by_word() -> None:
     assert {"● 1.5 s", "⊗ timed out", "◔ waiting", "is set"} <= set(texts(root))
 
 
-def test_the_picture_is_as_large_as_its_content() -> None:
+def test_svg_is_as_large_as_its_content() -> None:
     root = parsed(chart_svg(draw(read_chart(recipe_of([("A", "B", "go")])), "", None)))
     width, height = (int(root.get(side) or 0) for side in ("width", "height"))
     assert root.get("viewBox") == f"0 0 {width} {height}"

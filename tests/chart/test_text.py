@@ -58,7 +58,7 @@ def one_action() -> Recipe:
     return recipe
 
 
-def test_a_step_with_its_actions() -> None:
+def test_step_is_drawn_with_its_actions() -> None:
     assert drawn(one_action()) == picture("""
         ╔═════════╗
         ║  Init   ║
@@ -76,7 +76,7 @@ def test_a_step_with_its_actions() -> None:
         """)
 
 
-def test_simultaneous_paths_between_double_lines() -> None:
+def test_simultaneous_paths_are_drawn_between_double_lines() -> None:
     recipe = recipe_of(
         [("Init", "Both", "always"), ("Both", "End", "torque_ok")], [simultaneous(["A"], ["B"], name="Both")]
     )
@@ -104,7 +104,7 @@ def test_simultaneous_paths_between_double_lines() -> None:
         """)
 
 
-def test_a_selection_with_a_way_back() -> None:
+def test_selection_is_drawn_with_its_jump_back() -> None:
     recipe = recipe_of(
         [
             ("Init", "Way", "always"),
@@ -144,25 +144,25 @@ def test_a_selection_with_a_way_back() -> None:
 
 
 @given(any_recipe, st.integers(MIN_WIDTH, 160))
-def test_no_line_is_longer_than_asked(data: Json, width: int) -> None:
+def test_no_line_is_longer_than_the_requested_width(data: Json, width: int) -> None:
     lines = chart_text(draw_within(read_chart(sound(data)), "title", None, width), PLAIN)
     assert max(map(columns, lines)) <= width
 
 
 @given(any_recipe)
-def test_colours_change_nothing_but_colours(data: Json) -> None:
+def test_text_with_and_without_colours_is_equal(data: Json) -> None:
     drawing = draw_within(read_chart(sound(data)), "title", None, 120)
     plain = chart_text(drawing, PLAIN)
     assert "\x1b" not in "".join(plain)
     assert [re.sub("\x1b\\[[0-9;]*m", "", line).rstrip() for line in chart_text(drawing, ANSI)] == plain
 
 
-def test_names_cannot_command_the_terminal() -> None:
+def test_control_characters_in_names_are_not_printed() -> None:
     recipe = recipe_of([("\x1b[2J\x1b]0;owned\x07", "\u202eEnd", "x == '\x9b31m'")])
     assert drawn(recipe).replace("\n", "").isprintable()
 
 
-def test_a_running_job_shows_without_colours_where_it_stands() -> None:
+def test_running_job_shows_its_state_without_colours() -> None:
     marks = Marks(
         "job J1 in line-4: running after 12.3 s",
         {

@@ -8,7 +8,7 @@ from edge.chart.words import cells, clean, columns, time_literal, wrap
 
 
 @given(st.text(), st.integers(4, 40), st.integers(1, 6))
-def test_lines_are_as_wide_as_allowed_and_as_many(text: str, width: int, most: int) -> None:
+def test_lines_stay_within_the_allowed_width_and_number(text: str, width: int, most: int) -> None:
     lines = wrap(text, width, most)
     assert 1 <= len(lines) <= most
     assert all(columns(line) <= width for line in lines)
@@ -16,7 +16,7 @@ def test_lines_are_as_wide_as_allowed_and_as_many(text: str, width: int, most: i
 
 
 @given(st.text(alphabet="ab _.-", max_size=60), st.integers(5, 20))
-def test_nothing_is_left_out_unless_it_shows(text: str, width: int) -> None:
+def test_wrapped_lines_hold_the_complete_text(text: str, width: int) -> None:
     lines = wrap(text, width, 100)
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
 
@@ -32,21 +32,21 @@ def test_nothing_is_left_out_unless_it_shows(text: str, width: int) -> None:
         ("abcdefghij", 4, ("abcd", "efgh", "ij")),
     ],
 )
-def test_lines_break_where_a_reader_would(text: str, width: int, lines: tuple[str, ...]) -> None:
+def test_lines_break_at_word_boundaries(text: str, width: int, lines: tuple[str, ...]) -> None:
     assert wrap(text, width, 4) == lines
 
 
-def test_what_is_cut_ends_with_an_ellipsis() -> None:
+def test_truncated_text_ends_with_an_ellipsis() -> None:
     assert wrap("x" * 100, 10, 2) == ("x" * 10, "x" * 9 + "…")
 
 
 @pytest.mark.parametrize("bad", ["\x1b[31m", "\x00", "\ud800", "\u202e", "\x7f", "\ufeff", "\x9b"])
-def test_what_does_not_print_is_replaced(bad: str) -> None:
+def test_unprintable_characters_are_replaced(bad: str) -> None:
     assert clean(f"a{bad}b").isprintable()
     assert bad[0] not in clean(bad)
 
 
-def test_wide_characters_take_two_columns_and_combining_ones_none() -> None:
+def test_wide_characters_take_two_columns_and_combining_marks_none() -> None:
     assert columns("検査") == 4
     assert columns("e\u0301") == 1
     assert cells("検a") == ["検", "", "a"]
@@ -54,7 +54,7 @@ def test_wide_characters_take_two_columns_and_combining_ones_none() -> None:
 
 
 @given(st.text(alphabet=st.characters(categories=["L", "N", "P", "S", "Mn", "Me"])))
-def test_a_text_has_a_cell_for_each_of_its_columns(text: str) -> None:
+def test_text_has_one_cell_per_column(text: str) -> None:
     plain = "x" + text
     assert len(cells(plain)) == columns(plain)
     assert "".join(cells(plain)) == plain

@@ -159,7 +159,7 @@ def test_demo_stopped_by_a_signal_leaves_no_process_or_file(
     traces.assert_nothing_is_left()
 
 
-def test_a_kept_demo_names_its_addresses_and_ends_with_ctrl_c(traces: Traces) -> None:
+def test_running_demo_prints_its_addresses_and_ends_with_ctrl_c(traces: Traces) -> None:
     port = free_port()
     process = traces.start("--keep", "--listen", "127.0.0.1", "--port", str(port), "--chart", "/proc/chart.svg")
     wait_for_line(process, "/proc/chart.svg: cannot be written")

@@ -26,22 +26,22 @@ def problems(path: Path | None, environ: Mapping[str, str]) -> tuple[str, ...]:
     return refused.value.problems
 
 
-def test_the_settings_file_is_the_given_one_or_that_of_the_directory() -> None:
+def test_settings_file_is_the_given_one_or_that_of_the_directory() -> None:
     assert main_file(Path("x.toml"), {}) == Path("x.toml")
     assert main_file(None, {"CONFIGURATION_DIRECTORY": "/some"}) == Path("/some/edge.toml")
     assert main_file(None, {}) == Path("/etc/microdcs-edge/edge.toml")
 
 
-def test_without_files_the_defaults_hold(tmp_path: Path) -> None:
+def test_defaults_apply_without_files(tmp_path: Path) -> None:
     assert load_settings(None, {"CONFIGURATION_DIRECTORY": str(tmp_path)}, EQUIPMENT_SETTINGS) == Settings()
 
 
-def test_without_a_path_the_directory_of_systemd_is_read(tmp_path: Path) -> None:
+def test_systemd_directory_is_read_without_a_path(tmp_path: Path) -> None:
     write(tmp_path, '[gateway]\nname = "line-4"')
     assert load_settings(None, {"CONFIGURATION_DIRECTORY": str(tmp_path)}, EQUIPMENT_SETTINGS).gateway.name == "line-4"
 
 
-def test_later_sources_win_key_by_key(tmp_path: Path) -> None:
+def test_later_sources_override_earlier_ones_per_key(tmp_path: Path) -> None:
     main = write(tmp_path, '[redis]\nurl = "redis://a"\nprefix = "a"\n[gateway]\nname = "a"\nscopes = ["a"]')
     write(tmp_path, '[redis]\nprefix = "b"\n[gateway]\nname = "b"', "conf.d/10-b.toml")
     write(tmp_path, '[gateway]\nname = "c"', "conf.d/20-c.toml")
@@ -57,7 +57,7 @@ def test_later_sources_win_key_by_key(tmp_path: Path) -> None:
         ("EDGE_SOUTHBOUND__TOOL__TYPE_IDS", '["a,b", "c"]', {"tool": ("a,b", "c")}),
     ],
 )
-def test_equipment_can_be_made_of_variables_alone(
+def test_equipment_is_configured_by_variables_alone(
     tmp_path: Path, variable: str, text: str, expected: dict[str, tuple[str, ...]]
 ) -> None:
     environ = {"CONFIGURATION_DIRECTORY": str(tmp_path), variable: text}
@@ -65,7 +65,7 @@ def test_equipment_can_be_made_of_variables_alone(
     assert {name: equipment.type_ids for name, equipment in southbound.items()} == expected
 
 
-def test_a_variable_reaches_equipment_whose_name_it_cannot_spell(tmp_path: Path) -> None:
+def test_variable_configures_equipment_with_a_special_name(tmp_path: Path) -> None:
     file = write(tmp_path, '[southbound.Rear-axle]\ntype_ids = ["tighten"]')
     settings = load_settings(file, {"EDGE_SOUTHBOUND__REAR_AXLE__TOPIC_PREFIX": "plant/tools"}, EQUIPMENT_SETTINGS)
     assert settings.southbound == {
@@ -78,7 +78,7 @@ def test_numbers_in_variables_are_read_as_numbers(tmp_path: Path) -> None:
     assert load_settings(None, environ, EQUIPMENT_SETTINGS).retention.ended_jobs == 3600
 
 
-def test_the_password_is_found_among_systemds_credentials_and_stays_hidden(tmp_path: Path) -> None:
+def test_password_is_read_from_systemd_credentials_and_hidden(tmp_path: Path) -> None:
     write(tmp_path, "correct horse\n", "redis-password")
     file = write(tmp_path, '[redis]\npassword_file = "redis-password"')
     settings = load_settings(file, {"CREDENTIALS_DIRECTORY": str(tmp_path)}, EQUIPMENT_SETTINGS)
@@ -86,14 +86,14 @@ def test_the_password_is_found_among_systemds_credentials_and_stays_hidden(tmp_p
     assert "horse" not in repr(settings)
 
 
-def test_a_password_that_is_no_utf_8_is_reported(tmp_path: Path) -> None:
+def test_password_that_is_not_utf_8_is_reported(tmp_path: Path) -> None:
     secret = tmp_path / "redis-password"
     secret.write_bytes("Schlüssel".encode("latin-1"))
     (problem,) = problems(write(tmp_path, f"[redis]\npassword_file = '{secret}'"), {})
     assert f"redis.password_file: {secret} cannot be read: 'utf-8' codec can't decode" in problem
 
 
-def test_other_variables_that_begin_alike_are_left_alone(tmp_path: Path) -> None:
+def test_other_variables_with_a_similar_prefix_are_ignored(tmp_path: Path) -> None:
     environ = {"CONFIGURATION_DIRECTORY": str(tmp_path), "EDGE_HOME": "/somewhere", "EDGEWISE": "1"}
     assert load_settings(None, environ, EQUIPMENT_SETTINGS) == Settings()
 
@@ -182,7 +182,7 @@ def test_other_variables_that_begin_alike_are_left_alone(tmp_path: Path) -> None
         (f"deep = {'[' * 5000}", "cannot be read: maximum recursion depth"),
     ],
 )
-def test_a_problem_is_reported_with_its_place_and_what_is_expected(tmp_path: Path, toml: str, reported: str) -> None:
+def test_problem_is_reported_with_place_and_expected_value(tmp_path: Path, toml: str, reported: str) -> None:
     (problem, *_) = problems(write(tmp_path, toml), {})
     assert reported in problem
     assert "secret" not in problem
@@ -225,7 +225,7 @@ def test_a_problem_of_a_variable_is_reported_with_its_name(
         (("ca_file",), "mqtt.url: certificates are given, but mqtt: does not use them; expected mqtts:"),
     ],
 )
-def test_keys_that_contradict_each_other_are_reported(tmp_path: Path, keys: tuple[str, ...], reported: str) -> None:
+def test_conflicting_keys_are_reported(tmp_path: Path, keys: tuple[str, ...], reported: str) -> None:
     certificate = write(tmp_path, "", "certificate.pem")
     lines = "\n".join(f"{key} = '{certificate}'" for key in keys)
     assert reported in problems(write(tmp_path, f"[mqtt]\n{lines}"), {})
@@ -272,7 +272,7 @@ def test_calls_from_this_host_need_no_certificate(tmp_path: Path, listen: str) -
     assert load_settings(write(tmp_path, f"[rpc]\nlisten = '{listen}'"), {}, EQUIPMENT_SETTINGS).rpc.listen == listen
 
 
-def test_the_password_is_given_once(tmp_path: Path) -> None:
+def test_password_and_password_file_together_are_refused(tmp_path: Path) -> None:
     secret = write(tmp_path, "x", "secret")
     file = write(tmp_path, f"[redis]\npassword = 'x'\npassword_file = '{secret}'")
     assert problems(file, {}) == (f"{file}: redis.password_file: set this or redis.password, not both",)
@@ -290,22 +290,22 @@ def test_all_problems_of_all_sources_are_reported_together(tmp_path: Path) -> No
     }
 
 
-def test_a_file_that_was_asked_for_has_to_exist(tmp_path: Path) -> None:
+def test_missing_requested_file_is_reported(tmp_path: Path) -> None:
     missing = tmp_path / "edge.toml"
     assert problems(missing, {}) == (f"{missing}: there is no such file",)
 
 
-def test_a_file_may_be_a_device_but_no_directory(tmp_path: Path) -> None:
+def test_settings_file_may_be_a_device_but_not_a_directory(tmp_path: Path) -> None:
     assert load_settings(Path(os.devnull), {}, EQUIPMENT_SETTINGS) == Settings()
     assert "cannot be read" in problems(tmp_path, {})[0]
 
 
-def test_the_answer_states_what_to_do_next(tmp_path: Path) -> None:
+def test_settings_error_has_advice(tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as refused:
         load_settings(tmp_path / "none.toml", {}, EQUIPMENT_SETTINGS)
     assert "edge check settings" in refused.value.advice
 
 
-def test_a_store_behind_sentinels_is_named_by_all_of_them(tmp_path: Path) -> None:
+def test_sentinel_url_with_several_addresses_is_accepted(tmp_path: Path) -> None:
     url = "redis+sentinel://edge:secret@10.0.0.1:26379,10.0.0.2:26379/line"
     assert load_settings(write(tmp_path, f"[redis]\nurl = '{url}'"), {}, EQUIPMENT_SETTINGS).redis.url == url

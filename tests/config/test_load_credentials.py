@@ -23,7 +23,7 @@ def main(tmp_path: Path) -> Path:
     return file
 
 
-def test_who_is_not_the_service_reads_what_its_credentials_are_made_of(main: Path) -> None:
+def test_user_outside_the_service_reads_the_credential_source_file(main: Path) -> None:
     assert load_settings(main, {}, EQUIPMENT_SETTINGS).mqtt.password == "sesame"
     assert (
         load_settings(None, {"CONFIGURATION_DIRECTORY": str(main.parent)}, EQUIPMENT_SETTINGS).mqtt.password == "sesame"
@@ -39,7 +39,7 @@ def test_the_service_reads_its_credentials(main: Path, tmp_path: Path) -> None:
     )
 
 
-def test_who_can_read_neither_is_reported(main: Path) -> None:
+def test_missing_credential_and_source_file_is_reported(main: Path) -> None:
     (main.parent / "passwords" / "mqtt").unlink()
     with pytest.raises(SettingsError, match=r"mqtt\.password_file: there is no file .*/passwords/mqtt"):
         load_settings(main, {}, EQUIPMENT_SETTINGS)
@@ -57,7 +57,7 @@ def deny(monkeypatch: pytest.MonkeyPatch, denied: Path) -> None:
     monkeypatch.setattr(os, "stat", stat)
 
 
-def test_service_takes_the_credential_for_the_file_it_is_made_of(main: Path, tmp_path: Path) -> None:
+def test_service_reads_the_credential_instead_of_its_source_file(main: Path, tmp_path: Path) -> None:
     source = tmp_path / "passwords/mqtt"
     main.write_text(f'[mqtt]\npassword_file = "{source}"\n')
     handed = tmp_path / "credentials"
@@ -80,16 +80,14 @@ def refuse_reading(monkeypatch: pytest.MonkeyPatch, denied: Path) -> None:
     monkeypatch.setattr(io, "open", refuse)
 
 
-def test_settings_load_without_the_passwords_of_root(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_load_although_root_passwords_are_unreadable(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     password = main.parent / "passwords" / "mqtt"
     refuse_reading(monkeypatch, password)
     mqtt = load_settings(main, {}, EQUIPMENT_SETTINGS).mqtt
     assert (mqtt.password, mqtt.password_file) == ("", str(password))
 
 
-def test_password_elsewhere_that_this_user_may_not_read_is_a_problem(
-    main: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_password_outside_the_credentials_is_a_problem(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = main.with_name("broker.password")
     file.write_text("sesame")
     main.write_text(f'[mqtt]\npassword_file = "{file}"\n')
@@ -99,7 +97,7 @@ def test_password_elsewhere_that_this_user_may_not_read_is_a_problem(
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_a_user_who_may_not_read_the_settings_is_advised_to_use_root(
+def test_user_without_access_to_the_settings_is_advised_to_use_root(
     main: Path, monkeypatch: pytest.MonkeyPatch, *, named: bool
 ) -> None:
     deny(monkeypatch, main)

@@ -16,7 +16,7 @@ def listening(directory: Path, address: str) -> str:
 
 
 @pytest.mark.parametrize("address", ["", "127.0.0.1:9464", "[::1]:9464", "localhost:9464", "127.0.0.2:0"])
-def test_it_listens_on_this_host(tmp_path: Path, address: str) -> None:
+def test_metrics_listen_accepts_loopback_addresses(tmp_path: Path, address: str) -> None:
     assert listening(tmp_path, address) == address
 
 
@@ -32,7 +32,7 @@ def test_it_listens_on_this_host(tmp_path: Path, address: str) -> None:
         ("[::1:9464", "metrics.listen: "),
     ],
 )
-def test_what_is_no_address_of_this_host_is_reported(tmp_path: Path, address: str, problem: str) -> None:
+def test_metrics_listen_refuses_other_addresses(tmp_path: Path, address: str, problem: str) -> None:
     with pytest.raises(SettingsError) as reported:
         listening(tmp_path, address)
     assert problem in str(reported.value)

@@ -32,6 +32,6 @@ from edge.config import OpcuaSettings
         ({"max_connections": 60, "max_subscriptions": 1}, ["max_sessions", "max_subscriptions"]),
     ],
 )
-def test_limits_that_contradict_each_other_are_reported(keys: dict[str, int], expected: list[str]) -> None:
+def test_conflicting_limits_are_reported(keys: dict[str, int], expected: list[str]) -> None:
     conflicts = msgspec.structs.replace(OpcuaSettings(), **keys).conflicts()
     assert [each.partition(":")[0] for each in conflicts] == expected

@@ -9,7 +9,7 @@ SETTINGS = {"kind": "opcua", "url": "opc.tcp://h", "security": "none"}
 
 
 @pytest.mark.parametrize("node", ["nonsense", "oven.temp nsu=a;s=b", "oven.temp =", "a = ns=x;s=y", "= /Oven"])
-def test_node_of_another_form_is_a_fault(node: str) -> None:
+def test_invalid_node_is_a_fault(node: str) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(SETTINGS | {"nodes": [node]}, OpcuaSourceSettings)
 
@@ -21,7 +21,7 @@ def test_nodes_are_split_into_tag_and_node() -> None:
     assert list(settings.conflicts("")) == []
 
 
-def test_conflicts_are_named_by_their_key() -> None:
+def test_conflict_of_a_source_names_its_key() -> None:
     twice = msgspec.convert(SETTINGS | {"nodes": ["a = i=1", "a = i=2"]}, OpcuaSourceSettings)
     assert list(twice.conflicts("")) == ["nodes: the tag a occurs twice"]
     encrypted = msgspec.structs.replace(twice, security="encrypted", nodes=("a = i=1",))

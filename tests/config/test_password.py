@@ -10,16 +10,16 @@ from edge.config import MqttSettings, password_of
 from edge.errors import SettingsError
 
 
-def test_password_is_that_of_the_settings(tmp_path: Path) -> None:
+def test_password_is_read_from_the_settings(tmp_path: Path) -> None:
     assert password_of(MqttSettings()) == ""
     assert password_of(MqttSettings(password="sesame", password_file=str(tmp_path / "gone"))) == "sesame"
 
 
-def test_empty_password_whose_file_is_gone_is_empty(tmp_path: Path) -> None:
+def test_password_is_empty_if_its_file_is_missing(tmp_path: Path) -> None:
     assert password_of(MqttSettings(password_file=str(tmp_path / "gone"))) == ""
 
 
-def test_password_that_this_user_may_not_read_is_for_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_password_advises_to_use_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_arguments: Any, **_options: Any) -> Any:
         raise PermissionError
 

@@ -14,15 +14,15 @@ from edge.config import SESSION_EXPIRY_SECONDS, RetentionSettings
         (SESSION_EXPIRY_SECONDS, 0, False),
     ],
 )
-def test_a_mark_outlives_what_a_broker_may_deliver_again(dedupe: int, autosave: int, *, refused: bool) -> None:
+def test_mark_retention_below_the_redelivery_time_is_refused(dedupe: int, autosave: int, *, refused: bool) -> None:
     problems = list(RetentionSettings(dedupe=dedupe).conflicts("mqtt://broker", autosave))
     assert bool(problems) == refused
     assert all(str(SESSION_EXPIRY_SECONDS + autosave) in problem for problem in problems)
 
 
-def test_without_a_broker_any_window_will_do() -> None:
+def test_any_retention_is_accepted_without_a_broker() -> None:
     assert list(RetentionSettings(dedupe=600).conflicts("", 1800)) == []
 
 
-def test_the_default_covers_the_default_broker() -> None:
+def test_default_retention_fits_the_default_broker() -> None:
     assert list(RetentionSettings().conflicts("mqtt://broker", 1800)) == []

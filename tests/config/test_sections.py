@@ -48,14 +48,14 @@ def default_of(field: msgspec.structs.FieldInfo) -> Any:
 
 
 @pytest.mark.parametrize("section", TABLES)
-def test_the_reference_page_reports_every_key(section: str) -> None:
+def test_reference_page_lists_every_key(section: str) -> None:
     lines = PAGE.read_text(encoding="utf-8").splitlines()
     missing = [row for row in rows(TABLES[section]) if row not in lines]
     assert not missing, f"in {PAGE.name}, section [{section}], these rows belong:\n" + "\n".join(missing)
 
 
 @pytest.mark.parametrize("section", TABLES)
-def test_defaults_are_values_that_could_be_given(section: str) -> None:
+def test_default_values_are_valid_values(section: str) -> None:
     cls = TABLES[section]
     hints = get_type_hints(cls, include_extras=True)
     for field in msgspec.structs.fields(cls):
@@ -65,12 +65,12 @@ def test_defaults_are_values_that_could_be_given(section: str) -> None:
             assert value.from_toml(given, hints[field.name]) == value.Reading(default)
 
 
-def test_the_table_of_sections_is_the_settings() -> None:
+def test_table_of_sections_matches_the_settings() -> None:
     assert list(SECTIONS) == [field.name for field in msgspec.structs.fields(Settings)]
     assert SECTIONS["southbound"] is next(iter(EQUIPMENT.values())) is MqttEquipmentSettings
     assert [each for kind, cls in EQUIPMENT.items() for each in expected_kinds(cls) if each == kind] == list(EQUIPMENT)
 
 
-def test_settings_cannot_be_changed() -> None:
+def test_settings_are_immutable() -> None:
     with pytest.raises(AttributeError):
         Settings().redis.url = "redis://elsewhere"  # type: ignore[misc]

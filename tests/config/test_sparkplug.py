@@ -9,7 +9,7 @@ from edge.config import SparkplugSettings, value
 BROKER = "mqtt://127.0.0.1:1883"
 
 
-def test_without_a_group_nothing_is_needed() -> None:
+def test_sparkplug_without_a_group_has_no_conflicts() -> None:
     assert list(SparkplugSettings().conflicts("", "off")) == []
 
 
@@ -35,7 +35,7 @@ def test_edge_node_needs_a_broker_and_samples() -> None:
         ("", ("mqtt://b",), 1),
     ],
 )
-def test_further_brokers_are_like_the_first(url: str, further: tuple[str, ...], faults: int) -> None:
+def test_invalid_further_broker_is_reported(url: str, further: tuple[str, ...], faults: int) -> None:
     found = list(SparkplugSettings(group="plant", url=url, further_urls=further).conflicts(BROKER, "on"))
     assert len(found) == faults
     assert all(each.startswith("further_urls: ") and "secret" not in each for each in found)

@@ -58,7 +58,7 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_settings_and_rules_of_a_page_are_sound(page: Path, tmp_path: Path) -> None:
+def test_settings_and_rules_of_each_page_are_valid(page: Path, tmp_path: Path) -> None:
     for name in ("rules.json", "opcua-client.pem", "opcua-client.key"):
         (tmp_path / name).write_text("[]")
     (tmp_path / "opcua-devices").mkdir()

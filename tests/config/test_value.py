@@ -23,7 +23,7 @@ Password = Annotated[str, Meta(extra={"secret": True})]
         ("b", Literal["a", "b"], "b"),
     ],
 )
-def test_a_value_of_toml_keeps_its_type(written: object, hint: Any, read: object) -> None:
+def test_toml_value_keeps_its_type(written: object, hint: Any, read: object) -> None:
     assert value.from_toml(written, hint) == value.Reading(read)
 
 
@@ -31,12 +31,12 @@ def test_a_value_of_toml_keeps_its_type(written: object, hint: Any, read: object
     ("text", "hint", "read"),
     [("3", Number, 3), ("a, b", Texts, ("a", "b")), ('["a, b"]', Texts, ("a, b",)), ("12", str, "12")],
 )
-def test_a_text_is_read_as_what_is_expected(text: str, hint: Any, read: object) -> None:
+def test_text_is_converted_to_the_expected_type(text: str, hint: Any, read: object) -> None:
     assert value.from_text(text, hint) == value.Reading(read)
 
 
 @pytest.mark.parametrize("written", [0, 10, "3", 3.0, None])
-def test_a_value_that_cannot_be_is_none_and_has_a_fault(written: object) -> None:
+def test_invalid_value_is_none_and_has_a_fault(written: object) -> None:
     reading = value.from_toml(written, Number)
     assert reading.value is None
     assert reading.faults[0].startswith("expected a whole number of at least 1 and at most 9, got ")
@@ -47,6 +47,6 @@ def test_a_url_needs_a_known_scheme_and_a_host(url: str) -> None:
     assert len(value.from_toml(url, Broker).faults) == 1
 
 
-def test_a_secret_hides_itself() -> None:
+def test_secret_is_masked_in_its_representation() -> None:
     password = value.from_toml("horse", Password).value
     assert (password, repr(password), f"{password!r}") == ("horse", "'***'", "'***'")

@@ -115,7 +115,7 @@ def test_failure_takes_precedence_over_termination() -> None:
     assert cycle.status is CycleStatus.FAILED
 
 
-def test_stopped_component_skips_what_has_not_started() -> None:
+def test_stopped_component_skips_nodes_that_have_not_started() -> None:
     cycle, started = play(TWO_PARTS, AttemptStarted("a"), ComponentStopped(0), AttemptCompleted("a", Output(1)))
     assert started == ["a", "x"]
     assert statuses(cycle) == {"a": "completed", "b": "skipped", "x": "pending"}
@@ -147,7 +147,7 @@ def test_merge_runs_with_the_available_inputs() -> None:
         ComponentStopped(7),
     ],
 )
-def test_outcome_after_the_end_changes_nothing(late: Outcome) -> None:
+def test_outcome_after_the_end_is_ignored(late: Outcome) -> None:
     before, _ = play(CHAIN, AttemptStarted("a"), NodeTerminated("a", "by hand"))
     step = advance(CHAIN, before, late, 99)
     assert (step.cycle, step.start) == (before, ())

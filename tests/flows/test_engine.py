@@ -93,7 +93,7 @@ async def test_clock_step_back_does_not_stop_a_flow(plant: Plant, minutes: int, 
     assert found.last_cycle == 0
 
 
-async def test_gateway_that_missed_a_clock_step_does_not_undo_it(plant: Plant) -> None:
+async def test_gateway_that_missed_a_clock_step_keeps_the_corrected_schedule(plant: Plant) -> None:
     """The gateway that follows a step second must not run the flow by the old time: it would wait there for an hour."""
     async with plant.gateway("a"), plant.gateway("b"):
         await plant.run({**CHAIN, "interval_seconds": 0.02})

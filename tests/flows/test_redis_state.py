@@ -60,7 +60,7 @@ async def test_cycles_and_node_tasks_expire_after_their_end(store: Store) -> Non
         assert lifetime - 60_000 < await store.execute("PTTL", key) <= lifetime
 
 
-async def test_deleted_flow_leaves_no_key_and_no_other_flow_loses_one(store: Store) -> None:
+async def test_deleted_flow_leaves_no_key_and_other_flows_keep_theirs(store: Store) -> None:
     state = RedisFlowState(store)
     other = changed(FLOW, flow_id="press-report")
     kept = changed(CYCLE, cycle=changed(CYCLE.cycle, flow_id="press-report"))

@@ -49,7 +49,7 @@ def test_interval_of_zero_runs_one_cycle() -> None:
     ] == [77]
 
 
-def test_cycle_waits_for_the_end_of_the_one_before() -> None:
+def test_cycle_waits_for_the_end_of_the_previous_cycle() -> None:
     plan = plan_of(flow([node("a", "constant", value=1), node("d", "delay", seconds=90)], "a>d"))
     assert [(cycle["cycle"], cycle["at"]) for cycle in trial(plan, 3)] == [(0, 0), (1, 120_000), (2, 240_000)]
 
@@ -100,7 +100,7 @@ def test_stopped_component_is_skipped_in_its_cycle_only() -> None:
     assert ended(second, "b", "status") == ["completed"]
 
 
-def test_changed_compares_with_the_last_value_it_received() -> None:
+def test_changed_node_compares_with_its_last_received_value() -> None:
     plan = plan_of(
         flow([node("t", "tag.latest", tag="t"), node("c", "changed"), node("m", "delay", seconds=0)], "t>c c>m")
     )

@@ -116,7 +116,7 @@ async def test_memory_leak_of_a_node_replaces_the_process_between_attempts(tmp_p
     await process.kill()
 
 
-async def test_attempt_beyond_the_memory_limit_fails_alone(tmp_path: Path) -> None:
+async def test_attempt_beyond_the_memory_limit_does_not_affect_the_next_attempt(tmp_path: Path) -> None:
     process = WorkerProcess(write_check(tmp_path), 140)
     task = msgspec.structs.replace(TASK, config={"how": "leaks"}, inputs={"x": [1]})
     result = await process.run(task, repeatable=True, on_progress=never)

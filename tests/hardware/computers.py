@@ -1,4 +1,4 @@
-"""Computers made of files, for the tests of what looks at a real one."""
+"""Fake computers made of files, for the tests of hardware detection."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Board profiles follow their schema, and a faulty one is reported with its file."""
+"""Board profiles are valid against their schema, and a faulty one is reported with its file."""
 
 import json
 import tomllib
@@ -16,18 +16,18 @@ SCHEMA = ROOT / "schemas" / "board.schema.json"
 PROFILES = sorted((ROOT / "hw" / "boards").glob("*.toml"))
 
 
-def test_the_schema_states_what_the_program_reads() -> None:
+def test_published_schema_equals_the_schema_of_the_program() -> None:
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(Board)}
     text = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
     assert SCHEMA.read_text(encoding="utf-8") == text, f"{SCHEMA.name} is to be:\n{text}"
 
 
 @pytest.mark.parametrize("file", PROFILES, ids=lambda file: file.stem)
-def test_a_profile_keeps_to_the_schema(file: Path) -> None:
+def test_board_profile_is_valid_against_the_schema(file: Path) -> None:
     jsonschema.validate(tomllib.loads(file.read_text(encoding="utf-8")), json.loads(SCHEMA.read_text(encoding="utf-8")))
 
 
-def test_the_boards_of_the_plan_are_there() -> None:
+def test_all_planned_board_profiles_exist() -> None:
     assert set(read_boards(profile_directory() / "boards")) == {
         "cm4",
         "ipc-x86",
@@ -56,7 +56,7 @@ def test_a_directory_without_profiles_is_reported(tmp_path: Path) -> None:
         read_boards(tmp_path)
 
 
-def test_a_board_that_is_not_known_is_refused_with_those_that_are() -> None:
+def test_unknown_board_is_refused_with_the_known_ones() -> None:
     with pytest.raises(Refused) as raised:
         find_board(read_boards(profile_directory() / "boards"), "rpi3")
     assert "rpi4" in raised.value.advice

@@ -1,4 +1,4 @@
-"""What a board reports about itself becomes values of tags; what it does not have is left out."""
+"""Sensor values of a board become tags; missing sensors are omitted."""
 
 from pathlib import Path
 
@@ -30,5 +30,5 @@ def test_unreadable_values_are_left_out(tmp_path: Path) -> None:
     assert dict(BoardSensors(Computer(tmp_path)).values()).keys() == {"gateway.disk_fullness"}
 
 
-def test_this_computer_can_be_read() -> None:
+def test_sensors_of_this_computer_can_be_read() -> None:
     assert "gateway.disk_fullness" in dict(BoardSensors().values())

@@ -1,4 +1,4 @@
-"""What a computer says of itself is read from its files, and no file that is missing is an error."""
+"""The identification of a computer is read from its files; a missing file is not an error."""
 
 from pathlib import Path
 
@@ -6,25 +6,25 @@ from edge.hardware.computer import Computer, Mount, chip_label
 from tests.hardware.computers import HEALTHY, computer
 
 
-def test_a_computer_without_identification_is_read_all_the_same(tmp_path: Path) -> None:
+def test_computer_without_identification_is_read(tmp_path: Path) -> None:
     mute = computer(tmp_path, {})
     assert (mute.model(), mute.is_virtual(), mute.memory_mb(), list(mute.gpio_chips())) == ("", False, 0, [])
     assert mute.mount_of("/var") is None
 
 
-def test_a_pi_states_its_model_memory_and_chips(tmp_path: Path) -> None:
+def test_model_memory_and_chips_of_a_pi_are_read(tmp_path: Path) -> None:
     pi = computer(tmp_path, HEALTHY)
     assert pi.model() == "Raspberry Pi 4 Model B Rev 1.4"
     assert pi.memory_mb() == 3793
     assert list(pi.gpio_chips()) == ["pinctrl-bcm2711"]
 
 
-def test_an_ipc_states_its_maker_and_product(tmp_path: Path) -> None:
+def test_manufacturer_and_product_of_an_ipc_are_read(tmp_path: Path) -> None:
     dmi = {"/sys/class/dmi/id/sys_vendor": "ACME\n", "/sys/class/dmi/id/product_name": "Box 3000\n"}
     assert computer(tmp_path, dmi).model() == "ACME Box 3000"
 
 
-def test_the_innermost_and_last_mount_counts(tmp_path: Path) -> None:
+def test_innermost_and_last_mount_is_used(tmp_path: Path) -> None:
     mounts = (
         "/dev/sda1 / ext4 rw 0 0",
         "/dev/sda2 /var ext4 rw 0 0",
@@ -46,7 +46,7 @@ def test_the_medium_of_a_mount_is_reported(tmp_path: Path) -> None:
     assert pi.medium_of(Mount("overlayroot", "overlay", ())) == "memory"
 
 
-def test_the_kernel_of_this_machine_answers() -> None:
+def test_chips_and_memory_of_this_computer_are_read() -> None:
     assert chip_label(Path("/dev/null")) is None
     assert chip_label(Path("/dev/none")) is None
     assert Computer().memory_mb() > 0

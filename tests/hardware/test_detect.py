@@ -1,4 +1,4 @@
-"""The board is detected by the texts of its vendor, and no profile is guessed when none fits."""
+"""The board is detected by its vendor texts; an unknown board is refused."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def test_a_board_is_recognised(tmp_path: Path, files: dict[str, str], board: str
 
 
 @pytest.mark.parametrize("model", ["", "Raspberry Pi 3 Model B", "Raspberry Pi Compute Module 4S Rev 1.0"])
-def test_what_fits_no_profile_is_refused_with_what_it_states_of_itself(tmp_path: Path, model: str) -> None:
+def test_board_without_a_profile_is_refused_with_its_identification(tmp_path: Path, model: str) -> None:
     with pytest.raises(Refused) as raised:
         detect(computer(tmp_path, {MODEL: model}), BOARDS)
     assert model in raised.value.message

@@ -1,4 +1,4 @@
-"""The files that a board needs are right for the programs that read them, and are written once."""
+"""The generated files of a board are valid for the programs that read them, and are written once."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ def texts(root: Path, board: str, *options: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("board", BOARDS)
-def test_what_is_written_once_is_as_it_should_be(tmp_path: Path, board: str) -> None:
+def test_second_run_changes_no_files(tmp_path: Path, board: str) -> None:
     pi = computer(tmp_path, HEALTHY)
     options = BOARDS[board].boot.options if BOARDS[board].boot else {}  # type: ignore[union-attr]
     written = write(wanted_files(pi, BOARDS[board], HW, options))
@@ -34,11 +34,11 @@ def test_what_is_written_once_is_as_it_should_be(tmp_path: Path, board: str) -> 
     assert not list(tmp_path.rglob(".*.partial"))
 
 
-def test_the_watchdog_is_fed_as_the_chip_can_bear(tmp_path: Path) -> None:
+def test_watchdog_timeout_is_within_the_limit_of_the_chip(tmp_path: Path) -> None:
     assert "RuntimeWatchdogSec=14\n" in texts(tmp_path, "rpi4")["etc/systemd/system.conf.d/50-microdcs-edge.conf"]
 
 
-def test_the_service_may_open_what_the_board_has(tmp_path: Path) -> None:
+def test_service_may_open_the_devices_of_the_board(tmp_path: Path) -> None:
     drop_in = "etc/systemd/system/microdcs-edge.service.d/50-hardware.conf"
     pi, revpi = texts(tmp_path, "rpi5")[drop_in], texts(tmp_path, "revpi-connect-4")[drop_in]
     assert "DeviceAllow=char-gpiochip rw\n" in pi
@@ -52,33 +52,33 @@ def test_config_txt_gets_one_line_and_keeps_the_rest(tmp_path: Path) -> None:
     assert config == "dtparam=audio=on\n\n[cm4]\notg_mode=1\n\n[all]\ninclude microdcs-edge.txt\n"
 
 
-def test_an_option_is_written_when_it_is_asked_for(tmp_path: Path) -> None:
+def test_boot_option_is_written_if_requested(tmp_path: Path) -> None:
     included = "boot/firmware/microdcs-edge.txt"
     assert "ds3231" not in texts(tmp_path, "rpi4")[included]
     assert "dtoverlay=i2c-rtc,ds3231\n" in texts(tmp_path, "rpi4", "rtc-ds3231")[included]
 
 
-def test_an_option_that_the_board_does_not_have_is_refused(tmp_path: Path) -> None:
+def test_unknown_boot_option_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="no option turbo"):
         texts(tmp_path, "rpi4", "turbo")
     with pytest.raises(Refused, match="no option rtc-ds3231"):
         texts(tmp_path, "ipc-x86", "rtc-ds3231")
 
 
-def test_a_boot_partition_that_is_not_there_is_reported(tmp_path: Path) -> None:
+def test_missing_boot_partition_is_reported(tmp_path: Path) -> None:
     bare = computer(tmp_path, HEALTHY | {f"/{CONFIG}": None})
     with pytest.raises(Refused, match=r"there is no .*config\.txt"):
         wanted_files(bare, BOARDS["rpi4"], HW)
 
 
-def test_a_file_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
+def test_unwritable_file_is_reported(tmp_path: Path) -> None:
     pi = computer(tmp_path, HEALTHY | {"/etc/udev": "a file where a directory belongs"})
     with pytest.raises(Refused):
         write(wanted_files(pi, BOARDS["rpi4"], HW))
 
 
 @pytest.mark.parametrize("rules", sorted((HW / "udev").glob("*.rules")), ids=lambda file: file.name)
-def test_udev_understands_the_rules(rules: Path, tmp_path: Path) -> None:
+def test_udev_rules_are_valid(rules: Path, tmp_path: Path) -> None:
     udevadm = shutil.which("udevadm")
     if not udevadm or subprocess.run([udevadm, "verify", "--help"], check=False, capture_output=True).returncode:
         pytest.skip("needs udevadm verify, of systemd 254 and newer")
@@ -104,7 +104,7 @@ def test_a_device_tree_overlay_compiles(source: Path, tmp_path: Path) -> None:
     assert made.read_bytes().startswith(bytes.fromhex("d00dfeed"))
 
 
-def test_what_is_written_can_be_read_by_everybody_whatever_the_umask(tmp_path: Path) -> None:
+def test_written_files_are_readable_by_all_users_with_any_umask(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
         (first, *_) = write(wanted_files(computer(tmp_path, HEALTHY), BOARDS["sim"], HW))

@@ -1,4 +1,4 @@
-"""Delays double and end at the longest; a connection that lasted makes the next attempt come soon."""
+"""The delay doubles up to a maximum; a stable connection resets it."""
 
 import asyncio
 

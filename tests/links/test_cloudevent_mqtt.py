@@ -1,4 +1,4 @@
-"""A CloudEvent keeps all it says on its way through MQTT."""
+"""A CloudEvent keeps all its attributes and data when sent over MQTT."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""An event is the same after its journey as a map, whichever form its data takes."""
+"""A CloudEvent is unchanged after encoding as a map, with data in any form."""
 
 import base64
 from typing import Any

@@ -1,4 +1,4 @@
-"""The session loses no message, handles each in its turn, and outlives its connections."""
+"""The MQTT session loses no message, handles each in order, and survives lost connections."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
@@ -300,7 +300,7 @@ async def test_message_handled_during_an_outage_is_acknowledged_later(unique: st
     assert gate.begun == [b"1", b"2"]
 
 
-async def test_handler_is_retried_while_unavailable(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
+async def test_handler_is_retried_before_later_messages(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
     calls: list[bytes] = []
 
     async def handle(message: Message) -> None:

@@ -1,4 +1,4 @@
-"""An answer goes to the response topic of its request, and one that is not permitted delays no other."""
+"""An answer is published to the response topic of its request; a forbidden topic delays no other answer."""
 
 import pytest
 from structlog.testing import capture_logs

@@ -1,4 +1,4 @@
-"""A flood of messages takes neither the memory of the gateway nor its time for others."""
+"""A flood of messages is bounded in memory and does not delay other work of the gateway."""
 
 import asyncio
 import resource

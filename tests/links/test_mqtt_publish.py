@@ -1,4 +1,4 @@
-"""Our reading and writing of PUBLISH packets agrees with paho's, but for what paho forbids and MQTT allows."""
+"""The PUBLISH codec agrees with paho, except where paho forbids what MQTT allows."""
 
 import struct
 

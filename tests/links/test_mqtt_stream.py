@@ -1,4 +1,4 @@
-"""Packets arrive whole and in order, however the network cuts them."""
+"""Packets arrive complete and in order with any fragmentation by the network."""
 
 import asyncio
 from typing import Any, cast

@@ -34,7 +34,7 @@ def _subscription(handler: Handler) -> Subscription:
     return Subscription("a/#", handler.handle, handler.keep, Connection.subscribe)
 
 
-async def test_a_handler_is_retried_while_something_is_unavailable() -> None:
+async def test_handler_is_retried_while_a_resource_is_unavailable() -> None:
     handler = Handler(Unavailable("store"), Unavailable("store"))
     with capture_logs() as logs:
         subscription = Subscription("a/#", handler.handle, handler.keep, Connection.subscribe, (0.001, 0.001))

@@ -1,4 +1,4 @@
-"""The client session against the gateway's own server, and against none."""
+"""The client session, tested with the gateway's own server and without a server."""
 
 import asyncio
 from collections.abc import AsyncIterator

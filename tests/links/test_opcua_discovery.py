@@ -1,4 +1,4 @@
-"""Registration at a discovery server: the older service where the newer one is not known, and a server that is away."""
+"""Registration at a discovery server: fallback to RegisterServer, and an unavailable server."""
 
 from typing import Any, cast
 

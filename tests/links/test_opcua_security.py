@@ -1,4 +1,4 @@
-"""A session is encrypted, and only with a server we trust: against the gateway's own server."""
+"""A session is encrypted and connects only to trusted servers, tested with the gateway's own server."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Data of Open Protocol by tables: what is decoded is what was encoded; wrong data name their field."""
+"""Data of Open Protocol are unchanged after encoding and decoding; invalid data are reported with their field."""
 
 from datetime import datetime
 

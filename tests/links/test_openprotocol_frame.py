@@ -1,4 +1,4 @@
-"""Frames of Open Protocol: header, length, NUL, parts; broken streams are refused."""
+"""Frames of Open Protocol: header, length, NUL, parts; malformed streams are refused."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""The description of a job: a golden frame, and lists of a controller that is out of order."""
+"""The description of a job: a golden frame, and malformed lists of steps."""
 
 import pytest
 

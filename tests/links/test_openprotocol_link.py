@@ -1,4 +1,4 @@
-"""The link layer: numbered frames, acknowledgements, repetition, and frames that are lost or come twice."""
+"""The link layer: numbered frames, acknowledgements, retries, and lost or duplicate frames."""
 
 import asyncio
 

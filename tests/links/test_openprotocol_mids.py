@@ -1,4 +1,4 @@
-"""The tables of messages: golden frames, lengths of the specification, and every table there and back."""
+"""The tables of messages: golden frames, lengths of the specification, encoding and decoding of each table."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The tables of results: each revision extends the one before; real results of several makes are read."""
+"""The tables of results: each revision extends the previous one; real results of several vendors are read."""
 
 from itertools import pairwise
 

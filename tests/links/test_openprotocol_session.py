@@ -96,7 +96,7 @@ async def test_lost_connection_ends_message_stream_and_requests() -> None:
             await use(controller)
 
 
-async def test_stop_at_the_end_closes_the_connection_in_order() -> None:
+async def test_stop_at_the_session_end_permits_the_next_connection() -> None:
     async with open_openprotocol_controller() as controller:
         async with connected(controller):
             pass

@@ -1,4 +1,4 @@
-"""Work on behalf of unknown clients is done a few times, and again after some time."""
+"""Work on behalf of unknown clients is limited to a number of calls per period."""
 
 from edge.links.rate_limit import RateLimit
 

@@ -1,4 +1,4 @@
-"""A sidecar calls the gateway, receives its events, and survives an interruption."""
+"""A sidecar calls the gateway, receives its events, and reconnects after an interruption."""
 
 import asyncio
 import dataclasses

@@ -1,4 +1,4 @@
-"""A packed message is read however it is divided, and any other bytes are reported as malformed."""
+"""A packed message is read with any fragmentation, and any other bytes are refused as malformed."""
 
 from contextlib import suppress
 from typing import Any

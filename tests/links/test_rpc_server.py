@@ -1,4 +1,4 @@
-"""Many clients call side by side; none of them, whatever it sends or leaves unread, harms the server or another."""
+"""Many clients call concurrently; malformed or unread data of one client do not affect the others."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

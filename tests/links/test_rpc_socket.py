@@ -1,4 +1,4 @@
-"""A server is reached by the clients that its address permits, and by no other."""
+"""Only the clients that the address permits can connect to the server."""
 
 import asyncio
 import dataclasses

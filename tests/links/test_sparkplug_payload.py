@@ -1,4 +1,4 @@
-"""Payloads: read back by ourselves, and judged by the npm package sparkplug-payload in both directions."""
+"""Payloads are unchanged after encoding and decoding, and compatible with the npm package sparkplug-payload."""
 
 import base64
 import contextlib

@@ -1,4 +1,4 @@
-"""The wire format: what is written is read back, and no bytes do more than raise MalformedPayload."""
+"""The wire format: values are unchanged after encoding and decoding; malformed bytes raise MalformedPayload."""
 
 import math
 

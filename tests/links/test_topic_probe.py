@@ -1,4 +1,4 @@
-"""A retained message is read as often as requested; a forbidden topic is distinguished from an empty one."""
+"""A retained message can be read repeatedly; a forbidden topic is distinguished from an empty one."""
 
 import asyncio
 from pathlib import Path

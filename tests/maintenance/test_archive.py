@@ -1,4 +1,4 @@
-"""An archive that somebody else has made, or that is damaged, is refused before anything is done with it."""
+"""A foreign or damaged archive is refused before any of its content is used."""
 
 import gzip
 import io
@@ -56,7 +56,7 @@ def refusal_of(file: Path) -> str:
     return caught.value.message
 
 
-def test_what_was_written_is_read_and_only_its_owner_can(tmp_path: Path) -> None:
+def test_archive_is_read_as_written_and_readable_by_its_owner_only(tmp_path: Path) -> None:
     file = tmp_path / "b.tar.gz"
     size = write_archive(file, {MANIFEST: manifest_of(CONTENT), **CONTENT}, 1_700_000_000_000)
     assert (file.stat().st_size, file.stat().st_mode & 0o777) == (size, 0o600)
@@ -79,7 +79,7 @@ def test_what_was_written_is_read_and_only_its_owner_can(tmp_path: Path) -> None
         "",
     ],
 )
-def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
+def test_path_traversal_in_a_member_name_is_refused(tmp_path: Path, name: str) -> None:
     contents = {**CONTENT, name: b"x"}
     file = tar_of(tmp_path / "b.tar.gz", (MANIFEST, manifest_of(contents)), *contents.items())
     assert "which is not part of a backup" in refusal_of(file)
@@ -89,13 +89,13 @@ def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> No
     "kind",
     [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE, tarfile.GNUTYPE_SPARSE],
 )
-def test_what_is_no_plain_file_is_refused(tmp_path: Path, kind: bytes) -> None:
+def test_member_that_is_not_a_regular_file_is_refused(tmp_path: Path, kind: bytes) -> None:
     assert "which is not part of a backup" in refusal_of(
         tar_of(tmp_path / "b.tar.gz", link("settings/edge.toml", kind))
     )
 
 
-def test_the_same_name_twice_is_refused(tmp_path: Path) -> None:
+def test_duplicate_member_name_is_refused(tmp_path: Path) -> None:
     assert "which is not part of a backup" in refusal_of(tar_of(tmp_path / "b.tar.gz", ("a", b"1"), ("a", b"2")))
 
 
@@ -110,22 +110,22 @@ def test_the_same_name_twice_is_refused(tmp_path: Path) -> None:
         (manifest_of(CONTENT, format=FORMAT + 1), "was written by a newer version, 1.2.3"),
     ],
 )
-def test_a_manifest_that_does_not_fit_is_refused(tmp_path: Path, manifest: bytes, reported: str) -> None:
+def test_manifest_that_does_not_match_the_archive_is_refused(tmp_path: Path, manifest: bytes, reported: str) -> None:
     assert reported in refusal_of(tar_of(tmp_path / "b.tar.gz", (MANIFEST, manifest), *CONTENT.items()))
 
 
-def test_what_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
+def test_too_large_archive_is_refused(tmp_path: Path) -> None:
     file = tar_of(tmp_path / "b.tar.gz", ("a", bytes(3 << 20)))
     with pytest.raises(Refused, match="larger than 1 MiB"):
         read_members(file, max_bytes=1 << 20)
 
 
-def test_a_file_that_is_not_there_is_reported(tmp_path: Path) -> None:
+def test_missing_archive_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="No such file"):
         read_archive(tmp_path / "none.tar.gz")
 
 
-def test_a_place_without_write_access_is_reported(tmp_path: Path) -> None:
+def test_unwritable_place_of_the_archive_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="cannot be written"):
         write_archive(tmp_path / "none" / "b.tar.gz", {}, 0)
 
@@ -140,7 +140,7 @@ WHOLE = gzip.compress(b"a" * 2000)
         st.integers(0, 40).map(lambda n: WHOLE[:n]),
     )
 )
-def test_any_other_file_is_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+def test_file_that_is_not_an_archive_is_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     file = tmp_path_factory.getbasetemp() / "fuzz.tar.gz"
     file.write_bytes(content)
     assert refusal_of(file)

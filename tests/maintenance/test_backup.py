@@ -1,4 +1,4 @@
-"""A backup holds what makes a gateway, and no more than it was asked for."""
+"""A backup contains the files and data of a gateway that were requested, and no others."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ async def saved(settings: Path, *parts: Part) -> tuple[dict[str, bytes], list[st
     return contents, reported
 
 
-async def test_it_holds_settings_certificates_users_and_store(
+async def test_backup_contains_settings_certificates_users_and_store(
     store: Store, redis: RedisSettings, tmp_path: Path
 ) -> None:
     await store.execute("HSET", store.keys.joborder("J1"), "rev", "1")
@@ -41,13 +41,13 @@ async def test_it_holds_settings_certificates_users_and_store(
     assert reported[1].startswith("store: ")
 
 
-async def test_private_keys_are_in_it_only_if_asked_for(redis: RedisSettings, tmp_path: Path) -> None:
+async def test_backup_contains_private_keys_only_if_requested(redis: RedisSettings, tmp_path: Path) -> None:
     settings = furnish(tmp_path / "etc", redis)
     assert b"PRIVATE KEY" not in b"".join((await saved(settings))[0].values())
     assert b"PRIVATE KEY" in (await saved(settings, Part.KEYS))[0]["opcua/own.pem"]
 
 
-async def test_private_keys_and_password_files_that_are_saved_are_named(redis: RedisSettings, tmp_path: Path) -> None:
+async def test_saved_private_keys_and_password_files_are_reported(redis: RedisSettings, tmp_path: Path) -> None:
     settings = furnish(tmp_path / "etc", redis)
     (settings.parent / "passwords").mkdir()
     (settings.parent / "passwords" / "redis").write_text("secret")
@@ -56,7 +56,7 @@ async def test_private_keys_and_password_files_that_are_saved_are_named(redis: R
     assert "not saved" not in reported[0]
 
 
-async def test_a_store_that_is_away_leaves_no_half_backup(tmp_path: Path) -> None:
+async def test_unavailable_store_leaves_no_partial_backup(tmp_path: Path) -> None:
     settings = furnish(tmp_path / "etc", RedisSettings(url=f"unix://{tmp_path}/none.sock"))
     with pytest.raises(Unavailable):
         await saved(settings, Part.STORE)
@@ -64,13 +64,13 @@ async def test_a_store_that_is_away_leaves_no_half_backup(tmp_path: Path) -> Non
     assert "store.jsonl" not in (await saved(settings))[0]
 
 
-async def test_a_store_of_the_process_is_left_out_and_that_is_reported(tmp_path: Path) -> None:
+async def test_embedded_store_is_reported_as_not_saved(tmp_path: Path) -> None:
     contents, reported = await saved(furnish(tmp_path / "etc", RedisSettings(url="embedded:")), Part.STORE)
     assert "store.jsonl" not in contents
     assert "exists only within" in reported[1]
 
 
-async def test_settings_that_cannot_be_used_are_reported(tmp_path: Path) -> None:
+async def test_unusable_settings_are_reported(tmp_path: Path) -> None:
     settings = furnish(tmp_path / "etc", RedisSettings())
     settings.write_text("[redis]\nulr = 1")
     with pytest.raises(SettingsError, match="ulr"):

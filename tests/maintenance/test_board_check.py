@@ -20,7 +20,7 @@ def point(computer: Computer, board: str, subject: str) -> HealthFinding:
     return found
 
 
-def test_on_a_healthy_board_nothing_is_wrong(tmp_path: Path) -> None:
+def test_healthy_board_has_no_faults(tmp_path: Path) -> None:
     findings = list(examine_board(computer(tmp_path, HEALTHY), BOARDS["rpi4"]))
     assert {each.subject for each in findings} == {
         "GPIO",
@@ -55,7 +55,7 @@ def test_on_a_healthy_board_nothing_is_wrong(tmp_path: Path) -> None:
         ({REDIS: None}, "append-only file", Level.WARNING, "not set in"),
     ],
 )
-def test_what_is_wrong_is_reported(
+def test_board_fault_is_reported_with_its_level(
     tmp_path: Path, change: dict[str, str | None], subject: str, level: Level, reported: str
 ) -> None:
     found = point(computer(tmp_path, HEALTHY | change), "rpi4", subject)
@@ -63,7 +63,7 @@ def test_what_is_wrong_is_reported(
     assert bool(found.advice) == (level is not Level.OK)
 
 
-def test_a_missing_clock_of_the_board_is_reported_with_the_boards_advice(tmp_path: Path) -> None:
+def test_missing_clock_is_reported_with_the_advice_of_the_board(tmp_path: Path) -> None:
     (found,) = (
         each for each in examine_board(computer(tmp_path, {}), BOARDS["rpi5"]) if each.subject == "real-time clock"
     )
@@ -87,7 +87,7 @@ def test_watchdog_without_kernel_state_is_judged_by_systemd_settings(
 
 
 @pytest.mark.parametrize(("medium", "policy"), [("MMC", "always"), ("SD", "everysec")])
-def test_an_emmc_may_write_each_step_and_a_card_each_second(tmp_path: Path, medium: str, policy: str) -> None:
+def test_recommended_fsync_policy_depends_on_the_medium(tmp_path: Path, medium: str, policy: str) -> None:
     files = {"/sys/block/mmcblk0/device/type": medium, REDIS: f"appendonly yes\nappendfsync {policy}\n"}
     (found,) = (
         each

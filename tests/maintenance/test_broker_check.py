@@ -1,4 +1,4 @@
-"""Brokers are examined by connecting as a guest, equipment by what it says of itself."""
+"""Brokers are examined by a guest connection, equipment by its presence."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,7 +37,7 @@ def named(settings: Settings) -> Sequence[tuple[str, list[str]]]:
     return [(mqtt.url, [each.subject for each in listeners]) for mqtt, listeners in brokers(settings)]
 
 
-def test_each_broker_is_examined_once_whoever_needs_it() -> None:
+def test_broker_of_several_users_is_examined_once() -> None:
     main = "mqtt://user:secret@main"
     settings = settings_with(MqttSettings(url=main), "p", wrench="", camera="mqtt://other", light=main)
     assert named(settings) == [
@@ -46,11 +46,11 @@ def test_each_broker_is_examined_once_whoever_needs_it() -> None:
     ]
 
 
-def test_without_a_broker_there_is_none_to_examine() -> None:
+def test_settings_without_a_broker_have_no_broker_to_examine() -> None:
     assert named(settings_with(MqttSettings(url=""), "p")) == []
 
 
-async def test_equipment_is_as_it_states(mqtt: MqttSettings, unique: str) -> None:
+async def test_equipment_finding_follows_its_presence(mqtt: MqttSettings, unique: str) -> None:
     async with open_session(mqtt, unique) as session:
         await session.publish(f"{unique}/wrench/presence", b"online", retain=True)
         await session.publish(f"{unique}/camera/presence", b"offline", retain=True)
@@ -78,7 +78,7 @@ def test_each_broker_of_the_edge_node_is_examined() -> None:
         (b"ONLINE", Level.OK),
     ],
 )
-async def test_state_of_the_sparkplug_host_is_named(
+async def test_state_of_the_sparkplug_host_is_reported(
     mqtt: MqttSettings, unique: str, state: bytes, level: Level
 ) -> None:
     sparkplug = SparkplugSettings(group=unique, primary_host=unique)
@@ -91,7 +91,7 @@ async def test_state_of_the_sparkplug_host_is_named(
         assert "the edge node waits for it" in found.advice
 
 
-async def test_a_broker_that_is_away_is_named_without_its_password(unique: str) -> None:
+async def test_unavailable_broker_is_reported_without_its_password(unique: str) -> None:
     port = free_port()
     settings = settings_with(MqttSettings(url=f"mqtt://user:canary-42@127.0.0.1:{port}"), unique)
     with pytest.raises(Unavailable, match=f"127.0.0.1:{port}") as caught:
@@ -99,14 +99,14 @@ async def test_a_broker_that_is_away_is_named_without_its_password(unique: str) 
     assert "canary" not in caught.value.message
 
 
-async def test_a_broker_that_does_not_know_us_is_reported(unique: str) -> None:
+async def test_refused_login_at_a_broker_is_reported(unique: str) -> None:
     async with open_broker("allow_anonymous false") as broker:
         with pytest.raises(Unavailable, match="Not authorized"):
             await examined(settings_with(MqttSettings(url=broker.url), unique))
 
 
 @pytest.mark.parametrize("topic", ["commands", "metadata", "state-index"])
-async def test_a_topic_of_the_mes_that_we_may_not_read_is_reported(unique: str, tmp_path: Path, topic: str) -> None:
+async def test_forbidden_topic_of_the_mes_is_reported(unique: str, tmp_path: Path, topic: str) -> None:
     async with open_broker(*refusing_subscriptions(tmp_path, f"+/+/{topic}")) as broker:
         found = (await examined(settings_with(MqttSettings(url=broker.url), unique)))["MES"]
     assert found.level is Level.FAILING

@@ -13,11 +13,11 @@ from edge.maintenance.clock import Clock, mark_unsynchronised, read_clock, read_
 @pytest.mark.parametrize(
     ("state", "known"), [(0, Clock.SYNCHRONISED), (1, Clock.SYNCHRONISED), (5, Clock.UNSYNCHRONISED)]
 )
-def test_the_kernel_knows(state: int, known: Clock) -> None:
+def test_clock_state_is_read_from_the_kernel(state: int, known: Clock) -> None:
     assert read_clock(lambda: state) is known
 
 
-def test_mark_of_timesyncd_counts_where_a_sandbox_hides_the_kernel(tmp_path: Path) -> None:
+def test_clock_state_is_read_from_timesyncd_without_kernel_access(tmp_path: Path) -> None:
     mark = tmp_path / "timesync"
     assert read_clock(lambda: -1, mark) is Clock.UNKNOWN
     mark.mkdir()
@@ -26,7 +26,7 @@ def test_mark_of_timesyncd_counts_where_a_sandbox_hides_the_kernel(tmp_path: Pat
     assert read_clock(lambda: -1, mark) is Clock.SYNCHRONISED
 
 
-def test_the_real_kernel_answers_without_a_right() -> None:
+def test_clock_state_of_this_host_is_read_without_privileges() -> None:
     assert read_clock() in Clock
 
 
@@ -36,7 +36,7 @@ def test_only_records_of_an_unsynchronised_clock_are_marked() -> None:
     assert mark_unsynchronised(None, "info", {"event": "ready"}, lambda: Clock.SYNCHRONISED) == {"event": "ready"}
 
 
-def test_offset_of_the_clock_is_that_of_the_kernel_in_its_unit() -> None:
+def test_clock_offset_is_converted_from_the_unit_of_the_kernel() -> None:
     def answers(offset: int, status: int, state: int = 0) -> Callable[[Any], int]:
         def ask(timex: Any) -> int:
             struct.pack_into("@8xq24xi", timex, 0, offset, status)

@@ -1,4 +1,4 @@
-"""A device over MQTT is tested from the gateway's side, and what it does wrong is named."""
+"""A device over MQTT is tested from the gateway's side, and its protocol faults are reported."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,7 +25,7 @@ async def check(mqtt: MqttSettings, prefix: str, answer_s: float) -> dict[str, C
 
 
 @pytest.mark.parametrize("forgetful", [False, True])
-async def test_simulated_controller_passes_also_without_its_memory(
+async def test_simulated_controller_passes_with_and_without_memory(
     mqtt: MqttSettings, unique: str, *, forgetful: bool
 ) -> None:
     async with (
@@ -38,7 +38,7 @@ async def test_simulated_controller_passes_also_without_its_memory(
     assert ("unknown" in found["start that was offered before"].detail) is forgetful
 
 
-async def test_device_that_never_answers_fails_with_reasons(mqtt: MqttSettings, unique: str) -> None:
+async def test_device_without_answers_fails_with_reasons(mqtt: MqttSettings, unique: str) -> None:
     async def swallow(_: Message) -> None:
         """Take a command and say nothing."""
 
@@ -58,7 +58,7 @@ async def test_device_that_never_answers_fails_with_reasons(mqtt: MqttSettings, 
     }
 
 
-async def test_device_that_works_again_and_leaves_attributes_out_is_found(mqtt: MqttSettings, unique: str) -> None:
+async def test_repeated_work_and_missing_attributes_are_detected(mqtt: MqttSettings, unique: str) -> None:
     works = iter(range(100))
 
     async def answer(message: Message) -> None:
@@ -94,7 +94,7 @@ async def check_of_device(
         return await check(mqtt, unique, 5.0)
 
 
-async def test_device_that_works_again_with_an_equal_result_is_found(mqtt: MqttSettings, unique: str) -> None:
+async def test_repeated_work_with_an_equal_result_is_detected(mqtt: MqttSettings, unique: str) -> None:
     found = await check_of_device(
         mqtt, unique, lambda phase: Message("", b'{"torque": 85}' if phase == "start" else b""), work_s=0.3
     )
@@ -103,18 +103,18 @@ async def test_device_that_works_again_with_an_equal_result_is_found(mqtt: MqttS
     assert found["reset"].grade is OK
 
 
-async def test_device_that_starts_work_at_a_reset_is_found(mqtt: MqttSettings, unique: str) -> None:
+async def test_work_started_by_a_reset_is_detected(mqtt: MqttSettings, unique: str) -> None:
     found = await check_of_device(mqtt, unique, lambda _: Message("", b'{"torque": 85}'))
     assert found["reset"].grade is NOTE
     assert found["repeated start"].grade is OK
 
 
-async def test_answer_with_foreign_correlation_data_is_found(mqtt: MqttSettings, unique: str) -> None:
+async def test_answer_with_foreign_correlation_data_is_detected(mqtt: MqttSettings, unique: str) -> None:
     found = await check_of_device(mqtt, unique, lambda _: Message("", correlation_data=bytes(16)))
     assert found["correlation data"].grade is NOTE
 
 
-async def test_answer_to_another_command_is_named_in_the_report(mqtt: MqttSettings, unique: str) -> None:
+async def test_answer_to_another_command_is_reported(mqtt: MqttSettings, unique: str) -> None:
     async def answer(message: Message) -> None:
         assert message.response_topic
         await session.publish(message.response_topic, user_properties={"causationid": "J7"})
@@ -132,7 +132,7 @@ async def test_a_topic_without_subscriber_ends_the_test(mqtt: MqttSettings, uniq
     assert list(found) == ["presence", "subscription"]
 
 
-def test_strict_tolerates_no_note() -> None:
+def test_strict_check_fails_with_a_note() -> None:
     findings = [CheckFinding("start", OK, ""), CheckFinding("presence", NOTE, "")]
     assert has_passed(findings, strict=False)
     assert not has_passed(findings, strict=True)

@@ -1,4 +1,4 @@
-"""An examination ends in time and reports all findings, whatever fails in a part of it."""
+"""An examination ends in time and reports all findings, also if a part of it fails."""
 
 import asyncio
 import threading
@@ -30,14 +30,14 @@ async def breaking(error: Exception) -> AsyncIterator[HealthFinding]:
         (KeyError("a defect"), "KeyError('a defect')"),
     ],
 )
-async def test_an_examination_that_breaks_off_is_a_finding_and_hides_none(error: Exception, reported: str) -> None:
+async def test_failed_examination_is_a_finding_and_hides_no_other_finding(error: Exception, reported: str) -> None:
     found = await findings_of("part", breaking(error))
     assert [(each.subject, each.level) for each in found] == [("first", Level.OK), ("part", Level.FAILING)]
     assert reported in found[1].found
     assert found[1].advice
 
 
-async def test_an_examination_that_hangs_is_given_up() -> None:
+async def test_blocked_examination_is_cancelled() -> None:
     async def hanging() -> AsyncIterator[HealthFinding]:
         yield ok("first", "found before")
         await asyncio.Event().wait()
@@ -46,7 +46,7 @@ async def test_an_examination_that_hangs_is_given_up() -> None:
     assert found[1].found == "no answer within 0.05 s"
 
 
-async def test_examinations_take_place_side_by_side(
+async def test_examinations_run_concurrently(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
 ) -> None:
     file = written(settings_of(redis, mqtt, unique, opcua_in(tmp_path)), tmp_path)
@@ -67,7 +67,7 @@ async def test_invalid_settings_are_reported_and_the_machine_is_examined(
     assert "versions" in {each.subject for each in found}
 
 
-def test_a_call_that_never_returns_does_not_hold_up_the_end(tmp_path: Path) -> None:
+def test_blocked_call_does_not_delay_the_end(tmp_path: Path) -> None:
     forever = threading.Event()
 
     async def stuck() -> AsyncIterator[HealthFinding]:

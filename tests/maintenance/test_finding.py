@@ -1,4 +1,4 @@
-"""How well a gateway is, is how well its worst part is."""
+"""The level of a gateway is the level of its worst finding."""
 
 import pytest
 
@@ -16,9 +16,9 @@ WELL, SUSPICIOUS, ILL = ok("a", "there"), warning("b", "slow", "wait"), failing(
         ([SUSPICIOUS, ILL, WELL], Level.FAILING),
     ],
 )
-def test_the_worst_finding_counts(findings: list[HealthFinding], level: Level) -> None:
+def test_overall_level_is_that_of_the_worst_finding(findings: list[HealthFinding], level: Level) -> None:
     assert worst(findings) is level
 
 
-def test_what_is_not_well_states_what_to_do() -> None:
+def test_finding_with_a_fault_has_advice() -> None:
     assert (SUSPICIOUS.advice, ILL.advice, WELL.advice) == ("wait", "fetch it", "")

@@ -1,4 +1,4 @@
-"""Every file of a gateway has one name in a backup, and every name one place."""
+"""Each file of a gateway has one name in a backup, and each name one path."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from edge.config import FleetSettings, MqttSettings, OpcuaSettings, Settings
 from edge.maintenance.gateway_files import environment_variable, is_below, is_secret, locate_files
 
 
-def test_each_file_that_is_there_finds_back_to_its_place(tmp_path: Path) -> None:
+def test_backup_name_of_each_file_leads_to_its_path(tmp_path: Path) -> None:
     for name in (
         "edge.toml",
         "conf.d/10-site.toml",
@@ -69,7 +69,7 @@ def test_keys_and_passwords_are_secret(name: str, *, secret: bool) -> None:
     assert is_secret(name) is secret
 
 
-def test_links_and_dots_do_not_lead_out(tmp_path: Path) -> None:
+def test_links_and_dots_do_not_leave_the_folder(tmp_path: Path) -> None:
     inside = tmp_path / "in"
     inside.mkdir()
     (inside / "link").symlink_to(tmp_path)
@@ -86,5 +86,5 @@ def test_links_and_dots_do_not_lead_out(tmp_path: Path) -> None:
         ("tls/southbound.rear-axle.key_file", "EDGE_SOUTHBOUND__REAR_AXLE__KEY_FILE"),
     ],
 )
-def test_a_setting_that_names_a_file_has_its_variable(name: str, expected: str) -> None:
+def test_file_setting_has_an_environment_variable(name: str, expected: str) -> None:
     assert environment_variable(name) == expected

@@ -1,4 +1,4 @@
-"""A machine whose disk or memory runs out is reported early."""
+"""Low disk space and low memory are reported early."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ async def disk_with(monkeypatch: pytest.MonkeyPatch, place: Path, total: int, fr
         (0, 0, Level.FAILING),
     ],
 )
-async def test_a_disk_is_full_by_what_is_left(
+async def test_disk_finding_depends_on_the_free_space(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, total: int, free: int, level: Level
 ) -> None:
     finding = await disk_with(monkeypatch, tmp_path, total, free)
@@ -42,13 +42,13 @@ async def test_a_disk_is_full_by_what_is_left(
     assert bool(finding.advice) is (level is not Level.OK)
 
 
-async def test_missing_directory_counts_for_its_parent_and_each_disk_once(tmp_path: Path) -> None:
+async def test_missing_directory_uses_its_parent_and_a_disk_is_found_once(tmp_path: Path) -> None:
     found = [each async for each in examine_disks([str(tmp_path), str(tmp_path / "not" / "yet")])]
     assert [each.subject for each in found] == [f"disk {tmp_path}"]
 
 
 @pytest.mark.parametrize(("free", "level"), [(500_000, Level.OK), (80_000, Level.WARNING), (20_000, Level.FAILING)])
-async def test_memory_is_short_by_what_is_available(tmp_path: Path, free: int, level: Level) -> None:
+async def test_memory_finding_depends_on_the_available_memory(tmp_path: Path, free: int, level: Level) -> None:
     file = tmp_path / "meminfo"
     file.write_text(f"MemTotal:        1000000 kB\nMemFree:  1 kB\nMemAvailable:    {free} kB\nHugePages_Total:  0\n")
     (finding,) = [each async for each in examine_memory(file)]
@@ -68,14 +68,14 @@ async def test_clock_of_this_machine_is_examined() -> None:
     assert finding.subject == "clock"
 
 
-async def test_versions_name_what_runs_here() -> None:
+async def test_versions_contain_the_product_and_its_libraries() -> None:
     (finding,) = [each async for each in examine_versions()]
     assert finding.level is Level.OK
     assert "microdcs-edge 0." in finding.found
     assert set(host_check.LIBRARIES) <= versions().keys()
 
 
-def test_without_a_release_file_the_system_has_its_plain_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_system_without_a_release_file_has_its_generic_name(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_file() -> dict[str, str]:
         raise OSError
 

@@ -20,18 +20,18 @@ STORES = ("redis-check-rdb", "valkey-server")
 @pytest.mark.parametrize(
     "url", ["redis://127.0.0.1:6379", "redis://localhost", "unix:///run/redis.sock", "redis://[::1]"]
 )
-def test_a_local_server_that_is_not_installed_is_to_be_installed(url: str) -> None:
+def test_advice_for_a_missing_local_server_is_to_install_it(url: str) -> None:
     assert install_advice(url, "redis-tools", STORES, lambda _: None).startswith("Install it: apt install redis-tools.")
 
 
-def test_an_installed_server_is_not_to_be_installed() -> None:
+def test_installed_server_has_no_advice_to_install() -> None:
     assert (
         install_advice("redis://localhost", "redis-tools", STORES, {"valkey-server": "/usr/bin/valkey-server"}.get)
         == ""
     )
 
 
-def test_a_server_of_another_machine_is_not_to_be_installed() -> None:
+def test_remote_server_has_no_advice_to_install() -> None:
     assert install_advice("mqtt://broker.plant", "mosquitto", ("mosquitto",), lambda _: None) == ""
 
 
@@ -40,13 +40,13 @@ def test_programs_of_servers_are_found() -> None:
     assert find_program("no-such-server") is None
 
 
-def test_the_gateway_is_started_where_its_unit_is_and_installed_elsewhere(tmp_path: Path) -> None:
+def test_advice_is_to_start_an_installed_gateway_or_to_install_it(tmp_path: Path) -> None:
     assert "apt install microdcs-edge" in gateway_advice([tmp_path])
     (tmp_path / "microdcs-edge.service").touch()
     assert gateway_advice([tmp_path]) == "Start the gateway: systemctl start microdcs-edge"
 
 
-def test_store_of_the_package_starts_with_the_gateway_once_it_is_installed(tmp_path: Path) -> None:
+def test_packaged_store_starts_with_the_installed_gateway(tmp_path: Path) -> None:
     url, redis = "unix:///run/redis-microdcs/redis.sock", {"redis-check-rdb": "/usr/bin/redis-check-rdb"}
     assert not starts_with_gateway(url, [tmp_path], redis.get)
     (tmp_path / "redis-server@microdcs.service").touch()
@@ -55,7 +55,7 @@ def test_store_of_the_package_starts_with_the_gateway_once_it_is_installed(tmp_p
     assert not starts_with_gateway("redis://localhost", [tmp_path], redis.get)
 
 
-def test_stopped_store_of_the_package_is_started_by_the_gateway(tmp_path: Path) -> None:
+def test_stopped_packaged_store_is_started_by_the_gateway(tmp_path: Path) -> None:
     url, redis = "unix:///run/redis-microdcs/redis.sock", {"redis-check-rdb": "/usr/bin/redis-check-rdb"}
     for unit in ("redis-server@microdcs.service", "microdcs-edge.service"):
         (tmp_path / unit).touch()

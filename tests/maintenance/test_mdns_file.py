@@ -1,4 +1,4 @@
-"""The service file of avahi-daemon has port and capabilities of the settings, and no file of others is removed."""
+"""The service file of avahi-daemon contains port and capabilities, and foreign files are not removed."""
 
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -37,7 +37,7 @@ def test_announcement_has_port_path_and_capabilities(telemetry: TelemetrySetting
     assert name == "<line> & 1" + "x" * 20 + " on %h"
 
 
-def test_name_is_cut_to_bytes_not_to_characters() -> None:
+def test_name_is_truncated_by_bytes_not_by_characters() -> None:
     assert announced(Settings(gateway=GatewaySettings(name="Prüfstand-" * 4)))[0] == "Prüfstand-Prüfstand-Prüfsta on %h"
 
 
@@ -45,7 +45,7 @@ def test_endpoint_without_port_announces_the_default_port() -> None:
     assert announced(Settings(opcua=OpcuaSettings(endpoint="opc.tcp://gateway.plant")))[2] == "4840"
 
 
-def test_file_follows_the_setting(tmp_path: Path) -> None:
+def test_service_file_is_written_and_removed_by_the_setting(tmp_path: Path) -> None:
     assert update_service_file(Settings(), tmp_path) is FileChange.ABSENT
     assert update_service_file(ON, tmp_path) is FileChange.WRITTEN
     assert update_service_file(ON, tmp_path) is FileChange.UNCHANGED
@@ -54,7 +54,7 @@ def test_file_follows_the_setting(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_file_of_a_person_is_replaced_but_never_removed(tmp_path: Path) -> None:
+def test_user_written_service_file_is_replaced_but_not_removed(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("<service-group/>")
     assert update_service_file(Settings(), tmp_path) is FileChange.FOREIGN
     assert update_service_file(None, tmp_path) is FileChange.FOREIGN
@@ -62,7 +62,7 @@ def test_file_of_a_person_is_replaced_but_never_removed(tmp_path: Path) -> None:
     assert update_service_file(None, tmp_path) is FileChange.REMOVED
 
 
-def test_without_avahi_the_remedy_is_named(tmp_path: Path) -> None:
+def test_missing_avahi_is_reported_with_advice(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="there is no directory") as refusal:
         update_service_file(ON, tmp_path / "absent")
     assert refusal.value.advice == "Install avahi-daemon."

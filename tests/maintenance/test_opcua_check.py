@@ -1,4 +1,4 @@
-"""The OPC UA server is examined from outside, and by the files it works with."""
+"""The OPC UA server is examined by a connection and by its files."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -58,7 +58,7 @@ def opcua(tmp_path: Path) -> OpcuaSettings:
     ("words", "level"),
     [(b"ACKF", Level.OK), (b"ERRF", Level.OK), (b"HTTP/1.1 400", Level.FAILING), (b"", Level.FAILING)],
 )
-async def test_what_listens_is_known_by_its_answer(words: bytes, level: Level) -> None:
+async def test_opcua_server_is_recognised_by_its_answer(words: bytes, level: Level) -> None:
     async with answering(words) as endpoint:
         assert (await only(examine_port(OpcuaSettings(endpoint=endpoint)))).level is level
 
@@ -66,14 +66,14 @@ async def test_what_listens_is_known_by_its_answer(words: bytes, level: Level) -
 @pytest.mark.parametrize(
     ("words", "level"), [(b"ACKF", Level.OK), (b"HTTP/1.1 400", Level.FAILING), (b"", Level.FAILING)]
 )
-async def test_equipment_that_is_a_server_is_known_by_its_answer(words: bytes, level: Level) -> None:
+async def test_equipment_server_is_recognised_by_its_answer(words: bytes, level: Level) -> None:
     async with answering(words) as endpoint:
         url = f"opc.tcp://localhost:{endpoint.rpartition(':')[2]}"
         finding = await only(examine_server("equipment camera", url, "jobs wait for it"))
     assert (finding.subject, finding.level) == ("equipment camera", level)
 
 
-async def test_a_client_that_should_listen_is_connected_to() -> None:
+async def test_listening_client_is_examined_by_connecting() -> None:
     async with answering(b"") as endpoint:
         url = f"opc.tcp://localhost:{endpoint.rpartition(':')[2]}"
         assert (await only(examine_listener("OPC UA client", url))).level is Level.OK
@@ -81,12 +81,12 @@ async def test_a_client_that_should_listen_is_connected_to() -> None:
     assert (finding.level, "no client listens" in finding.found) == (Level.WARNING, True)
 
 
-async def test_a_client_whose_name_dns_cannot_hold_is_reported() -> None:
+async def test_client_with_an_invalid_host_name_is_reported() -> None:
     finding = await only(examine_listener("OPC UA client", "opc.tcp://a..b"))
     assert (finding.level, "no client listens" in finding.found) == (Level.WARNING, True)
 
 
-async def test_an_announcement_that_is_missing_or_old_is_reported(tmp_path: Path) -> None:
+async def test_missing_or_outdated_announcement_is_reported(tmp_path: Path) -> None:
     settings = Settings(opcua=OpcuaSettings(advertise=True))
     services, reported = tmp_path / "services", []
     for act in (
@@ -100,16 +100,16 @@ async def test_an_announcement_that_is_missing_or_old_is_reported(tmp_path: Path
     assert reported == [Level.WARNING, Level.WARNING, Level.OK, Level.WARNING]
 
 
-async def test_where_nothing_listens_the_gateway_does_not_run() -> None:
+async def test_closed_port_is_reported_as_stopped_gateway() -> None:
     finding = await only(examine_port(OpcuaSettings(endpoint=f"opc.tcp://127.0.0.1:{free_port()}")))
     assert (finding.level, "does not run" in finding.found) == (Level.WARNING, True)
 
 
-async def test_a_server_that_is_switched_off_is_well() -> None:
+async def test_disabled_server_is_ok() -> None:
     assert (await only(examine_port(OpcuaSettings(endpoint="")))).level is Level.OK
 
 
-async def test_before_the_first_start_there_is_no_certificate(opcua: OpcuaSettings) -> None:
+async def test_certificate_is_absent_before_the_first_start(opcua: OpcuaSettings) -> None:
     finding = await only(examine_certificates(Settings(opcua=opcua)))
     assert (finding.level, finding.found) == (Level.WARNING, "none yet")
 
@@ -122,7 +122,7 @@ async def test_before_the_first_start_there_is_no_certificate(opcua: OpcuaSettin
         (timedelta(hours=-1), Level.FAILING, "it has expired"),
     ],
 )
-async def test_a_certificate_is_as_well_as_it_is_long_to_its_end(
+async def test_certificate_finding_depends_on_its_remaining_validity(
     opcua: OpcuaSettings, tmp_path: Path, left: timedelta, level: Level, reported: str
 ) -> None:
     settings = Settings(gateway=GatewaySettings(name="edge"), opcua=opcua)
@@ -141,27 +141,27 @@ async def test_a_certificate_is_as_well_as_it_is_long_to_its_end(
     assert reported in found[0].found
 
 
-async def test_a_certificate_made_for_another_host_is_a_warning(opcua: OpcuaSettings, tmp_path: Path) -> None:
+async def test_certificate_of_another_host_is_a_warning(opcua: OpcuaSettings, tmp_path: Path) -> None:
     certificates.renew(tmp_path / "pki", "urn:old-host:microdcs-edge:edge", ["localhost"])
     finding = await only(examine_certificates(Settings(opcua=opcua)))
     assert (finding.level, "another application" in finding.found) == (Level.WARNING, True)
     assert "edge opcua renew" in finding.advice
 
 
-async def test_a_file_that_holds_no_certificate_is_failing(tmp_path: Path) -> None:
+async def test_file_without_a_certificate_is_failing(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("no certificate")
     mqtt = MqttSettings(url="mqtts://localhost", ca_file=str(tmp_path / "ca.pem"))
     settings = Settings(opcua=OpcuaSettings(endpoint=""), mqtt=mqtt)
     assert (await only(examine_certificates(settings))).level is Level.FAILING
 
 
-async def test_a_server_without_trusted_clients_serves_none_unless_open(opcua: OpcuaSettings) -> None:
+async def test_encrypted_server_without_trusted_clients_is_a_warning(opcua: OpcuaSettings) -> None:
     assert (await only(examine_trust(opcua))).level is Level.WARNING
     open_to_all = OpcuaSettings(pki=opcua.pki, trusted=opcua.trusted, security="none")
     assert (await only(examine_trust(open_to_all))).level is Level.OK
 
 
-async def test_clients_whose_trust_ends_are_named(opcua: OpcuaSettings, tmp_path: Path) -> None:
+async def test_clients_with_expiring_trust_are_reported(opcua: OpcuaSettings, tmp_path: Path) -> None:
     for name, left in (("good", timedelta(days=365)), ("ending", timedelta(days=3))):
         made = certificates.renew(tmp_path / name, f"urn:{name}", ["localhost"], left)
         add_certificate(made.certificate, Path(opcua.trusted))
@@ -172,7 +172,7 @@ async def test_clients_whose_trust_ends_are_named(opcua: OpcuaSettings, tmp_path
     assert "urn:good" not in finding.found
 
 
-async def test_users_are_named_with_their_roles_and_without_hashes(opcua: OpcuaSettings, tmp_path: Path) -> None:
+async def test_users_are_listed_with_their_roles_and_without_hashes(opcua: OpcuaSettings, tmp_path: Path) -> None:
     file = tmp_path / "users"
     assert (await only(examine_users(file, "observer"))).found.startswith("none")
     write_user(file, User("erika", Role.ENGINEER, "$argon2id$canary"))
@@ -184,7 +184,7 @@ async def test_users_are_named_with_their_roles_and_without_hashes(opcua: OpcuaS
     assert "2 lines" in (await only(examine_users(file, opcua.anonymous))).found
 
 
-async def test_address_that_no_interface_has_is_named() -> None:
+async def test_address_without_an_interface_is_reported() -> None:
     """The doctor advised to stop another program where an address had not come yet."""
     # TEST-NET-1 (RFC 5737): no machine has it.
     finding = await only(examine_port(OpcuaSettings(endpoint="opc.tcp://192.0.2.1:4840")))
@@ -194,6 +194,6 @@ async def test_address_that_no_interface_has_is_named() -> None:
     )
 
 
-async def test_without_users_the_role_of_anonymous_clients_is_named(opcua: OpcuaSettings) -> None:
+async def test_role_of_anonymous_clients_is_reported_without_users(opcua: OpcuaSettings) -> None:
     finding = await only(examine_users(Path(opcua.users_file), "engineer"))
     assert "engineer" in finding.found

@@ -63,7 +63,7 @@ def test_named_or_newest_version_is_installed(sources: Path, version: str, insta
 
 
 @pytest.mark.parametrize(("version", "reason"), [("0.9", "has no microdcs-edge 0.9"), ("3", "has no microdcs-edge 3")])
-def test_version_that_the_repository_lacks_is_refused(sources: Path, version: str, reason: str) -> None:
+def test_version_missing_in_the_repository_is_refused(sources: Path, version: str, reason: str) -> None:
     apt = Apt()
     with pytest.raises(Refused, match=reason):
         upgrade_package(version, apt, sources)
@@ -76,7 +76,7 @@ def test_older_version_of_the_repository_is_refused(sources: Path) -> None:
         upgrade_package("1.1", apt, sources)
 
 
-def test_installed_version_is_left_as_it_is(sources: Path) -> None:
+def test_installed_version_is_kept(sources: Path) -> None:
     apt = Apt("1.0")
     assert upgrade_package("", apt, sources) == "microdcs-edge 1.0 is installed already"
     assert not [each for each in apt.calls if each[1] == "install"]
@@ -95,7 +95,7 @@ def test_machine_without_a_repository_is_not_upgraded(tmp_path: Path) -> None:
     assert apt.calls == []
 
 
-def test_program_runs_without_our_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_program_runs_without_the_environment_of_the_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LD_PRELOAD_OF_OURS", "1")
     status, output = run_program(("/usr/bin/env",))
     assert status == 0

@@ -1,4 +1,4 @@
-"""Equipment is asked now, over its own protocol, while its gateway works with it."""
+"""Equipment is pinged over its own protocol while the gateway uses it."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ NOBODY = "127.0.0.1:1"
         (b"", None, "presence of the equipment unknown"),
     ],
 )
-async def test_a_broker_answers_for_its_equipment(
+async def test_mqtt_equipment_is_pinged_by_its_presence(
     mqtt: MqttSettings, unique: str, presence: bytes, detail: str, *, answers: bool | None
 ) -> None:
     wrench = MqttEquipmentSettings(type_ids=("tighten.v1",), topic_prefix=unique)
@@ -44,7 +44,7 @@ async def test_an_opcua_server_reports_its_time() -> None:
     assert pong.detail.startswith("its clock reads 20")
 
 
-async def test_controller_with_open_protocol_names_itself() -> None:
+async def test_open_protocol_controller_is_pinged_by_its_identification() -> None:
     async with open_openprotocol_controller("station 7") as controller:
         url = f"tcp://127.0.0.1:{controller.server.port}"
         section = OpenProtocolSettings(kind="openprotocol", type_ids=("a",), url=url)
@@ -52,7 +52,7 @@ async def test_controller_with_open_protocol_names_itself() -> None:
     assert (pong.answers, pong.detail) == (True, "'station 7' has started")
 
 
-async def test_who_is_not_there_does_not_answer() -> None:
+async def test_unreachable_equipment_does_not_answer() -> None:
     wrench = MqttEquipmentSettings(type_ids=("a",), url=f"mqtt://{NOBODY}")
     eye = OpcuaEquipmentSettings(kind="vision", type_ids=("b",), url=f"opc.tcp://{NOBODY}", security="none")
     screw = OpenProtocolSettings(kind="openprotocol", type_ids=("c",), url=f"tcp://{NOBODY}")
@@ -62,7 +62,7 @@ async def test_who_is_not_there_does_not_answer() -> None:
         assert NOBODY in pong.detail
 
 
-async def test_a_certificate_of_ours_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
+async def test_unreadable_own_certificate_is_reported(tmp_path: Path) -> None:
     broken = tmp_path / "own.pem"
     broken.write_text("nothing")
     eye = OpcuaEquipmentSettings(
@@ -78,7 +78,7 @@ async def test_a_certificate_of_ours_that_cannot_be_read_is_reported(tmp_path: P
     assert "own.pem" in pong.detail
 
 
-async def test_what_its_gateway_alone_can_ask_is_not_asked() -> None:
+async def test_equipment_behind_its_gateway_is_not_pinged() -> None:
     light = StackLightSettings(kind="stacklight", type_ids=("show.v1",), chip="gpiochip0", lamps={"red": 1})
     pong = await ping("light", light, Settings())
     assert (pong.answers, pong.detail) == (None, "equipment of kind stacklight can be reached by its gateway only")

@@ -1,4 +1,4 @@
-"""What equipment says and hears is written down without what others must not know."""
+"""The messages of equipment are recorded without secrets and personal data."""
 
 import asyncio
 import errno
@@ -37,7 +37,7 @@ def lines_of(file: Path) -> list[dict[str, Any]]:
     return [msgspec.json.decode(line) for line in file.read_bytes().splitlines()]
 
 
-async def test_each_message_is_a_line_as_it_came(
+async def test_each_message_is_recorded_as_a_line_in_order(
     mqtt: MqttSettings, unique: str, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
     file, reported = tmp_path / "wrench.jsonl", list[Line]()
@@ -86,7 +86,7 @@ async def test_each_message_is_a_line_as_it_came(
         ("wrench", "exists already", "Name a new file"),
     ],
 )
-async def test_what_cannot_be_recorded_is_reported(
+async def test_equipment_that_cannot_be_recorded_is_reported(
     mqtt: MqttSettings, unique: str, tmp_path: Path, name: str, reason: str, advice: str
 ) -> None:
     file = tmp_path / "recording.jsonl"
@@ -99,9 +99,7 @@ async def test_what_cannot_be_recorded_is_reported(
     assert file.read_text() == "precious"
 
 
-async def test_where_the_broker_is_away_no_file_is_left_behind(
-    unused_tcp_port: int, unique: str, tmp_path: Path
-) -> None:
+async def test_unavailable_broker_leaves_no_file(unused_tcp_port: int, unique: str, tmp_path: Path) -> None:
     nowhere = MqttSettings(url=f"mqtt://127.0.0.1:{unused_tcp_port}")
     with pytest.raises(Unavailable):
         async with recording("wrench", settings_of(nowhere, unique), set(), tmp_path / "wrench.jsonl", print):
@@ -169,7 +167,7 @@ async def test_trace_of_a_gateway_is_recorded_without_secrets(
     assert [line["after"] for line in lines] == sorted(line["after"] for line in lines)
 
 
-async def test_another_who_records_adds_no_line(
+async def test_second_recorder_adds_no_line(
     store: Store, drill: Settings, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
     gateway, reported = EquipmentTracer(store, ("drill",), poll_interval_s=0.01), list[Line]()
@@ -183,7 +181,7 @@ async def test_another_who_records_adds_no_line(
     assert [each.what for each in reported if isinstance(each, ExchangeRecord)] == [TraceKind.BEGUN, TraceKind.STOP]
 
 
-async def test_where_no_gateway_reports_anything_no_file_is_left_behind(drill: Settings, tmp_path: Path) -> None:
+async def test_missing_gateway_trace_leaves_no_file(drill: Settings, tmp_path: Path) -> None:
     file = tmp_path / "drill.jsonl"
     with pytest.raises(Unavailable, match="no gateway has sent a trace of drill") as refused:
         async with recording("drill", drill, set(), file, print, begin_s=0.05) as source:
@@ -207,7 +205,7 @@ async def test_recording_starts_no_embedded_store(drill: Settings, tmp_path: Pat
         assert source == "the trace of drill by edge"
 
 
-async def test_what_was_recorded_before_the_store_went_is_kept(drill: Settings, tmp_path: Path) -> None:
+async def test_lines_recorded_before_a_store_loss_are_kept(drill: Settings, tmp_path: Path) -> None:
     file = tmp_path / "drill.jsonl"
     async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
         settings = msgspec.structs.replace(drill, redis=RedisSettings(url=server.url))
@@ -233,7 +231,7 @@ class Disk(FileIO):
 
 
 @pytest.mark.parametrize("name", ["wrench", "drill"])
-async def test_a_disk_that_is_full_ends_the_recording_with_the_reason(
+async def test_full_disk_ends_the_recording_with_the_reason(
     name: str,
     mqtt: MqttSettings,
     store: Store,
@@ -260,7 +258,7 @@ async def test_a_disk_that_is_full_ends_the_recording_with_the_reason(
     assert "Free space on the disk" in refused.value.advice
 
 
-async def test_who_interrupts_before_anything_has_passed_finds_no_file(drill: Settings, tmp_path: Path) -> None:
+async def test_recording_cancelled_before_the_first_line_leaves_no_file(drill: Settings, tmp_path: Path) -> None:
     file = tmp_path / "drill.jsonl"
 
     async def record() -> None:
@@ -277,7 +275,7 @@ async def test_who_interrupts_before_anything_has_passed_finds_no_file(drill: Se
 
 
 @pytest.mark.parametrize("garbage", ["hello", "[" * 100_000, '{"at":1,"gateway":"e","what":"lost","data":%s1%s}'])
-async def test_a_gateway_that_reports_garbage_is_reported_in_one_line(
+async def test_malformed_trace_of_a_gateway_is_reported_in_one_line(
     garbage: str, store: Store, drill: Settings, tmp_path: Path
 ) -> None:
     reported = garbage.replace("%s", "[" * 3000, 1).replace("%s", "]" * 3000)
@@ -292,9 +290,7 @@ async def test_a_gateway_that_reports_garbage_is_reported_in_one_line(
             await record()
 
 
-async def test_who_takes_the_place_of_another_who_records_hears_the_gateway_too(
-    store: Store, drill: Settings, tmp_path: Path
-) -> None:
+async def test_next_recorder_receives_the_trace_of_the_gateway(store: Store, drill: Settings, tmp_path: Path) -> None:
     gateway = EquipmentTracer(store, ("drill",), poll_interval_s=0.01)
     async with background_task(gateway.run(), "gateway"):
         for number in range(3):
@@ -302,7 +298,7 @@ async def test_who_takes_the_place_of_another_who_records_hears_the_gateway_too(
                 assert source == "the trace of drill by edge"
 
 
-async def test_a_store_of_one_process_is_reported_as_such(drill: Settings, tmp_path: Path) -> None:
+async def test_embedded_store_is_refused_for_recording(drill: Settings, tmp_path: Path) -> None:
     settings = msgspec.structs.replace(drill, redis=RedisSettings(url="embedded:"))
     with pytest.raises(SettingsError, match="lives and dies with one process"):
         async with recording("drill", settings, set(), tmp_path / "drill.jsonl", print):

@@ -1,4 +1,4 @@
-"""No secret leaves the house, however it is spelled."""
+"""Secrets are hidden in every output, in any spelling."""
 
 import time
 from pathlib import Path
@@ -34,7 +34,7 @@ def main(tmp_path: Path) -> Path:
     return tmp_path / "edge.toml"
 
 
-def test_every_place_of_a_secret_is_known(main: Path) -> None:
+def test_secrets_of_every_settings_source_are_found(main: Path) -> None:
     (main.parent / "passwords" / "old").mkdir()
     environ = {"EDGE_MQTT__PASSWORD": "canary-6", "HOME": "canary-no"}
     settings = load_settings(main, {}, EQUIPMENT_SETTINGS)
@@ -42,13 +42,13 @@ def test_every_place_of_a_secret_is_known(main: Path) -> None:
     assert found == {"canary-1", "canary-2", "canary 3/ü", "canary-4", "canary-5", "canary-6"}
 
 
-def test_settings_that_cannot_be_used_hide_their_secrets_too(main: Path) -> None:
+def test_secrets_of_unusable_settings_are_hidden(main: Path) -> None:
     (main.parent / "conf.d" / "a.toml").write_text("[redis]\nulr = 1\npassword = 4711\n")
     (main.parent / "conf.d" / "b.toml").write_text("[broken")
     assert {"canary-1", "canary 3/ü", "4711"} <= secrets_of(None, main, {})
 
 
-def test_settings_are_shown_without_what_is_secret(main: Path) -> None:
+def test_settings_are_shown_without_secrets(main: Path) -> None:
     settings = load_settings(main, {}, EQUIPMENT_SETTINGS)
     redact = redactor(secrets_of(settings, main, {}))
     text = redact(msgspec.json.encode(redact_settings(settings)).decode())
@@ -82,23 +82,23 @@ def test_settings_are_shown_without_what_is_secret(main: Path) -> None:
         "-----BEGIN RSA PRIVATE KEY-----\ncanary cut off",
     ],
 )
-def test_what_looks_like_a_secret_is_hidden_also_when_unknown(text: str) -> None:
+def test_unknown_text_that_looks_like_a_secret_is_hidden(text: str) -> None:
     redacted = redactor(())(text)
     assert "can" not in redacted.replace("***", "")
 
 
-def test_what_is_none_stays() -> None:
+def test_text_without_a_secret_is_unchanged() -> None:
     text = "password_file = /x; set the password; job J1 at opc.tcp://0.0.0.0:4840 user alice"
     text += "; spin=3 pinned: 4 spinning: 5 shopping=6 author: 7 authority=8 pin_diameter=9 private: 10"
     assert redactor(("pw",))(text) == text
 
 
-def test_a_short_secret_is_hidden_where_it_stands_alone() -> None:
+def test_short_secret_is_hidden_as_a_whole_word() -> None:
     assert redactor(("ab",))("ab about AB ab.") == "*** about AB ***."
 
 
 @given(st.text(min_size=4, max_size=20).filter(str.strip), st.text(max_size=20))
-def test_a_known_secret_never_gets_through(secret: str, around: str) -> None:
+def test_known_secret_is_always_hidden(secret: str, around: str) -> None:
     redact = redactor((secret,))
     assert secret not in redact(f"{around}\n{secret}\n{around}").replace("***", "")
 
@@ -140,12 +140,12 @@ def test_a_known_secret_never_gets_through(secret: str, around: str) -> None:
         ("line-45, 2026-11-20T10:20:30.123456+00:00, urn:microdcs-edge:equipment:light", ...),
     ],
 )
-def test_data_of_others_leave_without_serial_numbers_persons_and_hosts(data: Any, shown_as: Any) -> None:
+def test_serial_numbers_persons_and_hosts_are_hidden(data: Any, shown_as: Any) -> None:
     assert redact_data(data, redactor({"sesame"}, {"line-4"})) == (data if shown_as is ... else shown_as)
 
 
 @pytest.mark.parametrize("text", ["a." * 100_000, "a://" * 25_000])
-def test_no_text_keeps_the_reader_busy(text: str) -> None:
+def test_redaction_of_hostile_text_takes_less_than_5_s(text: str) -> None:
     began = time.perf_counter()
     redact_data(text, redactor({"sesame"}, {"line-4"}))
     assert time.perf_counter() - began < 5

@@ -1,4 +1,4 @@
-"""What is restored is what was saved: on the same gateway, on a new one, and never over work that is not done."""
+"""A restore returns the saved state, on the same or a new gateway, and is refused while jobs run."""
 
 import shutil
 from collections.abc import Callable, Mapping
@@ -77,7 +77,7 @@ def add(settings: Path, text: str) -> None:
     settings.write_text(settings.read_text() + text)
 
 
-async def test_all_is_as_it_was(store: Store, backup: Path, settings: Path) -> None:
+async def test_restore_returns_files_and_store_to_the_saved_state(store: Store, backup: Path, settings: Path) -> None:
     files, kept = files_of(settings.parent), await dump(store, NOW)
     await store.execute("DEL", store.keys.joborder("J1"))
     await store.execute("SET", store.keys.counter("later"), "1")
@@ -95,7 +95,7 @@ async def test_all_is_as_it_was(store: Store, backup: Path, settings: Path) -> N
     assert any(line.startswith("store: ") for line in reported)
 
 
-async def test_a_new_gateway_gets_all_of_it(backup: Path, settings: Path, tmp_path: Path) -> None:
+async def test_backup_is_restored_on_a_new_gateway(backup: Path, settings: Path, tmp_path: Path) -> None:
     files = files_of(settings.parent)
     shutil.rmtree(settings.parent)
     async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), None) as fresh:
@@ -132,7 +132,7 @@ async def test_trust_lists_of_equipment_are_restored(settings: Path, tmp_path: P
     assert (trusted / "controller.der").read_bytes() == b"one certificate"
 
 
-async def test_passwords_that_a_backup_leaves_out_are_those_that_are_here(settings: Path, tmp_path: Path) -> None:
+async def test_passwords_missing_in_a_backup_are_those_of_the_gateway(settings: Path, tmp_path: Path) -> None:
     password = settings.parent / "passwords" / "redis"
     password.parent.mkdir()
     password.touch()
@@ -147,7 +147,7 @@ async def test_passwords_that_a_backup_leaves_out_are_those_that_are_here(settin
     assert "--with-key" in refused.value.advice
 
 
-async def test_jobs_that_run_are_not_restored_over(store: Store, backup: Path, settings: Path) -> None:
+async def test_restore_is_refused_while_jobs_run(store: Store, backup: Path, settings: Path) -> None:
     await store.execute("SADD", store.keys.sfc_active_jobs(), *(f"J{number}" for number in range(7)))
     error = await refusal(backup, settings)
     assert error.message.endswith("running jobs: J0, J1, J2, J3, J4 and 2 more")
@@ -156,14 +156,14 @@ async def test_jobs_that_run_are_not_restored_over(store: Store, backup: Path, s
     assert await store.execute("EXISTS", store.keys.sfc_active_jobs()) == 0
 
 
-async def test_beside_a_gateway_at_work_nothing_is_restored(store: Store, backup: Path, settings: Path) -> None:
+async def test_restore_is_refused_while_a_gateway_runs(store: Store, backup: Path, settings: Path) -> None:
     await store.execute("SET", f"{store.keys.prefix}:lease:instance:edge", "token", "PX", 60_000)
     error = await refusal(backup, settings)
     assert "a gateway works on this store: edge" in error.message
     assert "systemctl stop microdcs-edge" in error.advice
 
 
-async def test_jobs_that_ran_when_it_was_saved_are_named(store: Store, settings: Path, tmp_path: Path) -> None:
+async def test_jobs_running_at_backup_time_are_reported(store: Store, settings: Path, tmp_path: Path) -> None:
     await store.execute("SADD", store.keys.sfc_active_jobs(), "J1")
     file = tmp_path / "running.tar.gz"
     await back_up(file, settings, {}, EVERYTHING, NOW, nobody)
@@ -173,9 +173,7 @@ async def test_jobs_that_ran_when_it_was_saved_are_named(store: Store, settings:
     assert "these jobs ran at the time of the backup and continue from there: J1" in reported
 
 
-async def test_an_archive_writes_nowhere_that_only_its_settings_name(
-    backup: Path, settings: Path, tmp_path: Path
-) -> None:
+async def test_archive_cannot_write_to_paths_of_its_own_settings(backup: Path, settings: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     line = f'[opcua]\nusers_file = "{elsewhere}"\n'.encode()
     error = await refusal(changed(backup, lambda all_: all_ | {"settings/conf.d/site.toml": line}), settings)
@@ -204,7 +202,7 @@ async def test_archive_cannot_move_a_certificate_to_another_place(backup: Path, 
         ("store.jsonl", b'{"type":"string","key":"form","value":"x"}', "store.jsonl"),
     ],
 )
-async def test_contents_that_cannot_be_used_are_refused(
+async def test_unusable_contents_are_refused(
     backup: Path, settings: Path, name: str, content: bytes, reported: str
 ) -> None:
     assert reported in (await refusal(changed(backup, lambda all_: all_ | {name: content}), settings)).message
@@ -218,7 +216,7 @@ async def test_unusable_settings_are_reported_before_anything_is_written(backup:
     assert files_of(settings.parent) == before
 
 
-async def test_without_a_store_in_it_the_store_is_left_alone(store: Store, settings: Path, tmp_path: Path) -> None:
+async def test_backup_without_a_store_keeps_the_store(store: Store, settings: Path, tmp_path: Path) -> None:
     await store.execute("HSET", store.keys.joborder("J1"), "rev", "1")
     file = tmp_path / "files.tar.gz"
     await back_up(file, settings, {}, (), NOW, nobody)
@@ -227,9 +225,7 @@ async def test_without_a_store_in_it_the_store_is_left_alone(store: Store, setti
     assert await store.execute("EXISTS", store.keys.joborder("J1")) == 1
 
 
-async def test_a_directory_without_write_access_is_reported(
-    backup: Path, settings: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_unwritable_directory_is_reported(backup: Path, settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: Path, *_: object) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
@@ -238,6 +234,6 @@ async def test_a_directory_without_write_access_is_reported(
         await restore(backup, settings, {}, NOW, nobody, force=False)
 
 
-def test_a_manifest_of_the_first_form_is_understood() -> None:
+def test_manifest_of_format_1_is_read() -> None:
     text = b'{"format":1,"version":"0.1.0","made_at":1,"gateway":"e","members":{"a":{"sha256":"x"}}}'
     assert msgspec.json.decode(text, type=Manifest).members["a"].mode == 0o600

@@ -13,7 +13,7 @@ from edge.store.client import Store
 NOW = 1_790_000_000_000
 
 
-async def test_restored_store_has_the_restore_in_its_operations_and_audit(store: Store) -> None:
+async def test_restore_is_recorded_in_operations_and_audit_trail(store: Store) -> None:
     done = await record_restore(store, Settings(), Path("gw.tar.gz"), "anna", NOW)
     assert (done.type, done.state, done.by, done.result) == ("restore", "done", "anna", "gw.tar.gz")
     (found,) = await operations.load_all(store)

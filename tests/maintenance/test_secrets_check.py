@@ -1,4 +1,4 @@
-"""Passwords that others can read."""
+"""Passwords that other users can read are findings."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ def _warnings(tmp_path: Path, **sections: object) -> list[str]:
 
 
 @pytest.mark.parametrize("url", ["mqtt://127.0.0.1:1883", "mqtt://localhost", "mqtts://broker.plant", "mqtt://[::1]:1"])
-def test_password_to_this_host_or_encrypted_is_no_finding(tmp_path: Path, url: str) -> None:
+def test_password_to_this_host_or_encrypted_is_not_a_finding(tmp_path: Path, url: str) -> None:
     assert _warnings(tmp_path, mqtt=MqttSettings(url=url, password="p")) == []
 
 
@@ -40,7 +40,7 @@ def test_password_that_this_user_cannot_check_is_a_finding(tmp_path: Path, monke
     assert found.endswith("this user may not read it; check it as root (sudo)")
 
 
-def test_passwords_of_a_file_are_named_by_section(tmp_path: Path) -> None:
+def test_passwords_of_a_file_are_reported_by_section(tmp_path: Path) -> None:
     file = tmp_path / "edge.toml"
     file.write_text('[mqtt]\npassword = "p"\n[southbound.w]\nurl = "mqtt://u:p@h"\n[redis]\npassword = ""\n')
     assert passwords_in(file) == ["mqtt.password", "southbound.w.url"]

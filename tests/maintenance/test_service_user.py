@@ -1,4 +1,4 @@
-"""A file that root can read and the service cannot is a problem of the settings."""
+"""A file that root can read but the service cannot is reported as a settings problem."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ def only(*names: str) -> Callable[[Sequence[Path]], list[Path]]:
     return unreadable
 
 
-def test_unreadable_settings_and_certificates_are_named_with_the_remedy(tmp_path: Path) -> None:
+def test_unreadable_settings_and_certificates_are_reported_with_advice(tmp_path: Path) -> None:
     for name in ("edge.toml", "conf.d/50-site.toml", "ca.pem", "passwords/mqtt"):
         file = tmp_path / name
         file.parent.mkdir(exist_ok=True)
@@ -32,7 +32,7 @@ def test_unreadable_settings_and_certificates_are_named_with_the_remedy(tmp_path
     ]
 
 
-def test_password_that_the_service_cannot_read_belongs_in_passwords(tmp_path: Path) -> None:
+def test_unreadable_password_file_must_move_to_passwords(tmp_path: Path) -> None:
     elsewhere, hidden, passed = (tmp_path / name for name in ("broker", "passwords/.store", "passwords/mqtt"))
     for file in (tmp_path / "edge.toml", elsewhere, hidden, passed):
         file.parent.mkdir(exist_ok=True)
@@ -59,12 +59,12 @@ def test_credential_of_this_process_is_passed_to_the_service(tmp_path: Path) -> 
     assert len(list(access_problems(main, settings, find, {}))) == 1
 
 
-def test_directory_that_the_service_never_sees_is_named() -> None:
+def test_directory_hidden_from_the_service_is_reported() -> None:
     problems = list(access_problems(Path("/run/user/1000/edge.toml"), None, only()))
     assert problems == [
         "/run/user/1000/edge.toml: the service has no access to this directory; move the file to /etc/microdcs-edge"
     ]
 
 
-def test_settings_of_a_checkout_have_no_service(tmp_path: Path) -> None:
+def test_settings_of_a_checkout_have_no_service_user_problems(tmp_path: Path) -> None:
     assert list(access_problems(tmp_path / "edge.toml", None)) == []

@@ -1,4 +1,4 @@
-"""The settings of a site can be read by a gateway, and leave the others as they were when they cannot work."""
+"""The gateway reads the written settings of a site; invalid settings keep the existing file."""
 
 import stat
 import tomllib
@@ -24,7 +24,7 @@ def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_gateway_reads_what_was_written(tmp_path: Path) -> None:
+def test_gateway_reads_the_written_settings(tmp_path: Path) -> None:
     other = SiteEquipment("eye", "mqtts://eye:8883", ("look.v1",))
     site = Site("line-3", ("a", "b"), "mqtt://broker", "edge", "geheim", (WRENCH, SPINDLE, SCREWDRIVER, other))
     settings = write_site(site, tmp_path)
@@ -40,7 +40,7 @@ def test_gateway_reads_what_was_written(tmp_path: Path) -> None:
     assert (spindle.url, spindle.type_ids) == ("opc.tcp://127.0.0.1:4849", ("join.v1", "loosen.v1"))
 
 
-def test_secrets_are_closed_to_others(tmp_path: Path) -> None:
+def test_secret_files_are_readable_by_the_owner_only(tmp_path: Path) -> None:
     write_site(Site("line-3", ("a",), "mqtt://broker", "edge", "geheim", (SPINDLE,)), tmp_path)
     assert mode_of(tmp_path / "passwords" / "mqtt") == 0o600
     assert mode_of(tmp_path / FILE) == 0o640
@@ -48,7 +48,7 @@ def test_secrets_are_closed_to_others(tmp_path: Path) -> None:
     assert b"geheim" not in (tmp_path / FILE).read_bytes()
 
 
-def test_certificate_is_made_once(tmp_path: Path) -> None:
+def test_certificate_is_generated_once(tmp_path: Path) -> None:
     site = Site("line-3", ("a",), "", equipment=(SPINDLE,))
     write_site(site, tmp_path)
     first = (tmp_path / "opcua-client" / "own.pem").read_bytes()
@@ -56,7 +56,7 @@ def test_certificate_is_made_once(tmp_path: Path) -> None:
     assert (tmp_path / "opcua-client" / "own.pem").read_bytes() == first
 
 
-def test_settings_that_cannot_work_change_nothing(tmp_path: Path) -> None:
+def test_invalid_settings_keep_the_existing_file(tmp_path: Path) -> None:
     wrong = Site("line 3", ("a",), "mqtt://broker")
     with pytest.raises(SettingsError, match=r"gateway\.name"):
         write_site(wrong, tmp_path)
@@ -83,14 +83,14 @@ def test_refused_answers_leave_no_secret_and_no_certificate(tmp_path: Path) -> N
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_any_text_survives_in_toml(text: str) -> None:
+def test_any_text_is_unchanged_after_writing_toml(text: str) -> None:
     site = Site(text, (text,), text, text, equipment=(SiteEquipment(text or "x", "mqtt", (text,)),))
     read = tomllib.loads(site_toml(site, Path("/etc")))
     assert (read["gateway"]["name"], read["gateway"]["scopes"], read["mqtt"]["url"]) == (text, [text], text)
     assert read["southbound"][text or "x"]["type_ids"] == [text]
 
 
-async def test_each_part_is_tried(tmp_path: Path, mqtt: MqttSettings) -> None:
+async def test_each_part_of_a_site_is_examined(tmp_path: Path, mqtt: MqttSettings) -> None:
     settings = write_site(Site("line-3", ("a",), mqtt.url, equipment=(WRENCH, SPINDLE, SCREWDRIVER)), tmp_path)
     found = {each.subject: each.level for each in await examine_site(settings)}
     assert found["MES"] is Level.OK
@@ -101,7 +101,7 @@ async def test_each_part_is_tried(tmp_path: Path, mqtt: MqttSettings) -> None:
 
 
 @pytest.mark.parametrize(("is_installed", "start"), [(True, "systemctl enable --now"), (False, "edge run --settings")])
-def test_next_steps_begin_with_what_the_site_needs(tmp_path: Path, *, is_installed: bool, start: str) -> None:
+def test_next_steps_depend_on_installation_and_equipment(tmp_path: Path, *, is_installed: bool, start: str) -> None:
     plain = list(next_steps(Site("n", ("a",), ""), tmp_path, is_installed=is_installed))
     assert plain[0].startswith(start)
     devices = list(next_steps(Site("n", ("a",), "", equipment=(SPINDLE,)), tmp_path, is_installed=is_installed))

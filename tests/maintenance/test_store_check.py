@@ -1,4 +1,4 @@
-"""What a store is examined for, on real servers that are set up well and badly."""
+"""The store is examined on real servers, well and badly configured."""
 
 import asyncio
 import shutil
@@ -27,7 +27,7 @@ async def on(directory: Path, *options: str, durability: str = "any") -> dict[st
         return await examined(RedisSettings(url=server.url, durability=durability))  # type: ignore[arg-type]
 
 
-async def test_a_store_as_it_should_be_is_well(tmp_path: Path) -> None:
+async def test_well_configured_store_is_ok(tmp_path: Path) -> None:
     async with own_server(tmp_path, "--maxmemory", "64mb") as server:
         settings = RedisSettings(url=server.url)
         async with open_store(settings, "edge") as store:
@@ -49,7 +49,7 @@ async def test_a_store_as_it_should_be_is_well(tmp_path: Path) -> None:
         ((), "gateway", "no gateway works on this store"),
     ],
 )
-async def test_a_store_that_may_lose_or_fill_up_is_a_warning(
+async def test_store_without_durability_or_limits_is_a_warning(
     tmp_path: Path, options: tuple[str, ...], subject: str, reported: str
 ) -> None:
     finding = (await on(tmp_path, *options))[subject]
@@ -58,7 +58,7 @@ async def test_a_store_that_may_lose_or_fill_up_is_a_warning(
     assert finding.advice
 
 
-async def test_a_store_that_is_nearly_full_states_how_full(tmp_path: Path) -> None:
+async def test_nearly_full_store_is_reported_with_its_fill_level(tmp_path: Path) -> None:
     async with own_server(tmp_path, "--maxmemory", "4mb") as server:
         settings = RedisSettings(url=server.url)
         process = await asyncio.create_subprocess_exec(
@@ -71,22 +71,22 @@ async def test_a_store_that_is_nearly_full_states_how_full(tmp_path: Path) -> No
     assert "shorten [retention]" in found["store memory"].advice
 
 
-async def test_a_store_that_forgets_is_refused_as_a_start_refuses_it(tmp_path: Path) -> None:
+async def test_store_without_required_durability_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="appendonly is no"):
         await on(tmp_path, "--appendonly", "no", durability="required")
 
 
-async def test_a_store_that_is_away_is_reported(tmp_path: Path) -> None:
+async def test_unavailable_store_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="Redis does not answer"):
         await examined(RedisSettings(url=f"unix://{tmp_path}/none.sock"))
 
 
-async def test_a_store_of_the_process_is_lost_with_it() -> None:
+async def test_embedded_store_is_a_warning() -> None:
     found = await examined(RedisSettings(url="embedded:"))
     assert found["store"].level is Level.WARNING
 
 
-async def test_what_a_gateway_states_of_its_equipment_is_reported(tmp_path: Path) -> None:
+async def test_equipment_report_of_a_gateway_is_shown(tmp_path: Path) -> None:
     equipment = (
         EquipmentHealth(name="wrench", kind="mqtt", connected=False, failed=1, last_error="jammed"),
         EquipmentHealth(name="eye", kind="vision", connected=True, outstanding=2),
@@ -123,7 +123,7 @@ async def test_a_server_with_a_known_vulnerability_is_a_warning(tmp_path: Path) 
         assert expected[-1].id in found.found
 
 
-async def test_undelivered_results_near_their_limit_are_found(tmp_path: Path) -> None:
+async def test_undelivered_results_near_their_limit_are_reported(tmp_path: Path) -> None:
     async with own_server(tmp_path) as server:
         settings = RedisSettings(url=server.url)
         async with open_store(settings, "edge") as store:

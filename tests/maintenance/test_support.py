@@ -31,7 +31,7 @@ async def bundle(settings: Path, *, with_jobs: bool = False) -> dict[str, str]:
     return {name: content.decode() for name, content in read_members(file).items()}
 
 
-async def test_it_holds_what_support_asks_for_and_no_secret(store: Store, settings: Path) -> None:
+async def test_bundle_contains_state_and_no_secret(store: Store, settings: Path) -> None:
     await store.execute("HSET", store.keys.joborder("J1"), "order", "payload-of-a-job")
     contents = await bundle(settings)
     everything = "\n".join(contents.values())
@@ -44,13 +44,13 @@ async def test_it_holds_what_support_asks_for_and_no_secret(store: Store, settin
     assert '"OPC UA users"' in contents["doctor.json"]
 
 
-async def test_jobs_are_in_it_only_if_asked_for(store: Store, settings: Path) -> None:
+async def test_bundle_contains_jobs_only_if_requested(store: Store, settings: Path) -> None:
     await store.execute("HSET", store.keys.joborder("J1"), "order", f"payload {CANARY}")
     contents = await bundle(settings, with_jobs=True)
     assert "payload ***" in contents["store.jsonl"]
 
 
-async def test_what_is_unavailable_is_reported_in_its_place(settings: Path, tmp_path: Path) -> None:
+async def test_unavailable_part_of_the_bundle_contains_the_reason(settings: Path, tmp_path: Path) -> None:
     Path.write_text(settings, f'[redis]\nurl = "unix://{tmp_path}/none.sock"\n[mqtt]\nurl = ""\n')
     assert "Redis does not answer" in (await bundle(settings))["store.json"]
     Path.write_text(settings, f'[redis]\nulr = 1\npassword = "{CANARY}"\n')
@@ -59,11 +59,11 @@ async def test_what_is_unavailable_is_reported_in_its_place(settings: Path, tmp_
     assert "store.json" not in contents
 
 
-def test_the_programs_that_are_asked_are_those_of_a_gateway() -> None:
+def test_bundle_contains_the_logs_of_gateway_and_store() -> None:
     commands = dict(programs("-2d"))
     assert commands["log-microdcs-edge.txt"][-1] == "--unit=microdcs-edge"
     assert "--since=-2d" in commands["log-redis-server-microdcs.txt"]
 
 
-async def test_a_program_that_does_not_end_is_given_up() -> None:
+async def test_blocked_program_is_ended() -> None:
     assert "did not end" in await run_program(("sleep", "60"), time_limit_s=0.05)

@@ -6,7 +6,7 @@ from edge.config import MqttEquipmentSettings, MqttSettings, Settings
 from edge.maintenance.tls_files import tls_files
 
 
-def test_without_tls_there_are_no_files() -> None:
+def test_settings_without_tls_have_no_tls_files() -> None:
     assert tls_files(Settings()) == {}
 
 

@@ -25,7 +25,7 @@ async def test_controller_is_identified() -> None:
     assert "Bosch Rexroth, 'station 7', revision 6" in finding.found
 
 
-async def test_controller_that_is_away_is_reported() -> None:
+async def test_unavailable_controller_is_reported() -> None:
     async with open_openprotocol_controller() as controller:
         port = controller.server.port
     finding = await examined(port)

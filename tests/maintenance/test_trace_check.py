@@ -1,4 +1,4 @@
-"""The directory of traces as `edge doctor` sees it."""
+"""The directory of traces is examined by `edge doctor`."""
 
 from pathlib import Path
 
@@ -22,14 +22,14 @@ async def test_directory_with_files_is_counted(tmp_path: Path) -> None:
     assert (finding.level, "1 files, 1 of 2 MiB" in finding.found) == (Level.OK, True)
 
 
-async def test_file_that_vanishes_meanwhile_is_not_counted(tmp_path: Path) -> None:
+async def test_file_removed_during_the_check_is_not_counted(tmp_path: Path) -> None:
     (tmp_path / "J1").mkdir()
     (tmp_path / "J1" / "gone.json.gz").symlink_to("nowhere")
     (finding,) = await found(directory=str(tmp_path), max_bytes=2 << 20)
     assert (finding.level, "0 files" in finding.found) == (Level.OK, True)
 
 
-async def test_directory_that_is_missing_is_created_later(tmp_path: Path) -> None:
+async def test_missing_directory_is_created_later(tmp_path: Path) -> None:
     (finding,) = await found(directory=str(tmp_path / "a" / "b"))
     assert finding.level is Level.OK
 
@@ -40,7 +40,7 @@ async def test_file_in_place_of_the_directory_fails(tmp_path: Path) -> None:
     assert (finding.level, "is no directory" in finding.found) == (Level.FAILING, True)
 
 
-async def test_directory_that_cannot_be_written_fails(tmp_path: Path) -> None:
+async def test_unwritable_directory_fails(tmp_path: Path) -> None:
     settings = TracesSettings(directory=str(tmp_path))
     (finding,) = [each async for each in examine_traces(settings, may_write=lambda _: False)]
     assert (finding.level, "traces are lost" in finding.found) == (Level.FAILING, True)

@@ -22,7 +22,7 @@ def test_versions_are_read_from_the_policy() -> None:
 
 
 @pytest.mark.parametrize(("candidate", "newer"), [("0.3.0", True), ("0.2.0", False), ("(none)", False)])
-async def test_upgrade_is_offered_only_to_another_version(candidate: str, newer: bool) -> None:  # noqa: FBT001 - a parameter
+async def test_upgrade_is_offered_only_to_a_newer_version(candidate: str, newer: bool) -> None:  # noqa: FBT001 - a parameter
     found = await find_versions(("echo", POLICY.replace("0.3.0", candidate)))
     assert found.is_newer is newer
 
@@ -36,6 +36,6 @@ async def test_check_without_the_package_is_refused(ask: tuple[str, ...]) -> Non
         await find_versions(ask)
 
 
-async def test_apt_that_does_not_answer_is_ended() -> None:
+async def test_apt_is_ended_after_a_timeout() -> None:
     with pytest.raises(Unavailable, match="did not answer"):
         await find_versions(("sleep", "600"), within_s=0.05)

@@ -1,4 +1,4 @@
-"""Root executes a signed upgrade once, by its own policy, and trusts nothing that others may change."""
+"""Root executes a signed upgrade once, by its own policy, and refuses files that others may change."""
 
 import os
 from pathlib import Path
@@ -81,7 +81,7 @@ def test_other_command_is_refused(host: UpgradeHost, changed: dict[str, object],
     assert [each.name for each in host.records.iterdir() if each.name != "lock"] == []
 
 
-def test_text_that_no_administrator_signed_is_refused(host: UpgradeHost) -> None:
+def test_text_without_the_signature_of_an_administrator_is_refused(host: UpgradeHost) -> None:
     text = sign(COMMAND, PRIVATE, PUBLIC.kid)
     assert refused(host, "nonsense") == "no signed command"
     assert refused(host, "") == "no signed command"
@@ -101,7 +101,7 @@ def test_revoked_key_and_keys_of_the_store_are_refused(host: UpgradeHost) -> Non
 @pytest.mark.parametrize(
     "name", [".", "edge.toml", "keys", f"keys/{PUBLIC.kid}.jwk"], ids=["folder", "settings", "keys", "key"]
 )
-def test_files_that_others_may_change_decide_nothing(host: UpgradeHost, name: str) -> None:
+def test_files_writable_by_others_are_refused(host: UpgradeHost, name: str) -> None:
     assert host.settings
     (host.settings.parent / name).chmod(0o777)
     reason = refused(host, sign(COMMAND, PRIVATE, PUBLIC.kid))
@@ -109,7 +109,7 @@ def test_files_that_others_may_change_decide_nothing(host: UpgradeHost, name: st
 
 
 @pytest.mark.parametrize("linked", ["edge.toml", "keys", f"keys/{PUBLIC.kid}.jwk"], ids=["settings", "keys", "key"])
-def test_links_to_what_others_may_change_decide_nothing(host: UpgradeHost, tmp_path: Path, linked: str) -> None:
+def test_links_to_files_writable_by_others_are_refused(host: UpgradeHost, tmp_path: Path, linked: str) -> None:
     (others := tmp_path / "others").mkdir()
     link = tmp_path / linked
     link.rename(others / "moved")
@@ -118,7 +118,7 @@ def test_links_to_what_others_may_change_decide_nothing(host: UpgradeHost, tmp_p
     assert refused(host, sign(COMMAND, PRIVATE, PUBLIC.kid)) == f"others than root may change {others}"
 
 
-def test_links_among_files_of_root_decide(host: UpgradeHost, tmp_path: Path) -> None:
+def test_links_between_files_of_root_are_accepted(host: UpgradeHost, tmp_path: Path) -> None:
     assert host.settings
     (tmp_path / "loop.jwk").symlink_to("loop.jwk")
     (tmp_path / "keys" / "loop.jwk").symlink_to(tmp_path / "loop.jwk")
@@ -129,7 +129,7 @@ def test_links_among_files_of_root_decide(host: UpgradeHost, tmp_path: Path) -> 
     assert begun == ["anna"]
 
 
-def test_files_of_another_user_decide_nothing(host: UpgradeHost) -> None:
+def test_files_of_another_user_are_refused(host: UpgradeHost) -> None:
     other = UpgradeHost(host.settings, host.records, host.run, host.now_s, os.getuid() + 1)
     if os.getuid() == 0:  # root may change everything anyway
         assert host.settings
@@ -143,6 +143,6 @@ def test_second_upgrade_at_once_is_refused(host: UpgradeHost) -> None:
         assert refused(host, sign(COMMAND, PRIVATE, PUBLIC.kid)) == "another upgrade runs"
 
 
-def test_version_is_the_last_one_named() -> None:
+def test_version_is_read_from_the_last_argument() -> None:
     assert wanted_version(()) == ""
     assert wanted_version(("--version", "0.2.0+deb13u1")) == "0.2.0+deb13u1"

@@ -14,7 +14,7 @@ def test_command_is_claimed_once(tmp_path: Path) -> None:
     assert load(tmp_path, BEGUN.id) == BEGUN
 
 
-def test_record_that_a_power_cut_emptied_still_blocks_its_command(tmp_path: Path) -> None:
+def test_record_emptied_by_a_power_cut_blocks_its_command(tmp_path: Path) -> None:
     assert claim(tmp_path, BEGUN)
     (tmp_path / f"{BEGUN.id}.json").write_bytes(b"")
     assert load(tmp_path, BEGUN.id) is None
@@ -31,7 +31,7 @@ def test_expired_records_are_removed(tmp_path: Path) -> None:
     assert load(tmp_path, BEGUN.id) is None
 
 
-def test_second_upgrade_waits_for_no_lock(tmp_path: Path) -> None:
+def test_second_upgrade_does_not_wait_for_the_lock(tmp_path: Path) -> None:
     assert not is_running(tmp_path)
     with only_upgrade(tmp_path) as first, only_upgrade(tmp_path) as second:
         assert (first, second) == (True, False)

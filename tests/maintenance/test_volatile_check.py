@@ -1,4 +1,4 @@
-"""The doctor examines the second Redis where samples are kept in it."""
+"""The doctor examines the second Redis if samples are stored in it."""
 
 from edge.config import RedisSettings, Settings, TelemetrySettings
 from edge.maintenance.doctor import findings_of
@@ -10,13 +10,13 @@ async def found(settings: Settings) -> list[HealthFinding]:
     return await findings_of("volatile store", examine_volatile_store(settings))
 
 
-async def test_store_that_writes_files_is_a_warning(redis: RedisSettings) -> None:
+async def test_second_store_that_writes_files_is_a_warning(redis: RedisSettings) -> None:
     (finding,) = await found(Settings(telemetry=TelemetrySettings(keep="volatile", volatile_url=redis.url)))
     assert "it writes files" in finding.found
     assert "microdcs-edge-telemetry-store" in finding.advice
 
 
-async def test_store_that_is_absent_is_a_failure() -> None:
+async def test_absent_second_store_is_a_failure() -> None:
     telemetry = TelemetrySettings(keep="volatile", volatile_url="unix:///nowhere/redis.sock")
     (finding,) = await found(Settings(telemetry=telemetry))
     assert "Redis does not answer" in finding.found

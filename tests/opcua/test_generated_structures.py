@@ -1,4 +1,4 @@
-"""asyncua with methods compiled at their first use behaves as it is delivered; tried in processes of their own."""
+"""asyncua with lazily compiled methods behaves like the original; each test runs in its own process."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A client reads the part of an array that it requests."""
+"""A client reads and monitors the requested range of an array."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The limits of both ends are negotiated once and enforced to the byte."""
+"""The limits of client and server are negotiated once and enforced to the byte."""
 
 import pytest
 from asyncua import ua

@@ -1,4 +1,4 @@
-"""A full queue of a monitored item reports what it lost, as a client on another stack sees it."""
+"""A full queue of a monitored item reports its discarded values, checked by a client on another stack."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A new version of asyncua that changes a private name in use fails here, with the reason for its use."""
+"""A changed private name of asyncua fails here, with the reason for its use."""
 
 import importlib
 import inspect

@@ -1,4 +1,4 @@
-"""Clients cannot change the address space; defects of asyncua are checked, to notice when they are fixed."""
+"""Clients cannot change the address space; known defects of asyncua are checked, so that a fix is noticed."""
 
 import inspect
 from pathlib import Path
@@ -51,7 +51,7 @@ class TestReadOnly:
 class TestWhyWeDoItOurselves:
     """Defects of the current asyncua; when one of these tests fails, its workaround can be removed."""
 
-    async def test_asyncua_makes_admin_with_any_password_an_administrator(self) -> None:
+    async def test_asyncua_accepts_any_password_for_admin(self) -> None:
         plain = InternalServer()
         assert plain.user_manager.get_user(plain, username="admin", password="whatever").role is UserRole.Admin
 

@@ -1,4 +1,4 @@
-"""An invalid chunk ends its connection at once; no client can use up the connections or the memory of others (S5)."""
+"""An invalid chunk ends its connection at once; connections and memory of other clients are protected (S5)."""
 
 import asyncio
 import contextlib

@@ -281,7 +281,7 @@ class TestOperations:
         (found,) = await own.uaclient.history_read(asked_for)
         assert found.StatusCode.value == ua.StatusCodes.BadHistoryOperationUnsupported
 
-    async def test_the_advertised_limits_hold(self, own: Client) -> None:
+    async def test_advertised_operation_limits_equal_the_enforced_ones(self, own: Client) -> None:
         for name, most in limits.DEFAULTS.operations.items():
             node = getattr(ua.ObjectIds, f"Server_ServerCapabilities_OperationLimits_{name}")
             assert await own.get_node(node).read_value() == most

@@ -1,4 +1,4 @@
-"""A client to a camera in the same process has no effect on the server, although both use the same namespace index."""
+"""An OPC UA client in the same process does not affect the server, although both use the same namespace index."""
 
 import asyncio
 import sys

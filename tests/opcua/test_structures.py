@@ -1,4 +1,4 @@
-"""Structures of a server that the program does not know in advance."""
+"""Structures of a server whose types are read at run time."""
 
 import struct
 import uuid

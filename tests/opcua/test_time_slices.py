@@ -1,4 +1,4 @@
-"""The work for clients runs in time slices, in turn, within a budget."""
+"""Work for clients runs in time slices, one after another, within a budget."""
 
 import asyncio
 

@@ -22,7 +22,7 @@ def test_a_trigger_returns_its_linked_items() -> None:
     assert links.linked(1) == (3,)
 
 
-def test_links_beyond_the_limit_are_refused_until_one_leaves() -> None:
+def test_links_beyond_the_limit_are_refused_until_one_is_removed() -> None:
     links = TriggerLinks(MAX_LINKS)
     assert all(links.add(1, each) for each in range(MAX_LINKS))
     assert links.add(1, 0)

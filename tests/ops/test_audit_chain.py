@@ -1,4 +1,4 @@
-"""A chain of audit records shows every gap and change; the oldest records may go."""
+"""A chain of audit records shows every gap and change; only the oldest records may be removed."""
 
 import pytest
 from hypothesis import given
@@ -26,7 +26,7 @@ def test_chain_written_in_two_parts_has_no_faults(first: list[str], second: list
 
 
 @given(_texts, st.data())
-def test_every_single_change_of_a_record_is_found(texts: list[str], data: st.DataObject) -> None:
+def test_every_change_of_a_record_is_detected(texts: list[str], data: st.DataObject) -> None:
     records = seal(START, texts)
     head, index = head_of(records), data.draw(st.integers(0, len(records) - 1))
     changed = data.draw(
@@ -48,16 +48,16 @@ def test_chain_without_its_oldest_records_is_complete_when_it_is_full(count: int
     assert numbers_of_faults(records, head_of(records)) == []
 
 
-def test_missing_oldest_records_are_found_while_the_chain_is_not_full() -> None:
+def test_missing_oldest_records_of_a_partly_filled_chain_are_detected() -> None:
     records = seal(START, map(str, range(20)))
     assert numbers_of_faults(records[5:], head_of(records)) == [6]
 
 
-def test_missing_newest_records_are_found() -> None:
+def test_missing_newest_records_are_detected() -> None:
     records = seal(START, map(str, range(20)))
     assert numbers_of_faults(records[:-3], head_of(records)) == [17]
 
 
-def test_empty_stream_behind_a_head_is_found() -> None:
+def test_empty_stream_with_a_chain_head_is_detected() -> None:
     assert numbers_of_faults([], ChainHead(7, "ab")) == [7]
     assert numbers_of_faults([], START) == []

@@ -1,4 +1,4 @@
-"""Audit records reach the store once each, in one chain, whatever happens to the store meanwhile."""
+"""Each audit record is stored once, in one chain, also after outages of the store."""
 
 import asyncio
 import json
@@ -52,7 +52,7 @@ async def test_trail_writes_records_and_copies_them_to_the_log(store: Store, wai
     assert [(each["event"], each["audit"], each["user"]) for each in logged] == [("command", "cli.call", "anna")]
 
 
-async def test_trail_writes_what_waits_when_it_closes(store: Store) -> None:
+async def test_closed_trail_writes_the_queued_records(store: Store) -> None:
     async with open_trail(store, "gw-1", KEEP, lambda: 1) as trail:
         for number in range(700):
             trail.record(record(str(number)))
@@ -86,7 +86,7 @@ async def test_commit_of_unknown_effect_is_not_written_twice(store: Store) -> No
     assert await actions(store) == ["Start", "Stop"]
 
 
-async def test_text_that_is_no_utf8_is_escaped_and_cut(store: Store) -> None:
+async def test_text_that_is_not_utf8_is_escaped_and_truncated(store: Store) -> None:
     await append(store, [record("Start \udcff" + "x" * 2000)], KEEP)
     (action,) = await actions(store)
     assert action.startswith("Start \\udcff")

@@ -5,7 +5,7 @@ from structlog.testing import capture_logs
 from edge.ops.caller_limit import CallerLimit
 
 
-def test_limit_of_a_user_ends_with_a_count() -> None:
+def test_dropped_records_of_a_user_are_counted() -> None:
     now = 0.0
     limit, eve = CallerLimit(clock=lambda: now), "eve"
     assert sum(limit.admits(eve) for _ in range(500)) == 60

@@ -1,4 +1,4 @@
-"""Components register and show signs of life; of two with one id the later one stops with the reason."""
+"""Components register and send heartbeats; a second component of the same id stops with the reason."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -37,7 +37,7 @@ def clock_of(read_s: Callable[[], int]) -> Clock:
     return clock
 
 
-async def test_component_is_listed_while_it_works_and_after_it(store: Store) -> None:
+async def test_component_is_listed_while_it_runs_and_afterwards(store: Store) -> None:
     now = [1000]
     async with registered(store, "worker-1", LIVING, described(), heartbeat_s=BEAT_S, clock=clock_of(lambda: now[0])):
         found = await listed(store)
@@ -75,7 +75,7 @@ async def test_later_component_of_an_id_stops_with_the_reason(store: Store) -> N
         assert (await listed(store)).token == LIVING
 
 
-async def test_of_components_that_start_together_one_works(store: Store) -> None:
+async def test_one_of_concurrently_started_components_runs(store: Store) -> None:
     async def start(token: str) -> str:
         clock = clock_of(iter(range(1000, 10_000_000)).__next__)
         try:
@@ -89,7 +89,7 @@ async def test_of_components_that_start_together_one_works(store: Store) -> None
     assert sorted(found) == ["stopped"] * 4 + ["worked"]
 
 
-async def test_component_whose_id_is_taken_while_it_works_stops(store: Store) -> None:
+async def test_running_component_stops_when_its_id_is_taken(store: Store) -> None:
     async def work() -> None:
         async with registered(store, "worker-1", LIVING, described(), heartbeat_s=BEAT_S):
             await listed(store)
@@ -118,7 +118,7 @@ async def test_component_registers_again_in_an_emptied_store(store: Store) -> No
         assert (await listed(store, lambda found: bool(found.token))).token == LIVING
 
 
-async def test_gateway_without_its_lease_shows_no_sign_of_life(store: Store) -> None:
+async def test_gateway_without_its_lease_sends_no_heartbeat(store: Store) -> None:
     holds = [False]
     begin = announced(store, "gw-1", LIVING, described("gw-1"), holds_lease=lambda: holds[0], heartbeat_s=BEAT_S)
     async with begin:
@@ -145,7 +145,7 @@ async def test_frozen_gateway_stops_when_another_has_its_name(store: Store) -> N
     assert (await listed(store, id="gw-1")).token == OTHER
 
 
-async def test_gateway_whose_lease_another_took_over_waits(store: Store) -> None:
+async def test_gateway_waits_while_another_holds_its_lease(store: Store) -> None:
     """The other, of another name, has the lease while it takes over the work; the id is still ours."""
     holds = [True]
     work = announced(store, "gw-1", LIVING, described("gw-1"), holds_lease=lambda: holds[0], heartbeat_s=BEAT_S)
@@ -156,7 +156,7 @@ async def test_gateway_whose_lease_another_took_over_waits(store: Store) -> None
         assert (await listed(store, id="gw-1")).token == LIVING
 
 
-async def test_components_of_long_ago_are_removed(store: Store) -> None:
+async def test_outdated_components_are_removed(store: Store) -> None:
     for id, seen_s in (("old", 1000), ("new", 2_000_000)):
         report = await described(id)()
         await store.commit(components.put(store.keys, report.component))
@@ -167,7 +167,7 @@ async def test_components_of_long_ago_are_removed(store: Store) -> None:
     assert list(await components.load_all(store)) == ["new"]
 
 
-async def test_component_that_is_gone_is_removed_by_one_that_goes_on_working(store: Store) -> None:
+async def test_stopped_component_is_removed_by_a_running_one(store: Store) -> None:
     now = [1000]
     clock = clock_of(lambda: now[0])
     async with registered(store, "gone", OTHER, described("gone"), heartbeat_s=BEAT_S, clock=clock):
@@ -184,14 +184,14 @@ async def test_component_that_is_gone_is_removed_by_one_that_goes_on_working(sto
         assert (await listed(store)).seen_s == now[0]
 
 
-async def test_components_that_work_stay_with_any_setting(store: Store) -> None:
+async def test_running_component_is_kept_with_the_shortest_setting(store: Store) -> None:
     await store.commit(components.set_remove_after(store.keys, 1))
     await store.commit(components.touch(store.keys, "worker-1", 1000))
     assert await components.remove_outdated(store, 1060) == []
     assert await components.remove_outdated(store, 1061) == ["worker-1"]
 
 
-async def test_entries_that_cannot_be_read_are_left_out(store: Store) -> None:
+async def test_unreadable_entries_are_skipped(store: Store) -> None:
     await store.execute("HSET", store.keys.discovery_components(), "x", "no JSON")
     await store.execute("HSET", store.keys.discovery_timestamps(), "x", "soon")
     assert await components.load_all(store) == {}

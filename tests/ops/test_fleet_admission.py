@@ -71,7 +71,7 @@ def test_revoked_key_is_answered_and_unknown_one_is_not() -> None:
     assert admitted(COMMAND, other) is NotAuthentic
 
 
-def test_as_delivered_only_reading_commands_are_allowed() -> None:
+def test_default_settings_allow_read_commands_only() -> None:
     from edge.config import FleetSettings
 
     policy = FleetPolicy("gw-1", {}, FleetSettings().allow)
@@ -101,7 +101,7 @@ def test_as_delivered_only_reading_commands_are_allowed() -> None:
         ("sessions end", ("s1",), ["sessions", "end", "--settings", "F", "--", "s1"]),
     ],
 )
-def test_no_value_becomes_another_option(command: str, arguments: tuple[str, ...], expected: list[str]) -> None:
+def test_option_value_is_not_read_as_an_option(command: str, arguments: tuple[str, ...], expected: list[str]) -> None:
     assert argv(command, arguments, ("--settings", "F")) == expected
 
 
@@ -118,12 +118,12 @@ def test_no_value_becomes_another_option(command: str, arguments: tuple[str, ...
         ("sessions end", ("--", "--settings=/x")),
     ],
 )
-def test_arguments_that_a_command_may_not_have_are_refused(command: str, arguments: tuple[str, ...]) -> None:
+def test_disallowed_command_arguments_are_refused(command: str, arguments: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match=r"."):
         argv(command, arguments)
 
 
-def test_revoked_key_with_another_id_than_allowed_is_not_answered() -> None:
+def test_revoked_key_with_an_invalid_id_is_not_answered() -> None:
     """The id is part of a topic and of a key: the holder of a stolen key must not choose its length."""
     found = admitted(replace(COMMAND, jti="a" * 4000), replace(PUBLIC, revoked=True))
     assert found is NotAuthentic

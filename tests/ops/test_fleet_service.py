@@ -1,4 +1,4 @@
-"""A signed command is executed once, whatever is delivered again, and its result survives a restart."""
+"""A signed command is executed once despite duplicate deliveries, and its result survives a restart."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -82,7 +82,7 @@ async def test_command_delivered_twice_at_once_is_executed_once(store: Store) ->
     assert len(component.executed) == 1
 
 
-async def test_each_component_on_a_store_executes_it(store: Store) -> None:
+async def test_command_is_executed_by_each_component_of_a_store(store: Store) -> None:
     first, second = Component(store), Component(store, "gw-2")
     assert await first.take()
     assert await second.take()
@@ -119,7 +119,7 @@ async def test_refused_command_is_answered_recorded_and_not_executed(store: Stor
     assert [each.user for each in component.records] == ["anna"]
 
 
-async def test_texts_without_a_known_key_leave_no_trace(store: Store) -> None:
+async def test_command_with_an_unknown_key_is_not_recorded(store: Store) -> None:
     component = Component(store)
     stranger, key = new_key("mallory")
     for text in ("", "nonsense", sign(COMMAND, stranger, key.kid), sign(COMMAND, stranger, PUBLIC.kid)):
@@ -143,7 +143,7 @@ async def test_revoked_key_cannot_use_up_the_id_of_another_command(store: Store,
     assert (await fleet.load_results(store, COMMAND.jti))["gw-1"].state is FleetState.SUCCESSFUL
 
 
-async def test_restart_is_successful_once_the_successor_works(store: Store) -> None:
+async def test_restart_is_successful_once_the_new_process_runs(store: Store) -> None:
     found = await Component(store).take(replace(COMMAND, cmd="restart"))
     assert found is not None
     assert found.state is FleetState.EXECUTING
@@ -155,7 +155,7 @@ async def test_restart_is_successful_once_the_successor_works(store: Store) -> N
     assert successor.executed == []
 
 
-async def test_command_that_a_kill_interrupted_is_reported_as_such(store: Store) -> None:
+async def test_command_interrupted_by_a_kill_is_reported_as_interrupted(store: Store) -> None:
     begun = FleetResult(state=FleetState.EXECUTING, at=NOW_MS, component="gw-1", command="status")
     assert await fleet.begin(store, COMMAND.jti, f"{COMMAND.jti}.{PUBLIC.kid}", begun, 60_000)
     component = Component(store)
@@ -166,7 +166,7 @@ async def test_command_that_a_kill_interrupted_is_reported_as_such(store: Store)
 
 
 @pytest.mark.parametrize("reason", ["", "there is no such version"])
-async def test_upgrade_of_a_former_process_is_followed_to_its_end(store: Store, reason: str) -> None:
+async def test_upgrade_of_an_earlier_process_is_followed_to_its_end(store: Store, reason: str) -> None:
     begun = FleetResult(state=FleetState.EXECUTING, at=NOW_MS, component="gw-1", command="upgrade")
     assert await fleet.begin(store, COMMAND.jti, f"{COMMAND.jti}.{PUBLIC.kid}", begun, 60_000)
     component = Component(store)
@@ -195,7 +195,7 @@ async def test_command_of_this_process_is_not_reported_as_interrupted(store: Sto
     assert await recovered[0] == []
 
 
-async def test_commands_of_the_shared_store_are_taken_once(store: Store) -> None:
+async def test_command_in_the_shared_store_is_executed_once(store: Store) -> None:
     component = Component(store)
     watch = FleetWatch(store, component.service)
     await store.commit(fleet.put_command(store.keys, COMMAND.jti, sign(COMMAND, PRIVATE, PUBLIC.kid)))
@@ -220,7 +220,7 @@ async def test_commit_script_is_shared_with_its_version(store: Store) -> None:
 
 @pytest.mark.parametrize("exp", [10**16, 10**20, 10**400])
 @pytest.mark.parametrize("private", [PRIVATE, LOST_PRIVATE])
-async def test_absurd_expiry_does_not_stop_a_component(store: Store, exp: int, private: Ed25519PrivateKey) -> None:
+async def test_out_of_range_expiry_does_not_end_a_component(store: Store, exp: int, private: Ed25519PrivateKey) -> None:
     kid = PUBLIC.kid if private is PRIVATE else LOST.kid
     text = sign(replace(COMMAND, exp=exp), private, kid)
     answer = await Component(store).service.handle(text, "test")
@@ -262,7 +262,7 @@ async def test_flood_of_expired_commands_is_bounded_in_the_audit_trail(store: St
     assert len(component.records) == 60
 
 
-async def test_command_taken_with_a_clock_ahead_is_remembered_when_it_is_set(store: Store) -> None:
+async def test_command_executed_with_a_fast_clock_is_remembered_after_correction(store: Store) -> None:
     ahead_ms = 590_000
     command = replace(COMMAND, iat=COMMAND.iat - ahead_ms // 1000, exp=COMMAND.exp - ahead_ms // 1000)
     await Component(store).take(command)

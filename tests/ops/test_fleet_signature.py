@@ -1,4 +1,4 @@
-"""Commands are signed and verified as JWS with Ed25519, and with nothing else; joserfc is the oracle."""
+"""Commands are signed and verified as JWS with Ed25519 only; joserfc is the reference implementation."""
 
 import base64
 import json
@@ -50,7 +50,7 @@ def test_signed_command_is_verified_and_named_by_its_key() -> None:
     assert verify(TEXT, KEYS) == SignedCommand(COMMAND, PUBLIC)
 
 
-def test_oracle_accepts_what_we_sign_and_we_what_it_signs() -> None:
+def test_commands_are_compatible_with_joserfc_in_both_directions() -> None:
     oracle_public = OKPKey.import_key({"kty": "OKP", "crv": "Ed25519", "x": PUBLIC.x})
     found = jws.deserialize_compact(TEXT, oracle_public, algorithms=["Ed25519"])
     assert json.loads(found.payload or b"")["cmd"] == "status"
@@ -64,13 +64,13 @@ def test_oracle_accepts_what_we_sign_and_we_what_it_signs() -> None:
 
 
 @given(st.integers(0, len(TEXT) - 1), st.characters(codec="ascii"))
-def test_altered_text_is_never_a_command(position: int, character: str) -> None:
+def test_altered_command_is_refused(position: int, character: str) -> None:
     altered = TEXT[:position] + character + TEXT[position + 1 :]
     assert altered == TEXT or fault(altered) is not None
 
 
 @given(st.text(max_size=300))
-def test_any_other_text_is_refused(text: str) -> None:
+def test_arbitrary_text_is_refused(text: str) -> None:
     assert fault(text) is SignatureFault.MALFORMED
     assert read_audience(text) == ()
 
@@ -80,7 +80,7 @@ def test_other_algorithms_are_refused_before_any_computation(algorithm: str) -> 
     assert fault(with_header(alg=algorithm)) is SignatureFault.ALGORITHM
 
 
-def test_public_key_as_secret_of_a_mac_opens_nothing() -> None:
+def test_hmac_signature_with_the_public_key_is_refused() -> None:
     """The classic confusion: the attacker signs by HMAC with the public key, which is known."""
     raw = base64.urlsafe_b64decode(PUBLIC.x + "=")
     header = {"alg": "HS256", "kid": PUBLIC.kid, "typ": TYPE}
@@ -110,7 +110,7 @@ def test_token_of_another_purpose_is_refused(others: dict[str, object]) -> None:
     assert fault(with_header(**others)) is SignatureFault.ALGORITHM
 
 
-def test_unknown_and_revoked_keys_and_keys_of_others() -> None:
+def test_unknown_revoked_and_foreign_keys_are_refused() -> None:
     by_other = sign(COMMAND, OTHER_PRIVATE, OTHER.kid)
     assert fault(by_other) is SignatureFault.UNKNOWN_KEY
     assert fault(sign(COMMAND, OTHER_PRIVATE, PUBLIC.kid)) is SignatureFault.SIGNATURE
@@ -122,7 +122,7 @@ def test_unknown_and_revoked_keys_and_keys_of_others() -> None:
 
 
 @pytest.mark.parametrize("key", [{"kty": "EC"}, {"crv": "Ed448"}, {"x": "AAAA"}, {"x": "not base64!"}])
-def test_key_of_another_type_verifies_nothing(key: dict[str, str]) -> None:
+def test_key_of_another_type_is_refused(key: dict[str, str]) -> None:
     stored = PublicKey(**({"kid": PUBLIC.kid, "x": PUBLIC.x} | key))  # type: ignore[arg-type]
     assert fault(TEXT, {PUBLIC.kid: stored}) is SignatureFault.SIGNATURE
 
@@ -139,13 +139,13 @@ def test_key_of_another_type_verifies_nothing(key: dict[str, str]) -> None:
         {"jti": "0123456789abcdef", "aud": ["gw-1"], "iat": "1000", "exp": 2000, "cmd": "status"},
     ],
 )
-def test_signed_claims_of_another_form_are_refused(claims: Any) -> None:
+def test_malformed_signed_claims_are_refused(claims: Any) -> None:
     signed = f"{TEXT.split('.')[0]}.{encoded(claims)}"
     assert fault(f"{signed}.{encoded(PRIVATE.sign(signed.encode()))}") is SignatureFault.MALFORMED
 
 
 @pytest.mark.parametrize("change", ["{}=", " {}", "{}\n", "{}.x", "{}A"])
-def test_second_spelling_of_a_command_is_refused(change: str) -> None:
+def test_second_encoding_of_a_command_is_refused(change: str) -> None:
     assert fault(change.format(TEXT)) is not None
 
 

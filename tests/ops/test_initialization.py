@@ -1,4 +1,4 @@
-"""An empty store is filled once: by one of several instances, or by the next after one that was killed."""
+"""An empty store is filled once: by one of several instances, or by the next one after a crash."""
 
 import asyncio
 
@@ -49,7 +49,7 @@ async def test_one_of_several_instances_fills_an_empty_store(store: Store) -> No
     assert await fill(store, filling) is FillOutcome.FILLED_BEFORE
 
 
-async def test_filling_that_was_interrupted_is_done_again(store: Store) -> None:
+async def test_interrupted_filling_is_repeated(store: Store) -> None:
     await store.commit(initialization.begin(store.keys))
     # What the killed one wrote: the store is not empty any more.
     filling = Filling(empty=False)
@@ -71,14 +71,14 @@ async def test_faulty_files_leave_an_empty_store_without_a_mark(store: Store) ->
     assert await fill(store, Filling()) is FillOutcome.FILLED_HERE
 
 
-async def test_filling_ends_with_advice_when_the_lock_is_not_free(store: Store) -> None:
+async def test_filling_without_the_lock_is_refused_with_advice(store: Store) -> None:
     async with hold_lock(store, LockKind.STATION, OBJECT, "anna", "looks at it"):
         filling = Filling()
         with pytest.raises(Refused, match="held by 'anna'"):
             await fill_once(store, "gw", filling.is_empty, filling.prepare, wait_s=0.01)
 
 
-async def test_process_that_slept_through_the_end_writes_nothing(store: Store) -> None:
+async def test_process_resumed_after_the_filling_writes_nothing(store: Store) -> None:
     await store.commit(initialization.begin(store.keys))
     await store.commit(initialization.end(store.keys))
     key = store.keys.initialized()

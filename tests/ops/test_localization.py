@@ -35,12 +35,12 @@ def test_texts_of_a_site_replace_those_of_the_product() -> None:
     assert [localize("{$MaintenanceMessage}", texts, (each,)) for each in ("en", "de")] == ["closed", "zu"]
 
 
-def test_text_that_names_itself_ends() -> None:
+def test_self_referring_text_is_bounded() -> None:
     assert len(localize("{$Loop}", {"Loop": "{$Loop}{$Loop}"}, ())) < 1000
 
 
 @given(st.text(), st.dictionaries(st.text(), st.text()), st.lists(st.text()))
-def test_no_message_and_no_table_raises(message: str, texts: dict[str, str], languages: list[str]) -> None:
+def test_any_message_and_table_raise_no_error(message: str, texts: dict[str, str], languages: list[str]) -> None:
     assert isinstance(localize(message, texts, languages), str)
 
 
@@ -55,7 +55,7 @@ def test_no_message_and_no_table_raises(message: str, texts: dict[str, str], lan
         (",".join(["de"] * 10_000), ("de",) * 10),
     ],
 )
-def test_languages_are_ordered_by_their_weight(header: str, expected: tuple[str, ...]) -> None:
+def test_languages_are_sorted_by_their_weight(header: str, expected: tuple[str, ...]) -> None:
     assert parse_languages(header) == expected
 
 
@@ -63,11 +63,11 @@ def test_languages_are_ordered_by_their_weight(header: str, expected: tuple[str,
     ("locale", "expected"),
     [("de_AT.UTF-8", ("de-AT",)), ("de_DE@euro", ("de-DE",)), ("C", ()), ("C.UTF-8", ()), ("POSIX", ()), ("", ())],
 )
-def test_locale_of_the_system_names_a_language(locale: str, expected: tuple[str, ...]) -> None:
+def test_language_is_read_from_the_system_locale(locale: str, expected: tuple[str, ...]) -> None:
     assert language_of_locale(locale) == expected
 
 
-def test_languages_of_all_texts_are_known() -> None:
+def test_languages_of_all_texts_are_listed() -> None:
     assert known_languages(("it:Cell", "Cell"))[0] == "en"
     assert {"de", "fr", "it"} <= set(known_languages(("it:Cell",)))
 
@@ -75,5 +75,5 @@ def test_languages_of_all_texts_are_known() -> None:
 @pytest.mark.parametrize(
     ("name", "is_one"), [("Cell", True), ("de:Cell", True), ("de-AT:Cell", True), (":Cell", False), ("de:", False)]
 )
-def test_names_of_texts_have_a_form(name: str, *, is_one: bool) -> None:
+def test_text_name_must_match_the_pattern(name: str, *, is_one: bool) -> None:
     assert bool(KEY.fullmatch(name)) is is_one

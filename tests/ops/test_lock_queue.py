@@ -1,4 +1,4 @@
-"""One owner holds a lock at a time, and those that wait go on in their order, whoever dies."""
+"""A lock has one owner at a time; waiting owners get it in order, also after the death of an owner."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +17,7 @@ def order(lock: Lock | None) -> list[str]:
     return [lock.holder.owner, *(each.owner for each in lock.waiters)] if lock else []
 
 
-def test_those_that_wait_hold_the_lock_in_their_order() -> None:
+def test_waiting_owners_get_the_lock_in_order() -> None:
     lock = None
     for owner in "abc":
         lock = acquire(lock, claim(owner, 1))
@@ -29,7 +29,7 @@ def test_those_that_wait_hold_the_lock_in_their_order() -> None:
     assert order(release(without_c, "b", 2)) == []
 
 
-def test_owner_that_asks_again_keeps_its_place_and_renews_its_lease() -> None:
+def test_repeated_acquire_keeps_the_place_and_renews_the_lease() -> None:
     lock = acquire(acquire(acquire(None, claim("a", 1)), claim("b", 1)), claim("c", 1))
     lock = acquire(acquire(lock, claim("c", 8)), claim("a", 9))
     assert order(lock) == ["a", "b", "c"]
@@ -37,7 +37,7 @@ def test_owner_that_asks_again_keeps_its_place_and_renews_its_lease() -> None:
     assert lock.holder.since == 1
 
 
-def test_lock_of_a_dead_owner_goes_to_the_first_that_lives() -> None:
+def test_lock_of_a_dead_owner_goes_to_the_first_live_waiter() -> None:
     lock = acquire(acquire(acquire(None, claim("a", 1)), claim("b", 1)), claim("c", 8))
     assert order(expire(lock, 10)) == ["a", "b", "c"]
     assert order(expire(lock, 11)) == ["c"]
@@ -45,13 +45,13 @@ def test_lock_of_a_dead_owner_goes_to_the_first_that_lives() -> None:
     assert order(acquire(lock, claim("d", 12))) == ["c", "d"]
 
 
-def test_claim_without_a_lease_stays_until_it_is_released() -> None:
+def test_claim_without_a_lease_is_kept_until_release() -> None:
     lock = acquire(acquire(None, claim("a", 1, None)), claim("b", 10**9))
     assert order(expire(lock, 10**9)) == ["a", "b"]
     assert order(release(lock, "a", 10**9)) == ["b"]
 
 
-def test_release_of_a_stranger_changes_nothing() -> None:
+def test_release_by_another_owner_is_ignored() -> None:
     lock = acquire(None, claim("a", 1))
     assert release(lock, "b", 2) == lock
     assert release(None, "b", 2) is None

@@ -1,4 +1,4 @@
-"""Locks at a real store: held for a block, passed on in order, expired, deleted with a record."""
+"""Locks at a real store: held for a block, transferred in order, expired, deleted with an audit record."""
 
 import asyncio
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ async def nothing(_: Sequence[StoredLock]) -> Commit:
     return Commit()
 
 
-async def test_blocks_hold_a_lock_one_after_another(store: Store) -> None:
+async def test_concurrent_blocks_hold_a_lock_one_after_another(store: Store) -> None:
     inside: list[str] = []
 
     async def work(name: str) -> None:
@@ -51,7 +51,7 @@ async def test_blocks_hold_a_lock_one_after_another(store: Store) -> None:
     assert await owners(store, JOB, "J1") == []
 
 
-async def test_lock_that_is_not_free_in_time_is_refused_and_not_waited_for(store: Store) -> None:
+async def test_lock_timeout_is_refused_and_leaves_the_queue(store: Store) -> None:
     await put(store, JOB, "J1", "anna")
     with pytest.raises(Refused, match="held by 'anna'"):
         async with hold_lock(store, JOB, "J1", "ben", "test", wait_s=0.01):
@@ -59,7 +59,7 @@ async def test_lock_that_is_not_free_in_time_is_refused_and_not_waited_for(store
     assert await owners(store, JOB, "J1") == ["anna"]
 
 
-async def test_lease_of_a_living_owner_is_renewed(store: Store) -> None:
+async def test_lease_of_a_live_owner_is_renewed(store: Store) -> None:
     async with hold_lock(store, JOB, "J1", "anna", "test", lease_ms=3_000):
         (before,) = await locks.load(store, JOB, ["J1"])
         async with asyncio.timeout(30):
@@ -87,7 +87,7 @@ async def test_locks_of_a_step_are_part_of_its_commit(store: Store) -> None:
     assert await store.execute("GET", store.keys.counter("steps")) == "2"
 
 
-async def test_sweep_passes_the_locks_of_dead_owners_on(store: Store) -> None:
+async def test_sweep_transfers_the_locks_of_dead_owners(store: Store) -> None:
     await put(store, JOB, "J1", "dead", lease_ms=-1)
     await put(store, TOOL, "wrench", "alive")
     await sweep_locks(store)
@@ -102,7 +102,7 @@ async def test_sweep_is_repeated(store: Store) -> None:
                 await asyncio.sleep(0.01)
 
 
-async def test_lock_of_a_living_owner_is_deleted_only_by_force(store: Store) -> None:
+async def test_lock_of_a_live_owner_is_deleted_only_by_force(store: Store) -> None:
     await put(store, JOB, "J1", "anna", "ben")
     await put(store, JOB, "J2", "dead", lease_ms=-1)
     found = await find_locks(store, LockKind, ())
@@ -114,7 +114,7 @@ async def test_lock_of_a_living_owner_is_deleted_only_by_force(store: Store) -> 
     assert await owners(store, JOB, "J2") == []
 
 
-async def test_deletion_is_decided_again_when_a_lock_changed_meanwhile(store: Store) -> None:
+async def test_deletion_of_a_changed_lock_is_refused(store: Store) -> None:
     await put(store, JOB, "J1", "dead", lease_ms=-1)
     found = await find_locks(store, (JOB,), ("J1",))
     async with hold_lock(store, JOB, "J1", "anna", "test"):

@@ -1,4 +1,4 @@
-"""The second factor: codes are needed once they are set, each is valid once, and failures survive a restart."""
+"""The second factor: required once it is configured, each code is valid once, failures survive a restart."""
 
 import asyncio
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ async def test_user_with_second_factor_needs_password_and_code(file: Path) -> No
     assert await people.log_in("anna", PASSWORD + code_at(NOW)) is Role.ENGINEER
 
 
-async def test_code_is_valid_once_and_no_older_one_after_it(file: Path, store: Store) -> None:
+async def test_used_code_and_older_codes_are_refused(file: Path, store: Store) -> None:
     people = People(file, store)
     assert await people.log_in("anna", PASSWORD + code_at(NOW)) is Role.ENGINEER
     assert await people.log_in("anna", PASSWORD + code_at(NOW)) is LoginRefusal.USED_CODE
@@ -73,7 +73,7 @@ async def test_code_is_valid_once_and_no_older_one_after_it(file: Path, store: S
 
 
 @pytest.mark.parametrize(("off_s", "accepted"), [(-61, False), (-30, True), (0, True), (30, True), (61, False)])
-async def test_code_of_a_clock_that_is_off_by_one_step_is_accepted(file: Path, off_s: int, accepted: bool) -> None:  # noqa: FBT001 - a parameter
+async def test_code_with_a_clock_offset_of_one_step_is_accepted(file: Path, off_s: int, accepted: bool) -> None:  # noqa: FBT001 - a parameter
     found = await People(file).log_in("anna", PASSWORD + code_at(NOW + off_s))
     assert found is (Role.ENGINEER if accepted else LoginRefusal.WRONG_CODE)
 
@@ -91,7 +91,7 @@ async def test_role_that_requires_a_second_factor_refuses_a_user_without(file: P
     assert await People(file).log_in("ben", PASSWORD) is Role.OPERATOR
 
 
-async def test_confirmed_session_repeats_its_code_but_not_a_wrong_password(file: Path) -> None:
+async def test_confirmed_session_accepts_its_code_but_no_wrong_password(file: Path) -> None:
     people = People(file)
     secret = PASSWORD + code_at(NOW)
     assert await people.log_in("anna", secret) is Role.ENGINEER
@@ -127,7 +127,7 @@ async def test_wrong_codes_are_throttled_across_a_restart(file: Path, store: Sto
     assert await People(file, store).log_in("anna", PASSWORD + CODES[2]) is Role.ENGINEER
 
 
-async def test_wrong_codes_from_many_addresses_wait_across_a_restart(file: Path, store: Store) -> None:
+async def test_wrong_codes_from_many_addresses_are_throttled_after_a_restart(file: Path, store: Store) -> None:
     people = People(file, store)
     wrong = "000000" if code_at(NOW) != "000000" else "000001"
     found = [await people.log_in("anna", PASSWORD + wrong, address=f"192.0.2.{each}") for each in range(1, 13)]
@@ -152,7 +152,7 @@ async def test_wrong_passwords_from_many_addresses_do_not_delay_the_right_code(f
     assert await people.log_in("anna", PASSWORD + code_at(NOW), address="198.51.100.1") is Role.ENGINEER
 
 
-async def test_without_the_store_no_code_is_accepted_and_failures_count(file: Path, tmp_path: Path) -> None:
+async def test_codes_are_refused_and_failures_counted_without_the_store(file: Path, tmp_path: Path) -> None:
     (tmp_path / "redis").mkdir()
     async with own_server(tmp_path / "redis") as server, open_store(RedisSettings(url=server.url), "gw-1") as store:
         people = People(file, store)
@@ -183,7 +183,7 @@ _USERS = st.builds(
 
 
 @given(st.lists(_USERS, unique_by=lambda user: user.name, max_size=5))
-def test_users_are_read_as_they_were_written(tmp_path_factory: pytest.TempPathFactory, users: list[User]) -> None:
+def test_users_are_unchanged_after_write_and_read(tmp_path_factory: pytest.TempPathFactory, users: list[User]) -> None:
     path = tmp_path_factory.mktemp("users") / "users"
     for user in users:
         write_user(path, user)
@@ -194,7 +194,7 @@ def test_users_are_read_as_they_were_written(tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.mark.parametrize("rest", ["totp=short", "recovery=abc", "token=a.b", "pin=1234", "totp"])
-def test_line_with_a_factor_that_cannot_be_read_allows_no_login(tmp_path: Path, rest: str) -> None:
+def test_user_with_an_unreadable_second_factor_cannot_log_in(tmp_path: Path, rest: str) -> None:
     """A damaged second factor must not become a login without one."""
     path = tmp_path / "users"
     path.write_text(f"anna:engineer:{HASH}:{rest}\n")
@@ -215,11 +215,11 @@ def test_line_with_a_factor_that_cannot_be_read_allows_no_login(tmp_path: Path, 
         ("cli anna", "cli ben", False),
     ],
 )
-def test_failures_are_counted_for_all_addresses_that_a_host_chooses(address: str, other: str, is_one: bool) -> None:  # noqa: FBT001 - a parameter
+def test_failures_are_counted_for_all_addresses_of_a_host(address: str, other: str, is_one: bool) -> None:  # noqa: FBT001 - a parameter
     assert (source_of(address) == source_of(other)) is is_one
 
 
-async def test_guesses_from_other_loopback_addresses_have_to_wait(file: Path, store: Store) -> None:
+async def test_guesses_from_other_loopback_addresses_are_throttled(file: Path, store: Store) -> None:
     users = Users(file, lambda: 0.0, lambda: NOW, StoredMemory(store))
     for number in range(LoginThrottle.FREE):
         assert await users.log_in(Credentials("ben", "guess", f"127.0.0.{number + 1}")) is LoginRefusal.WRONG
@@ -227,12 +227,12 @@ async def test_guesses_from_other_loopback_addresses_have_to_wait(file: Path, st
 
 
 @pytest.mark.parametrize(("name", "secret"), [("a" * 65, "x"), ("a\nb", "x"), ("", "x"), ("ben", "\udcff")])
-async def test_name_or_password_that_no_user_has_is_refused(file: Path, name: str, secret: str) -> None:
+async def test_malformed_user_name_or_password_is_refused(file: Path, name: str, secret: str) -> None:
     """A failure is kept with its name: names of a megabyte would fill the memory."""
     assert await People(file).log_in(name, secret) is LoginRefusal.WRONG
 
 
-async def test_certificate_of_a_user_counts_failures_as_a_password(file: Path) -> None:
+async def test_user_certificate_failures_are_counted_like_passwords(file: Path) -> None:
     people = People(file, totp_roles=[Role.ENGINEER])
     users = people.users
     assert await users.log_in_certified("ben", HERE, "") is Role.OPERATOR
@@ -248,7 +248,7 @@ async def test_certificate_of_a_user_counts_failures_as_a_password(file: Path) -
     assert await people.log_in("ben", PASSWORD) is Role.OPERATOR
 
 
-async def test_wrong_codes_are_counted_over_all_gateways_of_a_store(file: Path, store: Store) -> None:
+async def test_wrong_codes_are_counted_for_all_gateways_of_a_store(file: Path, store: Store) -> None:
     """Each gateway counted those that it had seen: an attacker had three times the guesses at three gateways."""
     gateways = [People(file, store) for _ in range(3)]
     found = [
@@ -258,7 +258,7 @@ async def test_wrong_codes_are_counted_over_all_gateways_of_a_store(file: Path, 
     assert found == [*[LoginRefusal.WRONG_CODE] * 10, LoginRefusal.CODE_TOO_SOON]
 
 
-async def test_failures_of_two_gateways_at_once_are_both_counted(file: Path, store: Store) -> None:
+async def test_concurrent_failures_at_two_gateways_are_both_counted(file: Path, store: Store) -> None:
     gateways = [People(file, store) for _ in range(2)]
     await asyncio.gather(*(each.log_in("ben", "guess") for each in gateways))
     assert await gateways[0].log_in("ben", "guess") is LoginRefusal.WRONG

@@ -30,7 +30,7 @@ async def actions(store: Store) -> list[str]:
     return [json.loads(each.text)["action"] for each in records]
 
 
-def test_another_request_keeps_the_beginning_and_replaces_the_rest() -> None:
+def test_second_request_keeps_the_start_time_and_replaces_the_rest() -> None:
     first = decide_mode(None, SwitchOn("anna"), 5)
     assert first == Maintenance(message=DEFAULT_MESSAGE, since=5, by="anna")
     second = decide_mode(first, SwitchOn("ben", NOW, "fire", 99), 7)
@@ -39,12 +39,12 @@ def test_another_request_keeps_the_beginning_and_replaces_the_rest() -> None:
 
 
 @pytest.mark.parametrize("request_", [SwitchOn("anna", until=5), SwitchOn("anna", message="x" * (MAX_MESSAGE + 1))])
-def test_request_that_makes_no_sense_is_refused(request_: SwitchOn) -> None:
+def test_invalid_maintenance_request_is_refused(request_: SwitchOn) -> None:
     with pytest.raises(Refused, match=r"has passed|more than"):
         decide_mode(None, request_, 5)
 
 
-def test_mode_that_pauses_jobs_is_in_force_before_one_that_drains() -> None:
+def test_pausing_mode_takes_precedence_over_draining_mode() -> None:
     drain, now = Maintenance(kind=DRAIN), Maintenance(kind=NOW)
     assert mode_in_force(StoredMode(None, None, ())) is None
     assert mode_in_force(StoredMode(drain, None, ())) is drain
@@ -52,7 +52,7 @@ def test_mode_that_pauses_jobs_is_in_force_before_one_that_drains() -> None:
     assert mode_in_force(StoredMode(None, drain, ())) is drain
 
 
-async def test_mode_of_one_gateway_leaves_the_others_at_work(store: Store) -> None:
+async def test_mode_of_one_gateway_does_not_affect_other_gateways(store: Store) -> None:
     await switch(store, SwitchOn("anna", DRAIN, "cell 1"), "gw-1")
     assert mode_in_force(await mode.load(store, "gw-2")) is None
     found = mode_in_force(await mode.load(store, "gw-1"))
@@ -70,7 +70,7 @@ async def test_switches_of_several_people_are_all_recorded(store: Store) -> None
     assert (found.count("SwitchOn"), found.count("SwitchOff")) == (10, 10)
 
 
-async def test_request_that_another_process_has_executed_is_not_recorded_twice(store: Store) -> None:
+async def test_request_executed_by_another_process_is_recorded_once(store: Store) -> None:
     mark = dedupe.mark(store.keys, "/mes", "1", "On", 60_000)
     await switch(store, SwitchOn("anna"), also=mark)
     await switch(store, SwitchOn("anna"), also=mark)

@@ -1,4 +1,4 @@
-"""Decisions see the maintenance mode as it is, and a commit sees that it was switched meanwhile."""
+"""Decisions use the current maintenance mode; a commit under a changed mode is stale."""
 
 from edge.links.background_task import background_task
 from edge.model.maintenance import Maintenance

@@ -1,4 +1,4 @@
-"""An operation moves through its states in the order of its life, and only by its owner while that lives."""
+"""An operation changes its state in a fixed order, and only by its owner while the lease is valid."""
 
 from datetime import UTC, datetime
 
@@ -39,13 +39,13 @@ def test_operation_is_claimed_renewed_and_completed() -> None:
     assert (done.state, done.result, done.started, done.ended, done.until) == ("done", "file", 5, 18, None)
 
 
-def test_operation_of_a_dead_owner_is_interrupted_at_the_end_of_its_lease() -> None:
+def test_operation_of_a_dead_owner_is_interrupted_after_its_lease() -> None:
     assert transition(after(CLAIMED), Interrupt(), 14) is None
     failed = after(CLAIMED, (Interrupt(), 15))
     assert (failed.state, failed.error, failed.owner) == ("failed", INTERRUPTED, "gw-1")
 
 
-def test_running_operation_is_cancelled_by_its_owner_when_asked() -> None:
+def test_requested_cancellation_is_executed_by_the_owner() -> None:
     asked = after(CLAIMED, (Cancel("ben"), 6))
     assert (asked.state, asked.cancelled_by) == ("running", "ben")
     assert after(CLAIMED, (Cancel("ben"), 6), (Finish("gw-1", error="cancelled"), 7)).state is OperationState.CANCELLED
@@ -67,7 +67,7 @@ def test_running_operation_is_cancelled_by_its_owner_when_asked() -> None:
         ((CLAIMED, (Interrupt(), 15)), Renew("gw-1", 30), 16),  # its owner was only slow: it has lost it
     ],
 )
-def test_event_that_does_not_fit_changes_nothing(
+def test_event_in_the_wrong_state_is_ignored(
     before: tuple[tuple[OperationEvent, int], ...], event: OperationEvent, now: int
 ) -> None:
     assert transition(after(*before), event, now) is None
@@ -92,12 +92,12 @@ def test_ended_operation_never_changes_again(events: list[tuple[OperationEvent, 
 
 
 @pytest.mark.parametrize(("time_of_day", "expected"), [("02:00", 2), ("00:59", 2), ("23:00", 1), ("01:00", 2)])
-def test_next_time_of_day_lies_ahead(time_of_day: str, expected: int) -> None:
+def test_next_time_of_day_is_in_the_future(time_of_day: str, expected: int) -> None:
     found = next_at(time_of_day, datetime(2026, 1, 1, 1 if time_of_day != "02:00" else 2, 0, tzinfo=UTC))
     assert (found.day, f"{found:%H:%M}") == (expected, time_of_day)
 
 
 @pytest.mark.parametrize("text", ["", "2", "24:00", "02:60", "noon"])
-def test_text_that_is_no_time_of_day_is_refused(text: str) -> None:
+def test_malformed_time_of_day_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"does not match|unconverted|range"):
         next_at(text, datetime(2026, 1, 1, tzinfo=UTC))

@@ -97,7 +97,7 @@ async def test_running_operation_is_cancelled_by_a_person(store: Store) -> None:
 @pytest.mark.parametrize(
     ("error", "text"), [(Unavailable("the disk is full"), "the disk is full"), (KeyError("x"), "KeyError: 'x'")]
 )
-async def test_failure_is_kept_and_the_next_operation_runs(store: Store, error: Exception, text: str) -> None:
+async def test_failure_is_stored_and_the_next_operation_runs(store: Store, error: Exception, text: str) -> None:
     failures = [error]
 
     async def work(_: Operation, __: Report) -> str:
@@ -133,7 +133,7 @@ async def test_only_the_newest_ended_operations_are_kept(store: Store) -> None:
     assert await store.execute("HLEN", store.keys.operations_progress()) == operations.KEPT
 
 
-async def test_wrong_requests_are_refused(store: Store) -> None:
+async def test_invalid_requests_are_refused(store: Store) -> None:
     with pytest.raises(Refused, match="there is no operation"):
         await change_operation(store, "nothing", Cancel("ben"))
     operation = await scheduled(store)
@@ -142,7 +142,7 @@ async def test_wrong_requests_are_refused(store: Store) -> None:
         await change_operation(store, operation.id, Cancel("ben"))
 
 
-async def test_work_ends_when_its_report_prevents_the_renewal(store: Store) -> None:
+async def test_work_ends_when_an_invalid_report_prevents_the_renewal(store: Store) -> None:
     ended = asyncio.Event()
 
     async def work(_: Operation, report: Report) -> str:
@@ -160,7 +160,7 @@ async def test_work_ends_when_its_report_prevents_the_renewal(store: Store) -> N
     assert "cannot be renewed" in (await found(store, operation.id)).operation.error
 
 
-async def test_work_does_not_go_on_when_its_lease_cannot_be_renewed(store: Store) -> None:
+async def test_work_ends_when_its_lease_cannot_be_renewed(store: Store) -> None:
     begun, ended = asyncio.Event(), asyncio.Event()
 
     async def work(_: Operation, __: Report) -> str:

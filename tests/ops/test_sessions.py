@@ -1,4 +1,4 @@
-"""Open sessions are shown in the store while they are open, and end when the store names them as ended."""
+"""Open sessions are listed in the store, and are closed when the store marks them as ended."""
 
 from datetime import UTC, datetime
 
@@ -45,7 +45,7 @@ async def test_open_sessions_are_stored_and_closed_ones_removed(store: Store) ->
     assert await sessions.load_last_activity(store) == {}
 
 
-async def test_session_that_is_to_end_is_closed_at_its_server(store: Store, wait_until: WaitUntil) -> None:
+async def test_session_marked_as_ended_is_closed_at_its_server(store: Store, wait_until: WaitUntil) -> None:
     server = Server()
     server.open("s1")
     server.open("s2")
@@ -57,7 +57,7 @@ async def test_session_that_is_to_end_is_closed_at_its_server(store: Store, wait
         await wait_until(lambda: list(server.live) == ["s2"])
 
 
-async def test_sessions_lost_by_the_store_are_written_again_not_ended(store: Store) -> None:
+async def test_sessions_lost_by_the_store_are_written_again(store: Store) -> None:
     server = Server()
     server.open("s1")
     shown = SessionList(store, server.open_sessions)
@@ -80,7 +80,7 @@ async def test_session_of_the_command_line_ends_at_once(store: Store) -> None:
     assert await sessions.load_all(store) == {}
 
 
-async def test_session_that_cannot_be_read_is_left_out(store: Store) -> None:
+async def test_unreadable_session_is_skipped(store: Store) -> None:
     await store.execute("SET", store.keys.session("s1"), "no JSON")
     await store.execute("HSET", store.keys.last_activity(), "s1", "2027-01-15T08:00:00Z")
     assert await sessions.load_all(store) == {}

@@ -1,4 +1,4 @@
-"""The login of users with password and role; guessing is slow and does not reveal which users exist."""
+"""Users log in with a password and get their role; guessing is throttled and does not reveal user names."""
 
 import re
 import time
@@ -29,7 +29,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-async def test_a_user_gets_their_role_for_their_password_only(file: Path) -> None:
+async def test_login_with_the_right_password_returns_the_role(file: Path) -> None:
     users = Users(file)
     assert await users.log_in(Credentials("alice", "correct horse", HERE)) is Role.OPERATOR
     assert await users.log_in(Credentials("alice", "battery staple", HERE)) is LoginRefusal.WRONG
@@ -37,11 +37,11 @@ async def test_a_user_gets_their_role_for_their_password_only(file: Path) -> Non
     assert await users.log_in(Credentials("Alice", "correct horse", HERE)) is LoginRefusal.WRONG
 
 
-async def test_without_a_file_no_user_logs_in(tmp_path: Path) -> None:
+async def test_login_without_a_user_file_is_refused(tmp_path: Path) -> None:
     assert await Users(tmp_path / "none").log_in(Credentials("alice", "correct horse", HERE)) is LoginRefusal.WRONG
 
 
-async def test_a_changed_file_counts_at_the_next_login(file: Path) -> None:
+async def test_changed_user_file_applies_to_the_next_login(file: Path) -> None:
     users = Users(file)
     assert await users.log_in(Credentials("alice", "correct horse", HERE)) is Role.OPERATOR
     write_user(file, User("alice", Role.ENGINEER, HASH))
@@ -50,7 +50,7 @@ async def test_a_changed_file_counts_at_the_next_login(file: Path) -> None:
     assert await users.log_in(Credentials("alice", "correct horse", HERE)) is LoginRefusal.WRONG
 
 
-async def test_an_unknown_user_takes_as_long_as_a_wrong_password(file: Path) -> None:
+async def test_unknown_user_takes_as_long_as_a_wrong_password(file: Path) -> None:
     users = Users(file)
     spent = {}
     for name in ("alice", "mallory"):
@@ -60,7 +60,7 @@ async def test_an_unknown_user_takes_as_long_as_a_wrong_password(file: Path) -> 
     assert 0.3 < spent["alice"] / spent["mallory"] < 3
 
 
-async def test_after_failures_even_the_right_password_has_to_wait(file: Path) -> None:
+async def test_right_password_is_throttled_after_failures(file: Path) -> None:
     clock = Clock()
     users = Users(file, clock)
     for _ in range(LoginThrottle.FREE):
@@ -71,7 +71,7 @@ async def test_after_failures_even_the_right_password_has_to_wait(file: Path) ->
     assert await users.log_in(Credentials("alice", "correct horse", HERE)) is Role.OPERATOR
 
 
-async def test_a_password_of_any_length_costs_the_same(file: Path) -> None:
+async def test_too_long_password_is_refused(file: Path) -> None:
     users = Users(file)
     assert await users.log_in(Credentials("alice", "x" * (PASSWORD_BYTES + 1), HERE)) is LoginRefusal.WRONG
     assert await users.log_in(Credentials("alice", "correct horse", HERE)) is Role.OPERATOR
@@ -97,7 +97,7 @@ def test_each_further_failure_doubles_the_wait_up_to_a_bound() -> None:
     assert max(waited) == LoginThrottle.LONGEST_S
 
 
-def test_trying_many_names_from_one_address_has_to_wait_too() -> None:
+def test_many_names_from_one_address_are_throttled() -> None:
     clock = Clock()
     patience = LoginThrottle(clock)
     for number in range(LoginThrottle.FREE_FOR_ADDRESS):
@@ -107,7 +107,7 @@ def test_trying_many_names_from_one_address_has_to_wait_too() -> None:
     assert not patience.is_blocked("somebody-else", ELSEWHERE)
 
 
-def test_success_forgets_failures_and_so_does_time() -> None:
+def test_failures_are_cleared_by_a_success_or_after_a_time() -> None:
     clock = Clock()
     patience = LoginThrottle(clock)
     waits(patience, clock, LoginThrottle.FREE - 1)
@@ -117,14 +117,14 @@ def test_success_forgets_failures_and_so_does_time() -> None:
     assert waits(patience, clock, LoginThrottle.FREE) == [0, 0, 0]
 
 
-def test_no_more_failures_are_remembered_than_there_is_room_for() -> None:
+def test_number_of_stored_failures_is_limited() -> None:
     patience = LoginThrottle(Clock())
     for number in range(3 * LoginThrottle.MOST):
         patience.failed(f"user-{number}", f"192.0.2.{number}")
     assert len(patience._failures) <= LoginThrottle.MOST  # noqa: SLF001 - it is not public
 
 
-def test_writing_a_user_leaves_the_others_as_they_are(file: Path) -> None:
+def test_written_user_does_not_change_other_users(file: Path) -> None:
     before = file.read_text()
     file.write_text(f"# people of line 4\n{before}")
     write_user(file, User("bob", Role.OBSERVER, HASH))
@@ -137,13 +137,13 @@ def test_writing_a_user_leaves_the_others_as_they_are(file: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["nonsense", "bob:king:x", "bob:operator", ":operator:x", "bob:operator:a b"])
-def test_a_line_that_states_nothing_sensible_is_left_out(file: Path, line: str) -> None:
+def test_malformed_line_is_skipped(file: Path, line: str) -> None:
     with file.open("a") as lines:
         lines.write(f"{line}\n\n")
     assert list(read_users(file)) == ["alice"]
 
 
-def test_line_in_another_encoding_blocks_no_other_user_and_stays_as_it_is(file: Path) -> None:
+def test_line_in_another_encoding_is_skipped_and_kept(file: Path) -> None:
     strange = f"Andr\xe9:engineer:{HASH}\n".encode("latin-1")
     file.write_bytes(strange + file.read_bytes())
     assert list(read_users(file)) == ["alice"]
@@ -151,18 +151,18 @@ def test_line_in_another_encoding_blocks_no_other_user_and_stays_as_it_is(file: 
     assert file.read_bytes().startswith(strange)
 
 
-async def test_a_damaged_hash_allows_no_login(file: Path) -> None:
+async def test_user_with_a_damaged_hash_cannot_log_in(file: Path) -> None:
     write_user(file, User("bob", Role.ENGINEER, "$argon2id$damaged"))
     assert await Users(file).log_in(Credentials("bob", "", HERE)) is LoginRefusal.WRONG
 
 
-def test_nobodys_hash_costs_what_a_real_one_costs(file: Path) -> None:
+def test_hash_for_unknown_users_has_the_cost_of_a_real_hash(file: Path) -> None:
     nobody = Users(file)._unknown.password_hash  # noqa: SLF001 - it is not public
     assert [len(part) for part in nobody.split("$")] == [len(part) for part in HASH.split("$")]
     assert nobody.split("$")[:4] == HASH.split("$")[:4]
 
 
-def test_equal_passwords_have_unequal_hashes() -> None:
+def test_equal_passwords_have_different_hashes() -> None:
     assert hash_password("same") != hash_password("same")
 
 

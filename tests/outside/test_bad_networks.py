@@ -26,7 +26,7 @@ def test_jobs_end_over_a_slow_and_lossy_network(plant: Plant) -> None:
     assert len(set(plant.wrench.starts())) == 3
 
 
-def test_a_call_waits_for_a_store_that_is_full(plant: Plant) -> None:
+def test_call_waits_while_the_store_is_full(plant: Plant) -> None:
     plant.store.cli("config", "set", "maxmemory", "1")
     correlation = plant.mes.send(METHOD.format("StoreAndStart"), order("J1"))
     plant.gateway.wait_for_status(lambda line: "store" in line.lower(), "the status names the store", 60)

@@ -39,7 +39,7 @@ def test_new_orders_are_refused_while_marks_are_at_their_limit(plant: Plant) -> 
     assert len(set(plant.wrench.starts())) == 3
 
 
-def test_a_mark_must_outlive_what_the_broker_can_deliver_again(plant: Plant) -> None:
+def test_mark_retention_below_the_redelivery_time_is_reported(plant: Plant) -> None:
     """Session expiry of a day plus the autosave interval of the broker."""
     settings = plant.gateway.settings
     settings.write_text(settings.read_text().replace("[mqtt]", "[mqtt]\nbroker_autosave = 3600", 1))
@@ -81,7 +81,7 @@ def test_results_without_a_reader_are_kept_and_refuse_new_orders(plant: Plant, t
         mes.client.close()
 
 
-def test_a_result_with_a_reader_is_removed_after_its_time(plant: Plant) -> None:
+def test_delivered_result_is_removed_after_its_retention(plant: Plant) -> None:
     """The retained topic goes too; a reader that comes late has read it."""
     _restart_with(plant, "[retention]\nended_jobs = 1\n")
     began = time.monotonic()

@@ -10,7 +10,7 @@ from tests.outside.servers import EDGE, wait_for
 
 
 @pytest.mark.long  # the later one waits for the lease of the first
-def test_later_gateway_of_a_name_stops_with_the_reason(plant: Plant) -> None:
+def test_second_gateway_with_the_same_name_stops_with_the_reason(plant: Plant) -> None:
     later = subprocess.run(
         [EDGE, "run", "--settings", plant.gateway.settings], capture_output=True, text=True, check=False, timeout=60
     )
@@ -22,7 +22,7 @@ def test_later_gateway_of_a_name_stops_with_the_reason(plant: Plant) -> None:
 
 
 @pytest.mark.long  # a component looks every 15 seconds
-def test_component_that_is_gone_leaves_the_list_while_the_others_work(plant: Plant) -> None:
+def test_stopped_component_leaves_the_list_while_the_others_work(plant: Plant) -> None:
     described = json.dumps({"id": "gone", "kind": "sidecar", "version": "1", "started": 1})
     plant.store.cli("HSET", "microdcs-edge:discovery:components", "gone", described)
     plant.store.cli("HSET", "microdcs-edge:discovery:timestamps", "gone", "1")
@@ -31,7 +31,7 @@ def test_component_that_is_gone_leaves_the_list_while_the_others_work(plant: Pla
 
 
 @pytest.mark.long  # a second gateway
-def test_gateway_whose_clock_is_behind_is_not_away(plant: Plant) -> None:
+def test_gateway_with_a_late_clock_is_not_reported_as_absent(plant: Plant) -> None:
     clock = plant.new_clock("behind")
     clock.set(-3600)
     plant.new_gateway("behind", clock).start()

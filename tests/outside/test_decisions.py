@@ -182,7 +182,7 @@ def test_an_open_stop_is_released_with_reason_and_audit(plant: Plant, tmp_path: 
     assert "wrench" in record["subject"]
 
 
-def test_an_observer_over_opc_ua_decides_nothing(plant: Plant) -> None:
+def test_decision_of_an_observer_over_opc_ua_is_refused(plant: Plant) -> None:
     settings = plant.gateway.settings
     settings.write_text(settings.read_text().replace('anonymous = "engineer"', 'anonymous = "observer"'))
     plant.gateway.stop()

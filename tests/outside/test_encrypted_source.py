@@ -33,7 +33,7 @@ def make_certificate(folder: Path) -> None:
     subprocess.run(["bash", "-euc", command], check=True, capture_output=True, timeout=60)
 
 
-def test_source_reads_an_encrypted_server_once_both_trust_each_other(tmp_path: Path) -> None:
+def test_source_reads_an_encrypted_server_after_mutual_trust(tmp_path: Path) -> None:
     store, oven = Store(tmp_path / "store"), OpcuaDevice(tmp_path / "oven", "oven", 1)
     make_certificate(tmp_path)
     known = tmp_path / "oven" / "pki" / "trusted" / "certs"

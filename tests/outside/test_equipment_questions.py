@@ -5,7 +5,7 @@ from tests.outside.mqtt_client import MqttClient
 from tests.outside.servers import PREFIX
 
 
-def test_a_question_of_equipment_is_not_answered_to_other_equipment(plant: Plant) -> None:
+def test_reply_to_an_equipment_request_never_reaches_other_equipment(plant: Plant) -> None:
     """A camera asks for work and names the command topic of the wrench as its response topic."""
     camera = MqttClient(plant.broker.port, "camera")
     camera.connect()

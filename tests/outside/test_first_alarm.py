@@ -62,7 +62,7 @@ def tutorial() -> Iterator[Tutorial]:
 
 
 @pytest.mark.long
-def test_tutorial_of_an_alarm_can_be_followed(tutorial: Tutorial) -> None:
+def test_tutorial_of_an_alarm_works_as_written(tutorial: Tutorial) -> None:
     (rules, samples), (try_out, heat, acknowledge, export) = blocks("json"), blocks("sh")
     (tutorial.folder / "rules.json").write_text(rules)
     (tutorial.folder / "samples.jsonl").write_text(samples)

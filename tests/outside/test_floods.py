@@ -29,7 +29,7 @@ EVENT = {"specversion": "1.0", "source": "/noise", "type": "com.example.noise.v1
     [(f"{PREFIX}/equipment/wrench/events", "x" * 500), (COMMANDS, "no JSON")],
     ids=["events", "rubbish"],
 )
-def test_a_flood_of_qos_0_starves_no_call(plant: Plant, topic: str, payload: str) -> None:
+def test_flood_of_qos_0_messages_does_not_delay_calls(plant: Plant, topic: str, payload: str) -> None:
     log = plant.gateway.log.stat().st_size
     worst, memory = _call_during(plant, functools.partial(_flood, plant.broker.port, topic, payload))
     assert worst <= 5.0
@@ -39,7 +39,7 @@ def test_a_flood_of_qos_0_starves_no_call(plant: Plant, topic: str, payload: str
 
 @pytest.mark.long
 @pytest.mark.timeout(180)
-def test_a_flood_of_large_qos_1_events_takes_no_memory(plant: Plant) -> None:
+def test_flood_of_large_qos_1_events_uses_bounded_memory(plant: Plant) -> None:
     topic = f"{PREFIX}/equipment/wrench/events"
     worst, memory = _call_during(plant, functools.partial(_flood_qos_1, plant.broker.port, topic))
     assert worst <= 5.0
@@ -48,7 +48,7 @@ def test_a_flood_of_large_qos_1_events_takes_no_memory(plant: Plant) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(180)
-def test_a_repeated_call_is_answered_beside_a_qos_1_flood_of_its_topic(plant: Plant) -> None:
+def test_repeated_call_is_answered_during_a_qos_1_flood_of_its_topic(plant: Plant) -> None:
     """The broker drops what its queue cannot hold, calls of the MES too: the MES repeats its call under the same id."""
     command = ["mosquitto_pub", "-V", "5", "-p", str(plant.broker.port), "-q", "1", "-l", "-t", COMMANDS]
     with subprocess.Popen(["yes", "no JSON"], stdout=subprocess.PIPE) as lines:

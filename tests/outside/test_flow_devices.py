@@ -31,7 +31,7 @@ def _node(line: Line, flow: str) -> Any:
     return shown["cycle"]["nodes"]["command"]
 
 
-def test_a_bolt_of_a_flow_counts_although_the_tool_was_cut_off(line: Line) -> None:
+def test_bolt_of_a_flow_is_counted_after_a_connection_loss(line: Line) -> None:
     """A command of no job is looked for at the new connection, too."""
     before = line.controller.count("started")
     _calibrate(line, "cut-off")
@@ -41,7 +41,7 @@ def test_a_bolt_of_a_flow_counts_although_the_tool_was_cut_off(line: Line) -> No
     assert line.controller.count("started") == before + 1
 
 
-def test_a_bolt_of_a_flow_whose_gateway_was_killed_is_kept(line: Line) -> None:
+def test_bolt_of_a_flow_is_kept_as_late_result_after_a_gateway_kill(line: Line) -> None:
     """The node is interrupted; its bolt is a late result, and is not tightened again."""
     before, finished = line.controller.count("started"), line.controller.count("finished")
     line.controller.order("hold")

@@ -52,7 +52,7 @@ def test_action_is_not_repeated_after_a_kill(plant: FlowPlant) -> None:
     assert plant.counter.posted == ["order_0_post"]
 
 
-def test_second_gateway_takes_over_the_cycle_of_a_killed_one(plant: FlowPlant) -> None:
+def test_second_gateway_takes_over_the_cycle_of_a_killed_gateway(plant: FlowPlant) -> None:
     names = {"first", "second"}
     for name in names:
         plant.start(name)

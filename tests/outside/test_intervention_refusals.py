@@ -232,7 +232,7 @@ def _check_what_remains(site: Site, reasons: list[str]) -> None:
     assert {each["user"].partition(" (")[0] for each in refused} >= {"anna", "eve", "olga"}, refused
 
 
-def test_what_an_intervention_is_refused_for_and_what_remains(site: Site) -> None:
+def test_refused_and_executed_interventions_are_reported_and_audited(site: Site) -> None:
     plant = site.plant
     plant.mes.configure(recipe=ATTENDED)
     plant.wrench.holds = True
@@ -253,7 +253,7 @@ def test_what_an_intervention_is_refused_for_and_what_remains(site: Site) -> Non
     _check_what_remains(site, reasons)
 
 
-def test_a_failed_pulse_retried_over_all_ways_at_once_starts_once(site: Site) -> None:
+def test_failed_pulse_retried_over_all_interfaces_starts_once(site: Site) -> None:
     plant = site.plant
     opening = {"name": "open", "qualifier": "P0", "step": "Tighten", "type_id": OPENING}
     recipe = {

@@ -107,7 +107,7 @@ def test_a_retry_of_an_unknown_outcome_starts_the_tool_once(plant: Plant) -> Non
     assert len(plant.wrench.starts()) == 2
 
 
-def test_a_second_person_with_a_login_confirms_what_the_mes_asks_for(plant: Plant) -> None:
+def test_second_user_with_a_login_confirms_a_mes_intervention(plant: Plant) -> None:
     settings = plant.gateway.settings
     settings.write_text(f'{settings.read_text()}\n[users]\nsecond_person = ["skip"]\n')
     plant.gateway.stop()
@@ -126,7 +126,7 @@ def test_a_second_person_with_a_login_confirms_what_the_mes_asks_for(plant: Plan
     plant.mes.wait_for_state("J1", "Ended", 60)
 
 
-def test_nothing_is_allowed_that_the_recipe_does_not_list(plant: Plant) -> None:
+def test_intervention_not_listed_in_the_recipe_is_refused(plant: Plant) -> None:
     plant.wrench.holds = True
     assert plant.mes.start_job("J1").status == 1
     plant.wrench.client.wait(plant.wrench.starts, "the tool has the command", 60)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 KINDS = ("equipment", "station", "job", "operation")
 
 
-def test_locks_of_a_killed_process_expire_and_waiters_go_on_in_order(plant: Plant, tmp_path: Path) -> None:
+def test_locks_of_a_killed_process_expire_and_waiters_continue_in_order(plant: Plant, tmp_path: Path) -> None:
     order = tmp_path / "order"
 
     def hold(kind: str, name: str, *command: str) -> subprocess.Popen[bytes]:
@@ -63,7 +63,7 @@ def _child_of(pid: int) -> str:
     return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0]
 
 
-def test_jobs_of_one_tool_do_not_alternate_though_the_gateway_is_killed(plant: Plant) -> None:
+def test_jobs_of_one_tool_do_not_alternate_after_a_gateway_kill(plant: Plant) -> None:
     """Two bolts of a part under one lock: the other job waits, says so, and its turn comes after both bolts."""
     actions = [TIGHTEN_ACTION | {"name": name, "step": name} for name in ("First", "Second")]
     plant.mes.configure(

@@ -4,7 +4,7 @@ from tests.outside.conftest import Plant
 from tests.outside.plant import Wrench
 
 
-def test_a_command_that_the_broker_lost_is_sent_again(plant: Plant) -> None:
+def test_command_lost_by_the_broker_is_sent_again(plant: Plant) -> None:
     """The broker confirms the command, is killed before it stores it, and comes back; the tool sends no presence."""
     _start_job_for_a_tool_that_is_away(plant)
     plant.broker.kill()
@@ -12,7 +12,7 @@ def test_a_command_that_the_broker_lost_is_sent_again(plant: Plant) -> None:
     _expect_the_command(plant)
 
 
-def test_a_command_that_the_broker_lost_is_sent_again_after_a_restart(plant: Plant) -> None:
+def test_command_lost_by_the_broker_is_sent_again_after_a_restart(plant: Plant) -> None:
     """The gateway is away while the broker loses the command; the tool sends no presence."""
     _start_job_for_a_tool_that_is_away(plant)
     plant.gateway.stop()
@@ -22,7 +22,7 @@ def test_a_command_that_the_broker_lost_is_sent_again_after_a_restart(plant: Pla
     _expect_the_command(plant)
 
 
-def test_a_command_without_subscriber_is_sent_again_until_there_is_one(plant: Plant) -> None:
+def test_command_is_sent_again_until_a_subscriber_exists(plant: Plant) -> None:
     """The tool keeps no session and sends no presence: the broker drops what comes before it subscribes."""
     plant.wrench.client.close()
     assert plant.mes.start_job("J1").status == 1

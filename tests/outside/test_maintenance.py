@@ -79,7 +79,7 @@ def test_stored_jobs_wait_for_the_end_of_maintenance_across_a_kill(plant: Plant)
     assert len(plant.wrench.starts()) == 1
 
 
-def test_running_job_is_paused_now_and_not_resumed_before_the_end(plant: Plant) -> None:
+def test_running_job_is_paused_and_its_resume_refused_until_the_end(plant: Plant) -> None:
     plant.wrench.holds = True
     assert plant.mes.start_job("J1").status == 1
     wait_for(plant.wrench.starts, "the job runs")

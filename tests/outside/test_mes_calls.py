@@ -128,7 +128,7 @@ def test_each_attempt_is_kept_with_its_times(plant: Plant) -> None:
     assert response.count("'ID': 'start'") == response.count("'ID': 'end'") == 3
 
 
-def test_a_discarded_event_does_not_pass_the_next_part(plant: Plant) -> None:
+def test_redelivered_discarded_event_is_not_used_for_the_next_part(plant: Plant) -> None:
     """The broker delivers it again while the next part waits for such an event."""
     scanner = MqttClient(plant.broker.port, "scanner")
     scanner.connect()
@@ -157,7 +157,7 @@ def _require_running(plant: Plant, job: str) -> None:
     assert plant.mes.states(job) == ["Running"]
 
 
-def test_an_event_for_a_job_that_has_not_started_is_answered_kept(plant: Plant) -> None:
+def test_event_for_a_job_before_its_start_is_answered_kept(plant: Plant) -> None:
     scanner, topic = MqttClient(plant.broker.port, "scanner"), f"{PREFIX}/equipment/wrench/mine"
     scanner.connect()
     scanner.subscribe(topic)
@@ -174,7 +174,7 @@ def test_an_event_for_a_job_that_has_not_started_is_answered_kept(plant: Plant) 
 
 @pytest.mark.long
 @pytest.mark.timeout(240)
-def test_work_that_an_unknown_consumer_took_is_claimed(plant: Plant) -> None:
+def test_work_of_an_unknown_consumer_is_claimed(plant: Plant) -> None:
     """A consumer on no register, as of a person at redis-cli, takes the entry of a job away: within two minutes."""
     plant.gateway.stop()
     order_file = plant.gateway.directory / "order.json"

@@ -28,7 +28,7 @@ def test_dashboard_shows_metrics_that_exist(name: str, least: int) -> None:
     assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
 
 
-def test_alert_rules_of_the_package_are_those_of_the_page() -> None:
+def test_alert_rules_of_the_package_match_the_page() -> None:
     rules = (_EXAMPLES / "prometheus-telemetry.yml").read_text(encoding="utf-8")
     _, _, alerts = rules.partition("    rules:\n")
     assert alerts in _PAGE

@@ -105,7 +105,7 @@ def test_calls_of_the_northbound_page_are_answered_with_success(station: Station
     assert json.loads(station.gateway.cli("refused", "--json")) == []
 
 
-def test_equipment_made_of_the_commands_of_its_page_tightens(station: Station) -> None:
+def test_equipment_built_from_the_commands_of_its_page_tightens(station: Station) -> None:
     load(station, "bolt")
     listen = example("equipment.md", "mosquitto_sub", "-i wrench")
     with station.listening(listen) as heard:

@@ -21,7 +21,7 @@ min_publishing_interval = 0.2
 """
 
 
-def test_limits_of_the_settings_are_named_and_held(plant: Plant) -> None:
+def test_opcua_limits_of_the_settings_are_reported_and_enforced(plant: Plant) -> None:
     settings = plant.gateway.settings
     settings.write_text(settings.read_text().replace("[opcua]", f"[opcua]{LIMITS}"))
     plant.gateway.stop()
@@ -53,7 +53,7 @@ def test_wrong_arguments_are_answered_with_their_status(plant: Plant) -> None:
     }
 
 
-def test_diagnostics_count_what_a_subscription_does(plant: Plant) -> None:
+def test_diagnostics_count_the_activity_of_a_subscription(plant: Plant) -> None:
     with opcua_client(plant.opcua_port, "counters") as client:
         found = read_line(client)
     counted = (

@@ -10,7 +10,7 @@ from tests.outside.opcua_client import opcua_client, read_line
 pytestmark = pytest.mark.slow
 
 
-def test_a_step_of_the_wall_clock_drops_no_opc_ua_session(plant: Plant) -> None:
+def test_step_of_the_wall_clock_does_not_close_opc_ua_sessions(plant: Plant) -> None:
     with opcua_client(plant.opcua_port, "hold", "6") as reader:
         assert read_line(reader) == {"holding": True}
         for seconds in (3600.0, -3600.0, 0.0):

@@ -121,7 +121,7 @@ def test_a_controller_of_another_vendor_tightens_a_bolt(line: Line) -> None:
     wait_for(lambda: line.metric("results_total", evaluation="OK") == 1, "the result is counted")
 
 
-def test_reset_of_an_aborted_job_stops_the_tool_and_starts_nothing(line: Line) -> None:
+def test_reset_of_an_aborted_job_stops_the_tool_without_a_new_start(line: Line) -> None:
     before = line.controller.count("started")
     line.start("set", "WM-4")
     line.controller.wait_for("finished", line.controller.count("finished") + 1)
@@ -144,7 +144,7 @@ def test_tool_of_an_operator_is_locked_after_the_time_limit(line: Line) -> None:
     assert line.controller.count("started") == before
 
 
-def test_bolt_of_an_operator_is_kept_and_is_the_result_of_no_job(line: Line) -> None:
+def test_bolt_of_an_operator_is_kept_and_assigned_to_no_job(line: Line) -> None:
     late, acknowledged = line.metric("results_late_total"), line.controller.count("acknowledged")
     line.controller.trigger()
     wait_for(lambda: line.metric("results_late_total") == late + 1, "the result is counted as late")
@@ -153,7 +153,7 @@ def test_bolt_of_an_operator_is_kept_and_is_the_result_of_no_job(line: Line) -> 
     assert line.controller.count("acknowledged") == acknowledged
 
 
-def test_bolt_of_an_operator_in_between_repeats_no_joining(line: Line) -> None:
+def test_bolt_of_an_operator_in_between_does_not_repeat_a_joining(line: Line) -> None:
     """The latest result is that of the operator; that of the command is found behind it."""
     before, finished = line.controller.count("started"), line.controller.count("finished")
     line.start("in between", "WM-1")
@@ -166,7 +166,7 @@ def test_bolt_of_an_operator_in_between_repeats_no_joining(line: Line) -> None:
     assert line.controller.count("started") == before + 1
 
 
-def test_a_bolt_that_ends_while_the_controller_is_cut_off_counts(line: Line) -> None:
+def test_bolt_completed_during_a_connection_loss_counts(line: Line) -> None:
     """The result is found at the new connection; the spindle turned once."""
     before = line.controller.count("started")
     line.start("cut off", "WM-1")
@@ -189,7 +189,7 @@ def test_a_power_cut_at_the_controller_leaves_the_outcome_unknown(line: Line) ->
     assert line.controller.count("started") == before + 1
 
 
-def test_a_gateway_that_is_killed_finds_the_result_of_the_bolt(line: Line) -> None:
+def test_restarted_gateway_finds_the_result_of_the_bolt(line: Line) -> None:
     before = line.controller.count("started")
     line.start("killed", "WM-1")
     line.controller.wait_for("started", before + 1)
@@ -202,7 +202,7 @@ def test_a_gateway_that_is_killed_finds_the_result_of_the_bolt(line: Line) -> No
 
 @pytest.mark.parametrize("quiet", [False, True], ids=["with its event", "without its event"])
 @pytest.mark.parametrize("killed", [False, True], ids=["cut off", "gateway killed"])
-def test_a_bolt_that_ends_at_the_search_is_not_repeated(line: Line, *, killed: bool, quiet: bool) -> None:
+def test_bolt_completed_during_the_result_search_is_not_repeated(line: Line, *, killed: bool, quiet: bool) -> None:
     """The bolt ends after the missed results were collected, before the controller is asked for its identifiers."""
     before = line.controller.count("started")
     line.controller.order("endAtSearch")
@@ -220,7 +220,7 @@ def test_a_bolt_that_ends_at_the_search_is_not_repeated(line: Line, *, killed: b
     assert line.controller.count("started") == before + 1
 
 
-def test_a_start_that_is_cut_off_before_its_answer_is_not_repeated(line: Line) -> None:
+def test_start_with_a_connection_loss_before_its_answer_is_not_repeated(line: Line) -> None:
     before = line.controller.count("started")
     line.controller.order("unanswered")
     line.start("answer cut off", "WM-1")
@@ -249,7 +249,7 @@ def test_a_camera_of_another_vendor_takes_a_picture_with_its_recipe(line: Line) 
     assert line.camera.values("defect") == []
 
 
-def test_a_picture_that_is_taken_while_the_camera_is_cut_off_counts(line: Line) -> None:
+def test_picture_taken_during_a_connection_loss_counts(line: Line) -> None:
     before = line.camera.count("started")
     line.start("picture cut off", "WM-2")
     line.camera.wait_for("started", before + 1)

@@ -31,7 +31,7 @@ def test_one_reading_session_does_not_stop_the_gateway(plant: Plant) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(180)
-def test_small_reads_stay_fast_beside_a_thousand_jobs(plant: Plant) -> None:
+def test_small_reads_stay_fast_with_a_thousand_jobs(plant: Plant) -> None:
     """Ten jobs change each second, and a client of its own subscribes to the list of all thousand."""
     calls = [plant.mes.send(METHOD.format("Store"), order(f"J{n}")) for n in range(JOBS)]
     plant.mes.client.wait(lambda: plant.mes.answer_to(calls[-1]), "every job is stored", 90)

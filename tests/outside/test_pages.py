@@ -43,7 +43,7 @@ def test_every_key_of_the_store_is_on_its_page_with_its_type(plant: Plant) -> No
         assert any(pattern.fullmatch(name) and kind == listed for pattern, listed in patterns), (key, kind)
 
 
-def test_every_metric_that_is_served_is_on_its_page(plant: Plant) -> None:
+def test_every_served_metric_is_on_its_page(plant: Plant) -> None:
     port = free_port()
     settings = plant.gateway.settings
     settings.write_text(f'{settings.read_text()}\n[metrics]\nlisten = "127.0.0.1:{port}"\n')
@@ -67,7 +67,7 @@ def test_a_backup_restores_jobs_into_an_empty_store(plant: Plant, tmp_path: Path
     wait_for(lambda: "J1" in plant.gateway.cli("jobs", "list", "--json"), "the job is back", 60)
 
 
-def test_a_store_that_may_forget_is_refused(plant: Plant) -> None:
+def test_store_without_persistence_is_refused(plant: Plant) -> None:
     plant.gateway.stop()
     plant.store.cli("config", "set", "appendonly", "no")
     refused = _run(plant.gateway)

@@ -21,7 +21,7 @@ def test_pause_and_resume_reach_a_tool_that_supports_them(plant: Plant) -> None:
     plant.mes.wait_for_state("J1", "Ended", 60)
 
 
-def test_a_tool_without_that_capability_gets_no_pause(plant: Plant) -> None:
+def test_tool_without_pause_capability_receives_no_pause(plant: Plant) -> None:
     plant.wrench.holds = True
     assert plant.mes.start_job("J1").status == 1
     plant.wrench.client.wait(plant.wrench.starts, "the tool has the command", 60)

@@ -91,7 +91,7 @@ def test_result_without_a_command_id_belongs_to_the_started_command(line: Line) 
     assert "result without command id" in line.gateway.log.read_text()
 
 
-def test_result_without_id_and_event_is_polled_for(line: Line) -> None:
+def test_result_without_id_and_event_is_polled(line: Line) -> None:
     before = line.controller.count("started")
     line.controller.order("quiet")
     line.start("polled", "WM-1")
@@ -121,7 +121,7 @@ def test_a_camera_with_states_in_german_takes_a_picture(line: Line) -> None:
     assert line.camera.values("defect") == []
 
 
-def test_a_camera_in_error_at_work_fails_the_job_and_works_again(line: Line) -> None:
+def test_camera_in_error_during_a_job_fails_it_and_recovers(line: Line) -> None:
     """In Error, the mode keeps its last state, SingleExecution: the next job does not wait for its end."""
     before = line.camera.count("started")
     line.start("error at work", "WM-2")
@@ -134,7 +134,7 @@ def test_a_camera_in_error_at_work_fails_the_job_and_works_again(line: Line) -> 
 
 
 @pytest.mark.long
-def test_a_camera_that_stays_in_error_fails_the_job_after_30_s(line: Line) -> None:
+def test_camera_remaining_in_error_fails_the_job_after_30_s(line: Line) -> None:
     """Last here: the camera stays so."""
     line.camera.order("fail")
     line.camera.order("stuck")

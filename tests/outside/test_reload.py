@@ -8,7 +8,7 @@ from tests.outside.plant import METHOD, Mes, order
 from tests.outside.servers import wait_for
 
 
-def test_scopes_come_and_go_without_a_restart(plant: Plant) -> None:
+def test_scopes_are_added_and_removed_without_a_restart(plant: Plant) -> None:
     settings, pid = plant.gateway.settings, plant.gateway.pid
     former = settings.read_text()
     plant.wrench.holds = True

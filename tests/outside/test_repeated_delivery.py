@@ -6,7 +6,7 @@ from tests.outside.plant import METHOD, SETTING, order
 HOUR = 3600.0
 
 
-def test_the_same_call_again_has_no_second_effect(plant: Plant) -> None:
+def test_repeated_call_has_no_second_effect(plant: Plant) -> None:
     first = plant.mes.start_job("J1", id="call-1")
     plant.mes.wait_for_state("J1", "Ended")
     again = plant.mes.start_job("J1", id="call-1")
@@ -32,7 +32,7 @@ def test_finished_work_does_not_run_again_after_a_broker_restore(plant: Plant) -
     assert plant.mes.states("J1").count("Running") == 1
 
 
-def test_settings_that_were_deleted_do_not_come_back_with_the_broker(plant: Plant) -> None:
+def test_deleted_settings_are_not_restored_by_the_broker(plant: Plant) -> None:
     """PUT and DELETE of a Work Master; the broker then delivers the PUT again."""
     plant.gateway.stop()
     put = plant.mes.send(SETTING.format("equipment"), [{"ID": "press-7"}], method="PUT")

@@ -190,7 +190,7 @@ def test_image_of_a_camera_is_stored_and_fetched(line: Line, tmp_path: Path, fau
         pytest.param("slow", "took more than 20 s", marks=pytest.mark.long),
     ],
 )
-def test_camera_without_a_usable_file_costs_the_file_only(line: Line, fault: str, error: str) -> None:
+def test_unusable_camera_file_loses_only_the_file(line: Line, fault: str, error: str) -> None:
     line.camera.order("image 300000" if fault in {"endless", "fat"} else "image 5000")
     line.camera.order(f"filefault {fault}")
     found = line.run(f"fault {fault}", "picture")

@@ -9,7 +9,7 @@ from tests.outside.servers import Broker, ended, wait_for
 WEEKEND = 60 * 3600.0
 
 
-def test_results_outlast_a_weekend_without_the_broker_of_the_mes(plant: Plant, tmp_path: Path) -> None:
+def test_results_are_kept_during_a_long_outage_of_the_mes_broker(plant: Plant, tmp_path: Path) -> None:
     """The tool has its own broker; that of the MES is away when the job ends and for longer than the retention."""
     tools = Broker(tmp_path / "tools")
     with ended(tools):

@@ -24,7 +24,7 @@ def phases(wrench: Wrench) -> list[str]:
     return [each.attributes["phase"] for each in list(wrench.commands)]
 
 
-def test_reset_of_a_tool_that_was_away_is_sent_when_it_returns(plant: Plant) -> None:
+def test_reset_of_a_disconnected_tool_is_sent_when_it_reconnects(plant: Plant) -> None:
     plant.mes.configure(recipe=CLAMPING)
     assert plant.mes.start_job("J1").status == 1
     plant.wrench.client.wait(lambda: phases(plant.wrench) == ["start"], "the tool clamps")

@@ -35,7 +35,7 @@ def test_check_warns_of_passwords_that_others_can_read(tmp_path: Path) -> None:
     assert "warning" not in _edge("check", "settings", settings)
 
 
-def test_backup_states_the_passwords_that_it_holds(tmp_path: Path) -> None:
+def test_backup_lists_the_passwords_it_contains(tmp_path: Path) -> None:
     reported = _edge("backup", tmp_path / "b.tar.gz", "--without-store", "--settings", _settings(tmp_path))
     assert "with the passwords in edge.toml: mqtt.password" in reported
     assert "not saved: private keys, files of passwords/" in reported

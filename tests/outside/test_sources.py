@@ -90,7 +90,7 @@ def test_variable_of_an_opcua_server_becomes_an_alarm(site: Site) -> None:
     wait_for(lambda: site.store.cli("HEXISTS", "microdcs-edge:tags", "oven.state") == "1", "the state is a tag")
 
 
-def test_server_that_is_away_makes_its_tags_stale_and_comes_back(site: Site) -> None:
+def test_tags_of_an_unavailable_server_are_stale_until_it_returns(site: Site) -> None:
     site.oven.cut(6000)
     site.wait_for_alarm("silent", "oven.temp", "active")
     # Its first value is as old as the last change; it is current all the same, for the time of the rule.
@@ -125,7 +125,7 @@ def test_reader_may_mirror_a_set_a_list_and_a_text(site: Site, command: tuple[st
     )
 
 
-def test_foreign_redis_with_garbage_slow_and_gone_disturbs_nothing(site: Site) -> None:
+def test_faulty_slow_or_stopped_foreign_redis_does_not_affect_jobs(site: Site) -> None:
     site.line.cli("SET", "line:garbage", "\x91" * 30_000)
     site.line.cli("RPUSH", "line:list", "a")
     site.line.cli("EVAL", "redis.call('SET', 'line:garbage', string.rep(string.char(0x91), 60000))", "0")

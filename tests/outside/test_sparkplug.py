@@ -45,7 +45,7 @@ def birth_numbers(payloads: list[dict[str, Any]]) -> list[int]:
     return list(dict.fromkeys(found))
 
 
-def test_killed_edge_node_dies_by_will_and_is_born_with_the_next_number(tmp_path: Path) -> None:
+def test_killed_edge_node_sends_its_will_and_a_birth_with_the_next_bdseq(tmp_path: Path) -> None:
     broker, store = Broker(tmp_path / "broker"), Store(tmp_path / "store")
     with ended(broker, store):
         broker.start()

@@ -7,7 +7,7 @@ from tests.outside.plant import Wrench
 from tests.outside.servers import Broker, ended
 
 
-def test_a_stop_supersedes_a_start_that_was_not_sent(plant: Plant, tmp_path: Path) -> None:
+def test_stop_supersedes_a_start_that_was_not_sent(plant: Plant, tmp_path: Path) -> None:
     """The tool has its own broker, which is away from the start of the job until after its abort."""
     tools = Broker(tmp_path / "tools")
     with ended(tools):

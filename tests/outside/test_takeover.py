@@ -7,7 +7,7 @@ from tests.outside.conftest import Plant
 pytestmark = pytest.mark.slow
 
 
-def test_another_gateway_finishes_the_job_of_a_dead_one(plant: Plant) -> None:
+def test_another_gateway_completes_the_job_of_a_killed_gateway(plant: Plant) -> None:
     other = plant.new_gateway("other", None)
     other.start()
     plant.wrench.holds = True

@@ -167,7 +167,7 @@ def test_alarm_survives_a_killed_gateway_and_is_published_once(plant: TelemetryP
     assert (after["alarm_id"], after["state"], after["count"]) == (before["alarm_id"], "returned, unacknowledged", 1)
 
 
-def test_sample_of_a_killed_gateway_comes_again(plant: TelemetryPlant) -> None:
+def test_sample_of_a_killed_gateway_is_delivered_again(plant: TelemetryPlant) -> None:
     """Its message was acknowledged before the sample was in the store."""
     plant.store.freeze()
     plant.send("kiln.temp", 85)
@@ -180,7 +180,7 @@ def test_sample_of_a_killed_gateway_comes_again(plant: TelemetryPlant) -> None:
     plant.wait_for(lambda: plant.changes("hot", "kiln.temp") == ["raised", "cleared"], "the alarm is cleared")
 
 
-def test_change_while_the_broker_is_away_is_published_after_its_return(plant: TelemetryPlant) -> None:
+def test_change_during_a_broker_outage_is_published_afterwards(plant: TelemetryPlant) -> None:
     plant.send("fan.temp", 85)
     plant.wait_for(lambda: plant.changes("hot", "fan.temp") == ["raised"], "the alarm is raised")
     changes = plant.store.cli("XLEN", CHANGES)
@@ -194,7 +194,7 @@ def test_change_while_the_broker_is_away_is_published_after_its_return(plant: Te
 
 
 @pytest.mark.long
-def test_changes_while_the_broker_is_dead_come_late_and_in_order(plant: TelemetryPlant) -> None:
+def test_changes_during_a_broker_kill_are_published_late_and_in_order(plant: TelemetryPlant) -> None:
     plant.send("pump.temp", 85)
     plant.wait_for(lambda: plant.changes("hot", "pump.temp") == ["raised"], "the alarm is raised")
     plant.broker.save()
@@ -239,7 +239,7 @@ BAD_PAYLOADS = {
 
 
 @pytest.mark.parametrize("payload", BAD_PAYLOADS.values(), ids=BAD_PAYLOADS)
-def test_bad_input_disturbs_nothing(plant: TelemetryPlant, payload: str | bytes) -> None:
+def test_bad_input_does_not_affect_alarms(plant: TelemetryPlant, payload: str | bytes) -> None:
     plant.sensor._client.publish("sensors/bad.temp", payload, 1).wait_for_publish(10)  # noqa: SLF001
     plant.send("bad.temp", 20)
     plant.send("mark", time.monotonic())
@@ -247,7 +247,7 @@ def test_bad_input_disturbs_nothing(plant: TelemetryPlant, payload: str | bytes)
     assert plant.changes("hot", "bad.temp") == []
 
 
-def test_implausible_times_and_repeated_tags_disturb_nothing(plant: TelemetryPlant) -> None:
+def test_implausible_times_and_repeated_tags_do_not_affect_alarms(plant: TelemetryPlant) -> None:
     now = int(time.time() * 1000)
     lines = [
         {"at": at, "tag": "clockless.temp", "value": value}
@@ -262,7 +262,7 @@ def test_implausible_times_and_repeated_tags_disturb_nothing(plant: TelemetryPla
     assert plant.store.cli("XLEN", "microdcs-edge:telemetry:dlq") == "0"
 
 
-def test_entries_that_are_no_batches_are_dead_letters(plant: TelemetryPlant) -> None:
+def test_entries_that_are_not_batches_are_dead_letters(plant: TelemetryPlant) -> None:
     before = int(plant.store.cli("XLEN", "microdcs-edge:telemetry:dlq"))
     plant.store.cli("XADD", "microdcs-edge:telemetry", "*", "a", "b")
     plant.store.cli("XADD", "microdcs-edge:telemetry", "*", "producer", "", "number", "x", "at", "y")
@@ -302,7 +302,7 @@ def test_rule_of_the_subject_job_has_an_alarm_for_each_job(plant: TelemetryPlant
         assert (alarm["job"], alarm["message"]["en"].startswith(f"{job}: ")) == (job, True)
 
 
-def test_flood_of_alarms_reaches_the_mes_as_one(plant: TelemetryPlant) -> None:
+def test_flood_of_alarms_reaches_the_mes_as_one_summary_alarm(plant: TelemetryPlant) -> None:
     """150 sensors become too hot at once: the first hundred are alarms, one stands for the others."""
     plant.wrench.holds = True
     assert plant.mes.start_job("F1").status == 1

@@ -70,7 +70,7 @@ def _wait_until_connected(gateway: Gateway) -> None:
     wait_for(lambda: "equipment connected" in gateway.log.read_text(), "the tool is connected", DEADLINE)
 
 
-def test_gateway_that_connects_in_mid_command_keeps_no_job_waiting(line: Line) -> None:
+def test_gateway_connecting_during_a_command_does_not_block_jobs(line: Line) -> None:
     """The next jobs run on either gateway; the tool is disabled at the end, by none of them for another system."""
     line.begin("middle")
     line.second.start()

@@ -91,7 +91,7 @@ def begun(file: Path) -> int:
 
 
 @pytest.mark.parametrize(("kind", "status", "attempts"), [("check", "completed", 2), ("press", "failed", 1)])
-def test_second_worker_takes_over_the_task_of_a_killed_one(
+def test_second_worker_takes_over_the_task_of_a_killed_worker(
     plant: FlowPlant, tmp_path: Path, kind: str, status: str, attempts: int
 ) -> None:
     """A node that must not run twice is not: its outcome is unknown."""
@@ -121,7 +121,7 @@ def test_second_worker_takes_over_the_task_of_a_killed_one(
         ("raises", "ZeroDivisionError: by zero"),
     ],
 )
-def test_hostile_node_fails_alone(plant: FlowPlant, how: str, reason: str) -> None:
+def test_faulty_node_does_not_affect_other_nodes(plant: FlowPlant, how: str, reason: str) -> None:
     hostile: dict[str, Any] = {**node("run", "site.hostile", how=how), "timeout_seconds": 1.0 if how == "hangs" else 50}
     plant.put(chain(f"hostile-{how}", hostile, interval_seconds=0))
     assert plant.wait_for(f"hostile-{how}", 0, "run", "failed")["reason"].startswith(reason)

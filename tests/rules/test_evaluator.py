@@ -42,7 +42,7 @@ def test_moved_timer_runs_at_its_new_instant_only() -> None:
     assert [each.finding.at for each in found.run_until(60_000)] == [6500]
 
 
-def test_occurrence_without_rule_changes_nothing() -> None:
+def test_occurrence_without_a_rule_is_ignored() -> None:
     found = evaluator()
     before = dict(found.states)
     assert list(found.feed(Occurrence(1, "anything", None, None))) == []

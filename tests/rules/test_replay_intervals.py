@@ -96,7 +96,7 @@ def test_limit_agrees_with_its_intervals(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_baseline_agrees_with_whole_windows(seed: int) -> None:
+def test_baseline_agrees_with_complete_windows(seed: int) -> None:
     chance = Random(seed)
     seconds, sigma, least = chance.choice([5, 20, 300]), chance.choice([1, 1.5, 2, 3]), chance.choice([2, 5, 20])
     at, values = 0, []
@@ -136,7 +136,7 @@ def _rises(values: list[float]) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_control_chart_agrees_with_patterns_over_the_whole_series(seed: int) -> None:
+def test_control_chart_agrees_with_patterns_over_the_complete_series(seed: int) -> None:
     chance = Random(seed)
     tests = chance.sample(range(1, 9), chance.randint(1, 3))
     spread = chance.choice([0.5, 1, 1.6])

@@ -49,7 +49,7 @@ def test_expected_changes_of_one_alarm_have_no_faults() -> None:
     assert [each.took_ms for each in found.changes] == [7] * len(EXPECTED)
 
 
-def test_repeated_change_and_other_subject_are_left_out() -> None:
+def test_repeated_change_and_other_subject_are_ignored() -> None:
     found = trend()
     assert found.take_change(NOTICE, 1_000)
     assert not found.take_change(NOTICE, 1_500)
@@ -69,6 +69,6 @@ def test_missing_change_and_second_alarm_are_faults() -> None:
     ]
 
 
-def test_trend_without_a_change_has_no_alarm() -> None:
+def test_trend_without_an_alarm_change_shows_no_alarm() -> None:
     assert trend().alarm is None
     assert replace(trend(), values=[1.0]).kinds == ()

@@ -9,7 +9,7 @@ from edge.sim.broker import open_broker
 from tests.conftest import WaitUntil
 
 
-async def test_it_accepts_connections_while_it_is_open_and_leaves_nothing_behind() -> None:
+async def test_broker_accepts_connections_while_open_and_leaves_no_files() -> None:
     async with open_broker() as broker:
         directory = broker.directory
         assert (directory / "mosquitto.conf").is_file()
@@ -20,7 +20,7 @@ async def test_it_accepts_connections_while_it_is_open_and_leaves_nothing_behind
         await asyncio.open_connection("127.0.0.1", broker.port)
 
 
-async def test_it_keeps_retained_messages_through_a_restart(unique: str, wait_until: WaitUntil) -> None:
+async def test_broker_keeps_retained_messages_across_a_restart(unique: str, wait_until: WaitUntil) -> None:
     seen: list[Message] = []
 
     async def note(message: Message) -> None:
@@ -37,13 +37,13 @@ async def test_it_keeps_retained_messages_through_a_restart(unique: str, wait_un
     assert seen == [Message(unique, b"kept", retain=True)]
 
 
-async def test_a_wrong_configuration_is_reported_in_the_words_of_mosquitto() -> None:
+async def test_invalid_configuration_is_reported_with_the_mosquitto_message() -> None:
     with pytest.raises(Unavailable, match="Unknown configuration variable"):
         async with open_broker("no_such_setting true"):
             pytest.fail("it started")
 
 
-async def test_a_machine_without_mosquitto_gets_the_package_to_install() -> None:
+async def test_missing_mosquitto_is_reported_with_the_package_to_install() -> None:
     with pytest.raises(Unavailable, match="not installed") as failure:
         async with open_broker(program="mosquitto-that-is-not-there"):
             pytest.fail("it started")

@@ -24,7 +24,7 @@ class PatientStation(RecordingStation):
         return Task("J1", "inspect", {})
 
 
-async def test_it_offers_each_result_until_a_job_takes_it(
+async def test_camera_publishes_each_result_until_a_job_consumes_it(
     mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     station = PatientStation()
@@ -44,7 +44,9 @@ async def test_it_offers_each_result_until_a_job_takes_it(
     }
 
 
-async def test_it_asks_again_when_nothing_listens_yet(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
+async def test_camera_repeats_its_request_until_a_gateway_answers(
+    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
     """Without a gateway, no answer arrives; the camera ends the request and sends a new one."""
     station = PatientStation()
     settings = MqttEquipmentSettings(type_ids=("unused",), topic_prefix=unique)

@@ -102,7 +102,7 @@ async def bench(
         yield await open_equipment("wrench", settings, edge, answers, ("station-1",), "/edge"), answers, controller
 
 
-async def test_it_tightens_to_the_torque_that_was_asked_for(
+async def test_controller_tightens_to_the_requested_torque(
     mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     async with bench(mqtt, unique) as (equipment, answers, _):
@@ -111,7 +111,7 @@ async def test_it_tightens_to_the_torque_that_was_asked_for(
     assert answers == [EquipmentAnswer(TIGHTEN.command_id, {"torque": 85.2, "angle": 41.5})]
 
 
-async def test_it_drops_a_command_that_is_sent_again_while_it_works(
+async def test_controller_drops_a_repeated_command_while_executing(
     mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     async with bench(mqtt, unique, delay=0.2) as (equipment, answers, controller):
@@ -124,7 +124,7 @@ async def test_it_drops_a_command_that_is_sent_again_while_it_works(
     assert [answer.command_id for answer in answers] == ["J1/R/tighten/1", "J1/R/tighten/2"]
 
 
-async def test_it_repeats_its_answer_to_a_command_that_is_sent_again(
+async def test_controller_repeats_its_answer_to_a_repeated_command(
     mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     async with bench(mqtt, unique) as (equipment, answers, controller):
@@ -136,7 +136,9 @@ async def test_it_repeats_its_answer_to_a_command_that_is_sent_again(
     assert len(controller.commands) == 1
 
 
-async def test_it_confirms_the_stop_of_a_command(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
+async def test_controller_confirms_the_stop_of_a_command(
+    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
     async with bench(mqtt, unique, delay=60.0) as (equipment, answers, controller):
         await equipment.send(TIGHTEN)
         await wait_until(lambda: controller.commands)
@@ -146,14 +148,18 @@ async def test_it_confirms_the_stop_of_a_command(mqtt: MqttSettings, unique: str
     assert answers == [EquipmentAnswer(TIGHTEN.command_id, error="the command was stopped")]
 
 
-async def test_it_fails_the_requested_command_types(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
+async def test_controller_fails_the_configured_command_types(
+    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
     async with bench(mqtt, unique, failing={TIGHTEN.type_id}) as (equipment, answers, _):
         await equipment.send(TIGHTEN)
         await wait_until(lambda: answers)
     assert answers == [EquipmentAnswer(TIGHTEN.command_id, error="the simulated controller fails on request")]
 
 
-async def test_it_works_on_many_commands_side_by_side(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
+async def test_controller_executes_many_commands_concurrently(
+    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
     async with bench(mqtt, unique, delay=0.2) as (equipment, answers, _):
         for number in range(50):
             await equipment.send(replace(TIGHTEN, command_id=f"J{number}/R/tighten/1"))
@@ -169,12 +175,14 @@ async def test_it_works_on_many_commands_side_by_side(mqtt: MqttSettings, unique
         ("com.example.station.position.v1", "start", {"parameters": {}}, None),
     ],
 )
-def test_the_result_follows_the_command(type_id: str, phase: str, data: object, result: float | None) -> None:
+def test_result_depends_on_the_command_and_its_parameters(
+    type_id: str, phase: str, data: object, result: float | None
+) -> None:
     command = CloudEvent(id="1", source="s", type=type_id, extensions={"phase": phase}, data=data)
     assert result_of(command) == ({"done": True} if result is None else {"torque": result, "angle": 41.5})
 
 
-def test_a_reset_is_confirmed_without_a_result_of_work() -> None:
+def test_reset_is_confirmed_without_a_tightening_result() -> None:
     data = {"parameters": {"torque_spec": "85Nm"}}
     reset = CloudEvent(
         id="1", source="s", type="com.example.station.tighten.v1", extensions={"phase": "reset"}, data=data
@@ -182,7 +190,7 @@ def test_a_reset_is_confirmed_without_a_result_of_work() -> None:
     assert result_of(reset) == {"reset": True}
 
 
-async def test_a_locked_tool_works_with_every_permission_only(
+async def test_locked_tool_works_only_if_every_lock_topic_enables_it(
     mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     settings = MqttEquipmentSettings(type_ids=(TIGHTEN.type_id,), topic_prefix=unique)

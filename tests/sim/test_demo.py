@@ -30,7 +30,7 @@ def processes_of(text: str) -> list[int]:
     return found
 
 
-async def test_a_kept_demo_serves_its_clients_until_a_part_of_it_ends() -> None:
+async def test_running_demo_serves_its_clients_until_a_part_ends() -> None:
     seen: list[Addresses] = []
 
     async def keep() -> None:

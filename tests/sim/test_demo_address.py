@@ -8,14 +8,14 @@ from edge.errors import Unavailable
 from edge.sim.demo_address import OpcuaAddress
 
 
-def test_server_of_all_networks_is_reached_from_here_and_from_elsewhere() -> None:
+def test_server_on_all_interfaces_has_a_local_and_a_remote_address() -> None:
     address = OpcuaAddress("0.0.0.0", 4840)  # noqa: S104 - the address of a user
     assert (address.endpoint, address.local) == ("opc.tcp://0.0.0.0:4840", "opc.tcp://127.0.0.1:4840")
     host = address.remote.removeprefix("opc.tcp://").removesuffix(":4840")
     assert host not in {"0.0.0.0", ""}  # noqa: S104 - nothing listens
 
 
-def test_port_in_use_is_named_before_anything_starts() -> None:
+def test_port_in_use_is_reported_before_any_part_starts() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(Unavailable, match=rf"127\.0\.0\.1:{port}.*in use"):

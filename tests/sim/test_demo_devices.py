@@ -36,7 +36,7 @@ def test_every_action_of_the_recipe_has_its_device(over: str, tmp_path: Path) ->
     assert taken == sorted({action.type_id for action in recipe_of(devices).actions})
 
 
-def test_the_chart_is_the_same_whatever_the_devices_speak() -> None:
+def test_chart_is_the_same_for_every_device_protocol() -> None:
     def chart(recipe: Recipe) -> list[Any]:
         places = [(each.name, each.step, each.qualifier) for each in recipe.actions]
         return [recipe.steps, recipe.branches, places, [(each.source, each.target) for each in recipe.transitions]]
@@ -45,7 +45,7 @@ def test_the_chart_is_the_same_whatever_the_devices_speak() -> None:
     assert charts == [charts[0]] * len(DEVICES)
 
 
-def test_devices_over_opcua_have_addresses_of_their_own() -> None:
+def test_opcua_devices_have_their_own_addresses() -> None:
     one, other = chosen("opcua"), chosen("opcua")
     assert (
         len({argument for each in (*one.every, *other.every) for argument in each.arguments if argument.isdigit()}) == 4

@@ -9,7 +9,7 @@ from edge.ops.users import read_users
 from edge.sim.demo_page import NAME, DemoPage, page_section
 
 
-def test_page_has_settings_and_a_person(tmp_path: Path) -> None:
+def test_page_has_settings_and_a_user(tmp_path: Path) -> None:
     page, other = DemoPage(), DemoPage()
     assert page.password != other.password
     file = tmp_path / 'a "people" file'
@@ -20,6 +20,6 @@ def test_page_has_settings_and_a_person(tmp_path: Path) -> None:
     assert page.address == f"http://localhost:{page.port}/"
 
 
-def test_scene_without_a_page_has_no_settings_of_it(tmp_path: Path) -> None:
+def test_scene_without_a_page_has_no_web_settings(tmp_path: Path) -> None:
     assert page_section(None, tmp_path) == ""
     assert "[web]" in page_section(DemoPage(), tmp_path)

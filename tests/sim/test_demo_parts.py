@@ -22,7 +22,7 @@ async def test_first_failure_of_a_part_ends_the_demo() -> None:
         await fail_twice()
 
 
-async def test_finished_demo_has_no_limit_and_ends_with_a_failing_part() -> None:
+async def test_finished_demo_has_no_time_limit() -> None:
     async with limit_demo() as limit:
         limit.lift()
         assert limit.failure is None

@@ -25,14 +25,14 @@ def output_of(console: Console) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", console.file.getvalue())
 
 
-def test_a_terminal_gets_the_table_and_anything_else_gets_lines() -> None:
+def test_terminal_shows_a_table_and_a_pipe_gets_lines() -> None:
     assert isinstance(view_on(terminal()), LiveView)
     assert isinstance(view_on(Console(file=io.StringIO())), PlainView)
     dumb = Console(file=io.StringIO(), force_terminal=True, _environ={"TERM": "dumb"})
     assert isinstance(view_on(dumb), PlainView)
 
 
-def test_plain_lines_report_each_thing_once(job: ObservedJob) -> None:
+def test_plain_lines_report_each_log_entry_once(job: ObservedJob) -> None:
     console = Console(file=io.StringIO(), width=20)
     view = view_on(console)
     view.title("the demo")
@@ -58,7 +58,7 @@ def test_plain_lines_report_each_thing_once(job: ObservedJob) -> None:
     assert lines[-2:] == ["           /0:Objects/4:Machines", "DEMO OK"]
 
 
-def test_the_table_shows_what_was_sent_and_what_came_back_in_80_columns(job: ObservedJob) -> None:
+def test_table_shows_commands_and_answers_in_80_columns(job: ObservedJob) -> None:
     console = terminal()
     view = view_on(console)
     with view.follow(job):
@@ -73,7 +73,7 @@ def test_the_table_shows_what_was_sent_and_what_came_back_in_80_columns(job: Obs
     assert max(len(line) for line in picture.splitlines()) <= 80
 
 
-def test_the_table_marks_what_has_not_come_and_what_failed(job: ObservedJob) -> None:
+def test_table_marks_missing_and_failed_answers(job: ObservedJob) -> None:
     console = terminal()
     with view_on(console).follow(job):
         job.take_equipment_message("wrench", "commands", command(), 1)

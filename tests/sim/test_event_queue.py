@@ -3,7 +3,7 @@
 from edge.sim.event_queue import EventQueue, EventRank, milliseconds
 
 
-def test_what_is_planned_comes_by_time_then_rank_then_as_it_was_planned() -> None:
+def test_events_are_ordered_by_time_then_rank_then_insertion() -> None:
     calendar: EventQueue[str] = EventQueue()
     calendar.push(5, EventRank.SET, "late")
     calendar.push(1, EventRank.ANSWER, "answer")
@@ -16,5 +16,5 @@ def test_what_is_planned_comes_by_time_then_rank_then_as_it_was_planned() -> Non
     assert given == [(1, "value"), (1, "first start"), (1, "second start"), (1, "answer"), (5, "late")]
 
 
-def test_seconds_of_a_script_are_whole_milliseconds() -> None:
+def test_seconds_of_a_script_are_rounded_to_milliseconds() -> None:
     assert milliseconds(0.1 + 0.2) == 300

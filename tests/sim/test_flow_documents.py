@@ -13,7 +13,7 @@ def test_flow_of_the_demo_has_no_faults(document: dict[str, Any]) -> None:
     assert isinstance(plan_flow(document), Plan), plan_flow(document)
 
 
-def test_oven_and_order_are_two_components() -> None:
+def test_flow_of_two_components_has_two_components() -> None:
     plan = plan_flow(two_components(5))
     assert isinstance(plan, Plan)
     assert [len(each) for each in plan.components] == [5, 3]

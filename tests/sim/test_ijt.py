@@ -65,7 +65,7 @@ async def is_reachable(url: str) -> bool:
         return False
 
 
-async def test_a_joining_ends_with_a_result_that_bears_its_identifiers(
+async def test_joining_ends_with_a_result_with_its_identifiers(
     controller: JoiningController, session: ClientSession
 ) -> None:
     event = (await happening(controller, session, IjtFault.NONE))["Result"]
@@ -80,24 +80,26 @@ async def test_a_joining_ends_with_a_result_that_bears_its_identifiers(
     assert await session.call(results, "RequestUnacknowledgedResults", 0, 0) == [0.0, 0, 0, "done"]
 
 
-async def test_a_torque_may_be_out_of_its_limits(controller: JoiningController, session: ClientSession) -> None:
+async def test_torque_fault_yields_a_not_ok_result(controller: JoiningController, session: ClientSession) -> None:
     event = (await happening(controller, session, IjtFault.NOK))["Result"]
     assert event["ResultMetaData"]["ResultEvaluation"] == 2
     assert event["ResultContent"][0]["OverallResultValues"][0]["MeasuredValue"] == 60.0
 
 
-async def test_a_joining_may_break_the_controller(controller: JoiningController, session: ClientSession) -> None:
+async def test_controller_fault_during_a_joining_is_simulated(
+    controller: JoiningController, session: ClientSession
+) -> None:
     event = await happening(controller, session, IjtFault.ERROR_STATE)
     assert (event["Result"], event["Message"]) == (None, "the spindle is jammed")
     assert not controller.enabled
 
 
-async def test_a_joining_may_be_refused(controller: JoiningController, session: ClientSession) -> None:
+async def test_refusal_of_a_joining_is_simulated(controller: JoiningController, session: ClientSession) -> None:
     assert await start(controller, session, IjtFault.REFUSED) == [1, "the tool is locked"]
 
 
 @pytest.mark.parametrize(("fault", "results"), [(IjtFault.DISCONNECT, 1), (IjtFault.RESTART, 0)])
-async def test_a_connection_may_break_in_the_middle(
+async def test_connection_loss_during_a_joining_is_simulated(
     controller: JoiningController, fault: IjtFault, results: int
 ) -> None:
     controller.forget()
@@ -112,7 +114,7 @@ async def test_a_connection_may_break_in_the_middle(
         assert (await session.call(management, "RequestUnacknowledgedResults", 0, 0))[1] == results
 
 
-async def test_identifiers_can_be_sent_and_reset(controller: JoiningController, session: ClientSession) -> None:
+async def test_identifiers_are_sent_and_reset(controller: JoiningController, session: ClientSession) -> None:
     method_set = (await parts(session))["MethodSet"]
     entities = [{"Name": name, "EntityId": name, "EntityType": 1} for name in ("a", "b")]
     assert await session.call(method_set, "SendIdentifiers", "", entities) == [0, "done"]

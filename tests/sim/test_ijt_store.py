@@ -5,7 +5,7 @@ from typing import Any, cast
 from edge.sim.ijt_store import StoredResults
 
 
-async def test_cleared_store_goes_on_counting() -> None:
+async def test_cleared_store_continues_its_sequence_numbers() -> None:
     store = StoredResults(cast("Any", None), cast("Any", None))
     store.add(store.next_number(), "T1", {})
     assert store.last == 1

@@ -120,5 +120,5 @@ async def differences_of(valkey: str) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.timeout(120)
-async def test_case(differences_of: dict[str, list[str]], name: str) -> None:
+async def test_live_trace_equals_virtual_trace(differences_of: dict[str, list[str]], name: str) -> None:
     assert differences_of[name] == []

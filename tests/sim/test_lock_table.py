@@ -66,7 +66,7 @@ def is_sound(data: Json) -> bool:
 
 @MANY
 @given(first=recipes().filter(is_sound), second=recipes().filter(is_sound), count=st.integers(2, 6))
-def test_jobs_with_locks_all_end_and_never_share_one(first: Json, second: Json, count: int) -> None:
+def test_jobs_with_locks_end_and_never_share_a_lock(first: Json, second: Json, count: int) -> None:
     """Half of the jobs follow one recipe, half another: a circle of locks would keep some of them from ending."""
     jobs = [{"id": f"J{number}", "at": 0.01 * number} for number in range(count)]
     change = {"at": 0.01 * (count // 2) - 0.005, "system": "replace_recipe", "recipe": second}

@@ -65,13 +65,13 @@ async def test_a_declined_call_reports_why(mes: Mes, station: PlayedStation) -> 
     assert answer == MethodReply(ReturnStatus.INVALID_JOB_ORDER_STATUS, "the job is running")
 
 
-async def test_all_calls_for_one_job_bear_the_same_correlation(mes: Mes, station: PlayedStation) -> None:
+async def test_all_calls_for_one_job_have_the_same_correlation_id(mes: Mes, station: PlayedStation) -> None:
     await mes.call("station-1", "Store", OrderCall(job_order=JobOrder(job_order_id="J1")))
     await mes.call("station-1", "Start", IdCall(job_order_id="J1"))
     assert station.received[0].correlation_data == station.received[1].correlation_data
 
 
-async def test_an_error_answer_is_raised_in_its_words(mes: Mes, station: PlayedStation) -> None:
+async def test_error_answer_is_raised_with_its_message(mes: Mes, station: PlayedStation) -> None:
     station.answer_fields = {"mdcserrorkind": "unknown_type", "mdcserrormessage": "no method Dance"}
     with pytest.raises(Refused, match="no method Dance") as refusal:
         await mes.call("station-1", "Dance", IdCall(job_order_id="J1"))
@@ -94,7 +94,7 @@ async def test_station_settings_are_pushed(mes: Mes, station: PlayedStation, met
     assert (pushed.user_properties["subject"], pushed.user_properties["method"]) == ("station-1", method)
 
 
-async def test_it_watches_what_the_station_reports_of_its_jobs(
+async def test_mes_receives_events_orders_and_results_of_the_station(
     mes: Mes, station: PlayedStation, unique: str, wait_until: WaitUntil
 ) -> None:
     seen: list[tuple[str, object]] = []

@@ -4,7 +4,7 @@ from edge.sfc.mirror_copy import MirrorCopy
 from edge.sim.mirrored import mirrored
 
 
-def test_members_are_replaced_and_none_makes_a_copy_stale() -> None:
+def test_set_members_are_replaced_and_a_null_set_is_stale() -> None:
     first = mirrored({}, {"carriers": ["C1", "C2"], "tools": None})
     assert first == {"carriers": MirrorCopy(frozenset({"C1", "C2"}))}
     assert mirrored(first, {"carriers": None}) == {"carriers": MirrorCopy(frozenset({"C1", "C2"}), is_stale=True)}

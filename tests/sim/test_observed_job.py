@@ -82,7 +82,7 @@ def see_a_good_run(job: ObservedJob) -> None:
     job.take_job_message(response(ENDED), 730)
 
 
-def test_a_good_run_has_no_faults_and_is_reported_in_order(job: ObservedJob) -> None:
+def test_successful_run_has_no_faults_and_is_reported_in_order(job: ObservedJob) -> None:
     see_a_good_run(job)
     assert job.faults() == []
     assert (job.has_ended, job.status, job.milliseconds) == (True, "Ended (Completed)", 1500)
@@ -98,7 +98,7 @@ def test_a_good_run_has_no_faults_and_is_reported_in_order(job: ObservedJob) -> 
     ]
 
 
-def test_a_job_of_which_nothing_was_seen_has_every_fault(job: ObservedJob) -> None:
+def test_job_without_any_message_has_every_fault(job: ObservedJob) -> None:
     assert job.faults() == [
         "the job is no response",
         "the last status event says nothing, the response no response",
@@ -109,7 +109,7 @@ def test_a_job_of_which_nothing_was_seen_has_every_fault(job: ObservedJob) -> No
     ]
 
 
-def test_an_aborted_job_reports_why(job: ObservedJob) -> None:
+def test_aborted_job_reports_the_reason(job: ObservedJob) -> None:
     job.take_job_message(status(JobStatus(JobState.ABORTED)), 1)
     job.take_job_message(response(JobStatus(JobState.ABORTED), "the wrench is broken"), 1)
     assert job.has_ended
@@ -128,14 +128,14 @@ def test_a_failed_answer_is_reported_with_its_reason(job: ObservedJob) -> None:
     assert job.log_entries[-1].text == "tighten ← wrench  failed: it slipped"
 
 
-def test_a_command_to_stop_is_no_command_of_its_own(job: ObservedJob) -> None:
+def test_stop_command_is_not_counted_as_a_command(job: ObservedJob) -> None:
     job.take_equipment_message("wrench", "commands", command(), 1)
     job.take_equipment_message("wrench", "commands", command(phase="stop"), 2)
     assert job.commands == 1
     assert job.log_entries[-1].text.startswith("stop tighten → wrench")
 
 
-def test_what_happens_to_other_jobs_is_passed_over(job: ObservedJob) -> None:
+def test_messages_of_other_jobs_are_ignored(job: ObservedJob) -> None:
     job.take_job_message(progress(("Tighten", True), job="J2"), 1)
     job.take_job_message(status(ENDED, job="J2"), 1)
     job.take_job_message(response(ENDED, job="J2"), 1)
@@ -153,11 +153,11 @@ def test_what_happens_to_other_jobs_is_passed_over(job: ObservedJob) -> None:
     ("data", "text"),
     [({"torque": 85.2, "ok": True}, "torque 85.2, ok yes"), ({"a": {"b": False}}, "a b no"), (None, ""), ("x", "x")],
 )
-def test_data_is_written_for_people(data: object, text: str) -> None:
+def test_data_is_formatted_as_text(data: object, text: str) -> None:
     assert plain_text(data) == text
 
 
-def test_a_state_is_written_with_its_substate() -> None:
+def test_state_is_formatted_with_its_substate() -> None:
     assert status_text(state_entries(ENDED)) == "Ended (Completed)"
     assert status_text(state_entries(JobStatus(JobState.RUNNING))) == "Running"
     assert status_text(()) == ""

@@ -21,7 +21,7 @@ async def test_unplugged_device_is_unreachable_until_it_is_plugged_in_again() ->
             assert (await session.find("Server")).path == "/0:Objects/0:Server"
 
 
-async def test_a_port_that_is_taken_is_reported() -> None:
+async def test_port_in_use_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(Unavailable, match=f"cannot listen on 127.0.0.1:{port}"):
@@ -29,7 +29,7 @@ async def test_a_port_that_is_taken_is_reported() -> None:
                 pass
 
 
-async def test_a_node_set_that_was_not_prepared_is_named() -> None:
+async def test_missing_node_set_is_named() -> None:
     with pytest.raises(SettingsError, match="Nowhere"):
         async with open_device("device", ("Nowhere.xml",)):
             pass

@@ -37,7 +37,9 @@ async def test_enabled_tool_is_triggered_once() -> None:
         (OpenProtocolFault.UNREPORTED, [1]),
     ],
 )
-async def test_fault_has_its_effect(fault: OpenProtocolFault, outcome: list[int], wait_until: WaitUntil) -> None:
+async def test_each_simulated_fault_has_its_effect(
+    fault: OpenProtocolFault, outcome: list[int], wait_until: WaitUntil
+) -> None:
     async with open_openprotocol_controller(delay=0.01) as controller:
         controller.fault = fault
         controller.enable()
@@ -53,7 +55,7 @@ def prepared(controller: TighteningController) -> None:
     controller.end_tightening()
 
 
-async def test_results_survive_a_power_cut_and_nothing_else_does() -> None:
+async def test_only_results_survive_a_power_cut() -> None:
     async with open_openprotocol_controller(delay=None) as controller:
         prepared(controller)
         controller.forget()
@@ -68,7 +70,7 @@ async def test_results_survive_a_power_cut_and_nothing_else_does() -> None:
         assert controller.results == {}
 
 
-async def test_what_the_controller_does_not_have_is_declined() -> None:
+async def test_request_for_an_unknown_item_is_declined() -> None:
     async with open_openprotocol_controller() as controller:
         for attempt in (
             lambda: controller.select_parameter_set(99),

@@ -37,7 +37,7 @@ async def test_every_message_of_the_gateway_is_answered() -> None:
         assert (controller.job, controller.identifier, controller.stopped) == (0, "A", ["A"])
 
 
-async def test_subscription_exists_once_and_sends_the_present_value() -> None:
+async def test_second_subscription_is_declined_and_the_current_value_is_sent() -> None:
     async with open_openprotocol_controller(delay=None) as controller:
         controller.set_identifier("A")
         controller.break_down()

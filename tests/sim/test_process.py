@@ -30,13 +30,13 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-async def test_a_process_is_ready_by_its_output_and_ends_with_the_block(tmp_path: Path) -> None:
+async def test_process_is_ready_by_its_output_and_ends_with_its_context(tmp_path: Path) -> None:
     async with asyncio.timeout(60), open_process("p", python(FOR_EVER), tmp_path / "log", "at work", nobody) as process:
         await process.wait_until_ready()
         assert process.last_lines() == "  at work"
 
 
-async def test_an_early_end_is_reported_with_its_last_words(tmp_path: Path) -> None:
+async def test_early_end_is_reported_with_the_last_log_lines(tmp_path: Path) -> None:
     failures: asyncio.Queue[Unavailable] = asyncio.Queue()
     code = "import sys\nfor n in range(50): print('line', n, flush=True)\nsys.exit('the disk is full')"
     async with asyncio.timeout(60), open_process("p", python(code), tmp_path / "log", "never", failures.put_nowait):
@@ -54,7 +54,7 @@ async def test_an_end_by_a_signal_is_named(tmp_path: Path) -> None:
         assert (await failures.get()).message.startswith("the p was ended by SIGKILL")
 
 
-async def test_what_a_process_leaves_behind_ends_with_it(tmp_path: Path, wait_until: WaitUntil) -> None:
+async def test_child_processes_end_with_their_process(tmp_path: Path, wait_until: WaitUntil) -> None:
     code = f"import subprocess, sys\nchild = subprocess.Popen([sys.executable, '-c', {FOR_EVER!r}])\nprint(child.pid)\n"
     log = tmp_path / "log"
     async with asyncio.timeout(60), open_process("p", python(code), log, "at work", lambda _: None) as process:
@@ -64,14 +64,14 @@ async def test_what_a_process_leaves_behind_ends_with_it(tmp_path: Path, wait_un
     await wait_until(lambda: not is_alive(child))
 
 
-async def test_a_process_that_does_not_listen_is_killed(tmp_path: Path) -> None:
+async def test_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     deaf = f"import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n{FOR_EVER}"
     log = tmp_path / "log"
     async with asyncio.timeout(60), open_process("p", python(deaf), log, "at work", nobody, stop_s=0.1) as process:
         await process.wait_until_ready()
 
 
-async def test_our_own_variables_stay_with_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_edge_variables_are_not_passed_to_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EDGE_MQTT__URL", "mqtt://plant.example.com")
     code = "import os\nprint([name for name in os.environ if name.startswith('EDGE_')], flush=True)\nprint('done')"
     ended = asyncio.Event()

@@ -13,20 +13,20 @@ def script(**keys: Any) -> Script:
     return parse_script(keys)
 
 
-def test_an_empty_script_is_a_good_day_for_one_job() -> None:
+def test_empty_script_is_one_job_with_default_answers() -> None:
     read = script()
     assert read.default == AnswerPlan("ok", 0.1)
     assert [(job.id, job.starts_at) for job in read.jobs] == [("J1", 0)]
     assert read.horizon == 3600
 
 
-def test_a_job_starts_at_or_starts() -> None:
+def test_start_of_a_job_is_given_by_at_or_start() -> None:
     read = script(jobs=[{"id": "J1", "at": 2}, {"id": "J2", "start": 3}, {"id": "J3"}])
     assert [job.starts_at for job in read.jobs] == [2, 3, 0]
     assert read.jobs[0] == ScriptJob("J1", at=2)
 
 
-def test_the_first_rule_that_matches_answers() -> None:
+def test_first_matching_rule_determines_the_answer() -> None:
     rules = [
         {"type_id": TYPE, "nth": 2, "result": "failed"},
         {"type_id": TYPE, "action": "a", "result": "none"},
@@ -41,7 +41,7 @@ def test_the_first_rule_that_matches_answers() -> None:
     assert read.answer_plan("other", "b", "J1", 1).after == 5
 
 
-def test_values_that_are_set_are_booleans_numbers_and_strings() -> None:
+def test_set_values_are_booleans_numbers_or_strings() -> None:
     read = script(timeline=[{"at": 0, "set": {"a": True, "b": 2, "c": 2.5, "d": "x"}}])
     assert read.timeline[0].set == {"a": True, "b": 2, "c": 2.5, "d": "x"}
 
@@ -72,13 +72,13 @@ def test_values_that_are_set_are_booleans_numbers_and_strings() -> None:
         ({"horizon": 1e12}, "times must be seconds"),
     ],
 )
-def test_a_script_that_is_not_of_its_form_is_refused_with_its_place(keys: dict[str, Any], reason: str) -> None:
+def test_script_with_the_wrong_structure_is_refused_with_its_place(keys: dict[str, Any], reason: str) -> None:
     with pytest.raises(ScriptError) as error:
         script(**keys)
     assert reason in error.value.message
 
 
 @pytest.mark.parametrize("data", [None, [], 7, "script"])
-def test_what_is_no_script_at_all_is_refused(data: object) -> None:
+def test_text_that_is_not_a_script_is_refused(data: object) -> None:
     with pytest.raises(ScriptError):
         parse_script(data)

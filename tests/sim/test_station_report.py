@@ -41,7 +41,7 @@ def response(*results: Parameter, **fields: Any) -> CloudEvent:
     return message(JOB_RESPONSE_TYPE, whole)
 
 
-def test_commands_are_those_of_the_progress_and_results_those_of_the_end() -> None:
+def test_commands_are_read_from_progress_and_results_from_the_end() -> None:
     job = ObservedJob("station-1", "J1", RECIPE)
     apply_station_report(job, progress("tighten"), DEVICES, 1)
     torque = Parameter(id="torque", value=85.2, engineering_units=engineering_unit("N·m"))

@@ -18,7 +18,7 @@ from tests.sim.test_demo import processes_of
 pytestmark = pytest.mark.slow
 
 
-async def test_kept_scene_takes_samples_until_a_part_of_it_ends() -> None:
+async def test_running_scene_receives_samples_until_a_part_ends() -> None:
     seen: list[TelemetryAddresses] = []
     changes = asyncio.Queue[bytes]()
 

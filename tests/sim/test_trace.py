@@ -7,7 +7,7 @@ from edge.sfc.signal import Phase, StepChange
 from edge.sim.trace import TraceRecorder
 
 
-def test_times_count_from_zero_and_stops_are_no_commands_of_their_type() -> None:
+def test_trace_times_start_at_zero_and_stops_do_not_count_as_commands() -> None:
     record = TraceRecorder(zero=1000)
     counts = [record.command(1500, "J", "a", "a.v1", phase, 1) for phase in (Phase.START, Phase.STOP, Phase.START)]
     record.changes("J", [StepChange("A", active=True, at=1250)])
@@ -15,7 +15,7 @@ def test_times_count_from_zero_and_stops_are_no_commands_of_their_type() -> None
     assert [each["t"] for each in (*record.commands, *record.steps)] == [0.5, 0.5, 0.5, 0.25]
 
 
-def test_of_several_ends_the_worst_is_reported_with_the_job_of_each_error() -> None:
+def test_worst_end_of_several_jobs_is_reported_with_each_error() -> None:
     run = replace(new_run("J1", "s", "r", {}), outcome=Outcome.COMPLETED, ended_at=3000)
     failed = replace(run, outcome=Outcome.FAILED, error="no air", ended_at=5000)
     trace = TraceRecorder(zero=1000).trace({"J1": run, "J2": failed})

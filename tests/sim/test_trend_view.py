@@ -50,7 +50,7 @@ def test_style_follows_the_highest_limit() -> None:
     assert [level_style(trend, [value]) for value in (80.0, 80.1, 95.1)] == ["green", "bold yellow", "bold red"]
 
 
-def test_nothing_is_drawn_outside_of_a_terminal() -> None:
+def test_trend_is_not_drawn_outside_of_a_terminal() -> None:
     console = Console(file=io.StringIO())
     with follow_trend(console, AlarmTrend("t", 80, 95)):
         pass

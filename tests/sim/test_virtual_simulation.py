@@ -12,7 +12,7 @@ def script(**keys: Any) -> Script:
     return parse_script(keys)
 
 
-def test_a_trace_holds_what_equipment_received_and_how_steps_changed() -> None:
+def test_trace_has_equipment_commands_and_step_changes() -> None:
     trace = simulate(chain("A B", action("a", "A"), action("b", "B")), Script())
     assert trace.as_json() == {
         "commands": [
@@ -52,7 +52,7 @@ def test_a_run_that_does_not_end_is_running_at_the_horizon() -> None:
     assert trace.final == "running"
 
 
-def test_of_several_jobs_the_worst_end_counts_and_errors_name_their_job() -> None:
+def test_worst_end_of_several_jobs_counts_and_errors_name_their_job() -> None:
     keys = {
         "jobs": [{"id": "J1"}, {"id": "J2", "at": 1}],
         "equipment": [{"type_id": "a.v1", "job": "J2", "result": "failed"}],
@@ -64,7 +64,7 @@ def test_of_several_jobs_the_worst_end_counts_and_errors_name_their_job() -> Non
     assert trace.end == 1.1
 
 
-def test_at_one_instant_values_come_before_starts_and_answers_last() -> None:
+def test_values_precede_starts_and_answers_at_the_same_instant() -> None:
     timeline = [
         {"at": 0, "event": {"type_id": "w.v1"}},
         {"at": 0, "set": {"go": True}},
@@ -76,7 +76,7 @@ def test_at_one_instant_values_come_before_starts_and_answers_last() -> None:
     assert [(each["step"], each["t"]) for each in trace.steps if each["active"]] == [("A", 0), ("B", 0), ("C", 9)]
 
 
-def test_operators_and_events_for_unknown_jobs_change_nothing() -> None:
+def test_operator_calls_and_events_for_unknown_jobs_are_ignored() -> None:
     timeline = [
         {"at": 0.05, "operator": "abort", "job": "J9"},
         {"at": 0.05, "event": {"type_id": "x", "job": "J9"}},
@@ -90,14 +90,14 @@ def test_equipment_may_answer_never_or_many_times() -> None:
     assert simulate(data, script(default={"times": 5, "repeat_gap": 0.01})).final == "completed"
 
 
-def test_a_restart_goes_through_the_store_and_the_pinned_recipe() -> None:
+def test_restart_reloads_the_job_with_its_pinned_recipe_from_the_store() -> None:
     timeline = [{"at": t / 4, "system": "restart"} for t in range(40)]
     data = recipe("A B C", [transition("A", "B", "x"), transition("B", "C", "steps.B.T >= 3s")], [wait("w", "A")])
     trace = simulate(data, script(timeline=[*timeline, {"at": 2, "event": {"type_id": "w.v1", "data": {"x": True}}}]))
     assert (trace.final, trace.end) == ("completed", 5)
 
 
-def test_five_hundred_steps_take_no_time() -> None:
+def test_simulation_of_500_steps_takes_less_than_5_seconds() -> None:
     data = chain(" ".join(f"S{n}" for n in range(501)), *(action(f"a{n}", f"S{n}") for n in range(500)))
     began = process_time()
     trace = simulate(data, Script())

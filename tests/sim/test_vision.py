@@ -49,7 +49,7 @@ async def started(camera: VisionCamera, session: ClientSession, fault: VisionFau
     return await session.call(automatic, "StartSingleJob", {"Id": "M1"}, {"Id": "SN-7"}, {"Id": "P1"})
 
 
-async def test_a_job_ends_with_a_result_that_can_be_fetched(camera: VisionCamera, session: ClientSession) -> None:
+async def test_job_ends_with_a_retrievable_result(camera: VisionCamera, session: ClientSession) -> None:
     job, error = await started(camera, session, VisionFault.NONE)
     assert error == 0
     (system,) = await session.instances(TypeName(NAMESPACE_URI, 1003))
@@ -68,12 +68,12 @@ async def test_a_job_ends_with_a_result_that_can_be_fetched(camera: VisionCamera
     assert result["ResultContent"] == [True]
 
 
-async def test_a_job_may_be_refused(camera: VisionCamera, session: ClientSession) -> None:
+async def test_refusal_of_a_job_is_simulated(camera: VisionCamera, session: ClientSession) -> None:
     _, error = await started(camera, session, VisionFault.REFUSED)
     assert error == 1
 
 
-async def test_a_job_may_break_the_camera(camera: VisionCamera, session: ClientSession) -> None:
+async def test_camera_fault_during_a_job_is_simulated(camera: VisionCamera, session: ClientSession) -> None:
     await started(camera, session, VisionFault.ERROR_STATE)
     while await state(session) != "Error":
         pass
@@ -99,7 +99,9 @@ async def follow(camera: VisionCamera, fault: VisionFault) -> None:
 
 
 @pytest.mark.parametrize(("fault", "results"), [(VisionFault.DISCONNECT, 1), (VisionFault.RESTART, 0)])
-async def test_a_connection_may_break_in_the_middle(camera: VisionCamera, fault: VisionFault, results: int) -> None:
+async def test_connection_loss_during_a_job_is_simulated(
+    camera: VisionCamera, fault: VisionFault, results: int
+) -> None:
     with pytest.raises(Unavailable):
         await follow(camera, fault)
     async with asyncio.timeout(60):

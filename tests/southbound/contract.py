@@ -199,7 +199,7 @@ class Contract:
         async with opener() as bench:
             yield bench
 
-    async def test_an_answer_bears_the_id_of_its_command(self, bench: Bench, wait_until: WaitUntil) -> None:
+    async def test_answer_has_the_id_of_its_command(self, bench: Bench, wait_until: WaitUntil) -> None:
         await bench.equipment.send(WORK)
         await wait_until(lambda: bench.device.begun)
         await bench.device.finish()
@@ -208,7 +208,7 @@ class Contract:
         assert (answer.command_id, answer.error) == (WORK.command_id, None)
         assert isinstance(answer.data, dict)
 
-    async def test_a_failure_reports_why(self, bench: Bench, wait_until: WaitUntil) -> None:
+    async def test_failed_command_is_answered_with_the_reason(self, bench: Bench, wait_until: WaitUntil) -> None:
         await bench.equipment.send(WORK)
         await wait_until(lambda: bench.device.begun)
         await bench.device.fail(self.failure)
@@ -218,12 +218,12 @@ class Contract:
         assert answer.error
         assert self.failure in answer.error
 
-    async def test_silence_is_no_answer(self, bench: Bench, wait_until: WaitUntil) -> None:
+    async def test_unfinished_command_has_no_answer(self, bench: Bench, wait_until: WaitUntil) -> None:
         await bench.equipment.send(WORK)
         await wait_until(lambda: bench.device.begun)
         assert bench.station.answers == []
 
-    async def test_a_command_that_comes_twice_is_done_once(self, bench: Bench, wait_until: WaitUntil) -> None:
+    async def test_command_sent_twice_is_executed_once(self, bench: Bench, wait_until: WaitUntil) -> None:
         await bench.equipment.send(WORK)
         await wait_until(lambda: bench.device.begun)
         await bench.equipment.send(WORK)
@@ -235,7 +235,7 @@ class Contract:
         await wait_until(lambda: NEXT.command_id in bench.station.outcomes())
         assert len(bench.device.begun) == 2
 
-    async def test_an_answer_that_comes_twice_is_the_same_answer(self, bench: Bench, wait_until: WaitUntil) -> None:
+    async def test_repeated_answer_is_not_taken_as_the_next_answer(self, bench: Bench, wait_until: WaitUntil) -> None:
         await bench.equipment.send(WORK)
         await wait_until(lambda: bench.device.begun)
         await bench.device.finish()
@@ -247,7 +247,7 @@ class Contract:
         await wait_until(lambda: NEXT.command_id in bench.station.outcomes())
         assert {each.command_id for each in bench.station.answers} == {WORK.command_id, NEXT.command_id}
 
-    async def test_an_answer_waits_until_the_station_can_take_it(self, bench: Bench, wait_until: WaitUntil) -> None:
+    async def test_answer_is_retried_until_the_station_accepts_it(self, bench: Bench, wait_until: WaitUntil) -> None:
         await bench.equipment.send(WORK)
         await wait_until(lambda: bench.device.begun)
         bench.station.failures = [Unavailable("the store is away")]
@@ -255,7 +255,7 @@ class Contract:
         await wait_until(lambda: bench.station.answers)
         assert bench.station.failures == []
 
-    async def test_a_stop_ends_the_work_and_the_next_command_is_done(self, bench: Bench, wait_until: WaitUntil) -> None:
+    async def test_stop_ends_the_work_and_the_next_command_runs(self, bench: Bench, wait_until: WaitUntil) -> None:
         await bench.equipment.send(WORK)
         await wait_until(lambda: bench.device.begun)
         await bench.equipment.stop(WORK)
@@ -266,7 +266,7 @@ class Contract:
         await wait_until(lambda: NEXT.command_id in bench.station.outcomes())
         assert bench.station.outcomes()[NEXT.command_id] is not None
 
-    async def test_an_answer_that_comes_too_late_is_not_that_of_the_next_command(
+    async def test_late_answer_is_not_taken_as_answer_of_the_next_command(
         self, bench: Bench, wait_until: WaitUntil
     ) -> None:
         await bench.equipment.send(WORK)
@@ -280,7 +280,7 @@ class Contract:
         await bench.device.finish()
         await wait_until(lambda: NEXT.command_id in bench.station.outcomes())
 
-    async def test_who_was_cut_off_in_mid_command_delivers_the_answer(
+    async def test_answer_is_delivered_after_a_connection_loss_in_mid_command(
         self, bench: Bench, wait_until: WaitUntil
     ) -> None:
         await bench.equipment.send(WORK)
@@ -292,7 +292,7 @@ class Contract:
         assert set(bench.station.outcomes()) == {WORK.command_id}
         assert len(bench.device.begun) == 1
 
-    async def test_work_that_a_device_lost_is_repeated_or_unknown(self, bench: Bench, wait_until: WaitUntil) -> None:
+    async def test_work_lost_by_a_device_is_repeated_or_unknown(self, bench: Bench, wait_until: WaitUntil) -> None:
         await bench.equipment.send(WORK)
         bench.station.unanswered = [WORK]
         await wait_until(lambda: bench.device.begun)
@@ -313,13 +313,13 @@ class Contract:
         await wait_until(lambda: bench.station.answers)
         assert set(bench.station.outcomes()) == {WORK.command_id}
 
-    async def test_reset_starts_nothing(self, bench: Bench, wait_until: WaitUntil) -> None:
+    async def test_reset_starts_no_work(self, bench: Bench, wait_until: WaitUntil) -> None:
         await bench.equipment.reset(RESET)
         await wait_until(lambda: bench.station.answers)
         assert [(each.command_id, each.error) for each in bench.station.answers] == [(RESET.command_id, None)]
         assert bench.device.begun == []
 
-    async def test_reset_ends_the_work_that_it_resets(self, bench: Bench, wait_until: WaitUntil) -> None:
+    async def test_reset_ends_the_running_work(self, bench: Bench, wait_until: WaitUntil) -> None:
         await bench.equipment.send(WORK)
         await wait_until(lambda: bench.device.begun)
         await bench.equipment.reset(RESET)
@@ -348,7 +348,7 @@ class Contract:
         assert bench.station.begun == [WORK.command_id]
         assert len(bench.device.begun) == 1
 
-    async def test_begun_command_that_is_offered_again_is_not_started(
+    async def test_begun_command_offered_again_is_not_started_a_second_time(
         self, bench: Bench, wait_until: WaitUntil
     ) -> None:
         if not self.once:
@@ -374,14 +374,14 @@ class Contract:
         assert bench.station.begun == [NEXT.command_id]
         assert len(bench.device.begun) == 1
 
-    async def test_start_that_is_offered_again_is_counted(self, bench: Bench, wait_until: WaitUntil) -> None:
+    async def test_repeated_start_offer_is_counted(self, bench: Bench, wait_until: WaitUntil) -> None:
         if self.once:
             return
         await bench.equipment.send(replace(WORK, offered_again=True))
         await wait_until(lambda: bench.device.begun)
         assert bench.station.repeated_starts == 1
 
-    async def test_equipment_that_works_is_connected_and_has_no_problem(
+    async def test_working_equipment_is_connected_and_reports_no_problem(
         self, bench: Bench, wait_until: WaitUntil
     ) -> None:
         await bench.equipment.send(WORK)
@@ -389,7 +389,7 @@ class Contract:
         assert bench.equipment.connected
         assert bench.equipment.problem == ""
 
-    async def test_it_can_be_shut_down_in_mid_command(self, opener: Opener, wait_until: WaitUntil) -> None:
+    async def test_equipment_shuts_down_during_a_command(self, opener: Opener, wait_until: WaitUntil) -> None:
         async with asyncio.timeout(60):
             async with opener() as bench:
                 await bench.equipment.send(WORK)

@@ -63,7 +63,7 @@ class Plug:
         self.settled_ids.append(command.command_id)
 
 
-async def test_what_has_no_answer_is_done_as_soon_as_the_device_is_there(wait_until: WaitUntil) -> None:
+async def test_unanswered_command_is_executed_once_the_device_connects(wait_until: WaitUntil) -> None:
     station, plug = RecordingStation(), Plug()
     station.unanswered = [WORK]
     async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting) as equipment:
@@ -96,7 +96,7 @@ async def test_reset_that_the_device_declined_is_performed_again(wait_until: Wai
     assert len(plug.begun) == 2
 
 
-async def test_what_happens_at_the_device_reaches_it(wait_until: WaitUntil) -> None:
+async def test_device_event_reaches_its_handler(wait_until: WaitUntil) -> None:
     plug = Plug()
     async with open_connected("plug", "the wall", (TYPE_ID,), RecordingStation(), SCOPES, plug.connecting):
         plug.happenings.put_nowait({"pressed": True})
@@ -104,7 +104,7 @@ async def test_what_happens_at_the_device_reaches_it(wait_until: WaitUntil) -> N
     assert plug.taken == [{"pressed": True}]
 
 
-async def test_what_cannot_be_taken_is_passed_over_on_the_same_connection(wait_until: WaitUntil) -> None:
+async def test_invalid_device_event_is_discarded_without_a_reconnect(wait_until: WaitUntil) -> None:
     class Hostile(Plug):
         async def _happen(self) -> DeviceEvents:
             yield Refused("unreadable", "a structure is not as defined")
@@ -125,7 +125,7 @@ async def test_what_cannot_be_taken_is_passed_over_on_the_same_connection(wait_u
     ]
 
 
-async def test_a_device_of_which_nothing_comes_any_more_is_reported_as_lost(wait_until: WaitUntil) -> None:
+async def test_ended_event_stream_is_reported_as_a_lost_connection(wait_until: WaitUntil) -> None:
     class Ending(Plug):
         async def _happen(self) -> DeviceEvents:
             yield {}
@@ -136,7 +136,7 @@ async def test_a_device_of_which_nothing_comes_any_more_is_reported_as_lost(wait
     assert (TraceKind.LOST, "plug at the wall has ended the connection") in station.traced
 
 
-async def test_each_loss_of_the_connection_is_logged_also_for_the_same_reason(
+async def test_every_connection_loss_is_logged_even_with_the_same_reason(
     wait_until: WaitUntil,
 ) -> None:
     class Loose(Plug):
@@ -152,7 +152,7 @@ async def test_each_loss_of_the_connection_is_logged_also_for_the_same_reason(
     assert reasons[:3] == ["not plugged in", "pulled out", "pulled out"]
 
 
-async def test_a_defect_in_a_kind_does_not_end_the_gateway(wait_until: WaitUntil) -> None:
+async def test_command_is_retried_after_a_defect_in_a_kind(wait_until: WaitUntil) -> None:
     class Defective(Plug):
         async def perform(self, command: Command) -> Any:
             self.begun.append(command.command_id)
@@ -167,7 +167,7 @@ async def test_a_defect_in_a_kind_does_not_end_the_gateway(wait_until: WaitUntil
     assert plug.begun == [WORK.command_id] * 2
 
 
-async def test_command_that_meets_a_defect_each_time_fails_and_blocks_no_other(wait_until: WaitUntil) -> None:
+async def test_command_with_a_repeated_defect_fails_and_blocks_no_other(wait_until: WaitUntil) -> None:
     class Defective(Plug):
         async def perform(self, command: Command) -> Any:
             self.begun.append(command.command_id)
@@ -206,7 +206,7 @@ async def test_result_that_cannot_be_recorded_fails_its_command_once(
     assert plug.begun == [WORK.command_id] * 2
 
 
-async def test_a_device_that_is_not_yet_what_it_should_be_is_waited_for(wait_until: WaitUntil) -> None:
+async def test_connecting_is_retried_until_the_device_is_ready(wait_until: WaitUntil) -> None:
     class Starting(Plug):
         @asynccontextmanager
         async def connecting(self) -> AsyncIterator[tuple[Device, DeviceEvents]]:
@@ -221,7 +221,7 @@ async def test_a_device_that_is_not_yet_what_it_should_be_is_waited_for(wait_unt
     assert plug.attempts == 3
 
 
-async def test_a_certificate_that_is_being_renewed_does_not_end_what_has_worked(wait_until: WaitUntil) -> None:
+async def test_settings_error_after_a_first_connection_is_retried(wait_until: WaitUntil) -> None:
     class Renewed(Plug):
         @asynccontextmanager
         async def connecting(self) -> AsyncIterator[tuple[Device, DeviceEvents]]:
@@ -237,7 +237,7 @@ async def test_a_certificate_that_is_being_renewed_does_not_end_what_has_worked(
     assert plug.attempts == 4
 
 
-async def test_what_cannot_be_mended_by_waiting_ends_it() -> None:
+async def test_permanent_connection_error_ends_the_equipment_task() -> None:
     @asynccontextmanager
     async def connecting() -> AsyncIterator[tuple[Device, DeviceEvents]]:
         raise SettingsError(["no library"], "Install it.")
@@ -249,7 +249,7 @@ async def test_what_cannot_be_mended_by_waiting_ends_it() -> None:
     assert failure.group_contains(SettingsError)
 
 
-async def test_who_records_hears_of_connections_commands_happenings_and_answers(wait_until: WaitUntil) -> None:
+async def test_recorder_receives_connections_commands_events_and_answers(wait_until: WaitUntil) -> None:
     station, plug = RecordingStation(), Plug()
     station.unanswered = [WORK]
     async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting) as equipment:
@@ -292,7 +292,7 @@ async def test_device_is_stopped_with_the_parameters_of_the_start(
     assert plug.stopped == [WORK]
 
 
-async def test_a_device_that_never_pauses_keeps_no_other_waiting(wait_until: WaitUntil) -> None:
+async def test_continuous_device_events_do_not_delay_commands(wait_until: WaitUntil) -> None:
     class Restless(Plug):
         async def _happen(self) -> DeviceEvents:
             while True:
@@ -321,7 +321,7 @@ async def test_repeated_discarded_events_are_all_recorded_and_logged_a_few_times
     assert len([each for each in logs if each["event"] == "equipment event discarded"]) == 10
 
 
-async def test_each_defect_of_a_command_is_reported_by_its_cause(wait_until: WaitUntil) -> None:
+async def test_every_defect_of_a_command_is_reported_with_its_cause(wait_until: WaitUntil) -> None:
     defects: list[Exception] = [KeyError("JobId"), ZeroDivisionError()]
 
     class Defective(Plug):
@@ -359,7 +359,7 @@ async def test_defect_on_each_connection_is_logged_a_few_times_with_traceback(wa
     assert len([each for each in logs if each["event"] == "equipment failed, retrying"]) == 10
 
 
-async def test_long_device_message_is_cut_and_unencodable_text_replaced(wait_until: WaitUntil) -> None:
+async def test_long_device_message_is_truncated_and_made_encodable(wait_until: WaitUntil) -> None:
     class Verbose(Plug):
         async def perform(self, command: Command) -> Any:
             raise Refused("device", "\udcff" + "no " * 1_000_000)

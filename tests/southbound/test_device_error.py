@@ -4,13 +4,13 @@ from edge.errors import Refused, Unavailable
 from edge.southbound.device_error import bounded_message, root_cause
 
 
-def test_unexpected_error_is_the_cause_before_a_lost_connection() -> None:
+def test_unexpected_error_takes_precedence_over_a_lost_connection() -> None:
     defect = KeyError("x")
     assert root_cause(ExceptionGroup("a", [Unavailable("lost"), ExceptionGroup("b", [defect])])) is defect
     lost = Unavailable("lost")
     assert root_cause(ExceptionGroup("a", [lost])) is lost
 
 
-def test_message_of_a_device_is_cut_and_can_be_encoded() -> None:
+def test_device_message_is_truncated_and_encodable() -> None:
     assert bounded_message(Refused("device", "x" * 600)) == "x" * 500 + "…"
     assert bounded_message(Refused("device", "\udc80")) == "?"

@@ -39,7 +39,7 @@ class TestIjtLockedContract(Contract):
         return partial(equipped, controller, wait_until, lock="on")
 
 
-async def test_a_result_brings_torque_and_angle_with_their_units(opener: Opener, wait_until: WaitUntil) -> None:
+async def test_result_contains_torque_and_angle_with_their_units(opener: Opener, wait_until: WaitUntil) -> None:
     async with opener() as bench:
         data = (await answered(bench, wait_until)).data
     assert {name: data[name] for name in ("evaluation", "torque", "angle", "violations")} == {
@@ -71,7 +71,7 @@ async def test_a_joining_that_is_not_ok_is_a_result_with_its_violations(
     }
 
 
-async def test_the_identifiers_of_a_job_come_in_the_place_of_those_before(
+async def test_identifiers_of_a_job_replace_the_previous_ones(
     opener: Opener, controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:
@@ -98,7 +98,7 @@ async def test_the_identifiers_of_a_job_come_in_the_place_of_those_before(
         ("GetLatestResult", "RequestResults", "RequestUnacknowledgedResults", "AcknowledgeResults"),
     ],
 )
-async def test_a_controller_is_used_by_the_methods_that_it_has(
+async def test_controller_with_missing_methods_completes_the_command(
     opener: Opener, controller: JoiningController, wait_until: WaitUntil, missing: tuple[str, ...]
 ) -> None:
     async with controller.without(*missing), opener() as bench:
@@ -125,7 +125,7 @@ async def test_a_controller_is_used_by_the_methods_that_it_has(
         ((), {}, "StartSelectedJoining: no joining process is selected"),
     ],
 )
-async def test_what_cannot_be_begun_fails_with_the_reason(
+async def test_command_without_required_methods_fails_with_the_reason(
     opener: Opener,
     controller: JoiningController,
     wait_until: WaitUntil,
@@ -139,7 +139,7 @@ async def test_what_cannot_be_begun_fails_with_the_reason(
     assert bench.station.answers == [EquipmentAnswer(WORK.command_id, error=reason)]
 
 
-async def test_a_joining_may_be_left_to_the_trigger_of_the_tool(
+async def test_joining_can_be_started_by_the_trigger_of_the_tool(
     opener: Opener, controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:
@@ -161,7 +161,7 @@ async def test_a_joining_that_an_operator_ended_fails_the_command(
     assert bench.station.answers[0].error == "the joining did not come to its end: Aborted"
 
 
-async def test_a_controller_that_cannot_abort_has_its_tool_locked(
+async def test_stop_locks_the_tool_of_a_controller_without_abort(
     opener: Opener, controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     async with controller.without("AbortJoiningProcess"), opener() as bench:

@@ -29,7 +29,7 @@ def of(command_id: str, classification: int = 1) -> dict[str, Any]:
     return result(AssociatedEntities=[entity], Classification=classification)
 
 
-def test_a_result_may_report_next_to_nothing() -> None:
+def test_minimal_result_is_converted_with_defaults() -> None:
     assert answer_data(result()) == {
         "evaluation": "Undefined",
         "result_id": "R1",
@@ -39,7 +39,7 @@ def test_a_result_may_report_next_to_nothing() -> None:
     }
 
 
-def test_the_final_torque_is_the_torque() -> None:
+def test_final_torque_is_reported_as_the_torque() -> None:
     values = [
         {"MeasuredValue": 90.0, "Name": "Peak", "PhysicalQuantity": 2, "EngineeringUnits": NM},
         {"MeasuredValue": 85.0, "PhysicalQuantity": 2, "ValueTag": 1, "EngineeringUnits": NM},
@@ -55,19 +55,19 @@ def test_the_final_torque_is_the_torque() -> None:
     assert "angle" not in answer
 
 
-def test_what_bears_the_name_of_another_is_numbered() -> None:
+def test_steps_with_the_same_name_are_numbered() -> None:
     steps = [{"StepResultId": str(n), "Name": "Loosen"} for n in range(3)]
     answer = answer_data(result({"OverallResultValues": [], "StepResults": steps}))
     assert list(answer["steps"]) == ["Loosen", "Loosen #2", "Loosen #3"]
 
 
-def test_what_bears_the_number_of_another_takes_the_next() -> None:
+def test_numbered_step_name_in_use_is_skipped() -> None:
     steps = [{"StepResultId": str(n), "Name": name} for n, name in enumerate(("Loosen", "Loosen #2", "Loosen"))]
     answer = answer_data(result({"OverallResultValues": [], "StepResults": steps}))
     assert list(answer["steps"]) == ["Loosen", "Loosen #2", "Loosen #3"]
 
 
-def test_a_result_of_very_many_steps_does_not_hold_up_the_gateway() -> None:
+def test_result_with_very_many_steps_is_converted_in_linear_time() -> None:
     steps = [{"StepResultId": str(n), "Name": "Loosen"} for n in range(20_000)]
     began = time.thread_time()
     assert len(answer_data(result({"OverallResultValues": [], "StepResults": steps}))["steps"]) == len(steps)
@@ -109,12 +109,12 @@ def test_a_batch_holds_the_results_of_its_joinings() -> None:
         ({"ResultState": 3, "ResultEvaluationDetails": "trigger released"}, "trigger released"),
     ],
 )
-def test_what_did_not_come_to_its_end_is_no_result(meta: dict[str, Any], why: str) -> None:
+def test_incomplete_joining_is_refused_as_a_result(meta: dict[str, Any], why: str) -> None:
     with pytest.raises(Refused, match=f"the joining did not come to its end: {why}"):
         answer_data(result(**meta))
 
 
-def test_a_command_may_wait_for_the_whole_batch() -> None:
+def test_batch_command_is_answered_by_the_result_of_the_batch() -> None:
     batch = replace(WORK, parameters={"classification": "batch"})
     single, whole, intervention = of(WORK.command_id), of(WORK.command_id, 3), of(WORK.command_id, 6)
     assert is_result_of(single, WORK)
@@ -123,17 +123,17 @@ def test_a_command_may_wait_for_the_whole_batch() -> None:
 
 
 @pytest.mark.parametrize("parameters", [{"identifiers": "SN-7"}, {"classification": "all"}])
-def test_parameters_that_mean_nothing_are_refused(parameters: dict[str, Any]) -> None:
+def test_invalid_parameters_are_refused(parameters: dict[str, Any]) -> None:
     with pytest.raises(Refused, match=f"the parameter {next(iter(parameters))} has to be"):
         validate_command(replace(WORK, parameters=parameters))
 
 
-def test_a_result_of_the_operator_bears_no_command() -> None:
+def test_result_of_an_operator_has_no_command_id() -> None:
     assert command_id_of(result()) is None
     assert command_id_of(of("J1/1")) == "J1/1"
 
 
-def test_a_command_names_its_process_and_its_identifiers() -> None:
+def test_process_and_identifiers_are_read_from_the_command() -> None:
     command = replace(WORK, parameters={"selection_name": "P1", "part_id": "SN-7", "identifiers": {"Cell": 7}})
     assert process(command) == {"SelectionName": "P1"}
     assert [(each["Name"], each["EntityId"]) for each in entities(command)] == [

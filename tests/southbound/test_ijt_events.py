@@ -25,7 +25,7 @@ async def test_a_joining_of_the_operator_is_an_event(controller: JoiningControll
         assert bench.station.late_results == []
 
 
-async def test_a_joining_that_no_job_waits_for_is_kept_as_late(
+async def test_joining_without_a_waiting_job_is_kept_as_late(
     controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     async with equipped(controller, wait_until, events=EVENTS) as bench:

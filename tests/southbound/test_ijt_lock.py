@@ -50,7 +50,7 @@ async def test_the_tool_stays_enabled_for_an_open_command_after_a_restart(
         await wait_until(lambda: not controller.enabled)
 
 
-async def test_a_tool_that_another_system_disabled_stays_disabled(
+async def test_tool_disabled_by_another_system_stays_disabled(
     controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     async with equipped(controller, wait_until, lock="on") as bench:
@@ -96,7 +96,7 @@ async def test_a_tool_disabled_while_idle_stays_disabled_after_a_restart(
         await wait_until(lambda: not again.problem and not second.disabled)
 
 
-async def test_own_calls_are_not_taken_for_those_of_another_system(
+async def test_own_calls_are_not_attributed_to_another_system(
     controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     async with equipped(controller, wait_until, lock="on") as bench:
@@ -110,7 +110,7 @@ async def test_own_calls_are_not_taken_for_those_of_another_system(
         assert (bench.equipment.problem, bench.station.disabled) == ("", set())
 
 
-async def test_a_tool_enabled_while_the_gateway_was_away_is_used(
+async def test_tool_enabled_while_the_gateway_was_stopped_is_used(
     controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     controller.forget()
@@ -126,7 +126,7 @@ def _has(found: list[Any], number: int) -> bool:
     return len(found) >= number
 
 
-async def test_power_cut_during_a_command_is_no_other_system(
+async def test_power_cut_during_a_command_is_not_taken_for_another_system(
     controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     """The controller cannot report identifiers: the result is waited for, and the next command enables the tool."""
@@ -146,7 +146,7 @@ async def test_power_cut_during_a_command_is_no_other_system(
         assert (bench.equipment.problem, bench.station.disabled, bench.station.answers) == ("", set(), [])
 
 
-async def test_a_tool_of_two_gateways_is_not_taken_for_disabled(
+async def test_tool_shared_by_two_gateways_is_not_taken_for_disabled(
     controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     """The other gateway works with the tool: what it enables and disables meanwhile is ours."""
@@ -163,7 +163,7 @@ async def test_a_tool_of_two_gateways_is_not_taken_for_disabled(
         assert (bench.equipment.problem, watching.disabled) == ("", set())
 
 
-async def test_what_another_gateway_has_noticed_counts(controller: JoiningController, wait_until: WaitUntil) -> None:
+async def test_tool_marked_as_disabled_refuses_commands(controller: JoiningController, wait_until: WaitUntil) -> None:
     async with equipped(controller, wait_until, lock="on") as bench:
         await wait_until(lambda: not controller.enabled)
         bench.station.disabled = {controller.device.url}
@@ -206,7 +206,7 @@ async def test_tool_disabled_by_a_stop_of_another_gateway_can_be_used(
         assert (bench.equipment.problem, bench.station.disabled, bench.station.answers) == ("", set(), [])
 
 
-async def test_tool_at_work_for_another_gateway_stays_enabled(
+async def test_tool_in_use_by_another_gateway_stays_enabled(
     controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     async with equipped(controller, wait_until, lock="on") as bench:

@@ -52,12 +52,12 @@ async def methods(session: ClientSession) -> IjtMethods:
     return await find_methods(session, await session.find("system"))
 
 
-async def test_they_are_found_by_browsing(methods: IjtMethods) -> None:
+async def test_methods_are_found_by_browsing(methods: IjtMethods) -> None:
     names = ("EnableAsset", "GetIdentifiers", "GetLatestResult", "SelectJoiningProcess")
     assert [name in methods for name in names] == [True, True, True, False]
 
 
-async def test_a_status_that_is_not_0_is_a_refusal_with_its_message(methods: IjtMethods) -> None:
+async def test_status_other_than_0_is_a_refusal_with_its_message(methods: IjtMethods) -> None:
     with pytest.raises(Refused, match="EnableAsset: no tool"):
         await methods.call("EnableAsset")
     assert await methods.call("GetIdentifiers") == ["R1"]
@@ -68,7 +68,7 @@ async def test_an_error_of_a_result_method_is_a_refusal(methods: IjtMethods) -> 
         await methods.call_result_method("GetLatestResult")
 
 
-async def test_a_system_without_any_has_none(device: OpcuaDevice, session: ClientSession) -> None:
+async def test_system_without_methods_has_no_methods(device: OpcuaDevice, session: ClientSession) -> None:
     await device.server.nodes.objects.add_object(device.index, "bare")
     assert "EnableAsset" not in await find_methods(session, await session.find("bare"))
 
@@ -84,14 +84,14 @@ class Mouth:
 
 
 @pytest.mark.parametrize("outputs", [(), (0,), ("R1", 0, ""), ("0", ""), (None, ""), (0, 7)])
-async def test_a_method_that_answers_too_little_or_too_much_is_refused(outputs: tuple[Any, ...]) -> None:
+async def test_method_answer_of_a_wrong_shape_is_refused(outputs: tuple[Any, ...]) -> None:
     methods = IjtMethods(cast("ClientSession", Mouth(*outputs)), {"EnableAsset": Node("i=1", "/Tool")})
     with pytest.raises(Refused, match="EnableAsset: what the controller answers is not what OPC 40450-1 says"):
         await methods.call("EnableAsset", output_count=0)
 
 
 @pytest.mark.parametrize("outputs", [(), ("handle", 0), ("handle", {}, None)])
-async def test_a_result_method_that_answers_too_little_is_refused(outputs: tuple[Any, ...]) -> None:
+async def test_result_method_answer_without_all_outputs_is_refused(outputs: tuple[Any, ...]) -> None:
     methods = IjtMethods(cast("ClientSession", Mouth(*outputs)), {"GetLatestResult": Node("i=1", "/Results")})
     with pytest.raises(Refused, match="GetLatestResult: what the controller answers"):
         await methods.call_result_method("GetLatestResult", output_count=2)

@@ -80,7 +80,7 @@ async def test_joining_lost_in_a_power_cut_is_unknown_and_not_repeated(
     assert controller.begun == [SPINDLE]
 
 
-async def test_result_of_an_operator_in_between_does_not_repeat_a_joining(
+async def test_operator_result_during_an_outage_does_not_repeat_a_joining(
     opener: Opener, controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     async with controller.without(*NUMBERS), opener() as bench:
@@ -94,7 +94,7 @@ async def test_result_of_an_operator_in_between_does_not_repeat_a_joining(
     assert controller.begun == [SPINDLE]
 
 
-async def test_joining_that_ends_between_two_questions_at_reconnect_is_found(
+async def test_joining_that_ends_between_two_reconnect_requests_is_found(
     opener: Opener, controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:
@@ -146,7 +146,7 @@ async def test_command_stopped_before_its_start_is_not_started(
     assert controller.begun == []
 
 
-async def test_settings_may_allow_a_lost_joining_to_be_repeated(
+async def test_lost_joining_is_repeated_if_the_settings_allow_it(
     controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     async with equipped(controller, wait_until, repetition="repeatable") as bench:
@@ -174,7 +174,7 @@ async def test_result_after_a_stop_reaches_the_station_before_it_is_acknowledged
         assert bench.station.outcomes()[WORK.command_id]["evaluation"] == "OK"
 
 
-async def test_unsolicited_result_is_reported_and_left_to_others(
+async def test_unsolicited_result_is_reported_but_not_acknowledged(
     opener: Opener, controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:
@@ -216,7 +216,7 @@ async def test_unconfirmed_start_is_not_sent_again(
     assert (controller.begun, controller.declined) == ([SPINDLE], [])
 
 
-async def test_stop_locks_a_tool_that_an_operator_was_to_trigger(
+async def test_stop_locks_a_tool_waiting_for_the_operator_trigger(
     opener: Opener, controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:
@@ -226,7 +226,7 @@ async def test_stop_locks_a_tool_that_an_operator_was_to_trigger(
     assert is_safe(controller)
 
 
-async def test_stop_goes_on_after_a_declined_abort(
+async def test_stop_continues_after_a_declined_abort(
     opener: Opener, controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:
@@ -237,7 +237,7 @@ async def test_stop_goes_on_after_a_declined_abort(
     assert controller.stopped == [SPINDLE]
 
 
-async def test_stop_of_an_old_command_leaves_the_next_one_alone(
+async def test_stop_of_an_old_command_does_not_stop_the_next_one(
     opener: Opener, controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:
@@ -298,7 +298,7 @@ async def test_lost_event_is_polled_for_while_a_command_waits(
     assert bench.station.answers[0].error is None
 
 
-async def test_restarted_gateway_does_not_start_what_the_controller_is_at(
+async def test_restarted_gateway_does_not_repeat_a_running_joining(
     opener: Opener, controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:

@@ -28,7 +28,7 @@ async def controller() -> AsyncIterator[JoiningController]:
         yield running
 
 
-async def test_batch_of_four_holds_the_bad_bolt_and_its_rework(
+async def test_batch_of_four_contains_the_bad_bolt_and_its_rework(
     controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     async with equipped(controller, wait_until) as bench:

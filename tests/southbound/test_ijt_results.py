@@ -32,7 +32,7 @@ async def test_a_result_is_acknowledged_once_its_answer_is_stored(
         await wait_until(lambda: result_id in controller.acknowledged)
 
 
-async def test_another_program_may_collect_the_results(controller: JoiningController, wait_until: WaitUntil) -> None:
+async def test_acknowledge_none_acknowledges_no_result(controller: JoiningController, wait_until: WaitUntil) -> None:
     async with equipped(controller, wait_until, acknowledge="none") as bench:
         result_id = (await answered(bench, wait_until)).data["result_id"]
         await bench.equipment.send(NEXT)
@@ -40,7 +40,7 @@ async def test_another_program_may_collect_the_results(controller: JoiningContro
     assert result_id not in controller.acknowledged
 
 
-async def test_a_gap_in_the_sequence_is_asked_for(
+async def test_missing_sequence_numbers_are_requested(
     opener: Opener, controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:
@@ -69,7 +69,7 @@ async def test_restarted_gateway_finds_a_result_that_is_not_the_latest(
     assert len(controller.begun) == 1
 
 
-async def test_a_result_that_nothing_waits_for_any_more_is_acknowledged(
+async def test_result_of_a_stopped_command_is_acknowledged(
     opener: Opener, controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:
@@ -148,7 +148,7 @@ def results_of_nobody(limits: ResultLimits = ResultLimits()) -> ResultCollector:
 
 
 @pytest.mark.parametrize("entities", ["J1", [None], [{"EntityId": {}}], [{"Name": "CommandID"}], [{"Name": "VIN"}]])
-async def test_a_result_of_odd_entities_hides_no_other(entities: Any) -> None:
+async def test_result_with_invalid_entities_does_not_hide_others(entities: Any) -> None:
     results = results_of_nobody()
     with suppress(Refused):
         await results.handle_live({"ResultMetaData": {"ResultId": "R0", "AssociatedEntities": entities}})
@@ -157,7 +157,7 @@ async def test_a_result_of_odd_entities_hides_no_other(entities: Any) -> None:
     assert results.find(WORK) == mine
 
 
-async def test_results_that_nothing_collects_fill_no_memory() -> None:
+async def test_uncollected_results_are_bounded() -> None:
     results = results_of_nobody(ResultLimits(kept_bytes=11_500))
     for number in range(20):
         await results.handle_live(result_of(WORK.command_id, f"R{number}", Vendor="x" * 1000))
@@ -166,7 +166,7 @@ async def test_results_that_nothing_collects_fill_no_memory() -> None:
     assert found["ResultMetaData"]["ResultId"] == "R11"
 
 
-async def test_a_result_that_is_larger_than_all_that_is_kept_is_found() -> None:
+async def test_newest_result_larger_than_the_memory_limit_is_kept() -> None:
     results = results_of_nobody(ResultLimits(kept_bytes=1000))
     for number in range(2):
         await results.handle_live(result_of(WORK.command_id, f"R{number}", Vendor="x" * 2000))
@@ -176,7 +176,7 @@ async def test_a_result_that_is_larger_than_all_that_is_kept_is_found() -> None:
 
 
 @pytest.mark.parametrize("open_stop", [False, True])
-async def test_latest_result_after_a_restart_is_late_if_its_command_was_given_up(*, open_stop: bool) -> None:
+async def test_latest_result_of_an_abandoned_command_is_late_after_a_restart(*, open_stop: bool) -> None:
     """Without an open stop it was answered before the restart. A controller need not report results again."""
     station, latest = RecordingStation(), result_of(WORK.command_id, "R9")
     station.stopped_meanwhile.add(WORK.command_id)
@@ -226,7 +226,7 @@ async def test_missed_results_received_before_the_next_loss_are_not_requested() 
     assert found["ResultMetaData"]["ResultId"] == "R3"
 
 
-async def test_a_search_waits_for_no_result_before_the_first_number() -> None:
+async def test_search_does_not_wait_for_numbers_before_the_first() -> None:
     """A controller that numbers from 1 has sent all of them; the wait for one more made commands time out."""
 
     class Numbered(Mute):
@@ -260,7 +260,7 @@ async def test_result_interrupted_by_a_lost_connection_is_requested_on_the_next(
     assert memory.last == 1
 
 
-async def test_sequence_numbers_that_jump_far_or_go_back_are_followed() -> None:
+async def test_sequence_numbers_that_jump_or_restart_are_followed() -> None:
     class Asked(Mute):
         def __init__(self) -> None:
             self.ranges: list[tuple[int, int]] = []

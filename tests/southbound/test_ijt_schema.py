@@ -10,7 +10,7 @@ from edge.southbound.ijt_schema import parse_result
 META = {"ResultId": "R1"}
 
 
-def test_a_result_is_given_as_it_is() -> None:
+def test_valid_result_is_returned_unchanged() -> None:
     part = {"ResultMetaData": META, "ResultContent": [{"OverallResultValues": [{"MeasuredValue": 85.2}]}]}
     result = {"ResultMetaData": META, "ResultContent": [part, "a picture", {"Vendor": 1}], "Vendor": None}
     assert parse_result(result) is result
@@ -35,7 +35,7 @@ def test_a_result_is_given_as_it_is() -> None:
         ({"ResultMetaData": META, "ResultContent": [{"ResultMetaData": "R2"}]}, "got `str`"),
     ],
 )
-def test_what_is_no_result_is_refused(raw: Any, where: str) -> None:
+def test_invalid_result_is_refused(raw: Any, where: str) -> None:
     with pytest.raises(Refused, match=f"a result is not as OPC 40001-101 has it: .*{where}") as refused:
         parse_result(raw)
     assert refused.value.kind == "unreadable"

@@ -42,13 +42,13 @@ def tool_of(controller: Controller) -> JoiningTool:
 
 
 @pytest.mark.parametrize("declined", [(), STOPPING[:1], STOPPING[:3]])
-async def test_every_step_is_taken_whatever_is_declined(declined: tuple[str, ...]) -> None:
+async def test_every_safing_step_is_executed_despite_declined_ones(declined: tuple[str, ...]) -> None:
     controller = Controller(STOPPING, declined)
     await tool_of(controller).make_safe(WORK, is_running=True)
     assert controller.called == list(STOPPING)
 
 
-async def test_tool_that_runs_nothing_is_not_aborted() -> None:
+async def test_idle_tool_is_not_aborted() -> None:
     controller = Controller(STOPPING)
     await tool_of(controller).make_safe(WORK, is_running=False)
     assert controller.called == list(STOPPING[1:])
@@ -72,7 +72,7 @@ async def test_tool_that_may_still_move_is_reported(
 @pytest.mark.parametrize(
     ("offered", "pending"), [(("SendIdentifiers", "GetIdentifiers"), "J1"), (("GetIdentifiers",), None), ((), None)]
 )
-async def test_pending_command_is_known_where_the_controller_can_report(
+async def test_pending_command_is_read_if_the_controller_reports_it(
     offered: tuple[str, ...], pending: str | None
 ) -> None:
     assert await tool_of(Controller(offered)).pending_command() == pending

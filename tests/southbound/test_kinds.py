@@ -10,7 +10,7 @@ from edge.southbound.kinds import EQUIPMENT_SETTINGS, KINDS
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_kind_brings_its_settings_and_what_opens_it(kind: str) -> None:
+def test_every_kind_has_settings_and_an_opener(kind: str) -> None:
     assert issubclass(pkgutil.resolve_name(EQUIPMENT_SETTINGS[kind]), EquipmentSettings)
     parameters = inspect.signature(pkgutil.resolve_name(KINDS[kind].opener)).parameters.values()
     needed = [each.name for each in parameters if each.default is each.empty]

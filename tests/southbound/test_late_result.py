@@ -17,7 +17,7 @@ async def test_result_of_a_command_is_its_answer() -> None:
     assert station.outcomes() == {WORK.command_id: DATA}
 
 
-async def test_result_without_a_command_is_named_by_its_id_and_time() -> None:
+async def test_result_without_a_command_has_its_id_and_time_as_key() -> None:
     station = RecordingStation()
     await LateResults("wrench", "station-1", station).report("T1", AT, None, DATA)
     source, key = "urn:microdcs-edge:equipment:wrench", f"T1 {AT.isoformat()}"
@@ -25,7 +25,7 @@ async def test_result_without_a_command_is_named_by_its_id_and_time() -> None:
     assert station.late_results == [LateResult(source, key, "station-1", DATA, created_at=created)]
 
 
-async def test_result_waits_until_the_station_keeps_it() -> None:
+async def test_late_result_is_retried_until_the_station_stores_it() -> None:
     station = RecordingStation()
     station.failures = [Unavailable("the store is away")]
     await LateResults("camera", "station-1", station).report_surely("R1", None, None, DATA)

@@ -31,13 +31,13 @@ def test_equipment_declines_a_stop_by_its_error_kind() -> None:
     assert declined_stop(_event(causationid="J/R/a/1", mdcserrorkind="stopped")) is None
 
 
-def test_answer_gets_the_attributes_that_its_sender_left_out() -> None:
+def test_missing_attributes_of_an_answer_are_completed() -> None:
     completed = complete_answer(Message("wrench/answers", b"{}", user_properties={"causationid": "c"}))
     assert completed.user_properties["id"] == "c"
     assert completed.content_type == "application/json"
 
 
-def test_result_without_a_command_of_ours_is_unsolicited() -> None:
+def test_result_without_an_own_command_is_unsolicited() -> None:
     found = to_unsolicited(CloudEvent(id="7", source="/w", type="t", data={"torque": 1}), "station-1")
     assert found
     assert (found.source, found.key, found.scope) == ("/w", "7", "station-1")

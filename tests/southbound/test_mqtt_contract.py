@@ -170,7 +170,7 @@ async def test_once_over_mqtt_sends_a_start_only_once(mqtt: MqttSettings, unique
 
 
 @pytest.mark.parametrize("attributes", [{}, {"causationid": "by hand 7"}])
-async def test_result_without_a_command_of_ours_is_kept_as_late(
+async def test_result_without_an_own_command_is_kept_as_late(
     mqtt: MqttSettings, unique: str, wait_until: WaitUntil, attributes: dict[str, str]
 ) -> None:
     settings, station = MqttEquipmentSettings(type_ids=(WORK.type_id,), topic_prefix=unique), RecordingStation()

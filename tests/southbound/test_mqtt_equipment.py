@@ -77,7 +77,7 @@ def _tightened(**further: str) -> dict[str, str]:
     return attributes | further
 
 
-async def test_a_command_goes_out_with_all_that_equipment_needs(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_command_is_published_with_payload_and_attributes(bench: Bench, wait_until: WaitUntil) -> None:
     await bench.equipment.send(COMMAND)
     await wait_until(lambda: bench.received)
     assert bench.received == [
@@ -108,7 +108,7 @@ async def test_the_same_command_sent_again_is_the_same_message(bench: Bench, wai
     assert bench.received[0] == bench.received[1]
 
 
-async def test_command_that_the_broker_has_is_not_sent_twice(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_command_already_at_the_broker_is_not_sent_twice(bench: Bench, wait_until: WaitUntil) -> None:
     await bench.equipment.send(COMMAND)
     await bench.equipment.send(COMMAND)
     await bench.equipment.stop(COMMAND)
@@ -116,7 +116,7 @@ async def test_command_that_the_broker_has_is_not_sent_twice(bench: Bench, wait_
     assert [each.user_properties["phase"] for each in bench.received] == ["start", "stop"]
 
 
-async def test_a_stop_bears_the_id_of_its_command(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_stop_has_the_id_of_its_command(bench: Bench, wait_until: WaitUntil) -> None:
     await bench.equipment.stop(COMMAND)
     await wait_until(lambda: bench.received)
     properties = bench.received[0].user_properties
@@ -135,7 +135,7 @@ async def test_an_answer_reaches_the_station_with_its_data(bench: Bench, wait_un
 
 
 @pytest.mark.parametrize(("message", "error"), [("the spindle is jammed", "the spindle is jammed"), ("", "mechanical")])
-async def test_an_error_kind_makes_an_answer_a_failure(
+async def test_answer_with_an_error_kind_is_a_failure(
     bench: Bench, wait_until: WaitUntil, message: str, error: str
 ) -> None:
     properties = _tightened(mdcserrorkind="mechanical", mdcserrormessage=message)
@@ -144,14 +144,14 @@ async def test_an_error_kind_makes_an_answer_a_failure(
     assert bench.station.answers == [EquipmentAnswer(COMMAND.command_id, error=error)]
 
 
-async def test_late_and_foreign_answers_are_for_the_station_to_judge(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_late_and_foreign_answers_are_passed_to_the_station(bench: Bench, wait_until: WaitUntil) -> None:
     for command_id in (COMMAND.command_id, COMMAND.command_id, "nobody's"):
         await bench.device.publish(f"{bench.topic}/answers", user_properties=_tightened(causationid=command_id))
     await wait_until(lambda: len(bench.station.answers) == 3)
     assert [answer.command_id for answer in bench.station.answers][1:] == [COMMAND.command_id, "nobody's"]
 
 
-async def test_an_answer_waits_until_the_station_can_take_it(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_answer_is_retried_until_the_station_accepts_it(bench: Bench, wait_until: WaitUntil) -> None:
     bench.station.failures = [Unavailable("the store is away")]
     await bench.device.publish(f"{bench.topic}/answers", user_properties=_tightened())
     await wait_until(lambda: bench.station.answers)
@@ -159,7 +159,7 @@ async def test_an_answer_waits_until_the_station_can_take_it(bench: Bench, wait_
 
 
 @pytest.mark.parametrize("topic", ["events", "data"])
-async def test_an_event_reaches_the_station_and_asks_for_nothing(
+async def test_event_without_response_topic_reaches_the_station_unanswered(
     bench: Bench, wait_until: WaitUntil, topic: str
 ) -> None:
     await bench.device.publish(
@@ -184,7 +184,7 @@ async def test_an_event_reaches_the_station_and_asks_for_nothing(
     assert bench.received == []
 
 
-async def test_a_device_that_asks_for_work_is_given_its_task(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_device_that_requests_work_receives_its_task(bench: Bench, wait_until: WaitUntil) -> None:
     bench.station.task = Task("J1", "camera_qa", {"exposure": 4})
     await bench.device.publish(
         f"{bench.topic}/events",
@@ -204,7 +204,7 @@ async def test_a_device_that_asks_for_work_is_given_its_task(bench: Bench, wait_
     assert bench.station.events[0].correlation_id is None
 
 
-async def test_a_device_that_asks_twice_with_one_id_gets_one_answer_twice(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_repeated_work_request_gets_the_same_answer(bench: Bench, wait_until: WaitUntil) -> None:
     bench.station.task = Task("J1", "camera_qa", {})
     for _ in range(2):
         await bench.device.publish(
@@ -214,7 +214,7 @@ async def test_a_device_that_asks_twice_with_one_id_gets_one_answer_twice(bench:
     assert bench.received[0] == bench.received[1]
 
 
-async def test_a_device_gets_the_answer_that_nothing_waits(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_work_request_without_a_waiting_job_is_refused(bench: Bench, wait_until: WaitUntil) -> None:
     await bench.device.publish(
         f"{bench.topic}/events", user_properties=QUESTION, response_topic=f"{bench.topic}/replies"
     )
@@ -235,7 +235,7 @@ async def test_a_device_gets_the_answer_that_nothing_waits(bench: Bench, wait_un
         ("data", b"\xff", QUESTION),
     ],
 )
-async def test_an_unreadable_message_is_answered_set_aside_and_passed_by(
+async def test_unreadable_message_is_answered_stored_and_skipped(
     bench: Bench, wait_until: WaitUntil, topic: str, payload: bytes, properties: dict[str, str]
 ) -> None:
     await bench.device.publish(
@@ -250,7 +250,7 @@ async def test_an_unreadable_message_is_answered_set_aside_and_passed_by(
     assert bench.station.events == []
 
 
-async def test_an_event_that_the_station_refuses_is_answered_and_set_aside(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_event_refused_by_the_station_is_answered_and_stored(bench: Bench, wait_until: WaitUntil) -> None:
     bench.station.failures.append(Refused("too_large", "far too large"))
     await bench.device.publish(
         f"{bench.topic}/events", b"1", user_properties=QUESTION, response_topic=f"{bench.topic}/replies"
@@ -268,14 +268,14 @@ async def test_unreadable_answer_leaves_the_outcome_unknown(bench: Bench, wait_u
     assert unknown.reason.startswith("its answer cannot be read: ")
 
 
-async def test_answer_with_nothing_but_its_command_is_an_answer(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_answer_with_only_its_command_id_is_accepted(bench: Bench, wait_until: WaitUntil) -> None:
     only = {"causationid": COMMAND.command_id}
     await bench.device.publish(f"{bench.topic}/answers", b'{"torque": 85.2}', user_properties=only)
     await wait_until(lambda: bench.station.answers)
     assert bench.station.answers == [EquipmentAnswer(COMMAND.command_id, {"torque": 85.2})]
 
 
-async def test_device_that_lost_its_memory_answers_unknown(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_device_without_memory_of_a_command_answers_unknown(bench: Bench, wait_until: WaitUntil) -> None:
     lost = _tightened(mdcserrorkind="unknown", mdcserrormessage="restarted")
     await bench.device.publish(f"{bench.topic}/answers", user_properties=lost)
     await wait_until(lambda: bench.station.unknown)
@@ -283,7 +283,7 @@ async def test_device_that_lost_its_memory_answers_unknown(bench: Bench, wait_un
     assert bench.station.answers == []
 
 
-async def test_start_expires_with_its_action_and_a_stop_never(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_start_expires_with_its_action_and_a_stop_does_not(bench: Bench, wait_until: WaitUntil) -> None:
     soon = replace(COMMAND, expires_at=now_ms() + 20_000)
     await bench.equipment.send(soon)
     await bench.equipment.stop(soon)
@@ -301,14 +301,14 @@ async def test_a_start_is_not_delivered_after_the_time_limit_of_its_action(bench
     assert bench.received[0].expiry in {1, 2}
 
 
-async def test_command_that_is_sent_again_carries_a_mark(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_repeated_command_is_marked_as_offered_again(bench: Bench, wait_until: WaitUntil) -> None:
     await bench.equipment.send(COMMAND)
     await bench.equipment.send(replace(COMMAND, offered_again=True))
     await wait_until(lambda: len(bench.received) == 2)
     assert [each.user_properties.get("offeredagain") for each in bench.received] == [None, "true"]
 
 
-async def test_question_is_not_answered_on_the_topic_of_another(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_request_is_not_answered_on_a_topic_of_other_equipment(bench: Bench, wait_until: WaitUntil) -> None:
     foreign = bench.topic.replace("wrench", "press") + "/commands"
     await bench.device.subscribe(foreign, bench.note)
     await bench.device.publish(f"{bench.topic}/events", b"1", user_properties=QUESTION, response_topic=foreign)
@@ -317,7 +317,7 @@ async def test_question_is_not_answered_on_the_topic_of_another(bench: Bench, wa
     assert (bench.station.events, bench.received) == ([], [])
 
 
-async def test_a_command_whose_answer_meets_a_defect_of_ours_is_unknown(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_gateway_defect_on_an_answer_leaves_the_outcome_unknown(bench: Bench, wait_until: WaitUntil) -> None:
     bench.station.failures = [KeyError("a slip of ours")]
     await bench.device.publish(f"{bench.topic}/answers", b"{}", user_properties=_tightened())
     await wait_until(lambda: bench.station.refused)
@@ -326,7 +326,7 @@ async def test_a_command_whose_answer_meets_a_defect_of_ours_is_unknown(bench: B
     assert [(each.kind, each.payload) for each in bench.station.refused] == [("internal", b"{}")]
 
 
-async def test_who_comes_online_is_sent_again_what_it_has_not_answered(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_device_coming_online_gets_unanswered_commands_again(bench: Bench, wait_until: WaitUntil) -> None:
     elsewhere = replace(COMMAND, command_id="J2/R/tighten/1", scope="station-2")
     bench.station.unanswered = [COMMAND, elsewhere, replace(COMMAND, command_id="J1:look:1", type_id="look")]
     await bench.equipment.send(COMMAND)
@@ -338,7 +338,7 @@ async def test_who_comes_online_is_sent_again_what_it_has_not_answered(bench: Be
     assert again.payload == first.payload
 
 
-async def test_a_gateway_that_was_started_again_knows_who_is_there(
+async def test_restarted_gateway_reads_the_retained_presence(
     mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     section = MqttEquipmentSettings(type_ids=("tighten",), topic_prefix=unique)
@@ -350,7 +350,7 @@ async def test_a_gateway_that_was_started_again_knows_who_is_there(
                 await wait_until(lambda wrench=equipment: wrench.connected)
 
 
-async def test_command_stopped_meanwhile_is_not_sent_again_after_its_stop(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_stopped_command_is_not_sent_again_after_its_stop(bench: Bench, wait_until: WaitUntil) -> None:
     other = replace(COMMAND, command_id="J2/R/tighten/1")
     bench.station.unanswered = [COMMAND, other]
     bench.station.stopped_meanwhile = {COMMAND.command_id}
@@ -359,14 +359,14 @@ async def test_command_stopped_meanwhile_is_not_sent_again_after_its_stop(bench:
     assert [each.user_properties["id"] for each in bench.received] == [other.command_id]
 
 
-async def test_what_is_sent_again_waits_for_the_store(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_resend_is_retried_until_the_store_is_available(bench: Bench, wait_until: WaitUntil) -> None:
     bench.station.unanswered = [COMMAND]
     bench.station.failures = [Unavailable("the store is away")]
     await bench.device.publish(f"{bench.topic}/presence", b"online", retain=True)
     await wait_until(lambda: bench.received)
 
 
-async def test_a_last_will_reports_that_the_device_is_gone(
+async def test_last_will_marks_the_device_as_disconnected(
     bench: Bench, mqtt: MqttSettings, wait_until: WaitUntil
 ) -> None:
     port = urlsplit(mqtt.url).port or 0
@@ -379,14 +379,14 @@ async def test_a_last_will_reports_that_the_device_is_gone(
         await wait_until(lambda: bench.equipment.connected is False)
 
 
-async def test_a_presence_in_other_words_is_set_aside(bench: Bench, wait_until: WaitUntil) -> None:
+async def test_invalid_presence_is_refused_and_stored(bench: Bench, wait_until: WaitUntil) -> None:
     await bench.device.publish(f"{bench.topic}/presence", b"here I am")
     await wait_until(lambda: bench.station.refused)
     assert [(each.kind, each.payload) for each in bench.station.refused] == [("unreadable", b"here I am")]
     assert bench.equipment.connected is None
 
 
-async def test_nothing_is_there_without_its_broker(unique: str, wait_until: WaitUntil) -> None:
+async def test_equipment_is_disconnected_without_its_broker(unique: str, wait_until: WaitUntil) -> None:
     settings = MqttEquipmentSettings(type_ids=(COMMAND.type_id,), topic_prefix=unique)
     async with open_broker() as broker, open_session(MqttSettings(url=broker.url), unique) as session:
         wrench = await open_equipment("wrench", settings, session, RecordingStation(), ("station-1",), "/edge")

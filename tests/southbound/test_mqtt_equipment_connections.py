@@ -10,7 +10,7 @@ from tests.conftest import WaitUntil
 from tests.southbound.contract import RecordingStation
 
 
-async def test_return_of_the_broker_counts_without_presence(unique: str, wait_until: WaitUntil) -> None:
+async def test_broker_reconnect_counts_as_a_connection_without_presence(unique: str, wait_until: WaitUntil) -> None:
     settings = MqttEquipmentSettings(type_ids=("com.example.station.tighten.v1",), topic_prefix=unique)
     async with open_broker() as broker, open_session(MqttSettings(url=broker.url), unique) as session:
         equipment = await open_equipment("wrench", settings, session, RecordingStation(), ("station-1",), "/edge")

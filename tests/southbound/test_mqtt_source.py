@@ -22,7 +22,7 @@ def test_pointer_is_resolved(pointer: str, value: Any) -> None:
     assert resolve_pointer({"a/b": [1, {"~": 2}]}, pointer) == value
 
 
-def test_name_of_a_tag_is_made_of_the_topic() -> None:
+def test_tag_name_is_built_from_the_topic() -> None:
     assert tag_name("{topic}", "plant/oven/temp") == "plant.oven.temp"
     assert tag_name("oven.{2}{9}", "plant/oven/temp") == "oven.oven"
 
@@ -36,7 +36,7 @@ async def test_message_becomes_a_sample_or_is_dropped() -> None:
     assert sink.taken == [Sample(7, "temp", 81.5)]
 
 
-async def test_bytes_that_are_no_text_are_dropped_with_the_reason() -> None:
+async def test_undecodable_bytes_are_dropped_with_the_reason() -> None:
     sink = Sink()
     source = SampleSource("oven", MqttSourceSettings(topic="#"), sink, lambda: 7)
     with capture_logs() as logs:
@@ -51,7 +51,7 @@ async def sender(mqtt: MqttSettings, unique: str) -> AsyncIterator[MqttSession]:
         yield session
 
 
-async def test_message_comes_again_when_its_sample_was_not_stored(
+async def test_message_is_redelivered_if_its_sample_was_not_stored(
     mqtt: MqttSettings, unique: str, sender: MqttSession, wait_until: WaitUntil
 ) -> None:
     """The acknowledgement came before the sample was in the stream: a kill in between lost the sample."""

@@ -35,7 +35,7 @@ class Station:
         return answer
 
 
-async def test_work_ends_after_two_checks_that_find_nothing_waiting() -> None:
+async def test_work_ends_after_two_checks_without_a_waiting_job() -> None:
     station = Station(True, False, False)
     with pytest.raises(ObsoleteCommandError):
         async with until_obsolete(WORK, station.is_outstanding, CHECK_S):
@@ -44,7 +44,7 @@ async def test_work_ends_after_two_checks_that_find_nothing_waiting() -> None:
 
 
 @pytest.mark.parametrize("answers", [(False, True, False, True), (False, None, False, True)], ids=["again", "no store"])
-async def test_one_check_that_finds_nothing_waiting_ends_no_work(
+async def test_work_continues_after_one_check_without_a_waiting_job(
     wait_until: WaitUntil, answers: tuple[bool | None, ...]
 ) -> None:
     station = Station(*answers)
@@ -52,7 +52,7 @@ async def test_one_check_that_finds_nothing_waiting_ends_no_work(
         await wait_until(lambda: station.checks > 4)
 
 
-async def test_reset_is_carried_out_whoever_waits_for_it() -> None:
+async def test_reset_is_executed_without_an_outstanding_check() -> None:
     station = Station(False)
     reset = replace(WORK, phase=Phase.RESET)
     async with until_obsolete(reset, station.is_outstanding, 0.0):
@@ -109,7 +109,7 @@ class Spindle:
         """Return at once."""
 
 
-async def test_command_of_another_gateway_that_ended_there_blocks_no_other(wait_until: WaitUntil) -> None:
+async def test_command_ended_by_another_gateway_does_not_block_others(wait_until: WaitUntil) -> None:
     """This gateway answers nothing: the other one has answered or stopped the command."""
     station, spindle = RecordingStation(), Spindle()
     opened = open_connected("wrench", "the wall", (TYPE_ID,), station, SCOPES, spindle.connecting, check_s=CHECK_S)
@@ -148,7 +148,7 @@ class BusySpindle(Spindle):
         self.calls.append("wake")
 
 
-async def test_own_command_that_arrives_during_the_rest_wakes_no_tool(wait_until: WaitUntil) -> None:
+async def test_own_command_arriving_during_the_rest_does_not_wake_the_tool(wait_until: WaitUntil) -> None:
     """Awake without the program of the command, a tool could be used with that of another one."""
     station, spindle = RecordingStation(), BusySpindle()
     async with open_connected("wrench", "the wall", (TYPE_ID,), station, SCOPES, spindle.connecting) as equipment:

@@ -75,14 +75,14 @@ async def equipped(
         yield equipment
 
 
-async def test_nothing_is_taken_in_without_a_connection(server: OpcuaDevice) -> None:
+async def test_commands_are_refused_without_a_connection(server: OpcuaDevice) -> None:
     async with server.unplugged(), equipped(server, RecordingStation(), Scripted()) as equipment:
         for call in (equipment.send, equipment.stop):
             with pytest.raises(Unavailable, match="is not connected"):
                 await call(WORK)
 
 
-async def test_commands_are_done_one_after_the_other(server: OpcuaDevice, wait_until: WaitUntil) -> None:
+async def test_commands_are_executed_one_after_the_other(server: OpcuaDevice, wait_until: WaitUntil) -> None:
     station, device = RecordingStation(), Scripted()
     async with equipped(server, station, device) as equipment:
         await wait_until(lambda: equipment.connected)
@@ -99,7 +99,7 @@ async def test_commands_are_done_one_after_the_other(server: OpcuaDevice, wait_u
     ]
 
 
-async def test_stop_of_a_command_that_waits_reaches_the_device(server: OpcuaDevice, wait_until: WaitUntil) -> None:
+async def test_stop_of_a_waiting_command_reaches_the_device(server: OpcuaDevice, wait_until: WaitUntil) -> None:
     device = Scripted()
     async with equipped(server, RecordingStation(), device) as equipment:
         await wait_until(lambda: equipment.connected)
@@ -111,7 +111,7 @@ async def test_stop_of_a_command_that_waits_reaches_the_device(server: OpcuaDevi
     assert (device.begun, device.stopped) == ([WORK], [NEXT, WORK])
 
 
-async def test_what_the_station_still_waits_for_is_taken_up_at_the_start(
+async def test_command_without_an_answer_is_executed_at_the_start_of_the_gateway(
     server: OpcuaDevice, wait_until: WaitUntil
 ) -> None:
     station, device = RecordingStation(), Scripted()
@@ -122,7 +122,7 @@ async def test_what_the_station_still_waits_for_is_taken_up_at_the_start(
     assert device.begun == [WORK]
 
 
-async def test_a_command_that_met_a_lost_connection_is_done_on_the_next(
+async def test_command_interrupted_by_a_lost_connection_is_repeated_on_the_next(
     server: OpcuaDevice, wait_until: WaitUntil
 ) -> None:
     station, device = RecordingStation(), Scripted()
@@ -183,7 +183,7 @@ async def send_torque(server: Server, index: int, torque: float | ua.ExtensionOb
     await generator.trigger()
 
 
-async def test_after_a_restart_events_come_again_although_the_indexes_changed(wait_until: WaitUntil) -> None:
+async def test_events_arrive_after_a_restart_with_other_namespace_indexes(wait_until: WaitUntil) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = int(probe.getsockname()[1])
     url = f"opc.tcp://127.0.0.1:{port}"

@@ -83,7 +83,7 @@ async def test_changes_are_samples_with_source_time_and_quality(wait_until: Wait
     assert [each.at for each in last] == [int(datetime(2026, 1, 2, tzinfo=UTC).timestamp() * 1000)]
 
 
-async def test_change_within_the_deadband_is_no_sample(wait_until: WaitUntil) -> None:
+async def test_change_within_the_deadband_produces_no_sample(wait_until: WaitUntil) -> None:
     sink = Sink()
     async with oven() as at:
         settings = settings_of(url_of(at), f"t = nsu={URI};s=Temp", f"s = nsu={URI};s=State", deadband=1.0)
@@ -97,7 +97,7 @@ async def test_change_within_the_deadband_is_no_sample(wait_until: WaitUntil) ->
     assert sink.values("s") == [("idle", GOOD), ("hot", GOOD)]
 
 
-async def test_node_that_is_missing_is_named_and_found_later(wait_until: WaitUntil) -> None:
+async def test_missing_node_is_logged_by_name_and_found_later(wait_until: WaitUntil) -> None:
     sink = Sink()
     async with oven() as at:
         nodes = (f"t = nsu={URI};s=Temp", f"x = nsu={URI};s=Late", "y = /Oven/Nowhere", "z = nsu=urn:none;i=1")
@@ -114,7 +114,7 @@ async def test_node_that_is_missing_is_named_and_found_later(wait_until: WaitUnt
     assert sorted(refused) == ["x", "y", "z"]
 
 
-async def test_missing_node_is_found_later_beside_one_that_changes_all_the_time(wait_until: WaitUntil) -> None:
+async def test_missing_node_is_found_later_despite_constant_changes(wait_until: WaitUntil) -> None:
     sink = Sink()
     async with oven() as at:
         nodes = (f"t = nsu={URI};s=Temp", f"x = nsu={URI};s=Late")
@@ -133,7 +133,7 @@ async def test_missing_node_is_found_later_beside_one_that_changes_all_the_time(
             await wait_until(lambda: sink.values("x") == [(None, BAD), (5, GOOD)])
 
 
-async def test_lost_server_makes_bad_quality_and_is_found_again(wait_until: WaitUntil) -> None:
+async def test_lost_server_produces_bad_quality_and_is_reconnected(wait_until: WaitUntil) -> None:
     """Its namespace has another index then."""
     sink = Sink()
     with capture_logs() as logs:

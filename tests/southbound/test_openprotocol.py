@@ -58,7 +58,7 @@ class TestOpenProtocolRepeatableContract(Contract):
         return partial(connected, controller, wait_until, repetition="repeatable")
 
 
-async def test_next_result_is_that_of_the_command_without_marks(
+async def test_next_result_belongs_to_the_command_without_marks(
     controller: TighteningController, wait_until: WaitUntil
 ) -> None:
     async with connected(controller, wait_until, correlation="next") as bench:
@@ -95,7 +95,7 @@ async def test_result_has_torque_angle_vin_and_batch(opener: Opener, wait_until:
     assert msgspec.json.encode(data)
 
 
-async def test_tightening_that_is_not_ok_is_a_result_with_its_limits(
+async def test_not_ok_tightening_is_a_result_with_its_limits(
     opener: Opener, controller: TighteningController, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:
@@ -147,7 +147,7 @@ async def test_declined_step_fails_the_command_and_leaves_the_tool_disabled(
     "parameters",
     [{"parameter_set": "x"}, {"parameter_set": 0}, {"job": True}, {"parameter_set": 1, "job": 1}, {"vin": "ä"}],
 )
-async def test_wrong_parameters_start_nothing(
+async def test_invalid_parameters_start_no_tightening(
     opener: Opener, controller: TighteningController, wait_until: WaitUntil, parameters: dict[str, object]
 ) -> None:
     async with opener() as bench:
@@ -155,7 +155,7 @@ async def test_wrong_parameters_start_nothing(
     assert controller.begun == []
 
 
-async def test_controller_without_identifiers_needs_the_other_correlation(
+async def test_controller_without_identifiers_fails_the_command(
     opener: Opener, controller: TighteningController, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:
@@ -248,7 +248,7 @@ async def test_declined_stop_is_reported(
     assert bench.station.stops == [(BOLT.command_id, declined), (BOLT.command_id, None)]
 
 
-async def test_alarm_is_the_problem_until_it_is_cleared(
+async def test_alarm_is_reported_as_problem_until_it_is_cleared(
     opener: Opener, controller: TighteningController, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:
@@ -281,7 +281,7 @@ async def test_own_result_that_no_job_uses_is_kept_as_late(
         assert len(bench.station.events) == 1
 
 
-async def test_tool_that_another_system_locks_is_left_alone(
+async def test_tool_lock_of_another_system_is_unchanged_with_lock_off(
     controller: TighteningController, wait_until: WaitUntil
 ) -> None:
     async with connected(controller, wait_until, lock="off") as bench:
@@ -318,7 +318,7 @@ async def test_requests_are_traced_with_their_answers(
     assert any(each.found and each.found["answer"] == "MID 0005 revision 1" for each in calls)
 
 
-async def test_unreadable_result_is_set_aside_and_acknowledged(
+async def test_unreadable_result_is_stored_and_acknowledged(
     opener: Opener, controller: TighteningController, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:

@@ -26,7 +26,7 @@ async def controller() -> AsyncIterator[TighteningController]:
         yield running
 
 
-async def test_batch_of_four_holds_the_bad_bolt_and_its_rework(
+async def test_batch_of_four_contains_the_bad_bolt_and_its_rework(
     controller: TighteningController, wait_until: WaitUntil
 ) -> None:
     async with connected(controller, wait_until) as bench:
@@ -45,7 +45,7 @@ async def test_batch_of_four_holds_the_bad_bolt_and_its_rework(
     assert (data["vin"], len(controller.begun), controller.enabled) == ("WDB1HXQZKRAMPLE", 1, False)
 
 
-async def test_batch_goes_on_after_a_restart_of_the_gateway(
+async def test_batch_continues_after_a_restart_of_the_gateway(
     controller: TighteningController, wait_until: WaitUntil
 ) -> None:
     async with connected(controller, wait_until) as bench:

@@ -68,7 +68,7 @@ async def test_gap_before_a_live_result_is_filled() -> None:
         assert [each.data["identifier"] for each in one.station.late_results] == ["A", "B", "C", "D"]
 
 
-async def test_result_that_comes_twice_is_reported_once() -> None:
+async def test_repeated_result_is_reported_once() -> None:
     async with collecting() as one:
         result = one.tighten("A")
         await one.results.handle_live(result)
@@ -85,7 +85,7 @@ async def test_first_connection_reports_no_earlier_results() -> None:
         assert (one.state.last, one.station.late_results) == (2, [])
 
 
-async def test_controller_that_counts_from_one_again_is_followed() -> None:
+async def test_restarted_result_numbering_of_a_controller_is_followed() -> None:
     async with collecting() as one:
         one.state.last = 900
         one.tighten("A")
@@ -107,7 +107,7 @@ async def test_search_finds_the_result_of_a_command_among_others() -> None:
         assert not one.results.find(WORK)
 
 
-async def test_controller_without_old_results_is_asked_once_for_each_need() -> None:
+async def test_controller_without_old_results_reports_live_results_only() -> None:
     async with collecting() as one:
         one.controller.server.missing = {Mid.OLD_RESULT}
         await one.results.catch_up()
@@ -118,7 +118,7 @@ async def test_controller_without_old_results_is_asked_once_for_each_need() -> N
         assert [each.data["identifier"] for each in one.station.late_results] == ["A", "C"]
 
 
-async def test_numbers_that_do_not_match_fill_no_gap() -> None:
+async def test_results_without_matching_numbers_are_not_requested_again() -> None:
     async with collecting(counts=False) as one:
         await one.results.handle_live(one.tighten("A"))
         one.tighten("B")
@@ -128,7 +128,7 @@ async def test_numbers_that_do_not_match_fill_no_gap() -> None:
 
 
 @pytest.mark.parametrize("used", [True, False])
-async def test_own_result_is_an_event_before_it_is_late(*, used: bool) -> None:
+async def test_own_result_not_used_as_an_event_is_late(*, used: bool) -> None:
     offered = []
 
     async def offer(result: TighteningResult) -> bool:

@@ -38,7 +38,7 @@ def test_identifier_without_a_mark_is_the_vin() -> None:
 
 
 @pytest.mark.parametrize(("value", "expected"), [(3, 3), ("3", 3), (None, None), ("", None)])
-def test_number_may_be_a_text(value: object, expected: int | None) -> None:
+def test_number_is_accepted_as_text(value: object, expected: int | None) -> None:
     assert number_of(command(parameter_set=value), "parameter_set") == expected
 
 
@@ -61,7 +61,7 @@ def test_parameter_out_of_its_range_is_refused(parameters: dict[str, object]) ->
         validate_command(command(**parameters), "mark")
 
 
-def test_vin_may_have_25_characters_without_a_mark() -> None:
+def test_vin_of_25_characters_is_accepted_without_a_mark() -> None:
     validate_command(command(vin="X" * 25), "next")
     with pytest.raises(Refused, match="25 ASCII"):
         validate_command(command(vin="X" * 26), "next")
@@ -79,7 +79,7 @@ def test_value_beyond_its_limit_is_a_violation_with_the_known_limits() -> None:
     assert violations == {"Angle": {"measured": {"value": 5, "unit": "°"}, "low": {"value": 10, "unit": "°"}}}
 
 
-def test_time_of_a_result_is_local() -> None:
+def test_time_of_a_result_is_read_as_local_time() -> None:
     time = created_at({"time": datetime(2026, 5, 1, 12)})  # noqa: DTZ001 - the local time of a controller
     assert time is not None
     assert time.tzinfo is not None

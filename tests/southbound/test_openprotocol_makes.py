@@ -15,5 +15,5 @@ def test_unknown_supplier_gets_the_default() -> None:
         assert (make.name, make.alarms, make.result_revisions[-1]) == ("unknown make", True, 1)
 
 
-def test_signs_of_life_come_before_a_controller_gives_up() -> None:
+def test_keep_alive_interval_is_below_the_controller_timeout() -> None:
     assert all(0 < each.keep_alive <= 7 for each in MAKES.values())

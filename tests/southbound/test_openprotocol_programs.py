@@ -11,7 +11,7 @@ from edge.southbound.openprotocol_programs import ParameterSets
 from tests.southbound.contract import WORK
 
 
-async def test_listed_numbers_pass_and_others_are_refused_with_the_list() -> None:
+async def test_listed_numbers_are_accepted_and_others_are_refused() -> None:
     async with (
         open_openprotocol_controller(delay=None) as controller,
         open_openprotocol("127.0.0.1", controller.server.port) as session,

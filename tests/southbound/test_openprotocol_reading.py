@@ -17,7 +17,7 @@ class Session:
         yield MidFrame(Mid.RESULT, b"no result")
 
 
-async def test_message_becomes_its_fields_and_a_wrong_one_a_reason() -> None:
+async def test_message_is_parsed_and_an_invalid_one_has_a_reason() -> None:
     found = [
         dict(each) async for each in device_events(cast("OpenProtocolSession", Session())) if isinstance(each, dict)
     ]

@@ -55,7 +55,7 @@ async def test_controller_without_curves_delays_no_result(
     assert "trace" not in data
 
 
-async def test_result_of_several_spindles_holds_each_of_them(
+async def test_result_of_several_spindles_contains_each_of_them(
     controller: TighteningController, wait_until: WaitUntil
 ) -> None:
     async with connected(controller, wait_until, spindles="several") as bench:
@@ -68,7 +68,7 @@ async def test_result_of_several_spindles_holds_each_of_them(
     assert Mid.RESULT_ACKNOWLEDGE not in {each.mid for each in controller.server.received}
 
 
-async def test_selection_by_somebody_else_is_an_event(controller: TighteningController, wait_until: WaitUntil) -> None:
+async def test_selection_by_another_system_is_an_event(controller: TighteningController, wait_until: WaitUntil) -> None:
     named = {"parameter_set": "com.example.set.v1", "job": "com.example.job.v1"}
     async with connected(controller, wait_until, events=named) as bench:
         assert (await tightened(bench, wait_until, parameter_set=3)).error is None

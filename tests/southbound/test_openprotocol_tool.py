@@ -47,7 +47,7 @@ async def test_tool_is_disabled_before_it_is_prepared(
     assert (controller.enabled, controller.identifier) == (False, WORK.mark)
 
 
-async def test_job_that_runs_since_an_interruption_is_restarted(parts: Parts) -> None:
+async def test_job_still_running_after_an_interruption_is_restarted(parts: Parts) -> None:
     controller, tool = parts
     controller.select_job(1)
     controller.job_runs, controller.batch_counter = True, 2
@@ -56,7 +56,7 @@ async def test_job_that_runs_since_an_interruption_is_restarted(parts: Parts) ->
     assert (controller.job, controller.job_runs, controller.batch_counter) == (1, False, 0)
 
 
-async def test_alarm_is_acknowledged_where_the_controller_takes_that(parts: Parts) -> None:
+async def test_alarm_is_acknowledged_if_the_controller_supports_it(parts: Parts) -> None:
     controller, tool = parts
     controller.break_down()
     await tool.acknowledge_alarm()
@@ -66,7 +66,7 @@ async def test_alarm_is_acknowledged_where_the_controller_takes_that(parts: Part
     assert await tool.read() == ""
 
 
-async def test_job_that_does_not_run_needs_no_abort(parts: Parts) -> None:
+async def test_job_that_is_not_running_needs_no_abort(parts: Parts) -> None:
     controller, tool = parts
     controller.enable()
     await tool.make_safe(replace(WORK, parameters={"job": 1}))

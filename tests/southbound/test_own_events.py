@@ -8,7 +8,7 @@ from tests.southbound.contract import RecordingStation
 from tests.southbound.test_vision import equipped
 
 
-async def test_only_named_kinds_are_reported_and_use_is_returned() -> None:
+async def test_only_configured_kinds_are_reported_and_their_use_is_returned() -> None:
     station = RecordingStation()
     events = OwnEvents("eye", {"result": "com.example.seen.v1"}, station, "station-1")
     assert not await events.report("error", {})
@@ -19,7 +19,7 @@ async def test_only_named_kinds_are_reported_and_use_is_returned() -> None:
     assert station.events[0].event_id == "result 1"
 
 
-async def test_a_picture_of_no_command_and_an_error_are_events(wait_until: WaitUntil) -> None:
+async def test_image_without_a_command_and_error_are_events(wait_until: WaitUntil) -> None:
     """The picture that a job has used is no late result; one that no job uses is kept as such."""
     named = {"result": "com.example.seen.v1", "error": "com.example.broken.v1"}
     async with open_vision(delay=None) as camera, equipped(camera, wait_until, events=named) as bench:

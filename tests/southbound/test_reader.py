@@ -89,7 +89,7 @@ async def test_code_waits_for_the_store(wait_until: WaitUntil) -> None:
         assert len(device.writers) == 1
 
 
-async def test_code_that_is_read_again_and_again_is_one_reading(wait_until: WaitUntil) -> None:
+async def test_repeated_code_is_reported_once_within_the_dedupe_time(wait_until: WaitUntil) -> None:
     async with scanner() as device, reading(wait_until, f"tcp://127.0.0.1:{device.port}", dedupe=2.0) as one:
         await wait_until(lambda: device.writers)
         for now in (0, 1500, 3000):
@@ -127,7 +127,7 @@ async def test_code_starts_a_job_unless_a_job_waits_for_it(wait_until: WaitUntil
     assert found == ([] if used else [("A1", "WM-1", {"code": "A1"})])
 
 
-async def test_reader_that_was_away_is_connected_again(wait_until: WaitUntil) -> None:
+async def test_disconnected_reader_is_reconnected(wait_until: WaitUntil) -> None:
     async with scanner() as device, reading(wait_until, f"tcp://127.0.0.1:{device.port}") as one:
         await wait_until(lambda: device.writers)
         device.writers[0].close()

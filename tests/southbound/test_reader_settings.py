@@ -17,7 +17,7 @@ def conflicts(**keys: Any) -> list[str]:
     "keys",
     [{}, {"url": "serial:///dev/ttyUSB0", "baud": 115200}, {"starts": "order"}, {"pattern": r"(?P<vin>\w{17})"}],
 )
-def test_settings_that_work_have_no_conflict(keys: dict[str, Any]) -> None:
+def test_valid_settings_have_no_conflict(keys: dict[str, Any]) -> None:
     assert conflicts(**keys) == []
 
 
@@ -34,6 +34,6 @@ def test_settings_that_work_have_no_conflict(keys: dict[str, Any]) -> None:
         ({"url": "serial://ttyUSB0"}, "url"),
     ],
 )
-def test_conflict_names_its_key(keys: dict[str, Any], expected: str) -> None:
+def test_conflict_is_reported_with_its_key(keys: dict[str, Any], expected: str) -> None:
     (found,) = conflicts(**keys)
     assert found.partition(":")[0] == expected

@@ -40,7 +40,7 @@ def settings_of(**keys: object) -> RedisSourceSettings:
     return RedisSourceSettings(kind="redis", url="unix:///none", interval=0.05, **keys)  # type: ignore[arg-type]
 
 
-async def test_newest_message_of_each_channel_in_an_interval_counts(wait_until: WaitUntil) -> None:
+async def test_newest_message_of_each_channel_in_an_interval_is_sampled(wait_until: WaitUntil) -> None:
     sink = Sink()
     source = RedisSource("line", settings_of(patterns=("c:*",), tag="c{2}"), Foreign(), sink, lambda: 7, (60, 60))
     async with background_task(source.run(), "source"):
@@ -48,7 +48,7 @@ async def test_newest_message_of_each_channel_in_an_interval_counts(wait_until: 
     assert sink.taken == [Sample(7, f"c{number}", 45 + number) for number in range(5)]
 
 
-async def test_more_channels_than_are_kept_are_counted(wait_until: WaitUntil) -> None:
+async def test_channels_beyond_the_limit_are_counted(wait_until: WaitUntil) -> None:
     sink = Sink()
     source = RedisSource("line", settings_of(patterns=("c:*",)), Foreign(), sink, lambda: 7, (60, 60), 3)
     async with background_task(source.run(), "source"):
@@ -56,7 +56,7 @@ async def test_more_channels_than_are_kept_are_counted(wait_until: WaitUntil) ->
     assert (source.dropped, sink.refused) == (20, {"line": 20})
 
 
-async def test_keys_that_hold_no_text_or_garbage_are_logged_once(wait_until: WaitUntil) -> None:
+async def test_keys_with_unreadable_values_are_logged_once(wait_until: WaitUntil) -> None:
     sink = Sink()
     foreign = Foreign(
         temp=msgspec.msgpack.encode({"v": 81.5}),
@@ -76,7 +76,7 @@ async def test_keys_that_hold_no_text_or_garbage_are_logged_once(wait_until: Wai
     assert sorted(dropped) == ["absent", "big", "bomb", "noise", "text"]
 
 
-async def test_server_that_is_gone_is_read_again_when_it_is_back(tmp_path: Path, wait_until: WaitUntil) -> None:
+async def test_lost_server_is_read_again_after_its_return(tmp_path: Path, wait_until: WaitUntil) -> None:
     sink = Sink()
     async with own_server(tmp_path) as server:
         owner = aioredis.Redis(unix_socket_path=server.url[7:])

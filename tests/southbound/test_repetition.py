@@ -11,12 +11,12 @@ from tests.southbound.contract import WORK, RecordingStation
 
 
 @pytest.mark.parametrize(("setting", "chosen"), [("", Repetition.ONCE), ("repeatable", Repetition.REPEATABLE)])
-def test_settings_choose_before_the_kind(setting: str, chosen: Repetition) -> None:
+def test_repetition_setting_overrides_the_kind(setting: str, chosen: Repetition) -> None:
     settings = EquipmentSettings(kind="mqtt", type_ids=("work",), repetition=setting)  # type: ignore[arg-type]
     assert chosen_repetition(settings, Repetition.ONCE) is chosen
 
 
-async def test_mark_waits_for_the_station() -> None:
+async def test_begun_mark_is_retried_until_the_station_accepts_it() -> None:
     station = RecordingStation()
     station.failures = [Unavailable("the store is away")]
     assert await claim_start(station, WORK)
@@ -29,7 +29,7 @@ async def test_begun_command_is_not_claimed() -> None:
     assert station.begun == []
 
 
-async def test_command_that_was_stopped_meanwhile_is_refused() -> None:
+async def test_stopped_command_is_refused_before_its_start() -> None:
     station = RecordingStation()
     station.stopped_meanwhile.add(WORK.command_id)
     with pytest.raises(Refused, match="stopped before it was started"):
@@ -37,7 +37,7 @@ async def test_command_that_was_stopped_meanwhile_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("command", "count"), [(WORK, 0), (replace(WORK, offered_again=True), 1)])
-def test_start_that_was_offered_before_is_counted(command: Command, count: int) -> None:
+def test_repeated_start_is_counted(command: Command, count: int) -> None:
     station = RecordingStation()
     count_repeated_start(station, command)
     assert station.repeated_starts == count

@@ -26,7 +26,7 @@ class Tool:
         self.asked.append("wake")
 
 
-async def test_only_devices_that_can_rest_do_so() -> None:
+async def test_device_without_rest_support_is_skipped() -> None:
     tool = Tool()
     await let_rest("wrench", tool, tool.is_at_work)
     await let_rest("camera", object(), tool.is_at_work)
@@ -39,13 +39,13 @@ async def test_device_at_work_for_another_gateway_does_not_rest() -> None:
     assert tool.asked == []
 
 
-async def test_device_that_another_gateway_begins_to_use_wakes_up_again() -> None:
+async def test_device_used_by_another_gateway_during_the_rest_is_woken() -> None:
     tool = Tool(False, True, True)
     await let_rest("wrench", tool, tool.is_at_work)
     assert tool.asked == ["rest", "wake"]
 
 
-async def test_device_that_woke_up_for_a_command_that_ended_rests_again() -> None:
+async def test_device_woken_for_an_ended_command_rests_again() -> None:
     tool = Tool(False, True, False, False)
     await let_rest("wrench", tool, tool.is_at_work)
     assert tool.asked == ["rest", "wake", "rest"]

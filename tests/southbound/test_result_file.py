@@ -54,7 +54,7 @@ async def test_image_of_a_result_is_fetched_and_closed(camera: VisionCamera, wai
     assert ["262144 bytes"] in [each.found for each in records]
 
 
-async def test_image_is_left_alone_unless_the_settings_want_it(camera: VisionCamera, wait_until: WaitUntil) -> None:
+async def test_image_is_not_fetched_without_the_setting(camera: VisionCamera, wait_until: WaitUntil) -> None:
     assert camera.transfer is not None
     before = len(camera.transfer.generated)
     data, station = await result_of(camera, wait_until)
@@ -99,7 +99,7 @@ def reader(session: Session, station: RecordingStation, transfer: Node | None = 
     ],
     ids=["no file", "text", "more than asked", "no state"],
 )
-async def test_strange_answer_costs_the_file_only(answers: dict[str, list[Any]], error: str) -> None:
+async def test_invalid_answer_loses_only_the_file(answers: dict[str, list[Any]], error: str) -> None:
     session = Session(**answers)
     found = await reader(session, RecordingStation()).add_file(WORK, {"result_state": "Completed"}, None)
     assert found["result_state"] == "Completed"
@@ -107,12 +107,12 @@ async def test_strange_answer_costs_the_file_only(answers: dict[str, list[Any]],
     assert session.called.count("Close") == session.called.count("forgotten")
 
 
-async def test_device_without_a_transfer_is_named() -> None:
+async def test_missing_transfer_object_is_reported_as_a_file_error() -> None:
     found = await reader(Session(), RecordingStation(), None).add_file(WORK, {}, None)
     assert found == {"file": {"error": "the device announces a file, and has no ResultTransfer"}}
 
 
-async def test_connection_that_is_lost_at_each_transfer_costs_the_file() -> None:
+async def test_repeated_connection_loss_in_a_transfer_loses_only_the_file() -> None:
     lost = partial(Session, Read=[Unavailable("lost")], Close=[Unavailable("lost")])
     files = reader(lost(), RecordingStation())
     for _ in range(2):

@@ -34,7 +34,7 @@ def test_command_without_subscriber_is_undelivered_until_its_answer() -> None:
     assert not sent.is_undelivered(COMMAND.command_id)
 
 
-def test_command_that_the_broker_did_not_confirm_may_be_delivered() -> None:
+def test_command_unconfirmed_by_the_broker_may_be_delivered() -> None:
     sent = SentCommands(lambda: 1)
     sent.begin(COMMAND.command_id, Phase.START)
     sent.end(COMMAND.command_id, Phase.START, delivered=None)
@@ -50,7 +50,7 @@ def test_unconfirmed_start_after_one_without_subscriber_may_be_delivered() -> No
     assert not sent.is_undelivered(COMMAND.command_id)
 
 
-def test_equipment_that_comes_back_may_have_lost_everything() -> None:
+def test_commands_count_as_unsent_after_the_equipment_returns() -> None:
     sent = SentCommands(lambda: 1)
     sent.begin(COMMAND.command_id, Phase.START)
     sent.forget_all()

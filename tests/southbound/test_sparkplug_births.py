@@ -74,13 +74,13 @@ def test_tag_is_named_after_group_node_device_and_metric(template: str, tag: str
         (Metric(1, alias=8, timestamp=1 << 62, datatype=DataType.INT32), (Sample(NOW, "press.count", 1),), 0),
     ],
 )
-def test_data_is_read_as_its_birth_announced(metric: Metric, samples: tuple[Sample, ...], refused: int) -> None:
+def test_data_is_decoded_by_its_birth(metric: Metric, samples: tuple[Sample, ...], refused: int) -> None:
     taken = born(OIL, COUNT).take(DATA, message(metric), NOW)
     assert (taken.samples, taken.refused, taken.ask) == (samples, refused, None)
 
 
 @pytest.mark.parametrize("data", [Metric(1, alias=99, datatype=DataType.INT32), Metric(1, "new", datatype=3)])
-def test_data_without_a_birth_is_refused_and_asked_for_with_growing_waits(data: Metric) -> None:
+def test_data_without_a_birth_is_refused_and_rebirth_requested(data: Metric) -> None:
     nodes = born(OIL)
     found = [nodes.take(DATA, message(data), NOW + after) for after in (0, 999, 1_000, 2_999, 3_000)]
     assert [(each.samples, each.refused, each.ask) for each in found] == [
@@ -92,13 +92,13 @@ def test_data_without_a_birth_is_refused_and_asked_for_with_growing_waits(data: 
     ]
 
 
-def test_edge_node_without_births_is_asked_once_a_minute_at_last() -> None:
+def test_rebirth_request_interval_grows_to_one_minute() -> None:
     nodes = born(OIL)
     asked = [after for after in range(0, 600_000, 500) if nodes.take(DATA, message(COUNT), NOW + after).ask]
     assert asked == [0, 1_000, 3_000, 7_000, 15_000, 31_000, *range(63_000, 600_000, 60_000)]
 
 
-def test_edge_node_is_asked_at_once_after_a_loss_of_the_broker() -> None:
+def test_rebirth_is_requested_at_once_after_a_broker_loss() -> None:
     nodes = born(OIL)
     nodes.take(DATA, message(Metric(1, "new", datatype=3)), NOW)
     nodes.forget(NOW + 1)
@@ -129,18 +129,18 @@ def test_death_makes_the_tags_bad_until_the_next_birth(
     assert nodes.take(BIRTH, message(OIL), NOW).samples[-1].value == 41.5
 
 
-def test_metric_that_a_new_birth_leaves_out_becomes_bad() -> None:
+def test_metric_missing_in_a_new_birth_becomes_bad() -> None:
     taken = born(OIL, COUNT).take(BIRTH, message(COUNT), NOW)
     assert taken.samples == (bad("press.Hydraulics.Oil"), Sample(5, "press.count", -3))
 
 
-def test_broker_away_makes_all_tags_bad() -> None:
+def test_broker_loss_makes_all_tags_bad() -> None:
     nodes = born(OIL, COUNT)
     assert nodes.forget(NOW) == (bad("press.Hydraulics.Oil"), bad("press.count"))
     assert nodes.take(DATA, message(Metric(1, alias=8, datatype=DataType.INT32)), NOW).refused == 1
 
 
-def test_historical_values_keep_their_time_and_the_last_value_stands() -> None:
+def test_historical_value_keeps_its_time_and_the_last_value_is_restored() -> None:
     late = Metric(1, alias=8, timestamp=2, datatype=DataType.INT32, is_historical=True)
     taken = born(COUNT).take(DATA, message(late), NOW)
     assert taken.samples == (Sample(2, "press.count", 1), Sample(5, "press.count", -3))
@@ -175,7 +175,7 @@ def test_bad_births_are_refused_with_the_reason(payload: bytes, reason: str) -> 
     assert reason in taken.faults[0]
 
 
-def test_endless_metrics_nodes_and_questions_are_bounded() -> None:
+def test_metrics_nodes_and_rebirth_requests_are_bounded() -> None:
     nodes = BornNodes("{topic}", Limits(metrics=6, nodes=2))
     assert nodes.take(BIRTH, message(OIL, COUNT), NOW).refused == 0
     many = (Metric(1, f"m{each}", each, 5, DataType.INT32) for each in range(6))
@@ -187,7 +187,7 @@ def test_endless_metrics_nodes_and_questions_are_bounded() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from([BIRTH, DATA, NODE_BIRTH, NODE_DEATH]), st.binary(max_size=80)), max_size=6))
-def test_any_bytes_are_taken_or_refused(messages: list[tuple[str, bytes]]) -> None:
+def test_any_bytes_are_accepted_or_refused(messages: list[tuple[str, bytes]]) -> None:
     nodes = born(OIL)
     for topic, payload in messages:
         found: Any = nodes.take(topic, payload, NOW)

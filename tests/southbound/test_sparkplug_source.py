@@ -10,7 +10,7 @@ from tests.conftest import WaitUntil
 from tests.southbound.samples import Sink
 
 
-async def test_births_are_asked_for_at_the_start_and_after_a_loss_of_the_broker(
+async def test_births_are_requested_at_start_and_after_a_broker_loss(
     mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     asked: list[Message] = []

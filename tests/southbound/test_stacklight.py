@@ -67,7 +67,7 @@ async def light(desk: Desk, station: RecordingStation, wait_until: WaitUntil) ->
         yield light
 
 
-async def test_a_command_switches_the_lamps_it_names_and_is_done(
+async def test_command_switches_its_lamps_and_completes(
     light: ConnectedEquipment, desk: Desk, station: RecordingStation, wait_until: WaitUntil
 ) -> None:
     await light.send(WORK)
@@ -76,7 +76,7 @@ async def test_a_command_switches_the_lamps_it_names_and_is_done(
     assert station.answers == [EquipmentAnswer(WORK.command_id, {"green": True})]
 
 
-async def test_a_reset_puts_every_lamp_out_and_a_stop_none(
+async def test_reset_switches_all_lamps_off_and_stop_none(
     light: ConnectedEquipment, desk: Desk, station: RecordingStation, wait_until: WaitUntil
 ) -> None:
     command = replace(WORK, parameters={"red": True, "green": True})
@@ -93,7 +93,7 @@ async def test_a_reset_puts_every_lamp_out_and_a_stop_none(
     ("parameters", "error"),
     [({"program": "P1"}, "names a lamp: green, red"), ({"red": "on"}, "true or false: red"), ({}, "names a lamp")],
 )
-async def test_a_command_that_names_no_lamp_fails(
+async def test_command_without_a_lamp_fails(
     light: ConnectedEquipment,
     desk: Desk,
     station: RecordingStation,
@@ -120,7 +120,7 @@ async def test_each_press_of_a_button_is_an_event_of_its_own(
     assert first.event_id != second.event_id
 
 
-async def test_a_press_while_the_store_is_away_does_not_end_the_watching(desk: Desk, wait_until: WaitUntil) -> None:
+async def test_buttons_are_watched_after_a_press_in_a_store_outage(desk: Desk, wait_until: WaitUntil) -> None:
     station = AwayOnce()
     async with open_stacklight("light", SETTINGS, station, SCOPES, lines_factory=desk.lines):
         desk.presses.put_nowait(START)
@@ -150,7 +150,7 @@ chip = "pinctrl-rp1"
 """
 
 
-def test_it_is_set_by_its_own_section(tmp_path: Path) -> None:
+def test_settings_are_read_from_the_own_section(tmp_path: Path) -> None:
     file = tmp_path / "edge.toml"
     file.write_text(f"{SECTION}lamps = {{ red = 17 }}\n[southbound.light.buttons]\n'{START}' = 5\n")
     given = {"EDGE_SOUTHBOUND__LIGHT__SCOPE": "station-2", "EDGE_GATEWAY__SCOPES": "station-1,station-2"}
@@ -159,7 +159,7 @@ def test_it_is_set_by_its_own_section(tmp_path: Path) -> None:
     assert (light.lamps, light.buttons, light.scope) == ({"red": 17}, {START: 5}, "station-2")
 
 
-def test_its_lamps_may_come_from_the_environment(tmp_path: Path) -> None:
+def test_lamps_are_read_from_the_environment(tmp_path: Path) -> None:
     file = tmp_path / "edge.toml"
     file.write_text(SECTION)
     light = load_settings(file, {"EDGE_SOUTHBOUND__LIGHT__LAMPS": '{"red": 17}'}, EQUIPMENT_SETTINGS).southbound[
@@ -182,7 +182,7 @@ def test_its_lamps_may_come_from_the_environment(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_work_is_reported(tmp_path: Path, keys: str, problem: str) -> None:
+def test_invalid_settings_are_reported(tmp_path: Path, keys: str, problem: str) -> None:
     file = tmp_path / "edge.toml"
     file.write_text(SECTION + keys)
     with pytest.raises(SettingsError) as refused:
@@ -194,7 +194,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "add-equipment.md"
 
 
 @pytest.mark.parametrize("excerpt", re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL))
-def test_the_page_on_new_kinds_shows_it_as_it_is(excerpt: str) -> None:
+def test_documentation_of_new_kinds_matches_the_source(excerpt: str) -> None:
     sources = [Path(module.__file__ or "").read_text() for module in (stacklight, kinds)]
     # The page shows the body of a function without its indentation.
     assert any(" ".join(excerpt.split()) in " ".join(source.split()) for source in sources)
@@ -215,7 +215,7 @@ async def test_lamp_of_alarms_is_not_switched_by_commands(
         assert "names a lamp: green" in (station.answers[1].error or "")
 
 
-async def test_faults_of_the_lamps_of_alarms_are_reported(tmp_path: Path) -> None:
+async def test_invalid_alarm_lamp_settings_are_reported(tmp_path: Path) -> None:
     file = tmp_path / "light.toml"
     file.write_text(
         '[telemetry]\nmode = "off"\n[southbound.light]\nkind = "stacklight"\ntype_ids = ["a"]\nchip = "fake"\n'

@@ -113,7 +113,7 @@ async def test_late_result_of_a_stopped_job_is_reported(opener: Opener, wait_unt
     assert bench.station.outcomes()[WORK.command_id]["meas_id"] == WORK.command_id
 
 
-async def test_result_that_came_without_a_connection_is_reported_at_the_stop(
+async def test_result_produced_without_a_connection_is_reported_at_the_stop(
     opener: Opener, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:
@@ -131,7 +131,7 @@ async def test_result_that_came_without_a_connection_is_reported_at_the_stop(
     assert bench.station.stops == [(WORK.command_id, None)]
 
 
-async def test_unsolicited_picture_is_kept_as_late_result(
+async def test_unsolicited_image_is_kept_as_late_result(
     opener: Opener, camera: VisionCamera, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:
@@ -141,7 +141,7 @@ async def test_unsolicited_picture_is_kept_as_late_result(
     assert (late.command_id, late.data["meas_id"]) == (None, "by hand")
 
 
-async def test_picture_that_must_not_be_repeated_is_unknown_after_a_power_cut(
+async def test_unrepeatable_image_is_unknown_after_a_power_cut(
     opener: Opener, camera: VisionCamera, wait_until: WaitUntil
 ) -> None:
     async with opener():
@@ -233,7 +233,7 @@ async def test_stale_mode_of_a_camera_in_error_blocks_no_job(
     assert bench.station.outcomes()[NEXT.command_id]["result_state"] == "Completed"
 
 
-async def test_a_job_that_the_camera_refuses_fails(opener: Opener, camera: VisionCamera, wait_until: WaitUntil) -> None:
+async def test_job_refused_by_the_camera_fails(opener: Opener, camera: VisionCamera, wait_until: WaitUntil) -> None:
     async with opener() as bench:
         camera.fault = VisionFault.REFUSED
         await bench.equipment.send(WORK)
@@ -241,7 +241,7 @@ async def test_a_job_that_the_camera_refuses_fails(opener: Opener, camera: Visio
     assert bench.station.answers == [EquipmentAnswer(WORK.command_id, error="StartSingleJob: the camera says error 1")]
 
 
-async def test_a_result_that_failed_fails_the_command(
+async def test_result_with_state_failed_fails_its_command(
     opener: Opener, camera: VisionCamera, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:
@@ -252,7 +252,7 @@ async def test_a_result_that_failed_fails_the_command(
     assert bench.station.answers[0].error == "the result has the state Failed"
 
 
-async def test_a_gateway_that_was_started_again_finds_the_result(
+async def test_restarted_gateway_finds_the_result_of_its_job(
     opener: Opener, camera: VisionCamera, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:
@@ -268,7 +268,7 @@ async def test_a_gateway_that_was_started_again_finds_the_result(
     assert len(camera.begun) == 1
 
 
-async def test_camera_still_at_the_job_of_a_killed_gateway_does_it_once(
+async def test_camera_job_of_a_killed_gateway_is_executed_once(
     opener: Opener, camera: VisionCamera, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:
@@ -329,13 +329,13 @@ class Scripted:
         return camera
 
 
-async def test_a_camera_that_does_not_report_its_states_is_given_up() -> None:
+async def test_camera_without_state_reports_fails_the_command() -> None:
     camera = await Scripted(mute=True).opened(ready_seconds=0.05)
     with pytest.raises(Refused, match="does not report the changes of its state"):
         await camera.perform(WORK)
 
 
-async def test_a_connection_that_lasts_for_many_jobs_keeps_none_of_them(wait_until: WaitUntil) -> None:
+async def test_ended_jobs_are_not_kept_on_a_long_connection(wait_until: WaitUntil) -> None:
     device = Scripted()
     camera = await device.opened()
     for number in range(1, 4):
@@ -348,7 +348,7 @@ async def test_a_connection_that_lasts_for_many_jobs_keeps_none_of_them(wait_unt
     assert camera._started == set()  # noqa: SLF001  what must not grow
 
 
-async def test_result_of_an_earlier_job_is_not_taken_for_one_with_the_same_id(wait_until: WaitUntil) -> None:
+async def test_result_of_an_earlier_job_with_the_same_id_is_not_used(wait_until: WaitUntil) -> None:
     scripted = Scripted()
     camera = await scripted.opened()
     scripted.jobs = 1
@@ -361,7 +361,7 @@ async def test_result_of_an_earlier_job_is_not_taken_for_one_with_the_same_id(wa
     assert (await working)["job_id"] == "job-1"
 
 
-async def test_a_result_that_bears_the_id_of_another_is_not_taken(wait_until: WaitUntil) -> None:
+async def test_result_with_another_measurement_id_is_refused(wait_until: WaitUntil) -> None:
     scripted = Scripted()
     camera = await scripted.opened()
     working = asyncio.create_task(camera.perform(WORK))
@@ -374,14 +374,14 @@ async def test_a_result_that_bears_the_id_of_another_is_not_taken(wait_until: Wa
 
 
 @pytest.mark.parametrize("fields", [{"JobId": None}, {"JobId": "7"}, {"JobId": {"Id": 7}}, {"ResultState": []}])
-async def test_what_is_no_result_of_a_camera_is_refused(fields: dict[str, Any]) -> None:
+async def test_invalid_result_of_a_camera_is_refused(fields: dict[str, Any]) -> None:
     camera = await Scripted().opened()
     with pytest.raises(Refused, match="a result is not as OPC 40100-1 has it"):
         await camera.handle_event({"EventType": "i=2", "IsPartial": False, "JobId": {"Id": "job-1"}, **fields})
 
 
 @pytest.mark.parametrize("outputs", [[], [0], [None, 0], [{"Id": 7}, 0], [{"Id": "job-1"}, "good"]])
-async def test_a_camera_that_does_not_state_which_job_it_began_fails_the_command(outputs: list[Any]) -> None:
+async def test_camera_answer_without_a_job_id_fails_the_command(outputs: list[Any]) -> None:
     class Odd(Scripted):
         async def call(self, _: Node, method: str, *__: object) -> list[Any]:
             return outputs if method == "StartSingleJob" else [{"Id": "1"}, True, 0]

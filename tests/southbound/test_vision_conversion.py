@@ -29,12 +29,12 @@ def test_result_that_did_not_complete_is_refused(state: int, name: str) -> None:
 
 
 @pytest.mark.parametrize("result", [{}, {"JobId": {"Id": 7}}, "R1", None])
-def test_anything_else_is_no_result(result: Any) -> None:
+def test_invalid_result_is_refused(result: Any) -> None:
     with pytest.raises(Refused, match="a result is not as OPC 40100-1 has it"):
         parse_result(result)
 
 
-def test_parameters_name_recipe_and_measurement() -> None:
+def test_recipe_and_measurement_are_read_from_the_parameters() -> None:
     assert (recipe_of(WORK), meas_id_of(WORK)) == ({"Id": "P1"}, WORK.command_id)
     plain = replace(WORK, parameters={"meas_id": "M7"})
     assert (recipe_of(plain), meas_id_of(plain)) == (None, "M7")

@@ -21,7 +21,7 @@ class Answering:
         return self._outputs
 
 
-async def test_outputs_are_those_before_the_error() -> None:
+async def test_outputs_are_returned_without_the_error() -> None:
     session = cast("ClientSession", Answering(["V1", 0]))
     assert await call_method(session, OWNER, "StartSingleJob") == ["V1"]
 
@@ -32,7 +32,7 @@ async def test_error_of_a_method_is_a_refusal(outputs: list[Any], reason: str) -
         await call_method(cast("ClientSession", Answering(outputs)), OWNER, "StartSingleJob")
 
 
-def test_missing_part_is_named() -> None:
+def test_missing_part_is_refused_by_name() -> None:
     assert find_part({"Camera": OWNER}, "Camera") is OWNER
     with pytest.raises(Refused, match="no RecipeManagement"):
         find_part({}, "RecipeManagement")

@@ -35,7 +35,7 @@ async def test_result_of_a_waiting_command_is_kept(jobs: dict[str, str], meas_id
     assert (station.answers, station.late_results) == ([], [])
 
 
-async def test_result_of_a_command_that_waits_no_longer_is_reported() -> None:
+async def test_result_of_a_command_no_longer_waiting_is_reported() -> None:
     station = RecordingStation()
     station.stopped_meanwhile.add(WORK.command_id)
     collected = results(station, {})
@@ -44,13 +44,13 @@ async def test_result_of_a_command_that_waits_no_longer_is_reported() -> None:
     assert list(station.outcomes()) == [WORK.command_id]
 
 
-async def test_result_of_no_command_is_unsolicited() -> None:
+async def test_result_without_a_command_is_unsolicited() -> None:
     station = RecordingStation()
     await results(station, {}).handle(result("by hand"))
     assert [(each.key, each.command_id) for each in station.late_results] == [("R1", None)]
 
 
-async def test_result_of_a_job_that_was_aborted_is_logged_only() -> None:
+async def test_result_of_an_aborted_job_is_only_logged() -> None:
     station = RecordingStation()
     with capture_logs() as logs:
         await results(station, {}).handle(result(state=3))

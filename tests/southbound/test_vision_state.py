@@ -41,7 +41,7 @@ class Server:
         ({}, "CurrentState"),
     ],
 )
-async def test_best_detail_that_is_filled_is_watched(details: dict[str, Any], watched: str) -> None:
+async def test_most_specific_available_state_detail_is_watched(details: dict[str, Any], watched: str) -> None:
     states = await find_states(cast("ClientSession", Server(**details)), MACHINES)
     assert {name: each.path for name, each in states.variables.items()} == {"machine": watched, "mode": watched}
 
@@ -59,7 +59,7 @@ async def test_best_detail_that_is_filled_is_watched(details: dict[str, Any], wa
         (None, VisionState.UNKNOWN),
     ],
 )
-async def test_value_stands_for_a_state(value: Any, state: VisionState) -> None:
+async def test_value_is_mapped_to_a_state(value: Any, state: VisionState) -> None:
     reader = StateReader(cast("ClientSession", Server()), {})
     assert await reader.state(value) is state
 

@@ -1,4 +1,4 @@
-"""Which STATE messages of a host count."""
+"""The newest STATE message of a host is used; older and malformed ones are ignored."""
 
 import json
 

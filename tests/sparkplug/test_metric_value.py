@@ -1,4 +1,4 @@
-"""How samples become values of metrics."""
+"""Samples are converted to values of metrics."""
 
 from typing import Any
 

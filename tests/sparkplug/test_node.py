@@ -1,4 +1,4 @@
-"""The edge node at a real broker, watched by a host on npm packages: births, data, deaths, faults."""
+"""The edge node at a real broker, with a host on npm packages: births, data, deaths, faults."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Reading the streams of samples: up to now, what was not published, and what follows."""
+"""Sample streams are read from the last published position and then followed."""
 
 import asyncio
 

@@ -54,7 +54,7 @@ def clock() -> Clock:
     return Clock()
 
 
-async def test_what_we_decide_is_known_at_once_until_nothing_of_it_is_left(
+async def test_own_decision_is_loaded_at_once_until_its_run_is_removed(
     store: Store, tool: FakeEquipment, clock: Clock
 ) -> None:
     plant = Plant(store, {TIGHTEN: tool}, clock)
@@ -73,7 +73,7 @@ async def test_what_we_decide_is_known_at_once_until_nothing_of_it_is_left(
     assert reported == [(None, first), (first, first + 1), (first + 1, None)]
 
 
-async def test_a_run_that_ended_is_active_until_all_it_asked_for_is_sent(
+async def test_ended_run_stays_active_until_all_its_commands_are_sent(
     store: Store, tool: FakeEquipment, clock: Clock
 ) -> None:
     plant = Plant(store, {TIGHTEN: tool}, clock)
@@ -91,7 +91,7 @@ async def test_a_run_that_ended_is_active_until_all_it_asked_for_is_sent(
     assert (follower.loaded, follower.count) == ({}, 0)
 
 
-async def test_runs_of_another_instance_are_seen_at_the_next_read(
+async def test_runs_of_another_instance_are_loaded_at_the_next_poll(
     redis: RedisSettings, tool: FakeEquipment, clock: Clock
 ) -> None:
     async with (
@@ -126,7 +126,7 @@ class Noting(Runs):
 
 
 @pytest.mark.parametrize(("scope", "readings"), [(SCOPE, ["J1", "J1"]), ("station-9", ["J1"])])
-async def test_a_run_is_read_when_it_was_moved_and_only_if_it_is_ours(
+async def test_only_changed_runs_of_own_scopes_are_read(
     redis: RedisSettings, tool: FakeEquipment, clock: Clock, wait_until: WaitUntil, scope: str, readings: list[str]
 ) -> None:
     async with instance(redis, {TIGHTEN: tool}, clock) as other, other.at_work():
@@ -148,7 +148,7 @@ async def test_a_run_is_read_when_it_was_moved_and_only_if_it_is_ours(
     assert follower.loaded.keys() == ({"J1"} if scope == SCOPE else set())
 
 
-async def test_a_run_that_is_unreadable_hides_no_other_and_is_read_once(
+async def test_unreadable_run_does_not_hide_others_and_is_read_once(
     redis: RedisSettings, tool: FakeEquipment, clock: Clock
 ) -> None:
     async with instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other:
@@ -165,7 +165,7 @@ async def test_a_run_that_is_unreadable_hides_no_other_and_is_read_once(
     assert (list(follower.loaded), follower.count, sorted(runs.read)) == (["J2"], 2, ["J1", "J2"])
 
 
-async def test_a_store_that_was_away_is_followed_when_it_is_back(
+async def test_polling_continues_after_a_store_outage(
     tmp_path: Path, tool: FakeEquipment, clock: Clock, wait_until: WaitUntil
 ) -> None:
     async with own_server(tmp_path) as server:
@@ -187,7 +187,7 @@ async def test_a_store_that_was_away_is_followed_when_it_is_back(
     assert "store unavailable, retrying" in {each["event"] for each in logs}
 
 
-async def test_a_run_whose_revision_is_no_number_ends_nothing(store: Store, tool: FakeEquipment, clock: Clock) -> None:
+async def test_run_with_an_invalid_revision_is_skipped(store: Store, tool: FakeEquipment, clock: Clock) -> None:
     plant = Plant(store, {TIGHTEN: tool}, clock)
     await plant.teach("linear", LINEAR)
     for job_id in ("J1", "J2"):

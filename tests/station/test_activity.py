@@ -40,7 +40,7 @@ def activity(plant: Plant) -> Activity:
     return activity
 
 
-async def test_a_run_counts_its_steps_its_commands_and_its_end(
+async def test_steps_commands_and_end_of_a_run_are_counted(
     plant: Plant, tool: FakeEquipment, activity: Activity
 ) -> None:
     tool.replies = obliging
@@ -52,7 +52,7 @@ async def test_a_run_counts_its_steps_its_commands_and_its_end(
     assert activity.ended == {(SCOPE, Outcome.COMPLETED): 1}
 
 
-async def test_a_run_that_is_answered_after_its_end_has_ended_once(
+async def test_end_of_a_run_with_late_answers_is_counted_once(
     plant: Plant, tool: FakeEquipment, activity: Activity
 ) -> None:
     await plant.order(Cause.STORE_AND_START, order("J1"))

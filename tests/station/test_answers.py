@@ -60,7 +60,7 @@ async def revision(plant: Plant, job_id: str = "J1") -> int:
     return stored.revision
 
 
-async def test_an_answer_that_arrives_at_another_instance_moves_the_run(
+async def test_answer_received_by_another_instance_advances_the_run(
     redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     await started(plant, "J1")
@@ -83,7 +83,7 @@ async def test_two_instances_that_get_the_same_answer_have_one_effect(
     assert tool.received() == ["a", "b"]
 
 
-async def test_two_instances_that_get_answers_of_one_run_at_a_time_lose_none(
+async def test_concurrent_answers_of_one_run_at_two_instances_are_all_applied(
     redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     paths = [[f"s{number}"] for number in range(8)]
@@ -119,7 +119,7 @@ async def test_a_duplicate_answer_changes_nothing(plant: Plant, tool: FakeEquipm
     assert await revision(plant) == before
 
 
-async def test_second_result_that_differs_is_kept_and_decides_nothing(plant: Plant, tool: FakeEquipment) -> None:
+async def test_different_second_result_is_stored_without_effect(plant: Plant, tool: FakeEquipment) -> None:
     await started(plant, "J1")
     await plant.answer(tool.commands[0], {"torque": 1})
     await plant.answer(tool.commands[0], {"torque": 2})
@@ -183,7 +183,7 @@ async def test_cached_run_is_not_used_for_a_later_job_of_the_same_id(
     assert [each.state for each in stored.run.associations.values()] == [ActionState.STOPPED]
 
 
-async def test_the_job_that_has_waited_longest_takes_an_event_that_names_none(plant: Plant) -> None:
+async def test_event_without_a_job_goes_to_the_longest_waiting_job(plant: Plant) -> None:
     await plant.teach("scan", SCANNING)
     await started(plant, "J2", "J1", "J3", master="scan")
     assert await plant.happens() == Task("J2", "s", {"bolt": 1})
@@ -191,14 +191,14 @@ async def test_the_job_that_has_waited_longest_takes_an_event_that_names_none(pl
     assert await plant.happens() == Task("J1", "s", {"bolt": 1})
 
 
-async def test_an_event_that_names_its_job_goes_there(plant: Plant) -> None:
+async def test_event_with_a_job_id_goes_to_its_job(plant: Plant) -> None:
     await plant.teach("scan", SCANNING)
     await started(plant, "J1", "J2", master="scan")
     assert await plant.happens(job_id="J2") == Task("J2", "s", {"bolt": 1})
     assert await scanned(plant, "J1") == []
 
 
-async def test_an_event_that_names_its_job_by_correlation_id_goes_there(plant: Plant) -> None:
+async def test_event_with_a_correlation_id_goes_to_its_job(plant: Plant) -> None:
     await plant.teach("scan", SCANNING)
     await started(plant, "J1", "J2", master="scan")
     job = await plant.job("J2")
@@ -206,7 +206,7 @@ async def test_an_event_that_names_its_job_by_correlation_id_goes_there(plant: P
     assert await scanned(plant, "J1") == []
 
 
-async def test_the_order_s_parameters_come_with_the_task(plant: Plant) -> None:
+async def test_task_contains_the_parameters_of_the_order(plant: Plant) -> None:
     await plant.teach("scan", SCANNING)
     async with plant.at_work():
         given = (Parameter(id="serial", value="S1"), Parameter(id="bolt", value=7))
@@ -244,14 +244,14 @@ async def test_an_event_after_its_mark_has_expired_still_has_one_effect(plant: P
     assert await scanned(plant, "J1") == ["s"]
 
 
-async def test_events_of_two_sources_may_bear_the_same_id(plant: Plant) -> None:
+async def test_events_of_two_sources_may_have_the_same_id(plant: Plant) -> None:
     await plant.teach("scan", SCANNING)
     await started(plant, "J1", master="scan")
     assert await plant.happens(event_id="1", source="left") == Task("J1", "s", {"bolt": 1})
     assert await plant.happens(event_id="1", source="right") == Task("J1", "t", {})
 
 
-async def test_many_events_at_a_time_satisfy_one_wait_each(plant: Plant) -> None:
+async def test_concurrent_events_satisfy_one_wait_each(plant: Plant) -> None:
     await plant.teach("scan", SCANNING)
     await started(plant, *(f"J{number}" for number in range(6)), master="scan")
     tasks = await asyncio.gather(*(plant.happens() for _ in range(12)))
@@ -259,7 +259,7 @@ async def test_many_events_at_a_time_satisfy_one_wait_each(plant: Plant) -> None
     assert taken == sorted((f"J{number}", name) for number in range(6) for name in "st")
 
 
-async def test_nothing_waits_is_reported(plant: Plant) -> None:
+async def test_event_without_a_waiting_action_returns_no_task(plant: Plant) -> None:
     await plant.teach("scan", SCANNING)
     await started(plant, "J1", master="scan")
     assert await plant.happens("other.v1") is None
@@ -270,7 +270,7 @@ async def test_nothing_waits_is_reported(plant: Plant) -> None:
     assert await scanned(plant, "J1") == []
 
 
-async def test_an_event_that_nothing_waits_for_is_not_kept_for_the_next_part(plant: Plant) -> None:
+async def test_event_without_a_waiting_action_is_not_kept(plant: Plant) -> None:
     await plant.teach("scan", SCANNING)
     assert await plant.happens(event_id="early") is None
     await started(plant, "J1", master="scan")
@@ -280,7 +280,7 @@ async def test_an_event_that_nothing_waits_for_is_not_kept_for_the_next_part(pla
     assert await plant.happens(event_id="next") == Task("J1", "s", {"bolt": 1})
 
 
-async def test_an_early_event_that_names_its_job_is_kept_for_it(plant: Plant, tool: FakeEquipment) -> None:
+async def test_early_event_with_a_job_id_is_kept_for_its_job(plant: Plant, tool: FakeEquipment) -> None:
     await plant.teach("scan", linear(action("a", "one"), pull("s", "two")))
     await started(plant, "J1", master="scan")
     assert await plant.happens(job_id="J1", data={"code": "X"}) == Kept("J1")
@@ -289,7 +289,7 @@ async def test_an_early_event_that_names_its_job_is_kept_for_it(plant: Plant, to
         await plant.until_state("J1", JobState.ENDED)
 
 
-async def test_waits_of_a_job_that_ended_take_no_event(plant: Plant) -> None:
+async def test_waits_of_an_ended_job_accept_no_event(plant: Plant) -> None:
     await plant.teach("scan", SCANNING)
     await started(plant, "J1", "J2", master="scan")
     await plant.ask(Cause.ABORT, "J1")
@@ -308,7 +308,7 @@ async def test_an_event_during_a_pause_is_recorded(plant: Plant, tool: FakeEquip
         await plant.until_state("J1", JobState.ENDED)
 
 
-async def test_what_an_answer_holds_is_kept_as_it_will_be_read_back(plant: Plant, tool: FakeEquipment) -> None:
+async def test_answer_data_is_cached_as_it_is_read_from_the_store(plant: Plant, tool: FakeEquipment) -> None:
     await started(plant, "J1")
     data = {
         "nan": float("nan"),
@@ -326,7 +326,7 @@ async def test_what_an_answer_holds_is_kept_as_it_will_be_read_back(plant: Plant
     assert before.stored.run.variables == loaded.stored.run.variables
 
 
-async def test_the_mark_of_an_event_expires(plant: Plant) -> None:
+async def test_mark_of_an_event_expires(plant: Plant) -> None:
     await plant.teach("scan", SCANNING)
     await started(plant, "J1", master="scan")
     await plant.happens(event_id="e1")
@@ -345,7 +345,7 @@ async def test_event_that_reactivates_its_step_still_returns_the_task(plant: Pla
     assert await plant.happens(event_id="e2") == Task("J1", "s", {})
 
 
-async def test_an_event_that_names_a_job_before_it_starts_is_kept_for_it(plant: Plant) -> None:
+async def test_event_with_the_id_of_an_unstarted_job_is_kept(plant: Plant) -> None:
     await plant.teach("scan", SCANNING)
     await plant.order(Cause.STORE_AND_START, order("J1", "scan"))
     assert await plant.happens(job_id="J1", event_id="e1") == Kept("J1")
@@ -354,7 +354,7 @@ async def test_an_event_that_names_a_job_before_it_starts_is_kept_for_it(plant: 
     assert await scanned(plant, "J1") == ["s"]
 
 
-async def test_an_event_that_names_an_aborted_or_unknown_job_is_discarded(plant: Plant) -> None:
+async def test_event_with_the_id_of_an_aborted_or_unknown_job_is_discarded(plant: Plant) -> None:
     await plant.order(Cause.STORE, order("J1"))
     await plant.ask(Cause.ABORT, "J1")
     assert await plant.happens(job_id="J1") is None
@@ -362,7 +362,7 @@ async def test_an_event_that_names_an_aborted_or_unknown_job_is_discarded(plant:
     assert (await plant.job("J1")).early == ()
 
 
-async def test_stale_entry_of_the_wait_index_takes_no_event(plant: Plant) -> None:
+async def test_stale_entry_of_the_wait_index_accepts_no_event(plant: Plant) -> None:
     await plant.teach("scanning", SCANNING)
     await started(plant, "J1", master="scanning")
     await plant.store.execute("ZADD", plant.store.keys.sfc_waits(SCOPE, "scan.v1"), 1, "gone", 2, "gone too")
@@ -389,7 +389,7 @@ class StartsAfterTheLook(Runs):
         return found
 
 
-async def test_an_event_that_names_a_job_which_starts_at_that_moment_is_taken(plant: Plant) -> None:
+async def test_event_for_a_job_starting_concurrently_is_accepted(plant: Plant) -> None:
     await plant.teach("scanning", SCANNING)
     await plant.order(Cause.STORE_AND_START, order("J1", "scanning"))
     late = StartsAfterTheLook(plant.store, plant.runs.clock, KEEP_ENDED_MS)

@@ -22,7 +22,7 @@ async def revision(plant: Plant) -> int:
     return stored.revision
 
 
-async def test_equipment_that_answers_the_command_of_another_changes_nothing(plant: Plant, tool: FakeEquipment) -> None:
+async def test_answer_to_a_command_of_other_equipment_is_ignored(plant: Plant, tool: FakeEquipment) -> None:
     answer = await started(plant, tool)
     before = await revision(plant)
     camera = Answers(plant.store, plant.runs, DEDUPE_MS, ["com.example.look.v1"])
@@ -32,7 +32,7 @@ async def test_equipment_that_answers_the_command_of_another_changes_nothing(pla
     assert await revision(plant) > before
 
 
-async def test_of_an_error_without_end_only_the_beginning_is_kept(plant: Plant, tool: FakeEquipment) -> None:
+async def test_very_long_error_is_truncated(plant: Plant, tool: FakeEquipment) -> None:
     answer = await started(plant, tool)
     await plant.answers.answer(EquipmentAnswer(answer.command_id, error="x" * 1_000_000))
     job = await jobs.load(plant.store, "J1")
@@ -42,6 +42,6 @@ async def test_of_an_error_without_end_only_the_beginning_is_kept(plant: Plant, 
 
 
 @pytest.mark.parametrize("job_id", ["%ED%A0%80", "%00", "list:station-1", "x" * 60_000, ""])
-async def test_an_answer_that_names_what_cannot_be_a_job_is_ignored(plant: Plant, job_id: str) -> None:
+async def test_answer_with_an_invalid_job_id_is_ignored(plant: Plant, job_id: str) -> None:
     await plant.answers.answer(EquipmentAnswer(f"{job_id}/run/a/1"))
     assert plant.answers.stats.ignored == 1

@@ -18,7 +18,7 @@ from tests.station.plant import DEDUPE_MS, KEEP_ENDED_MS, NOW, SCOPE, TIGHTEN, C
 from tests.station.test_answers import started
 
 
-async def test_late_result_is_kept_with_its_job_and_as_a_letter(plant: Plant, tool: FakeEquipment) -> None:
+async def test_late_result_is_stored_with_its_job_and_as_a_dead_letter(plant: Plant, tool: FakeEquipment) -> None:
     await started(plant, "J1")
     await plant.ask(Cause.ABORT, "J1")
     for _ in range(2):
@@ -33,7 +33,7 @@ async def test_late_result_is_kept_with_its_job_and_as_a_letter(plant: Plant, to
     assert (plant.answers.stats.late, plant.answers.stats.ignored) == (1, 1)
 
 
-async def test_late_result_of_a_removed_job_is_kept_as_a_letter(plant: Plant, tool: FakeEquipment) -> None:
+async def test_late_result_of_a_removed_job_is_stored_as_a_dead_letter(plant: Plant, tool: FakeEquipment) -> None:
     await started(plant, "J1")
     await plant.ask(Cause.ABORT, "J1")
     await plant.ask(Cause.CLEAR, "J1")
@@ -83,7 +83,7 @@ class LosingRuns(Runs):
         return result
 
 
-async def test_begun_mark_whose_commit_was_not_confirmed_releases_the_start(plant: Plant, tool: FakeEquipment) -> None:
+async def test_begun_mark_with_an_unconfirmed_commit_allows_the_start(plant: Plant, tool: FakeEquipment) -> None:
     await started(plant, "J1")
     command = tool.commands[0].command_id
     answers = Answers(plant.store, LosingRuns(plant.store, plant.runs.clock, KEEP_ENDED_MS), DEDUPE_MS)

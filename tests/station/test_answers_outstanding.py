@@ -6,7 +6,7 @@ from tests.station.plant import SCOPE, TIGHTEN, FakeEquipment, Plant
 from tests.station.test_answers import started
 
 
-async def test_what_is_outstanding_is_what_was_sent_and_not_answered(plant: Plant, tool: FakeEquipment) -> None:
+async def test_outstanding_commands_are_sent_and_unanswered(plant: Plant, tool: FakeEquipment) -> None:
     await started(plant, "J1", "J2")
     assert await plant.answers.outstanding((SCOPE,), (TIGHTEN,)) == [
         msgspec.structs.replace(each, offered_again=True) for each in tool.commands
@@ -22,7 +22,7 @@ async def test_what_is_outstanding_is_what_was_sent_and_not_answered(plant: Plan
     assert not await plant.answers.is_outstanding("nobody's")
 
 
-async def test_what_is_outstanding_elsewhere_is_none_of_ours(plant: Plant) -> None:
+async def test_commands_of_other_scopes_or_types_are_not_outstanding(plant: Plant) -> None:
     await started(plant, "J1")
     assert await plant.answers.outstanding(("station-9",), (TIGHTEN,)) == []
     assert await plant.answers.outstanding((SCOPE,), ("photo",)) == []

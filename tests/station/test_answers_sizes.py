@@ -21,7 +21,7 @@ async def test_result_beyond_the_size_limit_fails_its_action(plant: Plant, tool:
     assert "too large: 262156 bytes of JSON, where 262144 can be kept" in response.description.text
 
 
-async def test_an_event_that_is_too_large_to_be_kept_is_refused(plant: Plant) -> None:
+async def test_event_too_large_to_be_stored_is_refused(plant: Plant) -> None:
     await plant.teach("scan", SCANNING)
     await started(plant, "J1", master="scan")
     with pytest.raises(Refused, match="can be kept") as refused:

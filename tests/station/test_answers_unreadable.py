@@ -11,13 +11,13 @@ from tests.station.test_answers import SCANNING, started
 pytestmark = pytest.mark.parametrize(("field", "text"), [("recipe", '{"steps": []}'), (version.FIELD, "99")])
 
 
-async def test_it_keeps_no_equipment_from_its_other_work(plant: Plant, field: str, text: str) -> None:
+async def test_unreadable_run_does_not_hide_commands_of_other_jobs(plant: Plant, field: str, text: str) -> None:
     await started(plant, "J1", "J2")
     await plant.store.execute("HSET", plant.store.keys.sfc_execution("J1"), field, text)
     assert [each.job_id for each in await plant.answers.outstanding((SCOPE,), (TIGHTEN,))] == ["J2"]
 
 
-async def test_an_event_passes_it_by(
+async def test_event_skips_the_unreadable_run(
     plant: Plant, redis: RedisSettings, clock: Clock, tool: FakeEquipment, field: str, text: str
 ) -> None:
     await plant.teach("scan", SCANNING)

@@ -45,7 +45,7 @@ def clocks() -> Clocks:
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_time_goes_on_evenly_until_the_new_wall_clock_is_followed(clocks: Clocks, step: int) -> None:
+def test_clock_runs_steadily_until_a_wall_clock_step_is_followed(clocks: Clocks, step: int) -> None:
     clock = clocks.steady()
     assert (clock(), clock.step_ms()) == (NOW + 7_000, 0)
     clocks.set_by = step
@@ -55,7 +55,7 @@ def test_time_goes_on_evenly_until_the_new_wall_clock_is_followed(clocks: Clocks
     assert (clock(), clock.step_ms()) == (NOW + 8_000 + step, 0)
 
 
-def test_without_a_step_it_is_the_time_of_this_machine() -> None:
+def test_clock_without_a_step_has_the_host_time() -> None:
     clock = SteadyClock()
     assert abs(clock.step_ms()) <= 1
 
@@ -97,7 +97,7 @@ async def looked_at(plant: Plant) -> None:
     await plant.ask(Cause.ABORT, "J2")
 
 
-async def test_a_small_step_is_followed_at_once(redis: RedisSettings, tool: FakeEquipment, clocks: Clocks) -> None:
+async def test_small_clock_step_is_followed_at_once(redis: RedisSettings, tool: FakeEquipment, clocks: Clocks) -> None:
     clock = clocks.steady()
     async with (
         instance(redis, {TIGHTEN: tool}, clock) as plant,

@@ -55,7 +55,7 @@ async def test_retried_job_starts_again_with_new_command_ids(
     assert await dead_letters.load_all(plant.store) == {}
 
 
-async def test_a_job_that_has_not_ended_or_is_gone_is_left_alone(plant: Plant, clock: Clock) -> None:
+async def test_retry_of_an_open_or_removed_job_is_refused(plant: Plant, clock: Clock) -> None:
     letter_id = await set_aside(plant, START)
     with pytest.raises(Refused, match="not stored any more"):
         await retry_letter(plant.store, letter_id, START, clock)
@@ -65,7 +65,7 @@ async def test_a_job_that_has_not_ended_or_is_gone_is_left_alone(plant: Plant, c
     assert await dead_letters.load_all(plant.store) == {letter_id: START}
 
 
-async def test_a_stop_is_sent_again_though_its_job_has_ended(plant: Plant, tool: FakeEquipment, clock: Clock) -> None:
+async def test_retried_stop_is_sent_although_its_job_has_ended(plant: Plant, tool: FakeEquipment, clock: Clock) -> None:
     def reply(command: Command) -> None:
         if command.phase is Phase.STOP:
             raise ZeroDivisionError
@@ -89,7 +89,7 @@ async def test_a_stop_is_sent_again_though_its_job_has_ended(plant: Plant, tool:
         await retry_letter(plant.store, letter_id, letter, clock)
 
 
-async def test_an_unreadable_entry_enters_the_work_stream_again(plant: Plant, clock: Clock) -> None:
+async def test_retried_unreadable_entry_returns_to_the_work_stream(plant: Plant, clock: Clock) -> None:
     letter = msgspec.structs.replace(START, kind=LetterKind.UNREADABLE, details={"action": "dance", "job_id": "J1"})
     await retry_letter(plant.store, await set_aside(plant, letter), letter, clock)
     (entered,) = entries(await plant.store.execute("XRANGE", plant.store.keys.sfc_work(SCOPE), "-", "+"))

@@ -59,7 +59,7 @@ async def test_start_with_a_defect_becomes_a_dead_letter_after_retries(plant: Pl
     assert found.reason == job.error == "its start met a defect of this software: DecodeError"
 
 
-async def test_a_start_that_meets_a_defect_only_for_a_while_goes_well(plant: Plant, tool: FakeEquipment) -> None:
+async def test_start_with_a_temporary_defect_succeeds(plant: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
     key = plant.store.keys.workmaster("linear")
     master = await plant.store.execute("HGET", key, f"scope:{SCOPE}")
@@ -93,7 +93,7 @@ async def leave_a_decision(plant: Plant, tool: FakeEquipment) -> None:
     await plant.store.execute("XADD", plant.store.keys.sfc_work(SCOPE), "*", *entry)
 
 
-async def test_a_decision_of_a_visitor_that_cannot_be_taken_over_fails_its_job(
+async def test_decision_of_a_store_client_that_cannot_be_adopted_fails_its_job(
     plant: Plant, tool: FakeEquipment
 ) -> None:
     await leave_a_decision(plant, tool)
@@ -106,7 +106,7 @@ async def test_a_decision_of_a_visitor_that_cannot_be_taken_over_fails_its_job(
     assert (found.kind, found.reason) == (LetterKind.DECISION, job.error)
 
 
-async def test_a_job_whose_run_cannot_be_read_ends_without_it(plant: Plant, tool: FakeEquipment) -> None:
+async def test_job_with_an_unreadable_run_is_aborted(plant: Plant, tool: FakeEquipment) -> None:
     await leave_a_decision(plant, tool)
     await plant.store.execute("HSET", plant.store.keys.sfc_execution("J1"), "recipe", '{"steps": []}')
     plant.runs.invalidate("J1")
@@ -118,7 +118,7 @@ async def test_a_job_whose_run_cannot_be_read_ends_without_it(plant: Plant, tool
     assert await runs.active_jobs(plant.store) == []
 
 
-async def test_a_command_of_a_run_that_cannot_be_read_stops_no_other_job(plant: Plant, tool: FakeEquipment) -> None:
+async def test_command_of_an_unreadable_run_does_not_block_other_jobs(plant: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
     await plant.order(Cause.STORE_AND_START, order("J1"))
     await plant.starter.start(await next_work(plant))
@@ -162,7 +162,7 @@ async def test_unsendable_command_becomes_a_dead_letter_after_retries(
     assert len(tried) == MOST_TRIES
 
 
-async def test_unreadable_job_at_the_head_of_the_queue_fails_no_other(plant: Plant, tool: FakeEquipment) -> None:
+async def test_unreadable_job_at_the_head_of_the_queue_blocks_no_other(plant: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
     await plant.order(Cause.STORE_AND_START, order("J1"))
     await plant.store.execute("HSET", plant.store.keys.joborder("J1"), "order", "{")
@@ -180,7 +180,7 @@ async def test_unreadable_job_at_the_head_of_the_queue_fails_no_other(plant: Pla
     assert await plant.store.execute("ZCARD", plant.store.keys.joborder_startable(SCOPE)) == 0
 
 
-async def test_failed_job_takes_no_event_from_waiting_jobs(plant: Plant) -> None:
+async def test_failed_job_accepts_no_event_of_waiting_jobs(plant: Plant) -> None:
     await plant.teach("waiting", linear(pull("scan", "one")))
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1", "waiting"))
@@ -196,7 +196,7 @@ async def test_failed_job_takes_no_event_from_waiting_jobs(plant: Plant) -> None
     assert task.job_id == "J2"
 
 
-async def test_letter_that_cannot_be_written_stops_no_other_job(plant: Plant, tool: FakeEquipment) -> None:
+async def test_unwritable_dead_letter_does_not_block_other_jobs(plant: Plant, tool: FakeEquipment) -> None:
     def reply(command: Command) -> EquipmentAnswer | None:
         if command.job_id == "J1":
             raise ZeroDivisionError

@@ -51,7 +51,7 @@ def finished() -> Decision:
     return next_of(loaded, Answer("J1/c/b/1", ok=True))
 
 
-def test_the_start_writes_job_response_run_timer_and_outbox_together() -> None:
+def test_start_commits_job_response_run_timer_and_outbox_together() -> None:
     decision = begun()
     expected = {"joborder:J1", "jobresponse:c", "sfc:execution:J1", "sfc:active-jobs", "sfc:timers"}
     assert expected <= written(decision.commit)
@@ -60,13 +60,13 @@ def test_the_start_writes_job_response_run_timer_and_outbox_together() -> None:
     assert run.arguments[0] == "p:sfc:execution:J1"
 
 
-def test_what_is_yet_to_be_sent_of_earlier_decisions_stays_to_be_sent() -> None:
+def test_unsent_commands_of_earlier_decisions_stay_in_the_outbox() -> None:
     decision = decide(CONTEXT, begun().loaded, (FIRST,), Answer("J1/c/a/1", ok=True), None, NOW)
     assert isinstance(decision, Decision)
     assert decision.loaded.stored.outbox == (FIRST, Outgoing(Phase.START, "J1/c/b/1", "two", "tighten.v1"))
 
 
-def test_what_a_visitor_of_the_store_decides_is_left_to_an_instance() -> None:
+def test_decision_of_a_store_client_is_queued_for_an_instance() -> None:
     visitor = InstanceContext(CONTEXT.keys, NO_CONSUMER, KEEP_ENDED_MS, 1000)
     decision = decide(visitor, begun().loaded, (), Abort(), MethodRequest(Cause.ABORT), NOW)
     assert isinstance(decision, Decision)
@@ -83,12 +83,12 @@ def test_end_and_response_are_in_the_same_commit() -> None:
     assert Revision("p:sfc:execution:J1", NOW + 1) in decision.commit.guards
 
 
-def test_a_step_in_between_leaves_job_and_response_alone() -> None:
+def test_intermediate_step_writes_only_run_and_history() -> None:
     decision = next_of(begun().loaded, Answer("J1/c/a/1", ok=True))
     assert written(decision.commit) == {"sfc:execution:J1", "sfc:history:J1"}
 
 
-def test_only_a_late_timer_is_written_again() -> None:
+def test_timer_is_rewritten_only_if_it_would_fire_too_late() -> None:
     step = linear(action("a", "one", timeout_seconds=5), action("b", "two", timeout_seconds=2))
     quicker = compile_recipe(step)
     assert isinstance(quicker, Net)
@@ -104,7 +104,7 @@ def test_only_a_late_timer_is_written_again() -> None:
     assert "sfc:timers" in written(sooner.commit)
 
 
-def test_a_failure_aborts_with_the_reason_and_stops_what_is_outstanding() -> None:
+def test_failure_aborts_the_job_and_stops_outstanding_commands() -> None:
     decision = next_of(begun().loaded, Tick(), now=NOW + 5000)
     after = decision.loaded.job
     assert after.status == JobStatus(JobState.ABORTED)
@@ -113,12 +113,12 @@ def test_a_failure_aborts_with_the_reason_and_stops_what_is_outstanding() -> Non
     assert decision.due == NOW + 5000 + KEEP_ENDED_MS
 
 
-def test_a_tick_sets_the_timer_again_even_if_nothing_has_changed() -> None:
+def test_tick_without_changes_rewrites_the_timer() -> None:
     decision = next_of(begun().loaded, Tick(), now=NOW + 1)
     assert ("p:sfc:timers", NOW + 5000, "J1") in [each.arguments for each in decision.commit.operations]
 
 
-def test_what_the_run_ignores_is_no_decision() -> None:
+def test_ignored_signal_makes_no_decision() -> None:
     assert isinstance(decide(CONTEXT, begun().loaded, (), Answer("J1/c/z/1", ok=True), None, NOW), Ignored)
     assert isinstance(decide(CONTEXT, finished().loaded, (), Tick(), None, NOW), Ignored)
 
@@ -131,14 +131,14 @@ def test_what_the_run_ignores_is_no_decision() -> None:
         (Abort(), Cause.ABORT, JobStatus(JobState.ABORTED)),
     ],
 )
-def test_a_method_moves_job_and_run_together(signal: Signal, cause: Cause, expected: JobStatus) -> None:
+def test_method_changes_job_and_run_together(signal: Signal, cause: Cause, expected: JobStatus) -> None:
     remark = (LocalizedText(text="lunch"),)
     after = next_of(begun().loaded, signal, MethodRequest(cause, remark)).loaded.job
     assert after.status == expected
     assert after.comment == remark
 
 
-def test_a_method_that_the_state_of_the_job_does_not_allow_is_not_allowed() -> None:
+def test_method_not_allowed_in_the_job_state_is_refused() -> None:
     assert decide(CONTEXT, begun().loaded, (), Resume(), MethodRequest(Cause.RESUME), NOW) == NotAllowed()
 
 

@@ -44,7 +44,7 @@ def direct(plant: Plant, tool: FakeEquipment) -> DirectCommands:
     return found
 
 
-async def test_answer_comes_back(direct: DirectCommands, tool: FakeEquipment) -> None:
+async def test_answer_to_a_direct_command_is_returned(direct: DirectCommands, tool: FakeEquipment) -> None:
     tool.replies = obliging
     answer = await direct.perform(tool, [TIGHTEN], command(), 30)
     assert isinstance(answer, EquipmentAnswer)
@@ -52,7 +52,7 @@ async def test_answer_comes_back(direct: DirectCommands, tool: FakeEquipment) ->
     assert not direct.is_waiting(command().command_id)
 
 
-async def test_answer_of_other_equipment_is_not_taken(
+async def test_answer_of_other_equipment_to_a_direct_command_is_ignored(
     direct: DirectCommands, plant: Plant, tool: FakeEquipment
 ) -> None:
     camera = Answers(plant.store, plant.runs, DEDUPE_MS, ["com.example.camera"], direct)
@@ -73,7 +73,7 @@ async def test_error_of_the_equipment_is_a_refusal(direct: DirectCommands, tool:
         result_of(answer)
 
 
-async def test_equipment_of_a_running_job_takes_no_direct_command(
+async def test_direct_command_to_equipment_of_a_running_job_is_refused(
     direct: DirectCommands, running: Plant, tool: FakeEquipment
 ) -> None:
     assert (await running.job("J1")).status.state is JobState.RUNNING
@@ -83,7 +83,7 @@ async def test_equipment_of_a_running_job_takes_no_direct_command(
     assert len(tool.commands) == before
 
 
-async def test_equipment_is_free_again_after_the_job(direct: DirectCommands, plant: Plant, tool: FakeEquipment) -> None:
+async def test_command_is_accepted_after_the_job(direct: DirectCommands, plant: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
     await plant.order(Cause.STORE_AND_START, order("J1"))
     await plant.drive()
@@ -92,14 +92,14 @@ async def test_equipment_is_free_again_after_the_job(direct: DirectCommands, pla
     assert isinstance(await direct.perform(tool, [TIGHTEN], command(), 30), EquipmentAnswer)
 
 
-async def test_disconnected_equipment_gets_nothing(direct: DirectCommands, tool: FakeEquipment) -> None:
+async def test_direct_command_to_disconnected_equipment_is_refused(direct: DirectCommands, tool: FakeEquipment) -> None:
     tool.reachable = False
     with pytest.raises(Refused, match="not connected"):
         await direct.perform(tool, [TIGHTEN], command(), 30)
     assert tool.commands == []
 
 
-async def test_second_command_waits_for_nobody(direct: DirectCommands, tool: FakeEquipment) -> None:
+async def test_concurrent_direct_command_is_refused(direct: DirectCommands, tool: FakeEquipment) -> None:
     first = asyncio.create_task(direct.perform(tool, [TIGHTEN], command(), 30))
     await until_true(lambda: tool.commands)
     with pytest.raises(Refused, match="uses tool"):
@@ -147,7 +147,7 @@ async def test_stop_is_kept_before_the_start_and_due_after_the_answer_time(
     assert await safing.load_all(plant.store) == []
 
 
-async def test_start_that_may_have_been_sent_is_stopped(direct: DirectCommands, tool: FakeEquipment) -> None:
+async def test_possibly_sent_start_is_stopped(direct: DirectCommands, tool: FakeEquipment) -> None:
     send = tool.send
 
     async def lose(command: Command) -> None:
@@ -276,7 +276,7 @@ async def test_answer_after_the_time_limit_is_kept_as_late(
     assert await safing.load_all(plant.store) == []
 
 
-async def test_start_may_be_sent_and_is_outstanding_while_it_waits(direct: DirectCommands, tool: FakeEquipment) -> None:
+async def test_waiting_direct_command_is_outstanding_and_may_begin(direct: DirectCommands, tool: FakeEquipment) -> None:
     assert tool.station
     name = command().command_id
     assert await tool.station.begin(name) is Begin.GONE

@@ -8,12 +8,12 @@ from edge.station.dispatch import routes_of
 from tests.station.plant import PHOTO, TIGHTEN, FakeEquipment, Plant, action, linear, order, pull, until_true
 
 
-def test_each_type_leads_to_the_equipment_that_takes_it() -> None:
+def test_command_type_is_routed_to_its_equipment() -> None:
     tool, camera = FakeEquipment("tool"), FakeEquipment("camera")
     assert routes_of([(tool, ["a", "b"]), (camera, ["c"])]) == {"a": tool, "b": tool, "c": camera}
 
 
-def test_the_command_types_that_nothing_takes_are_named_and_waits_are_not(plant: Plant) -> None:
+def test_command_types_without_equipment_are_listed_without_waits(plant: Plant) -> None:
     net = compile_recipe(
         linear(action("a", "one"), action("b", "two", "z"), action("c", "three", "y"), pull("d", "four"))
     )
@@ -33,7 +33,7 @@ async def test_command_to_removed_equipment_fails_its_job(plant: Plant, equipmen
     assert job.error == f"action 'b' of step 'two' failed: no equipment takes commands of type {PHOTO}"
 
 
-async def test_a_stop_bears_the_id_and_the_type_of_the_command_it_stops(plant: Plant, tool: FakeEquipment) -> None:
+async def test_stop_has_the_id_and_type_of_its_command(plant: Plant, tool: FakeEquipment) -> None:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
         await until_true(lambda: bool(tool.commands))
@@ -44,7 +44,7 @@ async def test_a_stop_bears_the_id_and_the_type_of_the_command_it_stops(plant: P
     assert stop.correlation_id == start.correlation_id
 
 
-async def test_a_reset_bears_the_type_of_the_association_that_resets(plant: Plant, tool: FakeEquipment) -> None:
+async def test_reset_has_the_type_of_the_resetting_association(plant: Plant, tool: FakeEquipment) -> None:
     clamp = linear(
         action("clamp", "one", qualifier="S"), action("clamp", "two", PHOTO, qualifier="R"), action("a", "three")
     )

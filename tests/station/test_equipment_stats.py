@@ -42,7 +42,7 @@ async def test_an_answer_is_counted_with_its_round_trip(plant: Plant) -> None:
     assert stats.round_trips.total == pytest.approx(1.5)
 
 
-async def test_the_same_answer_again_is_heard_and_not_counted(plant: Plant) -> None:
+async def test_repeated_answer_updates_last_seen_and_is_not_counted(plant: Plant) -> None:
     stats, command = plant.answers.stats, await waiting(plant)
     await plant.answers.answer(EquipmentAnswer(command, {"ok": True}))
     await later(plant, 1000)
@@ -58,13 +58,13 @@ async def test_answers_and_events_without_a_receiver_count_as_ignored(plant: Pla
     assert (plant.answers.stats.answered, plant.answers.stats.ignored) == (0, 3)
 
 
-async def test_a_failure_is_reported_in_its_words(plant: Plant) -> None:
+async def test_failure_is_counted_with_its_message(plant: Plant) -> None:
     await plant.answers.answer(EquipmentAnswer(await waiting(plant), error="the spindle is jammed"))
     stats = plant.answers.stats
     assert (stats.answered, stats.failed, stats.last_error) == (1, 1, "the spindle is jammed")
 
 
-async def test_the_answer_to_a_run_that_we_do_not_hold_has_no_round_trip(plant: Plant) -> None:
+async def test_answer_to_a_run_not_in_the_cache_has_no_round_trip(plant: Plant) -> None:
     command = await waiting(plant)
     plant.runs.invalidate("J1")
     await later(plant, 1500)
@@ -73,7 +73,7 @@ async def test_the_answer_to_a_run_that_we_do_not_hold_has_no_round_trip(plant: 
     assert plant.answers.stats.round_trips.total == 0
 
 
-async def test_who_sends_events_or_nonsense_is_there(plant: Plant) -> None:
+async def test_event_or_refused_message_updates_last_seen(plant: Plant) -> None:
     stats = plant.answers.stats
     await plant.answers.event(EquipmentEvent("/tool", "1", "scan.v1", SCOPE))
     assert (stats.last_seen, stats.refused) == (NOW, 0)
@@ -82,7 +82,7 @@ async def test_who_sends_events_or_nonsense_is_there(plant: Plant) -> None:
     assert (stats.last_seen, stats.refused, stats.last_error) == (NOW + 1000, 1, "no JSON")
 
 
-def test_a_clock_that_is_set_back_makes_no_round_trip_negative() -> None:
+def test_clock_set_back_produces_no_negative_round_trip() -> None:
     stats = EquipmentStats()
     stats.record_answer(NOW - 1000, NOW, None)
     assert stats.round_trips.total == 0

@@ -13,7 +13,7 @@ from edge.store.opening import open_store
 from tests.store.servers import own_server
 
 
-async def test_a_recorder_gets_the_records_of_its_equipment(store: Store) -> None:
+async def test_recorder_receives_records_of_its_equipment(store: Store) -> None:
     tracer = EquipmentTracer(store, ("wrench", "camera"))
     async with trace_channel.subscribe(store, "wrench") as traced, background_task(tracer.run(), "overhearing"):
         tracer.of("wrench")(TraceKind.HAPPENING, "before anybody was noticed")
@@ -25,7 +25,7 @@ async def test_a_recorder_gets_the_records_of_its_equipment(store: Store) -> Non
     assert (lost.what, lost.data) == (TraceKind.LOST, "pulled out")
 
 
-async def test_who_records_hears_how_the_equipment_is(store: Store) -> None:
+async def test_recorder_receives_the_current_equipment_state(store: Store) -> None:
     tracer = EquipmentTracer(store, ("wrench",))
     tracer.of("wrench")(TraceKind.LOST, "pulled out")
     async with trace_channel.subscribe(store, "wrench") as traced, background_task(tracer.run(), "overhearing"):
@@ -37,7 +37,7 @@ async def test_who_records_hears_how_the_equipment_is(store: Store) -> None:
         assert (await anext(traced)).data["state"] == "connected"
 
 
-async def test_another_who_records_is_greeted_too(store: Store) -> None:
+async def test_second_recorder_receives_the_initial_state(store: Store) -> None:
     tracer = EquipmentTracer(store, ("wrench",))
     async with trace_channel.subscribe(store, "wrench") as one, background_task(tracer.run(), "overhearing"):
         await tracer.look()
@@ -59,7 +59,7 @@ async def test_records_beyond_the_rate_are_reported_as_missed(store: Store) -> N
     assert (whats[200].what, whats[200].data) == (TraceKind.MISSED, 101)
 
 
-async def test_of_what_is_large_less_waits(store: Store) -> None:
+async def test_queue_of_large_records_is_bounded_by_size(store: Store) -> None:
     tracer = EquipmentTracer(store, ("wrench",))
     async with trace_channel.subscribe(store, "wrench") as traced:
         await tracer.look()
@@ -70,7 +70,7 @@ async def test_of_what_is_large_less_waits(store: Store) -> None:
     assert whats == [TraceKind.BEGUN, *[TraceKind.HAPPENING] * 8, TraceKind.MISSED]
 
 
-async def test_a_store_that_is_away_ends_nothing(tmp_path: Path) -> None:
+async def test_tracer_continues_after_a_store_outage(tmp_path: Path) -> None:
     async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
         tracer = EquipmentTracer(store, ("wrench",))
         async with background_task(tracer.run(), "overhearing"):
@@ -85,7 +85,7 @@ async def test_a_store_that_is_away_ends_nothing(tmp_path: Path) -> None:
                 assert (await anext(traced)).what is TraceKind.BEGUN
 
 
-async def test_what_was_missed_is_counted_to_the_last(store: Store) -> None:
+async def test_every_missed_record_is_counted(store: Store) -> None:
     tracer = EquipmentTracer(store, ("wrench",))
     traced: list[int] = []
     async with trace_channel.subscribe(store, "wrench") as passing:

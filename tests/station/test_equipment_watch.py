@@ -59,7 +59,7 @@ async def watching(plant: Plant, tool: FakeEquipment) -> AsyncIterator[Equipment
         yield watch
 
 
-async def test_commands_that_wait_are_counted_also_those_of_an_earlier_process(
+async def test_outstanding_commands_of_an_earlier_gateway_process_are_counted(
     store: Store, wait_until: WaitUntil
 ) -> None:
     tool = FakeEquipment("wrench")
@@ -76,7 +76,7 @@ async def test_commands_that_wait_are_counted_also_those_of_an_earlier_process(
     assert (health.outstanding, health.answered, health.last_error, health.last_seen) == (0, 1, "jammed", NOW)
 
 
-async def test_coming_and_going_is_noticed_with_its_instant(store: Store, wait_until: WaitUntil) -> None:
+async def test_connection_changes_are_reported_with_their_time(store: Store, wait_until: WaitUntil) -> None:
     tool = FakeEquipment("wrench")
     plant = await plant_at(store, tool)
     assert isinstance(plant.runs.clock, Clock)
@@ -94,7 +94,7 @@ async def test_coming_and_going_is_noticed_with_its_instant(store: Store, wait_u
         assert watch.health[0].last_seen == NOW + 1000
 
 
-async def test_the_report_is_found_in_the_store(store: Store, wait_until: WaitUntil) -> None:
+async def test_equipment_report_is_written_to_the_store(store: Store, wait_until: WaitUntil) -> None:
     tool = FakeEquipment("wrench")
     plant = await plant_at(store, tool)
     await instance_leases.register(store, (SCOPE,), "edge")
@@ -112,7 +112,7 @@ async def test_the_report_is_found_in_the_store(store: Store, wait_until: WaitUn
     assert found == {"edge": GatewayReport(report, at_work=False)}
 
 
-async def test_commands_are_counted_whether_their_equipment_has_them_or_is_away(
+async def test_outstanding_commands_are_counted_with_and_without_a_connection(
     store: Store, wait_until: WaitUntil
 ) -> None:
     tool = FakeEquipment("wrench")
@@ -149,7 +149,7 @@ async def test_command_answered_at_another_instance_is_not_outstanding(
             await wait_until(lambda: watch.health[0].outstanding == 0)
 
 
-async def test_a_run_that_is_unreadable_hides_nothing(store: Store, wait_until: WaitUntil) -> None:
+async def test_unreadable_run_does_not_stop_the_report(store: Store, wait_until: WaitUntil) -> None:
     tool = FakeEquipment("wrench")
     plant = await plant_at(store, tool)
     await plant.order(Cause.STORE_AND_START, order("J1"))
@@ -160,7 +160,7 @@ async def test_a_run_that_is_unreadable_hides_nothing(store: Store, wait_until: 
         assert watch.health[0].outstanding == 0
 
 
-async def test_a_store_that_is_away_hides_nothing(tmp_path: Path, wait_until: WaitUntil) -> None:
+async def test_equipment_loss_is_reported_during_a_store_outage(tmp_path: Path, wait_until: WaitUntil) -> None:
     tool = FakeEquipment("wrench")
     async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
         plant = await plant_at(store, tool)
@@ -171,7 +171,7 @@ async def test_a_store_that_is_away_hides_nothing(tmp_path: Path, wait_until: Wa
             await wait_until(lambda: not watch.health[0].connected)
 
 
-async def test_who_has_no_equipment_writes_nothing(store: Store) -> None:
+async def test_gateway_without_equipment_writes_no_report(store: Store) -> None:
     plant = await plant_at(store, FakeEquipment())
     watch = EquipmentWatch(store, ActiveRuns(plant.runs, (SCOPE,)), plant.runs.clock)
     looked = asyncio.Event()
@@ -197,7 +197,7 @@ async def test_who_has_no_equipment_writes_nothing(store: Store) -> None:
         ({"refused": 1}, 5000, True),
     ],
 )
-def test_trouble_is_written_at_once_and_counts_now_and_then(change: dict[str, object], age: int, *, due: bool) -> None:
+def test_trouble_is_written_at_once_and_counts_at_intervals(change: dict[str, object], age: int, *, due: bool) -> None:
     written = EquipmentReport(at=NOW, equipment=(WRENCH,))
     report = EquipmentReport(at=NOW + age, equipment=(msgspec.structs.replace(WRENCH, **change),))
     assert is_due(written, report) is due

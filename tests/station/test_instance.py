@@ -35,7 +35,7 @@ async def dead_token() -> str:
     return reported.decode().strip()
 
 
-async def test_work_goes_on_while_its_switch_is_on_only() -> None:
+async def test_work_runs_only_while_its_gate_is_open() -> None:
     log: list[str] = []
 
     async def work() -> None:
@@ -57,7 +57,7 @@ async def test_work_goes_on_while_its_switch_is_on_only() -> None:
     assert log == ["begun", "ended"] * 2
 
 
-async def test_a_name_that_another_bears_is_refused_and_that_one_goes_on(redis: RedisSettings) -> None:
+async def test_gateway_name_in_use_is_refused_and_its_holder_continues(redis: RedisSettings) -> None:
     async with another(redis) as first:
         with pytest.raises(Unavailable, match="another gateway of the name 'other'") as caught:
             async with another(redis):
@@ -66,19 +66,19 @@ async def test_a_name_that_another_bears_is_refused_and_that_one_goes_on(redis: 
         assert first.lease_held.is_open
 
 
-async def test_a_name_is_free_at_once_after_an_orderly_end(redis: RedisSettings) -> None:
+async def test_gateway_name_is_free_at_once_after_a_clean_stop(redis: RedisSettings) -> None:
     for _ in range(2):
         async with asyncio.timeout(0.5), another(redis) as instance:
             assert instance.publisher_gates[SCOPE].is_open
 
 
-async def test_name_of_a_killed_process_of_this_host_is_taken_at_once(redis: RedisSettings, store: Store) -> None:
+async def test_name_of_a_killed_process_on_this_host_is_reused_at_once(redis: RedisSettings, store: Store) -> None:
     await instance_leases.acquire(store, "other", await dead_token())
     async with asyncio.timeout(0.5), another(redis) as instance:
         assert instance.lease_held.is_open
 
 
-async def test_the_name_of_a_process_elsewhere_that_was_killed_is_waited_for(
+async def test_name_of_a_killed_process_on_another_host_is_taken_after_its_lease(
     redis: RedisSettings, store: Store
 ) -> None:
     await instance_leases.acquire(store, "other", f"elsewhere pid:[1] 1 {process_token()[-36:]}")
@@ -86,14 +86,14 @@ async def test_the_name_of_a_process_elsewhere_that_was_killed_is_waited_for(
         assert instance.lease_held.is_open
 
 
-async def test_a_lease_is_kept_for_longer_than_it_lasts(redis: RedisSettings, store: Store) -> None:
+async def test_held_lease_is_renewed_beyond_its_lifetime(redis: RedisSettings, store: Store) -> None:
     async with another(redis) as instance:
         await asyncio.sleep(instance_leases.LIFETIME_MS / 1000 + 1)
         assert not await instance_leases.acquire(store, "other", instance.token)
         assert instance.lease_held.is_open
 
 
-async def test_another_publishes_as_soon_as_the_one_that_did_is_gone(redis: RedisSettings, store: Store) -> None:
+async def test_publisher_role_passes_on_when_its_holder_leaves(redis: RedisSettings, store: Store) -> None:
     async with another(redis) as second:
         assert second.publisher_gates[SCOPE].is_open
         async with open_instance(store, (SCOPE,)) as first:
@@ -103,7 +103,7 @@ async def test_another_publishes_as_soon_as_the_one_that_did_is_gone(redis: Redi
             await until_true(lambda: first.publisher_gates[SCOPE].is_open)
 
 
-async def test_who_is_killed_is_noticed_and_replaced_within_five_seconds(redis: RedisSettings, store: Store) -> None:
+async def test_killed_instance_is_replaced_within_five_seconds(redis: RedisSettings, store: Store) -> None:
     """The other is a store only: its lease is not renewed any more, as after a kill on another host."""
     async with open_instance(store, (SCOPE,)) as instance, open_store(redis, "other") as other:
         await instance_leases.release_publisher(store, (SCOPE,))
@@ -142,7 +142,7 @@ async def test_instance_pauses_while_another_holds_its_lease(redis: RedisSetting
         await until_true(lambda: instance.publisher_gates[SCOPE].is_open)
 
 
-async def test_a_lease_that_expired_unclaimed_is_held_again(redis: RedisSettings, store: Store) -> None:
+async def test_expired_unclaimed_lease_is_acquired_again(redis: RedisSettings, store: Store) -> None:
     async with another(redis) as instance:
         await store.execute("DEL", store.keys.lease_instance("other"), store.keys.instances(SCOPE))
 

@@ -41,13 +41,13 @@ async def parameters(plant: Plant) -> dict[str, Any]:
     return {each.id: each for each in response.job_response_data or ()}
 
 
-async def test_a_held_failure_is_in_the_response_at_once(plant: Plant, tool: FakeEquipment) -> None:
+async def test_held_failure_is_in_the_response_at_once(plant: Plant, tool: FakeEquipment) -> None:
     await failed(plant, tool)
     (held,) = (await parameters(plant))["AwaitsIntervention"].subparameters
     assert (held.id, held.value) == ("a", "failed: torque low")
 
 
-async def test_a_retry_sent_twice_asks_for_one_new_attempt(plant: Plant, tool: FakeEquipment) -> None:
+async def test_retry_sent_twice_starts_one_new_attempt(plant: Plant, tool: FakeEquipment) -> None:
     await failed(plant, tool)
     for _ in range(2):
         answer = await intervene(plant.runs, request(Intervention.RETRY), DEDUPE_MS)
@@ -66,14 +66,14 @@ async def test_a_retry_sent_twice_asks_for_one_new_attempt(plant: Plant, tool: F
     }
 
 
-async def test_a_skip_with_a_result_goes_on_to_the_next_command(plant: Plant, tool: FakeEquipment) -> None:
+async def test_skip_with_a_result_starts_the_next_command(plant: Plant, tool: FakeEquipment) -> None:
     await failed(plant, tool)
     await intervene(plant.runs, request(Intervention.SKIP, data={"torque": 85}), DEDUPE_MS)
     await plant.drive()
     assert tool.received() == ["a", "b"]
 
 
-async def test_two_people_decide_where_the_settings_ask_for_it(
+async def test_second_person_is_required_if_configured(
     plant: Plant, tool: FakeEquipment, store: Store, clock: Clock
 ) -> None:
     await failed(plant, tool)

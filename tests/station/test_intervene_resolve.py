@@ -22,7 +22,7 @@ async def unknown(plant: Plant, tool: FakeEquipment) -> None:
     await plant.answers.answer(OutcomeUnknown(tool.commands[0].command_id, "no result"))
 
 
-async def test_resolved_as_done_the_job_goes_on_with_the_data(plant: Plant, tool: FakeEquipment) -> None:
+async def test_action_resolved_as_done_continues_the_job_with_its_data(plant: Plant, tool: FakeEquipment) -> None:
     await unknown(plant, tool)
     answer = await intervene(plant.runs, request(Resolution.DONE, data={"torque": 85}), DEDUPE_MS)
     assert answer.status is ReturnStatus.NO_ERROR
@@ -30,7 +30,7 @@ async def test_resolved_as_done_the_job_goes_on_with_the_data(plant: Plant, tool
     assert tool.received() == ["a", "b"]
 
 
-async def test_resolved_by_repeat_the_action_starts_under_a_new_id(plant: Plant, tool: FakeEquipment) -> None:
+async def test_action_resolved_by_repeat_starts_with_a_new_id(plant: Plant, tool: FakeEquipment) -> None:
     await unknown(plant, tool)
     for _ in range(2):
         await intervene(plant.runs, request(Resolution.REPEAT), DEDUPE_MS)
@@ -38,7 +38,7 @@ async def test_resolved_by_repeat_the_action_starts_under_a_new_id(plant: Plant,
     assert [each.attempt for each in tool.commands] == [1, 2]
 
 
-async def test_resolved_as_failed_the_job_fails(plant: Plant, tool: FakeEquipment) -> None:
+async def test_action_resolved_as_failed_fails_the_job(plant: Plant, tool: FakeEquipment) -> None:
     await unknown(plant, tool)
     await intervene(plant.runs, request(Resolution.FAILED, reason="the head is torn off"), DEDUPE_MS)
     loaded = await plant.runs.load("J1")
@@ -47,7 +47,7 @@ async def test_resolved_as_failed_the_job_fails(plant: Plant, tool: FakeEquipmen
     assert "the head is torn off" in (loaded.job.error or "")
 
 
-async def test_resolve_is_refused_where_nothing_is_unknown(plant: Plant) -> None:
+async def test_resolve_without_an_unknown_outcome_is_refused(plant: Plant) -> None:
     await started(plant, "J1")
     answer = await intervene(plant.runs, request(Resolution.DONE), DEDUPE_MS)
     assert answer.status is ReturnStatus.INVALID_JOB_ORDER_STATUS

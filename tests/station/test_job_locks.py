@@ -22,7 +22,7 @@ async def queues(store: Store) -> dict[str, list[str]]:
     }
 
 
-async def test_a_job_waits_for_one_lock_at_a_time_in_their_order(plant: Plant) -> None:
+async def test_job_waits_for_one_lock_at_a_time_in_lock_order(plant: Plant) -> None:
     store = plant.store
     assert await change(store, "J1", LockChange(claimed=("b",)))
     assert await change(store, "J2", LockChange(claimed=("a", "b", "c")))
@@ -30,7 +30,7 @@ async def test_a_job_waits_for_one_lock_at_a_time_in_their_order(plant: Plant) -
     assert (await lock_holders(store, ("a", "b", "c"))).keys() == {"a", "b"}
 
 
-async def test_a_lock_that_is_released_and_claimed_goes_to_the_end(plant: Plant) -> None:
+async def test_lock_released_and_claimed_again_is_queued_last(plant: Plant) -> None:
     store = plant.store
     for job in ("J1", "J2"):
         assert await change(store, job, LockChange(claimed=("a",)))
@@ -38,7 +38,7 @@ async def test_a_lock_that_is_released_and_claimed_goes_to_the_end(plant: Plant)
     assert await queues(store) == {"a": ["J2", "J1"]}
 
 
-async def test_a_granted_lock_that_was_deleted_is_not_relied_on(plant: Plant) -> None:
+async def test_grant_of_a_deleted_lock_is_not_confirmed(plant: Plant) -> None:
     store = plant.store
     assert await change(store, "J1", LockChange(claimed=("a",)))
     await store.execute("DEL", store.keys.locks("equipment"))
@@ -46,7 +46,7 @@ async def test_a_granted_lock_that_was_deleted_is_not_relied_on(plant: Plant) ->
     assert not await change(store, "J1", LockChange(granted=("a",)))
 
 
-async def test_a_lock_that_changed_meanwhile_is_planned_again(plant: Plant) -> None:
+async def test_lock_plan_is_stale_after_a_concurrent_change(plant: Plant) -> None:
     store = plant.store
     plan = await plan_locks(store, "J1", SCOPE, LockChange(claimed=("a",)))
     assert plan is not None
@@ -54,7 +54,7 @@ async def test_a_lock_that_changed_meanwhile_is_planned_again(plant: Plant) -> N
     assert await store.commit(plan) == Stale(store.keys.locks("equipment"))
 
 
-async def test_a_change_of_no_lock_reads_nothing(plant: Plant) -> None:
+async def test_empty_lock_change_has_no_guards(plant: Plant) -> None:
     plan = await plan_locks(plant.store, "J1", SCOPE, LockChange())
     assert plan is not None
     assert not plan.guards

@@ -71,12 +71,12 @@ async def bring_to(plant: Plant, state: int) -> None:
     await plant.drive()
 
 
-def test_the_table_of_this_file_names_every_method() -> None:
+def test_standard_table_covers_every_method() -> None:
     assert set(STANDARD) == {str(method) for method in METHODS}
 
 
 @pytest.mark.parametrize(("method", "state", "expected"), CASES)
-async def test_a_method_answers_in_each_state_as_the_standard_states(
+async def test_method_result_in_each_state_is_that_of_the_standard(
     plant: Plant, method: str, state: int, expected: ReturnStatus | int | str
 ) -> None:
     await bring_to(plant, state)
@@ -100,7 +100,7 @@ async def test_a_method_answers_in_each_state_as_the_standard_states(
 
 
 @pytest.mark.parametrize(("state", "expected"), [(1, STATE), (2, STATE), (3, OK), (4, OK), (5, OK), (6, OK)])
-async def test_a_response_is_asked_for_by_id_and_by_state_in_each_state(
+async def test_response_is_found_by_id_and_by_state_in_each_state(
     plant: Plant, state: int, expected: ReturnStatus
 ) -> None:
     """OPC 10031-4, 6.2.7: a job has a response from its start on."""
@@ -138,7 +138,7 @@ async def test_a_job_of_another_scope_is_unknown(plant: Plant, method: str) -> N
     ("method", "expected"),
     [(Cause.PAUSE, SubState.SUSPENDED), (Cause.STOP, SubState.CLOSED)],
 )
-async def test_what_the_mes_asks_leads_to_the_sub_state_of_its_own(
+async def test_pause_and_stop_of_the_mes_lead_to_their_own_sub_states(
     plant: Plant, method: Cause, expected: SubState
 ) -> None:
     await bring_to(plant, 3)
@@ -146,7 +146,7 @@ async def test_what_the_mes_asks_leads_to_the_sub_state_of_its_own(
     assert (await plant.job("J1")).status.substate is expected
 
 
-async def test_a_call_that_comes_twice_gets_the_same_answer_and_changes_nothing(plant: Plant) -> None:
+async def test_repeated_call_gets_the_same_answer_and_has_no_second_effect(plant: Plant) -> None:
     first = await plant.order(Cause.STORE, order("J1"), event_id="e1")
     stored = await plant.job("J1")
     assert await plant.order(Cause.STORE, order("J1"), event_id="e1") == first == CallAnswer(OK)
@@ -154,26 +154,26 @@ async def test_a_call_that_comes_twice_gets_the_same_answer_and_changes_nothing(
     assert await plant.store.execute("XLEN", plant.store.keys.joborder_changes(SCOPE)) == 1
 
 
-async def test_a_declined_call_that_comes_twice_gets_the_same_answer(plant: Plant) -> None:
+async def test_repeated_declined_call_gets_the_same_answer(plant: Plant) -> None:
     declined = await plant.ask(Cause.START, "J1", event_id="e1")
     await plant.order(Cause.STORE, order("J1"))
     assert await plant.ask(Cause.START, "J1", event_id="e1") == declined
     assert (await plant.job("J1")).status.state is JobState.NOT_ALLOWED_TO_START
 
 
-async def test_a_call_that_comes_twice_at_a_time_has_one_effect(plant: Plant) -> None:
+async def test_call_repeated_concurrently_has_one_effect(plant: Plant) -> None:
     answers = await asyncio.gather(*(plant.order(Cause.STORE_AND_START, order("J1"), event_id="e1") for _ in range(20)))
     assert set(answers) == {CallAnswer(OK)}
     assert await plant.store.execute("XLEN", plant.store.keys.sfc_work(SCOPE)) == 1
 
 
-async def test_pause_that_comes_twice_at_a_time_is_answered_twice_alike(plant: Plant) -> None:
+async def test_pause_repeated_concurrently_gets_the_same_answers(plant: Plant) -> None:
     await bring_to(plant, 3)
     answers = await asyncio.gather(*(plant.ask(Cause.PAUSE, "J1", event_id="p") for _ in range(10)))
     assert set(answers) == {CallAnswer(OK)}
 
 
-async def test_of_many_orders_of_one_id_at_a_time_one_is_stored(plant: Plant) -> None:
+async def test_one_of_concurrent_orders_with_the_same_id_is_stored(plant: Plant) -> None:
     answers = await asyncio.gather(*(plant.order(Cause.STORE, order("J1")) for _ in range(10)))
     assert sorted(answer.status for answer in answers) == [OK, *[STATE] * 9]
 
@@ -193,7 +193,7 @@ async def test_store_and_start_never_overwrites_a_running_job(plant: Plant, tool
     assert tool.received() == ["a", "b"]
 
 
-async def test_store_then_start_starts(plant: Plant, tool: FakeEquipment) -> None:
+async def test_stored_job_starts_after_a_start_call(plant: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
     async with plant.at_work():
         await plant.order(Cause.STORE, order("J1"))
@@ -213,7 +213,7 @@ async def test_a_revoked_start_does_not_start(plant: Plant, tool: FakeEquipment)
     assert await plant.store.execute("XLEN", plant.store.keys.sfc_work(SCOPE)) == 0
 
 
-async def test_a_job_revoked_and_started_again_starts_once(plant: Plant, tool: FakeEquipment) -> None:
+async def test_revoked_and_restarted_job_starts_once(plant: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
     await plant.order(Cause.STORE_AND_START, order("J1"))
     await plant.ask(Cause.REVOKE_START, "J1")
@@ -236,7 +236,7 @@ async def test_a_job_updated_before_its_start_runs_as_updated(plant: Plant, tool
     assert float(await plant.store.execute("ZSCORE", plant.store.keys.joborder_list(SCOPE), "J1")) == 9
 
 
-async def test_the_remark_of_a_call_is_kept(plant: Plant) -> None:
+async def test_comment_of_a_call_is_stored_with_the_job(plant: Plant) -> None:
     await bring_to(plant, 3)
     remark = (LocalizedText(text="shift ends", locale="en"),)
     call = JobCall(SCOPE, Cause.PAUSE, IdCall(job_order_id="J1", comment=remark), "mes", "p")
@@ -260,7 +260,7 @@ async def test_each_change_is_reported_once_in_order(plant: Plant, tool: FakeEqu
     assert reported == [("Store", 1), ("Update", 1), ("Start", 2), ("Run", 3), ("Complete", 5), ("Clear", 5)]
 
 
-async def test_an_aborted_job_has_a_response_that_states_aborted_and_keeps_it(
+async def test_response_of_an_aborted_job_is_unchanged_by_a_late_command_answer(
     plant: Plant, tool: FakeEquipment
 ) -> None:
     await bring_to(plant, 3)
@@ -283,7 +283,7 @@ async def test_a_job_aborted_before_its_start_has_a_response_and_never_runs(plan
     assert "J1" not in {command.job_id for command in tool.commands}
 
 
-async def test_a_resumed_job_whose_last_answer_came_in_the_pause_ends_at_once(
+async def test_resumed_job_whose_last_answer_arrived_in_the_pause_ends_at_once(
     plant: Plant, tool: FakeEquipment
 ) -> None:
     await plant.teach("short", linear(action("a", "one")))
@@ -310,7 +310,7 @@ async def test_a_paused_job_sends_nothing_until_it_is_resumed(plant: Plant, tool
     assert tool.received() == ["a", "b"]
 
 
-async def test_nothing_is_answered_while_the_store_is_gone(tmp_path: Path, tool: FakeEquipment, clock: Clock) -> None:
+async def test_call_during_a_store_outage_is_not_answered(tmp_path: Path, tool: FakeEquipment, clock: Clock) -> None:
     async with (
         own_server(tmp_path) as server,
         instance(RedisSettings(url=server.url), {TIGHTEN: tool}, clock) as plant,

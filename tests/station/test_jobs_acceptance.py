@@ -38,7 +38,7 @@ INVALID = ReturnStatus.INVALID_REQUEST
 
 
 @pytest.mark.usefixtures("plant")
-async def test_the_limit_of_jobs_frees_when_one_ends(redis: RedisSettings, tool: FakeEquipment, clock: Clock) -> None:
+async def test_job_limit_is_freed_by_an_ended_job(redis: RedisSettings, tool: FakeEquipment, clock: Clock) -> None:
     async with instance(redis, {TIGHTEN: tool}, clock, max_job_orders=2) as full, full.at_work():
         tool.replies = obliging
         await full.order(Cause.STORE, order("J1"))
@@ -52,7 +52,7 @@ async def test_the_limit_of_jobs_frees_when_one_ends(redis: RedisSettings, tool:
 
 
 @pytest.mark.usefixtures("plant")
-async def test_the_limit_holds_when_many_orders_come_at_a_time(
+async def test_job_limit_is_not_exceeded_by_concurrent_orders(
     redis: RedisSettings, tool: FakeEquipment, clock: Clock
 ) -> None:
     async with instance(redis, {TIGHTEN: tool}, clock, max_job_orders=3) as full:
@@ -61,7 +61,7 @@ async def test_the_limit_holds_when_many_orders_come_at_a_time(
 
 
 @pytest.mark.parametrize("frees", [Cause.CANCEL, Cause.ABORT])
-async def test_the_limit_frees_when_a_job_is_cancelled_or_aborted(plant: Plant, frees: Cause) -> None:
+async def test_job_limit_is_freed_by_a_cancelled_or_aborted_job(plant: Plant, frees: Cause) -> None:
     await plant.store.commit(resources.set_max_job_orders(plant.store.keys, SCOPE, 1))
     await plant.order(Cause.STORE, order("J1"))
     assert (await plant.order(Cause.STORE, order("J2"))).status == UNABLE
@@ -69,7 +69,7 @@ async def test_the_limit_frees_when_a_job_is_cancelled_or_aborted(plant: Plant, 
     assert (await plant.order(Cause.STORE, order("J2"))).status == OK
 
 
-async def test_the_mes_may_set_the_limit_and_take_it_back(plant: Plant) -> None:
+async def test_job_limit_can_be_set_and_removed(plant: Plant) -> None:
     await plant.store.commit(resources.set_max_job_orders(plant.store.keys, SCOPE, 0))
     assert (await plant.order(Cause.STORE, order("J1"))).status == UNABLE
     await plant.store.commit(resources.set_max_job_orders(plant.store.keys, SCOPE, None))
@@ -98,7 +98,7 @@ NAMED: list[tuple[ResourceKind, str, Callable[[str], JobOrder]]] = [
 
 
 @pytest.mark.parametrize(("kind", "word", "naming"), NAMED, ids=lambda each: each if isinstance(each, str) else "")
-async def test_what_an_order_names_must_be_known(
+async def test_order_with_an_unknown_resource_is_declined(
     plant: Plant, kind: ResourceKind, word: str, naming: Callable[[str], JobOrder]
 ) -> None:
     await plant.store.commit(resources.allow(plant.store.keys, kind, SCOPE, ["known", "also"]))
@@ -111,12 +111,12 @@ async def test_what_an_order_names_must_be_known(
     assert (await plant.order(Cause.UPDATE, naming("also"))).status == UNABLE
 
 
-async def test_the_work_master_an_order_names_must_be_known_in_its_scope(plant: Plant) -> None:
+async def test_order_with_a_work_master_unknown_in_its_scope_is_declined(plant: Plant) -> None:
     assert (await plant.order(Cause.STORE, order("J1", "stranger"))).status == UNABLE
     assert (await plant.order(Cause.STORE, order("J1"), scope="station-2")).status == UNABLE
 
 
-async def test_everything_that_is_not_known_is_named_in_one_answer(plant: Plant) -> None:
+async def test_all_unknown_resources_are_reported_in_one_answer(plant: Plant) -> None:
     strange = order("J1", "m", equipment_requirements=(Equipment(id="e"),), personnel_requirements=(Personnel(id="p"),))
     assert len((await plant.order(Cause.STORE, strange)).reasons) == 3
 
@@ -124,7 +124,7 @@ async def test_everything_that_is_not_known_is_named_in_one_answer(plant: Plant)
 @pytest.mark.parametrize(
     "job_id", ["", "x" * 256, "line\nbreak", "nul\0", f"list:{SCOPE}", f"open:{SCOPE}", "changes:_global"]
 )
-async def test_an_id_that_is_none_or_would_name_another_of_our_keys_is_refused(plant: Plant, job_id: str) -> None:
+async def test_invalid_or_reserved_job_id_is_refused(plant: Plant, job_id: str) -> None:
     await plant.order(Cause.STORE, order("J1"))
     before = await all_keys(plant.store)
     assert (await plant.order(Cause.STORE, order(job_id))).status == INVALID
@@ -144,7 +144,7 @@ async def test_a_priority_beyond_int16_is_refused(plant: Plant, priority: int) -
 
 
 @pytest.mark.parametrize("job_id", ["a b", "a:b", "a/b/c", "%41", "größe 螺丝 🔩", "a+#", "{x}", "*", "J1/r/a/1"])
-async def test_a_job_id_may_hold_any_character_that_can_be_printed(
+async def test_job_with_any_printable_characters_in_its_id_completes(
     plant: Plant, tool: FakeEquipment, job_id: str
 ) -> None:
     tool.replies = obliging
@@ -156,7 +156,7 @@ async def test_a_job_id_may_hold_any_character_that_can_be_printed(
     assert await jobs.list_ids(plant.store, SCOPE) == []
 
 
-async def test_orders_are_refused_while_too_many_results_wait(plant: Plant) -> None:
+async def test_orders_are_refused_while_too_many_results_are_undelivered(plant: Plant) -> None:
     """Nothing that the MES has not read is deleted: instead no new work is accepted."""
     service = JobService(plant.store, plant.runs, 100, 60_000, max_undelivered=2)
     for number in (1, 2):

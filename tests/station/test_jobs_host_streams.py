@@ -22,7 +22,7 @@ async def types(store: Store, stream: str, field: str) -> list[tuple[str, str]]:
     return [(each.fields[field], each.fields["state"]) for each in entries(found)]
 
 
-async def test_streams_for_other_programs_are_written_where_asked_for(plant: Plant, tool: FakeEquipment) -> None:
+async def test_streams_for_other_programs_are_written_if_configured(plant: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
     await plant.order(Cause.STORE, order("J1"))
     await plant.ask(Cause.START, "J1")

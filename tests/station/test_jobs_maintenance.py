@@ -46,7 +46,7 @@ async def test_same_call_is_refused_during_and_executed_after_maintenance(plant:
         (Cause.ABORT, Cause.STORE_AND_START, False),
     ],
 )
-async def test_only_calls_that_start_work_are_refused(
+async def test_only_calls_that_start_work_are_refused_in_maintenance(
     plant: Plant, service: JobService, method: Cause, before: Cause, *, is_refused: bool
 ) -> None:
     await plant.order(before, order("J1"))
@@ -61,7 +61,7 @@ async def test_order_may_be_stored_during_maintenance(plant: Plant, service: Job
     assert (await service.call(stored)).status is ReturnStatus.NO_ERROR
 
 
-async def test_resume_of_a_paused_job_is_refused(running: Plant) -> None:
+async def test_resume_of_a_paused_job_is_refused_in_maintenance(running: Plant) -> None:
     watch = ModeWatch(running.store, "gw-1")
     await watch.refresh()
     service = JobService(running.store, running.runs, 100, DEDUPE_MS, mode=watch)

@@ -48,7 +48,7 @@ async def test_call_is_refused_while_the_store_cannot_write(
         await plant.until_state("J1", JobState.ENDED)
 
 
-async def test_jobs_that_run_go_on_when_the_store_can_write_again(
+async def test_running_jobs_continue_when_the_store_is_writable_again(
     tmp_path_factory: pytest.TempPathFactory, tool: FakeEquipment, clock: Clock
 ) -> None:
     async with (

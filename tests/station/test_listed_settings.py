@@ -47,7 +47,7 @@ async def test_all_faults_are_reported_and_nothing_is_stored(settings: StationSe
 
 
 @pytest.mark.parametrize("payload", [None, [], {}, {"id": ""}, {"id": 5}, [{"id": "a"}, {}]])
-async def test_deletion_that_names_no_rule_is_refused(settings: StationSettings, payload: object) -> None:
+async def test_deletion_without_a_rule_id_is_refused(settings: StationSettings, payload: object) -> None:
     with pytest.raises(Refused) as caught:
         await settings.apply(SCOPE, "rule", SettingsMethod.DELETE, payload)
     assert caught.value.kind == "invalid_payload"
@@ -62,7 +62,7 @@ async def test_number_and_size_of_rules_are_bounded(settings: StationSettings) -
         await put(settings, occurs("r0") | {"message": "x" * 20_000})
 
 
-async def test_rules_sent_at_the_same_time_are_all_kept_and_once(settings: StationSettings) -> None:
+async def test_concurrent_rules_are_all_stored_once(settings: StationSettings) -> None:
     origin = EventOrigin("mes", "1")
     await asyncio.gather(*(put(settings, occurs(f"r{number}")) for number in range(10)))
     for _ in range(2):

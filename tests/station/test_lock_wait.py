@@ -63,7 +63,7 @@ async def why(plant: Plant, job_id: str) -> str:
     return "; ".join(map(str, explain_waiting(stored.net, stored.run, plant.runs.clock(), stored.holders)))
 
 
-async def test_jobs_of_one_tool_never_alternate_in_mid_part(plant: Plant, tool: FakeEquipment) -> None:
+async def test_jobs_sharing_a_tool_do_not_interleave_within_a_part(plant: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
     await taught(plant)
     async with plant.at_work():
@@ -89,7 +89,7 @@ async def test_a_job_that_waits_names_the_lock_and_its_holder(plant: Plant, tool
     assert "start → seat [always] waits for lock wrench: held by job J1 (step seat) for " in await why(plant, "J2")
 
 
-async def test_a_waiting_job_goes_on_when_the_lock_is_released(plant: Plant, tool: FakeEquipment) -> None:
+async def test_waiting_job_continues_when_the_lock_is_released(plant: Plant, tool: FakeEquipment) -> None:
     await taught(plant)
     for job in ("J1", "J2"):
         await plant.order(Cause.STORE_AND_START, order(job, "part"))
@@ -117,7 +117,7 @@ async def test_an_ended_job_passes_its_lock_on(plant: Plant, tool: FakeEquipment
     assert await holders(plant) == {}
 
 
-async def test_a_held_job_keeps_its_lock(plant: Plant, tool: FakeEquipment) -> None:
+async def test_paused_job_keeps_its_lock(plant: Plant, tool: FakeEquipment) -> None:
     await taught(plant)
     for job in ("J1", "J2"):
         await plant.order(Cause.STORE_AND_START, order(job, "part"))
@@ -134,7 +134,7 @@ async def test_a_held_job_keeps_its_lock(plant: Plant, tool: FakeEquipment) -> N
     assert tool.received() == ["seat", "seat"]
 
 
-async def test_a_lock_of_a_person_keeps_jobs_waiting(plant: Plant, tool: FakeEquipment) -> None:
+async def test_jobs_wait_for_a_lock_held_by_an_operator(plant: Plant, tool: FakeEquipment) -> None:
     await taught(plant)
     async with hold_lock(plant.store, LockKind.EQUIPMENT, "wrench", "anna", "tool is inspected"):
         await plant.order(Cause.STORE_AND_START, order("J1", "part"))
@@ -162,7 +162,7 @@ async def test_a_deleted_lock_goes_to_the_job_that_waits(plant: Plant, tool: Fak
     assert await holders(plant) == {"wrench": ["job J2"]}
 
 
-async def test_another_instance_goes_on_with_the_lock_of_a_killed_one(
+async def test_lock_of_a_killed_instance_is_continued_by_another(
     redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     await taught(plant)
@@ -183,7 +183,7 @@ async def test_another_instance_goes_on_with_the_lock_of_a_killed_one(
         ]
 
 
-async def test_the_sweep_repairs_locks_of_jobs(plant: Plant, tool: FakeEquipment) -> None:
+async def test_sweep_removes_orphaned_locks_and_restores_lost_claims(plant: Plant, tool: FakeEquipment) -> None:
     await taught(plant)
     claim = LockClaim(owner="job J9", since=1, job_id="J9", scope=SCOPE)
     plan = await plan_acquire(plant.store, LockKind.EQUIPMENT, ("wrench",), claim)

@@ -33,7 +33,7 @@ async def test_running_job_is_paused_once_by_mode_now(running: Plant) -> None:
     assert (await running.job("J1")).status.state is JobState.RUNNING
 
 
-async def test_running_job_goes_on_while_the_mode_drains(running: Plant) -> None:
+async def test_running_job_continues_in_drain_mode(running: Plant) -> None:
     active = ActiveRuns(running.runs, (SCOPE,))
     await active.look()
     await MaintenancePause(running.runs, active.loaded, await switched(running, Maintenance())).pause_running()

@@ -65,7 +65,7 @@ async def test_job_waits_until_its_member_joins(plant: Plant, tool: FakeEquipmen
     assert [each async for each in differing_replays(plant.store)] == []
 
 
-async def test_job_goes_on_at_once_with_a_fresh_copy(plant: Plant, tool: FakeEquipment) -> None:
+async def test_job_continues_at_once_with_a_fresh_copy(plant: Plant, tool: FakeEquipment) -> None:
     await store_copy(plant, "C7")
     watch = await waiting_job(plant, tool)
     await watch.look()
@@ -73,7 +73,7 @@ async def test_job_goes_on_at_once_with_a_fresh_copy(plant: Plant, tool: FakeEqu
     assert tool.received() == ["a", "b"]
 
 
-async def test_stale_copy_counts_unless_the_condition_refuses_it(plant: Plant, tool: FakeEquipment) -> None:
+async def test_stale_copy_is_used_unless_the_condition_excludes_it(plant: Plant, tool: FakeEquipment) -> None:
     watch = await waiting_job(plant, tool, f"{IN} and not mirrors.carriers.stale")
     await store_copy(plant, "C7")
     await plant.store.commit(mirrors.save_state(plant.store.keys, "carriers", Freshness.STALE, 2))
@@ -90,7 +90,7 @@ async def test_stale_copy_counts_unless_the_condition_refuses_it(plant: Plant, t
     assert tool.received() == ["a", "b"]
 
 
-async def test_copy_that_is_too_old_is_unknown(plant: Plant, tool: FakeEquipment) -> None:
+async def test_expired_copy_is_unknown(plant: Plant, tool: FakeEquipment) -> None:
     clock = [0.0]
     await waiting_job(plant, tool)
     active = ActiveRuns(plant.runs, (SCOPE,))
@@ -103,7 +103,7 @@ async def test_copy_that_is_too_old_is_unknown(plant: Plant, tool: FakeEquipment
     assert plant.runs.mirrors() is NO_MIRRORS
 
 
-async def test_start_forgets_the_copy_of_yesterday(plant: Plant, tool: FakeEquipment) -> None:
+async def test_stored_copy_is_discarded_at_the_start(plant: Plant, tool: FakeEquipment) -> None:
     await store_copy(plant, "C7")
     watch = await waiting_job(plant, tool)
     async with background_task(watch.run(), "mirrors"), plant.at_work():
@@ -115,7 +115,7 @@ async def test_start_forgets_the_copy_of_yesterday(plant: Plant, tool: FakeEquip
         await plant.until_state("J1", JobState.ENDED)
 
 
-async def test_paused_job_goes_on_at_resume(plant: Plant, tool: FakeEquipment) -> None:
+async def test_paused_job_continues_at_resume(plant: Plant, tool: FakeEquipment) -> None:
     watch = await waiting_job(plant, tool)
     await plant.ask(Cause.PAUSE, "J1")
     await store_copy(plant, "C7")
@@ -148,7 +148,7 @@ async def test_two_gateways_continue_a_job_once(
     assert [each async for each in differing_replays(plant.store)] == []
 
 
-async def test_job_that_asks_for_an_absent_mirror_is_refused(plant: Plant) -> None:
+async def test_job_with_an_unconfigured_mirror_is_aborted(plant: Plant) -> None:
     await plant.teach("gated", gated("carrier in mirrors.pallets"))
     await plant.order(Cause.STORE_AND_START, order("J1", "gated"))
     await plant.drive()

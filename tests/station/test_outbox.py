@@ -35,7 +35,7 @@ async def test_new_commands_queue_their_job_once(plant: Plant, tool: FakeEquipme
     assert tool.commands
 
 
-async def test_sent_command_remains_sent_when_the_run_is_read_again(plant: Plant) -> None:
+async def test_sent_command_stays_sent_when_the_run_is_reloaded(plant: Plant) -> None:
     outbox, loaded = OutboxCache(10), await loaded_job(plant)
     outbox.update(with_outbox(loaded, START))
     outbox.mark_sent("J1", START)
@@ -44,7 +44,7 @@ async def test_sent_command_remains_sent_when_the_run_is_read_again(plant: Plant
     assert outbox.has_sent("J1")
 
 
-async def test_stops_remain_due_when_their_run_is_gone(plant: Plant) -> None:
+async def test_stops_stay_due_after_their_run_is_removed(plant: Plant) -> None:
     outbox, loaded = OutboxCache(10), await loaded_job(plant)
     outbox.update(with_outbox(loaded, START, STOP))
     outbox.drop_run("J1")

@@ -23,7 +23,7 @@ async def keep(store: Store, scope: str, **further: Any) -> None:
     await store.commit(resources.save_work_master(store.keys, scope, WorkMaster(id="axle", **fields)))
 
 
-async def test_the_last_of_work_master_and_order_wins(store: Store) -> None:
+async def test_order_parameters_override_those_of_the_work_master(store: Store) -> None:
     await keep(store, SCOPE, parameters=parameters(a="master", b="master", c="master"))
     order = JobOrder(
         job_order_id="J1",
@@ -41,7 +41,7 @@ async def test_a_schema_without_its_trailing_slash_is_known(store: Store) -> Non
     assert isinstance(await RecipeLookup(store, compiled).find(SCOPE, order), FoundRecipe)
 
 
-async def test_another_scope_does_not_replace_the_recipe(store: Store) -> None:
+async def test_recipe_of_another_scope_is_kept_separate(store: Store) -> None:
     await keep(store, SCOPE)
     other = {"steps": [{"name": "other", "initial": True}]}
     await keep(store, "station-2", data=other)
@@ -53,14 +53,14 @@ async def test_another_scope_does_not_replace_the_recipe(store: Store) -> None:
         assert found.net.initial == step
 
 
-async def test_a_recipe_that_no_equipment_serves_cannot_run(store: Store) -> None:
+async def test_recipe_without_equipment_for_its_commands_is_refused(store: Store) -> None:
     await keep(store, SCOPE)
     order = JobOrder(job_order_id="J1", work_master_id=(WorkMaster(id="axle"),))
     found = await RecipeLookup(store, compiled, lambda _: ["tighten.v1"]).find(SCOPE, order)
     assert found == NoRecipe("no equipment takes commands of type tighten.v1")
 
 
-async def test_kept_recipe_is_found_without_the_store_until_forgotten(store: Store) -> None:
+async def test_cached_recipe_is_used_until_it_is_invalidated(store: Store) -> None:
     await keep(store, SCOPE)
     order = JobOrder(job_order_id="J1", work_master_id=(WorkMaster(id="axle"),))
     lookup = RecipeLookup(store, compiled)

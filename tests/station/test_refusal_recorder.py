@@ -20,7 +20,7 @@ def message(way: str, number: int) -> RefusedMessage:
     return RefusedMessage(way, "", str(number), "unreadable", "no JSON", b"{")
 
 
-async def test_a_flood_of_refused_messages_does_not_commit_each(store: Store) -> None:
+async def test_flood_of_refused_messages_is_stored_at_a_limited_rate(store: Store) -> None:
     seconds = 0.0
     recorder = RefusalRecorder(store, most=3, clock=lambda: seconds)
     for number in range(50):
@@ -34,7 +34,7 @@ async def test_a_flood_of_refused_messages_does_not_commit_each(store: Store) ->
     assert await refused.count(store) == 52
 
 
-async def test_ways_that_a_sender_makes_up_share_a_limit(store: Store) -> None:
+async def test_invented_topics_of_a_sender_share_a_limit(store: Store) -> None:
     recorder = RefusalRecorder(store, most=1, clock=lambda: 0.0)
     for number in range(150):
         await recorder.record(message(f"way {number}", number))

@@ -53,7 +53,7 @@ async def test_repeated_release_gets_the_same_answer(plant: Plant) -> None:
     [{"equipment": "lamp"}, {"command_id": "J2/R/tighten/1"}, {"scopes": ("elsewhere",)}],
     ids=["equipment", "command", "scope"],
 )
-async def test_nothing_open_is_refused(plant: Plant, fields: dict[str, object]) -> None:
+async def test_release_without_an_open_safing_command_is_refused(plant: Plant, fields: dict[str, object]) -> None:
     await plant.store.commit(safing.save(plant.store.keys, STOP))
     with pytest.raises(Refused, match="is open"):
         await release(plant.store, EQUIPMENT, request(**fields), DEDUPE_MS)

@@ -30,14 +30,14 @@ def test_a_job_that_never_ran_has_a_response_without_data() -> None:
     assert response.description is None
 
 
-def test_the_reason_of_a_failure_is_description_and_data() -> None:
+def test_failure_reason_is_in_description_and_data() -> None:
     response = job_response(job(JobStatus(JobState.ABORTED), error="it broke"), None)
     assert response.description
     assert response.description.text == "it broke"
     assert [(each.id, each.value) for each in results_of(response)] == [("Error", "it broke")]
 
 
-def test_state_and_sub_state_stand_in_the_response() -> None:
+def test_response_contains_state_and_sub_state() -> None:
     response = job_response(job(JobStatus(JobState.ENDED, SubState.COMPLETED)), None)
     assert [(each.state_text.text, each.state_number) for each in response.job_state] == [
         ("Ended", 5),
@@ -45,7 +45,7 @@ def test_state_and_sub_state_stand_in_the_response() -> None:
     ]
 
 
-async def test_results_of_any_shape_become_data_and_are_read_back(plant: Plant, tool: FakeEquipment) -> None:
+async def test_results_of_any_shape_are_stored_as_data_and_read_back(plant: Plant, tool: FakeEquipment) -> None:
     results = {"torque": 12.5, "steps": [1, {"a": 2}], "axis": {"x": 1, "y": {}}, "text": 'say "hi"', "none": None}
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
@@ -123,14 +123,14 @@ async def test_actuals_come_from_results_and_from_the_recipe(plant: Plant, tool:
 
 
 @pytest.mark.parametrize("named", [5, None, [5], {}, [{}], {"Quantity": "3"}, [{"MaterialLotID": "L"}, {}], []])
-async def test_what_only_looks_like_actuals_stays_data(plant: Plant, tool: FakeEquipment, named: object) -> None:
+async def test_invalid_actuals_stay_result_data(plant: Plant, tool: FakeEquipment, named: object) -> None:
     response = await response_to(plant, tool, {"material_actuals": named})
     assert response.material_actuals is None
     (a,) = results_of(response)
     assert [each.id for each in a.subparameters or ()] == ["material_actuals"]
 
 
-async def test_an_action_that_was_not_carried_out_used_nothing(plant: Plant, tool: FakeEquipment) -> None:
+async def test_failed_action_has_no_actuals(plant: Plant, tool: FakeEquipment) -> None:
     await plant.teach("measuring", linear(action("a", "one", parameters={"equipment_actuals": ["fixture-1"]})))
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1", "measuring"))

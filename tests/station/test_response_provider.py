@@ -48,7 +48,7 @@ async def test_a_response_is_found_by_its_job_order(store: Store) -> None:
 
 
 @pytest.mark.parametrize("job_id", ["job-2", "elsewhere", "", "list:s", "x" * 1000])
-async def test_a_job_that_is_not_of_this_scope_is_unknown(store: Store, job_id: str) -> None:
+async def test_job_of_another_scope_is_unknown(store: Store, job_id: str) -> None:
     await keep(store, "elsewhere", COMPLETED, "other")
     found = await ResponseProvider(store).of_job("s", job_id)
     assert (found.status, found.responses) == (ReturnStatus.UNKNOWN_JOB_ORDER_ID, ())
@@ -73,7 +73,7 @@ async def test_responses_are_found_by_state_and_sub_state(store: Store) -> None:
     assert await ids(await provider.in_state("nowhere", top(JobState.ENDED))) == set()
 
 
-async def test_a_state_begins_with_its_top_level(store: Store) -> None:
+async def test_state_query_without_a_top_level_state_is_refused(store: Store) -> None:
     sub_state = state_entries(CLOSED)[1:]
     for state in ((), sub_state):
         found = await ResponseProvider(store).in_state("s", state)
@@ -82,14 +82,14 @@ async def test_a_state_begins_with_its_top_level(store: Store) -> None:
     assert (await ResponseProvider(store).in_state("s", text_only)).status is ReturnStatus.NO_ERROR
 
 
-async def test_a_state_as_the_index_publishes_it_is_found(store: Store) -> None:
+async def test_response_is_found_by_the_state_from_the_index(store: Store) -> None:
     await keep(store, "done", COMPLETED)
     await keep(store, "stopped", CLOSED)
     published = tuple(msgspec.structs.replace(each, browse_path=None) for each in state_entries(CLOSED))
     assert await ids(await ResponseProvider(store).in_state("s", published)) == {"stopped"}
 
 
-async def test_responses_come_page_by_page(store: Store) -> None:
+async def test_responses_are_returned_in_pages(store: Store) -> None:
     names = {f"job-{number:02}" for number in range(11)}
     for name in names:
         await keep(store, name, COMPLETED)

@@ -47,7 +47,7 @@ async def last_cause(store: Store) -> Cause:
     return [each.cause async for each in changes.read_between(store, SCOPE, "0-0", position)][-1]
 
 
-async def test_an_undelivered_result_stays_beyond_its_time(store: Store) -> None:
+async def test_undelivered_result_is_kept_after_its_expiry(store: Store) -> None:
     job = await end(store, "J1")
     await Expiry(store, POLICY).expire(job, NOW)
     assert await jobs.load(store, "J1")
@@ -70,7 +70,7 @@ async def test_a_delivered_result_expires_with_a_tombstone(store: Store) -> None
     assert await dedupe.removed_at(store, "J1") == NOW
 
 
-async def test_a_job_that_was_cleared_meanwhile_is_not_confirmed(store: Store) -> None:
+async def test_delivery_of_a_cleared_job_is_not_confirmed(store: Store) -> None:
     job = await end(store, "J1")
     await store.commit(jobs.remove(store.keys, job, Cause.CLEAR, NOW))
     await Deliveries(store, lambda: NOW, POLICY).confirm(job)
@@ -78,7 +78,7 @@ async def test_a_job_that_was_cleared_meanwhile_is_not_confirmed(store: Store) -
 
 
 @pytest.mark.parametrize("confirmation", ["clear", "none"])
-async def test_what_confirms_a_result_is_a_setting(store: Store, confirmation: Confirmation) -> None:
+async def test_delivery_confirmation_follows_the_setting(store: Store, confirmation: Confirmation) -> None:
     policy = replace(POLICY, confirmation=confirmation)
     job = await end(store, "J1")
     await Deliveries(store, lambda: NOW, policy).confirm(job)
@@ -89,7 +89,7 @@ async def test_what_confirms_a_result_is_a_setting(store: Store, confirmation: C
     assert (await jobs.load(store, "J1") is None) == (confirmation == "none")
 
 
-async def test_undelivered_results_are_bounded_where_set_to_delete(store: Store) -> None:
+async def test_undelivered_results_are_bounded_if_deletion_is_configured(store: Store) -> None:
     expiry = Expiry(store, replace(POLICY, drops_undelivered=True))
     with capture_logs() as logs:
         for number in range(1, 6):

@@ -28,7 +28,7 @@ async def worked(plant: Plant, tool: FakeEquipment) -> None:
     await started(plant)
 
 
-async def test_each_decision_is_recorded_and_comes_again(plant: Plant, tool: FakeEquipment, clock: Clock) -> None:
+async def test_every_decision_is_recorded_and_replayed(plant: Plant, tool: FakeEquipment, clock: Clock) -> None:
     await started(plant)
     await plant.ask(Cause.PAUSE, "J1")
     clock.now += 5000
@@ -52,7 +52,7 @@ async def test_decisions_of_two_instances_are_one_history(plant: Plant, tool: Fa
     assert replayed.is_same
 
 
-async def test_history_goes_with_its_job(plant: Plant, tool: FakeEquipment) -> None:
+async def test_history_is_removed_with_its_job(plant: Plant, tool: FakeEquipment) -> None:
     await worked(plant, tool)
     key = plant.store.keys.sfc_history("J1")
     assert await plant.store.execute("EXISTS", key) == 1
@@ -61,7 +61,7 @@ async def test_history_goes_with_its_job(plant: Plant, tool: FakeEquipment) -> N
     assert isinstance(await load_recorded(plant.store, "J1"), NotRecorded)
 
 
-async def test_setting_of_0_records_nothing(plant: Plant) -> None:
+async def test_setting_of_0_disables_the_history(plant: Plant) -> None:
     plant.runs.context = replace(plant.runs.context, most_decisions=0)
     await started(plant)
     found = await load_recorded(plant.store, "J1")
@@ -69,7 +69,7 @@ async def test_setting_of_0_records_nothing(plant: Plant) -> None:
     assert "[retention] decisions" in found.reason
 
 
-async def test_run_of_an_earlier_release_goes_on_without_history(plant: Plant, tool: FakeEquipment) -> None:
+async def test_run_of_an_earlier_release_continues_without_history(plant: Plant, tool: FakeEquipment) -> None:
     await started(plant)
     keys = plant.store.keys
     await plant.store.execute("DEL", keys.sfc_history("J1"))
@@ -83,7 +83,7 @@ async def test_run_of_an_earlier_release_goes_on_without_history(plant: Plant, t
     assert isinstance(await load_recorded(plant.store, "J1"), NotRecorded)
 
 
-async def test_history_without_its_beginning_is_shown_and_not_replayed(plant: Plant, tool: FakeEquipment) -> None:
+async def test_truncated_history_is_listed_but_not_replayed(plant: Plant, tool: FakeEquipment) -> None:
     await worked(plant, tool)
     await plant.store.execute("XTRIM", plant.store.keys.sfc_history("J1"), "MAXLEN", 2)
     found = await recorded(plant)

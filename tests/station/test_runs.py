@@ -41,7 +41,7 @@ async def started(plant: Plant, tool: FakeEquipment) -> str:
     return tool.commands[0].command_id
 
 
-async def test_a_refusal_rests_on_the_store_and_not_on_what_is_held(
+async def test_refusal_is_decided_by_the_store_not_by_the_cache(
     redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     await started(plant, tool)
@@ -52,7 +52,7 @@ async def test_a_refusal_rests_on_the_store_and_not_on_what_is_held(
     assert (await plant.job("J1")).status.state is JobState.RUNNING
 
 
-async def test_a_run_that_moved_meanwhile_is_decided_again(
+async def test_decision_is_repeated_after_a_concurrent_change(
     redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     first = await started(plant, tool)
@@ -63,7 +63,7 @@ async def test_a_run_that_moved_meanwhile_is_decided_again(
         assert isinstance(await other.runs.signal("J1", Answer(first, ok=True)), Ignored)
 
 
-async def test_a_guard_of_the_caller_that_fails_is_reported(plant: Plant, tool: FakeEquipment) -> None:
+async def test_failed_guard_of_the_caller_is_returned_as_stale(plant: Plant, tool: FakeEquipment) -> None:
     await started(plant, tool)
     taken = plant.store.keys.workmaster("linear")
     assert await plant.runs.signal("J1", Tick(), also=lambda _: Commit(guards=(Absent(taken),))) == Stale(taken)
@@ -80,7 +80,7 @@ async def test_a_method_the_state_does_not_allow_is_not_allowed(plant: Plant, to
     assert await plant.runs.signal("J1", Pause(), MethodRequest(Cause.RESUME)) == NotAllowed()
 
 
-async def test_many_signals_at_a_time_all_count(plant: Plant, tool: FakeEquipment) -> None:
+async def test_concurrent_signals_are_all_applied(plant: Plant, tool: FakeEquipment) -> None:
     await started(plant, tool)
     before = await runs.load(plant.store, "J1")
     results = await asyncio.gather(*(plant.runs.signal("J1", Tick()) for _ in range(20)))
@@ -125,7 +125,7 @@ async def test_next_commit_removes_sent_commands_from_the_outbox(plant: Plant, t
     assert await runs.load_outbox(plant.store, "J1", plant.store.consumer) == ()
 
 
-async def test_what_was_sent_stays_to_be_taken_off_while_the_store_is_gone(
+async def test_sent_commands_stay_in_the_outbox_during_a_store_outage(
     tmp_path: Path, redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     await started(plant, tool)
@@ -148,7 +148,7 @@ async def test_what_was_sent_stays_to_be_taken_off_while_the_store_is_gone(
     assert await runs.load_outbox(plant.store, "J1", plant.store.consumer) == ()
 
 
-async def test_a_run_whose_command_was_taken_off_need_not_be_read_again(plant: Plant, tool: FakeEquipment) -> None:
+async def test_removal_of_a_sent_command_keeps_the_run_in_the_cache(plant: Plant, tool: FakeEquipment) -> None:
     """Each command of slow equipment cost one reading of its run."""
     await started(plant, tool)
     await remove_sent(plant.runs, "J1")
@@ -188,7 +188,7 @@ async def test_command_removed_while_its_run_is_read_is_not_sent_again(
 
 
 @pytest.mark.untraced
-async def test_replies_that_overtake_each_other_lose_no_command(plant: Plant, tool: FakeEquipment) -> None:
+async def test_reordered_replies_lose_no_command(plant: Plant, tool: FakeEquipment) -> None:
     """The outbox loses what was sent while a decision adds to it: the later listener call has the older state."""
     await plant.teach("long", linear(*(action(f"a{number}", f"s{number}") for number in range(60))))
     tool.replies = obliging
@@ -207,7 +207,7 @@ async def _tidy_all_the_time(plant: Plant, count: int) -> None:
         await asyncio.sleep(0)
 
 
-async def test_who_watches_sees_each_decision_with_its_steps_and_requests(plant: Plant, tool: FakeEquipment) -> None:
+async def test_listener_receives_every_decision_with_steps_and_requests(plant: Plant, tool: FakeEquipment) -> None:
     seen: list[Progress] = []
     plant.runs.listeners.append(seen.append)
     tool.replies = obliging
@@ -240,14 +240,14 @@ async def test_failing_listener_is_logged_and_affects_no_other(plant: Plant, too
     assert [entry["event"] for entry in logs] == ["listener failed"]
 
 
-async def test_a_job_that_has_ended_is_held_no_longer(plant: Plant, tool: FakeEquipment) -> None:
+async def test_ended_job_is_removed_from_the_cache(plant: Plant, tool: FakeEquipment) -> None:
     await started(plant, tool)
     await plant.ask(Cause.ABORT, "J1")
     await plant.store.execute("DEL", plant.store.keys.sfc_execution("J1"))
     assert await plant.runs.get("J1") is None
 
 
-async def test_what_was_to_be_sent_of_jobs_that_others_ended_does_not_pile_up(
+async def test_cached_outboxes_of_jobs_ended_by_the_other_instances_are_evicted(
     plant: Plant, tool: FakeEquipment
 ) -> None:
     few = Runs(plant.store, plant.runs.clock, KEEP_ENDED_MS, max_cached=3)

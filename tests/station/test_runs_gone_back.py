@@ -59,7 +59,7 @@ async def working(plant: Plant, tool: FakeEquipment) -> AsyncIterator[Plant]:
         yield plant
 
 
-async def test_lost_answer_is_requested_again_under_the_same_ids(working: Plant, tool: FakeEquipment) -> None:
+async def test_command_of_a_lost_answer_is_sent_again_with_the_same_id(working: Plant, tool: FakeEquipment) -> None:
     """The cache of the later state made the gateway read the run again without a pause, for ever."""
     before = await copied(working.store)
     await working.answer(tool.commands[0])
@@ -95,7 +95,7 @@ async def test_lost_commit_of_one_job_keeps_the_deadlines_of_others(working: Pla
         await until(no_timer_is_overdue)
 
 
-async def test_a_job_whose_end_the_store_forgot_ends_once_more(working: Plant, tool: FakeEquipment) -> None:
+async def test_job_whose_end_was_lost_by_the_store_ends_again(working: Plant, tool: FakeEquipment) -> None:
     await working.answer(tool.commands[0])
     await until_true(lambda: tool.received() == ["a", "b"])
     await until_all_is_acknowledged(working)
@@ -109,7 +109,7 @@ async def test_a_job_whose_end_the_store_forgot_ends_once_more(working: Plant, t
     assert tool.received() == ["a", "b", "b"]
 
 
-async def test_a_stop_that_the_store_forgot_before_it_was_sent_is_sent(working: Plant, tool: FakeEquipment) -> None:
+async def test_unsent_stop_lost_by_the_store_is_sent(working: Plant, tool: FakeEquipment) -> None:
     before = await copied(working.store)
     tool.reachable = False
     await working.ask(Cause.ABORT, "J1")
@@ -122,7 +122,7 @@ async def test_a_stop_that_the_store_forgot_before_it_was_sent_is_sent(working: 
 
 
 @pytest.mark.usefixtures("working")
-async def test_read_overtaken_by_a_commit_is_no_older_store(
+async def test_read_overtaken_by_a_commit_is_not_taken_as_data_loss(
     monkeypatch: pytest.MonkeyPatch, redis: RedisSettings, tool: FakeEquipment, clock: Clock
 ) -> None:
     reading, overtaken = asyncio.Event(), asyncio.Event()

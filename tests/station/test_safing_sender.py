@@ -153,7 +153,7 @@ async def test_answer_without_result_confirms_a_stop(plant: Plant, tool: FakeEqu
     assert await safing.load_all(plant.store) == []
 
 
-async def test_unreadable_safing_command_hides_no_other(plant: Plant) -> None:
+async def test_unreadable_safing_command_does_not_hide_others(plant: Plant) -> None:
     await started(plant, "J1")
     await plant.ask(Cause.ABORT, "J1")
     await plant.store.execute("HSET", plant.store.keys.safing(), "stop:x", "{")
@@ -177,7 +177,7 @@ async def _until_sent(tool: FakeEquipment, number: int) -> None:
     await until_true(lambda: len(tool.commands) == number)
 
 
-async def test_reset_is_sent_at_once_after_an_absence_between_two_polls(plant: Plant, tool: FakeEquipment) -> None:
+async def test_reset_is_sent_at_once_after_a_reconnect_between_two_polls(plant: Plant, tool: FakeEquipment) -> None:
     """A tool that restarts within seconds has forgotten the reset: its connections count, not what a poll sees."""
     await abort_while_away(plant, tool)
     sender = sender_of(plant, tool)
@@ -189,7 +189,7 @@ async def test_reset_is_sent_at_once_after_an_absence_between_two_polls(plant: P
         assert len(tool.received(Phase.RESET)) == times
 
 
-async def test_intervals_do_not_grow_while_nothing_receives_the_reset(plant: Plant, tool: FakeEquipment) -> None:
+async def test_resend_interval_does_not_grow_without_a_subscriber(plant: Plant, tool: FakeEquipment) -> None:
     await abort_while_away(plant, tool)
     tool.reachable, tool.problem = True, "nothing subscribes to its commands"
     routes = {TIGHTEN: tool, "open.v1": tool}
@@ -200,7 +200,7 @@ async def test_intervals_do_not_grow_while_nothing_receives_the_reset(plant: Pla
             await sender.send_due()
 
 
-async def test_released_stop_is_sent_no_more(plant: Plant, tool: FakeEquipment) -> None:
+async def test_released_stop_is_not_sent_again(plant: Plant, tool: FakeEquipment) -> None:
     await abort_while_away(plant, tool)
     sender = sender_of(plant, tool)
     (open_reset,) = await safing.load_all(plant.store)
@@ -250,7 +250,7 @@ async def test_release_is_recorded_at_the_job_after_an_outage(
     assert await _late_errors(plant, "J1") == ["stop released by kim: air cut off"]
 
 
-async def test_release_for_a_job_that_is_gone_is_removed(plant: Plant, tool: FakeEquipment) -> None:
+async def test_release_for_a_removed_job_is_discarded(plant: Plant, tool: FakeEquipment) -> None:
     await abort_while_away(plant, tool)
     (open_reset,) = await safing.load_all(plant.store)
     await plant.ask(Cause.CLEAR, "J1")

@@ -27,7 +27,7 @@ from tests.station.plant import (
 )
 
 
-async def test_a_command_that_equipment_cannot_digest_fails_its_job_and_no_other(
+async def test_command_that_raises_a_defect_in_the_equipment_fails_only_its_job(
     plant: Plant, tool: FakeEquipment
 ) -> None:
     def reply(command: Command) -> None:
@@ -64,7 +64,7 @@ async def test_disconnected_equipment_is_retried_with_growing_delays(plant: Plan
     assert all(delay > least for delay, least in zip(delays, (0.09, 0.19, 0.39), strict=True)), delays
 
 
-async def test_equipment_away_is_reported_once_for_a_command(plant: Plant, tool: FakeEquipment) -> None:
+async def test_disconnected_equipment_is_logged_once_for_a_command(plant: Plant, tool: FakeEquipment) -> None:
     tries: list[str] = []
 
     def away(command: Command) -> None:
@@ -80,7 +80,7 @@ async def test_equipment_away_is_reported_once_for_a_command(plant: Plant, tool:
     assert reasons == ["it is away", "it is not trusted"]
 
 
-async def test_a_job_that_ended_stays_active_until_its_last_stop_is_sent(plant: Plant, tool: FakeEquipment) -> None:
+async def test_ended_job_stays_active_until_its_last_stop_is_sent(plant: Plant, tool: FakeEquipment) -> None:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
         await until_true(lambda: tool.received() == ["a"])
@@ -136,7 +136,7 @@ async def test_command_already_removed_from_the_outbox_is_skipped(store: Store) 
     assert [each for each in logs if each["log_level"] == "error"] == []
 
 
-async def test_all_commits_in_doubt_are_looked_at_after_one_wait(
+async def test_all_uncertain_commits_are_checked_after_one_wait(
     redis: RedisSettings, plant: Plant, tool: FakeEquipment
 ) -> None:
     async with plant.at_work(), instance(redis, {TIGHTEN: tool}, plant.runs.clock) as unheard:

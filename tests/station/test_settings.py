@@ -39,13 +39,13 @@ PAYLOADS: list[tuple[ResourceKind, dict[str, Any]]] = [
 ]
 
 
-def test_every_kind_of_settings_is_tried_here() -> None:
+def test_every_kind_of_settings_is_tested() -> None:
     assert {*(kind for kind, _ in PAYLOADS), "workmaster", "jobacceptance", "rule", "tag"} == set(KINDS)
 
 
 @pytest.mark.parametrize(("kind", "payload"), PAYLOADS)
 @pytest.mark.parametrize("listed", ["alone", "in a list"])
-async def test_a_resource_is_allowed_and_taken_off_again(
+async def test_resource_is_allowed_and_removed(
     store: Store, settings: StationSettings, kind: ResourceKind, payload: dict[str, Any], listed: str
 ) -> None:
     sent = [payload] if listed == "in a list" else payload
@@ -56,13 +56,13 @@ async def test_a_resource_is_allowed_and_taken_off_again(
     assert (await resources.load_allowed(store, SCOPE)).resources[kind] == frozenset()
 
 
-async def test_ten_thousand_resources_come_in_one_event(store: Store, settings: StationSettings) -> None:
+async def test_ten_thousand_resources_are_accepted_in_one_event(store: Store, settings: StationSettings) -> None:
     await settings.apply(SCOPE, ResourceKind.EQUIPMENT, SettingsMethod.PUT, [{"ID": f"e{n}"} for n in range(10_000)])
     assert len((await resources.load_allowed(store, SCOPE)).resources[ResourceKind.EQUIPMENT]) == 10_000
 
 
 @pytest.mark.parametrize("payload", [[], {}, {"ID": ""}, {"ID": 5}, None, "x", [{"ID": "a"}, 7]])
-async def test_a_payload_that_names_no_resource_is_refused(settings: StationSettings, payload: object) -> None:
+async def test_payload_without_a_resource_is_refused(settings: StationSettings, payload: object) -> None:
     assert (await refusal(settings, "equipment", payload)).kind == "invalid_payload"
 
 
@@ -78,7 +78,7 @@ async def test_a_work_master_is_stored_with_its_recipe_and_removed_again(
     assert [each.id for each in await resources.load_work_masters(store, SCOPE)] == ["plain"]
 
 
-async def test_a_work_master_that_comes_again_replaces_the_first(store: Store, settings: StationSettings) -> None:
+async def test_work_master_sent_again_replaces_the_first(store: Store, settings: StationSettings) -> None:
     await settings.apply(SCOPE, "workmaster", SettingsMethod.PUT, master("axle"))
     changed = {"steps": [{"name": "only", "initial": True}]}
     await settings.apply(SCOPE, "workmaster", SettingsMethod.PUT, master("axle", changed))
@@ -98,11 +98,11 @@ async def test_faulty_recipe_is_refused_with_every_fault(store: Store, settings:
 
 
 @pytest.mark.parametrize("data", [None, 5, [], {}, linear()])
-async def test_what_is_no_recipe_at_all_is_refused(settings: StationSettings, data: object) -> None:
+async def test_invalid_recipe_is_refused(settings: StationSettings, data: object) -> None:
     assert (await refusal(settings, "workmaster", master("x", data))).kind in {"recipe", "invalid_payload"}
 
 
-async def test_a_work_master_that_another_scope_may_run_stays_for_it(store: Store, settings: StationSettings) -> None:
+async def test_work_master_removed_from_one_scope_stays_in_another(store: Store, settings: StationSettings) -> None:
     for scope in (SCOPE, "station-2"):
         await settings.apply(scope, "workmaster", SettingsMethod.PUT, master("axle"))
     await settings.apply(
@@ -123,12 +123,12 @@ async def test_concurrent_put_and_delete_keep_list_and_documents_equal(store: St
     assert (await resources.load_work_master(store, "axle") is not None) == bool(listed)
 
 
-async def test_a_work_master_that_is_too_large_to_be_shown_is_refused(settings: StationSettings) -> None:
+async def test_too_large_work_master_is_refused(settings: StationSettings) -> None:
     large = master("axle") | {"Description": {"Text": "x" * 100_000}}
     assert "a text longer than" in (await refusal(settings, "workmaster", large)).message
 
 
-async def test_the_limit_of_jobs_is_set_and_taken_back(store: Store, settings: StationSettings) -> None:
+async def test_job_limit_is_set_and_removed(store: Store, settings: StationSettings) -> None:
     await settings.apply(SCOPE, "jobacceptance", SettingsMethod.PUT, {"max_downloadable_job_orders": 7})
     assert (await resources.load_allowed(store, SCOPE)).max_job_orders == 7
     await settings.apply(SCOPE, "jobacceptance", SettingsMethod.DELETE, None)
@@ -136,13 +136,13 @@ async def test_the_limit_of_jobs_is_set_and_taken_back(store: Store, settings: S
 
 
 @pytest.mark.parametrize("limit", [-1, 65536, "7", None, 1.5, 10**30])
-async def test_a_limit_that_is_no_uint16_is_refused(settings: StationSettings, limit: object) -> None:
+async def test_invalid_job_limit_is_refused(settings: StationSettings, limit: object) -> None:
     error = await refusal(settings, "jobacceptance", {"max_downloadable_job_orders": limit})
     assert error.kind == "invalid_payload"
 
 
 @pytest.mark.parametrize("payload", [[], [{"max_downloadable_job_orders": 1}, {"max_downloadable_job_orders": 2}]])
-async def test_more_or_less_than_one_limit_is_refused(settings: StationSettings, payload: object) -> None:
+async def test_payload_without_exactly_one_job_limit_is_refused(settings: StationSettings, payload: object) -> None:
     assert (await refusal(settings, "jobacceptance", payload)).kind == "invalid_payload"
 
 

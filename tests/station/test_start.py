@@ -58,26 +58,26 @@ async def test_a_job_without_a_work_master_fails_at_once(working: Plant) -> None
     assert "names no Work Master" in await reason_of_failure(working, "J1")
 
 
-async def test_a_job_whose_work_master_was_removed_meanwhile_fails_at_once(plant: Plant) -> None:
+async def test_job_with_a_removed_work_master_fails_at_once(plant: Plant) -> None:
     await plant.order(Cause.STORE_AND_START, order("J1"))
     await plant.store.commit(await resources.plan_removal(plant.store, SCOPE, ["linear"]))
     async with plant.at_work():
         assert "'linear' is not known" in await reason_of_failure(plant, "J1")
 
 
-async def test_a_job_whose_work_master_is_no_recipe_fails_at_once(working: Plant) -> None:
+async def test_job_with_a_work_master_without_recipe_fails_at_once(working: Plant) -> None:
     await working.teach("drawing", LINEAR, dataschema="https://example.org/drawing")
     await working.order(Cause.STORE_AND_START, order("J1", "drawing"))
     assert "holds no SFC recipe" in await reason_of_failure(working, "J1")
 
 
-async def test_a_job_whose_recipe_is_unsound_fails_at_once_with_its_faults(working: Plant) -> None:
+async def test_job_with_an_invalid_recipe_fails_at_once_with_its_faults(working: Plant) -> None:
     await working.teach("broken", {"steps": [{"name": "one"}]})
     await working.order(Cause.STORE_AND_START, order("J1", "broken"))
     assert "initial" in await reason_of_failure(working, "J1")
 
 
-async def test_a_job_for_whose_commands_there_is_no_equipment_fails_at_once(
+async def test_job_without_equipment_for_its_command_types_fails_at_its_start(
     working: Plant, tool: FakeEquipment
 ) -> None:
     await working.teach(
@@ -88,7 +88,7 @@ async def test_a_job_for_whose_commands_there_is_no_equipment_fails_at_once(
     assert tool.commands == []
 
 
-async def test_a_wait_needs_no_equipment_to_be_known(working: Plant) -> None:
+async def test_wait_for_an_event_without_equipment_is_accepted(working: Plant) -> None:
     await working.teach("scan", linear(pull("s", "one", "any.v1")))
     await working.order(Cause.STORE_AND_START, order("J1", "scan"))
     await working.until_state("J1", JobState.RUNNING)
@@ -105,7 +105,7 @@ async def test_a_job_that_fails_at_its_start_is_reported_to_the_mes(working: Pla
     assert reported == [Cause.STORE_AND_START, Cause.FAIL]
 
 
-async def test_a_recipe_of_steps_without_actions_ends_as_it_starts(working: Plant) -> None:
+async def test_recipe_without_actions_ends_at_its_start(working: Plant) -> None:
     steps = [{"name": "one", "initial": True}, {"name": "two"}]
     await working.teach(
         "empty", {"steps": steps, "transitions": [{"source": "one", "target": "two", "condition": "true"}]}
@@ -115,7 +115,7 @@ async def test_a_recipe_of_steps_without_actions_ends_as_it_starts(working: Plan
     assert await working.store.execute("SCARD", working.store.keys.sfc_active_jobs()) == 0
 
 
-async def test_parameters_of_the_order_reach_the_equipment_and_win(working: Plant, tool: FakeEquipment) -> None:
+async def test_order_parameters_override_action_parameters_in_the_command(working: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
     await working.teach("recipe", linear(action("a", "one", parameters={"torque": 12, "angle": 90})))
     nested = Parameter(id="bolt", subparameters=(Parameter(id="size", value="M8"), Parameter(id="count", value=4)))
@@ -144,7 +144,7 @@ async def test_a_running_job_keeps_the_recipe_it_started_with(working: Plant, to
     assert tool.received() == ["a", "b"]
 
 
-async def test_entry_for_a_running_job_changes_nothing(working: Plant, tool: FakeEquipment) -> None:
+async def test_start_entry_for_a_running_job_is_ignored(working: Plant, tool: FakeEquipment) -> None:
     await working.order(Cause.STORE_AND_START, order("J1"))
     await working.until_state("J1", JobState.RUNNING)
     await working.store.commit(work.add(working.store.keys, SCOPE, WorkKind.START_RECIPE, "J1"))
@@ -162,7 +162,7 @@ async def test_two_instances_with_the_same_work_begin_one_run(plant: Plant) -> N
     assert len(plant.runs.outbox.unsent("J1")) == 1
 
 
-async def test_a_job_stored_again_under_its_old_id_has_a_run_of_its_own(working: Plant, tool: FakeEquipment) -> None:
+async def test_job_stored_again_with_its_old_id_gets_a_new_run(working: Plant, tool: FakeEquipment) -> None:
     await working.order(Cause.STORE_AND_START, order("J1"))
     await working.until_state("J1", JobState.RUNNING)
     (first,) = tool.commands
@@ -209,7 +209,7 @@ async def test_jobs_start_by_priority_then_by_time(plant: Plant, clock: Clock) -
     assert await started(plant) == ["urgent", "due soon", "due later", "later", "second", "third", "low"]
 
 
-async def test_an_update_changes_the_turn_of_a_job(plant: Plant) -> None:
+async def test_updated_priority_changes_the_start_order(plant: Plant) -> None:
     await plant.order(Cause.STORE_AND_START, order("J1", priority=1))
     await plant.order(Cause.STORE_AND_START, order("J2", priority=2))
     await plant.order(Cause.UPDATE, order("J1", priority=3))
@@ -219,7 +219,7 @@ async def test_an_update_changes_the_turn_of_a_job(plant: Plant) -> None:
 
 
 @pytest.mark.parametrize("leaves", [Cause.REVOKE_START, Cause.CANCEL, Cause.ABORT])
-async def test_a_job_that_leaves_the_queue_blocks_no_start(plant: Plant, leaves: Cause) -> None:
+async def test_job_removed_from_the_queue_does_not_block_other_starts(plant: Plant, leaves: Cause) -> None:
     await plant.order(Cause.STORE_AND_START, order("J1", priority=9))
     await plant.order(Cause.STORE_AND_START, order("J2"))
     await plant.ask(leaves, "J1")
@@ -230,14 +230,14 @@ async def test_a_job_that_leaves_the_queue_blocks_no_start(plant: Plant, leaves:
     assert await plant.store.execute("EXISTS", plant.store.keys.joborder_startable(SCOPE)) == 0
 
 
-async def test_an_entry_older_than_the_queue_starts_its_job(plant: Plant) -> None:
+async def test_entry_without_a_start_queue_starts_its_job(plant: Plant) -> None:
     await plant.order(Cause.STORE_AND_START, order("J1"))
     await plant.store.execute("DEL", plant.store.keys.joborder_startable(SCOPE))
     async with plant.at_work():
         await plant.until_state("J1", JobState.RUNNING)
 
 
-async def test_defect_at_the_start_of_one_job_fails_no_other(plant: Plant) -> None:
+async def test_defect_at_the_start_of_a_job_does_not_fail_others(plant: Plant) -> None:
     await plant.teach("corrupt", LINEAR)
     await plant.order(Cause.STORE_AND_START, order("J1", "corrupt", priority=9))
     await plant.store.execute("HSET", plant.store.keys.workmaster("corrupt"), f"scope:{SCOPE}", "{")
@@ -260,7 +260,7 @@ async def test_a_job_starts_at_its_start_time_and_not_before(plant: Plant, clock
     assert (await plant.job("J1")).started_at == NOW + 5000
 
 
-async def test_a_start_time_wakes_who_serves_deadlines(plant: Plant) -> None:
+async def test_start_time_wakes_the_timer_task(plant: Plant) -> None:
     """Sleep by the wall clock: no other event wakes the sleeping instance."""
     reported: list[int] = []
     plant.jobs.listeners.append(reported.append)
@@ -272,7 +272,7 @@ async def test_a_start_time_wakes_who_serves_deadlines(plant: Plant) -> None:
 
 
 @pytest.mark.parametrize("put_off", [Cause.REVOKE_START, Cause.CANCEL, Cause.UPDATE])
-async def test_a_start_time_that_no_longer_holds_starts_nothing(plant: Plant, clock: Clock, put_off: Cause) -> None:
+async def test_obsolete_start_time_starts_no_job(plant: Plant, clock: Clock, put_off: Cause) -> None:
     await plant.order(Cause.STORE_AND_START, order("J1", start_time=instant(NOW + 5000)))
     if put_off is Cause.UPDATE:
         await plant.order(Cause.UPDATE, order("J1", start_time=instant(NOW + 9000)))
@@ -292,7 +292,7 @@ async def timer_is(plant: Plant, job_id: str, due: int | None) -> bool:
     return (None if found is None else int(found)) == due
 
 
-async def test_an_update_that_brings_the_start_time_forward_starts_the_job(plant: Plant) -> None:
+async def test_update_to_an_earlier_start_time_starts_the_job(plant: Plant) -> None:
     await plant.order(Cause.STORE_AND_START, order("J1", start_time=instant(NOW + 5000)))
     await plant.order(Cause.UPDATE, order("J1", start_time=instant(NOW - 5000)))
     async with plant.at_work():

@@ -77,7 +77,7 @@ async def test_sweep_adds_the_missing_work_entries(plant: Plant, tool: FakeEquip
     assert tool.received() == ["a", "a"]
 
 
-async def test_sweep_leaves_sound_jobs_alone(plant: Plant) -> None:
+async def test_sweep_leaves_valid_jobs_unchanged(plant: Plant) -> None:
     start = datetime.fromtimestamp((NOW + 5_000) / 1000, UTC)
     await plant.order(Cause.STORE_AND_START, order("J1", start_time=start))
     await plant.order(Cause.STORE_AND_START, order("J2"))
@@ -88,7 +88,7 @@ async def test_sweep_leaves_sound_jobs_alone(plant: Plant) -> None:
     assert (await plant.job("J1")).revision == 1
 
 
-async def test_work_of_a_consumer_on_no_register_is_claimed(
+async def test_work_of_an_unregistered_consumer_is_claimed(
     redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     async with open_store(redis, "nobody") as store:

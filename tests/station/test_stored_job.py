@@ -10,7 +10,7 @@ from tests.station.plant import FakeEquipment, Plant, obliging, order
 
 
 @pytest.mark.parametrize("job_id", ["J1", "", "list:station-1", "J\n1"])
-async def test_a_job_that_is_not_there_is_refused(store: Store, job_id: str) -> None:
+async def test_absent_job_is_refused(store: Store, job_id: str) -> None:
     assert await find(store, job_id) is None
     with pytest.raises(Refused, match="there is no job order"):
         await load(store, job_id)
@@ -21,7 +21,7 @@ async def test_a_job_has_no_run_before_it_starts(plant: Plant) -> None:
     assert await load(plant.store, "J1") == StoredJob(await plant.job("J1"), None, None, None)
 
 
-async def test_a_job_that_ran_has_all(plant: Plant, tool: FakeEquipment) -> None:
+async def test_ended_job_is_loaded_with_run_net_and_response(plant: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
@@ -34,7 +34,7 @@ async def test_a_job_that_ran_has_all(plant: Plant, tool: FakeEquipment) -> None
     assert list(stored.net.steps) == ["one", "two"]
 
 
-async def test_a_job_that_is_unreadable_is_reported_in_words(plant: Plant) -> None:
+async def test_unreadable_job_is_refused_with_the_reason(plant: Plant) -> None:
     await plant.order(Cause.STORE, order("J1"))
     await plant.store.execute("HSET", plant.store.keys.joborder("J1"), "order", "{")
     with pytest.raises(Refused, match="the stored data of job order 'J1' cannot be decoded: DecodeError"):

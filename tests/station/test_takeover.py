@@ -75,7 +75,7 @@ async def test_work_of_a_dead_instance_is_done_within_five_seconds(
     assert len({command.command_id for command in tool.commands}) == len(tool.commands) == 4
 
 
-async def test_later_work_of_a_frozen_instance_is_taken_over_too(
+async def test_work_added_later_for_a_frozen_instance_is_taken_over(
     redis: RedisSettings, dying: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     tool.replies = obliging
@@ -90,7 +90,7 @@ async def test_later_work_of_a_frozen_instance_is_taken_over_too(
         await other.until_state("J1", JobState.ENDED)
 
 
-async def test_work_of_another_scope_is_left_to_those_who_serve_it(
+async def test_work_of_another_scope_is_not_taken_over(
     redis: RedisSettings, dying: Plant, store: Store, tool: FakeEquipment, clock: Clock
 ) -> None:
     await instance_leases.register(dying.store, ("station-2",), "dying")
@@ -116,7 +116,7 @@ async def is_gone_from_the_register(store: Store) -> bool:
 
 
 @pytest.mark.usefixtures("plant")
-async def test_takeover_leaves_busy_and_starting_instances_alone(
+async def test_busy_and_starting_instances_are_not_taken_over(
     redis: RedisSettings, tool: FakeEquipment, clock: Clock
 ) -> None:
     slow = SlowEquipment()
@@ -147,7 +147,7 @@ class SlowEquipment(FakeEquipment):
 
 
 @pytest.mark.usefixtures("plant")
-async def test_an_instance_that_was_frozen_does_not_send_what_another_took_over(
+async def test_frozen_instance_does_not_send_commands_that_were_taken_over(
     redis: RedisSettings, tool: FakeEquipment, clock: Clock
 ) -> None:
     away = FakeEquipment("away")
@@ -170,7 +170,7 @@ async def test_an_instance_that_was_frozen_does_not_send_what_another_took_over(
     assert away.commands == []
 
 
-async def test_a_run_that_cannot_be_read_keeps_no_other_from_being_taken_over(
+async def test_unreadable_run_does_not_block_the_takeover_of_others(
     redis: RedisSettings, dying: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     tool.replies = obliging
@@ -182,7 +182,7 @@ async def test_a_run_that_cannot_be_read_keeps_no_other_from_being_taken_over(
         await other.until_state("J2", JobState.ENDED)
 
 
-async def test_instance_with_work_left_to_take_over_is_not_forgotten(
+async def test_instance_with_work_left_to_take_over_stays_registered(
     redis: RedisSettings, dying: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     tool.replies = obliging

@@ -38,7 +38,7 @@ from tests.station.plant import (
 from tests.store.servers import relay_to
 
 
-async def test_a_command_that_is_not_answered_in_time_fails_the_job_once(
+async def test_command_without_an_answer_in_time_fails_its_job_once(
     running: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     assert await running.timer("J1") == NOW + 5000
@@ -51,7 +51,7 @@ async def test_a_command_that_is_not_answered_in_time_fails_the_job_once(
     assert job.revision == 3
 
 
-async def test_a_deadline_that_has_not_come_changes_nothing(running: Plant, clock: Clock) -> None:
+async def test_run_is_unchanged_before_its_deadline(running: Plant, clock: Clock) -> None:
     clock.now += 4999
     before = await runs.load(running.store, "J1")
     async with background_task(running.timers.run(), "timers"):
@@ -63,7 +63,7 @@ async def test_a_deadline_that_has_not_come_changes_nothing(running: Plant, cloc
     assert before.revision == after.revision
 
 
-async def test_an_answer_in_time_takes_the_deadline_away(running: Plant, tool: FakeEquipment, clock: Clock) -> None:
+async def test_answer_in_time_removes_the_deadline(running: Plant, tool: FakeEquipment, clock: Clock) -> None:
     await running.answer(tool.commands[0])
     clock.now += 5000
     async with background_task(running.timers.run(), "timers"):
@@ -104,7 +104,7 @@ async def test_a_deadline_survives_a_restart_and_is_not_armed_again(
             await back.until_state("J1", JobState.ABORTED)
 
 
-async def test_a_deadline_that_passed_without_a_gateway_fires_at_the_start(
+async def test_deadline_missed_while_stopped_fires_at_the_start(
     redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     await plant.teach("scan", linear(pull("s", "one", timeout_seconds=1)))
@@ -116,7 +116,7 @@ async def test_a_deadline_that_passed_without_a_gateway_fires_at_the_start(
         await back.until_state("J1", JobState.ABORTED)
 
 
-async def test_a_pause_stops_the_clock_of_a_deadline(running: Plant, clock: Clock) -> None:
+async def test_pause_stops_the_time_of_a_deadline(running: Plant, clock: Clock) -> None:
     clock.now += 2000
     await running.ask(Cause.PAUSE, "J1")
     clock.now += 60_000
@@ -127,7 +127,7 @@ async def test_a_pause_stops_the_clock_of_a_deadline(running: Plant, clock: Cloc
     assert await running.timer("J1") == NOW + 65_000
 
 
-async def test_deadline_removed_by_another_instance_is_kept(
+async def test_deadline_removed_by_another_instance_is_restored_at_resume(
     redis: RedisSettings, running: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     await running.ask(Cause.PAUSE, "J1")
@@ -141,7 +141,7 @@ async def test_deadline_removed_by_another_instance_is_kept(
     assert await running.timer("J1") == NOW + 65_000
 
 
-async def test_a_condition_on_time_clears_when_its_time_has_come(
+async def test_transition_with_a_time_condition_clears_at_its_time(
     plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     timed = {
@@ -159,7 +159,7 @@ async def test_a_condition_on_time_clears_when_its_time_has_come(
             await plant.until_state("J1", JobState.ENDED)
 
 
-async def test_a_real_deadline_wakes_the_sleeper_in_time(redis: RedisSettings, tool: FakeEquipment) -> None:
+async def test_real_deadline_wakes_the_timer_task_in_time(redis: RedisSettings, tool: FakeEquipment) -> None:
     supervised = linear(action("a", "one", timeout_seconds=0.1))
     async with (
         instance(redis, {TIGHTEN: tool}, now_ms) as plant,
@@ -175,7 +175,7 @@ async def test_a_real_deadline_wakes_the_sleeper_in_time(redis: RedisSettings, t
         assert now_ms() - began < 2000
 
 
-async def test_a_deadline_that_is_committed_during_the_look_is_not_slept_over(
+async def test_deadline_committed_during_the_poll_is_not_missed(
     tmp_path: Path, redis: RedisSettings, plant: Plant, tool: FakeEquipment
 ) -> None:
     looked, go_on = asyncio.Event(), asyncio.Event()
@@ -203,7 +203,7 @@ async def test_a_deadline_that_is_committed_during_the_look_is_not_slept_over(
             await far.until_state("J1", JobState.ABORTED)
 
 
-async def test_ended_jobs_are_removed_with_every_key_when_their_time_is_over(
+async def test_ended_job_is_removed_with_every_key_after_its_retention_time(
     plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     tool.replies = lambda command: obliging(command) if command.job_id != "J2" else None
@@ -247,7 +247,7 @@ async def _none_left(plant: Plant) -> bool:
     return not await jobs.list_ids(plant.store, SCOPE)
 
 
-async def test_no_key_of_a_job_order_lives_without_a_lifetime(plant: Plant, tool: FakeEquipment) -> None:
+async def test_dedupe_marks_of_a_job_have_a_lifetime(plant: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
@@ -257,7 +257,7 @@ async def test_no_key_of_a_job_order_lives_without_a_lifetime(plant: Plant, tool
     assert all([await plant.store.execute("PTTL", key) > 0 for key in marks])
 
 
-async def test_a_timer_that_is_older_than_its_run_is_set_right_and_does_not_spin(running: Plant) -> None:
+async def test_outdated_timer_is_corrected_without_a_busy_loop(running: Plant) -> None:
     keys = running.store.keys
     await running.store.commit(operation("ZADD", keys.sfc_timers(), NOW - 1000, "J1"))
     before = await runs.load(running.store, "J1")
@@ -273,13 +273,13 @@ async def _timer_is(plant: Plant, job_id: str, due: int | None) -> bool:
     return await plant.timer(job_id) == due
 
 
-async def test_a_timer_of_a_job_that_is_gone_is_dropped(plant: Plant) -> None:
+async def test_timer_of_a_removed_job_is_discarded(plant: Plant) -> None:
     await plant.store.commit(operation("ZADD", plant.store.keys.sfc_timers(), NOW - 1000, "nobody"))
     async with background_task(plant.timers.run(), "timers"):
         await until(lambda: _timer_is(plant, "nobody", None))
 
 
-async def test_a_timer_of_a_job_that_has_not_started_is_dropped(plant: Plant) -> None:
+async def test_timer_of_an_unstarted_job_is_discarded(plant: Plant) -> None:
     await plant.order(Cause.STORE, order("J1"))
     await plant.store.commit(operation("ZADD", plant.store.keys.sfc_timers(), NOW - 1000, "J1"))
     async with background_task(plant.timers.run(), "timers"):
@@ -299,7 +299,7 @@ async def test_job_that_ends_at_its_deadline_is_retained(plant: Plant, state: Jo
     assert (await plant.job("J1")).status.state is JobState.ABORTED
 
 
-async def test_a_defect_in_one_job_keeps_no_other_from_its_deadline(running: Plant, clock: Clock) -> None:
+async def test_defect_in_one_job_does_not_block_deadlines_of_others(running: Plant, clock: Clock) -> None:
     await running.order(Cause.STORE_AND_START, order("J2", "supervised"))
     await running.until_state("J2", JobState.RUNNING)
     await running.store.execute("HSET", running.store.keys.sfc_execution("J1"), "recipe", '{"steps": []}')

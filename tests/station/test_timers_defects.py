@@ -20,7 +20,7 @@ from tests.station.plant import (
 )
 
 
-async def test_a_job_that_is_unreadable_keeps_no_other_from_its_start(
+async def test_unreadable_job_does_not_block_the_start_of_others(
     plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     tool.replies = obliging
@@ -59,7 +59,7 @@ async def test_deadline_with_a_repeated_defect_fails_its_job(running: Plant, clo
     assert await running.timer("J1") == clock.now + KEEP_ENDED_MS
 
 
-async def test_a_deadline_of_a_job_that_is_unreadable_is_set_aside(running: Plant, clock: Clock) -> None:
+async def test_deadline_of_an_unreadable_job_is_dead_lettered(running: Plant, clock: Clock) -> None:
     await running.store.execute("HSET", running.store.keys.joborder("J1"), "order", "{")
     running.runs.invalidate("J1")
     clock.now += 5000
@@ -74,7 +74,7 @@ async def has_no_timer(plant: Plant, job_id: str) -> bool:
     return await plant.timer(job_id) is None
 
 
-async def test_deadline_of_a_job_of_a_newer_release_blocks_no_other(running: Plant, clock: Clock) -> None:
+async def test_deadline_of_a_job_of_a_newer_release_does_not_block_others(running: Plant, clock: Clock) -> None:
     await running.order(Cause.STORE_AND_START, order("J2", "supervised"))
     await running.until_state("J2", JobState.RUNNING)
     await running.store.execute("HSET", running.store.keys.sfc_execution("J1"), version.FIELD, 99)

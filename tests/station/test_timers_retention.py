@@ -114,7 +114,7 @@ async def immortal(store: Store, keys: Sequence[str]) -> list[str]:
 
 @pytest.mark.timeout(900)
 @pytest.mark.untraced
-async def test_jobs_that_expired_leave_no_key_without_a_lifetime_and_no_memory(
+async def test_expired_jobs_leave_no_key_without_a_lifetime_and_no_memory(
     tmp_path_factory: pytest.TempPathFactory, tool: FakeEquipment, clock: Clock
 ) -> None:
     tool.replies = obliging

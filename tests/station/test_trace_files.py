@@ -64,13 +64,13 @@ async def test_traces_within_a_batch_are_stored(tmp_path: Path, opened: Callable
     assert len(references_in(kept)) == len(files_in(tmp_path)) == 2
 
 
-async def test_result_without_a_trace_stays_as_it_is(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
+async def test_result_without_a_trace_is_unchanged(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
     for data in ({"torque": 1}, "text", None, {"trace": "T1"}):
         assert await opened().keep("J1", data) == data
     assert files_in(tmp_path) == []
 
 
-async def test_disk_that_refuses_loses_the_trace_and_not_the_result(tmp_path: Path) -> None:
+async def test_disk_error_loses_the_trace_but_not_the_result(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("no directory")
     files = TraceFiles(blocked, LIMITS, lambda: NOW)
@@ -86,7 +86,7 @@ async def test_too_many_points_are_not_stored(opened: Callable[..., TraceFiles])
     assert "at most" in kept["trace"]["error"]
 
 
-async def test_oldest_files_go_beyond_the_limit(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
+async def test_oldest_files_are_deleted_beyond_the_limit(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
     files = opened(TraceLimits(1 << 20, 4, LIMITS.max_age_s))
     for n in range(8):
         (reference,) = references_in(await files.keep(f"J{n}", result(first=n)))
@@ -121,7 +121,7 @@ async def test_file_without_a_reference_is_an_orphan(tmp_path: Path, opened: Cal
     assert await files.remove_orphans(is_referenced) == 0
 
 
-async def test_failed_sweep_is_logged_and_tried_again(
+async def test_failed_sweep_is_logged_and_retried(
     tmp_path: Path, opened: Callable[..., TraceFiles], wait_until: WaitUntil
 ) -> None:
     """A disk that had become read-only ended the gateway."""
@@ -138,7 +138,7 @@ async def test_failed_sweep_is_logged_and_tried_again(
     assert [each["event"] for each in logs] == ["traces not swept"]
 
 
-async def test_rest_of_an_interrupted_write_is_removed(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
+async def test_partial_file_of_an_aborted_write_is_removed(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
     (tmp_path / "J1").mkdir()
     rest = tmp_path / "J1" / ".abc.json.gz.partial"
     rest.write_bytes(b"half")
@@ -174,7 +174,7 @@ async def test_curves_are_dropped_without_a_directory() -> None:
     assert kept["trace"] == {"points": 4000, "channels": ["Torque", "Angle"], "error": "[traces] directory is empty"}
 
 
-async def test_results_nested_without_end_are_kept_as_they_are(opened: Callable[..., TraceFiles]) -> None:
+async def test_deeply_nested_results_are_kept_unchanged(opened: Callable[..., TraceFiles]) -> None:
     nested = json.loads('{"results": {"1": ' * 300 + '{"trace": {"channels": []}}' + "}}" * 300)
     kept = await opened().keep("J1", nested)
     assert kept is nested
@@ -191,7 +191,7 @@ async def parts_of(*parts: bytes | Exception) -> AsyncGenerator[bytes, None]:
         yield each
 
 
-async def test_file_of_a_device_is_stored_part_by_part(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
+async def test_device_file_is_stored_in_parts(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
     files = opened()
     reference = await files.store_file("J/1", parts_of(PNG, b"1" * 300_000, b"2"))
     assert reference.media_type == "image/png"
@@ -206,7 +206,7 @@ async def test_file_of_a_device_is_stored_part_by_part(tmp_path: Path, opened: C
     ("start", "suffix"),
     [(b"\xff\xd8\xff\xe0", "jpg"), (b"II*\0", "tif"), (b"%PDF-1.7", "pdf"), (b"BM1234", "bmp"), (b"<html>", "bin")],
 )
-async def test_kind_of_a_file_is_known_by_its_content(
+async def test_file_kind_is_detected_from_its_content(
     opened: Callable[..., TraceFiles], start: bytes, suffix: str
 ) -> None:
     assert (await opened().store_file("J1", parts_of(start))).file.endswith(f".{suffix}")
@@ -221,7 +221,7 @@ async def test_kind_of_a_file_is_known_by_its_content(
     ],
     ids=["too large", "refused by its device", "empty"],
 )
-async def test_file_that_is_not_stored_leaves_nothing(
+async def test_failed_file_storage_leaves_no_file(
     tmp_path: Path, opened: Callable[..., TraceFiles], parts: tuple[bytes | Exception, ...], error: str
 ) -> None:
     reference = await opened(msgspec.structs.replace(LIMITS, max_file_bytes=1 << 20)).store_file("J1", parts_of(*parts))
@@ -230,25 +230,25 @@ async def test_file_that_is_not_stored_leaves_nothing(
     assert files_in(tmp_path) == []
 
 
-async def test_file_beyond_all_room_removes_no_other(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
+async def test_file_beyond_the_total_limit_removes_no_other(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
     files = opened(LIMITS)  # of 1 MiB in all, and of 16 MiB a file
     assert (await files.store_file("J1", parts_of(PNG))).file
     assert "more than 1048576 bytes" in (await files.store_file("J1", parts_of(PNG, b"1" * (1 << 20)))).error
     assert len(files_in(tmp_path)) == 1
 
 
-async def test_lost_connection_leaves_nothing_of_a_file(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
+async def test_lost_connection_leaves_no_partial_file(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
     with pytest.raises(Unavailable):
         await opened().store_file("J1", parts_of(PNG, Unavailable("the connection is lost")))
     assert files_in(tmp_path) == []
 
 
-async def test_disk_that_refuses_a_file_names_the_reason(tmp_path: Path) -> None:
+async def test_disk_error_of_a_file_is_reported_with_its_reason(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no directory")
     assert (await TraceFiles(tmp_path / "file", LIMITS, lambda: NOW).store_file("J1", parts_of(PNG))).error
 
 
-async def test_rest_of_a_transfer_is_swept_after_an_hour(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
+async def test_partial_transfer_is_removed_after_an_hour(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
     for name, age in (("..1.received.partial", 7200), (".2.received", 7200), ("..3.received.partial", 60)):
         (tmp_path / name).write_bytes(PNG)
         aged(tmp_path / name, age)
@@ -256,7 +256,7 @@ async def test_rest_of_a_transfer_is_swept_after_an_hour(tmp_path: Path, opened:
     assert [each.name for each in files_in(tmp_path) if each.name.startswith(".")] == ["..3.received.partial"]
 
 
-async def test_gateway_without_a_directory_reads_nothing_of_a_file() -> None:
+async def test_gateway_without_a_directory_does_not_read_the_file() -> None:
     reference = await NoResultFiles().store_file("J1", parts_of(AssertionError("read")))
     assert reference.error == "[traces] directory is empty"
     assert lost_in({"file": {"error": reference.error}}) == []

@@ -46,7 +46,7 @@ PARALLEL = {
 }
 
 
-async def test_a_job_runs_to_its_end_and_all_that_is_written_of_it_agrees(plant: Plant, tool: FakeEquipment) -> None:
+async def test_completed_job_leaves_consistent_records(plant: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
@@ -70,7 +70,7 @@ async def test_a_job_runs_to_its_end_and_all_that_is_written_of_it_agrees(plant:
         assert await store.execute("SCARD", keys.sfc_active_jobs()) == 0
 
 
-async def test_many_jobs_run_side_by_side(plant: Plant, tool: FakeEquipment) -> None:
+async def test_many_jobs_run_concurrently(plant: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
     async with plant.at_work():
         await asyncio.gather(*(plant.order(Cause.STORE_AND_START, order(f"J{number}")) for number in range(60)))
@@ -96,7 +96,7 @@ async def test_failed_job_is_aborted_and_its_equipment_stopped(plant: Plant, too
     assert await plant.store.execute("SCARD", plant.store.keys.sfc_active_jobs()) == 0
 
 
-async def test_equipment_that_is_away_is_tried_again_until_it_is_there(plant: Plant, tool: FakeEquipment) -> None:
+async def test_disconnected_equipment_is_retried_until_it_returns(plant: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
     tool.reachable = False
     async with plant.at_work():
@@ -108,7 +108,7 @@ async def test_equipment_that_is_away_is_tried_again_until_it_is_there(plant: Pl
     assert tool.received() == ["a", "b"]
 
 
-async def test_equipment_that_is_away_delays_no_other_job(plant: Plant, equipment: dict[str, FakeEquipment]) -> None:
+async def test_disconnected_equipment_delays_no_other_job(plant: Plant, equipment: dict[str, FakeEquipment]) -> None:
     camera = FakeEquipment("camera")
     equipment[PHOTO] = camera
     both = Plant(plant.store, equipment, plant.runs.clock)
@@ -124,7 +124,7 @@ async def test_equipment_that_is_away_delays_no_other_job(plant: Plant, equipmen
         assert (await both.job("J1")).status.state is JobState.RUNNING
 
 
-async def test_equipment_that_is_away_keeps_no_stop_from_other_equipment(
+async def test_disconnected_equipment_does_not_delay_stops_of_others(
     plant: Plant, equipment: dict[str, FakeEquipment]
 ) -> None:
     camera = equipment[PHOTO] = FakeEquipment("camera")
@@ -176,7 +176,7 @@ async def test_command_of_an_aborted_job_is_never_started(
     assert tool.received(Phase.STOP) == ["a"]
 
 
-async def test_a_defect_in_the_work_of_one_job_stops_no_other(plant: Plant, tool: FakeEquipment) -> None:
+async def test_defect_in_one_job_does_not_stop_others(plant: Plant, tool: FakeEquipment) -> None:
     def reply(command: Command) -> None:
         if command.job_id == "J1":
             raise ZeroDivisionError
@@ -192,7 +192,7 @@ async def test_a_defect_in_the_work_of_one_job_stops_no_other(plant: Plant, tool
 
 
 @pytest.mark.parametrize("name", ["torque.one", "a b", "'quoted' \"twice\"", "größe 螺丝", "a/b%2F", "a:b@c#1"])
-async def test_an_action_may_bear_any_name(
+async def test_action_with_any_name_is_executed(
     redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock, name: str
 ) -> None:
     await plant.teach("named", linear(action(name, "one"), action("then", f"step {name}")))
@@ -226,7 +226,7 @@ async def test_pause_resume_stop_and_abort_reach_run_and_equipment(plant: Plant,
     assert [each.command_id for each in stops] == [each.command_id for each in starts]
 
 
-async def test_the_worker_ends_when_it_is_cancelled_however_often(plant: Plant) -> None:
+async def test_cancelled_worker_always_ends(plant: Plant) -> None:
     for _ in range(50):
         async with asyncio.timeout(60), background_task(plant.worker.run(), "worker"):
             await plant.store.execute("PING")
@@ -255,7 +255,7 @@ class StuckStarter(Starter):
         await asyncio.Event().wait()
 
 
-async def test_a_worker_with_its_hands_full_is_not_taken_for_one_that_hangs(plant: Plant) -> None:
+async def test_busy_worker_is_not_reported_as_stalled(plant: Plant) -> None:
     plant.store.heartbeat = Heartbeat(patience_s=0.2)
     plant.store.heartbeat.expect(["worker"])
     await plant.order(Cause.STORE_AND_START, order("J1"))

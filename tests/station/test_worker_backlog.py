@@ -37,7 +37,7 @@ async def store_all(plant: Plant) -> None:
 
 
 @pytest.mark.timeout(900)
-async def test_all_that_waits_is_done_and_each_job_once(
+async def test_every_job_of_a_backlog_is_executed_once(
     tmp_path_factory: pytest.TempPathFactory, tool: FakeEquipment, clock: Clock
 ) -> None:
     tool.replies = obliging

@@ -74,7 +74,7 @@ async def test_a_command_that_was_answered_is_not_sent_again(
     assert tool.received() == ["a", "b"]
 
 
-async def test_start_after_a_clean_stop_sends_nothing_again(
+async def test_restart_after_a_clean_stop_repeats_no_command(
     redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     async with plant.at_work():
@@ -107,7 +107,7 @@ async def test_command_interrupted_by_a_stop_is_sent_by_the_next_start(
     assert tool.received() == ["a", "b"]
 
 
-async def test_work_is_shared_among_instances_and_each_job_is_done_once(
+async def test_work_is_shared_among_instances_and_each_job_runs_once(
     redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     tool.replies = obliging
@@ -121,7 +121,7 @@ async def test_work_is_shared_among_instances_and_each_job_is_done_once(
     assert len({command.command_id for command in tool.commands}) == len(tool.commands) == 80
 
 
-async def test_work_that_came_from_outside_a_commit_is_taken(plant: Plant, tool: FakeEquipment) -> None:
+async def test_work_entry_added_outside_a_commit_is_processed(plant: Plant, tool: FakeEquipment) -> None:
     """As from another instance of whose commit somebody else's entry was taken."""
     tool.replies = obliging
     async with plant.at_work():
@@ -134,7 +134,7 @@ async def test_work_that_came_from_outside_a_commit_is_taken(plant: Plant, tool:
     assert tool.received() == ["a", "b"]
 
 
-async def test_work_whose_reply_was_lost_with_the_connection_is_found_again(
+async def test_work_of_a_lost_reply_is_found_again(
     tmp_path: Path, redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     lost = 0
@@ -158,7 +158,7 @@ async def test_work_whose_reply_was_lost_with_the_connection_is_found_again(
     assert tool.received() == ["a", "b"]
 
 
-async def test_scripts_that_the_server_forgets_while_jobs_run_stop_none(plant: Plant, tool: FakeEquipment) -> None:
+async def test_script_flush_does_not_stop_running_jobs(plant: Plant, tool: FakeEquipment) -> None:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
         await until_true(lambda: tool.received() == ["a"])
@@ -168,7 +168,7 @@ async def test_scripts_that_the_server_forgets_while_jobs_run_stop_none(plant: P
         await plant.until_state("J1", JobState.ENDED)
 
 
-async def test_a_store_that_was_emptied_is_worked_on_again(
+async def test_worker_continues_on_an_emptied_store(
     tmp_path_factory: pytest.TempPathFactory, tool: FakeEquipment, clock: Clock
 ) -> None:
     tool.replies = obliging
@@ -191,7 +191,7 @@ async def test_a_store_that_was_emptied_is_worked_on_again(
         await plant.until_state("J3", JobState.ENDED)
 
 
-async def test_a_server_killed_while_jobs_run_loses_nothing(
+async def test_server_killed_while_jobs_run_loses_no_job(
     tmp_path_factory: pytest.TempPathFactory, tool: FakeEquipment, clock: Clock
 ) -> None:
     async with (
@@ -215,7 +215,7 @@ async def test_a_server_killed_while_jobs_run_loses_nothing(
     assert len({command.command_id for command in tool.commands}) == 60
 
 
-async def test_a_server_frozen_for_a_while_is_waited_for(
+async def test_worker_waits_for_a_frozen_server(
     tmp_path_factory: pytest.TempPathFactory, tool: FakeEquipment, clock: Clock
 ) -> None:
     tool.replies = obliging
@@ -234,7 +234,7 @@ async def test_a_server_frozen_for_a_while_is_waited_for(
         await plant.until_state("J1", JobState.ENDED)
 
 
-async def test_work_that_cannot_be_read_is_set_aside_and_stops_nothing(plant: Plant, tool: FakeEquipment) -> None:
+async def test_unreadable_work_is_dead_lettered_and_blocks_no_job(plant: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
     stream = plant.store.keys.sfc_work(SCOPE)
     await work.create_groups(plant.store, [SCOPE])
@@ -252,7 +252,7 @@ async def test_work_that_cannot_be_read_is_set_aside_and_stops_nothing(plant: Pl
     assert dict(next(iter(letters)).details) == {"job_id": "J9"}
 
 
-async def test_work_dropped_from_the_stream_by_somebody_else_stops_nothing(plant: Plant, tool: FakeEquipment) -> None:
+async def test_work_entry_deleted_by_another_program_blocks_no_job(plant: Plant, tool: FakeEquipment) -> None:
     await plant.order(Cause.STORE_AND_START, order("J1"))
     await next_work(plant)
     await plant.store.execute("XTRIM", plant.store.keys.sfc_work(SCOPE), "MAXLEN", "0")

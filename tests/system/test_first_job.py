@@ -129,7 +129,7 @@ async def test_member_of_the_group_needs_no_root(machine: Machine) -> None:
 
 
 @in_session
-async def test_password_for_root_alone_stops_no_member_and_no_service(machine: Machine) -> None:
+async def test_password_readable_by_root_only_does_not_stop_member_or_service(machine: Machine) -> None:
     settings = machine.root / "etc/microdcs-edge/conf.d/55-login.toml"
     await machine.run("echo sesame > /etc/microdcs-edge/passwords/mqtt && chmod 600 /etc/microdcs-edge/passwords/mqtt")
     for name in ("password_mqtt", "/etc/microdcs-edge/passwords/mqtt"):
@@ -147,7 +147,7 @@ async def test_password_for_root_alone_stops_no_member_and_no_service(machine: M
 
 
 @in_session
-async def test_an_ordinary_user_runs_demo_and_simulation_from_the_package(machine: Machine) -> None:
+async def test_unprivileged_user_runs_demo_and_simulation_from_the_package(machine: Machine) -> None:
     await machine.run("useradd --create-home anna")
     demo = await machine.run("runuser --user anna -- sh -c 'cd && edge demo'")
     assert "DEMO OK" in demo
@@ -159,7 +159,7 @@ async def test_an_ordinary_user_runs_demo_and_simulation_from_the_package(machin
 
 
 @in_session
-async def test_settings_that_the_service_cannot_read_are_named_to_root(machine: Machine) -> None:
+async def test_settings_unreadable_by_the_service_are_reported_to_root(machine: Machine) -> None:
     (machine.root / "etc/microdcs-edge/conf.d/60-private.toml").write_text('[gateway]\nname = "edge"\n')
     await machine.run("chmod 600 /etc/microdcs-edge/conf.d/60-private.toml")
     denied = "/etc/microdcs-edge/conf.d/60-private.toml: microdcs-edge may not read it"

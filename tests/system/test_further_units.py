@@ -90,7 +90,7 @@ async def test_worker_unit_runs_a_node_of_the_site(machine: Machine) -> None:
     assert "success" in await machine.run("systemctl show --property Result microdcs-edge-worker@1")
 
 
-async def test_announcement_is_there_while_the_gateway_runs(machine: Machine) -> None:
+async def test_mdns_announcement_exists_while_the_gateway_runs(machine: Machine) -> None:
     file = "/etc/avahi/services/microdcs-edge.service"
     await machine.run(f"until test -e {file}; do sleep 0.2; done; grep -q '<port>4840</port>' {file}")
     assert await machine.run(f"stat --format '%U %a' {file}") == "root 644"

@@ -191,7 +191,7 @@ async def client_of(machine: Machine, application: Application) -> AsyncIterator
         yield Space(client, ours)
 
 
-async def test_apt_installs_it_from_a_signed_repository_and_starts_nothing(
+async def test_apt_installs_from_a_signed_repository_and_starts_no_unit(
     machine: Machine, versions: tuple[str, str]
 ) -> None:
     only_ours = "-o Dir::Etc::sourcelist=sources.list.d/microdcs-edge.sources -o Dir::Etc::sourceparts=-"
@@ -208,7 +208,7 @@ async def test_apt_installs_it_from_a_signed_repository_and_starts_nothing(
     assert await machine.run("command -v redis-check-rdb mosquitto")
 
 
-async def test_its_unit_is_sound_and_its_sandbox_tight(machine: Machine) -> None:
+async def test_systemd_unit_is_valid_and_its_sandbox_is_tight(machine: Machine) -> None:
     assert UNIT not in await machine.run(f"systemd-analyze --man=no verify {UNIT}.service 2>&1 || true")
     printed = await machine.run(f"systemd-analyze security --no-pager {UNIT} | tail -1")
     exposure = re.search(r": (\d\.\d) ", printed)
@@ -216,7 +216,7 @@ async def test_its_unit_is_sound_and_its_sandbox_tight(machine: Machine) -> None
     assert float(exposure[1]) <= 1.5
 
 
-async def test_it_brings_manual_and_parts_list_and_is_compiled(machine: Machine) -> None:
+async def test_package_has_manual_pages_sbom_and_compiled_modules(machine: Machine) -> None:
     for page in ("man1/edge.1", "man5/edge.toml.5", "man8/microdcs-edge.8"):
         assert (machine.root / f"usr/share/man/{page}.gz").exists()
     parts = json.loads(await machine.run("zcat /usr/share/doc/microdcs-edge/sbom.cdx.json.gz"))
@@ -226,7 +226,7 @@ async def test_it_brings_manual_and_parts_list_and_is_compiled(machine: Machine)
     assert list(machine.root.glob("usr/lib/microdcs-edge/edge/station/__pycache__/*.pyc"))
 
 
-async def test_settings_that_cannot_work_end_the_unit_with_every_problem_named(machine: Machine) -> None:
+async def test_invalid_settings_end_the_unit_with_every_problem_reported(machine: Machine) -> None:
     faulty = machine.root / "etc/microdcs-edge/conf.d/00-faulty.toml"
     faulty.write_text('[gateway]\nscopes = []\n[mqtt]\nurl = "http://broker"\n')
     status, _ = await machine.call(f"systemctl start {UNIT}")
@@ -240,7 +240,7 @@ async def test_settings_that_cannot_work_end_the_unit_with_every_problem_named(m
     faulty.unlink()
 
 
-async def test_enabled_it_is_ready_once_it_serves(machine: Machine) -> None:
+async def test_enabled_unit_is_ready_once_the_gateway_serves(machine: Machine) -> None:
     (machine.root / "etc/microdcs-edge/conf.d/10-line.toml").write_text(LINE)
     await machine.run(f"systemctl enable --now {UNIT}")
     assert "OPC UA opc.tcp://" in await shown(machine, "StatusText")
@@ -250,7 +250,7 @@ async def test_enabled_it_is_ready_once_it_serves(machine: Machine) -> None:
     assert "NOPERM" in await machine.run("redis-cli -s /run/redis-microdcs/redis.sock flushall")
 
 
-async def test_an_opc_ua_client_outside_runs_a_job(machine: Machine, plant: Plant, application: Application) -> None:
+async def test_remote_opc_ua_client_runs_a_job(machine: Machine, plant: Plant, application: Application) -> None:
     (machine.root / "opt/client.der").write_bytes(application.certificate)
     await machine.run("edge opcua trust /opt/client.der")
     await machine.run(f"echo {PASSWORD} | edge opcua password erika --role engineer --password-stdin")
@@ -277,7 +277,7 @@ async def test_an_opc_ua_client_outside_runs_a_job(machine: Machine, plant: Plan
         await until(ended)
 
 
-async def test_its_status_reports_jobs_and_health(machine: Machine, plant: Plant) -> None:
+async def test_unit_status_reports_jobs_and_health(machine: Machine, plant: Plant) -> None:
     await start_job(plant, "J-STATUS")
 
     async def reported() -> bool:
@@ -299,7 +299,7 @@ async def test_unreadable_settings_advise_to_use_root(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-async def test_fault_is_named_by_status_doctor_and_log_until_corrected(machine: Machine, trouble: str) -> None:
+async def test_fault_is_reported_by_status_doctor_and_log_until_corrected(machine: Machine, trouble: str) -> None:
     cause, in_status, in_log, remedy = TROUBLES[trouble]
     (machine.root / "opt/expired.py").write_text(EXPIRED)
     since = await machine.run("date +%s")
@@ -321,14 +321,14 @@ async def test_fault_is_named_by_status_doctor_and_log_until_corrected(machine: 
         await machine.run(f"systemctl stop {UNIT} redis-server@microdcs && umount {STORE} && systemctl start {UNIT}")
 
 
-async def test_killed_it_comes_back(machine: Machine) -> None:
+async def test_killed_gateway_is_restarted(machine: Machine) -> None:
     before = await process(machine)
     await machine.run(f"kill -KILL {before}")
     await until_ready(machine, other_than=before)
 
 
 @pytest.mark.parametrize("how", ["STOP", "USR1"], ids=["stopped by a signal", "its event loop hangs"])
-async def test_hanging_it_is_restarted_by_the_watchdog(machine: Machine, how: str) -> None:
+async def test_hanging_gateway_is_restarted_by_the_watchdog(machine: Machine, how: str) -> None:
     (machine.root / "opt/hanging.py").write_text(HANGING)
     await machine.run(f"mkdir -p /run/systemd/system/{UNIT}.service.d")
     await machine.run(f"cat > /run/systemd/system/{UNIT}.service.d/watched.conf <<'.'\n{WATCHED}.\n")
@@ -341,7 +341,7 @@ async def test_hanging_it_is_restarted_by_the_watchdog(machine: Machine, how: st
     await machine.run(f"systemctl restart {UNIT}")
 
 
-async def test_a_power_cut_in_the_middle_of_a_job_only_delays_it(machine: Machine, plant: Plant) -> None:
+async def test_power_cut_during_a_job_only_delays_the_job(machine: Machine, plant: Plant) -> None:
     await start_job(plant, "J-POWER")
     await asyncio.sleep(1.5)  # what is younger than a second may be lost: appendfsync everysec
     await machine.cut_power()
@@ -351,7 +351,7 @@ async def test_a_power_cut_in_the_middle_of_a_job_only_delays_it(machine: Machin
     assert {action: len(ids) for action, ids in plant.wrench.ids().items()}
 
 
-async def test_an_upgrade_keeps_the_job_in_flight_and_what_was_edited(
+async def test_upgrade_keeps_the_running_job_and_edited_files(
     machine: Machine, plant: Plant, versions: tuple[str, str]
 ) -> None:
     await start_job(plant, "J-UPGRADE")
@@ -366,14 +366,16 @@ async def test_an_upgrade_keeps_the_job_in_flight_and_what_was_edited(
     await finish_job(plant, "J-UPGRADE")
 
 
-async def test_a_downgrade_states_what_it_cannot_do(machine: Machine, versions: tuple[str, str]) -> None:
+async def test_downgrade_prints_a_warning_and_starts_the_gateway(machine: Machine, versions: tuple[str, str]) -> None:
     printed = await machine.run(f"apt-get install --yes --allow-downgrades microdcs-edge={versions[0]}")
     assert f"older than the installed {versions[1]}" in printed
     await until_ready(machine)
 
 
 @pytest.mark.parametrize("options", [("--volatile=overlay",), ("--read-only", "--tmpfs=/var:mode=755")], ids=" ".join)
-async def test_it_runs_on_a_root_that_keeps_nothing(machine: Machine, plant: Plant, options: tuple[str, ...]) -> None:
+async def test_gateway_runs_on_a_volatile_root_file_system(
+    machine: Machine, plant: Plant, options: tuple[str, ...]
+) -> None:
     await machine.power_off()
     await machine.boot(*options)
     await until_ready(machine)
@@ -381,7 +383,7 @@ async def test_it_runs_on_a_root_that_keeps_nothing(machine: Machine, plant: Pla
     await finish_job(plant, "J-READ-ONLY")
 
 
-async def test_removed_it_stops_and_purged_it_leaves_nothing(machine: Machine) -> None:
+async def test_removal_stops_the_gateway_and_purge_removes_all_files(machine: Machine) -> None:
     await machine.power_off()
     await machine.boot()
     await until_ready(machine)

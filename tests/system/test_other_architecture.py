@@ -57,17 +57,17 @@ def inside(root: Path, *command: str) -> str:
     ).stdout
 
 
-def test_it_reports_its_version(root: Path) -> None:
+def test_edge_reports_its_version_on_the_other_architecture(root: Path) -> None:
     assert "microdcs-edge" in inside(root, "edge", "--version")
 
 
-def test_demo_runs_a_whole_job(root: Path) -> None:
+def test_demo_runs_a_complete_job_on_the_other_architecture(root: Path) -> None:
     output = inside(root, "edge", "demo", "--chart", "/opt/demo.svg")
     assert "DEMO OK" in output
     assert (root / "opt/demo.svg").exists()
 
 
-def test_it_gets_ready_and_stops(root: Path) -> None:
+def test_gateway_becomes_ready_and_stops_on_the_other_architecture(root: Path) -> None:
     socket = root / "opt/redis.sock"
     options = "--port 0 --unixsocket /opt/redis.sock --dir /opt --appendonly yes"
     store = subprocess.Popen(

@@ -23,7 +23,7 @@ async def states(machine: Machine) -> list[str]:
     return printed.split()
 
 
-async def test_installing_valkey_takes_no_redis_store_away(machine: Machine) -> None:
+async def test_installation_of_valkey_keeps_the_redis_store(machine: Machine) -> None:
     only_ours = "-o Dir::Etc::sourcelist=sources.list.d/microdcs-edge.sources -o Dir::Etc::sourceparts=-"
     await machine.run(f"apt-get update {only_ours} -o APT::Get::List-Cleanup=0")
     await machine.run(f"apt-get install --yes microdcs-edge && {RESTART}")
@@ -35,7 +35,7 @@ async def test_installing_valkey_takes_no_redis_store_away(machine: Machine) -> 
     assert (await machine.run(store), await states(machine)) == (before, ["active", "inactive"])
 
 
-async def test_store_changes_to_valkey_by_backup_and_restore(machine: Machine) -> None:
+async def test_backup_and_restore_move_the_store_to_valkey(machine: Machine) -> None:
     # Purged, redis-tools takes the directory of its settings along: those of the store are elsewhere.
     await machine.run("edge backup /opt/before.tar.gz && apt-get purge --yes redis-tools")
     await machine.run(f"systemctl stop microdcs-edge {REDIS} && rm -r /var/lib/redis-microdcs")
@@ -44,7 +44,7 @@ async def test_store_changes_to_valkey_by_backup_and_restore(machine: Machine) -
     assert "J1" in await machine.run("edge jobs list")
 
 
-async def test_installing_redis_tools_takes_no_valkey_store_away(machine: Machine) -> None:
+async def test_installation_of_redis_tools_keeps_the_valkey_store(machine: Machine) -> None:
     await machine.run(f"apt-get install --yes redis-tools && systemctl restart {VALKEY} && {RESTART}")
     assert await states(machine) == ["inactive", "active"]
     assert "J1" in await machine.run("edge jobs list")

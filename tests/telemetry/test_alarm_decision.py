@@ -41,7 +41,7 @@ def test_a_finding_raises_an_alarm_with_its_message_and_action() -> None:
     assert (alarm.id, alarm.job, alarm.raised_at) == (alarm_id("hot", "wrench.temp"), "J1", 7)
 
 
-def test_findings_of_one_batch_follow_each_other() -> None:
+def test_findings_of_one_batch_are_applied_in_order() -> None:
     events = [FindingEvent.RAISED, FindingEvent.ESCALATED, FindingEvent.EASED, FindingEvent.CLEARED]
     changes = decide_alarms({}, [found(event, severity) for event, severity in zip(events, [1, 3, 2, 2], strict=True)])
     assert [(each.kind, each.action) for each in changes] == [
@@ -52,11 +52,11 @@ def test_findings_of_one_batch_follow_each_other() -> None:
     ]
 
 
-def test_a_finding_outside_of_a_job_asks_for_no_action() -> None:
+def test_finding_outside_of_a_job_requests_no_action() -> None:
     assert decide_alarms({}, [found(FindingEvent.RAISED, job=None)])[0].action == ""
 
 
-def test_an_occurrence_is_over_at_once_and_waits_for_a_person() -> None:
+def test_alarm_of_an_occurrence_clears_at_once_and_waits_for_ack() -> None:
     (rule,) = rules_of(OCCURS)
     raised = FoundAlarm(Finding(7, "left", "J1", FindingEvent.RAISED, 5), rule, None, "J1")
     changes = decide_alarms({}, [raised])
@@ -74,7 +74,7 @@ def test_only_active_alarms_without_a_finding_are_cleared() -> None:
     assert clear_orphans(kept([change]), [], 10) == []
 
 
-def test_shelvings_end_at_their_instants() -> None:
+def test_shelving_ends_at_its_instant() -> None:
     alarms = kept(decide_alarms({}, [found(FindingEvent.RAISED)]))
     ((name, alarm),) = alarms.items()
     shelved = {name: replace(alarm, shelving=Shelving(by="bo", at=8, until=20))}

@@ -44,7 +44,7 @@ def test_alarms_beyond_the_limit_in_a_minute_become_one_summary() -> None:
     assert (second.changes, second.withheld) == ([], 5)
 
 
-def test_one_alarm_that_chatters_is_no_flood() -> None:
+def test_one_chattering_alarm_is_not_a_flood() -> None:
     alarms: dict[str, Alarm] = {}
     flood = NO_FLOOD
     for at in range(200):
@@ -61,7 +61,7 @@ def test_alarm_with_an_action_is_never_withheld() -> None:
     assert [(*names([each])[0], each.action) for each in decision.changes] == [("line", "raised", "abort")]
 
 
-def test_known_alarms_change_during_a_flood() -> None:
+def test_known_alarms_are_updated_during_a_flood() -> None:
     first = decide_alarms({}, raises(range(25)), limit=LIMIT)
     alarms = after({}, first.changes)
     severe = FoundAlarm(Finding(8, "hot", "t3", FindingEvent.ESCALATED, 800), found("t3").rule)
@@ -72,7 +72,7 @@ def test_known_alarms_change_during_a_flood() -> None:
     assert withheld.changes == []
 
 
-def test_what_stands_at_the_end_of_a_flood_is_raised() -> None:
+def test_conditions_active_at_the_end_of_a_flood_are_raised() -> None:
     first = decide_alarms({}, raises(range(25)), limit=LIMIT)
     alarms = after({}, first.changes)
     standing = raises(range(5, 22), at=MINUTE)
@@ -83,7 +83,7 @@ def test_what_stands_at_the_end_of_a_flood_is_raised() -> None:
     assert not is_flooded(after(alarms, ended.changes))
 
 
-def test_alarms_raised_at_the_end_of_a_flood_begin_no_other() -> None:
+def test_alarms_raised_at_the_end_of_a_flood_start_no_new_flood() -> None:
     first = decide_alarms({}, raises(range(100)), limit=LIMIT)
     alarms = after({}, first.changes)
     ended = end_flood(alarms, raises(range(100)), first.flood, 2 * MINUTE, LIMIT)
@@ -94,7 +94,7 @@ def test_alarms_raised_at_the_end_of_a_flood_begin_no_other() -> None:
     assert count_recent(after(alarms, later.changes), ended.flood, 2 * MINUTE + 1) == 1
 
 
-def test_flood_lasts_while_half_as_many_alarms_come() -> None:
+def test_flood_lasts_while_the_alarm_rate_exceeds_half_the_limit() -> None:
     decision = decide_alarms({}, raises(range(25)), limit=LIMIT)
     alarms, flood, numbers = after({}, decision.changes), decision.flood, count(100)
     at = 0
@@ -106,7 +106,7 @@ def test_flood_lasts_while_half_as_many_alarms_come() -> None:
     assert names(end_flood(alarms, [], flood, at + MINUTE // 2, LIMIT).changes) == [(FLOOD_RULE, "cleared")]
 
 
-def test_more_alarms_than_are_kept_become_one_summary_too() -> None:
+def test_alarms_beyond_the_storage_limit_become_one_summary() -> None:
     old = {str(n): Alarm(id=str(n), rule="r", subject=str(n), active=ActiveState.ACTIVE) for n in range(MAX_ALARMS)}
     decision = decide_alarms(old, [found("t")])
     assert names(decision.changes) == [(FLOOD_RULE, "raised")]
@@ -119,7 +119,7 @@ def test_more_alarms_than_are_kept_become_one_summary_too() -> None:
     ]
 
 
-def test_summary_stays_while_more_stand_than_are_kept() -> None:
+def test_summary_stays_while_active_alarms_exceed_the_storage_limit() -> None:
     decision = decide_alarms({}, raises(range(2000)))
     alarms = after({}, decision.changes)
     ended = end_flood(alarms, raises(range(2000)), decision.flood, 2 * MINUTE)
@@ -127,7 +127,7 @@ def test_summary_stays_while_more_stand_than_are_kept() -> None:
     assert (len(alarms), is_flooded(alarms)) == (MAX_ALARMS, True)
 
 
-def test_severity_of_the_summary_is_the_highest_of_those_withheld() -> None:
+def test_summary_has_the_highest_severity_of_the_withheld_alarms() -> None:
     decision = decide_alarms({}, raises(range(12)), limit=LIMIT)
     severe = FoundAlarm(Finding(9, "hot", "x", FindingEvent.RAISED, 950), found("x").rule)
     mild = FoundAlarm(Finding(9, "hot", "y", FindingEvent.RAISED, 100), found("y").rule)

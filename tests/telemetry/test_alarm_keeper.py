@@ -23,7 +23,7 @@ from tests.telemetry.plant import (
 from tests.telemetry.test_processor import temp, until_kinds
 
 
-async def test_flood_is_one_alarm_and_what_stands_is_raised_at_its_end(store: Store) -> None:
+async def test_flood_is_one_alarm_and_active_conditions_are_raised_at_its_end(store: Store) -> None:
     clock = TelemetryClock()
     rules = rules_of(HOT | {"tag": "*", "message": "{subject} has {value}"})
     async with at_work(store, rules, clock, flood_limit=10):
@@ -61,7 +61,7 @@ async def test_flood_continues_after_a_restart(store: Store) -> None:
         await until_kinds(store, ["raised"] * 42 + ["cleared"])
 
 
-async def test_shelving_ends_while_samples_come_all_the_time(store: Store) -> None:
+async def test_shelving_ends_during_a_continuous_sample_stream(store: Store) -> None:
     """Its end was looked for only when no sample waited."""
     clock = TelemetryClock()
     async with at_work(store, rules_of(HOT), clock):
@@ -78,7 +78,7 @@ async def test_shelving_ends_while_samples_come_all_the_time(store: Store) -> No
     assert await kinds_of(store) == ["raised", "shelved", "escalated", "unshelved"]
 
 
-async def test_shelving_ends_when_no_alarm_changes_meanwhile(store: Store) -> None:
+async def test_shelving_ends_without_any_other_alarm_change(store: Store) -> None:
     """The processor knew a shelving only after the next change of an alarm: without one it lasted for ever."""
     async with at_work(store, rules_of(HOT), now_ms) as processor:
         await append(store, Sample(now_ms(), "wrench.temp", 90))
@@ -92,7 +92,7 @@ async def test_shelving_ends_when_no_alarm_changes_meanwhile(store: Store) -> No
         assert processor.alarms.shelved == 0
 
 
-async def test_alarms_that_a_person_has_ended_do_not_stand(store: Store) -> None:
+async def test_acknowledged_and_cleared_alarms_do_not_count_as_standing(store: Store) -> None:
     clock = TelemetryClock()
     async with at_work(store, rules_of(HOT), clock) as processor:
         await append(store, temp(0, 90))
@@ -109,7 +109,7 @@ async def test_alarms_that_a_person_has_ended_do_not_stand(store: Store) -> None
         await until_async(is_over)
 
 
-async def test_rate_counts_the_alarms_of_ten_minutes(store: Store) -> None:
+async def test_alarm_rate_counts_the_alarms_of_ten_minutes(store: Store) -> None:
     clock = TelemetryClock()
     async with at_work(store, rules_of(HOT), clock) as processor:
         keeper: AlarmKeeper = processor.alarms

@@ -24,7 +24,7 @@ async def raised(store: Store, subject: str) -> Alarm:
     return result.alarm
 
 
-async def test_request_is_written_with_what_belongs_to_it(store: Store) -> None:
+async def test_request_is_committed_with_its_additional_operations(store: Store) -> None:
     alarm = await raised(store, "t")
     also = operation("SET", store.keys.cededupe("x"), "done")
 
@@ -50,7 +50,7 @@ async def test_unknown_alarm_and_wrong_state_are_refused(store: Store) -> None:
         await request_change(store, alarm.id, Acknowledge("bo"), lambda: 9)
 
 
-def test_every_method_has_its_event() -> None:
+def test_every_alarm_method_has_its_event() -> None:
     arguments = AlarmCall(alarm_id="x", by="bo", seconds=2)
     assert len({type(alarm_event_of(method, arguments, 1000)) for method in ALARM_METHODS}) == len(ALARM_METHODS)
     assert alarm_event_of("Shelve", arguments, 1000) == Shelve("bo", until=3000)

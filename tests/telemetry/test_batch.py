@@ -18,7 +18,7 @@ occurrences = st.builds(Occurrence, st.integers(0, 2**45), st.text(min_size=1), 
 
 
 @given(st.lists(samples | occurrences, max_size=5), st.integers(0, 2**45))
-def test_a_batch_comes_back_as_it_was(lines: list[Line], at: int) -> None:
+def test_batch_is_read_back_unchanged(lines: list[Line], at: int) -> None:
     batch = Batch("p", 3, at, tuple(lines))
     fields = encode_batch(batch)
     assert all(isinstance(text, str) for text in fields.values())
@@ -30,14 +30,14 @@ def test_a_batch_comes_back_as_it_was(lines: list[Line], at: int) -> None:
     assert types == [type(each.value) for each in lines if isinstance(each, Sample)]
 
 
-def test_lines_that_cannot_be_read_are_named_and_left_out() -> None:
+def test_unreadable_lines_are_named_and_skipped() -> None:
     fields = {"producer": "p", "number": "1", "at": "5", "0": "{", "1": '{"at": 1, "tag": "t", "value": 2}'}
     batch, faults = decode_batch(fields)
     assert (batch.lines, len(faults)) == ((Sample(1, "t", 2),), 1)
 
 
 @pytest.mark.parametrize("fields", [{}, {"producer": "p", "number": "x", "at": "1"}, {"producer": "p", "number": "1"}])
-def test_an_entry_that_is_no_batch_is_refused(fields: dict[str, str]) -> None:
+def test_entry_that_is_not_a_batch_is_refused(fields: dict[str, str]) -> None:
     with pytest.raises(BatchError):
         decode_batch(fields)
 
@@ -55,12 +55,12 @@ def test_an_entry_that_is_no_batch_is_refused(fields: dict[str, str]) -> None:
         ("t", b"x"),
     ],
 )
-def test_sample_that_cannot_be_taken_has_a_fault(tag: str, value: Any) -> None:
+def test_invalid_sample_has_a_fault(tag: str, value: Any) -> None:
     assert fault_of(Sample(1, tag, value))
 
 
 @pytest.mark.parametrize("value", [None, True, 1, -(2**63), 1.5, math.nan, math.inf, "text"])
-def test_ordinary_values_have_no_fault(value: Any) -> None:
+def test_valid_values_have_no_fault(value: Any) -> None:
     assert fault_of(Sample(1, "t", value)) is None
 
 
@@ -75,5 +75,5 @@ def test_ordinary_values_have_no_fault(value: Any) -> None:
         (99_000, 99_500, 99_500),
     ],
 )
-def test_implausible_source_time_is_replaced_and_time_never_goes_back(source: int, latest: int, expected: int) -> None:
+def test_implausible_source_time_is_replaced_by_a_monotonic_time(source: int, latest: int, expected: int) -> None:
     assert event_time(source, 100_000, latest) == expected

@@ -8,7 +8,7 @@ from edge.errors import SettingsError
 from edge.telemetry.definition_file import read_definitions
 
 
-def test_file_is_read_and_an_empty_name_stands_for_none(tmp_path: Path) -> None:
+def test_file_is_read_and_an_empty_name_means_no_definitions(tmp_path: Path) -> None:
     file = tmp_path / "tags.json"
     file.write_text('[{"tag": "t", "unit": "CEL"}]')
     found = read_definitions(str(file)).find("t")
@@ -20,7 +20,7 @@ def test_file_is_read_and_an_empty_name_stands_for_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "fault"), [("[", "not JSON"), ("{}", "a list"), ('[{"tag": "t", "unit": "m"}]', "'t'")]
 )
-def test_faulty_file_is_refused_with_its_name(tmp_path: Path, text: str, fault: str) -> None:
+def test_faulty_file_is_named_in_the_refusal(tmp_path: Path, text: str, fault: str) -> None:
     file = tmp_path / "tags.json"
     file.write_text(text)
     with pytest.raises(SettingsError) as refused:

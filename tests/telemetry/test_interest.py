@@ -36,7 +36,7 @@ def test_only_lines_that_a_rule_uses_are_recorded(rule: dict[str, object], line:
     assert not interest.wants(line)
 
 
-def test_rules_use_the_occurrences_between_which_they_count() -> None:
+def test_occurrences_that_delimit_a_span_are_recorded() -> None:
     rule = {"id": "r", "kind": "limit", "tag": "t", "severity": 1, "limits": {"high": {"at": 1}}}
     interest = RuleInterest(rules_of(rule | {"while": {"after": "entered", "until": "left.*"}}))
     names = ("entered", "left.early", "left", "job.started")

@@ -6,7 +6,7 @@ from edge.store.client import Store
 from edge.telemetry.latest_tags import MAX_TAGS, SAVE_EVERY_MS, LatestTags
 
 
-async def test_tags_are_saved_when_the_interval_is_over(store: Store) -> None:
+async def test_tags_are_saved_once_per_interval(store: Store) -> None:
     latest = LatestTags(store)
     latest.note(Sample(1, "a", 1))
     await latest.save_if_due(SAVE_EVERY_MS)
@@ -17,7 +17,7 @@ async def test_tags_are_saved_when_the_interval_is_over(store: Store) -> None:
     assert await tags.load(store) == {"a": '{"at":2,"tag":"a","value":2}'}
 
 
-def test_further_tags_and_occurrences_are_not_kept(store: Store) -> None:
+def test_tags_beyond_the_limit_and_occurrences_are_not_kept(store: Store) -> None:
     latest = LatestTags(store)
     for number in range(MAX_TAGS + 1):
         latest.note(Sample(1, f"t{number}", number))

@@ -50,7 +50,7 @@ async def until_kinds(store: Store, kinds: list[str]) -> None:
     await until_async(are_there)
 
 
-async def test_hot_tool_raises_one_alarm_that_escalates_and_clears(store: Store) -> None:
+async def test_hot_tool_has_one_alarm_that_is_raised_escalated_and_cleared(store: Store) -> None:
     async with at_work(store, rules_of(HOT), TelemetryClock()):
         await append(store, *(temp(second, 81 + second / 10) for second in range(100)))
         await append(store, temp(100, 96), temp(101, 96.5))
@@ -63,7 +63,7 @@ async def test_hot_tool_raises_one_alarm_that_escalates_and_clears(store: Store)
     assert counters == {"processed": "103", "rule:triggered:hot": "1"}
 
 
-async def test_delay_ends_at_its_instant_without_a_sample(store: Store) -> None:
+async def test_delay_expires_at_its_instant_without_a_sample(store: Store) -> None:
     clock = TelemetryClock()
     async with at_work(store, rules_of(HOT | {"on_delay_seconds": 0.2}), clock):
         await append(store, temp(0, 90))
@@ -74,7 +74,7 @@ async def test_delay_ends_at_its_instant_without_a_sample(store: Store) -> None:
     assert (await changes_of(store))[0].alarm.raised_at == BEGIN + 200
 
 
-async def test_alarm_raised_by_a_delay_shows_the_last_value_that_is_not_bad(store: Store) -> None:
+async def test_alarm_raised_by_a_delay_shows_the_last_usable_value(store: Store) -> None:
     clock = TelemetryClock()
     async with at_work(store, rules_of(HOT | {"on_delay_seconds": 0.2}), clock):
         await append(store, temp(0, 90), Sample(BEGIN, "wrench.temp", 91, Quality.BAD))
@@ -84,7 +84,7 @@ async def test_alarm_raised_by_a_delay_shows_the_last_value_that_is_not_bad(stor
     assert (await changes_of(store))[0].alarm.value == 90
 
 
-async def test_silence_ends_with_the_arrival_of_an_old_value(store: Store) -> None:
+async def test_stale_alarm_is_cleared_by_the_arrival_of_an_old_value(store: Store) -> None:
     clock = TelemetryClock()
     silent = {"id": "silent", "kind": "stale", "tag": "wrench.temp", "seconds": 3, "severity": 400}
     async with at_work(store, rules_of(silent), clock):
@@ -140,7 +140,7 @@ async def test_batch_that_was_appended_twice_counts_once(store: Store) -> None:
     assert (await changes_of(store))[0].alarm.count == 1
 
 
-async def test_answer_of_a_person_is_kept_while_the_rule_goes_on(store: Store) -> None:
+async def test_acknowledgement_is_kept_while_the_rule_is_evaluated(store: Store) -> None:
     clock = TelemetryClock()
     async with at_work(store, rules_of(HOT), clock):
         await append(store, temp(0, 90))
@@ -153,7 +153,7 @@ async def test_answer_of_a_person_is_kept_while_the_rule_goes_on(store: Store) -
     assert (await alarms.load(store)).alarms == {}
 
 
-async def test_entry_that_is_no_batch_is_set_aside_without_secrets(store: Store) -> None:
+async def test_entry_that_is_not_a_batch_becomes_a_dead_letter_without_secrets(store: Store) -> None:
     async with at_work(store, rules_of(HOT), TelemetryClock()):
         await store.execute("XADD", store.keys.telemetry(), "*", "garbage", "the secret")
         await append(store, temp(0, 90))
@@ -165,7 +165,7 @@ async def test_entry_that_is_no_batch_is_set_aside_without_secrets(store: Store)
     assert await store.execute("HGET", store.keys.telemetry_counters(), "dlq") == "1"
 
 
-async def test_batch_that_kills_its_processor_is_set_aside_after_five_deliveries(store: Store) -> None:
+async def test_batch_that_crashes_five_times_becomes_a_dead_letter(store: Store) -> None:
     await telemetry.create_group(store)
     await append(store, temp(0, 90))
     (entry,) = await telemetry.take_new(store, 1)
@@ -177,7 +177,7 @@ async def test_batch_that_kills_its_processor_is_set_aside_after_five_deliveries
     assert await kinds_of(store) == []
 
 
-async def test_work_of_a_consumer_that_is_gone_is_taken_over(store: Store, redis: RedisSettings) -> None:
+async def test_entries_of_a_stopped_consumer_are_taken_over(store: Store, redis: RedisSettings) -> None:
     async with open_store(redis, "gone") as other:
         await telemetry.create_group(other)
         await append(other, temp(0, 90))
@@ -187,7 +187,7 @@ async def test_work_of_a_consumer_that_is_gone_is_taken_over(store: Store, redis
     assert await kinds_of(store) == ["raised"]
 
 
-async def test_alarm_of_a_rule_that_is_gone_is_cleared(store: Store) -> None:
+async def test_alarm_of_a_removed_rule_is_cleared(store: Store) -> None:
     async with at_work(store, rules_of(HOT), TelemetryClock()):
         await append(store, temp(0, 90))
         await until_drained(store)
@@ -237,7 +237,7 @@ class FailingStore(Store):
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_lost_commits_lose_no_alarm_and_double_none(store: Store, seed: int) -> None:
+async def test_failed_commits_neither_lose_nor_duplicate_alarms(store: Store, seed: int) -> None:
     chance = Random(seed)
     rules = rules_of(
         HOT | {"on_delay_seconds": 1, "while": "job.running"},
@@ -280,7 +280,7 @@ async def test_lost_commits_lose_no_alarm_and_double_none(store: Store, seed: in
     assert failing.losses > 3
 
 
-async def test_other_rules_are_used_from_the_next_entry_on(store: Store) -> None:
+async def test_changed_rules_apply_from_the_next_entry(store: Store) -> None:
     """Their alarms are cleared with them; states of rules that stay continue."""
     clock = TelemetryClock()
     async with at_work(store, rules_of(HOT, HOT | {"id": "other"}), clock) as processor:
@@ -329,7 +329,7 @@ async def test_entries_of_a_killed_process_are_committed_one_by_one(store: Store
         assert processor.evaluated == 2
 
 
-async def test_findings_held_back_by_a_cooldown_are_counted(store: Store) -> None:
+async def test_findings_suppressed_by_a_cooldown_are_counted(store: Store) -> None:
     occurs = {"id": "left", "kind": "occurs", "pattern": "carrier.left", "severity": 5, "cooldown_seconds": 60}
     async with at_work(store, rules_of(HOT | {"cooldown_seconds": 60}, occurs), TelemetryClock()):
         for second, value in enumerate((90, 91, 20, 90, 91, 20, 90)):
@@ -340,7 +340,7 @@ async def test_findings_held_back_by_a_cooldown_are_counted(store: Store) -> Non
     assert counters["rule:rate_limited:left"] == 6
 
 
-async def test_bytes_that_are_counted_are_those_of_the_file() -> None:
+async def test_counted_bytes_match_the_growth_of_the_append_only_file() -> None:
     clock, began = TelemetryClock(), BEGIN
     with tempfile.TemporaryDirectory(prefix="t-") as directory:
         async with open_store(RedisSettings(url=f"embedded:{directory}"), "one") as own:

@@ -13,7 +13,7 @@ from tests.telemetry.plant import HOT, rules_of
 BASELINE = {"id": "dev", "kind": "baseline", "tag": "*", "severity": 3, "window_seconds": 1}
 
 
-async def test_memory_comes_back_as_it_was_committed(store: Store) -> None:
+async def test_rule_memory_is_loaded_as_committed(store: Store) -> None:
     rules = rules_of(HOT, BASELINE)
     first = await load_memory(store, rules, 0)
     for at in range(0, 6000, 10):
@@ -32,7 +32,7 @@ async def test_memory_comes_back_as_it_was_committed(store: Store) -> None:
     assert decode_window(parts[-1])[-1] == (5990, 130.0)
 
 
-async def test_window_that_is_loaded_again_and_again_keeps_all_its_samples(store: Store) -> None:
+async def test_window_loaded_repeatedly_keeps_all_its_samples(store: Store) -> None:
     rules = rules_of(BASELINE)
     evaluator = RuleEvaluator(rules, 0)
     for at in range(0, 5000, 10):
@@ -53,14 +53,14 @@ async def test_window_that_is_loaded_again_and_again_keeps_all_its_samples(store
     assert len(await rule_states.load_window(store, ("dev", "t"))) < 400
 
 
-async def test_commit_of_an_old_memory_is_stale(store: Store) -> None:
+async def test_commit_of_an_outdated_memory_is_refused(store: Store) -> None:
     rules = rules_of(HOT)
     first, second = await load_memory(store, rules, 0), await load_memory(store, rules, 0)
     assert isinstance(await store.commit(first.plan_commit(store.keys, first.facts)), Committed)
     assert isinstance(await store.commit(second.plan_commit(store.keys, second.facts)), Stale)
 
 
-async def test_states_of_a_changed_rule_are_forgotten_with_its_window(store: Store) -> None:
+async def test_states_and_window_of_a_changed_rule_are_dropped(store: Store) -> None:
     first = await load_memory(store, rules_of(BASELINE), 0)
     list(first.evaluator.feed(Sample(0, "t", 1)))
     await store.commit(first.plan_commit(store.keys, first.facts))
@@ -71,7 +71,7 @@ async def test_states_of_a_changed_rule_are_forgotten_with_its_window(store: Sto
     assert (await rule_states.load(store)).states == {}
 
 
-async def test_state_that_cannot_be_read_begins_again(store: Store) -> None:
+async def test_unreadable_state_is_reset(store: Store) -> None:
     rules = rules_of(HOT)
     first = await load_memory(store, rules, 0)
     list(first.evaluator.feed(Sample(0, "wrench.temp", 90)))

@@ -9,7 +9,7 @@ from edge.telemetry.sample_feed import follow_samples
 from tests.telemetry.plant import append
 
 
-async def test_samples_are_followed_and_other_entries_skipped(store: Store) -> None:
+async def test_new_samples_are_shown_and_other_entries_are_skipped(store: Store) -> None:
     await append(store, Sample(1, "old", 1))
     shown: list[Sample] = []
     async with background_task(follow_samples([store], shown.append), "feed"), asyncio.timeout(60):

@@ -31,7 +31,7 @@ def sample(number: int) -> Sample:
     return Sample(BEGIN + number, "t", number)
 
 
-async def test_lines_leave_in_batches_in_their_order(store: Store, wait_until: WaitUntil) -> None:
+async def test_lines_are_appended_in_batches_in_order(store: Store, wait_until: WaitUntil) -> None:
     queue = SampleQueue(store, TelemetryClock(), QueueLimits(batch_size=4, interval_s=0.01, per_second=10_000))
     for number in range(10):
         queue.put(sample(number))
@@ -44,7 +44,7 @@ async def test_lines_leave_in_batches_in_their_order(store: Store, wait_until: W
     assert {each.arrived_at for each in found} == {BEGIN}
 
 
-async def test_full_queue_keeps_the_newest_and_counts_the_others(store: Store, wait_until: WaitUntil) -> None:
+async def test_full_queue_keeps_the_newest_lines_and_counts_the_dropped(store: Store, wait_until: WaitUntil) -> None:
     queue = SampleQueue(store, TelemetryClock(), QueueLimits(size=5, interval_s=0))
     for number in range(12):
         queue.put(sample(number))
@@ -54,7 +54,7 @@ async def test_full_queue_keeps_the_newest_and_counts_the_others(store: Store, w
     assert [line.at - BEGIN for each in await batches(store) for line in each.lines] == [7, 8, 9, 10, 11]
 
 
-async def test_lines_settle_when_they_are_stored_or_dropped(store: Store, wait_until: WaitUntil) -> None:
+async def test_queue_is_settled_when_all_lines_are_stored_or_dropped(store: Store, wait_until: WaitUntil) -> None:
     queue = SampleQueue(store, TelemetryClock(), QueueLimits(size=5, interval_s=0))
     for number in range(12):
         queue.put(sample(number))
@@ -77,7 +77,7 @@ async def test_full_batch_does_not_wait_for_its_interval(store: Store, wait_unti
     assert queue.waiting == 1
 
 
-async def test_sample_after_a_silence_does_not_wait_for_others(store: Store, wait_until: WaitUntil) -> None:
+async def test_sample_after_an_idle_time_is_appended_at_once(store: Store, wait_until: WaitUntil) -> None:
     """Each sample waited for 100 ms, so that an alarm from MQTT was at its client after 150 ms at best."""
     queue = SampleQueue(store, TelemetryClock(), QueueLimits(interval_s=3600))
     async with background_task(queue.run(), "queue"):
@@ -87,7 +87,7 @@ async def test_sample_after_a_silence_does_not_wait_for_others(store: Store, wai
 
 
 @pytest.mark.parametrize("bad", [Sample(1, "", 1), Sample(1, "t", {"a": 1}), Occurrence(1, "x" * 300, None, None)])
-async def test_line_that_cannot_be_taken_is_refused(store: Store, bad: Sample | Occurrence) -> None:
+async def test_invalid_line_is_refused(store: Store, bad: Sample | Occurrence) -> None:
     queue = SampleQueue(store, TelemetryClock())
     queue.put(bad)
     assert (queue.waiting, queue.refused) == (0, 1)
@@ -106,7 +106,7 @@ class LosingStore(Store):
         return result
 
 
-async def test_batch_is_repeated_under_its_number_after_a_lost_reply(store: Store, wait_until: WaitUntil) -> None:
+async def test_batch_is_retried_with_the_same_number_after_a_lost_reply(store: Store, wait_until: WaitUntil) -> None:
     losing = LosingStore.__new__(LosingStore)
     losing.__dict__ = dict(vars(store))
     queue = SampleQueue(losing, TelemetryClock(), QueueLimits(interval_s=0, retry_s=0.01))
@@ -130,7 +130,7 @@ async def test_log_names_the_queue_whose_store_is_unavailable(store: Store, wait
     assert tasks == ["volatile sample queue"]
 
 
-async def test_full_redis_of_samples_serves_again_without_its_older_half(tmp_path: Path) -> None:
+async def test_full_sample_store_recovers_by_dropping_its_older_half(tmp_path: Path) -> None:
     limits = QueueLimits(retry_s=0.01, interval_s=0, per_second=1_000_000)
     async with (
         own_server(tmp_path, "--maxmemory", "3mb", "--maxmemory-policy", "noeviction") as server,
@@ -148,7 +148,7 @@ async def test_full_redis_of_samples_serves_again_without_its_older_half(tmp_pat
         assert found[-1].lines[-1].at == BEGIN + 4_999
 
 
-async def test_sample_is_taken_as_it_is_judged(store: Store) -> None:
+async def test_sample_that_violates_its_definition_is_refused(store: Store) -> None:
     definitions, faults = parse_definitions([{"tag": "t", "type": "number", "high": 9}])
     assert faults == ()
     queue = SampleQueue(store, lambda: 0, judge=TagDefinitions(definitions).judge)

@@ -35,7 +35,7 @@ EVERY_KIND = [
 ]
 
 
-def test_state_of_every_kind_comes_back_as_it_was() -> None:
+def test_state_of_every_kind_is_decoded_unchanged() -> None:
     evaluator = RuleEvaluator(rules_of(*EVERY_KIND), 0)
     chance = Random(1)
     list(evaluator.feed(Occurrence(0, "job.started", "J", None)))
@@ -46,7 +46,7 @@ def test_state_of_every_kind_comes_back_as_it_was() -> None:
         assert decode_state(encode_state(state), []) == state
 
 
-def test_window_of_a_baseline_travels_apart() -> None:
+def test_window_of_a_baseline_is_encoded_separately() -> None:
     evaluator = RuleEvaluator(rules_of({"id": "b", "kind": "baseline", "tag": "t", "severity": 1}), 0)
     for at in range(1, 400):
         list(evaluator.feed(Sample(at, "t", at / 7)))
@@ -56,7 +56,7 @@ def test_window_of_a_baseline_travels_apart() -> None:
     assert decode_state(text, [(at, at / 7) for at in range(1, 400)]) == state
 
 
-def test_part_of_a_window_holds_distances_of_time() -> None:
+def test_window_is_encoded_with_time_differences() -> None:
     samples = [(1_700_000_000_000, 81.5), (1_700_000_000_020, 82.0), (1_700_000_000_020, -1e300)]
     text = encode_window(samples)
     assert text == "[1700000000000,81.5,20,82.0,0,-1e+300]"
@@ -67,7 +67,7 @@ def test_part_of_a_window_holds_distances_of_time() -> None:
             decode_window(damaged)
 
 
-def test_facts_come_back_as_they_were() -> None:
+def test_facts_are_decoded_unchanged() -> None:
     facts = StreamFacts(5, RunningJobs(("J",), 3), {"p": 7})
     assert decode_facts(encode_facts(facts)) == facts
     assert decode_facts("") == StreamFacts()
@@ -75,7 +75,7 @@ def test_facts_come_back_as_they_were() -> None:
         decode_facts("{")
 
 
-def test_producers_that_are_silent_longest_are_forgotten_first() -> None:
+def test_longest_silent_producers_are_dropped_first() -> None:
     facts = StreamFacts()
     for number in range(MAX_PRODUCERS + 5):
         facts = facts.with_batch("steady", number).with_batch(f"p{number}", 1)
@@ -90,6 +90,6 @@ def test_digest_changes_with_the_rule() -> None:
     assert digest_of(one) != digest_of(other)
 
 
-def test_digests_come_back_and_unreadable_ones_are_none() -> None:
+def test_digests_are_decoded_and_unreadable_digests_are_empty() -> None:
     assert decode_digests(encode_digests({"r": "x"})) == {"r": "x"}
     assert decode_digests("") == decode_digests("[1") == {}

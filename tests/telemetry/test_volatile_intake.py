@@ -62,7 +62,7 @@ def commits_of(store: Store) -> int:
     return max(count for _, count in store.commits.cumulative())
 
 
-async def test_alarm_of_volatile_samples_is_durable(store: Store, volatile: Store) -> None:
+async def test_alarm_of_volatile_samples_is_stored_durably(store: Store, volatile: Store) -> None:
     async with at_work(store, rules_of(HOT), TelemetryClock(), volatile):
         await append(volatile, temp(0, 90))
         await until_kinds(store, ["raised"])
@@ -130,7 +130,7 @@ async def test_restart_of_the_volatile_store_loses_samples_only(
     assert await kinds_of(store) == ["raised", "escalated", "cleared"]
 
 
-async def test_batch_of_the_volatile_store_that_is_none_is_set_aside(store: Store, volatile: Store) -> None:
+async def test_invalid_entry_of_the_volatile_store_becomes_a_dead_letter(store: Store, volatile: Store) -> None:
     async with at_work(store, rules_of(HOT), TelemetryClock(), volatile):
         await volatile.execute("XADD", volatile.keys.telemetry(), "*", "garbage", "1")
         await append(volatile, Sample(BEGIN, "wrench.temp", 90))

@@ -1,4 +1,4 @@
-"""Conditions follow from alarms and their changes; an EventId finds its raise without a memory of events."""
+"""Conditions are derived from alarms and their changes; the server stores no events to find the raise of an EventId."""
 
 import pytest
 from asyncua import ua

@@ -1,4 +1,4 @@
-"""A client on another stack (node-opcua) sees alarms as conditions, and what it asks for holds everywhere."""
+"""A client on another stack (node-opcua) sees alarms as conditions; its changes also apply to the MES and the CLI."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""No description is empty, and a name chosen by a site has a description too."""
+"""Every node has a description, also a node whose name is chosen by a site."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Events reach each monitored item whose filter passes them."""
+"""An event is sent to each monitored item whose filter it matches."""
 
 from typing import cast
 

@@ -1,4 +1,4 @@
-"""The flows of a store reach the address space: cycles of this gateway at once, other changes at the next look."""
+"""The address space shows the flows of a store: own cycles at once, other changes at the next poll."""
 
 import asyncio
 from typing import Any

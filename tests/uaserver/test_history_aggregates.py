@@ -1,4 +1,4 @@
-"""Aggregates follow OPC 10000-13 for values that hold until the next one."""
+"""Aggregates follow OPC 10000-13; a value is valid until the next one."""
 
 import pytest
 from asyncua import ua
@@ -25,7 +25,7 @@ def interval(
     ("aggregate", "expected"),
     [("Average", 4.0), ("TimeAverage", 3.0), ("Minimum", 2.0), ("Maximum", 6.0), ("Count", 2)],
 )
-def test_aggregate_of_two_values(aggregate: str, expected: float) -> None:
+def test_aggregate_of_two_values_has_the_specified_result(aggregate: str, expected: float) -> None:
     result = interval((0, 2.0), (75, 6.0)).result(aggregate)
     assert (result.at, result.value, result.status) == (0, expected, CALCULATED)
 
@@ -51,7 +51,7 @@ def test_bad_value_makes_the_result_uncertain() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 99), st.floats(-1e6, 1e6)), min_size=1))
-def test_average_lies_between_least_and_most(samples: list[tuple[int, float]]) -> None:
+def test_average_is_between_minimum_and_maximum(samples: list[tuple[int, float]]) -> None:
     found = interval(*sorted(samples))
     least, most = found.result("Minimum").value, found.result("Maximum").value
     for aggregate in ("Average", "TimeAverage"):

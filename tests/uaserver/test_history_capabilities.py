@@ -1,4 +1,4 @@
-"""HistoryServerCapabilities says what node-opcua can read, no more and no less (OPC 10000-11, 5.4)."""
+"""HistoryServerCapabilities contains exactly what node-opcua can read (OPC 10000-11, 5.4)."""
 
 from edge.store.client import Store
 from edge.uaserver.history_parts import VALUES_PER_NODE

@@ -1,4 +1,4 @@
-"""The parts of a history that a client reads."""
+"""The order of the values in a history page."""
 
 import pytest
 

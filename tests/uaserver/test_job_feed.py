@@ -119,7 +119,7 @@ async def test_feed_shows_stored_jobs_and_their_changes(store: Store, wait_until
     assert screen.published == ["Aborted"]
 
 
-async def test_without_a_session_a_job_that_changes_often_is_read_once(store: Store, wait_until: WaitUntil) -> None:
+async def test_job_changes_are_not_read_without_a_session(store: Store, wait_until: WaitUntil) -> None:
     desk, screen = Desk(store), Screen(listens=False)
     screen.sessions = 0
     await desk.configure()

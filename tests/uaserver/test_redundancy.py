@@ -1,4 +1,4 @@
-"""The redundant set for a client: none alone, hot with the servers of the store, found by FindServers."""
+"""A single server reports no redundancy; several servers of a store form a hot set, found by FindServers."""
 
 from asyncua import Client, ua
 
@@ -18,7 +18,7 @@ async def set_of(client: Client) -> tuple[int, int, list[str]]:
     return type_id, members["RedundancySupport"], members.get("ServerUriArray", [])
 
 
-async def test_servers_of_a_store_are_a_hot_set() -> None:
+async def test_servers_of_a_store_form_a_hot_redundant_set() -> None:
     own = application_uri("edge")
     async with served(machines=MACHINES[:1]) as server, patient_client(server.endpoint) as client:
         assert await set_of(client) == (_I.ServerRedundancyType, 0, [])

@@ -1,4 +1,4 @@
-"""This server at a discovery server: node-opcua's, over an encrypted channel, and one that is away."""
+"""Registration at a discovery server: node-opcua over an encrypted channel, and an unavailable server."""
 
 import asyncio
 import json

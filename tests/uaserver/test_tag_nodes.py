@@ -1,4 +1,4 @@
-"""Tags are variables with their last samples; only with history they can be read from the past."""
+"""Tags are variables with their last samples; their history can be read only if it is stored."""
 
 import pytest
 from asyncua import ua

@@ -1,4 +1,4 @@
-"""Only trusted applications can connect, as soon as an administrator trusts them."""
+"""Only trusted applications can connect; a change of trust applies without a restart."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""A trust list as a file: handles belong to a session, and none blocks the others for ever."""
+"""A trust list as a file: handles belong to a session, and an open file blocks the others for a limited time only."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A request is answered by what its sender may do: by login, token, or at the kiosk of this host."""
+"""The permissions of a request depend on its sender: a login, a token, or the kiosk of this host."""
 
 import base64
 
@@ -57,9 +57,7 @@ async def test_kiosk_may_read_but_not_change(plant: Plant, users: Users) -> None
 
 
 @pytest.mark.parametrize("headers", [{"host": "evil.example"}, {"x_forwarded_for": "192.0.2.7"}, {"via": "1.1 proxy"}])
-async def test_kiosk_is_refused_for_other_hosts_and_proxies(
-    plant: Plant, users: Users, headers: dict[str, str]
-) -> None:
+async def test_kiosk_refuses_other_hosts_and_proxies(plant: Plant, users: Users, headers: dict[str, str]) -> None:
     async with serving(services_of(plant, users, is_kiosk=True)) as browser:
         assert (await browser.get("/api/v1/jobs", **headers)).status == 401
 

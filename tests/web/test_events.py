@@ -1,4 +1,4 @@
-"""Open pages learn what changed; without open pages nothing is read."""
+"""Open pages are notified of changes; without open pages the store is not read."""
 
 import asyncio
 

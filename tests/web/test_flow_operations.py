@@ -67,7 +67,7 @@ async def test_operator_stops_and_restarts_a_flow(flow_page: Browser, flow_plant
     assert (await alice.post("/api/v1/flows/flow/stop", {})).json["flow"]["status"] == "stopped"
 
 
-async def test_gateway_without_flows_reports_it(browser: Browser) -> None:
+async def test_disabled_flows_are_reported(browser: Browser) -> None:
     eve = await browser.logged_in("eve")
     assert (await eve.get("/api/v1/flows")).json == {"enabled": False, "flows": []}
     assert (await eve.get("/api/v1/flows/flow")).json["kind"] == "flows_off"

@@ -1,4 +1,4 @@
-"""Engineers run the gateway over the API and on its page; others only look."""
+"""Engineers operate the gateway over the API and on its page; other roles may only read."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the gateway states is shown in the language of the reader, from one table that knows every refusal."""
+"""Texts of the gateway are translated to the language of the reader; the table contains every refusal."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Requests are bounded, and every answer limits what the browser may do."""
+"""Requests are bounded, and every answer restricts the browser by its headers."""
 
 import pytest
 
@@ -24,7 +24,7 @@ async def test_large_body_is_refused_without_reading(browser: Browser) -> None:
     assert (await browser.send("POST", "/api/v1/session", headers, body)).status == 413
 
 
-async def test_large_head_is_refused(browser: Browser) -> None:
+async def test_large_request_header_is_refused(browser: Browser) -> None:
     assert (await browser.get("/login", x="a" * 30_000)).status in {400, 431}
 
 

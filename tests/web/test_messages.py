@@ -1,4 +1,4 @@
-"""Every text that a page names is in the catalogue, in both languages, and none is left over."""
+"""The catalogue contains every text used by the pages, in both languages."""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""The OpenAPI document describes every operation, and the answers are as it says, also to requests by schemathesis."""
+"""The OpenAPI document describes every operation, and answers conform to it, also to requests by schemathesis."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping

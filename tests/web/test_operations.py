@@ -1,4 +1,4 @@
-"""The operations read and change what the command line does, by the same functions."""
+"""The operations of the API call the same functions as the command line."""
 
 import re
 from datetime import UTC, datetime
@@ -48,7 +48,7 @@ async def test_job_with_a_malicious_id_is_found(browser: Browser) -> None:
     assert (await eve.get(f"/api/v1/jobs/{quote(ATTACK, safe='')}/chart.svg")).json["kind"] == "no_chart"
 
 
-async def test_job_with_a_start_time_shows_it(browser: Browser, plant: Plant) -> None:
+async def test_start_time_of_a_job_is_shown(browser: Browser, plant: Plant) -> None:
     await plant.order(Cause.STORE_AND_START, order("J2", start_time=datetime(2099, 1, 2, 3, 4, 5, tzinfo=UTC)))
     eve = await browser.logged_in("eve")
     found = (await eve.get("/api/v1/jobs/J2")).json

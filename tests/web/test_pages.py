@@ -1,4 +1,4 @@
-"""The pages show the station to people with and without JavaScript, and execute nothing that data contain."""
+"""The pages work with and without JavaScript, and never execute content of data."""
 
 import re
 from html.parser import HTMLParser

@@ -1,4 +1,4 @@
-"""Draws the pictures of the how-to page from pages that a browser shows: EDGE_PICTURES names the folder."""
+"""Draw the pictures of the how-to page from pages in a browser; EDGE_PICTURES is the folder."""
 
 import json
 import os

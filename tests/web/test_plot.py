@@ -1,4 +1,4 @@
-"""A plot is a well-formed picture whatever its values are, and contains no markup of names."""
+"""A plot is a well-formed SVG for any values, and escapes markup in names."""
 
 from xml.etree import ElementTree as ET
 

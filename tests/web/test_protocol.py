@@ -1,4 +1,4 @@
-"""Connections are bounded in number and time: one client cannot take the page, or the gateway, from the others."""
+"""Connections are limited in number and time, so that one client cannot block the page or the gateway."""
 
 import asyncio
 

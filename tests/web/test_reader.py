@@ -1,4 +1,4 @@
-"""The reader page arranges the OpenAPI document: subjects with their operations, types in words."""
+"""The reader page groups the operations of the OpenAPI document by subject and describes their types."""
 
 from edge.web.openapi import openapi
 from edge.web.reader import subjects_of, types_of

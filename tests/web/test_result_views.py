@@ -1,4 +1,4 @@
-"""A curve with many points is thinned for its picture, and keeps what a person looks for."""
+"""A curve with many points is thinned for its plot and keeps its extremes."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""The server listens, refuses what is too much, and ends its connections when it stops."""
+"""The server listens, refuses requests beyond its limits, and closes its connections when it stops."""
 
 import asyncio
 import ssl

@@ -1,4 +1,4 @@
-"""Logins end: by themselves, by their user, by an administrator, and when there are too many."""
+"""Logins end after a timeout, by logout, by an administrator, and beyond the limit of sessions."""
 
 from edge.model.role import Role
 from edge.web.sessions import WebSessions

@@ -1,4 +1,4 @@
-"""Pages that ask for the same share it, and no page gets what is older than the last change."""
+"""Pages share the result of the same request, and no page gets a result from before the last change."""
 
 import asyncio
 import gc

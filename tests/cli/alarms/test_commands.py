@@ -25,7 +25,7 @@ async def test_alarms_are_listed_for_people_and_programs(edge: Edge, alarm: Alar
     assert (found["id"], found["state"], found["message"]) == (alarm.id, "unacknowledged", {"en": "hot"})
 
 
-async def test_message_is_printed_when_there_is_no_alarm(edge: Edge) -> None:
+async def test_message_is_printed_without_alarms(edge: Edge) -> None:
     assert (await edge("alarms", "list")).output == "no alarms\n"
     assert (await edge("alarms", "history")).output == "no changes\n"
     assert json.loads((await edge("alarms", "list", "--json")).output) == []

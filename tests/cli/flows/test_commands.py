@@ -60,7 +60,7 @@ def test_faults_are_printed_and_end_with_status_2(command: str, tmp_path: Path) 
     assert "cycle: a, b: the nodes a, b depend on each other" in call(command, file).stdout
 
 
-def test_cycles_are_printed_one_a_line(chain: Path, tmp_path: Path) -> None:
+def test_cycles_are_printed_one_per_line(chain: Path, tmp_path: Path) -> None:
     samples = tmp_path / "samples.jsonl"
     samples.write_text('{"at": 0, "tag": "t", "value": 5}\nno json\n{"at": 60000, "tag": "t", "value": 6}\n')
     result = call("test", chain, "--tags", samples, "--cycles", "2", "--json")

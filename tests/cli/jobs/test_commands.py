@@ -136,7 +136,7 @@ async def test_json_report_has_order_run_and_response_of_a_job(edge: Edge, plant
     assert shown["response"]["JobOrderID"] == "J1"
 
 
-async def test_why_names_the_unmet_condition_of_a_running_job(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
+async def test_reason_of_a_running_job_names_its_unmet_condition(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
         await until_true(lambda: "a" in tool.received())

@@ -59,7 +59,7 @@ def test_unchanged_state_is_not_reported() -> None:
     assert run_events(same, same) == []
 
 
-def test_a_job_starts_before_its_steps_do_and_ends_after_them() -> None:
+def test_job_start_precedes_and_job_end_follows_its_steps() -> None:
     started = change(Cause.RUN, JobStatus(JobState.RUNNING))
     ended = change(Cause.COMPLETE, JobStatus(JobState.ENDED, SubState.COMPLETED))
     happened = ordered_events([started, ended], None, run({"a": StepState(active=True, activated_at=1, count=1)}))

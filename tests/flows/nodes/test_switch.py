@@ -12,7 +12,7 @@ def test_true_condition_passes_the_input_on() -> None:
 
 
 @pytest.mark.parametrize("value", [5, None])
-def test_false_and_unknown_conditions_withhold_it(value: object) -> None:
+def test_false_or_unknown_condition_withholds_the_input(value: object) -> None:
     assert run(KIND, {"when": "input > 5"}, value) == Output(None, Withheld.SWITCH)
 
 

@@ -82,7 +82,7 @@ async def test_results_of_one_joining_process_are_found(store: Store) -> None:
     assert await read(store, "torque", process="JP-3") == []
 
 
-async def test_members_come_in_the_order_of_the_end(store: Store) -> None:
+async def test_results_are_ordered_by_the_end_of_their_job(store: Store) -> None:
     await end(store, "J2", 2 * HOUR, tightening(12.0))
     await end(store, "J1", HOUR, tightening(11.0), tightening(40.5, "press"))
     await end(store, "J3", 3 * HOUR, tightening(13.0), scope="t")

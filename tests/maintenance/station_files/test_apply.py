@@ -1,4 +1,4 @@
-"""Station files fill an empty store once, and are applied to another without what was not asked for."""
+"""Station files fill an empty store once; applying them to a used store changes only what is requested."""
 
 import asyncio
 from pathlib import Path
@@ -45,7 +45,7 @@ async def test_one_of_three_instances_fills_an_empty_store(store: Store, tmp_pat
     assert int(revision) % resources.REVISION_SPAN == 1
 
 
-async def test_filling_that_goes_on_leaves_what_was_changed_meanwhile(store: Store, tmp_path: Path) -> None:
+async def test_resumed_filling_keeps_objects_changed_meanwhile(store: Store, tmp_path: Path) -> None:
     await store.commit(initialization.begin(store.keys))
     changed = {**MASTER, "Description": {"Text": "by hand"}}
     await StationSettings(store).apply(SCOPE, "workmaster", SettingsMethod.PUT, changed)
@@ -76,7 +76,7 @@ async def test_folder_without_objects_deletes_nothing(store: Store, tmp_path: Pa
     assert await differences(store, tmp_path / "site") == []
 
 
-async def test_apply_puts_what_differs_and_deletes_only_if_asked(store: Store, tmp_path: Path) -> None:
+async def test_apply_writes_differences_and_deletes_only_if_requested(store: Store, tmp_path: Path) -> None:
     assert len(await apply(store, make_site(tmp_path))) == NUMBER_OF_OBJECTS
     assert await initialization.load_state(store) is FillState.FILLED
     settings = StationSettings(store)

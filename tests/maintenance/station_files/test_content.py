@@ -1,4 +1,4 @@
-"""A file is read by its place; all its faults are reported, and none is silently ignored."""
+"""The path of a file determines its objects; all its faults are reported, and none is ignored."""
 
 import json
 from pathlib import PurePosixPath
@@ -43,12 +43,12 @@ def test_objects_of_a_file_depend_on_its_place(file: str, content: object, objec
     assert names(read(file, content)) == objects
 
 
-def test_recipe_alone_is_the_work_master_of_its_file_name() -> None:
+def test_recipe_without_a_work_master_gets_the_id_of_its_file_name() -> None:
     ((subject, described),) = read("scopes/s/workmasters/rear axle.json", LINEAR).objects.items()
     assert (subject.id, described.content["dataschema"]) == ("rear axle", RECIPE_DATASCHEMA)
 
 
-def test_flow_is_started_unless_it_is_in_stopped() -> None:
+def test_flow_is_started_unless_it_is_in_the_folder_stopped() -> None:
     ((_, started),) = read("flows/a.json", FLOW).objects.items()
     ((_, stopped),) = read("flows/stopped/a.json", FLOW).objects.items()
     assert (started.runs, stopped.runs) == (True, False)

@@ -1,4 +1,4 @@
-"""An exported folder makes the same station; names of files are safe whatever the ids are."""
+"""An exported folder describes the same station; file names are safe for any id."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ async def test_exported_files_describe_the_same_objects(store: Store, tmp_path: 
     assert {"flows/count.json", "flows/stopped/idle.json", "rules/hot.json"} <= set(written)
 
 
-def test_folder_with_files_is_not_written_to(tmp_path: Path) -> None:
+def test_export_into_a_folder_with_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     assert write_folder(tmp_path, {}) == []
     (tmp_path / "README.md").touch()
@@ -42,7 +42,7 @@ def test_folder_with_files_is_not_written_to(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.text(min_size=1, max_size=255).filter(str.isprintable), unique=True, max_size=20))
-def test_names_of_files_are_safe_and_distinct(ids: list[str]) -> None:
+def test_file_names_are_safe_and_unique(ids: list[str]) -> None:
     names = [file_name(each) for each in ids]
     assert len(set(names)) == len(ids)
     for name in names:

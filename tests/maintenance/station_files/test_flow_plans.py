@@ -1,4 +1,4 @@
-"""Flows are checked with the node kinds of the site; a folder without flows loads nothing for them."""
+"""Flows are validated with the node kinds of the site; a folder without flows loads no node kinds."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ async def test_folder_without_flows_needs_no_plans(tmp_path: Path) -> None:
     assert plan_faults(None)(FLOW) == ("the file came while the folder was read; read it again",)
 
 
-async def test_faults_of_a_flow_name_their_place(tmp_path: Path) -> None:
+async def test_faults_of_a_flow_are_reported_with_their_location(tmp_path: Path) -> None:
     faults = plan_faults(await load_plans(make_site(tmp_path), ""))
     assert list(faults(FLOW)) == []
     bad = {**FLOW, "nodes": [{"id": "a", "kind": "nope"}]}

@@ -1,4 +1,4 @@
-"""A folder is read with all faults and their files; what is no station file is ignored or named."""
+"""A folder is read with all faults of its files; other files are ignored or reported."""
 
 import os
 from pathlib import Path
@@ -24,7 +24,7 @@ def test_folder_is_read_without_hidden_and_other_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["absent", "empty"])
-def test_absent_and_empty_folder_hold_no_files(tmp_path: Path, name: str) -> None:
+def test_absent_or_empty_folder_has_no_files(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty").mkdir()
     assert not has_files(tmp_path / name)
     assert faults_of(tmp_path / name) == ()
@@ -52,12 +52,12 @@ def test_all_faults_of_all_files_are_reported_with_their_paths(tmp_path: Path) -
     assert caught.value.problems[1].startswith(f"{tmp_path}: rules/a.json: not JSON")
 
 
-def test_more_rules_than_a_store_takes_are_a_fault(tmp_path: Path) -> None:
+def test_rules_beyond_the_limit_of_the_store_are_a_fault(tmp_path: Path) -> None:
     write(tmp_path, "rules/many.json", [{**RULE, "id": str(number)} for number in range(1001)])
     assert faults_of(tmp_path) == ("rules: there are 1001 rules; a store takes at most 1000",)
 
 
-def test_signature_changes_with_the_files(tmp_path: Path) -> None:
+def test_folder_signature_changes_with_the_files(tmp_path: Path) -> None:
     seen = {signature(make_site(tmp_path))}
     assert signature(tmp_path) in seen
     seen.add(signature(write(tmp_path, "scopes/s/workmasters/b.json", MASTER).parents[3]))

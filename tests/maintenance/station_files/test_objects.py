@@ -27,7 +27,7 @@ def test_differences_are_missing_changed_and_extra_in_order() -> None:
     assert summary(found) == "1 missing, 1 changed, 1 not in the files"
 
 
-def test_whether_a_flow_runs_is_no_difference() -> None:
+def test_state_of_a_flow_is_not_a_difference() -> None:
     flow = StationObject(ObjectKind.FLOW, "", "count")
     assert compare({flow: Described({}, "f", runs=True)}, {flow: Described({})}) == ()
     assert summary(()) == ""

@@ -11,7 +11,7 @@ from edge.store.client import Store
 from tests.maintenance.station_files.site import FLOW, NUMBER_OF_OBJECTS, SCOPE, make_site, read_site
 
 
-async def test_every_object_is_read_as_it_was_written_and_deleted(store: Store, tmp_path: Path) -> None:
+async def test_every_object_is_written_read_and_deleted(store: Store, tmp_path: Path) -> None:
     site = await read_site(make_site(tmp_path))
     writer = ObjectWriter(store, site.plans, now_ms)
     files = site.files.checked()
@@ -27,7 +27,7 @@ async def test_every_object_is_read_as_it_was_written_and_deleted(store: Store, 
     assert await load_objects(store, [SCOPE]) == {}
 
 
-async def test_nothing_is_written_when_the_guard_does_not_hold(store: Store, tmp_path: Path) -> None:
+async def test_failed_guard_prevents_the_write(store: Store, tmp_path: Path) -> None:
     site = await read_site(make_site(tmp_path))
     late = ObjectWriter(store, site.plans, now_ms, initialization.while_filling(store.keys))
     for subject, described in site.files.checked().items():
@@ -36,7 +36,7 @@ async def test_nothing_is_written_when_the_guard_does_not_hold(store: Store, tmp
     assert await load_objects(store, [SCOPE]) == {}
 
 
-async def test_flow_that_somebody_stopped_stays_stopped_with_new_content(store: Store) -> None:
+async def test_stopped_flow_stays_stopped_with_new_content(store: Store) -> None:
     subject = StationObject(ObjectKind.FLOW, "", "count")
     writer = ObjectWriter(store, Plans(), now_ms)
     await writer.put(subject, Described(FLOW, runs=False))
@@ -45,6 +45,6 @@ async def test_flow_that_somebody_stopped_stays_stopped_with_new_content(store: 
     assert (found.content["interval_seconds"], found.runs) == (20, False)
 
 
-async def test_unreadable_content_in_the_store_is_a_text(store: Store) -> None:
+async def test_unreadable_content_of_the_store_is_read_as_text(store: Store) -> None:
     await store.execute("HSET", store.keys.telemetry_rules(), "id:hot", "{bad")
     assert (await load_objects(store, []))[StationObject(ObjectKind.RULE, "", "hot")].content == "{bad"

@@ -32,7 +32,7 @@ SAMPLES = st.builds(
 
 
 @given(st.lists(SAMPLES, min_size=1, max_size=30))
-def test_every_sample_comes_back_by_its_tag_in_order_of_time(samples: list[Sample]) -> None:
+def test_every_sample_is_read_back_by_tag_in_order_of_time(samples: list[Sample]) -> None:
     chunk = decode_chunk(encode_chunk(samples), encode_schema())
     assert len(chunk) == len(samples)
     assert list(chunk.tags()) == sorted({each.tag for each in samples})
@@ -43,13 +43,13 @@ def test_every_sample_comes_back_by_its_tag_in_order_of_time(samples: list[Sampl
         assert [type(each.value) for each in found] == [type(each.value) for each in expected]
 
 
-def test_range_has_its_start_and_not_its_end() -> None:
+def test_range_includes_its_start_and_excludes_its_end() -> None:
     chunk = decode_chunk(encode_chunk([Sample(at, "t", at) for at in (1, 2, 3, 4)]), encode_schema())
     assert [each.at for each in chunk.samples("t", 2, 4)] == [2, 3]
     assert list(chunk.samples("other", 0, 9)) == []
 
 
-def test_nan_and_infinities_come_back() -> None:
+def test_nan_and_infinities_are_read_back() -> None:
     chunk = decode_chunk(encode_chunk([Sample(1, "t", math.nan), Sample(2, "t", -math.inf)]), encode_schema())
     first, second = (each.value for each in chunk.samples("t", 0, 9))
     assert math.isnan(first)
@@ -64,6 +64,6 @@ def test_schema_and_chunks_are_one_arrow_stream() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"garbage", encode_chunk([Sample(1, "a", 1)])[:-20]])
-def test_other_data_is_refused(data: bytes) -> None:
+def test_data_that_is_not_a_chunk_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="record batch"):
         decode_chunk(data, encode_schema())

@@ -64,7 +64,7 @@ def test_power_cut_loses_at_most_the_last_chunk(tmp_path: Path, cut: int) -> Non
     assert len(values(tmp_path)) == 110
 
 
-def test_zeros_behind_the_last_chunk_are_removed(tmp_path: Path) -> None:
+def test_zeros_after_the_last_chunk_are_removed(tmp_path: Path) -> None:
     append_samples(tmp_path, samples(NOON, 10), MUCH)
     (file,) = list_files(tmp_path)
     size = file.path.stat().st_size
@@ -74,7 +74,7 @@ def test_zeros_behind_the_last_chunk_are_removed(tmp_path: Path) -> None:
     assert file.path.stat().st_size == size
 
 
-def test_file_with_much_damage_is_set_aside(tmp_path: Path) -> None:
+def test_heavily_damaged_file_is_renamed(tmp_path: Path) -> None:
     append_samples(tmp_path, samples(NOON, 10), MUCH)
     (file,) = list_files(tmp_path)
     with file.path.open("ab") as opened:
@@ -94,7 +94,7 @@ def test_file_without_content_after_a_full_disk_begins_with_the_schema(tmp_path:
     assert len(na.ArrayStream.from_readable(stream).read_all()) == 3
 
 
-def test_failed_write_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+def test_failed_write_leaves_the_file_unchanged(tmp_path: Path) -> None:
     append_samples(tmp_path, samples(NOON, 10), MUCH)
     (file,) = list_files(tmp_path)
     size = file.path.stat().st_size
@@ -133,7 +133,7 @@ def test_missing_directory_has_no_files(tmp_path: Path) -> None:
     recover(tmp_path / "none")
 
 
-def test_file_of_an_earlier_release_is_read_and_not_appended_to(tmp_path: Path) -> None:
+def test_file_of_an_earlier_release_is_read_but_not_extended(tmp_path: Path) -> None:
     columns = {
         "at": na.timestamp("ms", "UTC", nullable=False),
         "tag": na.string(nullable=False),

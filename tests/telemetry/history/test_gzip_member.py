@@ -32,13 +32,13 @@ def test_torn_member_is_not_found(cut: int) -> None:
     assert [read_content(torn, each) for each in members(torn)] in ([b"first"], [])
 
 
-def test_zeros_or_other_bytes_behind_a_member_end_the_search() -> None:
+def test_zeros_or_other_bytes_after_a_member_end_the_search() -> None:
     for tail in (bytes(100), b"\x1f\x8b\x08\x00" + bytes(60), b"text" * 30):
         file = io.BytesIO(file_of(b"first").getvalue() + tail)
         assert len(list(members(file))) == 1
 
 
-def test_changed_byte_is_damage() -> None:
+def test_changed_byte_is_reported_as_damage() -> None:
     data = bytearray(file_of(b"content " * 50).getvalue())
     data[-12] ^= 1
     file = io.BytesIO(bytes(data))

@@ -40,11 +40,11 @@ def test_pages_hold_each_sample_once_in_order(directory: Path, size: int, is_bac
     assert (len(found), len(set(instants)), {each.tag for each in found}) == (40, 40, {"a"})
 
 
-def test_cursor_of_another_form_is_refused(directory: Path) -> None:
+def test_invalid_cursor_is_refused(directory: Path) -> None:
     for cursor in ("x", "a:b:c", "../x:1:2"):
         with pytest.raises(Refused):
             read_page(directory, "a", 0, START * 2, 10, cursor)
 
 
-def test_time_without_samples_is_an_empty_page(tmp_path: Path) -> None:
+def test_time_range_without_samples_is_an_empty_page(tmp_path: Path) -> None:
     assert read_page(tmp_path, "a", 0, START, 10).samples == ()

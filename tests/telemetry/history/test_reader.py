@@ -28,18 +28,18 @@ def fill(directory: Path, days: int = 3, chunks: int = 4, count: int = 25) -> li
     return found
 
 
-def test_samples_of_a_tag_come_once_in_order(tmp_path: Path) -> None:
+def test_samples_of_a_tag_are_read_once_in_order(tmp_path: Path) -> None:
     expected = fill(tmp_path)
     assert list(read_samples(tmp_path, ["a"])) == expected
 
 
-def test_range_begins_and_ends_with_its_instants(tmp_path: Path) -> None:
+def test_range_includes_its_start_and_excludes_its_end(tmp_path: Path) -> None:
     expected = fill(tmp_path)
     start, end = expected[10].at, expected[250].at
     assert list(read_samples(tmp_path, ["a"], start, end)) == expected[10:250]
 
 
-def test_reading_continues_when_the_oldest_file_was_removed(tmp_path: Path) -> None:
+def test_read_continues_after_removal_of_the_oldest_file(tmp_path: Path) -> None:
     expected = fill(tmp_path)
     list_files(tmp_path)[0].path.unlink()
     assert list(read_samples(tmp_path, ["a"])) == expected[100:]
@@ -53,7 +53,7 @@ def test_pattern_reads_several_tags_in_order_of_time(tmp_path: Path) -> None:
     assert list(read_samples(tmp_path, ["c*"])) == []
 
 
-def test_damaged_chunk_is_logged_and_the_others_are_read(tmp_path: Path) -> None:
+def test_damaged_chunk_is_logged_and_skipped(tmp_path: Path) -> None:
     expected = fill(tmp_path, days=1, chunks=3)
     (file,) = list_files(tmp_path)
     data = bytearray(file.path.read_bytes())
@@ -65,7 +65,7 @@ def test_damaged_chunk_is_logged_and_the_others_are_read(tmp_path: Path) -> None
     assert found == expected[:25] + expected[50:]
 
 
-def test_reading_a_tag_needs_the_memory_of_one_chunk(tmp_path: Path) -> None:
+def test_read_of_a_tag_uses_the_memory_of_one_chunk(tmp_path: Path) -> None:
     for number in range(8):
         at = START + number * 100_000
         append_samples(tmp_path, [Sample(at + each, f"t{each % 50}", each * 0.1) for each in range(5_000)], MUCH)

@@ -26,7 +26,7 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_rest_is_written_at_the_end(tmp_path: Path) -> None:
+async def test_remaining_samples_are_written_at_the_end(tmp_path: Path) -> None:
     writer = HistoryWriter(tmp_path, HistoryLimits(days=3))
     async with background_task(writer.run(), "history"):
         await asyncio.sleep(0)
@@ -35,7 +35,7 @@ async def test_rest_is_written_at_the_end(tmp_path: Path) -> None:
     assert (writer.written, writer.dropped) == (25, 0)
 
 
-async def test_full_chunk_is_written_at_once_and_the_rest_after_the_interval(tmp_path: Path) -> None:
+async def test_full_chunk_is_written_at_once_and_a_partial_one_at_interval(tmp_path: Path) -> None:
     writer = HistoryWriter(tmp_path, HistoryLimits(days=3, interval_s=0.2, chunk=10))
     async with background_task(writer.run(), "history"):
         writer.append(samples(0, 35))
@@ -44,7 +44,7 @@ async def test_full_chunk_is_written_at_once_and_the_rest_after_the_interval(tmp
         assert writer.bytes > 0
 
 
-async def test_disk_that_refuses_costs_bounded_memory_and_loses_the_oldest(tmp_path: Path) -> None:
+async def test_buffer_drops_the_oldest_samples_while_the_disk_is_unavailable(tmp_path: Path) -> None:
     directory = tmp_path / "file"
     directory.write_text("no directory")
     writer = HistoryWriter(directory, HistoryLimits(days=3, interval_s=0.01, chunk=10, buffer=50))
