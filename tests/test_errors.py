@@ -1,4 +1,4 @@
-"""Errors are sorted by what the caller must do next, and state it."""
+"""Error classes name the required reaction of the caller and carry advice."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Only an armed point kills, at the pass it is armed for."""
+"""Only an armed fault point kills the process, at the armed pass."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What an instant is."""
+"""Definition of an instant."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Durations are counted by their bounds, each bound included."""
+"""Durations are counted in buckets with inclusive bounds."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Periodic tasks wake together, whenever they have begun."""
+"""Periodic tasks wake at common ticks, independent of their start."""
 
 from hypothesis import given
 from hypothesis import strategies as st

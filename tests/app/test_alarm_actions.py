@@ -1,4 +1,4 @@
-"""The action of an alarm is called once, for a job that is there."""
+"""The action of an alarm is called once, for an existing job."""
 
 from typing import Any, cast
 

@@ -1,4 +1,4 @@
-"""Alarms of the configured rules are silenced during maintenance, and shown again after it."""
+"""Alarms of the configured rules are suppressed during maintenance and shown again afterwards."""
 
 import pytest
 

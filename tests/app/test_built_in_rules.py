@@ -1,4 +1,4 @@
-"""Every gateway has rules about itself, which its user may replace."""
+"""Every gateway has built-in rules about itself, which the user may replace."""
 
 from edge.app.built_in_rules import with_built_in
 from tests.telemetry.plant import HOT, rules_of

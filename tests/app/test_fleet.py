@@ -1,4 +1,4 @@
-"""A signed command runs in a process of its own, which cannot exhaust the gateway."""
+"""A signed command runs in a separate process with bounded output."""
 
 import asyncio
 from collections.abc import Iterator

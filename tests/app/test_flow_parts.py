@@ -1,4 +1,4 @@
-"""OPC UA clients find the flows of the store when the settings switch both on; else there is no folder for them."""
+"""OPC UA clients see the flows of the store if the settings enable both; otherwise the folder is absent."""
 
 import asyncio
 from pathlib import Path

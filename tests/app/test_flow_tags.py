@@ -1,4 +1,4 @@
-"""The tags that flows name are recorded as soon as a flow is registered, also when no rule uses them."""
+"""The tags of a flow are recorded from its registration, also when no rule uses them."""
 
 import asyncio
 

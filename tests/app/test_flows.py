@@ -1,4 +1,4 @@
-"""A gateway runs flows when its settings switch them on, and loads nothing of them otherwise."""
+"""A gateway runs flows when its settings enable them, and imports no flow module otherwise."""
 
 import asyncio
 import subprocess

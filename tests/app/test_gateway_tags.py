@@ -1,4 +1,4 @@
-"""The gateway as a source: values that changed, and built-in rules that its user may replace."""
+"""The gateway as a source: changed values are sampled, and built-in rules may be replaced by the user."""
 
 from types import SimpleNamespace
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""The history of a gateway: samples of its store are in files at its end; without it nothing is imported."""
+"""History of a gateway: its samples are in files at its stop; without history the library is not imported."""
 
 import sys
 from contextlib import AsyncExitStack

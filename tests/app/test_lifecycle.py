@@ -1,4 +1,4 @@
-"""A life from the first signal to the last: in order, within its deadline, and whose reason people understand."""
+"""Start and stop of a gateway: in order, within the deadline, and with a clear reason."""
 
 import asyncio
 import os

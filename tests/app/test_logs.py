@@ -1,4 +1,4 @@
-"""One way for every record: lines for people, JSON lines, or the journal with its fields."""
+"""One format for all log records: text lines, JSON lines, or journal entries with fields."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""The metrics have the values of the gateway in the format of Prometheus, and their page in docs/ lists all of them."""
+"""The metrics show the values of the gateway in the Prometheus format, and their page lists all of them."""
 
 import re
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Two gateways on one store name their OPC UA servers to each other."""
+"""Two gateways on one store list each other in their OPC UA server redundancy."""
 
 import asyncio
 from collections.abc import Mapping

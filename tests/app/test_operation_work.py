@@ -1,4 +1,4 @@
-"""A gateway makes backups and support bundles in its folder, and keeps the newest."""
+"""A gateway writes backups and support bundles to its folder and keeps the newest."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The gateway passes an upgrade on to root and follows it, also when it was restarted meanwhile."""
+"""The gateway passes an upgrade to the root unit and follows it, also across a restart."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Rules of the settings, of the station and of this software are one list, by id."""
+"""Rules of the settings, of the station and of this software are merged by id."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Rules of the MES replace those of the settings by id, also when another gateway has got them."""
+"""Rules of the MES replace those of the settings by id, also when another gateway received them."""
 
 from edge.app.rule_updates import RuleUpdates
 from edge.links.background_task import background_task

@@ -1,4 +1,4 @@
-"""A code starts a job: a stored one, or a new one of a Work Master; the same code starts no second job."""
+"""A scanned code starts a stored job or a new job of a Work Master, and the same code starts no second job."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The status line mentions a difference from the station files, and nothing else of them."""
+"""The status line shows only a difference from the station files."""
 
 from edge.app.station_drift import StationDrift
 

@@ -1,4 +1,4 @@
-"""A gateway fills its empty store from files at the start, and shows how the store differs from them."""
+"""A gateway fills its empty store from station files at the start and reports later differences."""
 
 import json
 from pathlib import Path

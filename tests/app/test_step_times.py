@@ -1,4 +1,4 @@
-"""Steps that take much longer than usual are found, each activation once."""
+"""Steps that take much longer than usual are reported once per activation."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -1,4 +1,4 @@
-"""systemd hears that the gateway is ready when it is, that it lives, and that it stops."""
+"""systemd is notified of readiness, of the watchdog, and of the stop of the gateway."""
 
 import asyncio
 import socket

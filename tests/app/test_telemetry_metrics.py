@@ -1,4 +1,4 @@
-"""The figures of telemetry are those of the store and of the process."""
+"""The telemetry metrics match the values of the store and of the process."""
 
 from edge.app.job_samples import JobSamples
 from edge.app.rule_updates import RuleUpdates

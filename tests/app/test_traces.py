@@ -1,4 +1,4 @@
-"""Traces of a gateway: off unless configured; a job that is gone keeps its files until they are too old."""
+"""Traces are off unless configured; the files of a removed job are kept until their retention ends."""
 
 from contextlib import AsyncExitStack
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Trends keep the tags that somebody looks at, and control charts are read from the states of rules."""
+"""Trends keep the tags on display, and control charts are read from the states of rules."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The gateway serves its page with everything else, and starts without it when its port is taken."""
+"""The gateway serves its page, and starts without it when the port is in use."""
 
 import asyncio
 from pathlib import Path

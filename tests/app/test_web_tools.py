@@ -1,4 +1,4 @@
-"""The page runs a command of the program in a process of its own, within a time."""
+"""The page runs a command of the program in a separate process with a time limit."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The gateway is opened part by part, and nothing of it is left when it is closed."""
+"""The gateway is opened part by part, and all parts are closed with it."""
 
 import asyncio
 import re

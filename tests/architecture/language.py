@@ -44,6 +44,10 @@ _FORBIDDEN_NAMES = frozenset(
     {"tell", "tells", "told", "telling", "say", "says", "said", "heed", "mend", "anew", "whom", "news"}
 )
 LONGEST_TEST_NAME = 70
+_TEST_OPENINGS = re.compile(
+    r"test_(?:as|it|its|nobodys?|nothing|of|so|they|what|whatever|which|who|whoever|whose|why)_"
+)
+"""How no name of a test may open: its subject is a thing of the product."""
 
 CLEAN = Path(__file__).with_name("plain_language.txt")
 
@@ -116,6 +120,10 @@ def _names(path: Path, node: ast.AST) -> Iterator[str]:
     line = getattr(node, "lineno", 0)
     if name.startswith("test_") and len(name) > LONGEST_TEST_NAME:
         yield f"{path}:{line}: {name} has {len(name)} characters, at most {LONGEST_TEST_NAME} are allowed"
+    if name.startswith("test_"):
+        yield from _prose(path, line, name.replace("_", " "))
+        if found := _TEST_OPENINGS.match(name):
+            yield f"{path}:{line}: {name} opens with {found[0]}: name the thing that is tested"
     words = {each.lower() for each in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
     if wrong := words & _FORBIDDEN_NAMES:
         yield f"{path}:{line}: the name {name!r} holds {', '.join(sorted(wrong))!r}"

@@ -1,4 +1,4 @@
-"""No floor and no lock of ours admits a version with a known vulnerability, as far as the list here knows."""
+"""Minimum and locked versions exclude known vulnerabilities of the advisory list."""
 
 import re
 import tomllib

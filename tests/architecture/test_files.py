@@ -1,4 +1,4 @@
-"""A file is one sentence, of a size one can read in one sitting, with a test at its side."""
+"""A module has one purpose, a bounded size, and a test module."""
 
 import ast
 import re

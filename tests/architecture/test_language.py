@@ -46,6 +46,8 @@ def _is_clean(paths: list[str]) -> bool:
         ('"""A module."""\nx = f("nobody listens")\n', "write instead: name the thing"),
         ("told = 1\n", "the name 'told'"),
         ("def test_" + "x" * 70 + "(): ...\n", "at most 70"),
+        ("def test_what_is_old_is_removed(): ...\n", "opens with test_what_"),
+        ("def test_broken_link_is_mended(): ...\n", "write instead: fix"),
     ],
 )
 def test_checker_finds_a_violation(source: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The house has the rooms and the doors its plan shows, and its files stand on any machine."""
+"""Folders, layers and documentation match the plan, and files do not depend on a machine."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""Nothing in Redis lives for ever by accident, and every script has one typed door."""
+"""Every Redis key has a documented purpose, and every Lua script has one typed wrapper."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The Gantt chart of a run: a row for each step and action, bars in order, nothing that can leave its element."""
+"""The Gantt chart of a run has a row per step and action, bars in order, and escaped texts."""
 
 import xml.etree.ElementTree as ET
 

@@ -1,4 +1,4 @@
-"""Alternatives converge where they meet again, and the long way goes straight down."""
+"""Alternatives converge at their common target, and the longest path goes straight down."""
 
 import pytest
 

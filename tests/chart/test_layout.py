@@ -1,4 +1,4 @@
-"""What is laid out has a place of its own."""
+"""Each shape of a layout has its own place."""
 
 from collections import Counter
 from collections.abc import Iterator

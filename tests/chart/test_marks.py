@@ -1,4 +1,4 @@
-"""A run's marks say where it stands at an instant."""
+"""The marks of a run show its state at an instant."""
 
 from typing import Any
 

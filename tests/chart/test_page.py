@@ -1,4 +1,4 @@
-"""A page is no wider than asked; what does not fit is folded, not left out."""
+"""A page is no wider than requested; wider branches are folded, not omitted."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""The examples that recipe authors read are sound, run to their end and look as they are drawn."""
+"""The examples for recipe authors are valid, run to their end and match their drawings."""
 
 from typing import Any
 

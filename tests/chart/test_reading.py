@@ -1,4 +1,4 @@
-"""A chart shows every step, transition and action of its recipe, and moves as the net does."""
+"""A chart shows every step, transition and action of its recipe with the transitions of the net."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""The tree of regions: every block once, each exit with its way."""
+"""The tree of regions has every block once and each exit with its direction."""
 
 from collections.abc import Iterator
 

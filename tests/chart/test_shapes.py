@@ -1,4 +1,4 @@
-"""The shapes are plain data."""
+"""The shapes are plain data objects."""
 
 from edge.chart.shapes import Block
 

@@ -1,4 +1,4 @@
-"""A step with its action blocks takes the room its texts need."""
+"""A step with its action blocks is as large as its texts require."""
 
 from typing import Any
 

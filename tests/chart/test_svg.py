@@ -1,4 +1,4 @@
-"""Charts as pictures: well-formed whatever the recipe says."""
+"""Charts as SVG are well formed for every recipe."""
 
 import xml.etree.ElementTree as ET
 

@@ -1,4 +1,4 @@
-"""Charts in Unicode, as one would draw them by hand."""
+"""Charts in Unicode match drawings made by hand."""
 
 import re
 from textwrap import dedent

@@ -1,4 +1,4 @@
-"""Texts are cut to lines honestly, and nothing in them can command a terminal."""
+"""Texts are wrapped and truncated visibly, and control characters are replaced."""
 
 import pytest
 from hypothesis import given

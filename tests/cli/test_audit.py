@@ -1,4 +1,4 @@
-"""`edge audit` shows the records, and finds missing and changed ones."""
+"""`edge audit` shows the records and detects missing and changed records."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`edge backup` as people call it."""
+"""`edge backup` called from the command line."""
 
 from pathlib import Path
 

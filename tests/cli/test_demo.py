@@ -1,4 +1,4 @@
-"""`edge demo` as people call it: what it prints, how it ends, and that nothing of it is left."""
+"""`edge demo` called from the command line: its output, its exit status, and the removal of its files."""
 
 import os
 import pty

@@ -1,4 +1,4 @@
-"""`edge doctor` says how a gateway is, to people and programs, and ends in time."""
+"""`edge doctor` reports the health of a gateway as text and JSON within its time limit."""
 
 import json
 

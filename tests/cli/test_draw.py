@@ -1,4 +1,4 @@
-"""`edge draw` shows a recipe, or a job that runs, as a chart."""
+"""`edge draw` draws a recipe or a running job as a chart."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""`edge init` writes the settings of a site, tries them, and says what to do next."""
+"""`edge init` writes the settings of a site, checks them, and prints the next steps."""
 
 import json
 import os

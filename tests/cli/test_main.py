@@ -1,4 +1,4 @@
-"""The command `edge` answers at once, loads only the called command, and reports errors to people."""
+"""The command `edge` starts fast, imports only the called command, and reports errors without a traceback."""
 
 import errno
 import re

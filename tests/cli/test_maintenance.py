@@ -1,4 +1,4 @@
-"""`edge maintenance`: people switch the mode at the store, and read it in their language."""
+"""`edge maintenance` switches the mode at the store and shows its message in the language of the operator."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`edge opcua` shows and changes who is trusted and who may log in."""
+"""`edge opcua` shows and changes trusted certificates and OPC UA users."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""`edge record` as a process: it shows what it hears, ends by Ctrl-C or by itself, and leaves a file."""
+"""`edge record` as a process: it prints received messages, ends on Ctrl-C or timeout, and writes a file."""
 
 import asyncio
 import signal

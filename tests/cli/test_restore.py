@@ -1,4 +1,4 @@
-"""`edge restore` as people call it."""
+"""`edge restore` called from the command line."""
 
 from pathlib import Path
 

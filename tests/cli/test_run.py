@@ -1,4 +1,4 @@
-"""`edge run` as people and systemd call it: what it says when it cannot run, and how it stops."""
+"""`edge run` called by a user and by systemd: its messages on failed starts and its stop."""
 
 import asyncio
 import json

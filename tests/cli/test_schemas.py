@@ -1,4 +1,4 @@
-"""The schemas that stand in the repository are those that the command writes."""
+"""The schemas of the repository match the output of the command."""
 
 from pathlib import Path
 

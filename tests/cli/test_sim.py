@@ -1,4 +1,4 @@
-"""The simulators as processes of their own."""
+"""The simulators run as separate processes."""
 
 import asyncio
 import signal

@@ -1,4 +1,4 @@
-"""`edge simulate` prints what a recipe does, and reports files that it cannot use."""
+"""`edge simulate` prints the trace of a recipe and reports invalid files."""
 
 import json
 import re

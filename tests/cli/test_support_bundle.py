@@ -1,4 +1,4 @@
-"""`edge support-bundle` as people call it."""
+"""`edge support-bundle` called from the command line."""
 
 from pathlib import Path
 

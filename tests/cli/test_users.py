@@ -1,4 +1,4 @@
-"""`edge users` and `edge sessions`: what they write, refuse and record, and what a login permits."""
+"""`edge users` and `edge sessions`: changes, refusals, audit records, and the permissions of a login."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""`edge worker` needs something to run."""
+"""`edge worker` requires at least one valid node kind."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Settings are read from files and environment, later sources win, and all problems are reported together."""
+"""Settings are read from files and environment, later sources override, and all problems are reported."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Passwords are found by the service and by root who looks after it, from the same settings."""
+"""Passwords are found from the same settings by the service and by root."""
 
 import errno
 import io

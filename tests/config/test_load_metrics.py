@@ -1,4 +1,4 @@
-"""Monitoring asks on this host only, or not at all."""
+"""Metrics are served on this host only, or not at all."""
 
 from pathlib import Path
 

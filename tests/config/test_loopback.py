@@ -1,4 +1,4 @@
-"""Addresses of this host are known in every form."""
+"""Loopback addresses are recognised in every notation."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A password that this user may not read is missed only where it is needed."""
+"""A password that this user may not read is required only where it is used."""
 
 import io
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How long marks are kept is checked against what a broker may deliver again."""
+"""The retention of marks is checked against the redelivery time of the broker."""
 
 import pytest
 

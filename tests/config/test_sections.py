@@ -1,4 +1,4 @@
-"""Every key explains itself, and the reference page says the same words."""
+"""Every key has a description, and the reference page has the same text."""
 
 import json
 import pkgutil

@@ -1,4 +1,4 @@
-"""`[sparkplug]`: off without a group, and its conflicts."""
+"""`[sparkplug]` is off without a group, and its conflicts are reported."""
 
 from typing import get_type_hints
 

@@ -1,4 +1,4 @@
-"""One value is read as its annotation expects it."""
+"""A value is read according to its annotation."""
 
 from typing import Annotated, Any, Literal
 

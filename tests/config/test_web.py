@@ -1,4 +1,4 @@
-"""The page is off by default, and passwords cross no network in the clear."""
+"""The page is off by default, and passwords are not sent over a network unencrypted."""
 
 import pytest
 

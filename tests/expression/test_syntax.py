@@ -19,7 +19,7 @@ def names(text: str) -> list[str]:
     return [".".join(map(str, name.path)) for name in names_of(parse(text))]
 
 
-def test_names_come_from_left_to_right() -> None:
+def test_names_are_listed_from_left_to_right() -> None:
     assert names("not a.b and (c + -d > abs(e) or if(f, g, h[1]))") == ["a.b", "c", "d", "e", "f", "g", "h.1"]
 
 

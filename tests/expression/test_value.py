@@ -144,7 +144,7 @@ def test_calculation_returns_a_bounded_result_or_unknown(word: str, left: float,
 
 
 @pytest.mark.parametrize("value", ["1", True, [], {}])
-def test_only_numbers_can_be_calculated_with(value: object) -> None:
+def test_only_numbers_are_accepted_in_calculations(value: object) -> None:
     with pytest.raises(EvaluationError, match=r"'x' is .*, which is no number"):
         number(value, "x")
 
@@ -167,7 +167,7 @@ def test_integer_beyond_64_bits_is_an_unknown_operand() -> None:
         (123.456, 15, 123.456),
     ],
 )
-def test_rounding_takes_halves_away_from_zero(value: float, digits: int, rounded: object) -> None:
+def test_halves_are_rounded_away_from_zero(value: float, digits: int, rounded: object) -> None:
     found = round_half_away(value, digits)
     assert (found, type(found)) == (rounded, type(rounded))
 

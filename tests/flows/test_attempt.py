@@ -1,4 +1,4 @@
-"""An attempt ends within its limits of time and size, and a defect in a node is a reason like another."""
+"""An attempt has limits of time and size; an exception in a node is reported as its failure reason."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A child process finds the modules of its parent, wherever these are installed."""
+"""A child process finds the modules of its parent in every installation."""
 
 import subprocess
 import sys

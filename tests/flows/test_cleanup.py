@@ -1,4 +1,4 @@
-"""The hourly clean-up removes what nothing refers to, and nothing else."""
+"""The hourly clean-up removes only records without a reference."""
 
 import json
 

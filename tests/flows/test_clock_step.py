@@ -1,4 +1,4 @@
-"""A step of the clock neither repeats nor skips more than one cycle of a flow, by the time that really passes."""
+"""A clock step repeats or skips at most one cycle of a flow; the schedule then follows the new time."""
 
 from collections.abc import Sequence
 from typing import Any

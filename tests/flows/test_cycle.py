@@ -1,4 +1,4 @@
-"""A cycle moves by outcomes; those that no longer apply change nothing."""
+"""A cycle advances by outcomes; obsolete outcomes are ignored."""
 
 from typing import Any
 

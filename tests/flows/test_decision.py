@@ -1,4 +1,4 @@
-"""What a flow becomes when it is registered, started and stopped, and when its cycles begin and end."""
+"""State changes of a flow at registration, start, stop, and at begin and end of its cycles."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Cycles begin when they are due, on one of the gateways; one that is gone leaves no cycle behind."""
+"""Due cycles run on one of the gateways; cycles of a stopped gateway are taken over."""
 
 import asyncio
 from functools import partial

@@ -1,4 +1,4 @@
-"""A drawing shows every node with its kind, its state and why, as text and as SVG."""
+"""A drawing shows every node with its kind, state and reason, as text and as SVG."""
 
 import xml.etree.ElementTree as ET
 from typing import Any

@@ -1,4 +1,4 @@
-"""Node tasks are read as they were written."""
+"""Node tasks are decoded unchanged."""
 
 import json
 

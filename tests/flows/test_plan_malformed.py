@@ -1,4 +1,4 @@
-"""A sound flow with several faults is refused with every one of them; a flow that is not refused runs to its end."""
+"""A valid flow with added faults is refused with all of them; an accepted flow runs to its end."""
 
 import copy
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A document is planned once."""
+"""A document is planned only once."""
 
 import json
 

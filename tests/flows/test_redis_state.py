@@ -1,4 +1,4 @@
-"""Flows in Redis have the keys, types and lifetimes of their page, and deleting one leaves none of them."""
+"""Flows in Redis have the documented keys, types and lifetimes; deletion removes all keys of a flow."""
 
 from msgspec.structs import replace as changed
 

@@ -1,4 +1,4 @@
-"""A cycle runs its nodes as the plan has it; whatever happens to the gateway, no action is performed twice."""
+"""A cycle runs its nodes according to the plan and repeats no action after a failure of the gateway."""
 
 from typing import Any
 

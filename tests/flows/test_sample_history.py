@@ -1,4 +1,4 @@
-"""A trial reads tags from the samples that it was given."""
+"""A trial reads tags from the samples passed to it."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Flows are changed as asked; what cannot be done is refused with the reason."""
+"""Flows are changed on request; an impossible request is refused with the reason."""
 
 from collections.abc import Awaitable, Callable
 

@@ -1,4 +1,4 @@
-"""What the code of a site returns is JSON within limits, or a failure of its node."""
+"""The output of site code is JSON within limits, or the node fails."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every flow state keeps the same contract: one decision is written whole or not at all."""
+"""Every flow state implementation has the same contract: a decision is committed completely or not at all."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""A trial runs cycles in virtual time; a naive evaluator of the page's sentences agrees on random flows."""
+"""A trial runs cycles in virtual time and agrees with a naive evaluator on random flows."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A task is in the hands of one worker at a time; who lost it cannot report it."""
+"""A task is leased to one worker at a time; a worker that lost its lease cannot report the task."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A worker runs the tasks of its kinds and ends in order."""
+"""A worker runs the tasks of its node kinds and stops in order."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The child of a worker answers with JSON, whatever a node returns."""
+"""The child process of a worker returns JSON for every output of a node."""
 
 from collections.abc import Iterator
 from pathlib import Path

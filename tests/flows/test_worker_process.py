@@ -1,4 +1,4 @@
-"""The child of a worker runs one attempt after the other; it is killed when an attempt takes too long."""
+"""The child process of a worker runs one attempt at a time and is killed after the time limit."""
 
 import asyncio
 import os

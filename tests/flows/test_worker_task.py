@@ -1,4 +1,4 @@
-"""Tasks and results are read as they were written, and a result means an outcome."""
+"""Tasks and results are decoded unchanged, and each result is mapped to an outcome."""
 
 import pytest
 

@@ -117,7 +117,7 @@ def order_with(*parameters: Parameter) -> JobOrder:
     ],
     ids=["deep", "a value that is a structure", "a long text", "many long texts", "many parameters"],
 )
-def test_a_large_order_is_taken(order: JobOrder) -> None:
+def test_large_order_is_accepted(order: JobOrder) -> None:
     assert validate_order(order) == []
 
 

@@ -96,7 +96,7 @@ def test_every_state_can_be_reached() -> None:
     assert seen == set(JobState)
 
 
-def test_storing_and_removing_are_no_transitions() -> None:
+def test_storing_and_removing_are_not_transitions() -> None:
     others = {Cause.STORE, Cause.STORE_AND_START, Cause.CANCEL, Cause.CLEAR, Cause.EXPIRE, Cause.RESULT_UPDATE}
     assert {cause for cause in Cause if not is_transition(cause)} == others
 

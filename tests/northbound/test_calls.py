@@ -175,7 +175,7 @@ async def test_late_repetition_of_a_call_gets_the_same_answer(calls: CallHandler
         (METHOD_TYPE.format("RequestJobResponseByJobOrderID"), {"JobOrderID": "J1"}),
     ],
 )
-async def test_settings_and_requests_expire_too(calls: CallHandler, event_type: str, data: object) -> None:
+async def test_expired_settings_and_requests_are_refused(calls: CallHandler, event_type: str, data: object) -> None:
     event = CloudEvent(id="1", source="/mes", type=event_type, data=data)
     answer = await calls.answer(IncomingCall(event, {}, SCOPE, "test", expires_at=1))
     assert answer.mdcserrorkind == "expired"

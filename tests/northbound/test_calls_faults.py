@@ -141,7 +141,7 @@ async def test_order_that_cannot_run_is_refused_when_stored(
     assert reason in (answer.mdcserrormessage or "")
 
 
-async def test_a_deleted_work_master_that_jobs_name_is_reported(calls: CallHandler) -> None:
+async def test_deletion_of_a_work_master_used_by_jobs_is_reported(calls: CallHandler) -> None:
     await calls.answer(method("Store", "1", order("J1")))
     answer = await calls.answer(setting("workmaster", "2", {"ID": "WM-1"}, "DELETE"))
     assert answer.mdcserrorkind is None
@@ -193,7 +193,7 @@ async def test_responses_match_by_text_and_number(calls: CallHandler, state: Any
     assert [each.job_order_id for each in answer.data.job_responses] == found
 
 
-async def test_responses_come_in_bounded_pages(calls: CallHandler) -> None:
+async def test_responses_are_returned_in_bounded_pages(calls: CallHandler) -> None:
     names = [f"J{number:03}" for number in range(12)]
     for name in names:
         data = order(name)

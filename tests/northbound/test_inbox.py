@@ -136,7 +136,7 @@ async def test_repeated_call_gets_the_same_answer_and_has_no_second_effect(mes: 
     assert await store.execute("XLEN", store.keys.joborder_changes(SCOPE)) == 1
 
 
-async def test_the_scope_is_that_of_the_subject_else_that_of_the_topic(mes: Caller) -> None:
+async def test_scope_is_taken_from_the_subject_or_else_from_the_topic(mes: Caller) -> None:
     payload = msgspec.json.encode(order("J1"))
     answer = await mes.ask(payload, binary_attributes(STORE, subject="elsewhere"))
     assert answer.user_properties["mdcserrorkind"] == "unknown_scope"

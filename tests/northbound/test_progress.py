@@ -68,7 +68,7 @@ async def start(station: Station, runs: Runs) -> None:
                 pass
 
 
-async def test_without_a_reader_progress_is_published_once_a_minute(progress: Progress, wait_until: WaitUntil) -> None:
+async def test_progress_without_a_reader_is_published_once_a_minute(progress: Progress, wait_until: WaitUntil) -> None:
     session, clock = FakeSession(), FakeClock()
     session.has_reader = False
     ours = publisher(session, clock)

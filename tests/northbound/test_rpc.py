@@ -80,7 +80,7 @@ async def test_job_method_is_executed_and_answered_as_over_mqtt(client: Client, 
     assert "no such job order" in (declined.mdcserrormessage or "")
 
 
-async def test_the_answer_comes_in_the_form_of_the_call(client: Client) -> None:
+async def test_answer_has_the_form_of_the_call(client: Client) -> None:
     event = {"id": "1", "source": "/stand", "type": METHOD_TYPE.format("Store"), "subject": None, "custom": 5}
     payload = json.dumps(order("J1")).encode()
     forms = {

@@ -9,7 +9,7 @@ from edge.northbound.topics import Topics, may_answer_to
 TOPICS = Topics("app/jobs", "station-1")
 
 
-def test_the_topics_of_a_scope_stand_below_the_prefix() -> None:
+def test_topics_of_a_scope_are_below_the_prefix() -> None:
     assert [TOPICS.commands, TOPICS.metadata, TOPICS.events, TOPICS.data] == [
         "app/jobs/station-1/commands",
         "app/jobs/station-1/metadata",

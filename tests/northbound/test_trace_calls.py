@@ -33,7 +33,7 @@ async def test_file_is_read_in_parts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "data", [None, {"File": "../../etc/passwd"}, {"File": f"J1/{'a' * 64}.json.gz"}, {"File": "J1/x", "Offset": -1}]
 )
-async def test_call_for_anything_else_is_refused(tmp_path: Path, data: Any) -> None:
+async def test_invalid_trace_call_is_refused(tmp_path: Path, data: Any) -> None:
     with pytest.raises(Refused):
         await TraceCalls(str(tmp_path)).read(event(data), "topic")
 

@@ -1,4 +1,4 @@
-"""What is kept for the MES is kept in bounded number, reported long before the bound, and never dropped unread."""
+"""Data kept for the MES is bounded, reported before the limit, and not dropped before it is delivered."""
 
 import json
 import subprocess

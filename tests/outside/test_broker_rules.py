@@ -1,4 +1,4 @@
-"""A broker whose access rules refuse the gateway its subscriptions: the gateway serves and says so."""
+"""A gateway whose subscriptions are refused by the broker serves and reports the refusal."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The event that stored a job, and its W3C Trace Context, pass through to all that follows."""
+"""The event that stored a job and its W3C Trace Context are passed to all following messages."""
 
 from tests.outside.conftest import Plant
 

@@ -1,4 +1,4 @@
-"""Components of one store: the list of all, two of one name, one that is gone, one with a wrong clock."""
+"""Components of one store: list, duplicate name, stopped component, wrong clock."""
 
 import json
 import subprocess

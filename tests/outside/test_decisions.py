@@ -1,4 +1,4 @@
-"""An operator decides about physical work: by command, MES, RPC and OPC UA, each with role, reason and audit record."""
+"""An operator decides about physical work by command, MES, RPC and OPC UA, with role, reason and audit."""
 
 import json
 import os

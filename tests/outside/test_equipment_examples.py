@@ -1,4 +1,4 @@
-"""What docs/reference/equipment.md shows integrators works as it stands there."""
+"""The examples of docs/reference/equipment.md work as written."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A question of equipment is answered to its sender only."""
+"""The reply to an equipment request is sent to its sender only."""
 
 from tests.outside.conftest import Plant
 from tests.outside.mqtt_client import MqttClient

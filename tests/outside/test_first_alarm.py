@@ -1,4 +1,4 @@
-"""The tutorial "From a sensor to an alarm": its files are made and its commands are run as they are written."""
+"""The tutorial "From a sensor to an alarm" works with its files and commands as written."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""A flood of messages takes neither memory nor time from the calls of the MES."""
+"""A flood of messages neither exhausts memory nor delays the calls of the MES."""
 
 import contextlib
 import functools

@@ -1,4 +1,4 @@
-"""Bolts that a flow tightens: at a controller of its own, for killed gateways leave sessions at the device."""
+"""Bolts of a flow are tightened at a separate controller, as killed gateways leave sessions at the device."""
 
 # ruff: noqa: F811 - the argument `line` is the fixture of that name
 

@@ -1,4 +1,4 @@
-"""What is stored of flows goes when its time has come, and with the flow; the time of the store is virtual."""
+"""Stored data of flows expires by its retention and with the flow; the time of the store is virtual."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A full disk stops no gateway: work waits, the status names the cause, and everything goes on once there is room."""
+"""A full disk stops no gateway: work waits, the status names the cause, and work continues afterwards."""
 
 import contextlib
 import shutil

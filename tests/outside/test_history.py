@@ -1,4 +1,4 @@
-"""The history of a run shows every decision; its replay decides the same, also over a kill of the gateway."""
+"""The history of a run shows every decision; its replay is identical, also across a gateway kill."""
 
 import json
 

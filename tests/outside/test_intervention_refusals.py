@@ -1,4 +1,4 @@
-"""People try each intervention by command, page, MES, RPC and OPC UA: why it is refused, and what remains of it."""
+"""Interventions by command, page, MES, RPC and OPC UA: reasons of refusals and audit records."""
 
 import base64
 import http.client

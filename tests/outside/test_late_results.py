@@ -1,4 +1,4 @@
-"""A result that comes too late is reported to the MES and decides nothing."""
+"""A late result is reported to the MES and changes no job."""
 
 from typing import Any
 

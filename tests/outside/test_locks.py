@@ -1,4 +1,4 @@
-"""Locks of killed processes: those of a person expire, those of a job stay with it."""
+"""Locks of killed processes: those of a user expire, those of a job stay with the job."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Maintenance as the people and the clients of a plant see it: running jobs end, new ones are refused and run later."""
+"""Maintenance from outside: running jobs end, new jobs are refused or run later."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What a MES may leave out, repeat and ask for: optional members, transactions, states, settings and attempts."""
+"""Calls of a MES: optional members, repeated transactions, states, settings and attempts."""
 
 import uuid
 from typing import Any

@@ -1,4 +1,4 @@
-"""A client that was written for MicroDCS reads every message; parameters reach commands in the order of the page."""
+"""A MicroDCS client reads every message, and parameters have the documented precedence."""
 
 import json
 from typing import Any

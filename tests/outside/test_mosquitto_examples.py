@@ -1,4 +1,4 @@
-"""What the reference pages write with mosquitto's clients works as it stands there, run by a shell."""
+"""The mosquitto commands of the reference pages work as written."""
 
 import contextlib
 import json

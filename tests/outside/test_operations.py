@@ -1,4 +1,4 @@
-"""A scheduled backup is claimed by one of two gateways; when that is killed, it is interrupted and can be run again."""
+"""A backup is claimed by one of two gateways; after a kill it is interrupted and can be repeated."""
 
 import json
 import tarfile

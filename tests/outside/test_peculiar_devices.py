@@ -1,4 +1,4 @@
-"""Devices on another vendor's OPC UA stack that leave out what their standard leaves open; their own logs judge."""
+"""OPC UA devices of another vendor that omit optional parts of their standard are supported."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

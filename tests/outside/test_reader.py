@@ -1,4 +1,4 @@
-"""A barcode starts a job, and a tag read at a serial port is the event that this job waits for."""
+"""A barcode starts a job, and a tag read at a serial port is the awaited event of this job."""
 
 import contextlib
 import os

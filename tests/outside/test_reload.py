@@ -1,4 +1,4 @@
-"""Scopes come and go while the gateway runs."""
+"""Scopes are added and removed while the gateway runs."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A message that a broker delivers again, however late, has no second effect."""
+"""A message redelivered by the broker at any time has no second effect."""
 
 from tests.outside.conftest import Plant
 from tests.outside.plant import METHOD, SETTING, order

@@ -1,4 +1,4 @@
-"""A result is kept until the MES has it."""
+"""A result is kept until the MES has received it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A tool that was away is made safe when it comes back, whatever became of the job."""
+"""A disconnected tool is reset when it reconnects, regardless of the state of the job."""
 
 import pytest
 

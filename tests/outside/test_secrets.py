@@ -1,4 +1,4 @@
-"""Passwords that others can read are reported, and a backup states which it holds."""
+"""Passwords readable by other users are reported, and a backup lists the passwords it contains."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The station page, read and used by a plain HTTP client: a login, a job that is paused, a change from another site."""
+"""The station page with a plain HTTP client: login, pause of a job, refused cross-site request."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""A stop overtakes a start that has not left the gateway."""
+"""A stop supersedes a start that was not sent."""
 
 from pathlib import Path
 

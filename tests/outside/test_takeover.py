@@ -1,4 +1,4 @@
-"""What a gateway leaves behind when it dies, another one continues."""
+"""Another gateway continues the work of a killed gateway."""
 
 import pytest
 

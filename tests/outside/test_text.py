@@ -1,4 +1,4 @@
-"""Text that a client of another vendor cannot read is not sent to it."""
+"""Text that is unreadable for a client of another vendor is not sent to this client."""
 
 from tests.outside.conftest import Plant
 from tests.outside.plant import METHOD

@@ -1,4 +1,4 @@
-"""What a client sends has no effect on others."""
+"""Messages of one client have no effect on other clients."""
 
 import json
 

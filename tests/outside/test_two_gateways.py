@@ -1,4 +1,4 @@
-"""Two gateways on one store use one controller of another vendor's stack: neither keeps the other from working."""
+"""Two gateways on one store share one controller of another vendor without blocking each other."""
 
 import contextlib
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A store that the first release left in mid-job continues with this one."""
+"""Running jobs in a store of the first release continue with this release."""
 
 import json
 from pathlib import Path

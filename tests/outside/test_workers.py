@@ -1,4 +1,4 @@
-"""Node kinds of a site run in worker processes: one that is killed, hangs or returns rubbish harms no flow."""
+"""Worker processes run site node kinds; a killed, hanging or faulty worker affects no other flow."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The alarm state machine follows its table, and agrees with an alarm that derives its state from its history."""
+"""The alarm state machine follows its table and agrees with an oracle that derives the state from history."""
 
 import pytest
 from hypothesis import settings

@@ -1,4 +1,4 @@
-"""Messages of alarms: their placeholders are replaced, and unknown ones are faults."""
+"""Messages of alarms: placeholders are replaced, and unknown placeholders are faults."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The kind `baseline`: deviations from the recent window, and the moments that it is made of."""
+"""The kind `baseline`: deviations from the recent window, and the moments of the window."""
 
 import math
 import statistics

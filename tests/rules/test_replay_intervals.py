@@ -1,4 +1,4 @@
-"""A second implementation of three kinds, by intervals and whole windows instead of states, as an oracle of `replay`.
+"""Three kinds are checked against a second implementation with intervals and whole windows.
 
 Written from the sentences of the specification; it shares no code with `edge.rules` but the samples.
 """

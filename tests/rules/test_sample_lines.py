@@ -1,4 +1,4 @@
-"""Lines become samples and occurrences; what cannot be used is reported and set aside."""
+"""Lines become samples and occurrences; invalid lines are reported and skipped."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Values that rules take."""
+"""Values accepted by rules."""
 
 import pytest
 

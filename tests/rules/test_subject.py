@@ -1,4 +1,4 @@
-"""Subjects of rules: tags, joining processes, jobs, carriers and tools have a state of their own."""
+"""Subjects of rules: tags, joining processes, jobs, carriers and tools each have their own state."""
 
 from typing import Any
 

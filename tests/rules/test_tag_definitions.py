@@ -1,4 +1,4 @@
-"""Definitions of tags: their faults are reported at once, samples are judged by them."""
+"""Definitions of tags: all faults are reported at once, and samples are checked against the definitions."""
 
 from typing import Any
 

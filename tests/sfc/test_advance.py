@@ -83,7 +83,7 @@ def test_an_answer_to_a_command_that_was_not_sent_is_foreign(command: str) -> No
     assert Driven(WORK).ignored(Answer(command, ok=True), 1) is IgnoredKind.FOREIGN
 
 
-def test_an_answer_that_comes_twice_is_a_duplicate() -> None:
+def test_repeated_answer_is_a_duplicate() -> None:
     driven = Driven(WORK)
     driven.answer("a", 1)
     assert driven.ignored(Answer("J1/R1/a/1", ok=False), 2) is IgnoredKind.DUPLICATE
@@ -187,7 +187,7 @@ SIGNALS = st.one_of(
 
 
 @given(st.lists(st.tuples(SIGNALS, st.integers(-(10**15), 10**15)), max_size=12))
-def test_any_signal_in_any_state_gives_a_result_or_a_refusal(signals: list[tuple[Any, int]]) -> None:
+def test_any_signal_in_any_state_returns_a_result_or_a_refusal(signals: list[tuple[Any, int]]) -> None:
     run = new_run("J1", "s", "R1", {"p": 1})
     for signal, now in signals:
         decided = advance(WORK, run, signal, now)

@@ -176,7 +176,7 @@ def tokens(net: Net, run: Run) -> int:
 
 @MANY
 @given(recipes())
-def test_every_drawn_recipe_is_completed_when_all_equipment_answers(recipe: dict[str, Any]) -> None:
+def test_every_generated_recipe_completes_when_all_equipment_answers(recipe: dict[str, Any]) -> None:
     net = net_of(recipe)
     advanced = advance(net, fresh(), Start(), 0)
     assert isinstance(advanced, Advanced)
@@ -208,7 +208,7 @@ def test_storing_and_loading_between_any_two_signals_changes_nothing(recipe: dic
 
 @MANY
 @given(recipes(), DAY)
-def test_the_same_signals_give_the_same_run(recipe: dict[str, Any], day: Day) -> None:
+def test_same_signals_produce_the_same_run(recipe: dict[str, Any], day: Day) -> None:
     first = [(each.run, each.requests) for *_, each in play(net_of(recipe), fresh(), day)]
     net = net_of(recipe)
     again = compile_recipe(_decoded(net.source))

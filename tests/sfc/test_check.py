@@ -93,7 +93,7 @@ def test_path_with_unreachable_end_is_reported(way_out: Json) -> None:
     assert faults_of(data) == ("branch 'par': the end of path 0 cannot be reached from step 'A'",)
 
 
-def test_all_faults_of_all_kinds_come_in_one_answer() -> None:
+def test_all_faults_of_all_kinds_are_reported_together() -> None:
     data = recipe(
         "A B B",
         [transition("A", "Q"), transition("A", "B", "a = 1")],
@@ -191,7 +191,7 @@ def test_probable_mistake_is_a_warning(data: Json, warning: str) -> None:
         recipe("A B End", [transition("A", "B", "x"), transition("B", "A"), transition("B", "End", "y", -1)]),
     ],
 )
-def test_a_sound_recipe_gives_no_warning(data: Json) -> None:
+def test_valid_recipe_has_no_warning(data: Json) -> None:
     assert net_of(data).warnings == ()
 
 

@@ -296,7 +296,7 @@ def test_a_second_person_confirms_the_same_intervention() -> None:
     assert driven.run.associations[key("bolt@A")].resolved_by == "skipped by Anna (root) and bert (root): seen"
 
 
-def test_a_confirmation_too_late_or_of_another_attempt_asks_again() -> None:
+def test_late_or_mismatched_confirmation_counts_as_a_first_request() -> None:
     driven = failed(line(action("bolt", "A")))
     driven.signal(of(RETRY, second=WITHIN), 200)
     driven.signal(of(RETRY, by="bert", second=WITHIN), 700_000)

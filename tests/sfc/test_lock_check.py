@@ -8,7 +8,7 @@ from tests.sfc.recipes import action, branch, chain, faults_of, net_of, recipe, 
 from tests.sfc.test_lock_wait import locked
 
 
-def test_a_lock_that_comes_before_a_held_one_is_refused() -> None:
+def test_lock_ordered_before_a_held_one_is_refused() -> None:
     (fault,) = faults_of(locked(locked(chain("A B C"), "A", "wrench"), "B", "crane"))
     assert fault == (
         "transitions[0] (A → B): acquires lock 'crane' while the job may hold 'wrench'; locks are acquired in "

@@ -117,7 +117,7 @@ def test_explicit_transition_replaces_the_implied_one() -> None:
     ]
 
 
-def test_a_branch_may_be_left_into_itself() -> None:
+def test_branch_can_be_entered_again_from_its_end() -> None:
     data = recipe(
         "I A B", [transition("I", "sel"), transition("sel", "sel", "again")], [], branch("sel", "selection", "A B")
     )

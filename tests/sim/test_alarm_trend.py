@@ -1,4 +1,4 @@
-"""Tests of what the telemetry scene observes of an alarm."""
+"""Tests of the observed alarm of the telemetry scene."""
 
 import msgspec
 from msgspec.structs import replace

@@ -1,3 +1,5 @@
+"""Tests of the local broker: start, restart, invalid configuration, missing mosquitto."""
+
 import asyncio
 
 import pytest

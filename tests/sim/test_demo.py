@@ -1,4 +1,4 @@
-"""Tests of a demo that keeps running: its parts are active, and the end of a part is reported."""
+"""Tests of a running demo: its parts are active, and the end of a part is reported."""
 
 import asyncio
 import io

@@ -1,4 +1,4 @@
-"""The page of the demo has an address of its own, and a person with a password of this run."""
+"""The page of the demo has its own address and a user with a password of this run."""
 
 import tomllib
 from pathlib import Path

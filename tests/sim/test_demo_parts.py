@@ -1,4 +1,4 @@
-"""Tests of the parts of every scene: the deadline that a failure ends, and waiting for a condition."""
+"""Tests of the parts of every scene: the deadline, failures, and waiting for a condition."""
 
 import asyncio
 import sys

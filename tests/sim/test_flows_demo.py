@@ -1,4 +1,4 @@
-"""The flows scene shows what its flows do, draws the last one, and leaves nothing behind."""
+"""The flows scene shows the results of its flows, draws the last one, and removes its files."""
 
 import io
 from pathlib import Path

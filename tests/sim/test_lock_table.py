@@ -1,4 +1,4 @@
-"""Random recipes with locks in virtual time, judged by an oracle that reads only the recipe and the trace."""
+"""Random recipes with locks in virtual time are checked by an oracle of recipe and trace only."""
 
 import itertools
 from typing import Any

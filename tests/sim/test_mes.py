@@ -1,4 +1,4 @@
-"""Tests of the simulated MES against a station that the test simulates, message by message."""
+"""Tests of the simulated MES against a simulated station, message by message."""
 
 from collections.abc import AsyncIterator
 

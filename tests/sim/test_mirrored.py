@@ -1,4 +1,4 @@
-"""What a script says of mirrored sets becomes their copies."""
+"""The mirrored sets of a script become copies of these sets."""
 
 from edge.sfc.mirror_copy import MirrorCopy
 from edge.sim.mirrored import mirrored

@@ -1,4 +1,4 @@
-"""The server side of Open Protocol: clients that do not start, send garbage, are silent, or come at the same time."""
+"""The server side of Open Protocol: missing start, invalid data, silent clients, concurrent clients."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Tests of child processes: their readiness, their log and their end."""
+"""Tests of child processes: readiness, log and end."""
 
 import asyncio
 import os

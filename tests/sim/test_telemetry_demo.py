@@ -1,4 +1,4 @@
-"""Tests of the telemetry scene that keeps running: its parts are active, and the end of a part is reported."""
+"""Tests of the running telemetry scene: its parts are active, and the end of a part is reported."""
 
 import asyncio
 import io

@@ -1,4 +1,4 @@
-"""Tests of a trace: times from the zero of its recorder, the worst end of several jobs."""
+"""Tests of a trace: times from the zero of its recorder, and the worst end of several jobs."""
 
 from msgspec.structs import replace
 

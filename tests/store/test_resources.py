@@ -35,7 +35,7 @@ async def test_a_work_master_is_read_back_whole(store: Store) -> None:
     assert await resources.load_work_master(store, "other") is None
 
 
-async def test_a_removed_work_master_is_gone(store: Store) -> None:
+async def test_removed_work_master_is_not_found(store: Store) -> None:
     await store.commit(resources.save_work_master(store.keys, "station-1", MASTER))
     await store.commit(await resources.plan_removal(store, "station-1", ["axle"]))
     assert await resources.load_work_master(store, "axle") is None

@@ -39,7 +39,7 @@ async def test_correlation_id_equal_to_another_key_finds_no_job(store: Store, co
     assert await responses.find_job(store, correlation_id) is None
 
 
-async def test_responses_come_in_the_order_of_their_start(store: Store) -> None:
+async def test_responses_are_listed_in_the_order_of_their_start(store: Store) -> None:
     assert await responses.load_all(store, "s") == []
     await respond(store, job("late", 2000))
     await respond(store, job("early", 1000))

@@ -1,4 +1,4 @@
-"""A signed command upgrades the package of a machine; nothing else that reaches the root unit does."""
+"""A signed command upgrades the package of a machine; the root unit refuses all other requests."""
 
 import json
 from typing import Any

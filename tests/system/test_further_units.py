@@ -1,4 +1,4 @@
-"""The further units of the package serve: the store of samples in memory, and workers for the nodes of a site."""
+"""Further units of the package: the volatile sample store and workers for site node kinds."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The life of a gateway, from `apt install` to `apt purge`: each test goes on where the one before it ended."""
+"""Life cycle of a gateway from `apt install` to `apt purge`; each test continues the previous one."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The package for the other architecture installs and runs, where this machine can run its programs (qemu-user)."""
+"""The package for the other architecture installs and runs under qemu-user where available."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Redis or Valkey: the store stays with the server that wrote its data, also when the other is installed."""
+"""Redis or Valkey: the store stays with the server that wrote it, also when the other is installed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A flood of alarms becomes one summary alarm; what still stands at its end is raised."""
+"""A flood of alarms becomes one summary alarm; conditions still active at its end are raised."""
 
 from itertools import count
 from typing import Any

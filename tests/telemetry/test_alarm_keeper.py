@@ -1,4 +1,4 @@
-"""Alarms of a processor at work: floods and shelvings end in time, whatever else goes on."""
+"""Alarms of a running processor: floods and shelvings end in time under all conditions."""
 
 from edge.instant import now_ms
 from edge.rules.alarm import Acknowledge, Shelve

@@ -1,4 +1,4 @@
-"""Requests about alarms: applied once, refused with a reason, and never lost to another writer."""
+"""Alarm requests are applied once, refused with a reason, and not lost by concurrent writers."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Batches travel as text without loss; what cannot be taken is named."""
+"""Batches are encoded as text without loss; invalid lines are named."""
 
 import math
 from typing import Any

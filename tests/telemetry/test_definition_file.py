@@ -1,4 +1,4 @@
-"""The file with definitions of tags: read whole, or refused with all its faults."""
+"""The file with tag definitions is read completely or refused with all its faults."""
 
 from pathlib import Path
 

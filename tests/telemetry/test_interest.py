@@ -1,4 +1,4 @@
-"""Lines that no rule uses are not recorded."""
+"""Lines used by no rule are not recorded."""
 
 import pytest
 

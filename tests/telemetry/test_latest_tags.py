@@ -1,4 +1,4 @@
-"""The last samples of tags are saved every few seconds, of a bounded number of tags."""
+"""The last samples of a bounded number of tags are saved every few seconds."""
 
 from edge.rules.sample_lines import Occurrence, Sample
 from edge.store import tags

@@ -1,4 +1,4 @@
-"""A mirror follows its set; members that leave are occurrences, also after a restart and an outage."""
+"""A mirror follows its set; removed members are occurrences, also after a restart and an outage."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""The processor: one alarm per condition, one commit per batch, and nothing lost or doubled by an outage."""
+"""The processor: one alarm per condition, one commit per batch, no loss and no duplicate after an outage."""
 
 import asyncio
 import tempfile

@@ -1,4 +1,4 @@
-"""The memory of rules: loaded as it was committed, without the states of other rules."""
+"""The memory of rules is loaded as committed, without the states of other rules."""
 
 from edge.rules.baseline import BaselineState, window_length, window_of
 from edge.rules.evaluator import RuleEvaluator

@@ -1,4 +1,4 @@
-"""The queue of samples is bounded; it appends batches, each once however often it is tried."""
+"""The queue of samples is bounded and appends each batch once, however often it is retried."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""States travel as text; the window of a baseline apart from it."""
+"""States are encoded as text; the window of a baseline is stored separately."""
 
 from random import Random
 

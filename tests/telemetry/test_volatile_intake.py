@@ -1,4 +1,4 @@
-"""Samples of a second Redis without files: evaluated as the others, and lost without harm when it restarts."""
+"""Samples of a second Redis without persistence are evaluated normally and lost without harm at a restart."""
 
 import tempfile
 from collections.abc import AsyncIterator, Iterator

@@ -1,4 +1,4 @@
-"""`edge alarms` shows alarms and answers them, also without a gateway."""
+"""`edge alarms` lists, acknowledges and shelves alarms, also without a running gateway."""
 
 import json
 

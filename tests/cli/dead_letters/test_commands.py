@@ -1,4 +1,4 @@
-"""`edge dead-letters` shows what was given up, and has it done again or drops it."""
+"""`edge dead-letters` lists dead letters, retries them and drops them."""
 
 import json
 

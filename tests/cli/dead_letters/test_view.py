@@ -1,4 +1,4 @@
-"""A letter says what was given up, and what `retry` would do."""
+"""The report of a dead letter names what failed and the effect of `retry`."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`edge equipment` shows what gateways say of their equipment, and asks it itself."""
+"""`edge equipment` shows the reported equipment of all gateways and pings equipment directly."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Equipment in words: what is so, what is not known, and what cannot be taken for the present."""
+"""Text form of equipment: its state, unknown values, and reports that are no longer current."""
 
 import pytest
 

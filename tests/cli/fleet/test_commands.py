@@ -1,4 +1,4 @@
-"""`edge fleet` shows what the components last reported, and forgets those that are gone."""
+"""`edge fleet` shows the last report of each component and removes absent components."""
 
 import asyncio
 import json

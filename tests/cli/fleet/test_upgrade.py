@@ -1,4 +1,4 @@
-"""`edge fleet upgrade` installs nothing for a text without a signature."""
+"""`edge fleet upgrade` refuses a text without a signature."""
 
 import os
 import subprocess

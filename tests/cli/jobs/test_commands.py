@@ -1,4 +1,4 @@
-"""`edge jobs` does what a MES could ask, on the store that gateways work on."""
+"""`edge jobs` calls the methods of a MES directly on the store of the gateways."""
 
 import json
 from datetime import datetime

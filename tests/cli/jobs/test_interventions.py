@@ -1,4 +1,4 @@
-"""Tests of `edge jobs retry`, `skip`, `force` and `complete`: what they do, who may, and what remains of it."""
+"""Tests of `edge jobs retry`, `skip`, `force` and `complete`: effect, permission, and audit record."""
 
 import json
 from pathlib import Path

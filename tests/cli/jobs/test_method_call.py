@@ -1,4 +1,4 @@
-"""Each command calls its method, and a refusal names the commands that a job takes instead."""
+"""Each command calls its method, and a refusal lists the commands allowed in the state of the job."""
 
 import pytest
 

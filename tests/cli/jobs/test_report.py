@@ -1,4 +1,4 @@
-"""A report shows every part of a job, whatever its texts contain."""
+"""The report shows every part of a job; control characters and markup in texts are harmless."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""`edge jobs results` shows results, and copies traces whose hash is right."""
+"""`edge jobs results` lists results and copies traces whose hash is correct."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A job that cannot be read is named, and does not hide the others."""
+"""An unreadable job is named and does not hide the other jobs."""
 
 from edge.model.job_state import Cause
 from tests.cli.calling import Edge

@@ -1,4 +1,4 @@
-"""A job is one line of a list, whatever its texts hold."""
+"""A job is one line of the list; control characters and markup in its texts are harmless."""
 
 import pytest
 from rich.console import Console

@@ -1,4 +1,4 @@
-"""`edge locks`: shows locks, holds one for a command, deletes those of dead owners."""
+"""`edge locks` shows locks, holds a lock during a command, and deletes locks of dead owners."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Locks are read and deleted through a gateway as at the store."""
+"""Locks are listed and deleted through a gateway in the same way as at the store."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`edge operations`: people schedule, see, repeat and cancel the work of gateways."""
+"""`edge operations` schedules, shows, repeats and cancels the operations of gateways."""
 
 import json
 

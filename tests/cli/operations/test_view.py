@@ -1,4 +1,4 @@
-"""An operation is printed with its result or error, and an interrupted one before a gateway has seen it."""
+"""An operation is printed with its result or error, and as interrupted before a gateway reports it."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The severity of a rule is that of its levels, and its report has the form of a file of rules."""
+"""The severity of a rule is that of its levels, and its report has the format of a rules file."""
 
 import json
 

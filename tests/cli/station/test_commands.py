@@ -1,4 +1,4 @@
-"""`edge station` shows and sets what a station may use, by the rules that hold for a MES."""
+"""`edge station` shows and sets the permitted resources with the validation that applies to a MES."""
 
 import json
 from pathlib import Path

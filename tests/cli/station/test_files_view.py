@@ -1,4 +1,4 @@
-"""`edge station diff`, `apply` and `export` work with files of the site; `edge check station` needs no store."""
+"""`edge station diff`, `apply` and `export` use the station files; `edge check station` needs no store."""
 
 import json
 from pathlib import Path

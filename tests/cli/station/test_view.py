@@ -1,4 +1,4 @@
-"""What a scope may use is read whole, with the limit that is in force."""
+"""The view of a scope has all its permitted resources and the limit in force."""
 
 from edge.cli.station.view import StationView, WorkMasterView, load_view
 from edge.model.acceptance import ResourceKind

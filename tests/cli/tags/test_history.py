@@ -1,4 +1,4 @@
-"""`edge tags export` and the trend of `edge tags show`: what they print of the history."""
+"""Output of `edge tags export` and of the trend of `edge tags show`."""
 
 import csv
 import io

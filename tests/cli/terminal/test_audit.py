@@ -1,4 +1,4 @@
-"""A changing command is recorded when it ends, and when it is refused."""
+"""A changing command is recorded at its end or when it is refused."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The report of a test of a device is for people and for programs."""
+"""The report of a device test is printed as text or as JSON."""
 
 import json
 

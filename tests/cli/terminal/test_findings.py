@@ -1,4 +1,4 @@
-"""Findings are lines for people or data for programs, and their worst is the exit status."""
+"""Findings are printed as text or JSON, and the exit status is that of the worst finding."""
 
 import json
 

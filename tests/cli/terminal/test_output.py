@@ -1,4 +1,4 @@
-"""What is printed for people moves no cursor, whoever wrote it."""
+"""Text output contains no control characters, whatever the origin of the text."""
 
 import json
 from pathlib import Path

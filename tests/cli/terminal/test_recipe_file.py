@@ -1,4 +1,4 @@
-"""Recipes of commands: compiled, or every fault and exit status 2."""
+"""Recipes of commands are compiled, or all faults are printed and the exit status is 2."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The questions of `edge init` take good answers, and ask again after a wrong one."""
+"""The questions of `edge init` accept valid answers and are repeated after an invalid one."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A command that waits prints that first, and is stopped by Ctrl-C, by its parent, or by its timeout."""
+"""A waiting command prints that it is ready and stops on Ctrl-C, SIGTERM or its timeout."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What every command that visits a store has in common."""
+"""Common behaviour of all commands that open a store."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Decisions of commands follow the settings of the gateway."""
+"""Decisions made by a command use the settings of the gateway."""
 
 from pathlib import Path
 

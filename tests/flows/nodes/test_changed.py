@@ -1,4 +1,4 @@
-"""A changed node passes its input on when it differs from the last one."""
+"""A changed node passes its input on only if it differs from the last value."""
 
 import pytest
 

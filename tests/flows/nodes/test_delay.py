@@ -1,4 +1,4 @@
-"""A delay passes its input on after some time."""
+"""A delay node passes its input on after the configured time."""
 
 import pytest
 

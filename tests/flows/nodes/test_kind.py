@@ -1,4 +1,4 @@
-"""An attempt knows its inputs; the input of a node with several predecessors has no single name."""
+"""An attempt has its inputs; with several predecessors the name `input` has no value."""
 
 import pytest
 

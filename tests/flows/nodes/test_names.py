@@ -1,4 +1,4 @@
-"""Names of expressions are predecessors and `input`; dotted ids win over members of their outputs."""
+"""Names in expressions are predecessors or `input`; dotted ids take precedence over members of outputs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Numbers are read from lists of numbers and of samples; everything else is named in the error."""
+"""Numbers are read from numbers and samples; any other value is named in the error."""
 
 import math
 

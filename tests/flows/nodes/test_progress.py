@@ -1,4 +1,4 @@
-"""Progress goes to the worker, in bounds; outside of one it goes nowhere."""
+"""Progress is reported within bounds to the worker and ignored outside of a worker."""
 
 from edge.flows.nodes import progress
 

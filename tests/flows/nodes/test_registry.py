@@ -1,4 +1,4 @@
-"""The table holds every kind of the page once, with its JSON Schema."""
+"""The registry has every documented node kind once with its JSON Schema."""
 
 import jsonschema
 import pytest

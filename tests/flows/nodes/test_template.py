@@ -1,4 +1,4 @@
-"""A template fills expressions into its text."""
+"""A template replaces the expressions in its text by their values."""
 
 from edge.flows.nodes.template import KIND
 from tests.flows.nodes.attempts import configure, run

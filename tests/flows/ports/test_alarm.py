@@ -1,4 +1,4 @@
-"""An alarm of a flow is stored, waits for a person, and stays when the rules are loaded again."""
+"""An alarm of a flow is stored, waits for acknowledgement, and stays when the rules are loaded again."""
 
 import pytest
 

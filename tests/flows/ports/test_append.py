@@ -1,4 +1,4 @@
-"""Values become lines of a CSV file that cannot grow without bounds."""
+"""Values are appended to a CSV file of bounded size."""
 
 import os
 from pathlib import Path

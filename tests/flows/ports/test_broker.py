@@ -1,4 +1,4 @@
-"""Values reach subscribers of the broker; without a connection nothing is published, and the node says so."""
+"""Values are published to the broker; without a connection the node fails and no value is published."""
 
 import asyncio
 

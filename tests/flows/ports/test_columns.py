@@ -1,4 +1,4 @@
-"""Rows become a gzipped Arrow stream that every reader of Arrow reads, also after a power cut."""
+"""Rows become a gzipped Arrow stream that remains readable after a power cut."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""Values of a foreign Redis are read in plain JSON; what cannot be read fails the node with the reason."""
+"""Values of a foreign Redis are decoded as plain JSON; an undecodable value fails the node with the reason."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A query or an action goes to its handler; what a gateway does not serve fails the node with the reason."""
+"""A query or an action is passed to its handler; without a handler the node fails with the reason."""
 
 from typing import Any
 

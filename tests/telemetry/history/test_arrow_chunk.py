@@ -1,4 +1,4 @@
-"""Tests of chunks: every value comes back exactly, and other programs read the same."""
+"""Tests of chunks: every value is read back exactly, and other programs read the same values."""
 
 import io
 import math

@@ -1,4 +1,4 @@
-"""Tests of the files of history: days, parts, the power cut, the full disk, and what is removed."""
+"""Tests of history files: days, parts, power cut, full disk, and retention."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""Tests of gzip members: other programs read them, and a torn or damaged one is found."""
+"""Tests of gzip members: other programs read them, and a truncated or damaged member is detected."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""Pages of history continue where the page before ended, in both directions."""
+"""Pages of history continue at the end of the previous page, in both directions."""
 
 from pathlib import Path
 

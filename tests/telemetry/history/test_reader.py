@@ -1,4 +1,4 @@
-"""Tests of reading history: ranges, patterns, damage, and little memory."""
+"""Tests of reading history: ranges, patterns, damage, and bounded memory."""
 
 import tracemalloc
 from pathlib import Path

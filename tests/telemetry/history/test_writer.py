@@ -1,4 +1,4 @@
-"""Tests of the writer of history: few writes, nothing lost at the end, bounded when the disk refuses."""
+"""Tests of the history writer: few writes, no loss at the stop, bounded buffer while the disk fails."""
 
 import asyncio
 from collections.abc import Callable
