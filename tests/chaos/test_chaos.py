@@ -1,4 +1,4 @@
-"""Whatever is killed or taken away, and whenever: every job comes to the end that its recipe demands."""
+"""Every job reaches the end that its recipe demands, after kills and outages at any time."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The grammar of expressions: what parses, and the errors of what does not."""
+"""The grammar of expressions: accepted text, and the errors of invalid text."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""Equipment that comes and goes shows everywhere people look: status, OPC UA, metrics, and the store for `edge`."""
+"""Connection changes of equipment are shown in the service status, OPC UA, the metrics and the store."""
 
 import asyncio
 import re

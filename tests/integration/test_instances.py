@@ -1,4 +1,4 @@
-"""Two gateways share a store and a broker: either may die, and no work is lost or published twice."""
+"""Two gateways share a store and a broker; after a kill of either no work is lost or published twice."""
 
 import signal
 import time

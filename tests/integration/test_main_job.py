@@ -1,4 +1,4 @@
-"""The main job, from the MES's call to its response, on a real broker, a real store and a real OPC UA server."""
+"""The main job, from the call of the MES to its response, on a real broker, store and OPC UA server."""
 
 import asyncio
 import re

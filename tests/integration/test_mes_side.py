@@ -1,4 +1,4 @@
-"""What a MES relies on, through a whole gateway: start times, priorities, the index, and what is retained."""
+"""The guarantees for a MES with a complete gateway: start times, priorities, index and retained topics."""
 
 import asyncio
 import time

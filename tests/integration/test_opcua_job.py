@@ -1,4 +1,4 @@
-"""A job from its order to its response over OPC UA alone: called, watched, paused where it runs, asked for."""
+"""A job over OPC UA alone, from its order to its response: called, monitored, paused and queried."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""Broker and store may die and come back: the gateway lives, says so, loses nothing, and catches up."""
+"""The gateway survives outages of broker and store, reports them, loses no data and catches up."""
 
 import asyncio
 from collections.abc import AsyncIterator

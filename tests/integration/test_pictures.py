@@ -1,4 +1,4 @@
-"""The pictures of the documentation are those that the product draws today."""
+"""The pictures of the documentation match the output of the current product."""
 
 from tests.pictures.drawn import FOLDER, pictures
 

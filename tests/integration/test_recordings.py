@@ -1,4 +1,4 @@
-"""What equipment once said is said again to the kind that speaks to it: the station gets what it got then.
+"""Recorded equipment messages are replayed to their kind: the station receives the recorded answers.
 
 A file of `tests/recordings/` was written by `edge record`; the file next to it has what the station must receive.
 """

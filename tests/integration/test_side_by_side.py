@@ -1,4 +1,4 @@
-"""One slow device, or one busy scope, delays no other."""
+"""One slow device or one busy scope does not delay others."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""A job that switches a stack light, from settings alone, through a whole gateway."""
+"""A job switches a stack light, configured by settings alone, with a complete gateway."""
 
 from typing import Any
 

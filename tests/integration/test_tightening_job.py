@@ -1,4 +1,4 @@
-"""A job whose bolts are tightened over OPC UA, from settings alone, through a whole gateway."""
+"""A job tightens bolts over OPC UA, configured by settings alone, with a complete gateway."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A job whose work is done by a Machine Vision camera, from settings alone, through a whole gateway."""
+"""A job uses a Machine Vision camera, configured by settings alone, with a complete gateway."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Why a station refuses a job order."""
+"""The reasons for which a station refuses a job order."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Alarms: their id is the same each time, and their state is that of ISA-18.2."""
+"""Alarms have a stable id, and their state is that of ISA-18.2."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""The notice of an alarm says all that the alarm does."""
+"""The notice of an alarm contains every member of the alarm."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""A CloudEvent is read from binary and structured mode alike, and written so that it reads the same."""
+"""A CloudEvent is decoded alike from binary and structured mode, and encoded without loss."""
 
 import uuid
 

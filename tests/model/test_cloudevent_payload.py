@@ -1,4 +1,4 @@
-"""A payload is read in the format that its content type names, as long as it can be stored and read again."""
+"""A payload is decoded by its content type, if it can be stored and read again."""
 
 from typing import Any
 

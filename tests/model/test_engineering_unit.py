@@ -1,4 +1,4 @@
-"""A unit is known by the ways people write it."""
+"""A unit is found by its usual spellings."""
 
 import pytest
 

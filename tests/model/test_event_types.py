@@ -1,4 +1,4 @@
-"""Calls in the words of MicroDCS are known by type."""
+"""Call types of MicroDCS map to the same methods."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A value whose type JSON cannot say: recognised by its form, and plain again for those who want the value only."""
+"""A value with an OPC UA type that JSON cannot express: recognized by its form and converted to a plain value."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The ISA-95 data types travel in OPC UA spelling and come back whole."""
+"""The ISA-95 data types have OPC UA member names and are encoded without loss."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""The joining process is that of the first parameter that names one."""
+"""The joining process is read from the first parameter that selects one."""
 
 from typing import Any
 

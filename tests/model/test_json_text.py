@@ -1,4 +1,4 @@
-"""JSON from a file is read as strictly as from a message, and its errors name the place."""
+"""JSON from a file is validated as strictly as from a message; errors contain the position."""
 
 import pytest
 

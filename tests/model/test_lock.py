@@ -1,4 +1,4 @@
-"""The claim of a dead owner ends with its lease."""
+"""The claim of a dead owner expires with its lease."""
 
 import pytest
 

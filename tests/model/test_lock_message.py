@@ -1,4 +1,4 @@
-"""A lock is sent with its owners, and whether each of them lives."""
+"""A lock is sent with its holder and waiters, and whether each of them is alive."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""The words of a recipe, and every way to get them wrong."""
+"""The members of a recipe, and the faults of its form."""
 
 import copy
 from collections.abc import Iterator

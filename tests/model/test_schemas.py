@@ -1,4 +1,4 @@
-"""There is a schema of everything that travels, and it says what the models say."""
+"""Every message has a schema that matches its model."""
 
 import re
 from typing import Any

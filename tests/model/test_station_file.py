@@ -1,4 +1,4 @@
-"""The schema of `station.json` names each member, and each list stands for a kind of resource."""
+"""The schema of `station.json` describes each member and has a list for each kind of resource."""
 
 import msgspec
 

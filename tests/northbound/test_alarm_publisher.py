@@ -1,4 +1,4 @@
-"""Changes of alarms are published in order, each with an id that stays; alarms that are kept are retained."""
+"""Alarm changes are published in order, each with a stable id; kept alarms are retained."""
 
 import json
 from collections.abc import Callable

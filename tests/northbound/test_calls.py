@@ -1,4 +1,4 @@
-"""A call is acted on and answered the same, whichever way it came."""
+"""A call has the same effect and answer over every transport."""
 
 import asyncio
 from typing import Any

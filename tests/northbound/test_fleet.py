@@ -1,4 +1,4 @@
-"""Signed commands over a real broker: to fifty components, of which some are absent, distrustful or wrong in time."""
+"""Signed commands over a real broker to fifty components; some are offline, untrusting or have a wrong clock."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The inbox answers every call, and lives on after whatever it is sent."""
+"""The inbox answers every call and continues after any input."""
 
 import asyncio
 import uuid

@@ -1,4 +1,4 @@
-"""Whatever the inbox is sent, it answers once, never with a defect of its own, and goes on."""
+"""The inbox answers any input once, never with an internal error, and continues."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The MES and sidecars intervene in a job; two people where the settings ask for it."""
+"""The MES and sidecars intervene in a job; a second person is required if configured."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The index follows the changes, from wherever it was read."""
+"""The index follows the changes from any loaded position."""
 
 from edge.model.job_state import Cause, JobState, JobStatus, SubState
 from edge.northbound.job_states import JobStates

@@ -1,4 +1,4 @@
-"""Sidecars list and delete locks; what lives is not deleted without force, and each deletion is recorded."""
+"""Sidecars list and delete locks; a lock of a live owner is deleted only with force; deletions are recorded."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Progress goes out while somebody reads it, joined to a few events a second."""
+"""Progress is published while it has a reader, merged into a few events per second."""
 
 import asyncio
 from collections.abc import Callable

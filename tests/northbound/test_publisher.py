@@ -1,4 +1,4 @@
-"""The MES hears of every change of a job, in order, across restarts of ours and of the broker."""
+"""The MES receives every change of a job, in order, across restarts of the gateway and the broker."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What a broker gets again follows from its index, ours, and the gap in the change stream."""
+"""The republished topics follow from both indexes and from the gap in the change stream."""
 
 import pytest
 

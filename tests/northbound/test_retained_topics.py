@@ -1,4 +1,4 @@
-"""A MES that was away reads everything from the retained topics, whatever the broker has been through."""
+"""A returning MES reads the complete state from the retained topics, after any broker failure."""
 
 import asyncio
 import time

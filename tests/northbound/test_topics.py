@@ -1,4 +1,4 @@
-"""Topics: one grammar, and no id of a job order that leaves its level."""
+"""Topics follow one grammar, and no id of a job order leaves its level."""
 
 import pytest
 from hypothesis import given

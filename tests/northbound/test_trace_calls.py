@@ -1,4 +1,4 @@
-"""The MES reads the file of a trace part by part, and nothing else."""
+"""The MES reads trace files in parts, and no other file."""
 
 import base64
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The life of an association: what the cases do not show from outside."""
+"""The life cycle of an association, beyond the cases in `cases/`."""
 
 from edge.sfc.association_key import parse_association_key as key
 from edge.sfc.run import ActionState, Outcome, waits

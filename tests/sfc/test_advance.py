@@ -1,4 +1,4 @@
-"""Every signal in every state is taken, or refused with its kind; none raises."""
+"""Every signal in every state is processed, or ignored with its kind; no signal raises."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Every case in `cases/`: a recipe, a script, and what must come of them, with the reason why."""
+"""Every case in `cases/`: a recipe, a script and the expected trace, with the reason."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What holds for every sound recipe, whatever happens in whatever order."""
+"""Properties of every valid recipe, for any order of signals."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""The id of a command carries all that routes its answer."""
+"""The id of a command contains everything that routes its answer."""
 
 import pytest
 from hypothesis import given

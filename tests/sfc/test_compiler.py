@@ -1,4 +1,4 @@
-"""A recipe compiles to a net that knows what it needs at once."""
+"""A recipe compiles to a net with its indexes."""
 
 import json
 

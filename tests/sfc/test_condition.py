@@ -1,4 +1,4 @@
-"""Conditions over a view: names, three-valued logic, what wakes them, what keeps them from being true."""
+"""Conditions over a view: names, three-valued logic, wake times and unmet parts."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Clearing, judging and ending: what the cases do not show from outside."""
+"""Clearing, failing and ending of a run, beyond the cases in `cases/`."""
 
 from msgspec.structs import replace
 

@@ -1,4 +1,4 @@
-"""Tests of interventions: what each does with which qualifier, what is refused and why, two people, replay."""
+"""Tests of interventions: effect by qualifier, refusals with reasons, second person, replay."""
 
 from typing import Any
 

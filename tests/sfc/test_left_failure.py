@@ -1,4 +1,4 @@
-"""Tests of failures after a step was left: what stands, what a person may do, what goes on meanwhile."""
+"""Tests of failures after a step was left: the blocked run, possible interventions, and later progress."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a decision does with locks, by the locks of the run before and after it."""
+"""The lock change of a decision is derived from the locks of the run before and after it."""
 
 import pytest
 

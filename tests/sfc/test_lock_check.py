@@ -1,4 +1,4 @@
-"""Locks that could let jobs wait for each other are refused when the recipe is loaded."""
+"""Locks that could cause a deadlock between jobs are refused when the recipe is loaded."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Conditions that ask for members of mirrored sets: their truth, and that their records replay."""
+"""Conditions on members of mirrored sets: their value, and the replay of their records."""
 
 from collections.abc import Callable
 from typing import Any

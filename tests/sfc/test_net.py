@@ -1,4 +1,4 @@
-"""A net derives each request that a decision of a run has made."""
+"""A net rebuilds every request of a decision."""
 
 import pytest
 

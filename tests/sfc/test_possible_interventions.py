@@ -1,4 +1,4 @@
-"""The list of interventions that a run accepts is the one that the engine accepts."""
+"""The listed interventions are exactly those that the engine accepts."""
 
 from typing import Any
 

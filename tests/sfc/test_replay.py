@@ -1,4 +1,4 @@
-"""Replays: the records of a run decide the same again; another recipe shows where it decides otherwise."""
+"""The records of a run replay to the same decisions; another recipe shows the first difference."""
 
 from edge.sfc.advance import advance
 from edge.sfc.history import Changes, DecisionRecord, read_record

@@ -1,4 +1,4 @@
-"""The locks of a run and those that it misses."""
+"""The held and missing locks of a run."""
 
 from edge.sfc.run_locks import RunLocks
 

@@ -1,4 +1,4 @@
-"""The text of what people decide, as history and log show it."""
+"""The text of operator decisions in the history and in the log."""
 
 import pytest
 

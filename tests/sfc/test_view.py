@@ -1,4 +1,4 @@
-"""What is seen of a run with its net."""
+"""The view of a run with its net."""
 
 from edge.expression.value import UNKNOWN
 from edge.sfc.association_key import parse_association_key as key

@@ -1,4 +1,4 @@
-"""A tightening controller keeps the contract of all equipment, whichever optional methods it has."""
+"""A tightening controller fulfils the equipment contract, with any set of optional methods."""
 
 from functools import partial
 from typing import Any

@@ -1,4 +1,4 @@
-"""What happens at a joining tool without a command is an event that a job can wait for."""
+"""Events of a joining tool without a command can satisfy a waiting job."""
 
 import pytest
 

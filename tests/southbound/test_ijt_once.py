@@ -1,4 +1,4 @@
-"""A joining is started once: the tests compare the work of the spindle with the results at the station."""
+"""A joining is started only once: the work of the spindle is compared with the results at the station."""
 
 import pytest
 from msgspec.structs import replace

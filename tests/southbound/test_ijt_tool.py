@@ -1,4 +1,4 @@
-"""A tool is made safe step by step, whichever step its controller declines."""
+"""A tool is made safe step by step, even if its controller declines a step."""
 
 from typing import Any, cast
 

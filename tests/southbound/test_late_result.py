@@ -1,4 +1,4 @@
-"""Results that no command waits for reach the station."""
+"""Results without a waiting command are reported to the station."""
 
 from datetime import UTC, datetime
 

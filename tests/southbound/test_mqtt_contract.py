@@ -1,4 +1,4 @@
-"""MQTT equipment keeps the contract of all equipment, with a device that uses plain CloudEvents."""
+"""MQTT equipment fulfils the equipment contract, with a device that uses plain CloudEvents."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager

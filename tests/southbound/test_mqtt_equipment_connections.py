@@ -1,4 +1,4 @@
-"""Equipment over MQTT counts each connection after which a stop may have been lost, with and without presence."""
+"""MQTT equipment counts every connection after which a stop may be lost, with and without presence."""
 
 from structlog.testing import capture_logs
 

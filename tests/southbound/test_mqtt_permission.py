@@ -1,4 +1,4 @@
-"""The retained permission to work of a tool over MQTT, on a real broker."""
+"""The retained work permission of an MQTT tool, on a real broker."""
 
 from msgspec.structs import replace
 

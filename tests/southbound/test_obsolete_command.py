@@ -1,4 +1,4 @@
-"""Work for a command that nothing waits for any more ends; other work does not."""
+"""Work ends when its command is obsolete, that is, when no job waits for it any more."""
 
 import asyncio
 from collections.abc import AsyncIterator

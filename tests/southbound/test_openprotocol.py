@@ -1,4 +1,4 @@
-"""A controller with Open Protocol keeps the contract of all equipment; the spindle's own log is the truth."""
+"""An Open Protocol controller fulfils the equipment contract; the log of the spindle is the reference."""
 
 from collections.abc import AsyncIterator
 from functools import partial

@@ -1,4 +1,4 @@
-"""Results of a controller: assigned to commands, requested when they were missed, else reported as late."""
+"""Results of a controller are assigned to commands, requested when missed, or reported as late."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

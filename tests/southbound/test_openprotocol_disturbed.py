@@ -1,4 +1,4 @@
-"""Connections are cut, the controller loses its power and the gateway is killed, at random instants of a tightening."""
+"""Connection cuts, power cuts and gateway kills at random times during a tightening."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""What makes of controllers do differently."""
+"""Differences between the makes of controllers."""
 
 from edge.links.openprotocol_results import LIGHT_REVISION
 from edge.southbound.openprotocol_makes import MAKES, make_of

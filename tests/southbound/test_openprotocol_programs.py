@@ -1,4 +1,4 @@
-"""Parameter sets and jobs that a controller lists are checked before its tool is touched."""
+"""Parameter sets and jobs are checked against the list of the controller before the tool is used."""
 
 import pytest
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""What a controller sends, as events of a device."""
+"""Messages of a controller are converted to device events."""
 
 from collections.abc import AsyncIterator
 from typing import cast

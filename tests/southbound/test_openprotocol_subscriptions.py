@@ -1,4 +1,4 @@
-"""Subscriptions, and the curves that come with a result."""
+"""Subscriptions, and the curves of a result."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""The tool: what is sent for a command, and which refusals matter."""
+"""Requests sent to the tool for a command, and the refusals that fail it."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

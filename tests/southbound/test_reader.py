@@ -1,4 +1,4 @@
-"""A reader of codes: an event for each code, once; a job for a code that no job waits for."""
+"""A code reader reports an event for each code, once, and starts a job for a code without a waiting job."""
 
 import asyncio
 import os

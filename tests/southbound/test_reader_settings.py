@@ -1,4 +1,4 @@
-"""The settings of a reader; what cannot work is reported."""
+"""Settings of a reader: conflicts are reported."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Samples from a foreign Redis: the newest value in an interval counts; garbage and absence disturb nothing."""
+"""Samples from a foreign Redis: the newest value of an interval is used; invalid and absent values are ignored."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""A start is repeated as the settings allow, and waits for its begun mark."""
+"""A start is repeated only if the settings allow it, and after its begun mark is stored."""
 
 import pytest
 from msgspec.structs import replace

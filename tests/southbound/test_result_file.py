@@ -1,4 +1,4 @@
-"""The file of a result over OPC UA: fetched part by part, closed, and never the reason to lose a result."""
+"""The file of a result over OPC UA is fetched in parts and closed; a failed transfer never loses the result."""
 
 from collections import Counter
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Which open commands the equipment can have."""
+"""The open commands that equipment may have received."""
 
 from msgspec.structs import replace
 

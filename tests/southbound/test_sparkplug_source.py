@@ -1,4 +1,4 @@
-"""The source of edge nodes at a broker: it asks for births that it missed, also those before its start."""
+"""The Sparkplug source requests missed births, also those before its start."""
 
 from edge.config import MqttSettings, MqttSourceSettings
 from edge.links.background_task import background_task

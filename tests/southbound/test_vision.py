@@ -1,4 +1,4 @@
-"""A Machine Vision camera keeps the contract of all equipment and returns its results after every kind of failure."""
+"""A Machine Vision camera fulfils the equipment contract and returns its results after every kind of failure."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Conversion between data of OPC 40100-1 and ours."""
+"""Conversion between OPC 40100-1 data and gateway data."""
 
 from typing import Any
 

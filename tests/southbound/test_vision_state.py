@@ -1,4 +1,4 @@
-"""The state of a camera is read from the best source that it offers: Id, Number or text."""
+"""The state of a camera is read from the best available source: Id, Number or text."""
 
 from typing import Any, cast
 

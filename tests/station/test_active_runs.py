@@ -1,4 +1,4 @@
-"""The runs that are active are known as they stand, whichever instance moves them, and read no more than needed."""
+"""Active runs are followed across all instances, with as few reads of the store as possible."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What runs do is counted once: steps, commands by who takes them, and how runs ended."""
+"""Steps, commands by equipment type and ends of runs are counted once."""
 
 import pytest
 

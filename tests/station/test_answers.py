@@ -1,4 +1,4 @@
-"""Answers and events find the run they belong to, once, at whichever instance they arrive."""
+"""Answers and events reach their run exactly once, at any instance."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

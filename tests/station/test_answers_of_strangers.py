@@ -1,4 +1,4 @@
-"""What equipment says that is broken or in wrong hands harms no job of others."""
+"""Invalid answers and answers of the wrong equipment affect no job of others."""
 
 import pytest
 

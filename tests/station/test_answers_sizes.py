@@ -1,4 +1,4 @@
-"""What a result or an event of equipment may hold is bounded: it would fill the store, and every list that shows it."""
+"""The size of results and events of equipment is limited, because they are stored and listed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A run that cannot be read, such as one of a newer release, blocks no other."""
+"""An unreadable run, such as one of a newer release, does not block others."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a call depends on is read in one round trip; an answer that was given before needs nothing else."""
+"""The data of a call are read in one round trip; a repeated call needs only its earlier answer."""
 
 import pytest
 

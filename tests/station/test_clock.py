@@ -1,4 +1,4 @@
-"""A wall clock that is set disturbs no job that runs, and is right for all that come after."""
+"""A step of the wall clock does not disturb running jobs, and later jobs use the new time."""
 
 import asyncio
 import time

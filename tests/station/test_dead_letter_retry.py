@@ -1,4 +1,4 @@
-"""What was given up is done once more when a person says so, and never by half."""
+"""Dead letters are retried on request of an operator, completely or not at all."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""One signal, one commit: what a decision writes, it writes together."""
+"""Everything that a decision writes is one commit."""
 
 import pytest
 

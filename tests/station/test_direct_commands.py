@@ -1,4 +1,4 @@
-"""Commands without a job go to equipment that no job uses, and their answers come back."""
+"""Commands without a job are sent to equipment that no job uses, and their answers are returned."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""How the equipment is, is looked at again and again, and written where other processes find it, sparingly."""
+"""The state of equipment is polled and written to the store for other processes, as rarely as possible."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Instances share a store: each bears its name alone, one publishes, and who is gone is noticed."""
+"""Instances on one store: names are unique, one instance publishes, and lost instances are detected."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Tests of interventions in a station: once per request, two people, the response for the MES, what is refused."""
+"""Tests of interventions in a station: one effect per request, second person, response for the MES, refusals."""
 
 from typing import Any
 

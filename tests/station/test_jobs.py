@@ -1,4 +1,4 @@
-"""The eleven job methods in every state, called once, twice and many at a time."""
+"""The eleven job methods in every state: called once, repeated and concurrent."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What makes the station accept or decline a job order."""
+"""The station accepts or declines a job order, with all reasons."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Other programs on this host find each event in streams of their own, if the settings ask for them."""
+"""Events are also written to streams for other programs on this host, if the settings enable them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A store that cannot write refuses a job in so many words, keeps nothing of it, and takes it once it can again."""
+"""A store that cannot write refuses a job with the reason and accepts it once writing works again."""
 
 from pathlib import Path
 

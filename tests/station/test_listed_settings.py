@@ -1,4 +1,4 @@
-"""Rules and tags that the MES sends are stored whole, or refused with every fault, and can be read back."""
+"""Rules and tags of the MES are stored completely, or refused with every fault, and can be read back."""
 
 import asyncio
 from typing import Any

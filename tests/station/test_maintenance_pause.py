@@ -1,4 +1,4 @@
-"""Jobs that run are paused while the maintenance mode asks for it, and stay so."""
+"""Running jobs are paused by the maintenance mode `now`, and stay paused."""
 
 from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState

@@ -1,4 +1,4 @@
-"""Runs whose conditions ask for members of a mirrored set go on when its copy says so."""
+"""Runs with conditions on members of a mirrored set continue when the copy of the set changes."""
 
 from typing import Any
 

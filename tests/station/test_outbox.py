@@ -1,4 +1,4 @@
-"""Tests of the commands that an instance has to send."""
+"""Tests of the outbox cache of an instance."""
 
 import msgspec
 from msgspec.structs import replace

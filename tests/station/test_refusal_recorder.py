@@ -1,4 +1,4 @@
-"""In a flood of refused messages some are stored and all are counted."""
+"""A flood of refused messages is stored in part and counted completely."""
 
 import asyncio
 import contextlib

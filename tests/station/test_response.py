@@ -1,4 +1,4 @@
-"""The response of a job says what became of it and of each of its actions."""
+"""The response of a job contains its outcome and the results of its actions."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Results are not deleted unread: a job stays until its result was delivered, in bounded number."""
+"""A job is kept until its result is delivered; the number of undelivered results is limited."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Delays grow, and end somewhere."""
+"""Retry delays double up to a limit."""
 
 from edge.station.retry import delay_s
 

@@ -1,4 +1,4 @@
-"""What an instance holds of a run is a copy; the store has the last word."""
+"""Runs are cached by an instance; the store decides."""
 
 import asyncio
 from pathlib import Path

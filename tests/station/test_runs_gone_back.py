@@ -1,4 +1,4 @@
-"""A store may lose what it had answered: a failover, a power cut under a Redis elsewhere, a backup that is restored."""
+"""The store may lose acknowledged data: failover, power cut of a remote Redis, restored backup."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping

@@ -1,4 +1,4 @@
-"""Commands are sent until they are sent; a defect at one of them holds up no other and fails its own job only."""
+"""Commands are retried until they are sent; a defect of one command fails only its own job."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""Station settings that the MES pushes are applied whole, or refused with every fault."""
+"""Station settings of the MES are applied completely, or refused with every fault."""
 
 import asyncio
 from typing import Any

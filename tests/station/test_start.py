@@ -1,4 +1,4 @@
-"""A job that is allowed to start begins its recipe, or fails at once and says why."""
+"""A job that is allowed to start begins its recipe, or fails at once with the reason."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Jobs that may start stay in the queue of starts during maintenance."""
+"""Jobs that may start stay in the start queue during maintenance."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A job is read with its run and its response, as far as it has them."""
+"""A stored job is loaded with its run and its response, if they exist."""
 
 import pytest
 

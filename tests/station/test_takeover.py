@@ -1,4 +1,4 @@
-"""What an instance left that lives no more is done by another; what a live one has at hand is left to it."""
+"""Work of a dead instance is taken over by another; work of a live instance is not."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Deadlines live in the store: they fire once, survive a restart, and clear away what has ended."""
+"""Deadlines are stored: they fire once, survive a restart, and remove expired jobs."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A deadline that meets a defect keeps no other from its time; met again and again, it is given up."""
+"""A deadline with a defect does not block others; after repeated defects it becomes a dead letter."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Jobs that ran and whose time is over leave nothing: no key without a lifetime, no memory, here and in the server."""
+"""Expired jobs leave no key without a lifetime and no memory, in the gateway and in the server."""
 
 import asyncio
 import gc

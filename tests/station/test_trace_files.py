@@ -1,4 +1,4 @@
-"""Traces as files: written once, referenced after, bounded, expired, swept; a full disk loses the trace only."""
+"""Traces as files: written once, referenced, limited, expired; a full disk loses only the trace."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Work is done by whoever has it, the work of a job in its order, and acknowledged last."""
+"""The worker executes the work of each job in order and acknowledges it last."""
 
 import asyncio
 

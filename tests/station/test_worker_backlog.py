@@ -1,4 +1,4 @@
-"""However much work has piled up, all of it is done, and nothing is trimmed away before."""
+"""Every entry of a large backlog is processed before the stream is trimmed."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Work that a process, a connection or a server left half done is done once they are back."""
+"""Work interrupted by a lost process, connection or server is completed after its return."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Sealed records are appended behind the head that was read, and the oldest go when there are too many."""
+"""Sealed records are appended after the head that was read; the oldest are deleted beyond the limit."""
 
 from edge.model.audit import ChainHead, SealedRecord
 from edge.store import audit

@@ -1,4 +1,4 @@
-"""The door to Redis: what is said through it is understood, and what can be wrong behind it has a clear word."""
+"""The store client reports every failure of the server as a defined error."""
 
 import asyncio
 import contextlib

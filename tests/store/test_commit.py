@@ -1,4 +1,4 @@
-"""A commit is all or nothing, whatever it holds and however much."""
+"""A commit of any size is written completely or not at all."""
 
 from collections.abc import Callable, Mapping
 

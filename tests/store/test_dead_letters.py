@@ -1,4 +1,4 @@
-"""Dead letters are kept for a while, never too many, until somebody throws them away."""
+"""Dead letters have a lifetime and a limit, and can be deleted."""
 
 from edge.store import dead_letters
 from edge.store.client import Store

@@ -1,4 +1,4 @@
-"""An event that comes again is known by its source and id."""
+"""A repeated event is recognized by its source and id."""
 
 import pytest
 

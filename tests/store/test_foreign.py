@@ -1,4 +1,4 @@
-"""A foreign Redis is read with the rights to read only; what is no list is refused."""
+"""A foreign Redis is read with read permission only; a value that is not a list is refused."""
 
 import asyncio
 from collections.abc import AsyncIterator

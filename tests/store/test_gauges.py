@@ -1,4 +1,4 @@
-"""What is measured is what the store holds: jobs by state, what waits and since when, what was given up."""
+"""Gauges of the store: jobs by state, waiting work with its start time, dead letters."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A gateway's word on its equipment is found by who looks into the store, with whether that gateway is still there."""
+"""The equipment report of a gateway is read from the store, with the presence of the gateway."""
 
 from edge.config import RedisSettings
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport

@@ -1,4 +1,4 @@
-"""A task that hangs is noticed; one that waits, works, or has ended is none."""
+"""A stalled task is reported; a waiting, working or ended task is not."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A name belongs to one process at a time; who holds none any more is found."""
+"""A gateway name belongs to one process at a time; gateways without a lease are found."""
 
 import pytest
 

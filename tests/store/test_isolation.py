@@ -1,4 +1,4 @@
-"""A defect of one item is logged and passed over; an outage and a cancellation are not."""
+"""A defect of one item is logged and skipped; an outage or a cancellation is raised."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The keys are those of MicroDCS, below a prefix of our own."""
+"""The keys are those of MicroDCS, below the configured prefix."""
 
 import pytest
 

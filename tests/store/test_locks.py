@@ -1,4 +1,4 @@
-"""Locks are stored in a hash for each kind, and changed only as they were read."""
+"""Locks are stored in one hash per kind and changed only under the revision that was read."""
 
 from edge.model.lock import Lock, LockClaim, LockKind
 from edge.store import locks

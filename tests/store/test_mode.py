@@ -1,4 +1,4 @@
-"""The keys of the maintenance mode are those of the source document, and people may set them by hand."""
+"""The keys of the maintenance mode are those of the source document and may be set manually."""
 
 import pytest
 

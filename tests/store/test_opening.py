@@ -1,4 +1,4 @@
-"""Every way to open the store, and a clear word for everything that can be wrong with it."""
+"""Every way to open the store, and the error for every misconfiguration."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The store behind Sentinel: found through it, with a password, however many ask at a time."""
+"""The store behind Sentinel: located through it, with a password and concurrent calls."""
 
 import asyncio
 from collections.abc import AsyncIterator

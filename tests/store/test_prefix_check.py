@@ -1,4 +1,4 @@
-"""Another application's data are recognised, and our own never taken for foreign."""
+"""Data of another application is detected, and own data is never reported as foreign."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A published event keeps its first form for a time."""
+"""The first payload of a published event is kept for its lifetime."""
 
 from edge.store import published_events
 from edge.store.client import Store

@@ -1,4 +1,4 @@
-"""Refused messages and declined calls are stored, the newest longest."""
+"""Refused messages and declined calls are stored; the oldest are deleted first."""
 
 from edge.store import refused
 from edge.store.client import Store

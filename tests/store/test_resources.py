@@ -1,4 +1,4 @@
-"""What a scope may use is kept per scope."""
+"""Allowed resources are stored per scope."""
 
 from edge.model.acceptance import Allowed, ResourceKind
 from edge.model.isa95 import LocalizedText, WorkMaster

@@ -1,4 +1,4 @@
-"""A response is found by its job, by its id, and among those of its scope in the order in which their jobs started."""
+"""A response is found by its job, by its id, and in its scope in the order of job starts."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The history of a run in the store: order, bound, and the end of its life."""
+"""The history of a run in the store: order, limit and removal."""
 
 from edge.sfc.history import StoredDecision
 from edge.store import run_history

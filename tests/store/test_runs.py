@@ -1,4 +1,4 @@
-"""A run is stored in small fields, of which a decision writes what it changed."""
+"""A run is stored in small fields, and a decision writes only the changed ones."""
 
 import base64
 import zlib

@@ -1,4 +1,4 @@
-"""A snapshot brings every kind of key to another server as it was, or not at all."""
+"""A snapshot restores every kind of key on another server unchanged, or changes no key."""
 
 import shutil
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What the edge node of Sparkplug keeps."""
+"""The stored state of the Sparkplug edge node."""
 
 from edge.store import sparkplug
 from edge.store.client import Store

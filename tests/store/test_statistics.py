@@ -1,4 +1,4 @@
-"""Statistics count what is there and name nothing of it."""
+"""Statistics count keys without revealing names or contents."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The stream of samples: bounded, taken once, acknowledged or set aside."""
+"""The stream of samples: bounded, taken once, acknowledged or dead-lettered."""
 
 from edge.config import RedisSettings
 from edge.store import telemetry

@@ -1,4 +1,4 @@
-"""Of many documents, those are read that are there and that somebody can read."""
+"""Missing and unreadable documents are skipped, and the others are read."""
 
 from structlog.testing import capture_logs
 

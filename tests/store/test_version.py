@@ -1,4 +1,4 @@
-"""What an earlier release has stored is read by this one, and what only a later one knows is refused by name."""
+"""Documents of earlier versions are read; documents of a newer version are refused by name."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Work waits in its stream until somebody has acknowledged it."""
+"""Work stays in its stream until it is acknowledged."""
 
 from collections.abc import AsyncIterator
 
