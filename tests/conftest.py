@@ -5,6 +5,7 @@ import contextlib
 import gc
 import os
 import signal
+import sys
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -23,20 +24,26 @@ from edge.errors import EdgeError
 from edge.sim.broker import LocalBroker, open_broker
 from edge.store.client import Store
 from edge.store.opening import open_store
+from tests.examples import PROFILE, QUICK_PROFILE
 from tests.station.replaying import differing_replays
 
-# What lands is judged by the same examples each time; `make fuzz` looks for others. A busy machine may take longer for
-# one example than Hypothesis allows by default: the time limit of a test is that of pytest.
-settings.register_profile("the same each time", derandomize=True, deadline=None)
-if "EDGE_FUZZ" not in os.environ:
-    settings.load_profile("the same each time")
+# Its grammars of addresses take seconds to build in each process, and no schema of ours names such a format: its import
+# fails, and jsonschema continues without.
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 
 WaitUntil = Callable[..., Awaitable[None]]
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Handle Ctrl-C here and in the processes of tests: a CI job in the background inherits that it is ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if "EDGE_FUZZ" not in os.environ:
+        settings.load_profile(QUICK_PROFILE if "not slow" in config.option.markexpr else PROFILE)
+
+
+def pytest_collection() -> None:
+    """Collect no garbage while the modules are imported."""
+    gc.disable()
 
 
 _WAITING = frozenset({"app", "cli", "integration", "maintenance", "outside"})
@@ -52,6 +59,7 @@ def pytest_collection_finish() -> None:
     """Exclude imported objects from garbage collection, as the gateway does: it takes a sixth of the time."""
     gc.collect()
     gc.freeze()
+    gc.enable()
     # Address spaces of thousands of nodes are made again and again: by default a collection follows every 700 objects.
     gc.set_threshold(20_000)
 

@@ -1,4 +1,4 @@
-"""Serves the calls of the MES for flows; imported only when the settings switch flows on."""
+"""Connects the calls of the MES for flows to the store; imported only when the settings switch flows on."""
 
 from edge.app.parts import GatewayParts
 from edge.flows.nodes.registry import NodeKinds
@@ -12,7 +12,7 @@ _NS_PER_MS = 1_000_000
 
 
 def serve_calls(core: GatewayParts, kinds: NodeKinds) -> FlowCalls:
-    """Return the flows of the store as the MES changes them."""
+    """Return the handler of the calls with which the MES reads and changes flows."""
 
     def clock() -> int:
         return core.store_time() // _NS_PER_MS

@@ -42,7 +42,7 @@ class JobSamples:
         self.written_bytes = 0
         """Bytes that these samples took in the append-only file, about."""
 
-    def add(self, decision: Decision) -> Commit:
+    def commit_for(self, decision: Decision) -> Commit:
         """Return the entries to append with a decision; none when no rule uses them."""
         wanted = (each for each in job_lines(decision, self._equipment_of) if self._interest.wants(each))
         judged = (self._tags.judge(each) if isinstance(each, Sample) else each for each in wanted)

@@ -20,7 +20,6 @@ from edge.maintenance.clock import Clock, read_clock
 logger = structlog.get_logger(__name__)
 
 _STOP_WITHIN_S = 10.0
-_STOPPING = "STOPPING=1\nSTATUS=stopping"
 
 
 async def serve(
@@ -28,9 +27,9 @@ async def serve(
 ) -> None:
     """Run the gateway until SIGTERM or SIGINT; a second signal ends the process at once.
 
-    `load` reads the settings again at SIGHUP; without it SIGHUP keeps its effect. Commands of the fleet read them from
-    `settings_file`. Raises SettingsError, or Unavailable
-    (also when the stop takes too long).
+    SIGHUP reads the settings again with `load`; without `load` the gateway leaves SIGHUP to the system. Commands of the
+    fleet read the settings from `settings_file`. Raises SettingsError for unusable settings, Unavailable when a server
+    is unavailable or the stop takes too long.
     """
     life = _Life(notifier(), load, settings_file)
     limit = asyncio.timeout(None)
@@ -86,7 +85,7 @@ class _Life:
                 await self.woken.wait()
                 self.woken.clear()
                 following = settings if self.stopping.is_set() else await self._reload(settings)
-            self._notify(_STOPPING if self.stopping.is_set() else f"{_reloading()}\nSTATUS=reloading")
+            self._notify("STOPPING=1\nSTATUS=stopping" if self.stopping.is_set() else _reloading())
         gc.unfreeze()
         return None if self.stopping.is_set() else following
 

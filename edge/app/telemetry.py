@@ -102,7 +102,7 @@ async def open_telemetry(
     of_settings = (updates.refresh, TagUpdates(core.store, tags).refresh)
     await _follow_settings(stack, core, of_settings)
     samples = JobSamples(core.store.keys, interest, equipment_of, settings.stream_length, tags)
-    core.runs.additions.append(samples.add)
+    core.runs.additions.append(samples.commit_for)
     # Only one instance on the store evaluates the rules: the publisher of the first scope.
     gate = core.instance.publisher_gates[core.scopes[0]]
     works = (

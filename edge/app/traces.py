@@ -27,7 +27,10 @@ async def open_traces(stack: contextlib.AsyncExitStack, core: GatewayParts) -> R
 
 
 async def is_referenced(store: Store, job_id: str, digest: str) -> bool:
-    """Return whether a job refers to a trace by its hash; True for one that is not stored. Raises Unavailable."""
+    """Return whether a job refers to the trace with this hash; True for a job that is not in the store.
+
+    Raises Unavailable without the store.
+    """
     try:
         stored = await load(store, job_id)
     except Refused:

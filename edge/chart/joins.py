@@ -91,8 +91,8 @@ class Joins:
     ) -> str | None:
         """Choose the block drawn straight below a block and its transitions; None when there is no such block.
 
-        `outer` is the block where the enclosing selections converge, `depth` is their number. `free` returns whether a
-        block is not drawn yet and no enclosing selection draws it later.
+        `outer` is the block where the enclosing selections converge, `depth` is their number. `free` returns False for
+        a block that is drawn already or that an enclosing selection will draw.
         """
         ahead = [name for name in dict.fromkeys(targets) if name in self._rank and free(name)]
         if not ahead:

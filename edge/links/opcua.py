@@ -2,8 +2,8 @@
 
 import asyncio
 import struct
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from msgspec import Struct
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused, Unavailable
 from edge.instant import Clock
+from edge.links.opcua_errors import translate_errors
 from edge.links.opcua_security import secure
 from edge.links.opcua_trace import CallTracer, ignore_request, report_failure, traced
 from edge.links.opcua_values import ValueWatch
@@ -81,7 +82,7 @@ async def open_client(
     """
     client = BoundedClient(url, request_timeout, _KEEP_ALIVE_SECONDS, limits)
     client.session_timeout = _SESSION_SECONDS * 1000
-    with _translate_errors(url):
+    with _serving(url):
         try:
             if settings is not None:
                 await secure(client, settings)
@@ -117,7 +118,7 @@ class ClientSession:
 
         Raises Refused(`unknown_node`) when a name does not exist, or exists in two namespaces.
         """
-        with _translate_errors(self.url):
+        with _serving(self.url):
             node_id, path = ua.NodeId(ua.ObjectIds.ObjectsFolder), "/0:Objects"
             for name in names:
                 children = await self._browser.below(node_id)
@@ -136,7 +137,7 @@ class ClientSession:
 
         Raises Refused(`unreadable`) for a structure that cannot be decoded.
         """
-        with _translate_errors(self.url):
+        with _serving(self.url):
             return await self._structures.plain(await self._client.get_node(node.id).read_value())
 
     async def node(self, node_id: str) -> Node:
@@ -148,7 +149,7 @@ class ClientSession:
         uri, _, rest = node_id.removeprefix("nsu=").rpartition(";")
         if not node_id.startswith("nsu="):
             return Node(_parse_node_id(node_id).to_string(), node_id)
-        with _translate_errors(self.url):
+        with _serving(self.url):
             index = await self._namespace_index(uri)
         return Node(_parse_node_id(f"ns={index};{rest}").to_string(), node_id)
 
@@ -158,7 +159,7 @@ class ClientSession:
 
         Raises Refused(`unwritable`) for a value that the variable cannot have, or when the server declines the write.
         """
-        with _translate_errors(self.url):
+        with _serving(self.url):
             variable = self._client.get_node(node.id)
             data_type = await variable.read_data_type()
             rank = await variable.read_value_rank()
@@ -177,7 +178,7 @@ class ClientSession:
         return await self._below(node)
 
     async def _below(self, node: Node) -> dict[str, Node]:
-        with _translate_errors(self.url):
+        with _serving(self.url):
             found = await self._browser.below(ua.NodeId.from_string(node.id))
             return {
                 each.BrowseName.Name: Node(each.NodeId.to_string(), f"{node.path}/{each.BrowseName.to_string()}")
@@ -190,7 +191,7 @@ class ClientSession:
 
         Raises Refused(`unknown_node`) when there are more than `most` objects to search.
         """
-        with _translate_errors(self.url):
+        with _serving(self.url):
             async with asyncio.timeout(_SEARCH_SECONDS):
                 wanted = await self._type_id(of)
                 # The Server object is no device.
@@ -220,7 +221,7 @@ class ClientSession:
         Arguments are plain Python, in the form that `read` returns. A missing argument, or None, gets the default of
         its type. Raises Refused(`unknown_node`) when there is no such method, Refused(`method_failed`) when it fails.
         """
-        with _translate_errors(self.url):
+        with _serving(self.url):
             method = self._methods.get((owner.id, name)) or await self._find_method(owner, name)
             request = ua.CallMethodRequest(ObjectId=ua.NodeId.from_string(owner.id), MethodId=method.id)
             if len(arguments) > len(method.arguments):
@@ -248,7 +249,7 @@ class ClientSession:
 
     async def structure(self, of: TypeName, value: Mapping[str, Any]) -> Any:
         """Return a structure as an argument for a method that takes any subtype of an abstract structure."""
-        with _translate_errors(self.url):
+        with _serving(self.url):
             return await self._structures.variant(await self._type_id(of), value)
 
     async def _find_method(self, owner: Node, name: str) -> _Method:
@@ -277,7 +278,7 @@ class ClientSession:
         names = {node.id: name for name, node in values.items()}
         asked = partial(TracedCall, "watch", (source, fields, values))
         async with AsyncExitStack() as opened:
-            with report_failure(self.trace_call, asked), _translate_errors(self.url):
+            with report_failure(self.trace_call, asked), _serving(self.url):
                 subscription = await opened.enter_async_context(self._subscription())
                 for node_id in names:
                     await subscription.subscribe_data_change(self._client.get_node(node_id))
@@ -293,7 +294,7 @@ class ClientSession:
     async def watch_values(self, clock: Clock) -> AsyncIterator[ValueWatch]:
         """Open a subscription to values, for the length of the block."""
         async with self._subscription() as subscription:
-            with _translate_errors(self.url):
+            with _serving(self.url):
                 yield ValueWatch(subscription, self._resolve, self._structures.plain, clock)
 
     async def _resolve(self, node: str) -> ua.NodeId:
@@ -302,7 +303,7 @@ class ClientSession:
 
     @asynccontextmanager
     async def _subscription(self) -> AsyncIterator[Subscription]:
-        with _translate_errors(self.url):
+        with _serving(self.url):
             # A full queue ends the connection: missed results are requested on the next one.
             subscription = await self._client.create_subscription(
                 _PUBLISHING_MS, queue_maxsize=_EVENTS_AT_MOST, overflow=OverflowPolicy.DISCONNECT
@@ -330,7 +331,7 @@ class ClientSession:
 
     async def _readable(self, values: Mapping[str, Any]) -> Mapping[str, Any] | Refused:
         try:
-            with _translate_errors(self.url):
+            with _serving(self.url):
                 return {name: await self._structures.plain(value) for name, value in values.items()}
         except Refused as refusal:
             return refusal
@@ -342,7 +343,7 @@ class ClientSession:
         Raises Refused(`unreadable`) for an invalid NodeId.
         """
         event_type = _parse_node_id(type_id)
-        with _translate_errors(self.url):
+        with _serving(self.url):
             return await self._type_id(of) in await self._browser.bases(event_type)
 
     async def _event_filter(self, fields: Sequence[EventField]) -> ua.EventFilter:
@@ -379,13 +380,6 @@ def _clause(type_id: ua.NodeId, name: ua.QualifiedName) -> ua.SimpleAttributeOpe
     return ua.SimpleAttributeOperand(TypeDefinitionId=type_id, BrowsePath=[name], AttributeId=ua.AttributeIds.Value)
 
 
-@contextmanager
-def _translate_errors(url: str) -> Iterator[None]:
-    try:
-        yield
-    except asyncio.CancelledError:
-        # asyncua may raise a CancelledError that holds a result (wait_for2): a TaskGroup treats it as an error.
-        raise asyncio.CancelledError from None
-    except (OSError, ua.UaError) as error:
-        reason = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
-        raise Unavailable(f"the OPC UA server {url} does not serve us: {reason}", "Is it running?") from error
+def _serving(url: str) -> AbstractContextManager[None]:
+    """Return a context in which each error means that the server does not serve us."""
+    return translate_errors(f"the OPC UA server {url} does not serve us")

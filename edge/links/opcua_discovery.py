@@ -1,14 +1,12 @@
 """Registers an OPC UA server at a discovery server (OPC 10000-4, 5.5.5 and 5.5.6), over an encrypted channel."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from asyncua import ua
 from msgspec import Struct
 
 from edge.config import OpcuaEquipmentSettings
-from edge.errors import Unavailable
+from edge.links.opcua_errors import translate_errors
 from edge.links.opcua_security import secure
 from edge.opcua.client_transport import BoundedClient
 
@@ -37,7 +35,8 @@ async def register(settings: OpcuaEquipmentSettings, application: RegisteredAppl
     reached, is not trusted or declines; SettingsError when our certificate cannot be used.
     """
     client = BoundedClient(settings.url, _REQUEST_SECONDS, _KEEP_ALIVE_SECONDS)
-    with _translate_errors(settings.url):
+    failure = f"the OPC UA discovery server {settings.url} does not register us"
+    with translate_errors(failure, "Is it running, and does it trust the certificate of this gateway?"):
         try:
             async with asyncio.timeout(_WITHIN_SECONDS):
                 await secure(client, settings)
@@ -64,16 +63,3 @@ async def _register(client: BoundedClient, application: RegisteredApplication, *
         if error.code not in _UNKNOWN_SERVICE:
             raise
         await client.uaclient.register_server(server)
-
-
-@contextmanager
-def _translate_errors(url: str) -> Iterator[None]:
-    try:
-        yield
-    except asyncio.CancelledError:
-        # asyncua may raise a CancelledError that holds a result: a TaskGroup treats it as an error.
-        raise asyncio.CancelledError from None
-    except (OSError, ua.UaError) as error:
-        reason = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
-        advice = "Is it running, and does it trust the certificate of this gateway?"
-        raise Unavailable(f"the OPC UA discovery server {url} does not register us: {reason}", advice) from error

@@ -9,7 +9,7 @@ from typing import Any
 from edge.errors import Refused
 from edge.links.openprotocol_fields import DataField, FieldKind, Layout, decode_data, encode_data
 from edge.links.openprotocol_frame import MidFrame
-from edge.links.openprotocol_results import LATEST_RESULT, OLD_RESULT, numbered
+from edge.links.openprotocol_result_fields import LATEST_RESULT, OLD_RESULT, numbered
 
 _TEXT, _DATE, _NM = FieldKind.TEXT, FieldKind.DATE, FieldKind.HUNDREDTHS
 

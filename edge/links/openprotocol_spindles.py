@@ -5,7 +5,7 @@ from typing import Any
 
 from edge.errors import Refused
 from edge.links.openprotocol_fields import DataField, FieldKind, Layout, decode_data, encode_data
-from edge.links.openprotocol_results import numbered
+from edge.links.openprotocol_result_fields import numbered
 
 _TEXT, _DATE, _NM = FieldKind.TEXT, FieldKind.DATE, FieldKind.HUNDREDTHS
 _COMMON = numbered(

@@ -153,7 +153,7 @@ class Publisher:
         self._checked_connection = 0
         self._states = None
         self._events.is_blocked = self._due.index = False
-        self._retained.refused = None
+        self._retained.refused_job = None
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._publish_changes(), name=publish_task_name(self._scope))
             tasks.create_task(self.keep_retained(), name="keep retained topics")
@@ -330,13 +330,13 @@ class Publisher:
     async def _retry_topics(self) -> None:
         """Publish again one job of those that were refused; when the broker takes it, all the others too."""
         self._due.index |= self._topics.state_index in self._writer.refused
-        if job_id := self._retained.refused:
-            self._retained.refused = None
+        if job_id := self._retained.refused_job:
+            self._retained.refused_job = None
             try:
                 async with self.exclusive():
                     await self._retained.republish(job_id)
             finally:
-                self._due.all_topics |= self._retained.refused is None
+                self._due.all_topics |= self._retained.refused_job is None
         self._due.wake()
 
     async def _retry_undelivered(self) -> None:

@@ -47,7 +47,7 @@ class PublishedTopics(Struct, frozen=True):
 class RetainedTopics:
     """The retained topics of a scope; each lasts for `lifetime_s`.
 
-    `refused` is a job whose topics the broker refused: when it takes them, it may take those of the others too.
+    `refused_job` is the id of a job whose topics the broker refused: when it takes them, it may take the others too.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class RetainedTopics:
         self._topics = topics
         self._lifetime_s = lifetime_s
         self._deliveries = deliveries
-        self.refused: str | None = None
+        self.refused_job: str | None = None
 
     async def put(self, job_order_id: str, job: Job | None, response: JobResponse | None) -> PublishedTopics:
         """Publish the topics of a job, or empty them. Raises Unavailable when the broker is unavailable."""
@@ -67,7 +67,7 @@ class RetainedTopics:
         for message in self._messages(job_order_id, job, response):
             outcome = await self._writer.send(message)
             if outcome is WriteOutcome.REFUSED:
-                self.refused = job_order_id
+                self.refused_job = job_order_id
             if message.topic == result_topic and message.payload:
                 is_result_read = outcome is WriteOutcome.READ
         noted = changes.remove_retained_job if job is None else changes.add_retained_job

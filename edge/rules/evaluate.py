@@ -139,7 +139,7 @@ def evaluate(
         case JobEnded(job=job):
             state = _without_job(rule, subject, state, job, jobs)
         case SpanEnded():
-            state = replace(state, detector=_left(state.detector))
+            state = replace(state, detector=_reset_condition(state.detector))
         case JobStarted() | TimePassed():
             pass
         case _:
@@ -214,12 +214,12 @@ def _without_job(rule: Rule, subject: str, state: SubjectState, job: str, jobs: 
     if isinstance(detector, EntersState):
         detector = tendency.forget_job(detector, job)
     if not is_open(rule, jobs) or ends_with_job(rule, subject, job):
-        detector = _left(detector)
+        detector = _reset_condition(detector)
     return replace(state, detector=detector, raised_in=tuple(each for each in state.raised_in if each != job))
 
 
-def _left(detector: Detector) -> Detector:
-    """Return what a kind remembers outside of jobs: windows and learned values, but no level, delay or condition."""
+def _reset_condition(detector: Detector) -> Detector:
+    """Return the detector as its rule closes: windows and learned values stay; level, delay and condition go."""
     match detector:
         case LimitState():
             return LimitState()
@@ -230,7 +230,10 @@ def _left(detector: Detector) -> Detector:
 
 
 def is_rate_limited(rule: Rule, before: SubjectState, after: SubjectState, given: RuleInput) -> bool:
-    """Return whether an evaluation without findings held one back: its cooldown runs, or it was raised in the job."""
+    """Return whether a rule suppressed a finding: its cooldown runs, or it already raised an alarm in this job.
+
+    For evaluations that returned no finding.
+    """
     if not (rule.cooldown_seconds or rule.once) or after.active:
         return False
     match before.detector, after.detector:

@@ -26,12 +26,12 @@ from edge.southbound.connected_equipment import (
     DeviceEvents,
     DeviceOutcomeUnknownError,
 )
+from edge.southbound.ijt_collector import ControllerState, JoiningCollector
 from edge.southbound.ijt_conversion import answer_data, validate_command
 from edge.southbound.ijt_events import JoiningEvents
 from edge.southbound.ijt_lock import SETTLED_SECONDS, SharedTool, ToolLock, find_enabled
 from edge.southbound.ijt_methods import find_methods
 from edge.southbound.ijt_programs import JoiningPrograms
-from edge.southbound.ijt_results import ControllerState, ResultCollector
 from edge.southbound.ijt_schema import Result
 from edge.southbound.ijt_tool import JoiningTool
 from edge.southbound.late_result import LateResults
@@ -98,7 +98,7 @@ def open_ijt(
         methods = await find_methods(session, system)
         reporter = LateResults(name, next(iter(scopes)), station)
         acknowledges = settings.acknowledge == "own"
-        results = ResultCollector(
+        results = JoiningCollector(
             methods,
             state,
             reporter,
@@ -137,7 +137,7 @@ class Controller:
         self,
         session: ClientSession,
         tool: JoiningTool,
-        results: ResultCollector,
+        results: JoiningCollector,
         state: ControllerState,
         programs: JoiningPrograms,
         claim: Callable[[Command], Awaitable[bool]] | None,

@@ -28,7 +28,7 @@ from edge.southbound.connected_equipment import (
     open_connected,
 )
 from edge.southbound.late_result import LateResults
-from edge.southbound.openprotocol_collector import TighteningResults, ToolState
+from edge.southbound.openprotocol_collector import TighteningCollector, ToolState
 from edge.southbound.openprotocol_conversion import (
     TighteningResult,
     answer_data,
@@ -38,14 +38,14 @@ from edge.southbound.openprotocol_conversion import (
 )
 from edge.southbound.openprotocol_events import ToolEvents
 from edge.southbound.openprotocol_makes import make_of
-from edge.southbound.openprotocol_programs import ParameterSets
-from edge.southbound.openprotocol_reading import (
+from edge.southbound.openprotocol_messages import (
     ACKNOWLEDGED_UNREAD,
     ACKNOWLEDGEMENTS,
     call_tracer,
     described,
     device_events,
 )
+from edge.southbound.openprotocol_programs import ParameterSets
 from edge.southbound.openprotocol_settings import OpenProtocolSettings, address_of
 from edge.southbound.openprotocol_subscriptions import subscribe, subscribe_to_curves
 from edge.southbound.openprotocol_tool import TighteningTool
@@ -104,7 +104,7 @@ def open_openprotocol_equipment(
             make, has_several = make_of(session.controller), settings.spindles == "several"
             session.set_keep_alive(make.keep_alive)
             tool = TighteningTool(session, correlation=settings.correlation, locks=settings.lock == "on")
-            results = TighteningResults(
+            results = TighteningCollector(
                 session,
                 state,
                 reporter,
@@ -146,7 +146,7 @@ class TighteningDevice:
         self,
         session: OpenProtocolSession,
         tool: TighteningTool,
-        results: TighteningResults,
+        results: TighteningCollector,
         state: ToolState,
         events: ToolEvents,
         programs: ParameterSets,

@@ -86,8 +86,8 @@ def _limit(memory: dict[Any, Any], most: int = _REMEMBERED) -> None:
         del memory[next(iter(memory))]
 
 
-class TighteningResults:
-    """The results on one connection; each sets `changed`.
+class TighteningCollector:
+    """Collector of the results on one connection; each sets `changed`.
 
     With the correlation "mark", a result belongs to the command whose identifier it has; with "next", the next
     result after a start belongs to the started command. A result is acknowledged at the controller once it is durable.
@@ -180,9 +180,10 @@ class TighteningResults:
         await self._fill(last + 1, number)
 
     async def search(self, command: Command) -> None:
-        """Search the newest results for those of a command; without numbers that match, only the latest one.
+        """Search the newest results for those of a command.
 
-        The results of a batch lie together: after them, the first one of another command ends the search.
+        Only the latest result is read from a controller whose results cannot be requested by number. The results of a
+        batch follow each other: after them, the first result of another command ends the search.
         """
         latest = await self._request(0)
         number = latest["result"] or 0 if latest else 0

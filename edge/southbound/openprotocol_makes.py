@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from edge.links.openprotocol_mids import Mid, revisions_of
-from edge.links.openprotocol_results import LIGHT_REVISION
+from edge.links.openprotocol_result_fields import LIGHT_REVISION
 
 
 class ControllerMake(Struct, frozen=True):

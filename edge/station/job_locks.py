@@ -22,9 +22,10 @@ def claim_of(job_id: str, scope: str, reason: str, now: int) -> LockClaim:
 
 
 async def plan_locks(store: Store, job_id: str, scope: str, change: LockChange) -> Commit | None:
-    """Return the commit of a change of the locks of a job; None when a granted lock is no longer to be had.
+    """Return the commit that applies `change`; None when another owner took a lock that `change` grants.
 
-    Claims follow the order of the ids, and end at the first lock that is not free: the job waits for one at a time.
+    Locks are claimed in the order of their ids, up to the first one that is not free: a job waits for one lock at a
+    time.
     """
     if not change.names:
         return NOTHING

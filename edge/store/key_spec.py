@@ -41,7 +41,10 @@ BUILDERS: list[tuple[Callable[..., str], KeyType, Lifetime]] = []
 
 
 def register_key(type: KeyType, lifetime: Lifetime) -> Callable[[_Build], _Build]:
-    """Enter the keys that a method builds in KEYS; its docstring is their purpose. A call costs nothing more for it."""
+    """Register a method that builds keys; KEYS and the reference list them with its docstring as their purpose.
+
+    The method itself stays unchanged, so a call costs nothing more.
+    """
 
     def enter(build: _Build) -> _Build:
         BUILDERS.append((build, type, lifetime))

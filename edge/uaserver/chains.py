@@ -45,9 +45,10 @@ class _Revocation(Enum):
 def chain_fault(
     certificate: x509.Certificate, sent: Sequence[x509.Certificate], known: KnownCertificates, now: datetime
 ) -> str:
-    """Return why a certificate is not trusted; empty when it is trusted, or one of its authorities.
+    """Return why a certificate is not trusted; an empty text when it, or an authority above it, is trusted.
 
-    `sent` are the certificates that came with it: they complete the chain, and are not trusted for it.
+    `sent` are the certificates that the client sent with it. They may complete the chain, but sending one does not
+    make it trusted.
     """
     candidates = (*known.trusted, *known.issuers, *sent[: MOST_IN_CHAIN - 1])
     is_anchored, current = certificate in known.trusted, certificate

@@ -53,6 +53,9 @@ STATES: Final = tuple(TEXT[state] for state in _ORDER)
 MOST_DECISIONS: Final = 500
 """Decisions of a job that are read at a time: a job that repeats its steps may have made thousands."""
 
+HAS_ENDED: Final = "ended"
+"""`halted` of a job that has ended; that of a job that has no run yet is a StartWait."""
+
 
 def job_summary(job: Job) -> JobSummary:
     """Return a job in short."""
@@ -104,7 +107,7 @@ async def job_detail(store: Store, job_id: str, now: int) -> JobDetail:
 
 
 def detail_of(stored: StoredJob, now: int) -> JobDetail:
-    """Return a job that was read with its progress."""
+    """Return the job, its progress and what it waits for, from a job that was already read."""
     job, run, net = stored.job, stored.run, stored.net
     steps = tuple(_steps(run, net)) if run and net else ()
     actions = tuple(_actions(run, net)) if run and net else ()
@@ -155,7 +158,7 @@ def _interventions(net: Net, run: Run, now: int) -> Iterable[PossibleInterventio
 def _waits(stored: StoredJob, now: int) -> Waits:
     job = stored.job
     if has_ended(job.status):
-        return Waits(halted="ended")
+        return Waits(halted=HAS_ENDED)
     if not (stored.net and stored.run):
         return Waits(halted=start_wait(job, now))
     transitions: list[WaitingTransition] = []

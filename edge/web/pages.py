@@ -18,9 +18,11 @@ from edge import __version__
 from edge.chart.marks import duration
 from edge.errors import EdgeError
 from edge.model.role import Role
+from edge.station.stored_job import StartWait
 from edge.web.api import log_in, set_cookie
 from edge.web.caller import Callers, WebCaller, is_live, languages_of, refuse_other_site
 from edge.web.german import reason_in
+from edge.web.job_views import HAS_ENDED
 from edge.web.messages import language_for, text_of
 from edge.web.models import Login
 from edge.web.page_data import PAGES, Render
@@ -51,6 +53,8 @@ class Pages:
         self._templates.filters |= {"part": _part, "clock": _clock, "day": _day, "span": duration, "shown": _shown}
         self._templates.globals |= {
             "version": __version__,
+            "HAS_ENDED": HAS_ENDED,
+            "StartWait": StartWait,
             "css": _stamp("page.css"),
             "js": _stamp("page.js"),
             "recipe_js": _stamp("recipe.js"),

@@ -1,4 +1,4 @@
-"""Shares what is read for one page with the pages that ask for the same at the same time."""
+"""Caches for a second what is read for a page, so that pages open at the same time share it."""
 
 import asyncio
 import time
@@ -27,7 +27,7 @@ class SharedResults:
         kept_s: float = _KEPT_S,
         rest: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Use no result from before the last change; `changes` returns the number of published changes."""
+        """Make a result again after each change; `changes` returns the number of published changes."""
         self._changes = changes
         self._clock = clock
         self._kept_s = kept_s

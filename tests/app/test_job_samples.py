@@ -37,7 +37,7 @@ async def run_job(store: Store, data: Any, *, record_all: bool) -> list[object]:
     tool = FakeEquipment()
     plant = Plant(store, {TIGHTEN: tool}, Clock())
     samples = JobSamples(plant.store.keys, RuleInterest((), record_all=record_all), {TIGHTEN: "wrench"}, 100)
-    plant.runs.additions.append(samples.add)
+    plant.runs.additions.append(samples.commit_for)
     await plant.teach("one", RECIPE)
     tool.replies = lambda command: EquipmentAnswer(command.command_id, data)
     async with plant.at_work():

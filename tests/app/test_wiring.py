@@ -1,7 +1,9 @@
 """The gateway is opened part by part, and all parts are closed with it."""
 
 import asyncio
+import errno
 import re
+import socket
 from pathlib import Path
 
 import msgspec
@@ -12,7 +14,6 @@ from edge.config import MqttEquipmentSettings, MqttSettings, RedisSettings, RpcS
 from edge.errors import SettingsError
 from edge.links.rpc import open_client
 from edge.sim.broker import open_broker
-from edge.station.sender import Sender
 from edge.store.client import Store
 from tests.app.running import NO_OPCUA, opcua_in, settings_of
 from tests.conftest import WaitUntil
@@ -28,42 +29,28 @@ async def test_gateway_reports_its_services_and_closes_all_of_them(
         assert summary.startswith("scopes station-1; 2 pieces of equipment; OPC UA opc.tcp://127.0.0.1:")
         address = re.search(r"127\.0\.0\.1:(\d+)", summary)
         assert address
-        assert not await is_refused(int(address[1]))
-    assert await is_refused(int(address[1]))
+        assert not is_refused(int(address[1]))
+    assert is_refused(int(address[1]))
     # What asyncua lets end by itself ends in the next turns of the loop.
     async with asyncio.timeout(60):
         while left := asyncio.all_tasks() - before:
             await asyncio.wait(left)
 
 
-async def test_opcua_server_closes_before_the_sender_stops(
-    redis: RedisSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_opcua_server_closes_before_the_sender_stops(redis: RedisSettings, tmp_path: Path) -> None:
     refused: list[bool] = []
-    port = 0
-
-    class LastToGo(Sender):
-        async def run(self) -> None:
-            try:
-                await super().run()
-            finally:
-                refused.append(await is_refused(port))
-
-    monkeypatch.setattr("edge.app.wiring.Sender", LastToGo)
     async with open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=opcua_in(tmp_path))) as summary:
         port = int(summary.rpartition(":")[2])
-        assert not await is_refused(port)
+        assert not is_refused(port)
+        sender = next(task for task in asyncio.all_tasks() if task.get_name() == "sender")
+        sender.add_done_callback(lambda _: refused.append(is_refused(port)))
     assert refused == [True]
 
 
-async def is_refused(port: int) -> bool:
+def is_refused(port: int) -> bool:
     """Return whether no server listens on a port of this host."""
-    try:
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
-    except ConnectionRefusedError:
-        return True
-    writer.close()
-    return False
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == errno.ECONNREFUSED
 
 
 async def test_disabled_interfaces_are_not_opened(redis: RedisSettings) -> None:
@@ -115,7 +102,7 @@ async def test_gateway_serves_without_the_mes_broker_and_connects_later(
             assert summary.startswith("serving, degraded: broker unavailable: wrench, camera, MES; scopes station-1;")
             address = re.search(r"OPC UA opc.tcp://127\.0\.0\.1:(\d+)", summary)
             assert address
-            assert not await is_refused(int(address[1]))
+            assert not is_refused(int(address[1]))
             await broker.start()
             log = broker.directory / "mosquitto.log"
             for topic in (f"{unique}/station-1/commands", f"{unique}/wrench/answers"):

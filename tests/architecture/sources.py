@@ -17,9 +17,10 @@ def project_files() -> tuple[Path, ...]:
     return tuple(sorted(path for name in listed.split("\0") if name and (ROOT / (path := Path(name))).is_file()))
 
 
-def modules(folder: str = "edge") -> list[Path]:
+@cache
+def modules(folder: str = "edge") -> tuple[Path, ...]:
     """Return the Python files below a top-level folder."""
-    return [path for path in project_files() if path.suffix == ".py" and path.parts[0] == folder]
+    return tuple(path for path in project_files() if path.suffix == ".py" and path.parts[0] == folder)
 
 
 @cache

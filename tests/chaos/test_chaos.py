@@ -19,6 +19,7 @@ async def test_twelve_kills_lose_no_event_and_repeat_no_command(
     assert len(seen.mes.answers) > 4
 
 
+@pytest.mark.slow
 async def test_killed_gateway_loses_no_data_with_everysec(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
@@ -28,6 +29,7 @@ async def test_killed_gateway_loses_no_data_with_everysec(
 
 
 @pytest.mark.parametrize(("part", "how"), OUTAGES)
+@pytest.mark.slow
 async def test_process_survives_short_and_long_outages(
     tmp_path_factory: pytest.TempPathFactory,
     part: Part,

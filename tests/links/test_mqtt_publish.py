@@ -12,6 +12,7 @@ from paho.mqtt.properties import Properties, VariableByteIntegers
 from edge.errors import Refused
 from edge.links.cloudevent_mqtt import Message
 from edge.links.mqtt_publish import MalformedPublish, decode_head, decode_publish, encode_publish
+from tests.examples import examples
 
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff"), max_size=30)
 TOPIC = st.text(st.characters(categories=["L", "N"]) | st.just("/"), min_size=1, max_size=20)
@@ -67,7 +68,7 @@ def test_encoded_publish_is_decoded_by_paho_and_by_the_product(message: Message,
     assert decode(flags, body).expiry == message.expiry
 
 
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=examples(3000), deadline=None)
 @given(MESSAGE, st.data())
 def test_damaged_packets_are_read_or_refused_as_paho_does(message: Message, data: st.DataObject) -> None:
     flags, body = split(encode_publish(message, 7))

@@ -17,6 +17,7 @@ from edge.links.rpc_frame import Frames, Notification, Request, Response, encode
 from edge.links.rpc_server import RpcLimits, RpcServer, open_server
 from edge.links.rpc_socket import connect
 from tests.conftest import WaitUntil
+from tests.examples import examples
 
 LOOPBACK = RpcSettings(listen="tcp://127.0.0.1:0")
 
@@ -309,7 +310,7 @@ NEAR_FRAMES = st.one_of(
 )
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(400), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(frames=st.lists(NEAR_FRAMES, max_size=4))
 async def test_server_survives_arbitrary_bytes(plant: Plant, frames: list[bytes]) -> None:
     async with serving(plant, message_bytes=1000) as server:

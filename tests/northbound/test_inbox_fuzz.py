@@ -20,9 +20,10 @@ from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.station.settings import KINDS
 from edge.store import refused
 from edge.store.client import Store
+from tests.examples import examples
 from tests.northbound.calling import SCOPE, WORK_MASTER, Caller, binary_attributes, order, status_of
 
-CALLS = int(os.environ.get("EDGE_FUZZ", "3000"))
+CALLS = int(os.environ.get("EDGE_FUZZ", examples(3000)))
 AT_A_TIME = 10
 
 Sent = tuple[bytes, str, dict[str, str]]

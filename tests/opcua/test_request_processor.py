@@ -14,8 +14,8 @@ from edge.config import OpcuaSettings
 from edge.opcua import limits
 from edge.uaserver.server import UaServer
 from tests.opcua_client import patient_client
+from tests.passwords import PASSWORD
 from tests.uaserver.clients import (
-    PASSWORD,
     Application,
     channel,
     connected,

@@ -13,8 +13,9 @@ from cryptography import x509
 from edge.opcua.user_tokens import read_certificate_token, read_password
 from edge.opcua.x509 import chain_bytes
 from edge.uaserver import certificates
+from tests.passwords import PASSWORD
 from tests.uaserver import pki
-from tests.uaserver.clients import PASSWORD, own_certificate
+from tests.uaserver.clients import own_certificate
 from tests.uaserver.running import SETTINGS
 
 NONCE = b"n" * 32

@@ -14,14 +14,13 @@ from edge.model.role import Role
 from edge.ops import totp
 from edge.ops.login import Credentials, LoginRefusal, Users
 from edge.ops.login_throttle import LoginThrottle, StoredMemory, source_of
-from edge.ops.users import Token, User, hash_password, read_users, remove_user, write_user
+from edge.ops.users import Token, User, read_users, remove_user, write_user
 from edge.store.client import Store
 from edge.store.opening import open_store
+from tests.passwords import CHEAP_HASH, PASSWORD
 from tests.store.servers import own_server
 
 HERE = "192.0.2.1"
-PASSWORD = "correct horse"
-HASH = hash_password(PASSWORD)
 SECRET = totp.new_secret()
 CODES = totp.new_recovery_codes()
 NOW = 1_800_000_000.0
@@ -34,8 +33,8 @@ def code_at(at_s: float) -> str:
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "users"
-    write_user(path, User("anna", Role.ENGINEER, HASH, SECRET, tuple(map(totp.digest, CODES))))
-    write_user(path, User("ben", Role.OPERATOR, HASH))
+    write_user(path, User("anna", Role.ENGINEER, CHEAP_HASH, SECRET, tuple(map(totp.digest, CODES))))
+    write_user(path, User("ben", Role.OPERATOR, CHEAP_HASH))
     return path
 
 
@@ -102,7 +101,7 @@ async def test_confirmed_session_accepts_its_code_but_no_wrong_password(file: Pa
 
 async def test_token_logs_in_without_code_until_it_expires(file: Path) -> None:
     secret = totp.new_token()
-    write_user(file, User("scada", Role.OPERATOR, HASH, tokens=(Token("t1", "20270115", totp.digest(secret)),)))
+    write_user(file, User("scada", Role.OPERATOR, CHEAP_HASH, tokens=(Token("t1", "20270115", totp.digest(secret)),)))
     people = People(file, totp_roles=[Role.OPERATOR])
     assert await people.log_in("scada", secret) is Role.OPERATOR
     assert await people.log_in("scada", secret + "x") is LoginRefusal.WRONG
@@ -175,7 +174,7 @@ _USERS = st.builds(
     User,
     _NAMES,
     st.sampled_from(Role),
-    st.just(HASH),
+    st.just(CHEAP_HASH),
     st.sampled_from(["", SECRET]),
     st.lists(st.sampled_from([totp.digest(code) for code in CODES]), unique=True).map(tuple),
     st.lists(_TOKENS, max_size=3).map(tuple),
@@ -197,7 +196,7 @@ def test_users_are_unchanged_after_write_and_read(tmp_path_factory: pytest.TempP
 def test_user_with_an_unreadable_second_factor_cannot_log_in(tmp_path: Path, rest: str) -> None:
     """A damaged second factor must not become a login without one."""
     path = tmp_path / "users"
-    path.write_text(f"anna:engineer:{HASH}:{rest}\n")
+    path.write_text(f"anna:engineer:{CHEAP_HASH}:{rest}\n")
     assert read_users(path) == {}
 
 

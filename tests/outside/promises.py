@@ -6,6 +6,7 @@
 import ast
 import tomllib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -44,14 +45,15 @@ def pages_without_promises() -> list[str]:
     return list(document["pages_without_promises"])
 
 
-def outside_tests() -> set[str]:
+@cache
+def outside_tests() -> frozenset[str]:
     """Return every test of this folder as `file::function`."""
     found = set()
     for path in sorted(Path(__file__).parent.glob("test_*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         functions = (node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
         found |= {f"{path.name}::{name}" for name in functions if name.startswith("test_")}
-    return found
+    return frozenset(found)
 
 
 def page() -> str:

@@ -28,6 +28,7 @@ _LONG = [pytest.param(seconds, marks=pytest.mark.long) for seconds in (-0.01, 1.
 
 
 @pytest.mark.parametrize("seconds", [0.01, HOUR, *_LONG])
+@pytest.mark.slow
 def test_gateways_whose_clocks_differ_start_every_accepted_job(plant: Plant, seconds: float) -> None:
     plant.gateway_clock.set(seconds)
     other = plant.new_gateway("other", plant.new_clock("other"))

@@ -32,6 +32,7 @@ def keys(plant: FlowPlant) -> set[str]:
     return {key for key in found if key.startswith(("flow", "node_"))} - {"flows:signals"}
 
 
+@pytest.mark.slow
 def test_tasks_are_kept_a_day_and_cycles_a_week(plant: FlowPlant, clock: Clock) -> None:
     before = keys(plant)
     large = "v" * 70_000

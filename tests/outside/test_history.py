@@ -2,9 +2,12 @@
 
 import json
 
+import pytest
+
 from tests.outside.conftest import Plant
 
 
+@pytest.mark.slow
 def test_history_survives_a_kill_and_replays_the_same(plant: Plant) -> None:
     plant.wrench.holds = True
     assert plant.mes.start_job("J1").status == 1

@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import pytest
+
 from tests.outside.conftest import Plant
 
 _TYPE = "com.github.aschamberger.microdcs.result.late.v1"
 
 
+@pytest.mark.slow
 def test_a_late_result_is_published_once_under_its_id(plant: Plant) -> None:
     plant.wrench.holds = True
     assert plant.mes.start_job("J1").status == 1

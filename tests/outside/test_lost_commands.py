@@ -1,5 +1,7 @@
 """A command reaches its tool although the broker loses it."""
 
+import pytest
+
 from tests.outside.conftest import Plant
 from tests.outside.plant import Wrench
 
@@ -12,6 +14,7 @@ def test_command_lost_by_the_broker_is_sent_again(plant: Plant) -> None:
     _expect_the_command(plant)
 
 
+@pytest.mark.slow
 def test_command_lost_by_the_broker_is_sent_again_after_a_restart(plant: Plant) -> None:
     """The gateway is away while the broker loses the command; the tool sends no presence."""
     _start_job_for_a_tool_that_is_away(plant)
@@ -34,6 +37,7 @@ def test_command_is_sent_again_until_a_subscriber_exists(plant: Plant) -> None:
     wrench.client.close()
 
 
+@pytest.mark.slow
 def test_an_open_command_is_sent_once_for_each_connection(plant: Plant) -> None:
     """A tool with a retained presence gets an open command once after a restart of the gateway, not for each reason."""
     plant.wrench.holds = True

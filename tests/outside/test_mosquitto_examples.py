@@ -93,6 +93,7 @@ def load(station: Station, work_master: str) -> None:
     station.gateway.cli("station", "set", "workmaster", str(station.directory / "recipe.json"), "--id", work_master)
 
 
+@pytest.mark.slow
 def test_calls_of_the_northbound_page_are_answered_with_success(station: Station) -> None:
     call, configure = blocks("northbound.md")
     with station.listening("mosquitto_sub -V 5 -q 1 -F '%P %p' -t app/jobs/answers/me") as heard:
@@ -105,6 +106,7 @@ def test_calls_of_the_northbound_page_are_answered_with_success(station: Station
     assert json.loads(station.gateway.cli("refused", "--json")) == []
 
 
+@pytest.mark.slow
 def test_equipment_built_from_the_commands_of_its_page_tightens(station: Station) -> None:
     load(station, "bolt")
     listen = example("equipment.md", "mosquitto_sub", "-i wrench")

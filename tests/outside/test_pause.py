@@ -1,8 +1,11 @@
 """Pause and Resume reach a tool that supports them."""
 
+import pytest
+
 from tests.outside.conftest import Plant
 
 
+@pytest.mark.slow
 def test_pause_and_resume_reach_a_tool_that_supports_them(plant: Plant) -> None:
     settings = plant.gateway.settings
     settings.write_text(settings.read_text().replace("[southbound.wrench]", '[southbound.wrench]\npause = "on"'))

@@ -3,11 +3,14 @@
 import os
 import signal
 
+import pytest
+
 from tests.outside.conftest import Plant
 from tests.outside.plant import METHOD, Mes, order
 from tests.outside.servers import wait_for
 
 
+@pytest.mark.slow
 def test_scopes_are_added_and_removed_without_a_restart(plant: Plant) -> None:
     settings, pid = plant.gateway.settings, plant.gateway.pid
     former = settings.read_text()

@@ -1,5 +1,7 @@
 """A message redelivered by the broker at any time has no second effect."""
 
+import pytest
+
 from tests.outside.conftest import Plant
 from tests.outside.plant import METHOD, SETTING, order
 
@@ -14,6 +16,7 @@ def test_repeated_call_has_no_second_effect(plant: Plant) -> None:
     assert len(plant.wrench.starts()) == 1
 
 
+@pytest.mark.slow
 def test_finished_work_does_not_run_again_after_a_broker_restore(plant: Plant) -> None:
     """A broker that is killed comes back with an older database and delivers StoreAndStart again."""
     plant.gateway.stop()
@@ -32,6 +35,7 @@ def test_finished_work_does_not_run_again_after_a_broker_restore(plant: Plant) -
     assert plant.mes.states("J1").count("Running") == 1
 
 
+@pytest.mark.slow
 def test_deleted_settings_are_not_restored_by_the_broker(plant: Plant) -> None:
     """PUT and DELETE of a Work Master; the broker then delivers the PUT again."""
     plant.gateway.stop()

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.outside.conftest import Plant
 from tests.outside.plant import Wrench
 from tests.outside.servers import Broker, ended, wait_for
@@ -9,6 +11,7 @@ from tests.outside.servers import Broker, ended, wait_for
 WEEKEND = 60 * 3600.0
 
 
+@pytest.mark.slow
 def test_results_are_kept_during_a_long_outage_of_the_mes_broker(plant: Plant, tmp_path: Path) -> None:
     """The tool has its own broker; that of the MES is away when the job ends and for longer than the retention."""
     tools = Broker(tmp_path / "tools")

@@ -118,6 +118,7 @@ def test_difference_from_files_is_shown_and_applied(store: Store, folder: Path) 
         assert served.cli("station", "diff", str(exported)) == f"{exported}: no difference\n"
 
 
+@pytest.mark.slow
 def test_faulty_files_are_not_applied_and_stop_only_an_empty_gateway(store: Store, folder: Path) -> None:
     served = gateway(store, folder, "gw")
     write(folder, "rules/bad.json", "{bad")

@@ -29,6 +29,7 @@ from edge.rules.alarm import (
     is_annunciated,
     transition,
 )
+from tests.examples import examples
 from tests.rules.alarm_oracle import NaiveAlarm
 
 NORMAL = Alarm(id="a", rule="hot", subject="wrench.temp")
@@ -234,7 +235,7 @@ class AlarmMachine(RuleBasedStateMachine):
         assert (is_annunciated(alarm), alarm.is_retained) == (waits and not silent, waits or silent)
 
 
-AlarmMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+AlarmMachine.TestCase.settings = settings(max_examples=examples(100), stateful_step_count=30, deadline=None)
 TestAlarmAgreesWithTheNaiveOne = AlarmMachine.TestCase
 
 

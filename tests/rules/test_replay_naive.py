@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from edge.rules.replay import replay
 from edge.rules.rule_form import parse_rules
 from edge.rules.sample_lines import Line, Occurrence, Quality, Sample
+from tests.examples import examples
 from tests.rules import naive
 
 ODD_VALUES = [2.5, math.nan, math.inf, None, "NotOK", "x", True, False]
@@ -87,7 +88,7 @@ def rule(number: int, chance: Random) -> dict[str, Any]:
     return found | {name: value for name, value in options.items() if chance.random() < 0.25}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.integers(0, 2**32))
 def test_evaluator_agrees_with_the_naive_evaluator(seed: int) -> None:
     chance = Random(seed)

@@ -41,10 +41,11 @@ from edge.sfc.signal import (
 )
 from edge.sfc.view import next_deadline
 from edge.sfc.waiting import explain_waiting
+from tests.examples import examples
 from tests.sfc.charts import DAY, recipes
 
 Day = list[tuple[str, int, int]]
-MANY = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def net_of(recipe: dict[str, Any]) -> Net:

@@ -6,10 +6,10 @@ import pytest
 
 from edge.errors import Refused
 from edge.links.opcua import ClientSession
+from edge.southbound.ijt_collector import ControllerState
 from edge.southbound.ijt_lock import SharedTool, ToolLock
 from edge.southbound.ijt_methods import IjtMethods
 from edge.southbound.ijt_programs import JoiningPrograms
-from edge.southbound.ijt_results import ControllerState
 from edge.southbound.ijt_tool import JoiningTool
 from tests.southbound.contract import WORK, RecordingStation
 

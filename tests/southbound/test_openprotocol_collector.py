@@ -10,7 +10,7 @@ from edge.links.openprotocol_mids import Mid
 from edge.links.openprotocol_session import OpenProtocolSession, open_openprotocol
 from edge.sim.openprotocol import TighteningController, open_openprotocol_controller
 from edge.southbound.late_result import LateResults
-from edge.southbound.openprotocol_collector import TighteningResults, ToolState
+from edge.southbound.openprotocol_collector import TighteningCollector, ToolState
 from edge.southbound.openprotocol_conversion import TighteningResult, identifier_of
 from tests.southbound.contract import WORK, RecordingStation
 
@@ -28,7 +28,7 @@ class Collection:
         self.state = ToolState()
         reporter = LateResults("wrench", "station-1", self.station)
         options: dict[str, Any] = {"correlation": "mark", "counts": True, "on_own": no_event} | keys
-        self.results = TighteningResults(session, self.state, reporter, **options)
+        self.results = TighteningCollector(session, self.state, reporter, **options)
 
     def tighten(self, identifier: str) -> dict[str, Any]:
         """Tighten as an operator does; return the result as a live message has it."""

@@ -1,6 +1,6 @@
 """Differences between the makes of controllers."""
 
-from edge.links.openprotocol_results import LIGHT_REVISION
+from edge.links.openprotocol_result_fields import LIGHT_REVISION
 from edge.southbound.openprotocol_makes import MAKES, make_of
 
 

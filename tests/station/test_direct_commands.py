@@ -15,7 +15,6 @@ from edge.station.equipment import Begin, Command, EquipmentAnswer, OutcomeUnkno
 from edge.station.safing_sender import SafingSender
 from edge.station.sender import Sender
 from edge.store import dead_letters, safing
-from edge.store.client import Store
 from edge.store.commit import Commit, CommitResult, operation
 from tests.station.plant import (
     DEDUPE_MS,
@@ -204,22 +203,13 @@ async def test_command_is_offered_again_to_equipment_that_reconnects(
     assert await tool.station.outstanding([SCOPE], [TIGHTEN]) == []
 
 
-async def test_command_is_not_offered_before_the_jobs_are_checked(
-    direct: DirectCommands, tool: FakeEquipment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_command_is_not_offered_before_the_jobs_are_checked(direct: DirectCommands, tool: FakeEquipment) -> None:
     """A tool that connects meanwhile must not start next to a job that uses it."""
-    reading, release = asyncio.Event(), asyncio.Event()
-
-    async def slow(_: Store) -> list[str]:
-        reading.set()
-        await release.wait()
-        return []
-
-    monkeypatch.setattr("edge.station.direct_commands.run_store.active_jobs", slow)
     work = asyncio.create_task(direct.perform(tool, [TIGHTEN], command(), 30))
-    await reading.wait()
+    # One turn of the loop: the command is registered, and the store has not returned the jobs yet.
+    await asyncio.sleep(0)
+    assert direct.is_waiting(command().command_id)
     assert direct.outstanding([SCOPE], [TIGHTEN]) == []
-    release.set()
     await until_true(lambda: tool.commands)
     work.cancel()
     await asyncio.wait([work])

@@ -18,9 +18,10 @@ from edge.uaserver.encoding import extension_object
 from tests.app.running import CAMERA_TYPES, WRENCH_TYPES
 from tests.integration.plant import PUSHING, SCOPE, Plant, order
 from tests.opcua_client import patient_client
+from tests.passwords import PASSWORD
 from tests.system.conftest import PREFIX
 from tests.system.machine import Machine
-from tests.uaserver.clients import PASSWORD, Application, make_application
+from tests.uaserver.clients import Application, make_application
 from tests.uaserver.running import UA, Space
 
 pytestmark = [pytest.mark.system, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(360)]

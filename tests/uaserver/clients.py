@@ -11,13 +11,11 @@ from asyncua.crypto.security_policies import SecurityPolicy, SecurityPolicyBasic
 
 from edge.config import OpcuaSettings
 from edge.model.role import Role
-from edge.ops.users import User, hash_password, write_user
+from edge.ops.users import User, write_user
 from edge.uaserver import certificates
 from tests.opcua_client import patient_client
+from tests.passwords import CHEAP_HASH, PASSWORD
 from tests.uaserver.running import SETTINGS
-
-PASSWORD = "correct horse"
-_HASH = hash_password(PASSWORD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +58,7 @@ def make_settings(directory: Path, **others: str) -> OpcuaSettings:
 def with_users(settings: OpcuaSettings) -> OpcuaSettings:
     """Add one user per role, named after it; return a copy of the settings."""
     for role in Role:
-        write_user(Path(settings.users_file), User(role.name.lower(), role, _HASH))
+        write_user(Path(settings.users_file), User(role.name.lower(), role, CHEAP_HASH))
     return msgspec.structs.replace(settings)
 
 

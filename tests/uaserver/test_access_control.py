@@ -8,7 +8,8 @@ from edge.config import OpcuaSettings
 from edge.model.role import Role
 from edge.opcua.access import Caller, Peer
 from edge.uaserver.access_control import AccessControl
-from tests.uaserver.clients import PASSWORD, make_settings, with_users
+from tests.passwords import PASSWORD
+from tests.uaserver.clients import make_settings, with_users
 
 NEAR, FAR = "127.0.0.1", "192.0.2.1"
 

@@ -17,8 +17,8 @@ from edge.opcua.x509 import application_uris
 from edge.uaserver import certificates, security
 from edge.uaserver.server import UaServer
 from tests.opcua_client import patient_client
+from tests.passwords import PASSWORD
 from tests.uaserver.clients import (
-    PASSWORD,
     Application,
     connected,
     make_application,

@@ -15,7 +15,8 @@ import pytest_asyncio
 from edge.model.isa95 import IdCall, JobOrder, JobOrderAndState, JobStatusEvent, LocalizedText, OrderCall, ReturnStatus
 from edge.model.job_state import METHODS, RESPONSE_METHODS, JobState
 from edge.uaserver.server import UaServer
-from tests.uaserver.clients import PASSWORD, Application, make_application, make_settings, with_users
+from tests.passwords import PASSWORD
+from tests.uaserver.clients import Application, make_application, make_settings, with_users
 from tests.uaserver.running import MACHINES, Station, entry, response, served
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]

@@ -21,7 +21,7 @@ from edge.model.tag import TagDefinition
 from edge.ops import totp
 from edge.ops.audit_trail import AuditTrail
 from edge.ops.login import Users
-from edge.ops.users import Token, User, hash_password, write_user
+from edge.ops.users import Token, User, write_user
 from edge.rules.sample_lines import Sample
 from edge.sim.script import Script, parse_script
 from edge.sim.virtual_simulation import simulate
@@ -35,6 +35,7 @@ from edge.web.protocol import ConnectionBounds
 from edge.web.server import WebAddress, serve
 from edge.web.services import GatewayTools, WebServices
 from edge.web.sessions import WebSessions
+from tests.passwords import CHEAP_HASH, PASSWORD
 from tests.station.plant import SCOPE, Plant
 
 IN_PATHS = {
@@ -53,8 +54,6 @@ IN_PATHS = {
 }
 """An example of each parameter of a path."""
 ATTACK = "<script>alert(1)</script>/'\"&#"
-PASSWORD = "correct horse"
-HASH = hash_password(PASSWORD)
 SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 TOKEN = totp.new_token()
 _STATUS = Status(
@@ -130,10 +129,10 @@ WRENCH = EquipmentHealth(name="wrench", kind="mqtt", connected=True)
 
 def write_people(file: Path) -> Users:
     """Write an observer, an operator with a token, an engineer, and an operator with a second factor."""
-    write_user(file, User("eve", Role.OBSERVER, HASH))
-    write_user(file, User("alice", Role.OPERATOR, HASH, tokens=(Token("t", "99991231", totp.digest(TOKEN)),)))
-    write_user(file, User("max", Role.ENGINEER, HASH))
-    write_user(file, User("tom", Role.OPERATOR, HASH, SECRET))
+    write_user(file, User("eve", Role.OBSERVER, CHEAP_HASH))
+    write_user(file, User("alice", Role.OPERATOR, CHEAP_HASH, tokens=(Token("t", "99991231", totp.digest(TOKEN)),)))
+    write_user(file, User("max", Role.ENGINEER, CHEAP_HASH))
+    write_user(file, User("tom", Role.OPERATOR, CHEAP_HASH, SECRET))
     return Users(file)
 
 

@@ -8,7 +8,8 @@ import pytest
 from edge.model.role import Role
 from edge.ops.login_throttle import LoginThrottle
 from edge.web.services import WebServices
-from tests.web.serving import PASSWORD, SECRET, Browser
+from tests.passwords import PASSWORD
+from tests.web.serving import SECRET, Browser
 
 
 async def test_login_sets_a_cookie_that_scripts_cannot_read(browser: Browser) -> None:

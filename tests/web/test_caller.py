@@ -5,8 +5,9 @@ import base64
 import pytest
 
 from edge.ops.login import Users
+from tests.passwords import PASSWORD
 from tests.station.plant import Plant
-from tests.web.serving import PASSWORD, TOKEN, Browser, services_of, serving
+from tests.web.serving import TOKEN, Browser, services_of, serving
 
 
 def basic(name: str, secret: str) -> str:

@@ -11,7 +11,8 @@ from edge.web.app import build_app
 from edge.web.protocol import ConnectionBounds
 from edge.web.server import WebAddress, serve
 from edge.web.services import WebServices
-from tests.web.serving import ATTACK, PASSWORD, Browser
+from tests.passwords import PASSWORD
+from tests.web.serving import ATTACK, Browser
 
 RECIPES = ["/recipes", "/recipe?scope=station-1&id=linear"]
 PAGES = [

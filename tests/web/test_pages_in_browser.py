@@ -17,9 +17,10 @@ from edge.store.alarms import AlarmChange
 from edge.web.models import MaintenanceState
 from edge.web.services import WebServices
 from tests.conftest import WaitUntil
+from tests.passwords import PASSWORD
 from tests.station.plant import Plant, action, linear, order
 from tests.web.chromium import EXECUTABLE, Chromium, chromium
-from tests.web.serving import ATTACK, PASSWORD, Browser, services_of, serving
+from tests.web.serving import ATTACK, Browser, services_of, serving
 from tests.web.test_operations import ALARM
 
 pytestmark = [

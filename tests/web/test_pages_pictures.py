@@ -19,9 +19,10 @@ from edge.store import alarms
 from edge.store.alarms import AlarmChange
 from edge.store.client import Store
 from edge.web.result_views import TraceReader
+from tests.passwords import PASSWORD
 from tests.station.plant import Clock, FakeEquipment, Plant, order, until_true
 from tests.web.chromium import EXECUTABLE, Chromium, chromium
-from tests.web.serving import PASSWORD, Browser, services_of, serving
+from tests.web.serving import Browser, services_of, serving
 
 pytestmark = [
     pytest.mark.long,

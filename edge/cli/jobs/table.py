@@ -1,7 +1,8 @@
 """Formats jobs: as a table and as data; formats states and times for all commands."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from rich.table import Table
 from rich.text import Text
@@ -56,20 +57,26 @@ def summary(job: Job) -> dict[str, object]:
     }
 
 
+_COLUMNS: Mapping[str, Callable[[Job], Text]] = MappingProxyType(
+    {
+        "id": lambda job: Text(printable(job.job_id), style="bold"),
+        "scope": lambda job: Text(job.scope),
+        "state": lambda job: state_cell(job.status),
+        "priority": lambda job: Text("" if job.order.priority is None else str(job.order.priority)),
+        "Work Master": lambda job: Text(printable(work_masters(job.order))),
+        "started": lambda job: Text(local_time(job.started_at)),
+        "ended": lambda job: Text(local_time(job.ended_at)),
+        "error": lambda job: Text(printable(job.error or ""), style="red"),
+    }
+)
+"""The columns of a list of jobs, each with its cell."""
+
+
 def job_table(jobs: Iterable[Job]) -> Table:
     """Return jobs as a table."""
-    table = plain_table("id", "scope", "state", "priority", "Work Master", "started", "ended", "error")
+    table = plain_table(*_COLUMNS)
     for job in jobs:
-        table.add_row(
-            Text(printable(job.job_id), style="bold"),
-            Text(job.scope),
-            state_cell(job.status),
-            Text("" if job.order.priority is None else str(job.order.priority)),
-            Text(printable(work_masters(job.order))),
-            Text(local_time(job.started_at)),
-            Text(local_time(job.ended_at)),
-            Text(printable(job.error or ""), style="red"),
-        )
+        table.add_row(*(cell(job) for cell in _COLUMNS.values()))
     return table
 
 

@@ -1,4 +1,4 @@
-"""Decides about runs from a command, under the settings of the gateway; a gateway sends what the decisions ask for."""
+"""Opens the run service for a command of the CLI, which decides about runs but sends nothing: a gateway sends."""
 
 from edge.cli.terminal.store_access import StoreAccess
 from edge.station.clock import store_clock
@@ -7,7 +7,7 @@ from edge.station.runs import Runs
 
 
 async def visiting_runs(at: StoreAccess) -> Runs:
-    """Return the runs of a store for one command, by the time of the store's host."""
+    """Return the run service for one command, with the gateway's settings; its clock is that of the store's host."""
     keep, users = at.settings.retention, at.settings.users
     return Runs(
         at.store,

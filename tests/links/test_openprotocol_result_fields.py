@@ -6,7 +6,7 @@ import pytest
 
 from edge.links.openprotocol_frame import FrameReader
 from edge.links.openprotocol_mids import parse_message
-from edge.links.openprotocol_results import LATEST_RESULT, LIGHT_REVISION, OLD_RESULT
+from edge.links.openprotocol_result_fields import LATEST_RESULT, LIGHT_REVISION, OLD_RESULT
 
 
 @pytest.mark.parametrize("tables", [LATEST_RESULT, OLD_RESULT])

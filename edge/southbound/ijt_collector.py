@@ -84,7 +84,7 @@ async def _use_nothing(_: Result) -> bool:
     return False
 
 
-class ResultCollector:
+class JoiningCollector:
     """Collector of the results on one connection; each result sets `changed`.
 
     With `acknowledge`, results of our commands are acknowledged at the controller once they are stored. With the

@@ -6,7 +6,7 @@ from typing import cast
 from edge.links.openprotocol_frame import MidFrame
 from edge.links.openprotocol_mids import Mid, new_message
 from edge.links.openprotocol_session import OpenProtocolSession
-from edge.southbound.openprotocol_reading import ACKNOWLEDGED_UNREAD, ACKNOWLEDGEMENTS, device_events
+from edge.southbound.openprotocol_messages import ACKNOWLEDGED_UNREAD, ACKNOWLEDGEMENTS, device_events
 
 
 class Session:

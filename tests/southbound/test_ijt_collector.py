@@ -12,8 +12,8 @@ from edge.errors import Refused, Unavailable
 from edge.sim.ijt import JoiningController
 from edge.sim.ijt_fault import IjtFault
 from edge.southbound.ijt import open_ijt
+from edge.southbound.ijt_collector import ControllerState, JoiningCollector, ResultLimits
 from edge.southbound.ijt_methods import IjtMethods
-from edge.southbound.ijt_results import ControllerState, ResultCollector, ResultLimits
 from edge.southbound.late_result import LateResults
 from tests.conftest import WaitUntil
 from tests.southbound.contract import NEXT, SCOPES, WORK, Opener, RecordingStation
@@ -142,9 +142,9 @@ def reporter(station: RecordingStation | None = None) -> LateResults:
     return LateResults("wrench", "station-1", station or RecordingStation())
 
 
-def results_of_nobody(limits: ResultLimits = ResultLimits()) -> ResultCollector:  # noqa: B008 - frozen
+def results_of_nobody(limits: ResultLimits = ResultLimits()) -> JoiningCollector:  # noqa: B008 - frozen
     methods, state = cast("IjtMethods", Mute()), ControllerState()
-    return ResultCollector(methods, state, reporter(), acknowledge=False, limits=limits)
+    return JoiningCollector(methods, state, reporter(), acknowledge=False, limits=limits)
 
 
 @pytest.mark.parametrize("entities", ["J1", [None], [{"EntityId": {}}], [{"Name": "CommandID"}], [{"Name": "VIN"}]])
@@ -190,7 +190,7 @@ async def test_latest_result_of_an_abandoned_command_is_late_after_a_restart(*, 
             return [0, latest]
 
     methods = cast("IjtMethods", Latest())
-    await ResultCollector(methods, ControllerState(), reporter(station), acknowledge=False).catch_up()
+    await JoiningCollector(methods, ControllerState(), reporter(station), acknowledge=False).catch_up()
     assert [each.command_id for each in station.late_results] == ([WORK.command_id] if open_stop else [])
     assert station.answers == []
 
@@ -212,7 +212,7 @@ async def test_missed_results_received_before_the_next_loss_are_not_requested() 
 
     asked, memory = Asked(), ControllerState(last=1)
     for came in (range(2, 5), range(5, 7)):
-        results = ResultCollector(cast("IjtMethods", asked), memory, reporter(), acknowledge=False)
+        results = JoiningCollector(cast("IjtMethods", asked), memory, reporter(), acknowledge=False)
         with pytest.raises(Unavailable):
             await results.catch_up(WORK)
         for number in came:
@@ -221,7 +221,7 @@ async def test_missed_results_received_before_the_next_loss_are_not_requested() 
             await results.handle_requested(raw)
     assert asked.ranges == [(2, 8), (5, 8)]
     assert memory.last == 6
-    found = ResultCollector(cast("IjtMethods", asked), memory, reporter(), acknowledge=False).find(WORK)
+    found = JoiningCollector(cast("IjtMethods", asked), memory, reporter(), acknowledge=False).find(WORK)
     assert found
     assert found["ResultMetaData"]["ResultId"] == "R3"
 
@@ -241,7 +241,7 @@ async def test_search_does_not_wait_for_numbers_before_the_first() -> None:
             return []
 
     methods, memory = cast("IjtMethods", Numbered()), ControllerState(last=3)
-    results = ResultCollector(methods, memory, reporter(), acknowledge=False, limits=ResultLimits(missed_seconds=0))
+    results = JoiningCollector(methods, memory, reporter(), acknowledge=False, limits=ResultLimits(missed_seconds=0))
     with capture_logs() as logs:
         await results.search(WORK)
     assert "missed results incomplete" not in [each["event"] for each in logs]
@@ -256,7 +256,7 @@ async def test_result_interrupted_by_a_lost_connection_is_requested_on_the_next(
     raw = result_of(WORK.command_id, "R2")
     raw["ResultMetaData"]["SequenceNumber"] = 2
     with pytest.raises(asyncio.CancelledError):
-        await ResultCollector(cast("IjtMethods", Mute()), memory, reporter(Slow()), acknowledge=False).handle_live(raw)
+        await JoiningCollector(cast("IjtMethods", Mute()), memory, reporter(Slow()), acknowledge=False).handle_live(raw)
     assert memory.last == 1
 
 
@@ -273,7 +273,7 @@ async def test_sequence_numbers_that_jump_or_restart_are_followed() -> None:
             return []
 
     asked, memory = Asked(), ControllerState()
-    results = ResultCollector(cast("IjtMethods", asked), memory, reporter(), acknowledge=False)
+    results = JoiningCollector(cast("IjtMethods", asked), memory, reporter(), acknowledge=False)
     for number in (1, 4_000_000_000, 7, 8, -9):
         await results.handle_live({"ResultMetaData": {"ResultId": f"R{number}", "SequenceNumber": number}})
     assert asked.ranges == [(3_999_999_000, 3_999_999_999)]
