@@ -59,7 +59,7 @@ Sequence: TypeAlias = tuple[Item, ...]
 class Chart(Struct, frozen=True):
     """A recipe as pieces: the first one holds the initial step, the others are reached only by jumps.
 
-    `arrivals` are the steps and branches from which jumps arrive, by target.
+    `arrivals` maps each target of a jump to the steps and branches that jump to it.
     """
 
     pieces: tuple[Sequence, ...]

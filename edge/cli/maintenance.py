@@ -193,7 +193,7 @@ async def _switch(
 
 
 async def _user_of(at: StoreAccess, request: "ModeRequest", action: str, subject: str) -> str:
-    """Return who switches the mode; an upgrade of the package needs no login."""
+    """Return the user that switches the mode; an upgrade of the package needs no login."""
     from edge.cli.terminal.audit import authorize_command
     from edge.cli.terminal.operator import operator_name
     from edge.model.maintenance import UPGRADE

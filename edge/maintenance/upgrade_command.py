@@ -49,7 +49,7 @@ class UpgradeHost(Struct, frozen=True):
 
 
 def execute_upgrade(text: str, host: UpgradeHost, on_begun: Callable[[str], None]) -> UpgradeRecord:
-    """Execute the signed command of a text and return its record.
+    """Execute the signed command in `text` and return its record.
 
     `on_begun` is called with the name of the key before anything is changed. Raises Refused for a text that is not
     executed. The modules of this program are imported before: their files are replaced meanwhile.

@@ -36,7 +36,7 @@ async def load_changed_job(store: Store, change: Change) -> tuple[Job | None, Jo
 def status_event(source: str, change: Change, job: Job | None, response: JobResponse | None) -> CloudEvent | None:
     """Return the event of a change (OPC 10031-4, 6.2.8); None for a change that is no transition.
 
-    Its id is the same each time.
+    The event of a change has the same id each time it is made.
     """
     if not is_transition(change.cause):
         return None

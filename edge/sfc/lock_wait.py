@@ -57,7 +57,7 @@ def force_when_held(draft: Draft, transition: NetTransition) -> bool:
 
 
 def lock_timeout(draft: Draft) -> str | None:
-    """Return the error of a run that has waited too long."""
+    """Return the error of a run that has waited too long for its locks; None while it may wait."""
     locks = draft.locks
     if locks.deadline is None or locks.deadline > draft.at:
         return None

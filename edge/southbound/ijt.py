@@ -9,7 +9,6 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
-from functools import partial
 from typing import Any
 
 import structlog
@@ -37,7 +36,7 @@ from edge.southbound.ijt_tool import JoiningTool
 from edge.southbound.late_result import LateResults
 from edge.southbound.obsolete_command import ObsoleteCommandError
 from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
-from edge.southbound.repetition import chosen_repetition, claim_start, count_repeated_start
+from edge.southbound.repetition import StartPolicy, chosen_repetition
 from edge.southbound.result_file import ResultFileReader, find_transfer
 from edge.station.equipment import Command, Repetition, StationPort
 
@@ -90,7 +89,7 @@ def open_ijt(
     tries: Counter[str] = Counter()
     events = JoiningEvents(name, settings.events, station, next(iter(scopes)))
     repetition = chosen_repetition(settings, Repetition.ONCE)
-    claim = partial(claim_start, station) if repetition is Repetition.ONCE else None
+    starts = StartPolicy(station, repetition)
 
     @asynccontextmanager
     async def open_device(session: ClientSession) -> AsyncIterator[tuple[Device, DeviceEvents]]:
@@ -119,11 +118,10 @@ def open_ijt(
         if settings.files == "on":
             transfer = await find_transfer(session, methods.owner("ResultTransfer"))
             files = ResultFileReader(session, transfer, station, tries)
-        on_start = partial(count_repeated_start, station)
         values = {_ENABLED: enabled} if enabled is not None and lock.is_on else {}
         async with session.watch(None, _FIELDS, values) as device_events:
             yield (
-                Controller(session, tool, results, state, programs, claim, on_start, times, events.report_error, files),
+                Controller(session, tool, results, state, programs, starts, times, events.report_error, files),
                 device_events,
             )
 
@@ -131,7 +129,7 @@ def open_ijt(
 
 
 class Controller:
-    """A controller during one connection; without `claim`, a joining with an unknown outcome is started again."""
+    """A controller during one connection; `starts` decides whether a joining of unknown outcome is started again."""
 
     def __init__(
         self,
@@ -140,8 +138,7 @@ class Controller:
         results: JoiningCollector,
         state: ControllerState,
         programs: JoiningPrograms,
-        claim: Callable[[Command], Awaitable[bool]] | None,
-        on_start: Callable[[Command], None],
+        starts: StartPolicy,
         times: IjtTimes,
         on_error: Callable[[str], Awaitable[None]],
         files: ResultFileReader | None = None,
@@ -151,8 +148,7 @@ class Controller:
         self._results = results
         self._state = state
         self._programs = programs
-        self._claim = claim
-        self._on_start = on_start
+        self._starts = starts
         self._times = times
         self._on_error = on_error
         self._files = files
@@ -273,7 +269,7 @@ class Controller:
         try:
             await self._search(command)
         except DeviceOutcomeUnknownError:
-            if self._claim is not None:
+            if self._starts.is_once:
                 raise
             async with self._starting:
                 await self._start(command)
@@ -282,12 +278,12 @@ class Controller:
         """Return whether a command may be started; commit its begun mark if it must not be repeated."""
         if command.begun or command.command_id in self._state.begun:
             return False
-        if self._claim is None:
+        if not self._starts.is_once:
             return await self._tool.pending_command() != command.command_id
-        return await self._claim(command)
+        return await self._starts.claim(command)
 
     async def _start(self, command: Command) -> None:
-        self._on_start(command)
+        self._starts.count(command)
         await self._tool.prepare(command)
         self._results.expect(command)
         self._state.begun.add(command.command_id)

@@ -6,10 +6,9 @@ result cannot be found: its outcome is unknown.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 import structlog
@@ -49,7 +48,7 @@ from edge.southbound.openprotocol_programs import ParameterSets
 from edge.southbound.openprotocol_settings import OpenProtocolSettings, address_of
 from edge.southbound.openprotocol_subscriptions import subscribe, subscribe_to_curves
 from edge.southbound.openprotocol_tool import TighteningTool
-from edge.southbound.repetition import chosen_repetition, claim_start, count_repeated_start
+from edge.southbound.repetition import StartPolicy, chosen_repetition
 from edge.station.equipment import Command, Repetition, StationPort
 
 POLL_SECONDS = 5.0
@@ -129,10 +128,9 @@ def open_openprotocol_equipment(
                 events,
                 programs,
                 correlation=settings.correlation,
-                claim=partial(claim_start, station) if repetition is Repetition.ONCE else None,
-                on_start=partial(count_repeated_start, station),
-                poll=times.poll,
-                curves=(curves, times.curves),
+                starts=StartPolicy(station, repetition),
+                times=times,
+                curve_kinds=curves,
             )
             yield device, device_events(session)
 
@@ -140,7 +138,7 @@ def open_openprotocol_equipment(
 
 
 class TighteningDevice:
-    """A controller during one connection; without `claim`, a tightening with an unknown outcome is started again."""
+    """A controller during one connection; `starts` decides whether a tightening of unknown outcome is started again."""
 
     def __init__(
         self,
@@ -152,10 +150,9 @@ class TighteningDevice:
         programs: ParameterSets,
         *,
         correlation: str,
-        claim: Callable[[Command], Awaitable[bool]] | None,
-        on_start: Callable[[Command], None],
-        poll: float,
-        curves: tuple[int, float],
+        starts: StartPolicy,
+        times: OpenProtocolTimes,
+        curve_kinds: int,
     ) -> None:
         self._session = session
         self._tool = tool
@@ -164,10 +161,9 @@ class TighteningDevice:
         self._events = events
         self._programs = programs
         self._correlation = correlation
-        self._claim = claim
-        self._on_start = on_start
-        self._poll = poll
-        self._curve_kinds, self._curve_seconds = curves
+        self._starts = starts
+        self._times = times
+        self._curve_kinds = curve_kinds
         self._alarm = ""
         self._identifier: str | None = None
         self._selected: dict[int, int | None] = {}
@@ -259,7 +255,7 @@ class TighteningDevice:
         finally:
             self._state.current = None
         await self._tool.release()
-        curves = await self._results.curves_of(results, self._curve_kinds, self._curve_seconds)
+        curves = await self._results.curves_of(results, self._curve_kinds, self._times.curves)
         return answer_data(self._results.with_plots(results), command, curves)
 
     async def stop(self, command: Command) -> None:
@@ -305,7 +301,7 @@ class TighteningDevice:
         try:
             await self._search(command)
         except DeviceOutcomeUnknownError:
-            if self._claim is not None:
+            if self._starts.is_once:
                 raise
             async with self._starting:
                 await self._start(command)
@@ -314,9 +310,9 @@ class TighteningDevice:
         """Prepare the tool, commit the begun mark and enable the tool; return False for a command begun before."""
         await self._programs.check(command)
         await self._tool.prepare(command)
-        if self._claim is not None and not await self._claim(command):
+        if not await self._starts.claim(command):
             return False
-        self._on_start(command)
+        self._starts.count(command)
         self._results.expect(command)
         self._state.begun.add(command.command_id)
         try:
@@ -333,7 +329,7 @@ class TighteningDevice:
         Raises DeviceOutcomeUnknownError when there is no result and the controller has another identifier.
         """
         self._state.remember(command, self._correlation)
-        await self._results.wait_until(lambda: self._identifier is not None, self._poll)
+        await self._results.wait_until(lambda: self._identifier is not None, self._times.poll)
         await self._results.search(command)
         wanted = identifier_of(command, self._correlation)
         if self._results.find(command) or self._identifier in {None, wanted}:
@@ -354,7 +350,9 @@ class TighteningDevice:
                 await self._tool.release()
                 await self._results.surrender(command)
                 raise Refused("device", self.problem)
-            came = await self._results.wait_until(lambda: bool(self._results.find(command) or self._alarm), self._poll)
+            came = await self._results.wait_until(
+                lambda: bool(self._results.find(command) or self._alarm), self._times.poll
+            )
             if not came:
                 await self._results.catch_up()
         return results

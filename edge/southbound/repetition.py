@@ -19,17 +19,30 @@ def count_repeated_start(station: StationPort, command: Command) -> None:
         station.record_repeated_start()
 
 
-async def claim_start(station: StationPort, command: Command) -> bool:
-    """Commit the begun mark of a command, retrying while the store is unavailable; return False for a started command.
+class StartPolicy:
+    """Permits the starts of one piece of equipment; with `is_once` a start is never sent twice."""
 
-    Raises Refused for a command that was stopped in the meantime.
-    """
-    if command.begun:
-        return False
-    match await retry_while_unavailable("begun mark", partial(station.begin, command.command_id)):
-        case Begin.NEW:
+    def __init__(self, station: StationPort, repetition: Repetition) -> None:
+        self.is_once = repetition is Repetition.ONCE
+        self._station = station
+
+    async def claim(self, command: Command) -> bool:
+        """Return whether a start may be sent; with `is_once`, only right after its begun mark was committed.
+
+        Retries while the store is unavailable. Raises Refused for a command that was stopped in the meantime.
+        """
+        if not self.is_once:
             return True
-        case Begin.AGAIN:
+        if command.begun:
             return False
-        case Begin.GONE:
-            raise Refused("device", "the command was stopped before it was started")
+        match await retry_while_unavailable("begun mark", partial(self._station.begin, command.command_id)):
+            case Begin.NEW:
+                return True
+            case Begin.AGAIN:
+                return False
+            case Begin.GONE:
+                raise Refused("device", "the command was stopped before it was started")
+
+    def count(self, command: Command) -> None:
+        """Count a start that is being sent, if the equipment may have received it before."""
+        count_repeated_start(self._station, command)

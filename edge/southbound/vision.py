@@ -6,9 +6,8 @@ again after a lost connection or a restart.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import partial
 from typing import Any
 
 from edge.config import VisionSettings
@@ -25,7 +24,7 @@ from edge.southbound.connected_equipment import (
 from edge.southbound.late_result import LateResults
 from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
 from edge.southbound.own_events import OwnEvents
-from edge.southbound.repetition import chosen_repetition, claim_start, count_repeated_start
+from edge.southbound.repetition import StartPolicy, chosen_repetition
 from edge.southbound.result_file import ResultFileReader, find_transfer
 from edge.southbound.vision_conversion import answer_data, id_of, meas_id_of, parse_result, recipe_of
 from edge.southbound.vision_methods import call_method, find_part
@@ -78,8 +77,7 @@ def open_vision(
     jobs: dict[str, str] = {}
     tries: Counter[str] = Counter()
     repetition = chosen_repetition(settings, Repetition.REPEATABLE)
-    claim = partial(claim_start, station) if repetition is Repetition.ONCE else None
-    on_start = partial(count_repeated_start, station)
+    starts = StartPolicy(station, repetition)
     reporter = LateResults(name, next(iter(scopes)), station)
     events = OwnEvents(name, settings.events, station, next(iter(scopes)))
 
@@ -105,9 +103,8 @@ def open_vision(
                 jobs,
                 results,
                 events,
+                starts,
                 files,
-                claim=claim,
-                on_start=on_start,
                 ready_seconds=ready_seconds,
             )
             yield camera, device_events
@@ -118,7 +115,7 @@ def open_vision(
 class Camera:
     """A camera during one connection, with a mirror of its states; `jobs`, by command, keeps the JobIds beyond it.
 
-    With `claim`, a job is started once; the outcome of a started job is unknown when its result cannot be found.
+    When `starts` permits each start once, the outcome of a started job is unknown when its result cannot be found.
     With `files`, the file of a result is fetched before the command is answered.
     """
 
@@ -131,17 +128,15 @@ class Camera:
         jobs: dict[str, str],
         results: VisionResults,
         events: OwnEvents,
+        starts: StartPolicy,
         files: ResultFileReader | None = None,
         *,
-        claim: Callable[[Command], Awaitable[bool]] | None = None,
-        on_start: Callable[[Command], None] = lambda _: None,
         ready_seconds: float = READY_SECONDS,
     ) -> None:
         self._results = results
         self._events = events
         self._files = files
-        self._claim = claim
-        self._on_start = on_start
+        self._starts = starts
         self._session = session
         self._parts = parts
         self._automatic = automatic
@@ -200,13 +195,13 @@ class Camera:
             await self._wait_until("end its job", lambda: not self._executes, seconds=None)
             found = await self._results.find(command)
         if found is None and not await self._is_running(command):
-            if self._claim is not None and command.begun:
+            if self._starts.is_once and command.begun:
                 raise DeviceOutcomeUnknownError(_LOST)
             await self._get_ready()
             await self._prepare(command)
             # The lock makes a stop wait until the JobId is known.
             async with self._starting:
-                if self._claim is not None and not await self._claim(command):
+                if not await self._starts.claim(command):
                     raise DeviceOutcomeUnknownError(_LOST)
                 await self._start(command)
         result = found or await self._result(command)
@@ -297,7 +292,7 @@ class Camera:
         arguments = ({"Id": meas_id_of(command)}, part, recipe_of(command))
         # A camera may reuse a JobId: a kept result with this id belongs to an earlier job.
         self._results.kept.clear()
-        self._on_start(command)
+        self._starts.count(command)
         match await self._call(self._automatic, "StartSingleJob", *arguments):
             case [{"Id": str(job_id)}]:
                 self._jobs[command.command_id] = job_id

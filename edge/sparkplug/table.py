@@ -43,7 +43,7 @@ def place_of(tag: str) -> tuple[str, str]:
 
 
 class MetricTable:
-    """The metrics by tag, up to 10,000; those of tags beyond them, or of a name that is taken, are left out."""
+    """The metrics by their tags, at most 10,000; a tag whose metric name is already in use gets no metric."""
 
     def __init__(self, definitions: TagDefinitions, most: int = MAX_TAGS) -> None:
         self.mismatched: set[str] = set()

@@ -40,7 +40,7 @@ class JobReplay(Struct, frozen=True):
 
     @property
     def is_same(self) -> bool:
-        """Return whether every decision came again."""
+        """Return whether the replay made the recorded decisions."""
         return not self.differences and not self.fields
 
 

@@ -59,7 +59,7 @@ async def begin(store: Store, id: str, mark: str, result: FleetResult, remember_
 async def refuse(store: Store, id: str, mark: str, result: FleetResult, remember_ms: int) -> bool:
     """Mark a command as refused at a component; return False when it was begun or refused before.
 
-    A result of the same id, of another key, stays.
+    A result that another key has under the same command id stays unchanged.
     """
     keys = store.keys
     key, results = keys.fleet_executed(result.component, mark), keys.fleet_results(id)

@@ -38,10 +38,10 @@ _States: TypeAlias = dict[Key, SubjectState]
 
 
 class StoredWindow:
-    """What the store has of the window of a baseline: parts, each with the samples of one commit."""
+    """The window of a baseline as it is stored: in parts, each with the samples of one commit."""
 
     def __init__(self, taken: int = 0, parts: Iterable[int] = ()) -> None:
-        """Restore a window with the number of samples that it took, and those of each of its parts."""
+        """Restore a window; `taken` is the number of all its samples so far, `parts` that of each stored part."""
         self._taken = taken
         self._parts = deque(parts)
         self._length = sum(self._parts)

@@ -37,7 +37,7 @@ _ABSENT: Final[Mapping[str, str]] = {
 
 
 def add_capabilities(core: ServerCore, *, has_values: bool) -> None:
-    """Add what the history of this server can do; `has_values` is whether samples of tags are kept."""
+    """Add the nodes that state what clients can read of the history; `has_values`: samples of tags are kept."""
     add_nodes(core, _items(has_values=has_values))
     if has_values:
         for parent in (_OF_SERVER, standard_id(f"{_ROOT}_AggregateFunctions")):

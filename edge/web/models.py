@@ -191,9 +191,9 @@ class MethodCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class MethodDone(Struct, frozen=True, kw_only=True):
-    """The job right after a method; None when it was removed.
+    """The job right after a method; None when the method removed it.
 
-    `awaits_second`: the request is kept until another person asks for the same.
+    `awaits_second`: nothing was changed yet; the request waits until a second person makes the same one.
     """
 
     job: JobSummary | None

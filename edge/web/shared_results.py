@@ -27,7 +27,7 @@ class SharedResults:
         kept_s: float = _KEPT_S,
         rest: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Make a result again after each change; `changes` returns the number of published changes."""
+        """Discard the results at each change; `changes` returns the number of published changes."""
         self._changes = changes
         self._clock = clock
         self._kept_s = kept_s

@@ -1,16 +1,16 @@
 """The status line shows the health of the gateway, faults first."""
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
-import pytest
 import structlog
 
 from edge.app.health import Health
 from edge.config import MqttSettings, RedisSettings
-from edge.errors import SettingsError
+from edge.errors import SettingsError, Unavailable
 from edge.instant import now_ms
 from edge.links.mqtt import open_session
 from edge.maintenance.clock import Clock
@@ -26,6 +26,7 @@ from edge.store.heartbeat import Heartbeat
 from edge.store.opening import open_store
 from edge.store.server_check import writes
 from tests.conftest import WaitUntil
+from tests.northbound.access_rules import refusing_subscriptions
 from tests.station.plant import LINEAR, SCOPE, TIGHTEN, FakeEquipment, Plant, order
 from tests.store.servers import own_server
 
@@ -88,13 +89,23 @@ async def test_refused_topics_are_named(store: Store) -> None:
     assert (await looking.check()).startswith("broker refuses: app/jobs/station-1/events; ")
 
 
+async def ignore(_: object) -> None:
+    """Handle a message without any effect."""
+
+
 async def test_refused_subscriptions_are_named_and_mark_the_gateway_as_degraded(
-    store: Store, mqtt: MqttSettings, unique: str, monkeypatch: pytest.MonkeyPatch
+    store: Store, unique: str, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
     looking = health_of(store)
-    async with open_session(mqtt, unique) as session:
+    topic = "app/jobs/station-1/commands"
+    async with (
+        open_broker(*refusing_subscriptions(tmp_path, topic)) as broker,
+        open_session(MqttSettings(url=broker.url), unique) as session,
+    ):
         looking.sessions["MES"] = session
-        monkeypatch.setattr(session, "refused", lambda: ["app/jobs/station-1/commands"])
+        with contextlib.suppress(Unavailable):
+            await session.subscribe(topic, ignore)
+        await wait_until(session.refused)
         expected = "broker refuses subscriptions of MES: app/jobs/station-1/commands; "
         assert (await looking.check()).startswith(expected)
         assert looking.degraded_by("scopes station-1") == f"serving, degraded: {expected}scopes station-1"

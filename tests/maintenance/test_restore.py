@@ -1,5 +1,6 @@
 """A restore returns the saved state, on the same or a new gateway, and is refused while jobs run."""
 
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,7 +10,6 @@ import pytest
 
 from edge.config import RedisSettings, load_settings
 from edge.errors import Refused, SettingsError, Unavailable
-from edge.maintenance import restore as module
 from edge.maintenance.archive import MANIFEST, Manifest, Member, read_archive, sha256, write_archive
 from edge.maintenance.backup import Part, back_up
 from edge.maintenance.restore import restore
@@ -226,10 +226,14 @@ async def test_backup_without_a_store_keeps_the_store(store: Store, settings: Pa
 
 
 async def test_unwritable_directory_is_reported(backup: Path, settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path, *_: object) -> None:
-        raise PermissionError(13, "Permission denied", str(path))
+    opened = os.open
 
-    monkeypatch.setattr(module, "write_atomically", refuse)
+    def refuse(path: Path, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if flags & os.O_CREAT:
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(Unavailable, match="Permission denied"):
         await restore(backup, settings, {}, NOW, nobody, force=False)
 

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from edge.config import EquipmentSettings
 from edge.errors import Refused, Unavailable
-from edge.southbound.repetition import chosen_repetition, claim_start, count_repeated_start
+from edge.southbound.repetition import StartPolicy, chosen_repetition, count_repeated_start
 from edge.station.equipment import Command, Repetition
 from tests.southbound.contract import WORK, RecordingStation
 
@@ -19,13 +19,13 @@ def test_repetition_setting_overrides_the_kind(setting: str, chosen: Repetition)
 async def test_begun_mark_is_retried_until_the_station_accepts_it() -> None:
     station = RecordingStation()
     station.failures = [Unavailable("the store is away")]
-    assert await claim_start(station, WORK)
-    assert not await claim_start(station, WORK)
+    assert await StartPolicy(station, Repetition.ONCE).claim(WORK)
+    assert not await StartPolicy(station, Repetition.ONCE).claim(WORK)
 
 
 async def test_begun_command_is_not_claimed() -> None:
     station = RecordingStation()
-    assert not await claim_start(station, replace(WORK, begun=True))
+    assert not await StartPolicy(station, Repetition.ONCE).claim(replace(WORK, begun=True))
     assert station.begun == []
 
 
@@ -33,7 +33,7 @@ async def test_stopped_command_is_refused_before_its_start() -> None:
     station = RecordingStation()
     station.stopped_meanwhile.add(WORK.command_id)
     with pytest.raises(Refused, match="stopped before it was started"):
-        await claim_start(station, WORK)
+        await StartPolicy(station, Repetition.ONCE).claim(WORK)
 
 
 @pytest.mark.parametrize(("command", "count"), [(WORK, 0), (replace(WORK, offered_again=True), 1)])

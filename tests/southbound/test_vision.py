@@ -18,6 +18,7 @@ from edge.sim.vision import VisionCamera, VisionFault
 from edge.sim.vision import open_vision as open_camera
 from edge.southbound.late_result import LateResults
 from edge.southbound.own_events import OwnEvents
+from edge.southbound.repetition import StartPolicy
 from edge.southbound.vision import Camera, open_vision
 from edge.southbound.vision_results import VisionResults
 from edge.southbound.vision_state import StateReader
@@ -323,7 +324,8 @@ class Scripted:
         reader, jobs, late = StateReader(session, variables), dict[str, str](), LateResults("c", "s", self.station)
         events = OwnEvents("camera", {}, RecordingStation(), "station-1")
         results = VisionResults(session, parts, jobs, late, events)
-        camera = Camera(session, parts, state, reader, jobs, results, events, ready_seconds=ready_seconds)
+        starts = StartPolicy(self.station, Repetition.REPEATABLE)
+        camera = Camera(session, parts, state, reader, jobs, results, events, starts, ready_seconds=ready_seconds)
         if not self.mute:
             await camera.handle_event({"VisionStateMachine": "Operational", "AutomaticModeStateMachine": "Ready"})
         return camera

@@ -100,10 +100,10 @@ def test_unwritable_directory_is_reported(tmp_path: Path) -> None:
 
 
 def test_full_disk_at_first_start_reports_the_certificate_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_path: Path, _content: bytes, _mode: int) -> None:
+    def refuse(_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(certificates, "write_atomically", refuse)
+    monkeypatch.setattr(os, "fsync", refuse)
     with pytest.raises(Unavailable, match=r"opcua.pki: .*own.pem: No space left on device") as caught:
         certificates.load_or_make(tmp_path, URI, HOSTS)
     assert "Free space on the disk" in caught.value.advice

@@ -41,7 +41,7 @@ def owner_name() -> str:
 
 
 async def read_locks(settings_file: Path | None, rpc: str | None, kinds: Sequence[str]) -> tuple[LockInfo, ...]:
-    """Return the locks of some kinds, without any of all."""
+    """Return the locks of these kinds; of every kind when `kinds` is empty."""
     wanted = [LockKind(each) for each in kinds] or list(LockKind)
     if rpc:
         found = await _ask(rpc, "List", LockCall())
