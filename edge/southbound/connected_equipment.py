@@ -2,19 +2,20 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
-from edge.errors import EdgeError, Refused, SettingsError, Unavailable, unwrap_group
+from edge.errors import Refused, SettingsError, Unavailable, unwrap_group
 from edge.links.background_task import background_task
 from edge.links.backoff import Backoff, delay
 from edge.links.rate_limit import RateLimit
 from edge.model.equipment_trace import TraceKind
 from edge.sfc.signal import Phase
+from edge.southbound.device import Connector, Device, DeviceEvent, DeviceEvents, DeviceOutcomeUnknownError
 from edge.southbound.device_error import bounded_message, root_cause
 from edge.southbound.obsolete_command import CHECK_SECONDS, ObsoleteCommandError, until_obsolete
 from edge.southbound.resting_device import let_rest
@@ -30,50 +31,6 @@ MEMORY = 10_000
 _LOGS_PER_WINDOW, _LOG_WINDOW_SECONDS = 10, 600.0
 
 _log = structlog.get_logger(__name__)
-
-
-class DeviceOutcomeUnknownError(EdgeError):
-    """Error for a physical action that was started and whose result the device cannot report."""
-
-
-DeviceEvent = Mapping[str, Any]
-
-
-class Device(Protocol):
-    """A device during one connection, as its kind implements it."""
-
-    @property
-    def problem(self) -> str:
-        """Reason why the connected device cannot execute commands; empty when it can."""
-
-    async def catch_up(self) -> None:
-        """Collect the results from the time without a connection, before any command runs; raises as `perform`."""
-
-    async def handle_event(self, device_event: DeviceEvent) -> None:
-        """Handle an event of the device; Refused, as any unexpected exception, discards the event."""
-
-    async def perform(self, command: Command) -> Any:
-        """Execute a command, without repeating one that the device has begun or done; return the data of the answer.
-
-        Raises Refused with the reason when the device cannot execute it, Unavailable when the connection is lost,
-        DeviceOutcomeUnknownError when the device cannot report the result.
-        """
-
-    async def stop(self, command: Command) -> None:
-        """Stop a command if the device executes it, also since an earlier connection; raises as `perform`."""
-
-    async def settle(self, command: Command) -> None:
-        """Release the data kept for a command whose answer is durable; raises as `perform`."""
-
-
-DeviceEvents = AsyncIterator[DeviceEvent | Refused]
-"""Events of a device; Refused stands for an event that cannot be read."""
-
-Connector = Callable[[], AbstractAsyncContextManager[tuple[Device, DeviceEvents]]]
-"""Connects once; yields the device with its events.
-
-Raises Unavailable when the device cannot be reached, Refused when it is not, or not yet, the expected device.
-"""
 
 
 @asynccontextmanager

@@ -18,13 +18,8 @@ from edge.config import IjtSettings
 from edge.errors import Refused
 from edge.links.opcua import ClientSession, EventField, TypeName
 from edge.sfc.signal import Phase
-from edge.southbound.connected_equipment import (
-    ConnectedEquipment,
-    Device,
-    DeviceEvent,
-    DeviceEvents,
-    DeviceOutcomeUnknownError,
-)
+from edge.southbound.connected_equipment import ConnectedEquipment
+from edge.southbound.device import Device, DeviceEvent, DeviceEvents, DeviceOutcomeUnknownError
 from edge.southbound.ijt_collector import ControllerState, JoiningCollector
 from edge.southbound.ijt_conversion import answer_data, validate_command
 from edge.southbound.ijt_events import JoiningEvents

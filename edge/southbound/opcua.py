@@ -9,7 +9,8 @@ from edge.errors import Refused
 from edge.links.opcua import ClientSession, Node, TypeName, open_client
 from edge.links.opcua_trace import CallTracer
 from edge.model.equipment_trace import TraceKind
-from edge.southbound.connected_equipment import ConnectedEquipment, Device, DeviceEvents, open_connected
+from edge.southbound.connected_equipment import ConnectedEquipment, open_connected
+from edge.southbound.device import Device, DeviceEvents
 from edge.station.equipment import Repetition, StationPort
 
 REQUEST_SECONDS = 30.0

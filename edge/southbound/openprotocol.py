@@ -18,14 +18,8 @@ from edge.errors import Refused
 from edge.links.openprotocol_mids import Mid
 from edge.links.openprotocol_session import DEFAULT_TIMES, OpenProtocolSession, SessionTimes, open_openprotocol
 from edge.sfc.signal import Phase
-from edge.southbound.connected_equipment import (
-    ConnectedEquipment,
-    Device,
-    DeviceEvent,
-    DeviceEvents,
-    DeviceOutcomeUnknownError,
-    open_connected,
-)
+from edge.southbound.connected_equipment import ConnectedEquipment, open_connected
+from edge.southbound.device import Device, DeviceEvent, DeviceEvents, DeviceOutcomeUnknownError
 from edge.southbound.late_result import LateResults
 from edge.southbound.openprotocol_collector import TighteningCollector, ToolState
 from edge.southbound.openprotocol_conversion import (

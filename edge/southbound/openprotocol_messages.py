@@ -12,7 +12,7 @@ from edge.links.openprotocol_session import OpenProtocolSession, Tracer
 from edge.links.openprotocol_spindles import parse_spindles
 from edge.links.openprotocol_trace import parse_curve, parse_plot
 from edge.model.equipment_trace import TracedCall, TraceKind
-from edge.southbound.connected_equipment import DeviceEvents
+from edge.southbound.device import DeviceEvents
 from edge.station.equipment import StationPort
 
 ACKNOWLEDGEMENTS: Mapping[int, MidFrame] = MappingProxyType(

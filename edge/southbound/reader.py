@@ -13,7 +13,8 @@ from edge.errors import Refused
 from edge.instant import Clock, now_ms
 from edge.links.line_stream import open_serial_lines, open_tcp_lines
 from edge.model.cloudevent import new_id
-from edge.southbound.connected_equipment import ConnectedEquipment, Device, DeviceEvent, DeviceEvents, open_connected
+from edge.southbound.connected_equipment import ConnectedEquipment, open_connected
+from edge.southbound.device import Device, DeviceEvent, DeviceEvents
 from edge.southbound.reader_settings import ReaderSettings
 from edge.southbound.scanned_job import ScannedJob, StartScanned
 from edge.station.equipment import Command, EquipmentEvent, StationPort

@@ -15,7 +15,8 @@ from edge.links.gpio import Lines, open_lines
 from edge.model.cloudevent import new_id
 from edge.sfc.signal import Phase
 from edge.southbound.alarm_lamps import FollowAlarms, no_alarms, show_alarms
-from edge.southbound.connected_equipment import ConnectedEquipment, Device, DeviceEvent, open_connected
+from edge.southbound.connected_equipment import ConnectedEquipment, open_connected
+from edge.southbound.device import Device, DeviceEvent
 from edge.southbound.repetition import count_repeated_start
 from edge.station.equipment import Command, EquipmentEvent, StationPort
 

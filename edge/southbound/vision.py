@@ -14,13 +14,8 @@ from edge.config import VisionSettings
 from edge.errors import Refused
 from edge.links.opcua import ClientSession, EventField, Node, TypeName
 from edge.sfc.signal import Phase
-from edge.southbound.connected_equipment import (
-    ConnectedEquipment,
-    Device,
-    DeviceEvent,
-    DeviceEvents,
-    DeviceOutcomeUnknownError,
-)
+from edge.southbound.connected_equipment import ConnectedEquipment
+from edge.southbound.device import Device, DeviceEvent, DeviceEvents, DeviceOutcomeUnknownError
 from edge.southbound.late_result import LateResults
 from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
 from edge.southbound.own_events import OwnEvents

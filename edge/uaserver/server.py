@@ -92,7 +92,6 @@ class UaServer:
         endpoint: str,
         core: ServerCore,
         machines: Mapping[str, _Machine],
-        *,
         charts: Charts,
         gateway: GatewayObject,
         flows: FlowNodes,
@@ -243,18 +242,8 @@ async def open_server(
             tasks.create_task(server_object.notify_subscribers(iserver), name="opcua diagnostics"),
         )
         try:
-            yield UaServer(
-                endpoint,
-                iserver,
-                shown,
-                charts=charts,
-                gateway=gateway_object,
-                flows=flow_nodes,
-                maintenance=maintenance,
-                redundancy=redundant,
-                listener=server.bserver,
-                alarms=alarm_nodes,
-            )
+            parts = (iserver, shown, charts, gateway_object, flow_nodes, maintenance, redundant, server.bserver)
+            yield UaServer(endpoint, *parts, alarms=alarm_nodes)
         finally:
             for task in running:
                 task.cancel()

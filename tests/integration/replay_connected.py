@@ -23,7 +23,8 @@ from edge.links.opcua import ClientSession, EventField, Node, TypeName
 from edge.links.opcua_trace import CallTracer
 from edge.maintenance.recording import ExchangeRecord, RecordingHeader
 from edge.model.equipment_trace import TracedCall, TraceKind
-from edge.southbound.connected_equipment import ConnectedEquipment, DeviceEvent, DeviceEvents
+from edge.southbound.connected_equipment import ConnectedEquipment
+from edge.southbound.device import DeviceEvent, DeviceEvents
 from edge.southbound.kinds import KINDS
 from edge.southbound.stacklight import StackLightSettings
 from edge.station.equipment import Command

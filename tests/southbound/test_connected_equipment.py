@@ -12,7 +12,8 @@ from structlog.testing import capture_logs
 from edge.errors import Refused, SettingsError, Unavailable
 from edge.model.equipment_trace import TraceKind
 from edge.sfc.signal import Phase
-from edge.southbound.connected_equipment import Device, DeviceEvent, DeviceEvents, open_connected
+from edge.southbound.connected_equipment import open_connected
+from edge.southbound.device import Device, DeviceEvent, DeviceEvents
 from edge.station.equipment import Command, EquipmentAnswer, OutcomeUnknown
 from edge.station.retry import MOST_TRIES
 from tests.conftest import WaitUntil

@@ -11,7 +11,8 @@ from structlog.testing import capture_logs
 
 from edge.errors import Refused, Unavailable
 from edge.sfc.signal import Phase
-from edge.southbound.connected_equipment import Device, DeviceEvent, DeviceEvents, open_connected
+from edge.southbound.connected_equipment import open_connected
+from edge.southbound.device import Device, DeviceEvent, DeviceEvents
 from edge.southbound.obsolete_command import ObsoleteCommandError, until_obsolete
 from edge.station.equipment import Command
 from tests.conftest import WaitUntil

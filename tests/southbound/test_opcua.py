@@ -14,7 +14,8 @@ from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused, Unavailable
 from edge.links.opcua import ClientSession, EventField, TypeName
 from edge.sim.opcua_device import OpcuaDevice, open_device
-from edge.southbound.connected_equipment import ConnectedEquipment, Device, DeviceEvent, DeviceEvents
+from edge.southbound.connected_equipment import ConnectedEquipment
+from edge.southbound.device import Device, DeviceEvent, DeviceEvents
 from edge.southbound.opcua import open_opcua_equipment, open_session
 from edge.station.equipment import Command, EquipmentAnswer
 from tests.conftest import WaitUntil

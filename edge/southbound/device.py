@@ -1,0 +1,52 @@
+"""What each kind of device provides during one connection: it executes commands and reports events."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+from edge.errors import EdgeError, Refused
+from edge.station.equipment import Command
+
+
+class DeviceOutcomeUnknownError(EdgeError):
+    """Error for a physical action that was started and whose result the device cannot report."""
+
+
+DeviceEvent = Mapping[str, Any]
+
+
+class Device(Protocol):
+    """A device during one connection, as its kind implements it."""
+
+    @property
+    def problem(self) -> str:
+        """Reason why the connected device cannot execute commands; empty when it can."""
+
+    async def catch_up(self) -> None:
+        """Collect the results from the time without a connection, before any command runs; raises as `perform`."""
+
+    async def handle_event(self, device_event: DeviceEvent) -> None:
+        """Handle an event of the device; Refused, as any unexpected exception, discards the event."""
+
+    async def perform(self, command: Command) -> Any:
+        """Execute a command, without repeating one that the device has begun or done; return the data of the answer.
+
+        Raises Refused with the reason when the device cannot execute it, Unavailable when the connection is lost,
+        DeviceOutcomeUnknownError when the device cannot report the result.
+        """
+
+    async def stop(self, command: Command) -> None:
+        """Stop a command if the device executes it, also since an earlier connection; raises as `perform`."""
+
+    async def settle(self, command: Command) -> None:
+        """Release the data kept for a command whose answer is durable; raises as `perform`."""
+
+
+DeviceEvents = AsyncIterator[DeviceEvent | Refused]
+"""Events of a device; Refused stands for an event that cannot be read."""
+
+Connector = Callable[[], AbstractAsyncContextManager[tuple[Device, DeviceEvents]]]
+"""Connects once; yields the device with its events.
+
+Raises Unavailable when the device cannot be reached, Refused when it is not, or not yet, the expected device.
+"""
