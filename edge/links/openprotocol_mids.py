@@ -77,6 +77,10 @@ class Mid(IntEnum):
     SPINDLES_ACKNOWLEDGE = 102
     SPINDLES_UNSUBSCRIBE = 103
     ABORT_JOB = 127
+    RELAY_SUBSCRIBE = 216
+    RELAY = 217
+    RELAY_ACKNOWLEDGE = 218
+    RELAY_UNSUBSCRIBE = 219
     TRACE = 900
     TRACE_PARAMETERS = 901
     LINK_ACKNOWLEDGE = 9997
@@ -240,6 +244,9 @@ LAYOUTS: Mapping[int, Mapping[int, Layout]] = MappingProxyType(
         Mid.ALARM: {1: _ALARM},
         Mid.ALARM_ACKNOWLEDGED: {1: (DataField("code", 4, _TEXT),)},
         Mid.ALARM_STATUS: {1: _ALARM_STATUS},
+        Mid.RELAY_SUBSCRIBE: {1: (DataField("relay", 3),)},
+        Mid.RELAY: {1: numbered(("relay", 3), ("active", 1))},
+        Mid.RELAY_UNSUBSCRIBE: {1: (DataField("relay", 3),)},
         Mid.TIME_REPLY: {1: _TIME},
         Mid.SET_TIME: {1: _TIME},
         Mid.LINK_ACKNOWLEDGE: {1: (_MID,)},

@@ -16,7 +16,7 @@ from edge.links.openprotocol_mids import Decline, Mid
 from edge.links.openprotocol_trace import ANGLE, TORQUE
 from edge.sim.openprotocol_curve import curve_of, plot_of, spindles_of
 from edge.sim.openprotocol_fault import OpenProtocolFault
-from edge.sim.openprotocol_messages import HIGHEST, handlers_of
+from edge.sim.openprotocol_messages import HIGHEST, TOOL_LOCKED, handlers_of
 from edge.sim.openprotocol_server import DeclineError, OpenProtocolServer
 
 WORK_SECONDS = 0.2
@@ -93,7 +93,7 @@ class TighteningController:
         self.finished: list[str] = []
         self.acknowledged: list[int] = []
         self.results: dict[int, dict[str, Any]] = {}
-        self.enabled = False
+        self._enabled = False
         self.identifier = ""
         self.parameter_set = 0
         self.job = 0
@@ -106,6 +106,17 @@ class TighteningController:
         self._now = now
         self._work: Tightening | None = None
         self._started: asyncio.Queue[Tightening] = asyncio.Queue()
+
+    @property
+    def enabled(self) -> bool:
+        """Whether the tool is enabled; a change is reported to the subscribers of its lock."""
+        return self._enabled
+
+    @enabled.setter
+    def enabled(self, value: bool) -> None:
+        if value != self._enabled:
+            self._enabled = value
+            self.server.publish(Mid.RELAY, relay=TOOL_LOCKED, active=int(not value))
 
     @property
     def parameter_sets(self) -> list[int]:

@@ -49,7 +49,10 @@ _ACKNOWLEDGEMENTS = (
     Mid.ALARM_ACKNOWLEDGE,
     Mid.ALARM_ACKNOWLEDGED_ACKNOWLEDGE,
     Mid.ALARM_STATUS_ACKNOWLEDGE,
+    Mid.RELAY_ACKNOWLEDGE,
 )
+TOOL_LOCKED = 30
+"""The relay function of a locked tool."""
 _NOT_SUBSCRIBED = 1
 """What is added to the error of a second subscription, for the end of one that does not exist."""
 
@@ -61,6 +64,8 @@ def handlers_of(controller: "TighteningController") -> Mapping[int, Handler]:
         **dict.fromkeys(_SUBSCRIPTIONS, partial(_subscribe, controller)),
         **dict.fromkeys(_ENDS, _unsubscribe),
         **dict.fromkeys(_ACKNOWLEDGEMENTS, lambda _client, _message: ()),
+        Mid.RELAY_SUBSCRIBE: partial(_subscribe_to_relay, controller),
+        Mid.RELAY_UNSUBSCRIBE: _unsubscribe_from_relay,
         Mid.SUBSCRIBE_DATA: _subscribe_to_data,
         Mid.UNSUBSCRIBE_DATA: _unsubscribe_from_data,
         Mid.ACCEPTED: lambda _client, _message: (),
@@ -119,6 +124,20 @@ def _subscribe(controller: "TighteningController", client: ServedClient, message
         return (*_accept(message), new_message(mid, id=controller.parameter_set, changed=controller.time))
     if mid == Mid.ALARM and controller.alarm:
         return (*_accept(message), new_message(Mid.ALARM_STATUS, active=1, code=controller.alarm, time=controller.time))
+    return _accept(message)
+
+
+def _subscribe_to_relay(
+    controller: "TighteningController", client: ServedClient, message: MidFrame
+) -> Sequence[MidFrame]:
+    if parse_message(message)["relay"] != TOOL_LOCKED:
+        raise DeclineError(Decline.INVALID_DATA)
+    client.subscriptions[Mid.RELAY] = 1
+    return (*_accept(message), new_message(Mid.RELAY, relay=TOOL_LOCKED, active=int(not controller.enabled)))
+
+
+def _unsubscribe_from_relay(client: ServedClient, message: MidFrame) -> Sequence[MidFrame]:
+    client.subscriptions.pop(Mid.RELAY, None)
     return _accept(message)
 
 

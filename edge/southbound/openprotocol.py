@@ -40,12 +40,14 @@ from edge.southbound.openprotocol_messages import (
 )
 from edge.southbound.openprotocol_programs import ParameterSets
 from edge.southbound.openprotocol_settings import OpenProtocolSettings, address_of
-from edge.southbound.openprotocol_subscriptions import subscribe, subscribe_to_curves
+from edge.southbound.openprotocol_subscriptions import TOOL_LOCKED, subscribe, subscribe_to_curves, subscribe_to_lock
 from edge.southbound.openprotocol_tool import TighteningTool
 from edge.southbound.repetition import StartPolicy, chosen_repetition
 from edge.station.equipment import Command, Repetition, StationPort
 
 POLL_SECONDS = 5.0
+
+_LOCKED = "the tool is locked at the controller: another system, or a rule of the controller, keeps it disabled"
 
 _log = structlog.get_logger(__name__)
 
@@ -107,6 +109,8 @@ def open_openprotocol_equipment(
                 on_own=events.report_result,
             )
             await subscribe(session, make, settings.events, several_spindles=has_several)
+            if make.reports_lock and settings.lock == "on":
+                await subscribe_to_lock(session)
             curves = await subscribe_to_curves(session) if settings.traces == "on" else 0
             programs = ParameterSets(session)
             await programs.read()
@@ -159,14 +163,17 @@ class TighteningDevice:
         self._times = times
         self._curve_kinds = curve_kinds
         self._alarm = ""
+        self._is_locked = False
         self._identifier: str | None = None
         self._selected: dict[int, int | None] = {}
         self._starting = asyncio.Lock()
 
     @property
     def problem(self) -> str:
-        """The alarm of the controller, while it keeps the tool from working."""
-        return f"the controller reports the alarm {self._alarm}" if self._alarm else ""
+        """The alarm of the controller, or that it has locked the tool which a command has enabled."""
+        if self._alarm:
+            return f"the controller reports the alarm {self._alarm}"
+        return _LOCKED if self._is_locked and self._tool.is_enabled else ""
 
     @property
     def programs(self) -> tuple[str, ...]:
@@ -178,7 +185,7 @@ class TighteningDevice:
         await self._results.catch_up()
 
     async def handle_event(self, device_event: DeviceEvent) -> None:
-        """Handle a result, an alarm or a changed identifier."""
+        """Handle a result, an alarm, a lock or a changed identifier."""
         mid = device_event["mid"]
         match mid:
             case _ if "unreadable" in device_event:
@@ -196,6 +203,9 @@ class TighteningDevice:
                 await self._results.handle_live(device_event)
             case Mid.IDENTIFIER_CHANGED:
                 await self._handle_identifier(device_event["identifier"])
+            case Mid.RELAY:
+                if device_event["relay"] == TOOL_LOCKED:
+                    self._note_lock(is_locked=bool(device_event["active"]))
             case Mid.ALARM:
                 await self._handle_alarm(device_event)
             case Mid.ALARM_STATUS:
@@ -207,6 +217,11 @@ class TighteningDevice:
         if mid in ACKNOWLEDGEMENTS:
             await self._session.send(ACKNOWLEDGEMENTS[mid])
         self._results.changed.set()
+
+    def _note_lock(self, *, is_locked: bool) -> None:
+        self._is_locked = is_locked
+        if self.problem == _LOCKED:
+            _log.warning("tool locked at the controller", command=self._state.current)
 
     async def _handle_selection(self, mid: int, found: DeviceEvent) -> None:
         """Report a parameter set or a job that somebody selects at the controller while no command is at work."""

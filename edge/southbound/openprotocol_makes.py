@@ -15,7 +15,8 @@ class ControllerMake(Struct, frozen=True):
 
     `keep_alive` are the seconds between two signs of life. `result_revisions` are tried for the subscription of
     results, from the first on. Without `alarms`, alarms are not subscribed to. Without `counts_results`, the numbers of
-    results do not match those of old results: a missed result cannot be requested.
+    results do not match those of old results: a missed result cannot be requested. One that `reports_lock` knows the
+    relay function of a locked tool.
     """
 
     name: str
@@ -23,13 +24,14 @@ class ControllerMake(Struct, frozen=True):
     result_revisions: tuple[int, ...] = tuple(each for each in revisions_of(Mid.RESULT) if each != LIGHT_REVISION)
     alarms: bool = True
     counts_results: bool = True
+    reports_lock: bool = False
 
 
 _UNKNOWN = ControllerMake("unknown make")
 
 MAKES: Mapping[str, ControllerMake] = MappingProxyType(
     {
-        "ACT": ControllerMake("Atlas Copco"),
+        "ACT": ControllerMake("Atlas Copco", reports_lock=True),
         "ATG": ControllerMake("Cleco", keep_alive=2.0),
         # Some of its controllers stop answering when signs of life come more often.
         "BRC": ControllerMake("Bosch Rexroth", keep_alive=5.0),

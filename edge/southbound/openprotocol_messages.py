@@ -23,6 +23,7 @@ ACKNOWLEDGEMENTS: Mapping[int, MidFrame] = MappingProxyType(
         Mid.ALARM: MidFrame(Mid.ALARM_ACKNOWLEDGE),
         Mid.ALARM_ACKNOWLEDGED: MidFrame(Mid.ALARM_ACKNOWLEDGED_ACKNOWLEDGE),
         Mid.ALARM_STATUS: MidFrame(Mid.ALARM_STATUS_ACKNOWLEDGE),
+        Mid.RELAY: MidFrame(Mid.RELAY_ACKNOWLEDGE),
         Mid.TRACE: new_message(Mid.ACCEPTED, mid=Mid.TRACE),
         Mid.TRACE_PARAMETERS: new_message(Mid.ACCEPTED, mid=Mid.TRACE_PARAMETERS),
     }

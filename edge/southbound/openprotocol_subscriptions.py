@@ -6,10 +6,13 @@ from types import MappingProxyType
 import structlog
 
 from edge.links.openprotocol_frame import MidFrame
-from edge.links.openprotocol_mids import Decline, Mid, revisions_of
+from edge.links.openprotocol_mids import Decline, Mid, new_message, revisions_of
 from edge.links.openprotocol_session import DeclinedError, OpenProtocolSession
 from edge.links.openprotocol_trace import ANGLE, TORQUE, plot_subscription, subscription_of
 from edge.southbound.openprotocol_makes import ControllerMake
+
+TOOL_LOCKED = 30
+"""The relay function of a locked tool, which a controller tracks."""
 
 _log = structlog.get_logger(__name__)
 
@@ -31,6 +34,14 @@ async def subscribe(
             if mid == results[0]:
                 raise
             _log.info("subscription declined", reason=declined.message)
+
+
+async def subscribe_to_lock(session: OpenProtocolSession) -> None:
+    """Subscribe to whether the tool is locked, whoever locked it: its state comes at once, then each change."""
+    try:
+        await session.request(new_message(Mid.RELAY_SUBSCRIBE, relay=TOOL_LOCKED))
+    except DeclinedError as declined:
+        _log.info("tool lock not reported", reason=declined.message)
 
 
 _SELECTIONS: Mapping[str, tuple[Mid, Mid]] = MappingProxyType(

@@ -26,6 +26,8 @@ class TighteningTool:
         self._session = session
         self._correlation = correlation
         self._locks = locks
+        self.is_enabled = False
+        """Whether we enabled it last."""
 
     async def prepare(self, command: Command) -> None:
         """Disable the tool and select what a command names: parameter set or job, batch size, identifier."""
@@ -76,11 +78,13 @@ class TighteningTool:
         """Enable the tool: from now on the operator can trigger it."""
         if self._locks:
             await self._session.request(MidFrame(Mid.ENABLE_TOOL))
+            self.is_enabled = True
 
     async def disable(self) -> None:
         """Disable the tool."""
         if self._locks:
             await self._session.request(MidFrame(Mid.DISABLE_TOOL))
+            self.is_enabled = False
 
     async def release(self) -> None:
         """Disable the tool after a result or an alarm; a refusal is logged."""

@@ -89,6 +89,8 @@ def test_golden_frame_is_decoded_and_encoded(name: str) -> None:
         (Mid.OLD_RESULT_REPLY, 2, 226),
         (Mid.ALARM, 1, 53),
         (Mid.ALARM_STATUS, 1, 56),
+        (Mid.RELAY_SUBSCRIBE, 1, 23),
+        (Mid.RELAY, 1, 28),
     ],
 )
 def test_message_has_the_length_of_the_specification(mid: Mid, revision: int, length: int) -> None:

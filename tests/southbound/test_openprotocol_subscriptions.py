@@ -10,7 +10,8 @@ from edge.links.openprotocol_mids import Mid
 from edge.sim.openprotocol import TighteningController, open_openprotocol_controller
 from edge.sim.openprotocol_fault import OpenProtocolFault
 from tests.conftest import WaitUntil
-from tests.southbound.tightening_controller import connected, tightened
+from tests.southbound.contract import WORK, RecordingStation
+from tests.southbound.tightening_controller import attached, connected, tightened
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -93,3 +94,44 @@ async def test_unreadable_plot_is_recorded_and_acknowledged(
         await wait_until(lambda: len(bench.station.refused) == 3)
         received = controller.server.received
         await wait_until(lambda: [each.data for each in received if each.mid == Mid.ACCEPTED] == [b"0901"] * 3)
+
+
+async def test_tool_that_another_system_locks_during_a_command_is_a_problem(
+    controller: TighteningController, wait_until: WaitUntil
+) -> None:
+    """It is named while the tool is locked; the command goes on when it is enabled again."""
+    async with connected(controller, wait_until) as bench:
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+        await wait_until(lambda: bench.equipment.problem == "")
+        controller.disable()
+        await wait_until(lambda: "the tool is locked at the controller" in bench.equipment.problem)
+        controller.enable()
+        await wait_until(lambda: bench.equipment.problem == "")
+        await bench.device.finish()
+        await wait_until(lambda: bench.station.answers)
+        await wait_until(lambda: not controller.enabled)
+        assert bench.equipment.problem == ""
+    assert Mid.RELAY_ACKNOWLEDGE in {each.mid for each in controller.server.received}
+
+
+@pytest.mark.parametrize(("supplier", "lock", "asked"), [("ACT", "on", 1), ("ACT", "off", 0), ("ATG", "on", 0)])
+async def test_only_makes_that_report_the_lock_are_asked_for_it(
+    wait_until: WaitUntil, supplier: str, lock: str, asked: int
+) -> None:
+    """A controller of another make may have another table of relay functions."""
+    async with (
+        open_openprotocol_controller(delay=None, supplier=supplier) as other,
+        connected(other, wait_until, lock=lock),
+    ):
+        assert [each.mid for each in other.server.received].count(Mid.RELAY_SUBSCRIBE) == asked
+
+
+async def test_controller_without_the_relay_function_works_as_before(
+    controller: TighteningController, wait_until: WaitUntil
+) -> None:
+    controller.clear()
+    controller.server.missing.add(Mid.RELAY_SUBSCRIBE)
+    async with attached(controller, wait_until, RecordingStation()) as bench:
+        assert (await tightened(bench, wait_until, parameter_set=3)).error is None
+    controller.server.missing.clear()
