@@ -8,12 +8,13 @@ from typing import Any
 from msgspec import Struct
 
 from edge.cli.jobs.report import detail
+from edge.cli.jobs.table import utc_time
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import open_access
 from edge.errors import Refused
 from edge.files import write_atomically
 from edge.model.result_trace import Reference, TraceReference, stored_in
-from edge.station.stored_job import load
+from edge.station.stored_job import StoredJob, load
 from edge.station.trace_files import read_file
 
 _FILE_MODE = 0o644
@@ -34,13 +35,14 @@ class CopiedTrace(Struct, frozen=True):
 
 
 async def read_results(settings_file: Path | None, job_id: str, target: Path | None) -> tuple[Any, list[CopiedTrace]]:
-    """Return the results of the actions of a job; with a target, copy their traces to that directory.
+    """Return the results of the actions of a job, with earlier attempts and late ones; copy their traces to a target.
 
     Each file is compared with the hash in the result. Raises Refused, SettingsError and Unavailable.
     """
     async with open_access(settings_file) as at:
-        run = detail(await load(at.store, job_id))["run"]
-        results = [each for each in _actions(run) if each.get("result") is not None]
+        stored = await load(at.store, job_id)
+        every = [*_earlier(stored), *_actions(detail(stored)["run"])]
+        results = [each for each in every if each.get("result") is not None]
         if target is None:
             return results, []
         directory = at.settings.traces.directory
@@ -48,14 +50,14 @@ async def read_results(settings_file: Path | None, job_id: str, target: Path | N
 
 
 def results_text(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a line for each result: action, attempt, evaluation, measured values, size of its trace."""
+    """Yield a line for each result: action, attempt, whether it came late, evaluation, values, size of its trace."""
     for each in results:
         result = each["result"]
         known = result if isinstance(result, Mapping) else {}
         measured = ((name, known.get(name)) for name in ("torque", "angle"))
         values = [f"{name} {_measured(value)}" for name, value in measured if isinstance(value, Mapping)]
         traces = [f"{_kind(found)} {found.size} bytes" for found in stored_in(result)]
-        shown = [str(known.get("evaluation") or ""), *values, *traces]
+        shown = ["late" if each.get("late") else "", str(known.get("evaluation") or ""), *values, *traces]
         yield printable(f"{each['action']} #{each['attempt']}: {', '.join(filter(None, shown)) or result}")
 
 
@@ -65,6 +67,14 @@ def _kind(reference: Reference) -> str:
 
 def _measured(value: Mapping[str, Any]) -> str:
     return f"{value.get('value')} {value.get('unit', '')}".rstrip()
+
+
+def _earlier(stored: StoredJob) -> Iterator[Mapping[str, Any]]:
+    """Yield the earlier attempts, as `detail` has the latest ones, and the late results."""
+    for each in stored.run.past.values() if stored.run else ():
+        known = {"action": each.action, "step": each.step, "state": each.state, "attempt": each.attempt}
+        times = {"sent_at": utc_time(each.armed_at), "ended_at": utc_time(each.ended_at)}
+        yield known | times | {"result": each.result, "error": each.error, "late": each.late}
 
 
 def _actions(run: object) -> Sequence[Mapping[str, Any]]:

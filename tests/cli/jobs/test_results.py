@@ -3,13 +3,14 @@
 import json
 from pathlib import Path
 
+from edge.model.job_state import Cause
 from edge.sfc.signal import Phase
 from edge.station.answers import Answers
 from edge.station.equipment import Command, EquipmentAnswer
 from edge.station.trace_files import TraceFiles, TraceLimits
 from tests.cli.calling import Edge
 from tests.conftest import WaitUntil
-from tests.station.plant import DEDUPE_MS, FakeEquipment, Plant
+from tests.station.plant import DEDUPE_MS, FakeEquipment, Plant, order
 
 ORDER = json.dumps({"JobOrderID": "J/1", "WorkMasterID": [{"ID": "linear"}]})
 CURVE = {"channels": [{"name": "Torque", "unit": "N·m", "values": [0.0, 85.2]}]}
@@ -46,3 +47,14 @@ async def test_traces_are_copied_and_damaged_or_expired_traces_are_named(
     stored.write_bytes(b"")
     stored.rename(tmp_path / "gone")
     assert "not stored any more" in (await edge("jobs", "results", "J/1", "--traces", copies)).output
+
+
+async def test_earlier_attempts_and_late_results_are_shown(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
+    """The curve of a bad joining that was repeated is wanted most."""
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.drive()
+    await plant.ask(Cause.ABORT, "J1")
+    await plant.answer(tool.commands[0], {"evaluation": "OK", "torque": {"value": 85.2, "unit": "N·m"}})
+    assert "a #1: late, OK, torque 85.2 N·m" in (await edge("jobs", "results", "J1")).output
+    (found,) = json.loads((await edge("jobs", "results", "J1", "--json")).output)["results"]
+    assert (found["late"], found["attempt"], found["result"]["evaluation"]) == (True, 1, "OK")
