@@ -36,6 +36,7 @@ _GOODBYE_SECONDS = 1.0
 _SEARCH_SECONDS = 300.0
 _PUBLISHING_MS = 50
 _EVENTS_AT_MOST = 1000
+_CHANGES_AT_MOST = 20
 
 
 class Node(Struct, frozen=True):
@@ -281,7 +282,10 @@ class ClientSession:
             with report_failure(self.trace_call, asked), _serving(self.url):
                 subscription = await opened.enter_async_context(self._subscription())
                 for node_id in names:
-                    await subscription.subscribe_data_change(self._client.get_node(node_id))
+                    # Each change is reported, also one that another follows at once, where the server can do so.
+                    await subscription.subscribe_data_change(
+                        self._client.get_node(node_id), queuesize=_CHANGES_AT_MOST, sampling_interval=0.0
+                    )
                 await subscription.subscribe_events(
                     source.id if source else ua.ObjectIds.Server,
                     evfilter=await self._event_filter(fields),
