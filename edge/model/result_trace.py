@@ -70,6 +70,12 @@ class FileReference(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str = ""
 
 
+def file_error(error: str) -> Mapping[str, Any]:
+    """Return the reference to a file that is not stored, with the reason."""
+    found: Mapping[str, Any] = msgspec.to_builtins(FileReference(error=error))
+    return found
+
+
 Reference = TraceReference | FileReference
 """What a result says of a stored file, or of one that could not be stored."""
 

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from edge.sfc.association_key import AssociationKey, parse_association_key
-from edge.sfc.command_id import command_id
+from edge.sfc.command_id import command_id, parse_command_id
 from edge.sfc.intervention_note import InterventionNote
 from edge.sfc.run_locks import NO_LOCKS, RunLocks
 
@@ -214,6 +214,16 @@ def find_command(run: Run, command: str) -> Association | None:
         ),
         None,
     )
+
+
+def results_of(run: Run, command: str) -> list[Any]:
+    """Return the results of a command: its answer, and those that came late."""
+    key = parse_command_id(command)
+    if key is None or key.run_id != run.run_id:
+        return []
+    wanted = (key.action, key.attempt, key.reset)
+    attempts: list[Association | PastAttempt] = [*run.associations.values(), *run.past.values()]
+    return [each.result for each in attempts if (each.action, each.attempt, each.reset) == wanted]
 
 
 def waits(run: Run) -> dict[str, int]:

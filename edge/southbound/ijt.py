@@ -23,6 +23,7 @@ from edge.southbound.device import Device, DeviceEvent, DeviceEvents, DeviceOutc
 from edge.southbound.ijt_collector import ControllerState, JoiningCollector
 from edge.southbound.ijt_conversion import answer_data, validate_command
 from edge.southbound.ijt_events import JoiningEvents
+from edge.southbound.ijt_files import JoiningFiles
 from edge.southbound.ijt_lock import SETTLED_SECONDS, SharedTool, ToolLock, find_enabled
 from edge.southbound.ijt_methods import find_methods
 from edge.southbound.ijt_programs import JoiningPrograms
@@ -42,7 +43,6 @@ _SYSTEM = TypeName(_IJT, 1005)
 _RESULT_READY, _REQUESTED = TypeName(_IJT, 1007), TypeName(_IJT, 1035)
 _SYSTEM_EVENT, _ERROR_CLASS = TypeName(_IJT, 1006), TypeName(_IJT, 1063)
 _BASE_EVENT = TypeName(_UA, 2041)
-_TRANSFER_OPTIONS = TypeName(_RESULT, 3004)
 _FIELDS = (
     EventField(TypeName(_RESULT, 1002), "Result"),
     EventField(_BASE_EVENT, "ConditionClassId"),
@@ -81,7 +81,7 @@ def open_ijt(
 ) -> AbstractAsyncContextManager[ConnectedEquipment]:
     """Connect to a controller for the length of the block, and reconnect while it is unavailable."""
     state = ControllerState()
-    tries: Counter[str] = Counter()
+    tries: Counter[tuple[str, str]] = Counter()
     events = JoiningEvents(name, settings.events, station, next(iter(scopes)))
     repetition = chosen_repetition(settings, Repetition.ONCE)
     starts = StartPolicy(station, repetition)
@@ -92,6 +92,9 @@ def open_ijt(
         methods = await find_methods(session, system)
         reporter = LateResults(name, next(iter(scopes)), station)
         acknowledges = settings.acknowledge == "own"
+        transfer = await find_transfer(session, methods.owner("ResultTransfer")) if settings.files == "on" else None
+        reader = ResultFileReader(session, transfer, station, tries) if settings.files == "on" else None
+        files = JoiningFiles(session, reader)
         results = JoiningCollector(
             methods,
             state,
@@ -99,6 +102,7 @@ def open_ijt(
             acknowledge=acknowledges,
             correlation=settings.correlation,
             on_own=events.report_own,
+            add_late_files=files.add_late,
         )
         programs = JoiningPrograms(methods, settings.product_instance_uri)
         await programs.read()
@@ -109,10 +113,6 @@ def open_ijt(
         lock = ToolLock(methods, uri, session, enabled, state, shared, is_on=is_on, settled_s=settled_s)
         await lock.resume()
         tool = JoiningTool(methods, uri, programs, lock)
-        files = None
-        if settings.files == "on":
-            transfer = await find_transfer(session, methods.owner("ResultTransfer"))
-            files = ResultFileReader(session, transfer, station, tries)
         values = {_ENABLED: enabled} if enabled is not None and lock.is_on else {}
         async with session.watch(None, _FIELDS, values) as device_events:
             yield (
@@ -136,7 +136,7 @@ class Controller:
         starts: StartPolicy,
         times: IjtTimes,
         on_error: Callable[[str], Awaitable[None]],
-        files: ResultFileReader | None = None,
+        files: JoiningFiles,
     ) -> None:
         self._session = session
         self._tool = tool
@@ -199,11 +199,10 @@ class Controller:
             if not self._results.find(command):
                 await self._ensure_begun(command)
             result = await self._result(command)
-            data = answer_data(result, self._results.parts(command))
-            if self._files is None or not result["ResultMetaData"].get("HasTransferableDataOnFile"):
-                return data
-            options = {"ResultId": result["ResultMetaData"]["ResultId"]}
-            return await self._files.add_file(command, data, await self._session.structure(_TRANSFER_OPTIONS, options))
+            parts = self._results.parts(command)
+            data = answer_data(result, parts)
+            await self._files.add(command, result, parts, data)
+            return data
 
     async def stop(self, command: Command) -> None:
         """Abort the joining of a command and make the tool safe, unless the tool works for another command."""

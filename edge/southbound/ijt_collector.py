@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -16,8 +17,8 @@ from edge.southbound.ijt_conversion import (
     is_newer,
     is_result_of,
     is_single,
+    joinings_in,
     may_be_result_of,
-    part_ids,
     result_data,
     was_aborted,
 )
@@ -84,6 +85,10 @@ async def _use_nothing(_: Result) -> bool:
     return False
 
 
+async def _add_nothing(_: str, __: Result, ___: dict[str, Any]) -> None:
+    """Add nothing to the data of a late result."""
+
+
 class JoiningCollector:
     """Collector of the results on one connection; each result sets `changed`.
 
@@ -100,6 +105,7 @@ class JoiningCollector:
         acknowledge: bool,
         correlation: Literal["command_id", "next"] = "command_id",
         on_own: Callable[[Result], Awaitable[bool]] = _use_nothing,
+        add_late_files: Callable[[str, Result, dict[str, Any]], Awaitable[None]] = _add_nothing,
         limits: ResultLimits = _LIMITS,
     ) -> None:
         self.changed = asyncio.Event()
@@ -110,6 +116,7 @@ class JoiningCollector:
         self._correlation = correlation
         self._limits = limits
         self._on_own = on_own
+        self._add_late_files = add_late_files
         self._kept = state.kept
         self._came = 0
         self._earlier_until = -1
@@ -264,8 +271,8 @@ class JoiningCollector:
             if has_command_id(each, command) or assigned.get(result_id) == command.command_id
         ]
         # The joinings of a batch are in its result: one that is reported later is not a late result.
-        parts = [part for result_id in ids for part in part_ids(self._kept[result_id][0]) if part not in self._kept]
-        self._known.settle([*ids, *parts])
+        held = [part["ResultMetaData"]["ResultId"] for each in ids for part in joinings_in(self._kept[each][0])]
+        self._known.settle([*ids, *(each for each in held if each not in self._kept)])
         await self._acknowledge(ids)
 
     async def _keep(self, result: Result, *, is_new: bool = True) -> None:
@@ -297,7 +304,8 @@ class JoiningCollector:
         was_used = command_id is None and not was_aborted(result) and await self._on_own(result)
         if not was_used and not was_aborted(result):
             report = self._reporter.keep if was_given_up else self._reporter.report
-            await report(meta["ResultId"], meta.get("CreationTime"), command_id, result_data(result))
+            add_files = partial(self._add_late_files, command_id or "", result)
+            await report(meta["ResultId"], meta.get("CreationTime"), command_id, result_data(result), add_files)
         self._known.settle([meta["ResultId"]])
         await self._acknowledge_own(result)
 

@@ -105,14 +105,10 @@ def is_single(result: Result) -> bool:
     return bool(result["ResultMetaData"].get("Classification") == _CLASSIFICATIONS["single"])
 
 
-def part_ids(result: Result) -> list[str]:
-    """Return the ids of the results that a result holds."""
+def joinings_in(result: Result) -> list[Result]:
+    """Return the results that a result holds, such as those of the joinings of a batch."""
     contents = result.get("ResultContent") or ()
-    return [
-        each["ResultMetaData"]["ResultId"]
-        for each in contents
-        if isinstance(each, Mapping) and "ResultMetaData" in each
-    ]
+    return [each for each in contents if isinstance(each, Mapping) and "ResultMetaData" in each]
 
 
 def may_be_result_of(result: Result, command: Command) -> bool:
@@ -175,7 +171,7 @@ def result_data(result: Result) -> dict[str, Any]:
     meta, contents = result["ResultMetaData"], result.get("ResultContent") or []
     traces = [trace for each in contents if (trace := trace_data(each)) is not None]
     measured = [each for each in contents if isinstance(each, Mapping) and "OverallResultValues" in each]
-    parts = [each for each in contents if isinstance(each, Mapping) and "ResultMetaData" in each]
+    parts = joinings_in(result)
     return {
         "evaluation": _evaluation(meta),
         **_identified(meta),

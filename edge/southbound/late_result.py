@@ -1,16 +1,26 @@
 """Reports the results of a device that no command waits for."""
 
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 import structlog
 
-from edge.errors import Unavailable
+from edge.errors import Refused, Unavailable
+from edge.model.result_trace import FILE_MEMBER, file_error
 from edge.station.equipment import EquipmentAnswer, LateResult, StationPort
 from edge.store.retry import retry_while_unavailable
 
 _log = structlog.get_logger(__name__)
+
+
+AddFiles = Callable[[Any], Awaitable[None]]
+"""Adds references to the files of a result to its data."""
+
+
+async def _add_nothing(_: Any) -> None:
+    """Add nothing to the data of a late result."""
 
 
 class LateResults:
@@ -32,19 +42,41 @@ class LateResults:
         """Return whether a command was given up without a result; raises Unavailable without the store."""
         return await self._station.has_open_stop(command_id)
 
-    async def report(self, result_id: str, created: datetime | None, command_id: str | None, data: Any) -> None:
+    async def report(
+        self,
+        result_id: str,
+        created: datetime | None,
+        command_id: str | None,
+        data: Any,
+        add_files: AddFiles = _add_nothing,
+    ) -> None:
         """Pass a result to the station; raises Unavailable while the station cannot keep it.
 
-        The result of a command resolves an unknown outcome, else the station keeps it as late.
+        The result of a command resolves an unknown outcome, else the station keeps it as late; one that is stored
+        already, by another gateway perhaps, changes nothing. `add_files` adds references to the files of a result.
         """
-        _log.warning("late result" if command_id else "unsolicited result", result=result_id, command=command_id)
-        if command_id:
+        if not command_id:
+            _log.warning("unsolicited result", result=result_id)
+            await self.keep(result_id, created, None, data)
+        elif await self._station.has_result(command_id, result_id):
+            _log.info("result stored already", result=result_id, command=command_id)
+            # The work has ended: a stop of it is confirmed.
+            await self._station.stopped(command_id, None)
+        else:
+            _log.warning("late result", result=result_id, command=command_id)
+            await _add(data, add_files)
             await self._station.answer(EquipmentAnswer(command_id, data=data))
-            return
-        await self.keep(result_id, created, None, data)
 
-    async def keep(self, result_id: str, created: datetime | None, command_id: str | None, data: Any) -> None:
+    async def keep(
+        self,
+        result_id: str,
+        created: datetime | None,
+        command_id: str | None,
+        data: Any,
+        add_files: AddFiles = _add_nothing,
+    ) -> None:
         """Keep a result as late; it confirms no stop. Raises Unavailable while the station cannot keep it."""
+        await _add(data, add_files)
         await self._station.late(
             LateResult(
                 source=self._source,
@@ -57,6 +89,22 @@ class LateResults:
             )
         )
 
-    async def report_surely(self, result_id: str, created: datetime | None, command_id: str | None, data: Any) -> None:
+    async def report_surely(
+        self,
+        result_id: str,
+        created: datetime | None,
+        command_id: str | None,
+        data: Any,
+        add_files: AddFiles = _add_nothing,
+    ) -> None:
         """Pass a result that the device does not report again to the station; retry while the store is unavailable."""
-        await retry_while_unavailable("late results", partial(self.report, result_id, created, command_id, data))
+        report = partial(self.report, result_id, created, command_id, data, add_files)
+        await retry_while_unavailable("late results", report)
+
+
+async def _add(data: Any, add_files: AddFiles) -> None:
+    try:
+        await add_files(data)
+    except (Unavailable, Refused) as error:
+        # The device may not report the result again: it is kept without its files.
+        data[FILE_MEMBER] = file_error(f"the file of a late result was not fetched: {error.message}")

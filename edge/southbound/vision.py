@@ -13,6 +13,7 @@ from typing import Any
 from edge.config import VisionSettings
 from edge.errors import Refused
 from edge.links.opcua import ClientSession, EventField, Node, TypeName
+from edge.model.result_trace import FILE_MEMBER
 from edge.sfc.signal import Phase
 from edge.southbound.connected_equipment import ConnectedEquipment
 from edge.southbound.device import Device, DeviceEvent, DeviceEvents, DeviceOutcomeUnknownError
@@ -70,7 +71,7 @@ def open_vision(
     `ready_seconds` is the time limit for the camera to become ready, or to prepare a recipe.
     """
     jobs: dict[str, str] = {}
-    tries: Counter[str] = Counter()
+    tries: Counter[tuple[str, str]] = Counter()
     repetition = chosen_repetition(settings, Repetition.REPEATABLE)
     starts = StartPolicy(station, repetition)
     reporter = LateResults(name, next(iter(scopes)), station)
@@ -87,9 +88,9 @@ def open_vision(
         fields = [EventField(_RESULT_READY, field) for field in _FIELDS]
         fields += [EventField(_RECIPE_PREPARED, field) for field in _RECIPE_FIELDS]
         async with session.watch(None, fields, states.variables) as device_events:
-            results = VisionResults(session, parts, jobs, reporter, events)
             transfer = await find_transfer(session, parts.get("ResultManagement")) if settings.files == "on" else None
             files = ResultFileReader(session, transfer, station, tries) if settings.files == "on" else None
+            results = VisionResults(session, parts, jobs, reporter, events, files)
             camera = Camera(
                 session,
                 parts,
@@ -201,9 +202,10 @@ class Camera:
                 await self._start(command)
         result = found or await self._result(command)
         data = answer_data(result)
-        if self._files is None or not await self._results.has_file(result, command):
+        if self._files is None or not await self._results.has_file(result, meas_id_of(command)):
             return data
-        return await self._files.add_file(command, data, {"Id": result["ResultId"]})
+        result_id = result["ResultId"]
+        return {**data, FILE_MEMBER: await self._files.read(command.command_id, result_id["Id"], {"Id": result_id})}
 
     async def stop(self, command: Command) -> None:
         """Stop the job of a command if the camera executes it; report its result as late if the job has ended."""

@@ -1,15 +1,18 @@
 """The results of a camera: results of waiting commands are kept, others are reported as late."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import structlog
 
 from edge.errors import Refused
 from edge.links.opcua import ClientSession, Node
+from edge.model.result_trace import FILE_MEMBER
 from edge.sfc.command_id import parse_command_id
 from edge.southbound.late_result import LateResults
 from edge.southbound.own_events import OwnEvents
+from edge.southbound.result_file import ResultFileReader
 from edge.southbound.vision_conversion import answer_data, id_of, is_completed, meas_id_of, offers_file, parse_result
 from edge.southbound.vision_methods import call_method, find_part
 from edge.station.equipment import Command
@@ -36,6 +39,7 @@ class VisionResults:
         jobs: Mapping[str, str],
         reporter: LateResults,
         events: OwnEvents,
+        files: ResultFileReader | None = None,
     ) -> None:
         self.kept: dict[str, VisionResult] = {}
         self._session = session
@@ -43,6 +47,7 @@ class VisionResults:
         self._jobs = jobs
         self._reporter = reporter
         self._events = events
+        self._files = files
 
     async def handle(self, result: VisionResult) -> None:
         """Keep a result that a command waits for; report any other result."""
@@ -64,9 +69,15 @@ class VisionResults:
         if command_id is None and is_completed(result) and await self._report_own(result, result_id):
             return
         if is_completed(result):
-            await self._reporter.report_surely(result_id, created, command_id, answer_data(result))
+            add_file = partial(self._add_file, command_id or "", result)
+            await self._reporter.report_surely(result_id, created, command_id, answer_data(result), add_file)
         else:
             _log.info("incomplete result discarded", result=result_id, command=command_id)
+
+    async def _add_file(self, command_id: str, result: VisionResult, data: dict[str, Any]) -> None:
+        """Fetch the file of a late result, where the settings want it and the camera offers one."""
+        if self._files is not None and await self.has_file(result, id_of(result, "MeasId") or command_id):
+            data[FILE_MEMBER] = await self._files.read_late(command_id, {"Id": result["ResultId"]})
 
     async def _report_own(self, result: VisionResult, result_id: str) -> bool:
         """Report the result of a picture that somebody else has taken; return whether a job has used it."""
@@ -84,10 +95,12 @@ class VisionResults:
 
     async def find(self, command: Command) -> VisionResult | None:
         """Fetch the result of a command that was started earlier; None when the camera has none or cannot search."""
+        return await self._find(meas_id_of(command))
+
+    async def _find(self, meas_id: str) -> VisionResult | None:
         results = self._parts.get("ResultManagement")
         if results is None or "GetResultListFiltered" not in await self._session.children(results):
             return None
-        meas_id = meas_id_of(command)
         nothing = (None,) * 7
         arguments = (0, {"Id": meas_id}, *nothing, 1, 0, _HANDLE_MS)
         try:
@@ -107,13 +120,13 @@ class VisionResults:
             return result
         return await self._get(result)
 
-    async def has_file(self, result: VisionResult, command: Command) -> bool:
+    async def has_file(self, result: VisionResult, meas_id: str) -> bool:
         """Return whether the camera offers a file with a result, which its event does not say (OPC 40100-1)."""
         if "HasTransferableDataOnFile" not in result:
             try:
                 result = await self._get(result)
             except Refused:
-                result = await self.find(command) or result
+                result = await self._find(meas_id) or result
         return offers_file(result)
 
     async def _get(self, result: VisionResult) -> VisionResult:

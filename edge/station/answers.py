@@ -2,12 +2,12 @@
 
 import hashlib
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping
-from typing import Any, TypeGuard
+from typing import Any
 
 import msgspec
 import structlog
 
-from edge.errors import Refused, Unavailable
+from edge.errors import Unavailable
 from edge.listeners import notify
 from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH, RESERVED_ID_STARTS, validate_id
 from edge.model.cloudevent import new_id
@@ -16,8 +16,9 @@ from edge.model.job_state import JobState
 from edge.model.result_trace import lost_in, stored_in
 from edge.sfc.advance import MAX_EARLY_EVENTS
 from edge.sfc.command_id import parse_command_id
-from edge.sfc.run import KeptEvent, find_command, is_outstanding
+from edge.sfc.run import KeptEvent, find_command, is_outstanding, results_of
 from edge.sfc.signal import Answer, Begun, Event, Ignored, IgnoredKind, Late, Phase, Unknown
+from edge.station.answer_signal import error_of, holds_result, is_result, kept_data, signal_of
 from edge.station.decision import Decision, LoadedJob, NotAllowed
 from edge.station.direct_commands import DirectCommands
 from edge.station.dispatch import command_of
@@ -120,14 +121,14 @@ class Answers:
             return
         # A file is complete before the result refers to it.
         answer = await self._with_stored_traces(key.job_id, answer)
-        signal = _signal_of(answer)
+        signal = signal_of(answer)
         match await self._runs.signal(key.job_id, signal):
-            case Ignored(IgnoredKind.LATE | IgnoredKind.ENDED, reason) if _is_result(signal):
+            case Ignored(IgnoredKind.LATE | IgnoredKind.ENDED, reason) if is_result(signal):
                 await self._keep_late(self._late_result(signal, loaded), reason)
             case Ignored(kind, reason):
                 logger.info("answer ignored", job=key.job_id, command=answer.command_id, kind=kind, reason=reason)
                 self.stats.record_ignored()
-            case NoRun() if _is_result(signal):
+            case NoRun() if is_result(signal):
                 await self._keep_late(self._late_result(signal, loaded), "the job is gone")
             case NoRun():
                 logger.info("answer ignored", job=key.job_id, command=answer.command_id, reason="the job is gone")
@@ -142,7 +143,7 @@ class Answers:
                     return
             case NotAllowed() | Stale():
                 return
-        await self.stopped(answer.command_id, _error_of(answer) if key.reset else None)
+        await self.stopped(answer.command_id, error_of(answer) if key.reset else None)
 
     async def stopped(self, command_id: str, error: str | None) -> None:
         """Remove a confirmed stop or reset from the safing commands; record why one was declined, also at its job."""
@@ -205,7 +206,7 @@ class Answers:
                 dedupe.mark(self._store.keys, result.source, result.key, "null", self._dedupe_ms),
             )
         )
-        late = Late(result.command_id or "", _kept(result.data) if len(data) <= MAX_BYTES else None)
+        late = Late(result.command_id or "", kept_data(result.data) if len(data) <= MAX_BYTES else None)
         if not key or not isinstance(await self._runs.signal(job_id, late, also=lambda _: kept), Decision):
             await self._store.commit(kept)
         logger.warning("late result kept", job=job_id, command=result.command_id, source=result.source, reason=reason)
@@ -231,7 +232,9 @@ class Answers:
         Raises Refused(`too_large`) when its data exceed the limit.
         """
         self.stats.record_contact(self._runs.clock())
-        event = msgspec.structs.replace(event, data=_kept(event.data))
+        # A curve in the data of an event is stored as that of an answer.
+        data = await self._keep_traces(event.job_id or "", event.data)
+        event = msgspec.structs.replace(event, data=kept_data(data))
         declined: set[str] = set()
         while True:
             given = await dedupe.load_answer(self._store, event.source, event.event_id)
@@ -294,6 +297,14 @@ class Answers:
         loaded = await self._runs.load(key.job_id) if key else None
         return loaded is not None and is_outstanding(loaded.stored.run, command_id)
 
+    async def has_result(self, command_id: str, result_id: str) -> bool:
+        """Return whether a result of a command is stored already: as its answer, within that, or as late."""
+        key = parse_command_id(command_id)
+        loaded = await self._runs.load(key.job_id) if key else None
+        return loaded is not None and any(
+            holds_result(each, result_id) for each in results_of(loaded.stored.run, command_id)
+        )
+
     async def has_open_stop(self, command_id: str) -> bool:
         """Return whether the stop of a command is not confirmed yet: its result was not received before."""
         return bool(await safing.load(self._store, command_id))
@@ -352,27 +363,6 @@ class Answers:
         return dedupe.mark(self._store.keys, event.source, event.event_id, encode_reply(reply), self._dedupe_ms)
 
 
-def _is_result(signal: Answer | Unknown) -> TypeGuard[Answer]:
-    """Return whether an answer contains a result: without one it confirms the stop of its command."""
-    return isinstance(signal, Answer) and signal.error is None and signal.data is not None
-
-
-def _error_of(answer: EquipmentAnswer | OutcomeUnknown) -> str | None:
-    """Return why the equipment did not carry out a command, or may not have; None when it did."""
-    return answer.reason if isinstance(answer, OutcomeUnknown) else answer.error
-
-
-def _signal_of(answer: EquipmentAnswer | OutcomeUnknown) -> Answer | Unknown:
-    """Return the signal of an answer; a result that exceeds the limit is a failure."""
-    if isinstance(answer, OutcomeUnknown):
-        return Unknown(answer.command_id, answer.reason[:MAX_TEXT_LENGTH])
-    try:
-        data, error = _kept(answer.data), answer.error and answer.error[:MAX_TEXT_LENGTH]
-    except Refused as refusal:
-        data, error = None, answer.error or f"its result is too large: {refusal.message}"
-    return Answer(answer.command_id, ok=error is None, data=data, error=error)
-
-
 def _identity(event: EquipmentEvent) -> str:
     """Return the identity of an event among all sources; a source is a URI without blanks."""
     return f"{event.source} {event.event_id}"
@@ -382,18 +372,6 @@ def _sent_at(loaded: LoadedJob | None, command_id: str) -> int | None:
     """Return since when a command waits for its answer; None when its run is not cached."""
     waiting = find_command(loaded.stored.run, command_id) if loaded else None
     return waiting.armed_at if waiting else None
-
-
-def _kept(data: object) -> Any:
-    """Return data as the store returns them: with a cached run and a loaded one the decision is the same.
-
-    Raises Refused(`too_large`): with each change of the job, its results go to Redis, to the MES and to OPC UA clients.
-    """
-    written = msgspec.json.encode(data)
-    if len(written) > MAX_BYTES:
-        problem = f"{len(written)} bytes of JSON, where {MAX_BYTES} can be kept"
-        raise Refused("too_large", problem, "Send what recipe and MES need, and where the rest is to be found.")
-    return msgspec.json.decode(written)
 
 
 def _names_its_job(event: EquipmentEvent) -> bool:

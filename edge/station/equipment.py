@@ -166,6 +166,9 @@ class StationPort(Protocol):
     async def is_outstanding(self, command_id: str) -> bool:
         """Return whether a command still waits for an answer."""
 
+    async def has_result(self, command_id: str, result_id: str) -> bool:
+        """Return whether a result of a command is stored already: as its answer, within that, or as late."""
+
     async def has_open_stop(self, command_id: str) -> bool:
         """Return whether the stop of a command is not confirmed yet: its result was not received before."""
 

@@ -21,6 +21,7 @@ from tests.outside.test_opcua_devices import DEADLINE, INSPECT, TIGHTEN, recipe
 pytestmark = [pytest.mark.timeout(240), pytest.mark.slow]
 
 READ = "com.github.aschamberger.microdcs.traces.Read.v1"
+LATE = "com.github.aschamberger.microdcs.result.late.v1"
 WHEEL: dict[str, Any] = {"joining_process_id": "WHEEL-120"}
 
 
@@ -40,6 +41,8 @@ RECIPES: dict[str, dict[str, Any]] = {
     "no joint": failing(joint_id="B9", select="joint"),
     "no process": failing(joining_process_id="DOOR-8"),
     "spindles": recipe(TIGHTEN, **WHEEL, classification="sync"),
+    "late joining": recipe(TIGHTEN, 2, **WHEEL),
+    "late picture": recipe(INSPECT, 2, recipe_id="P1"),
     "picture": recipe(INSPECT, recipe_id="P1", part_id="4711"),
 }
 
@@ -54,10 +57,19 @@ class Line:
     camera: OpcuaDevice
     traces: Path
 
-    def run(self, job: str, work_master: str) -> dict[str, Any]:
-        """Run a job; return the attempt of its action as `edge jobs results` has it, else its last failure."""
+    def begin(self, job: str, work_master: str) -> None:
+        """Start a job."""
         order = {"JobOrder": {"JobOrderID": job, "WorkMasterID": [{"ID": work_master}]}}
         assert self.mes.call("StoreAndStart", order).status == 1
+
+    def late(self) -> dict[str, Any]:
+        """Return the late results that the MES has, by their jobs."""
+        found = [each.data for each in list(self.mes.client.received) if each.attributes.get("type") == LATE]
+        return {each["JobOrderID"]: each["Data"] for each in found}
+
+    def run(self, job: str, work_master: str) -> dict[str, Any]:
+        """Run a job; return the attempt of its action as `edge jobs results` has it, else its last failure."""
+        self.begin(job, work_master)
         self.mes.wait_for_state(job, "Ended", DEADLINE)
         found = json.loads(self.gateway.cli("jobs", "results", job, "--json"))["results"]
         return found[-1]["result"] if found else {}
@@ -78,7 +90,7 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
     directory = tmp_path_factory.mktemp("line")
     broker, store = Broker(directory / "broker"), Store(directory / "store")
     controller = OpcuaDevice(directory / "controller", "controller", 50, "batch")
-    camera, traces = OpcuaDevice(directory / "camera", "camera", 100), directory / "traces"
+    camera, traces = OpcuaDevice(directory / "camera", "camera", 400), directory / "traces"
     broker.start()
     settings = (
         f'[redis]\nurl = "unix://{store.socket}"\n[mqtt]\nurl = "mqtt://127.0.0.1:{broker.port}"\n'
@@ -110,6 +122,47 @@ def test_batch_of_four_holds_the_bad_bolt_and_its_rework(line: Line) -> None:
     assert found["counters"] == {"batch_size": 4, "batch_count": 4}
     assert (found["vin"], found["process"], found["operator"]) == ("VIN-1", "WHEEL-120", "Ann")
     assert line.controller.values("classification")[-6:] == [1, 1, 1, 1, 1, 3]
+
+
+@pytest.mark.parametrize("shape", ["held", "flat"])
+def test_each_joining_of_a_batch_has_its_file(line: Line, tmp_path: Path, shape: str) -> None:
+    """A batch of four with a rework: five joinings and the batch itself, also where it holds no joinings."""
+    before = line.controller.count("sha256")
+    for order in ("image 5000", "nok 2", *(["flat"] if shape == "flat" else [])):
+        line.controller.order(order)
+    found = line.run(f"files {shape}", "batch")
+    line.controller.order("image 0")
+    each = [found, *found["results"].values()]
+    assert [one["evaluation"] for one in each] == ["OK", "OK", "NotOK", "OK", "OK", "OK"]
+    assert [one["file"]["sha256"] for one in each] == line.controller.values("sha256")[before:]
+    assert line.controller.values("generated")[-6:] == [one["result_id"] for one in each]
+    assert line.controller.count("closed") >= 6
+    hashes = {hashlib.sha256(line.read_by_mes(one["file"]["file"])).hexdigest() for one in each}
+    assert hashes == {one["file"]["sha256"] for one in each}
+    line.gateway.cli("jobs", "results", f"files {shape}", "--traces", str(tmp_path))
+    assert {hashlib.sha256(one.read_bytes()).hexdigest() for one in tmp_path.iterdir()} == hashes
+
+
+def test_files_of_late_results_are_stored_with_their_job(line: Line) -> None:
+    """The camera is cut off until its job has timed out; the controller reports a joining only with the next one."""
+    for device in (line.camera, line.controller):
+        device.order("image 5000")
+    before = {device: device.count("sha256") for device in (line.camera, line.controller)}
+    pictures = line.camera.count("started")
+    line.begin("late picture", "late picture")
+    line.camera.wait_for("started", pictures + 1)
+    line.camera.cut(4000)
+    line.controller.order("quiet")
+    assert line.run("late joining", "late joining") == {}
+    line.run("next joining", "single")
+    line.mes.client.wait(lambda: len(line.late()) == 2, "the late results", DEADLINE)
+    for device in (line.camera, line.controller):
+        device.order("image 0")
+    for job, device in (("late picture", line.camera), ("late joining", line.controller)):
+        file = line.late()[job]["file"]
+        assert file["sha256"] == device.values("sha256")[before[device]]
+        assert hashlib.sha256(line.read_by_mes(file["file"])).hexdigest() == file["sha256"]
+        assert file["sha256"] in line.gateway.cli("jobs", "results", job, "--json")
 
 
 def test_counters_of_a_batch_are_set_in_their_order(line: Line) -> None:

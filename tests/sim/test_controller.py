@@ -81,6 +81,9 @@ class Answers(list[EquipmentAnswer]):
     async def keep_disabled(self, place: str, *, disabled: bool) -> None:
         pytest.fail(f"equipment over MQTT keeps no tool as disabled: {place} {disabled}")
 
+    async def has_result(self, command_id: str, result_id: str) -> bool:
+        return False
+
     async def has_open_stop(self, command_id: str) -> bool:
         return not command_id
 

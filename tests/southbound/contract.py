@@ -58,7 +58,7 @@ class RecordingStation:
         self.refused: list[RefusedMessage] = []
         self.unanswered: list[Command] = []
         self.stopped_meanwhile: set[str] = set()
-        self.open_stops: set[str] = set()
+        self.open_stops, self.stored_results = set[str](), set[str]()
         self.traced: list[tuple[TraceKind, Any]] = []
         self.repeated_starts = 0
         self.disabled: set[str] = set()
@@ -106,6 +106,9 @@ class RecordingStation:
 
     async def is_outstanding(self, command_id: str) -> bool:
         return command_id not in self.stopped_meanwhile
+
+    async def has_result(self, command_id: str, result_id: str) -> bool:
+        return result_id in self.stored_results
 
     async def has_open_stop(self, command_id: str) -> bool:
         return command_id in self.open_stops

@@ -1,5 +1,6 @@
 """The file of a result over OPC UA is fetched in parts and closed; a failed transfer never loses the result."""
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from functools import partial
@@ -85,8 +86,9 @@ class Session:
 
 
 def reader(session: Session, station: RecordingStation, transfer: Node | None = TRANSFER) -> ResultFileReader:
-    tries: Counter[str] = Counter()
-    return ResultFileReader(cast("ClientSession", session), transfer, station, tries, TransferTimes(5.0, 1.0))
+    tries: Counter[tuple[str, str]] = Counter()
+    times, late = TransferTimes(5.0, 1.0), TransferTimes(0.01, 1.0)
+    return ResultFileReader(cast("ClientSession", session), transfer, station, tries, times, late)
 
 
 @pytest.mark.parametrize(
@@ -101,15 +103,14 @@ def reader(session: Session, station: RecordingStation, transfer: Node | None = 
 )
 async def test_invalid_answer_loses_only_the_file(answers: dict[str, list[Any]], error: str) -> None:
     session = Session(**answers)
-    found = await reader(session, RecordingStation()).add_file(WORK, {"result_state": "Completed"}, None)
-    assert found["result_state"] == "Completed"
-    assert error in found["file"]["error"]
+    found = await reader(session, RecordingStation()).read(WORK.command_id, "R1", None)
+    assert error in found["error"]
     assert session.called.count("Close") == session.called.count("forgotten")
 
 
 async def test_missing_transfer_object_is_reported_as_a_file_error() -> None:
-    found = await reader(Session(), RecordingStation(), None).add_file(WORK, {}, None)
-    assert found == {"file": {"error": "the device announces a file, and has no ResultTransfer"}}
+    found = await reader(Session(), RecordingStation(), None).read(WORK.command_id, "R1", None)
+    assert found == {"error": "the device announces a file, and has no ResultTransfer"}
 
 
 async def test_repeated_connection_loss_in_a_transfer_loses_only_the_file() -> None:
@@ -117,8 +118,28 @@ async def test_repeated_connection_loss_in_a_transfer_loses_only_the_file() -> N
     files = reader(lost(), RecordingStation())
     for _ in range(2):
         with pytest.raises(Unavailable):
-            await files.add_file(WORK, {}, None)
-    found = await files.add_file(WORK, {}, None)
-    assert found["file"]["error"] == "the connection was lost at each transfer of the file"
-    with pytest.raises(Unavailable):
-        await files.add_file(NEXT, {}, None)
+            await files.read(WORK.command_id, "R1", None)
+    found = await files.read(WORK.command_id, "R1", None)
+    assert found["error"] == "the connection was lost at each transfer of the file"
+    for command_id, result_id in ((WORK.command_id, "R2"), (NEXT.command_id, "R1")):
+        with pytest.raises(Unavailable):
+            await files.read(command_id, result_id, None)
+
+
+async def test_transfer_that_takes_too_long_is_the_last_of_late_results() -> None:
+    """The result of the next command waits behind them."""
+
+    class Slow(Session):
+        async def call(self, _owner: Node, name: str, *_arguments: Any) -> list[Any]:
+            self.called.append(name)
+            if name == "Read":
+                await asyncio.Event().wait()
+            return await super().call(_owner, name)
+
+    session = Slow()
+    files = reader(session, RecordingStation())
+    first = await files.read_late(WORK.command_id, None)
+    second = await files.read_late(NEXT.command_id, None)
+    assert first["error"] == "the transfer of the file took more than 0.01 s"
+    assert second["error"] == "an earlier transfer of a file took too long"
+    assert session.called.count("Read") == 1

@@ -42,6 +42,19 @@ async def test_late_result_of_a_removed_job_is_stored_as_a_dead_letter(plant: Pl
     assert letter.details["command_id"] == tool.commands[0].command_id
 
 
+async def test_result_that_is_stored_is_known_by_its_id(plant: Plant, tool: FakeEquipment) -> None:
+    """A second gateway that gets the same event of a device finds it; a late one counts as well."""
+    await started(plant, "J1", "J2")
+    answered, stopped = [each.command_id for each in tool.commands[:2]]
+    await plant.answer(tool.commands[0], {"result_id": "N2", "results": {"1": {"result_id": "N1"}}})
+    assert [await plant.answers.has_result(answered, each) for each in ("N1", "N2", "N3")] == [True, True, False]
+    assert not await plant.answers.has_result(stopped, "N4")
+    await plant.ask(Cause.ABORT, "J2")
+    await plant.answer(tool.commands[1], {"result_id": "N4"})
+    assert await plant.answers.has_result(stopped, "N4")
+    assert not await plant.answers.has_result("of nobody", "N4")
+
+
 async def test_unsolicited_result_is_kept_once(plant: Plant) -> None:
     result = LateResult("/tool", "result-7", SCOPE, {"torque": 85}, created_at=NOW)
     await plant.answers.late(result)
