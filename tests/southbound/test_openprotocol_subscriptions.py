@@ -119,7 +119,7 @@ async def test_tool_that_another_system_locks_during_a_command_is_a_problem(
 async def test_only_makes_that_report_the_lock_are_asked_for_it(
     wait_until: WaitUntil, supplier: str, lock: str, asked: int
 ) -> None:
-    """A controller of another make may have another table of relay functions."""
+    """A controller from another vendor may have another table of relay functions."""
     async with (
         open_openprotocol_controller(delay=None, supplier=supplier) as other,
         connected(other, wait_until, lock=lock),
