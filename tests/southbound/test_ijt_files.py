@@ -67,7 +67,7 @@ async def test_spindles_within_a_late_batch_have_their_files() -> None:
     assert len(reader.read_files) == 1
 
 
-async def test_nothing_is_read_unless_the_settings_want_it() -> None:
+async def test_files_are_left_alone_unless_the_settings_want_them() -> None:
     data = answer_data(joining("N1"))
     await JoiningFiles(cast("ClientSession", Session()), None).add(WORK, joining("N1"), (), data)
     assert "file" not in data
