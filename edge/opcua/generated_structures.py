@@ -10,7 +10,6 @@ from dataclasses import dataclass, fields, make_dataclass  # noqa: TID251 - it m
 from typing import Any
 
 _GENERATED = "asyncua.ua.uaprotocol_auto"
-_METHODS = ("__init__", "__repr__", "__eq__")
 
 
 def import_asyncua() -> None:
@@ -24,28 +23,37 @@ def import_asyncua() -> None:
 
 
 def _deferred(cls: type | None = None, /, **options: Any) -> Any:
-    """Return the dataclass, of the generated structures without the methods; they are compiled at their first call."""
+    """Return the dataclass, of the generated structures without the methods; they are compiled at their first call.
+
+    The generated structures get no slots: for slots Python makes each class twice, and both stay in memory.
+    """
     if cls is None:
         return lambda decorated: _deferred(decorated, **options)
     if cls.__module__ != _GENERATED or options.keys() - {"slots"}:
         return dataclass(cls, **options)
-    missing = [name for name in _METHODS if name not in vars(cls)]
-    structure: type[Any] = dataclass(cls, init=False, repr=False, eq=False, **options)
-    if "__eq__" in missing:
+    own = vars(cls).keys()
+    if "__eq__" not in own:
         # As for every dataclass that compares its fields and can be changed.
-        setattr(structure, "__hash__", None)  # noqa: B010
-    for name in missing:
-        setattr(structure, name, _compiled_at_first_call(structure, name, missing))
-    return structure
+        setattr(cls, "__hash__", None)  # noqa: B010
+    for name in _UNCOMPILED.keys() - own:
+        setattr(cls, name, _UNCOMPILED[name])
+    return dataclass(cls, init=False, repr=False, eq=False)
 
 
-def _compiled_at_first_call(structure: type[Any], name: str, missing: list[str]) -> Any:
-    def method(self: Any, *args: Any, **values: Any) -> Any:
+class _Uncompiled:
+    """Stands for a method of all structures until one of them calls it; compiles all methods of this structure then."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type[Any]) -> Any:
+        structure = next(each for each in owner.__mro__ if vars(each).get(self._name) is self)
+        missing = [name for name, method in _UNCOMPILED.items() if vars(structure).get(name) is method]
         _compile_methods(structure, missing)
-        return getattr(structure, name)(self, *args, **values)
+        return getattr(structure, self._name).__get__(instance, owner)
 
-    method.__name__ = name
-    return method
+
+_UNCOMPILED = {name: _Uncompiled(name) for name in ("__init__", "__repr__", "__eq__")}
 
 
 def _compile_methods(structure: type[Any], missing: list[str]) -> None:

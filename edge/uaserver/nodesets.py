@@ -241,6 +241,12 @@ def cache_path(directory: Path, content: Content) -> Path:
     return directory / f"types-{sys.implementation.cache_tag}-{cache_key(content).hex()[:16]}.cache"
 
 
+def cache_of(directory: Path) -> tuple[Path, bytes]:
+    """Return path and key of the cache for the prepared node sets. Raises SettingsError when files are missing."""
+    content = prepared(directory)
+    return cache_path(directory, content), cache_key(content)
+
+
 async def register_official(server: asyncua.Server) -> None:
     """Register the official namespaces in the NamespaceArray at their indexes."""
     for namespace, uri in OFFICIAL_URI.items():

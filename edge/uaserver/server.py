@@ -199,12 +199,12 @@ async def open_server(
     # A thread, as the first start generates a key and resolves the names of this host.
     hosts = certificates.own_hosts(host)
     own = await asyncio.to_thread(certificates.load_or_make, Path(settings.pki), uri, hosts)
-    with _prepared_types(directory) as (content, types):
+    with _prepared_types(directory) as types:
         iserver = ServerCore(types, AccessControl(settings, users, trail), activation_s, limits_of(settings))
         server = ProtocolServer(iserver=iserver)
         await server.init()
         if types is None:
-            await nodesets.import_types(server, content)
+            await nodesets.import_types(server, nodesets.prepared(directory))
         await _introduce(server, settings, gateway)
         nodes = await _add_machines(server, settings, gateway, machines)
         charts = _add_charts(server, nodes)
@@ -267,17 +267,17 @@ def limits_of(settings: OpcuaSettings) -> limits.ServerLimits:
 
 
 @contextlib.contextmanager
-def _prepared_types(directory: Path) -> Iterator[tuple[nodesets.Content, type_cache.TypeNodes | None]]:
-    content = nodesets.prepared(directory)
-    path = nodesets.cache_path(directory, content)
+def _prepared_types(directory: Path) -> Iterator[type_cache.TypeNodes | None]:
+    # The node sets themselves, a megabyte, are not kept.
+    path, key = nodesets.cache_of(directory)
     try:
-        types = type_cache.read(path, nodesets.cache_key(content))
+        types = type_cache.read(path, key)
     except type_cache.UnusableCache as error:
         logger.warning("OPC UA type cache unusable, importing node sets", file=str(path), reason=str(error))
-        yield content, None
+        yield None
         return
     with types:
-        yield content, types
+        yield types
 
 
 def _where_to_listen(endpoint: str) -> tuple[str, int]:

@@ -2,13 +2,14 @@
 
 Importing the node sets takes more than a second of CPU and 50 MB, and clients read few of these thousands of nodes.
 The file contains every node as a pickle of its own, then an index of their positions. The index of numeric node ids is
-two sorted arrays: as a dictionary it would occupy 2 MB.
+two sorted arrays: as a dictionary it would occupy 2 MB. The file is read, not mapped: mapped pages would stay in memory
+next to the nodes that were made of them.
 
 A pickle can execute code: the file is written during the installation, and `read` refuses a file that other users can
 write.
 """
 
-import mmap
+import contextlib
 import os
 import pickle
 import struct
@@ -16,7 +17,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, MutableMapping
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, BinaryIO, NamedTuple, Self
 
 from asyncua import ua
 from asyncua.server.address_space import NodeData
@@ -62,8 +63,8 @@ class TypeNodes(MutableMapping[ua.NodeId, NodeData]):
     Iteration yields only the nodes in memory, like the lazy dictionary of asyncua.
     """
 
-    def __init__(self, content: mmap.mmap, index: _Index) -> None:
-        self._content = content
+    def __init__(self, file: BinaryIO, index: _Index) -> None:
+        self._file = file
         self._index = index
         self._deleted: set[ua.NodeId] = set()
         self._resident: dict[ua.NodeId, NodeData] = {}
@@ -75,7 +76,8 @@ class TypeNodes(MutableMapping[ua.NodeId, NodeData]):
             if position is None:
                 raise KeyError(key)
             start, end = position
-            node = self._resident[key] = pickle.loads(self._content[start:end])  # noqa: S301 - see the module
+            pickled = os.pread(self._file.fileno(), end - start, start)
+            node = self._resident[key] = pickle.loads(pickled)  # noqa: S301 - see the module
         return node
 
     def __setitem__(self, key: ua.NodeId, value: NodeData) -> None:
@@ -104,7 +106,7 @@ class TypeNodes(MutableMapping[ua.NodeId, NodeData]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._content.close()
+        self._file.close()
 
 
 def write(path: Path, key: bytes, nodes: Mapping[ua.NodeId, NodeData]) -> None:
@@ -133,18 +135,20 @@ def write(path: Path, key: bytes, nodes: Mapping[ua.NodeId, NodeData]) -> None:
 
 def read(path: Path, key: bytes) -> TypeNodes:
     """Open the file. Raises UnusableCache when it is missing, writable by others, truncated, or has another key."""
-    try:
-        with path.open("rb") as file:
+    with contextlib.ExitStack() as opened:
+        try:
+            file = opened.enter_context(path.open("rb"))
             status = os.fstat(file.fileno())
             if status.st_mode & _OTHERS_MAY_WRITE or status.st_uid not in {0, os.geteuid()}:
                 raise UnusableCache("somebody else may write to it")
             if status.st_size < _HEADER.size:
                 raise UnusableCache("it is truncated")
-            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except OSError as error:
-        raise UnusableCache(error.strerror or str(error)) from error
-    magic, found, index_at, length = _HEADER.unpack_from(content)
-    if magic != _MAGIC or found != key or length != len(content):
-        content.close()
-        raise UnusableCache("it belongs to another version of the program or of the node sets")
-    return TypeNodes(content, _Index(*pickle.loads(content[index_at:length])))  # noqa: S301 - see the module
+            magic, found, index_at, length = _HEADER.unpack(file.read(_HEADER.size))
+            if magic != _MAGIC or found != key or length != status.st_size:
+                raise UnusableCache("it belongs to another version of the program or of the node sets")
+            file.seek(index_at)
+            index = _Index(*pickle.load(file))  # noqa: S301 - see the module
+        except OSError as error:
+            raise UnusableCache(error.strerror or str(error)) from error
+        opened.pop_all()
+        return TypeNodes(file, index)

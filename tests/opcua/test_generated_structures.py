@@ -23,16 +23,18 @@ for name, structure in structures:
     signature = inspect.signature(structure.__init__)
     names = [structure.__init__.__qualname__, structure.__repr__.__name__]
     compared = made == copied, made != copied, made == object(), structure.__hash__ is None
-    print(name, written, signature, names, compared, structure.__match_args__, vars(structure).get("__slots__"))
+    print(name, written, signature, names, compared, structure.__match_args__)
 """
 PREPARED = "from edge.opcua.generated_structures import import_asyncua; import_asyncua()"
 NOT_COMPILED = f"""
 {PREPARED}
-import dataclasses
+import dataclasses, types
 import asyncua.ua.uaprotocol_auto as generated
 found = [each for each in vars(generated).values() if isinstance(each, type) and each.__module__ == generated.__name__]
 structures = [each for each in found if dataclasses.is_dataclass(each)]
-compiled = [each.__name__ for each in structures if each.__init__.__code__.co_filename == "<string>"]
+methods = [(each.__name__, vars(each).get("__init__")) for each in structures]
+codes = [(name, method.__code__) for name, method in methods if isinstance(method, types.FunctionType)]
+compiled = [name for name, code in codes if code.co_filename == "<string>"]
 print(len(structures) > 300, compiled, dataclasses.dataclass.__module__)
 """
 
