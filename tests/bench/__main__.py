@@ -1,49 +1,21 @@
-"""`make bench`: measures the engine and the gateway, prints one table, writes JSON lines on demand.
+"""`make bench`: measures the engine and the gateway, prints tables, writes JSON lines on demand.
 
 Figures of one run are comparable with each other only: read the ratios to the floor, which is measured in the same run.
 """
 
 import argparse
 import json
+import shutil
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import uvloop
-from rich.console import Console
-from rich.table import Table
 
 from tests.bench import engine, flows, gateway, opcua, telemetry
 from tests.bench.measure import Row, summarise, verdict, with_ratios
 from tests.bench.memory import memory_over_jobs
-
-COLUMNS: tuple[tuple[str, Callable[[Row], object]], ...] = (
-    ("scenario", lambda row: row.scenario),
-    ("steps", lambda row: row.steps),
-    ("conc", lambda row: row.conc),
-    ("stored", lambda row: row.stored_jobs),
-    ("aof", lambda row: row.aof),
-    ("latency ms (median)", lambda row: row.latency_ms and row.latency_ms["median"]),
-    ("p95", lambda row: row.latency_ms and row.latency_ms["p95"]),
-    ("p99", lambda row: row.latency_ms and row.latency_ms["p99"]),
-    ("ms/step", lambda row: row.step_ms),
-    ("x floor", lambda row: row.floor_ratio),
-    ("cpu x floor", lambda row: row.cpu_ratio),
-    ("spread of x floor", lambda row: row.spread and row.spread.get("floor_ratio")),
-    ("steps/s", lambda row: row.steps_per_s),
-    ("cpu s/1000", lambda row: row.cpu_s_per_1000_steps),
-    ("cpu %", lambda row: row.cpu_percent),
-    ("trips/step", lambda row: row.round_trips_per_step),
-    ("aof B/step", lambda row: row.aof_bytes_per_step),
-    ("idle %", lambda row: row.idle_cpu_percent),
-    ("ready s", lambda row: row.ready_s),
-    ("x alone", lambda row: row.times_alone),
-    ("alarms in 100 ms", lambda row: row.alarms_in_time),
-    ("dropped", lambda row: row.dropped),
-    ("lost", lambda row: row.lost),
-    ("rss MB", lambda row: row.rss_kb and row.rss_kb // 1024),
-)
-
+from tests.bench.table import label, written
 
 ROUNDS = 3
 
@@ -105,28 +77,22 @@ def _scenarios(arguments: argparse.Namespace) -> AsyncIterator[Row]:
 
 
 def show(rows: list[Row]) -> None:
-    """Print the table."""
-    table = Table(title="microdcs-edge: compare within this run only")
-    for title, _ in COLUMNS:
-        table.add_column(title, justify="right")
-    for row in rows:
-        table.add_row(*("" if (value := read(row)) is None else f"{value}" for _, read in COLUMNS))
-    Console(width=None if sys.stdout.isatty() else 200).print(table)
-
-
-def _scenario(row: Row) -> tuple[object, ...]:
-    return row.scenario, row.steps, row.conc, row.stored_jobs, row.aof
+    """Print the tables, as wide as the terminal or as COLUMNS says."""
+    width = shutil.get_terminal_size((120, 24)).columns
+    sys.stdout.write("microdcs-edge: compare within this run only; in brackets smallest and largest of the rounds\n\n")
+    sys.stdout.write(f"{written(rows, width)}\n")
 
 
 async def measure(arguments: argparse.Namespace) -> None:
     """Measure all scenarios in each round, then print the median of each."""
-    rounds: dict[tuple[object, ...], list[Row]] = {}
+    rounds: dict[str, list[Row]] = {}
     for _ in range(arguments.rounds):
-        floor = Row("floor")
+        floors: dict[str | None, Row] = {}
         async for row in _scenarios(arguments):
-            floor = row if row.scenario == "floor" else floor
-            measured = with_ratios(row, floor)
-            rounds.setdefault(_scenario(row), []).append(measured)
+            if row.scenario == "floor":
+                floors[row.aof] = row
+            measured = with_ratios(row, floors.get(row.aof))
+            rounds.setdefault(label(row), []).append(measured)
             sys.stderr.write(json.dumps(measured.as_json()) + "\n")
     rows = [summarise(each) for each in rounds.values()]
     show(rows)
@@ -138,14 +104,12 @@ async def measure(arguments: argparse.Namespace) -> None:
 
 def compare(rows: Sequence[Row], before: Sequence[Row]) -> None:
     """Print each figure that both runs have: better, worse, or within the spread of the rounds."""
-    known = {_scenario(row): row for row in before}
+    known = {label(row): row for row in before}
     for row in rows:
-        old = known.get(_scenario(row))
+        old = known.get(label(row))
         for name in (row.spread or {}) if old else ():
             if old and name in (old.spread or {}):
-                sys.stdout.write(
-                    f"{row.scenario} {row.steps or ''} x {row.conc or 1} {name}: {verdict(name, row, old)}\n"
-                )
+                sys.stdout.write(f"{label(row)}, {name}: {verdict(name, row, old)}\n")
 
 
 if __name__ == "__main__":

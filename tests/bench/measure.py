@@ -30,6 +30,9 @@ class Row:
     aof_bytes_per_step: float | None = None
     idle_cpu_percent: float | None = None
     ready_s: float | None = None
+    cpu_s: float | None = None
+    """CPU time of a process until it was ready."""
+    lists_received: int | None = None
     rss_kb: int | None = None
     lost: int | None = None
     """Samples that were neither evaluated nor counted as dropped."""
@@ -60,6 +63,8 @@ FIGURES = (
     "aof_bytes_per_step",
     "idle_cpu_percent",
     "ready_s",
+    "cpu_s",
+    "lists_received",
     "rss_kb",
     "lost",
     "dropped",
@@ -69,12 +74,12 @@ FIGURES = (
     "cpu_ratio",
 )
 """The figures of a row that are summarised over rounds and compared between runs."""
-MORE_IS_BETTER = {"jobs_per_s", "steps_per_s"}
+MORE_IS_BETTER = {"jobs_per_s", "steps_per_s", "lists_received", "alarms_in_time"}
 
 
-def with_ratios(row: Row, floor: Row) -> Row:
-    """Return a row with its ratios to the raw floor of the same round."""
-    if not (row.step_ms and floor.step_ms and row.cpu_s_per_1000_steps and floor.cpu_s_per_1000_steps):
+def with_ratios(row: Row, floor: Row | None) -> Row:
+    """Return a row with its ratios to the raw floor of the same round and the same durability."""
+    if not (floor and row.step_ms and floor.step_ms and row.cpu_s_per_1000_steps and floor.cpu_s_per_1000_steps):
         return row
     return replace(
         row,
