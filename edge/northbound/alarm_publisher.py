@@ -154,40 +154,43 @@ class AlarmPublisher:
     async def _follow(self) -> None:
         cursor = await alarms.cursor(self._store, READER)
         async for change in alarms.follow(self._store, cursor):
-            error = await self._publish(change)
-            self.failed += error is not None
-            self.sent += error is None
-            if error is None:
+            attempt = await self._publish(change)
+            self.failed += bool(attempt.error)
+            self.sent += not attempt.error
+            if not attempt.error:
                 self.latency.record(max(0, self._clock() - change.alarm.changed_at) / 1000)
             await self._store.commit(
                 join(
                     (
                         alarms.save_cursor(self._store.keys, READER, change.position),
-                        record_attempt(self._store.keys, self._attempt(change, error), self._clock()),
+                        record_attempt(self._store.keys, attempt, self._clock()),
                     )
                 )
             )
 
-    def _attempt(self, change: AlarmChange, error: str | None) -> SendAttempt:
-        payload = to_message(self._event_of(change), self._topics.alarms).payload.decode(errors="replace")
-        return SendAttempt(change.alarm.id, "mqtt", self._redact(payload)[:_LONGEST_PAYLOAD], error or "")
-
-    async def _publish(self, change: AlarmChange) -> str | None:
-        """Publish a change; return the reason of a refusal by the broker, None after its confirmation."""
+    async def _publish(self, change: AlarmChange) -> SendAttempt:
+        """Publish a change; return what was sent after its confirmation, or its refusal by the broker."""
         while True:
             # Built for each attempt: a change that waited for the broker is late.
             event = self._event_of(change)
-            retained = retained_alarm(self._topics, event, change.alarm)
+            message, retained = (
+                to_message(event, self._topics.alarms),
+                retained_alarm(self._topics, event, change.alarm),
+            )
             try:
-                await self._send(to_message(event, self._topics.alarms), retained)
+                await self._send(message, retained)
             except Unavailable:
                 await asyncio.sleep(_RETRY_S)
             except (PublishRefused, Refused) as refused:
                 logger.warning("alarm not published", alarm=change.alarm.id, reason=refused.message)
-                return refused.message
+                return self._attempt(change, message, refused.message)
             else:
                 self._confirmed.append((self._monotonic(), change))
-                return None
+                return self._attempt(change, message, "")
+
+    def _attempt(self, change: AlarmChange, message: Message, error: str) -> SendAttempt:
+        payload = message.payload.decode(errors="replace")
+        return SendAttempt(change.alarm.id, "mqtt", self._redact(payload)[:_LONGEST_PAYLOAD], error)
 
     def _event_of(self, change: AlarmChange) -> CloudEvent:
         return alarm_event(self._source, self._topics.scope, change, self._clock())
