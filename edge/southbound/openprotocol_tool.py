@@ -83,8 +83,9 @@ class TighteningTool:
     async def disable(self) -> None:
         """Disable the tool."""
         if self._locks:
-            await self._session.request(MidFrame(Mid.DISABLE_TOOL))
+            # The controller may report the lock before it accepts the message.
             self.is_enabled = False
+            await self._session.request(MidFrame(Mid.DISABLE_TOOL))
 
     async def release(self) -> None:
         """Disable the tool after a result or an alarm; a refusal is logged."""

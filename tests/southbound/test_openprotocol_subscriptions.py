@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+from structlog.testing import capture_logs
 
 from edge.links.openprotocol_frame import MidFrame
 from edge.links.openprotocol_mids import Mid
@@ -113,6 +114,18 @@ async def test_tool_that_another_system_locks_during_a_command_is_a_problem(
         await wait_until(lambda: not controller.enabled)
         assert bench.equipment.problem == ""
     assert Mid.RELAY_ACKNOWLEDGE in {each.mid for each in controller.server.received}
+
+
+async def test_own_disabling_of_the_tool_is_no_lock_by_another_system(
+    controller: TighteningController, wait_until: WaitUntil
+) -> None:
+    """The controller reports the lock before it accepts our message."""
+    with capture_logs() as logs:
+        async with connected(controller, wait_until) as bench:
+            assert (await tightened(bench, wait_until, parameter_set=3)).error is None
+            received = controller.server.received
+            await wait_until(lambda: [each.mid for each in received].count(Mid.RELAY_ACKNOWLEDGE) == 3)
+    assert "tool locked at the controller" not in [each["event"] for each in logs]
 
 
 @pytest.mark.parametrize(("supplier", "lock", "asked"), [("ACT", "on", 1), ("ACT", "off", 0), ("ATG", "on", 0)])
