@@ -1,6 +1,13 @@
-"""Computes the ticks at which the periodic tasks of a process wake together, so that an idle gateway wakes rarely."""
+"""Shares the event loop: periodic tasks wake together, so that an idle gateway wakes rarely; long work gives way."""
 
 import asyncio
+import time
+from collections.abc import Iterable
+from typing import Final, TypeVar
+
+_SLICE_S: Final = 0.001
+
+_T = TypeVar("_T")
 
 
 async def next_tick(interval_s: float) -> None:
@@ -14,3 +21,15 @@ async def next_tick(interval_s: float) -> None:
 def until_tick(now_s: float, interval_s: float) -> float:
     """Return the seconds until the next multiple of an interval: more than none, at most the interval."""
     return interval_s - now_s % interval_s
+
+
+async def in_slices(items: Iterable[_T]) -> list[_T]:
+    """Return the items of an iterable that takes work; all other tasks run after each millisecond of it."""
+    found: list[_T] = []
+    until = time.monotonic() + _SLICE_S
+    for each in items:
+        found.append(each)
+        if time.monotonic() >= until:
+            await asyncio.sleep(0)
+            until = time.monotonic() + _SLICE_S
+    return found

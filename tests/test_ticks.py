@@ -1,9 +1,13 @@
-"""Periodic tasks wake at common ticks, independent of their start."""
+"""Periodic tasks wake at common ticks, independent of their start; long work lets others run."""
+
+import asyncio
+import time
+from collections.abc import Iterator
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.ticks import until_tick
+from edge.ticks import in_slices, until_tick
 
 
 @given(st.floats(0, 1e7), st.sampled_from((0.05, 0.5, 1.0, 2.0, 5.0, 10.0)))
@@ -11,3 +15,25 @@ def test_tick_is_within_the_interval_and_common_to_all_tasks(now: float, interva
     wait = until_tick(now, interval)
     assert 0 < wait <= interval
     assert abs(until_tick(now + wait / 2, interval) + wait / 2 - wait) < 1e-6
+
+
+async def test_other_tasks_run_while_items_are_made_that_take_long() -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    def items() -> Iterator[int]:
+        for number in range(20):
+            end = time.monotonic() + 0.002
+            while time.monotonic() < end:
+                pass
+            yield number
+
+    counting = asyncio.create_task(count())
+    assert await in_slices(items()) == list(range(20))
+    counting.cancel()
+    assert turns >= 20

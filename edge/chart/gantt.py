@@ -45,7 +45,12 @@ rect.pause { fill: #9ca3af; fill-opacity: 0.25 }
 
 def gantt_svg(title: str, net: Net, spans: Timeline, until: int) -> str:
     """Return an SVG document; what is still active is drawn up to `until`, in milliseconds since the Unix epoch."""
-    return _Gantt(title, net, spans, until).document()
+    return "".join(gantt_lines(title, net, spans, until))
+
+
+def gantt_lines(title: str, net: Net, spans: Timeline, until: int) -> Iterator[str]:
+    """Yield the lines of the document, for a caller that has other work to do between them."""
+    return (f"{line}\n" for line in _Gantt(title, net, spans, until).document())
 
 
 class _Gantt:
@@ -61,32 +66,31 @@ class _Gantt:
         longest = max((columns(label) for label, _ in self._rows), default=0)
         self._left = _MARGIN + _INDENT + min(longest, _LONGEST_LABEL) * _LETTER + 12
 
-    def document(self) -> str:
-        """Return the picture."""
+    def document(self) -> Iterator[str]:
+        """Yield the lines of the picture."""
         width = round(self._left + _PLOT + _MARGIN + 60)
         height = _HEAD + len(self._rows) * _ROW + 2 * _MARGIN
         size = f'width="{width}" height="{height}"'
         began = datetime.fromtimestamp(self._begin / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         note = f"begun {began}, {_length(self._end - self._begin)}"
-        parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size} viewBox="0 0 {width} {height}">',
-            f"<title>{escape(self._title)}</title>",
-            f"<style>{_STYLE}</style>",
-            f'<rect class="page" {size}/>',
-            _text("title", _MARGIN, _MARGIN + 12, self._title),
-            _text("note", _MARGIN, _MARGIN + 32, note),
-            *self._axis(height - _MARGIN),
-            *self._pauses(height - _MARGIN),
-        ]
+        yield f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size} viewBox="0 0 {width} {height}">'
+        yield f"<title>{escape(self._title)}</title>"
+        yield f"<style>{_STYLE}</style>"
+        yield f'<rect class="page" {size}/>'
+        yield _text("title", _MARGIN, _MARGIN + 12, self._title)
+        yield _text("note", _MARGIN, _MARGIN + 32, note)
+        yield from self._axis(height - _MARGIN)
+        yield from self._pauses(height - _MARGIN)
         for number, (label, bars) in enumerate(self._rows):
             y = _HEAD + number * _ROW
             text = wrap(label, _LONGEST_LABEL, 1)[0]
             is_step = isinstance(bars[0], StepSpan)
             kind, x = ("step", _MARGIN) if is_step else ("action", _MARGIN + _INDENT)
-            parts.append(_text(kind, x, y + 13, text))
-            parts += (self._bar(each, y) for each in bars)
-            parts.append(self._note(bars[-1], y))
-        return "\n".join((*parts, *self._interventions(height - _MARGIN), "</svg>")) + "\n"
+            yield _text(kind, x, y + 13, text)
+            yield from (self._bar(each, y) for each in bars)
+            yield self._note(bars[-1], y)
+        yield from self._interventions(height - _MARGIN)
+        yield "</svg>"
 
     def _x(self, at: int) -> float:
         return self._left + (at - self._begin) / (self._end - self._begin) * _PLOT
@@ -129,15 +133,16 @@ class _Gantt:
 
 def _rows(net: Net, spans: Timeline) -> Iterator[tuple[str, list[StepSpan | ActionSpan]]]:
     """Yield a label with its bars for each step that was active, in the order of the recipe, and for its actions."""
+    bars: dict[tuple[str, ...], list[StepSpan | ActionSpan]] = {}
+    for step_span in spans.steps:
+        bars.setdefault((step_span.step,), []).append(step_span)
+    for action_span in spans.actions:
+        bars.setdefault((action_span.step, action_span.action), []).append(action_span)
     for name, step in net.steps.items():
-        active: list[StepSpan | ActionSpan] = [each for each in spans.steps if each.step == name]
-        if active:
+        if active := bars.get((name,)):
             yield clean(name), active
         for action in dict.fromkeys(each.name for each in step.actions):
-            attempts: list[StepSpan | ActionSpan] = [
-                each for each in spans.actions if (each.step, each.action) == (name, action)
-            ]
-            if attempts:
+            if attempts := bars.get((name, action)):
                 yield clean(action), attempts
 
 

@@ -11,6 +11,7 @@ from edge.store import run_history, runs
 from edge.store.client import Store
 from edge.store.runs import StoredRun
 from edge.store.version import DocumentTooNew
+from edge.ticks import in_slices
 
 
 class RecordedRun(Struct, frozen=True):
@@ -52,7 +53,7 @@ async def load_recorded(store: Store, job_id: str, newest: int = 0) -> RecordedR
             return NotRecorded(f"there is no run of job {job_id!r}: a job has one once it was started")
         net = net_of(stored.recipe)
         found = await run_history.load(store, job_id, stored.run.started_at or 0, newest)
-        records = tuple(read_record(net, stored.run, each) for each in found)
+        records = tuple(await in_slices(read_record(net, stored.run, each) for each in found))
     except (Defect, DocumentTooNew, KeyError, ValueError) as error:
         return NotRecorded(f"the run of job {job_id!r} cannot be read: {error}")
     if not records:

@@ -117,7 +117,8 @@ class Api:
                 yield b"retry: 2000\n: changes follow\n\n"
                 while not caller.session or self._services.sessions.alive(caller.session):
                     if subjects := await subscription.take(_PING_S):
-                        notice = msgspec.json.encode(models.ChangeNotice(subjects=subjects))
+                        pages = self._services.events.subscribers
+                        notice = msgspec.json.encode(models.ChangeNotice(subjects=subjects, pages=pages))
                         yield b"event: change\ndata: " + notice + b"\n\n"
                     else:
                         yield b": quiet\n\n"

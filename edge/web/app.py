@@ -14,13 +14,17 @@ from edge.web.services import WebServices
 from edge.web.shared_results import SharedResults
 
 _NOT_FOUND = 404
+_PAGES_SHARE = 0.1
+_PICTURES_SHARE = 0.05
 
 
 def build_app(services: WebServices) -> ASGIApp:
     """Return the application of a gateway."""
     callers = Callers(services.users, services.sessions, is_kiosk=services.is_kiosk, is_tls=services.is_tls)
-    shared = SharedResults(lambda: services.events.changes)
-    pages = Pages(services, callers, shared)
+    # Apart, so that no page waits for the rest after a picture.
+    shared_pages = SharedResults(lambda: services.events.changes, _PAGES_SHARE)
+    shared_pictures = SharedResults(lambda: services.events.changes, _PICTURES_SHARE)
+    pages = Pages(services, callers, shared_pages)
 
     async def missing(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -33,5 +37,5 @@ def build_app(services: WebServices) -> ASGIApp:
             response = await pages.missing(request)
         await response(scope, receive, send)
 
-    routes = [*Api(services, callers, shared).routes(), *pages.routes()]
+    routes = [*Api(services, callers, shared_pictures).routes(), *pages.routes()]
     return Guard(Router(routes=routes, redirect_slashes=False, default=missing))

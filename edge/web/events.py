@@ -22,8 +22,8 @@ _GATHER_S: Final = 0.05
 
 
 _AT_ONCE: Final = 4
-_SPACING_S: Final = 0.025
-"""Pages get so many notices at once, and 40 a second beyond: each makes a page read what it shows."""
+_SPACING_S: Final = 0.05
+"""Pages get so many notices at once, and 20 a second beyond: each makes a page read what it shows."""
 
 
 class NoticePace:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, assert_never
 
-from edge.chart.gantt import gantt_svg
+from edge.chart.gantt import gantt_lines
 from edge.chart.marks import marks_of
 from edge.chart.page import draw
 from edge.chart.reading import read_chart
@@ -23,6 +23,7 @@ from edge.station.stored_job import StoredJob, load, start_wait
 from edge.store import jobs
 from edge.store.client import Store
 from edge.store.jobs import Job, JobRank
+from edge.ticks import in_slices
 from edge.web.instants import utc
 from edge.web.models import (
     ActionLine,
@@ -214,7 +215,7 @@ async def job_gantt(store: Store, job_id: str, now: int) -> str:
         raise Refused("no_history", f"{found.reason}.", "Look at the list of jobs.")
     run = found.stored.run
     until = now if run.ended_at is None else run.ended_at
-    return gantt_svg("", found.net, timeline(found.records), until)
+    return "".join(await in_slices(gantt_lines("", found.net, timeline(found.records), until)))
 
 
 async def job_history(store: Store, job_id: str, most: int = MOST_DECISIONS) -> JobHistory:

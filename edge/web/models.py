@@ -329,6 +329,10 @@ class EquipmentList(Struct, frozen=True, kw_only=True):
 
 
 class ChangeNotice(Struct, frozen=True, kw_only=True):
-    """What has changed: `jobs`, `job:ID`, `station`, `alarms`; `*` when a client has to read everything again."""
+    """What has changed: `jobs`, `job:ID`, `station`, `alarms`; `*` when a client has to read everything again.
+
+    The more `pages` follow changes, the less often a client should read pictures.
+    """
 
     subjects: tuple[str, ...]
+    pages: int

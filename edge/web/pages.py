@@ -19,6 +19,7 @@ from edge.chart.marks import duration
 from edge.errors import EdgeError
 from edge.model.role import Role
 from edge.station.stored_job import StartWait
+from edge.ticks import in_slices
 from edge.web.api import log_in, set_cookie
 from edge.web.caller import Callers, WebCaller, is_live, languages_of, refuse_other_site
 from edge.web.german import reason_in
@@ -76,7 +77,7 @@ class Pages:
 
     async def missing(self, request: Request) -> Response:
         """Return the page for an address that does not exist."""
-        return self._error(request, Denied(404, "not_found", self._text(request, "not_found")))
+        return await self._error(request, Denied(404, "not_found", self._text(request, "not_found")))
 
     async def _page(self, render: Render, request: Request) -> Response:
         try:
@@ -91,14 +92,14 @@ class Pages:
                 key, functools.partial(self._rendered, render, request, replace(caller, user=""))
             )
         except EdgeError as error:
-            return self._error(request, error)
+            return await self._error(request, error)
 
     async def _rendered(self, render: Render, request: Request, caller: WebCaller) -> Response:
         template, data = await render(self._services, caller, request)
-        return self._render(template, request, caller, data)
+        return await self._render(template, request, caller, data)
 
     async def _login_form(self, request: Request) -> Response:
-        return self._render("login.html", request, None, {"problem": "", "name": "", "subjects": []})
+        return await self._render("login.html", request, None, {"problem": "", "name": "", "subjects": []})
 
     async def _log_in(self, request: Request) -> Response:
         try:
@@ -109,7 +110,7 @@ class Pages:
         except Denied as error:
             problem = self._text(request, "login_refused") if error.kind == "login_refused" else error.message
             data = {"problem": problem, "name": "", "subjects": []}
-            return self._render("login.html", request, None, data, error.status)
+            return await self._render("login.html", request, None, data, error.status)
         self._services.sessions.end_key(request.cookies.get(self._callers.cookie, ""))
         response = RedirectResponse("/", 303)
         set_cookie(response, self._callers.cookie, key, is_tls=self._services.is_tls)
@@ -119,22 +120,22 @@ class Pages:
         try:
             refuse_other_site(request)
         except Denied as error:
-            return self._error(request, error)
+            return await self._error(request, error)
         self._services.sessions.end_key(request.cookies.get(self._callers.cookie, ""))
         response = RedirectResponse("/login", 303)
         set_cookie(response, self._callers.cookie, "", is_tls=self._services.is_tls)
         return response
 
-    def _error(self, request: Request, error: EdgeError) -> Response:
+    async def _error(self, request: Request, error: EdgeError) -> Response:
         status, problem = problem_of(error)
-        return self._render("error.html", request, None, {"problem": problem, "subjects": []}, status)
+        return await self._render("error.html", request, None, {"problem": problem, "subjects": []}, status)
 
-    def _render(
+    async def _render(
         self, template: str, request: Request, caller: WebCaller | None, data: Mapping[str, Any], status: int = 200
     ) -> Response:
         languages = languages_of(request)
         language = language_for(languages)
-        content = self._templates.get_template(template).render(
+        pieces = self._templates.get_template(template).generate(
             t=functools.partial(text_of, language=language),
             say=functools.partial(reason_in, language=language),
             language=language,
@@ -147,6 +148,7 @@ class Pages:
             **data,
         )
         headers = {"vary": "accept-language, cookie"}
+        content = "".join(await in_slices(pieces))
         return Response(content, status, headers=headers, media_type="text/html")
 
     def _text(self, request: Request, key: str) -> str:

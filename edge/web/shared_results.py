@@ -7,8 +7,6 @@ from typing import Any, Final, TypeVar
 
 _KEPT_S: Final = 1.0
 _MOST: Final = 64
-_REST: Final = 9.0
-"""A rest is so many times as long as the making before it: pages take a tenth of the processor at most."""
 _LONGEST_REST_S: Final = 0.5
 
 _T = TypeVar("_T")
@@ -23,14 +21,19 @@ class SharedResults:
     def __init__(
         self,
         changes: Callable[[], int],
+        share: float,
         clock: Callable[[], float] = time.monotonic,
-        kept_s: float = _KEPT_S,
+        work: Callable[[], float] = time.thread_time,
         rest: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Discard the results at each change; `changes` returns the number of published changes."""
+        """Discard the results at each change; `changes` returns the number of published changes.
+
+        Rests keep the making to a `share` of the processor; `work` returns the seconds that the thread has worked.
+        """
         self._changes = changes
+        self._rest_factor = 1 / share - 1
         self._clock = clock
-        self._kept_s = kept_s
+        self._work = work
         self._rest = rest
         self._making = asyncio.Lock()
         self._rested_at = clock()
@@ -58,16 +61,16 @@ class SharedResults:
         async with self._making:
             if (left := self._rested_at - self._clock()) > 0:
                 await self._rest(left)
-            changes, begun = self._changes(), self._clock()
+            changes, begun = self._changes(), self._work()
             try:
                 return changes, await make()
             finally:
-                now = self._clock()
-                self._rested_at = now + min((now - begun) * _REST, _LONGEST_REST_S)
+                rest = (self._work() - begun) * self._rest_factor
+                self._rested_at = self._clock() + min(rest, _LONGEST_REST_S)
 
     def _keep(self, key: Hashable, changes: int, made: object) -> None:
         self._results.pop(key, None)
-        self._results[key] = changes, self._clock() + self._kept_s, made
+        self._results[key] = changes, self._clock() + _KEPT_S, made
         while len(self._results) > _MOST:
             oldest = next(iter(self._results))
             del self._results[oldest]

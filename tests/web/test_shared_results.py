@@ -16,7 +16,7 @@ class Source:
         self.made = 0
         self.changes = 0
         self.now = 0.0
-        self.results = SharedResults(lambda: self.changes, lambda: self.now)
+        self.results = SharedResults(lambda: self.changes, 0.1, lambda: self.now, lambda: self.now)
 
     async def make(self) -> int:
         self.made += 1
@@ -94,7 +94,7 @@ async def test_results_are_computed_with_pauses() -> None:
         nonlocal now
         now += 0.01
 
-    results = SharedResults(lambda: int(now * 1000), lambda: now, rest=rest)
+    results = SharedResults(lambda: int(now * 1000), 0.1, lambda: now, lambda: now, rest)
     for number in range(100):
         await results.get(number % 3, make)
     busy = 100 * 0.01

@@ -5,12 +5,14 @@ root.dataset.js = "";
 const subjects = new Set(JSON.parse(document.body.dataset.subjects));
 const LEAST_MS = 150;
 const LEAST_PICTURE_MS = 500;
+const PICTURE_MS_OF_PAGE = 100;
 
 let reading = false;
 let again = false;
 let last = 0;
 let drawn = 0;
 let waiting = 0;
+let pages = 1;
 
 // Reads this page again and replaces the parts that differ; what has the focus keeps it.
 async function refresh() {
@@ -65,7 +67,7 @@ function keyOf(element) {
   return element.dataset.post || (element.dataset.send && element.dataset.send + element.dataset.given) || element.dataset.shelve || element.dataset.resolve || element.dataset.given || element.getAttribute("href") || "";
 }
 
-// Draws the pictures at once, or a little later when they were drawn just now.
+// Draws the pictures at once, or later when they were drawn just now; the more pages are open, the less often.
 function redrawSoon() {
   if (waiting) return;
   waiting = setTimeout(
@@ -74,7 +76,7 @@ function redrawSoon() {
       drawn = Date.now();
       for (const image of document.querySelectorAll("img[data-picture]")) redraw(image).catch(() => {});
     },
-    Math.max(0, LEAST_PICTURE_MS - (Date.now() - drawn)),
+    Math.max(0, Math.max(LEAST_PICTURE_MS, PICTURE_MS_OF_PAGE * pages) - (Date.now() - drawn)),
   );
 }
 
@@ -99,7 +101,9 @@ function follow() {
     if (events.readyState === EventSource.CLOSED) setTimeout(follow, 5000);
   });
   events.addEventListener("change", (event) => {
-    const changed = JSON.parse(event.data).subjects;
+    const notice = JSON.parse(event.data);
+    const changed = notice.subjects;
+    pages = notice.pages;
     if (changed.includes("*") || changed.some((each) => subjects.has(each))) refresh();
   });
   for (const name of ["logout", "refused"]) {
