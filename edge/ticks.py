@@ -1,4 +1,4 @@
-"""Shares the event loop: periodic tasks wake together, so that an idle gateway wakes rarely; long work gives way."""
+"""Shares the event loop: periodic tasks wake together and wake an idle gateway rarely; long work lets others run."""
 
 import asyncio
 import time

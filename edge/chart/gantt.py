@@ -72,7 +72,7 @@ class _Gantt:
         height = _HEAD + len(self._rows) * _ROW + 2 * _MARGIN
         size = f'width="{width}" height="{height}"'
         began = datetime.fromtimestamp(self._begin / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-        note = f"begun {began}, {_length(self._end - self._begin)}"
+        note = f"from {began}, {_length(self._end - self._begin)}"
         yield f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size} viewBox="0 0 {width} {height}">'
         yield f"<title>{escape(self._title)}</title>"
         yield f"<style>{_STYLE}</style>"

@@ -9,18 +9,20 @@ from edge.store.stream import entries
 MOST_DECISIONS = 10_000
 """The number of decisions that the history of a run keeps, unless a setting says otherwise."""
 _TRIM_INTERVAL = 256
+"""The oldest decisions go together, at most so many at a time: each one would cost a command of its own."""
 _INSTANT = 10**12
 """From here on the second part of an id is an instant since the Unix epoch, else the milliseconds since the start."""
 
 
 def append(keys: Keys, job_id: str, record: StoredDecision, started_at: int, most: int) -> Commit:
-    """Append a record of a run; beyond about `most` records the oldest go."""
+    """Append a record of a run; beyond `most` records the oldest go, a tenth of them at most."""
     key, after = keys.sfc_history(job_id), record.at - started_at
     # The clock may have been set back before the start of the run.
     second = after if 0 <= after < _INSTANT else record.at
     added = operation("XADD", key, f"{record.number}-{second}", record.name, record.text)
-    if record.number > most and record.number % _TRIM_INTERVAL == 0:
-        return join((added, operation("XTRIM", key, "MAXLEN", most)))
+    beyond, at_a_time = record.number - most, max(1, min(_TRIM_INTERVAL, most // 10))
+    if beyond > 0 and (beyond - 1) % at_a_time == 0:
+        return join((added, operation("XTRIM", key, "MAXLEN", most - at_a_time + 1)))
     return added
 
 

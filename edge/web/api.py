@@ -81,7 +81,7 @@ class Api:
             raise Denied(401, "login_required", "this needs a login.", "Log in, or send a user name and a token.")
         if caller.role < operation.role:
             action = f"{operation.method} {operation.path}"
-            self._services.audit.refused(caller.user, caller.address, caller.client, action, "role")
+            self._services.audit.refused_role(caller, action)
             needed = operation.role.name.lower()
             raise Denied(403, "forbidden", f"this needs the role {needed}.", "Log in as a user with this role.")
         return caller

@@ -10,7 +10,7 @@ from edge.web.caller import WebCaller
 
 _REFUSALS: Final = 20
 _ANYBODY: Final = ""
-"""Who is refused at the login: the name is not proved, so that all share a limit."""
+"""Who is refused at the login: the name is not proved, so that all share a limit. A role is refused to one user."""
 
 
 class WebAudit:
@@ -47,9 +47,15 @@ class WebAudit:
             self._trail.record(self._made("web.login", user, role, address, client, "login", "Good"))
 
     def refused(self, user: str, address: str, client: str, action: str, reason: str) -> None:
-        """Record a refused login or call within a limit."""
+        """Record a refused login within a limit."""
         if self._refusals.admits(_ANYBODY):
             self._trail.record(self._made("web.refused", user, None, address, client, action, reason))
+
+    def refused_role(self, caller: WebCaller, action: str) -> None:
+        """Record a call that needs another role, within the limit of the user."""
+        if self._users.admits(caller.user):
+            record = self._made("web.refused", caller.user, None, caller.address, caller.client, action, "role")
+            self._trail.record(record)
 
     def _made(
         self,

@@ -353,6 +353,7 @@ CATALOGUE: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "quality.uncertain": ("uncertain", "unsicher"),
         "quality.bad": ("bad", "schlecht"),
         "decisions": ("decisions", "Entscheidungen"),
+        "decisions_newest": ("the newest {shown} of {all} decisions", "die neuesten {shown} von {all} Entscheidungen"),
     }
 )
 """Key -> English and German text."""

@@ -73,6 +73,17 @@ async def test_login_records_of_one_user_do_not_displace_other_records(services:
     assert [each.user for each in trail._waiting] == ["eve"] * 60 + ["alice"]  # noqa: SLF001
 
 
+async def test_refusals_of_one_user_hide_none_of_another(browser: Browser, services: WebServices) -> None:
+    trail = services.audit._trail  # noqa: SLF001 - what waits for the store
+    for _ in range(30):
+        services.audit.refused("nobody", "::1", "curl", "login", "unknown")
+    eve = await browser.logged_in("eve")
+    await eve.post("/api/v1/jobs/J1/pause", {})
+    kinds = [(each.user, each.action) for each in trail._waiting if each.kind == "web.refused"]  # noqa: SLF001
+    assert kinds.count(("nobody", "login")) == 20
+    assert kinds[-1] == ("eve", "POST /jobs/{job}/pause")
+
+
 async def test_calls_logins_and_refusals_are_recorded(browser: Browser, services: WebServices) -> None:
     trail = services.audit._trail  # noqa: SLF001 - what waits for the store
     eve, alice = await browser.logged_in("eve"), await browser.logged_in("alice")

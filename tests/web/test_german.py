@@ -37,6 +37,11 @@ OF_PROGRAMS = {
             "Aktion a von one ist fehlgeschlagen: wartet auf",
         ),
         ("there is no job order '{} is {0}'", "es gibt keinen Auftrag '{} ist {0}'"),
+        (
+            "station differs from its files: 2 changed, 1 not in the files",
+            "Station weicht von ihren Dateien ab: 2 geändert, 1 nicht in den Dateien",
+        ),
+        ("aborted by the MES", "vom MES abgebrochen"),
         ("Redis says ERR max number of clients reached", "Redis says ERR max number of clients reached"),
         ("x" * 5000, "x" * 5000),
     ],

@@ -14,7 +14,10 @@ from edge.ops.login import Users
 from edge.station.decision import second_person
 from edge.store import alarms
 from edge.store.alarms import AlarmChange
+from edge.web.app import build_app
 from edge.web.models import MaintenanceState
+from edge.web.protocol import ConnectionBounds
+from edge.web.server import WebAddress, serve
 from edge.web.services import WebServices
 from tests.conftest import WaitUntil
 from tests.passwords import PASSWORD
@@ -176,3 +179,29 @@ async def test_lost_connection_is_shown(services: WebServices, screen: Chromium,
         await screen.until("document.getElementById('offline').hidden")
         await wait_until(lambda: services.events.subscribers == 1)
     await screen.until("!document.getElementById('offline').hidden")
+
+
+async def test_open_page_asks_for_a_login_after_a_restart(
+    services: WebServices, plant: Plant, users: Users, screen: Chromium, wait_until: WaitUntil
+) -> None:
+    async with serving(services) as browser:
+        await screen.log_in(browser.origin, "eve", PASSWORD)
+        await wait_until(lambda: services.events.subscribers == 1)
+    await screen.until("!document.getElementById('offline').hidden")
+    again = build_app(services_of(plant, users))
+    async with serve(again, WebAddress(browser.host, browser.port), ConnectionBounds(32, 32)):
+        await screen.until("location.pathname === '/login'")
+
+
+async def test_hidden_page_keeps_no_connection(
+    browser: Browser, services: WebServices, screen: Chromium, plant: Plant, wait_until: WaitUntil
+) -> None:
+    await screen.log_in(browser.origin, "alice", PASSWORD)
+    await wait_until(lambda: services.events.subscribers == 1)
+    for hidden, most in (("true", 0), ("false", 1)):
+        await screen.run(f"Object.defineProperty(document, 'hidden', {{value: {hidden}, configurable: true}})")
+        await screen.run("document.dispatchEvent(new Event('visibilitychange'))")
+        await wait_until(lambda most=most: services.events.subscribers == most)
+        if most == 0:
+            await plant.ask(Cause.PAUSE, "J1")
+    await screen.until("document.querySelector('.state.Interrupted')")

@@ -144,7 +144,7 @@ def history_(job: str, svg: Path | None, settings_file: Path | None, *, as_json:
 
     `[retention] decisions` is how many are kept. The Gantt chart shows each step and action over time.
     """
-    from edge.cli.jobs.run_history import history_json, history_table, read_recorded, write_gantt
+    from edge.cli.jobs.run_history import history_json, history_table, missing_text, read_recorded, write_gantt
 
     recorded = asyncio.run(read_recorded(settings_file, job))
     if svg is not None:
@@ -153,6 +153,8 @@ def history_(job: str, svg: Path | None, settings_file: Path | None, *, as_json:
     elif as_json:
         print_json(history_json(recorded))
     else:
+        if missing := missing_text(recorded):
+            print_text(missing)
         open_console().print(history_table(recorded))
 
 

@@ -61,6 +61,12 @@ def history_table(recorded: RecordedRun) -> Table:
     return table
 
 
+def missing_text(recorded: RecordedRun) -> str:
+    """Return which decisions the history no longer keeps; nothing when it is whole."""
+    first = recorded.records[0].number
+    return f"decisions 1 to {first - 1} are no longer kept: see [retention] decisions" if first > 1 else ""
+
+
 def history_json(recorded: RecordedRun) -> dict[str, object]:
     """Return the decisions as data; instants in UTC."""
     run = recorded.stored.run

@@ -78,9 +78,11 @@ async def watch_operation(settings_file: Path | None, id: str) -> int:
         shown = await _read(at, id)
         with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
             task = bar.add_task(shown.operation.type.value, total=100.0)
-            while not shown.operation.has_ended:
+            while True:
                 text = shown.operation.text or shown.operation.state.value
                 bar.update(task, completed=shown.progress, description=printable(text))
+                if shown.operation.has_ended:
+                    break
                 await asyncio.sleep(_LOOK_EVERY_S)
                 shown = await _read(at, id)
     print_operation(shown, as_json=False)

@@ -26,6 +26,7 @@ async function refresh() {
     if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
     last = Date.now();
     const answer = await fetch(location.href, { headers: { "X-Live": "1" } });
+    offline.hidden = answer.status < 500;
     if (answer.redirected) location.assign("/login");
     if (!answer.ok) {
       if (answer.status === 404) location.assign("/jobs");
@@ -89,16 +90,23 @@ async function redraw(image) {
   image.src = fresh.src;
 }
 
+const offline = document.getElementById("offline");
+let events = null;
+let away = 0;
+
+// Follows the changes while somebody can see the page: a browser has six connections to a gateway for all its tabs.
 function follow() {
-  const offline = document.getElementById("offline");
-  const events = new EventSource("/api/v1/events?live");
+  leave();
+  if (document.hidden) return;
+  events = new EventSource("/api/v1/events?live");
   events.addEventListener("open", () => {
     if (!offline.hidden) refresh();
     offline.hidden = true;
   });
   events.addEventListener("error", () => {
-    offline.hidden = false;
-    if (events.readyState === EventSource.CLOSED) setTimeout(follow, 5000);
+    // Closed: there is an answer, but no login any more, too many pages, or a proxy without the gateway.
+    if (events?.readyState === EventSource.CLOSED) followLater();
+    else offline.hidden = false;
   });
   events.addEventListener("change", (event) => {
     const notice = JSON.parse(event.data);
@@ -108,11 +116,22 @@ function follow() {
   });
   for (const name of ["logout", "refused"]) {
     events.addEventListener(name, () => {
-      events.close();
+      leave();
       if (name === "logout") location.assign("/login");
-      else setInterval(refresh, 10000);
+      else followLater();
     });
   }
+}
+
+function followLater() {
+  refresh();
+  away = setTimeout(follow, 5000);
+}
+
+function leave() {
+  clearTimeout(away);
+  events?.close();
+  events = null;
 }
 
 async function send(button, address, body) {
@@ -239,5 +258,8 @@ if (subjects.size) {
   follow();
   const every = document.querySelector("[data-every]")?.dataset.every;
   if (every) setInterval(() => document.hidden || refresh(), Number(every));
-  document.addEventListener("visibilitychange", () => document.hidden || refresh());
+  document.addEventListener("visibilitychange", () => {
+    follow();
+    if (!document.hidden) refresh();
+  });
 }

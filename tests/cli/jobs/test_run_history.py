@@ -34,6 +34,15 @@ async def test_json_history_has_every_decision(edge: Edge, plant: Plant, tool: F
     assert found["decisions"][0]["changes"]["commands"] == [{"phase": "start", "step": "one", "action": "a"}]
 
 
+async def test_history_names_the_decisions_that_are_gone(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
+    await worked(plant, tool)
+    assert "no longer kept" not in (await edge("jobs", "history", "J1")).output
+    await plant.store.execute("XTRIM", plant.store.keys.sfc_history("J1"), "MAXLEN", 1)
+    last = json.loads((await edge("jobs", "history", "J1", "--json")).output)["decisions"][0]["number"]
+    lines = (await edge("jobs", "history", "J1")).output.splitlines()
+    assert lines[0] == f"decisions 1 to {last - 1} are no longer kept: see [retention] decisions"
+
+
 async def test_gantt_chart_is_written(edge: Edge, plant: Plant, tool: FakeEquipment, tmp_path: Path) -> None:
     await worked(plant, tool)
     assert (await edge("jobs", "history", "J1", "--svg", tmp_path / "j.svg")).exit_code == 0
