@@ -24,7 +24,7 @@ def sessions() -> None:
 @settings_option
 @json_option
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
-    """List the sessions of all gateways on the store, the one active last first."""
+    """List the sessions of all gateways on the store, the most recently active first."""
     from edge.store.sessions import load_all
 
     async def read() -> "dict[str, tuple[Session, str]]":
