@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -86,15 +87,16 @@ def has_logic(path: Path) -> bool:
     )
 
 
+@cache
+def _tests_in(folder: Path) -> tuple[Path, ...]:
+    return tuple(test for test in modules("tests") if test.parent == folder)
+
+
 def mirrors_of(path: Path) -> list[Path]:
     """Return the tests at a module's side: `test_<name>.py`, and `test_<name>_<aspect>.py` for one aspect."""
-    folder = Path("tests", *path.parts[1:-1])
     names = (f"test_{path.stem}", f"test_{path.stem}_")
-    return [
-        test
-        for test in modules("tests")
-        if test.parent == folder and (test.stem == names[0] or test.stem.startswith(names[1]))
-    ]
+    found = _tests_in(Path("tests", *path.parts[1:-1]))
+    return [test for test in found if test.stem == names[0] or test.stem.startswith(names[1])]
 
 
 @pytest.mark.parametrize("folder", ["edge", "tests"])

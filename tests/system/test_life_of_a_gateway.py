@@ -258,8 +258,7 @@ async def test_remote_opc_ua_client_runs_a_job(machine: Machine, plant: Plant, a
     await configure(plant)
     await plant.wrench.release()
     async with client_of(machine, application) as space:
-        owner = await space.member("JobOrderControl", "JobOrderList")
-        owner = await owner.get_parent()
+        owner = await (await space.member("JobOrderControl", "JobOrderList")).get_parent()
         method = await owner.get_child([space.name("StoreAndStart", UA + "ISA95-JOBCONTROL_V2/")])
         asked = JobOrder(job_order_id="J-OPC", work_master_id=(WorkMaster(id="WM-1"),))
         assert (
