@@ -9,7 +9,7 @@ class StationDrift(Struct):
     """The result of the last comparison of the store with the station files.
 
     `text` is None without station files, and empty without a difference; `counts` are the differences by their kind,
-    `faults` the faults of the files: with any the store is not compared.
+    `faults` are those of the files: if there are any, the store is not compared.
     """
 
     text: str | None = None

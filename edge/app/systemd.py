@@ -1,6 +1,6 @@
 """Notifies systemd of readiness and status, and feeds its watchdog from the event loop.
 
-`health.py` and `summary.py` compose the status line.
+`health.py` and `served_summary.py` compose the status line.
 """
 
 import asyncio

@@ -16,8 +16,8 @@ from edge.app.opcua import OpcuaService, open_users
 from edge.app.operation_work import run_operations
 from edge.app.parts import GatewayParts
 from edge.app.scanned_jobs import ScannedJobs
+from edge.app.served_summary import summary_of
 from edge.app.station_files import open_station_files
-from edge.app.summary import summary_of
 from edge.app.systemd import Notify, discard_status, feed_watchdog
 from edge.app.traces import open_traces
 from edge.config import (
@@ -56,7 +56,7 @@ from edge.station.equipment_tracer import EquipmentTracer
 from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment
 from edge.station.instance import TaskFactory, open_instance
 from edge.station.jobs import JobService
-from edge.station.lock_wait import LockSweep
+from edge.station.lock_sweep import LockSweep
 from edge.station.maintenance_pause import MaintenancePause
 from edge.station.mirror_watch import MirrorWatch
 from edge.station.recipe_lookup import RecipeLookup

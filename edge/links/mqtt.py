@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from edge.config import SESSION_EXPIRY_SECONDS, MqttSettings
 from edge.errors import Refused, Unavailable
-from edge.faults import FaultPoint, fault_point
+from edge.fault_points import FaultPoint, fault_point
 from edge.links.background_task import background_task
 from edge.links.backoff import Backoff
 from edge.links.cloudevent_mqtt import Message, to_event, to_message

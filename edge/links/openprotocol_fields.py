@@ -25,7 +25,7 @@ class FieldKind(Enum):
 
 
 class DataField(Struct, frozen=True):
-    """One field; `number` is its parameter id, two digits before it, 0 for a field without. `count` is that of a list.
+    """One field. `number` is its parameter id, two digits before the value; 0 means none. `count` is that of a list.
 
     A number or a date that is blank is None. A date that is no date is None: controllers write words there.
     """

@@ -1,4 +1,4 @@
-"""The calls of operations by their type: what the MES and sidecars may call apart from jobs and settings."""
+"""The type of a handler for the calls of the MES and of sidecars that concern neither jobs nor settings."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias

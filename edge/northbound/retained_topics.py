@@ -1,7 +1,7 @@
 """Publish the retained topics of a scope: each job order, each result, and the index of all states.
 
-A MES that was disconnected reads everything from them. The index names the last change published before it, in topics
-and status events: a broker that returns with an older index has lost what was published since.
+A MES that was disconnected reads everything from them. The index names the last change published before it: a
+broker that returns with an older index has lost every change after that one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -47,7 +47,8 @@ class PublishedTopics(Struct, frozen=True):
 class RetainedTopics:
     """The retained topics of a scope; each lasts for `lifetime_s`.
 
-    `refused_job` is the id of a job whose topics the broker refused: when it takes them, it may take the others too.
+    `refused_job` is the id of a job whose topics the broker refused. Once it accepts them, it may
+    accept the others too.
     """
 
     def __init__(

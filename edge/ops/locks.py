@@ -1,6 +1,6 @@
 """Acquires, renews, releases and deletes locks in the store.
 
-A commit of somebody else may contain `LockPlan.commit`: a step of a recipe then holds its locks from its commit on.
+`LockPlan.commit` may be joined to the commit of a step: the step then holds its locks from that commit on.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from edge.store.server_time import server_time
 logger = structlog.get_logger(__name__)
 
 LEASE_MS: Final = 10_000
-"""How long a lock outlives an owner that renews it no more."""
+"""How long a lock outlives an owner that no longer renews it. Locks of jobs have no lease (station/job_locks.py)."""
 _RENEW_EVERY_S = 2.0
 _LOOK_EVERY_S = 0.2
 SWEEP_EVERY_S: Final = 10.0

@@ -25,7 +25,7 @@ HELPS_A_FAILURE: Final = frozenset({Intervention.RETRY, Intervention.SKIP})
 def left_failures(net: Net, state: Draft | Run) -> tuple[AssociationKey, ...]:
     """Return the recorded failures that no active step can handle, in the order in which they occurred.
 
-    A pulse or reset whose step did not wait for it is none of them: its failure does not concern the run.
+    The failure of a pulse or reset that its step did not wait for is not included: it does not concern the run.
     """
     if not state.faults:
         return ()

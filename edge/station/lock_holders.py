@@ -1,4 +1,4 @@
-"""Reads who holds the locks for which active runs wait, for those that show runs without asking the store."""
+"""Caches who holds each lock that an active run waits for: views of runs do not ask the store."""
 
 from collections.abc import Mapping
 

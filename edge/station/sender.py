@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from edge.errors import Unavailable
-from edge.faults import FaultPoint, fault_point
+from edge.fault_points import FaultPoint, fault_point
 from edge.sfc.signal import Phase
 from edge.station.dead_letter_writer import DeadLetterWriter
 from edge.station.dispatch import Dispatch

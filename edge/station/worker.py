@@ -9,7 +9,7 @@ import structlog
 
 from edge.errors import Unavailable
 from edge.station.dead_letter_writer import DeadLetterWriter
-from edge.station.lock_wait import continue_with_locks
+from edge.station.lock_sweep import continue_with_locks
 from edge.station.retry import MOST_TRIES, delay_s
 from edge.station.runs import Runs
 from edge.station.sender import take_over

@@ -10,7 +10,7 @@ from typing import Any
 
 import redis.asyncio as aioredis
 
-from edge.faults import FaultPoint, fault_point
+from edge.fault_points import FaultPoint, fault_point
 from edge.latency import Latency
 from edge.store.bounds import BoundedCount
 from edge.store.commit import Commit, CommitResult, pack, unpack

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from edge.faults import FaultPoint, fault_point
+from edge.fault_points import FaultPoint, fault_point
 from edge.instant import Clock
 from edge.model.alarm import AlarmChangeKind, alarm_id
 from edge.store import alarms

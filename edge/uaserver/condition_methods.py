@@ -43,7 +43,7 @@ T: Final = ua.VariantType
 LONGEST_COMMENT: Final = 1_000
 LONGEST_SHELVING_MS: Final = 366 * 86_400_000
 _SHOWN_WITHIN_S: Final = 1.0
-"""A method waits so long until the conditions show its effect; then it is answered all the same."""
+"""The longest time that a method waits for the conditions to show its effect; after it the answer is sent anyway."""
 
 _EVENT: Final = (T.ByteString, T.LocalizedText)
 _COMMENT: Final = (T.LocalizedText,)

@@ -20,7 +20,7 @@ from edge.config import (
     Settings,
 )
 from edge.errors import Unavailable
-from edge.faults import FaultPoint
+from edge.fault_points import FaultPoint
 from edge.links.background_task import background_task
 from edge.links.mqtt import open_session
 from edge.sim.broker import LocalBroker, open_broker

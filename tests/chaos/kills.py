@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from edge.faults import FaultPoint
+from edge.fault_points import FaultPoint
 from edge.sim.broker import LocalBroker
 from tests.chaos.campaign import Parts
 from tests.store.servers import Server

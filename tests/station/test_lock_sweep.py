@@ -12,7 +12,7 @@ from edge.ops.locks import delete_locks, find_locks, hold_lock, plan_acquire
 from edge.sfc.signal import Phase
 from edge.sfc.waiting import explain_waiting
 from edge.station.active_runs import ActiveRuns
-from edge.station.lock_wait import LockSweep
+from edge.station.lock_sweep import LockSweep
 from edge.station.stored_job import load
 from edge.store.commit import NOTHING, Commit, Committed
 from tests.station.plant import (

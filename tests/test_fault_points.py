@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from edge.faults import FaultPoint, fault_point_of
+from edge.fault_points import FaultPoint, fault_point_of
 
 PROGRAM = (
-    "from edge.faults import FaultPoint, fault_point\n"
+    "from edge.fault_points import FaultPoint, fault_point\n"
     "for n in range(5):\n    print(n, flush=True)\n    fault_point(FaultPoint.{})"
 )
 
