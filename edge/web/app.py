@@ -1,5 +1,7 @@
 """Builds the application of the station page: routes, callers and the guard around them."""
 
+import importlib
+
 from starlette.requests import Request
 from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -12,6 +14,9 @@ from edge.web.openapi import PREFIX
 from edge.web.pages import Pages
 from edge.web.services import WebServices
 from edge.web.shared_results import SharedResults
+
+# Starlette imports it at the first stream of changes: the gateway would stand still for a tenth of a second.
+importlib.import_module("anyio._backends._asyncio")
 
 _NOT_FOUND = 404
 _PAGES_SHARE = 0.1

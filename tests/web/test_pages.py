@@ -1,6 +1,8 @@
 """The pages work with and without JavaScript, and never execute content of data."""
 
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from urllib.parse import quote
 
@@ -103,3 +105,8 @@ async def test_first_view_uses_compiled_templates(services: WebServices, monkeyp
     async with serve(app, WebAddress("127.0.0.1", 0), ConnectionBounds(8, 8)) as url:
         browser = Browser("127.0.0.1", int(url.rstrip("/").rpartition(":")[2]))
         assert (await browser.get("/login")).status == 200
+
+
+def test_first_open_page_imports_nothing() -> None:
+    check = "import sys, edge.web.app; sys.exit('anyio._backends._asyncio' not in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
