@@ -54,9 +54,10 @@ async def test_unknown_user_takes_as_long_as_a_wrong_password(file: Path) -> Non
     users = Users(file)
     spent = {}
     for name in ("alice", "mallory"):
-        began = time.perf_counter()
+        # Time of the processor: other work of the machine does not count.
+        began = time.process_time()
         assert await users.log_in(Credentials(name, "wrong", HERE)) is LoginRefusal.WRONG
-        spent[name] = time.perf_counter() - began
+        spent[name] = time.process_time() - began
     assert 0.3 < spent["alice"] / spent["mallory"] < 3
 
 
