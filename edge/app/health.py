@@ -22,9 +22,9 @@ from edge.ticks import next_tick
 
 logger = structlog.get_logger(__name__)
 
-_CHECK_INTERVAL_S = 2.0
+_CHECK_INTERVAL_S = 1.0
 _STORE_WITHIN_S = 1.0
-"""With the interval: a change is published within three seconds, even if the store hangs."""
+"""With the interval: a change is published within two seconds, even if the store hangs."""
 _CERTIFICATE_INTERVAL_S = 60.0
 """Reading a private key takes more CPU time than all other checks together."""
 

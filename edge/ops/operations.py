@@ -26,7 +26,7 @@ logger = structlog.get_logger(__name__)
 LEASE_MS: Final = 10_000
 ONE_AT_A_TIME: Final = "any"
 """The object of the lock that every operation holds."""
-_LOOK_EVERY_S = 2.0
+_LOOK_EVERY_S = 1.0
 _REPORT_EVERY_S = 0.5
 
 Report: TypeAlias = Callable[[float, str], None]
