@@ -19,7 +19,7 @@ from edge.store.bounds import NO_LIMITS, BoundedCount, BoundedCounts, CountLimit
 from edge.store.client import Store
 from edge.store.opening import open_store
 from edge.store.runs import active_jobs
-from edge.store.server_check import NEARLY_FULL, MemoryUsage
+from edge.store.server_check import NEARLY_FULL, MemoryUsage, drops_transactions
 from edge.store.snapshot import active_gateways
 
 _PINGS = 20
@@ -110,6 +110,10 @@ async def _durability(store: Store, info: Mapping[str, str]) -> HealthFinding:
     if info["aof_last_write_status"] != "ok" or info["aof_last_bgrewrite_status"] != "ok":
         advice = "Check the log of the Redis server, and the free space of its disk."
         return failing("store durability", "the last attempt to write to its disk failed", advice)
+    if await drops_transactions(store, info):
+        advice = "Set `user default off ~* &* +@all` in the ACL file of the Redis server."
+        found = "a start of the server drops transactions: its user default has too few rights"
+        return failing("store durability", found, advice)
     try:
         configured: Mapping[str, str] = await store.execute("CONFIG GET", "appendfsync")
     except EdgeError:  # the user has no permission for CONFIG

@@ -60,7 +60,7 @@ ADVISORIES = (
 def find_advisories(info: Mapping[str, str]) -> list[Advisory]:
     """Return the advisories that concern the server of an INFO reply."""
     product, version = product_of(info)
-    return [each for each in ADVISORIES if each.concerns(product, _parse(version))]
+    return [each for each in ADVISORIES if each.concerns(product, parse_version(version))]
 
 
 def product_of(info: Mapping[str, str]) -> tuple[str, str]:
@@ -69,6 +69,7 @@ def product_of(info: Mapping[str, str]) -> tuple[str, str]:
     return product, str(info[f"{product}_version"])
 
 
-def _parse(text: str) -> Version:
+def parse_version(text: str) -> Version:
+    """Return the numbers of a version."""
     numbers = (part.partition("-")[0] for part in text.split("."))
     return tuple(int(number) for number in numbers if number.isdecimal())

@@ -1,18 +1,26 @@
 """Checks that a Redis server keeps its data, and that this version can read them."""
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Literal
 
 from msgspec import Struct
 
-from edge.errors import SettingsError
+from edge.errors import Defect, SettingsError
+from edge.store.advisories import Version, parse_version, product_of
 from edge.store.client import Store
+from edge.store.errors import AccessDenied
 
 STORE_VERSION = 1
 """The version of the stored data. A change that an older version would misread raises it and must convert the data."""
 
 NEARLY_FULL = 0.85
 """The used part of the memory limit from which a server counts as nearly full."""
+
+
+_DURABILITY = ("server", "memory", "persistence")
+_LOADS_ALL: Mapping[str, Version] = MappingProxyType({"redis": (8, 6), "valkey": (9, 1, 2)})
+"""From these versions on a server loads its append-only file whatever the rights of its users are."""
 
 
 class MemoryUsage(Struct, frozen=True):
@@ -47,19 +55,42 @@ async def writes(store: Store) -> bool:
 async def check_server(store: Store, durability: Literal["required", "any"]) -> None:
     """Raise SettingsError when the server may lose decisions, or a newer version has written the store."""
     if durability == "required":
-        info: list[Mapping[str, str]] = await store.read((("INFO", "memory"), ("INFO", "persistence")))
-        if problems := list(_durability_problems({**info[0], **info[1]})):
+        sections: list[Mapping[str, str]] = await store.read([("INFO", each) for each in _DURABILITY])
+        info = {name: value for each in sections for name, value in each.items()}
+        problems = list(_durability_problems(info))
+        if await drops_transactions(store, info):
+            problems.append("drops transactions at its next start: its user default has no right to execute them")
+        if problems:
             advice = (
                 'Correct the configuration of the Redis server; or set [redis] durability = "any" and accept the loss.'
             )
             raise SettingsError([f"the Redis server {problem}" for problem in problems], advice)
     await store.execute("SET", store.keys.store_version(), STORE_VERSION, "NX")
-    found = await store.execute("GET", store.keys.store_version())
-    if int(found) > STORE_VERSION:
+    written_by = await store.execute("GET", store.keys.store_version())
+    if int(written_by) > STORE_VERSION:
         raise SettingsError(
-            [f"the store was written by a newer version: its data have version {found}, not {STORE_VERSION}"],
+            [f"the store was written by a newer version: its data have version {written_by}, not {STORE_VERSION}"],
             "Install the newer version again, or restore a backup of the store that was made before it.",
         )
+
+
+async def drops_transactions(store: Store, info: Mapping[str, str]) -> bool:
+    """Return whether the server would drop the transactions of its append-only file at its next start.
+
+    It executes them with the rights of its user `default` (github.com/valkey-io/valkey/issues/3983). False when our own
+    user has no right to see that. Raises Unavailable.
+    """
+    product, version = product_of(info)
+    if parse_version(version) >= _LOADS_ALL[product]:
+        return False
+    try:
+        answers = [
+            await store.execute("ACL DRYRUN", "default", *command)
+            for command in (("EXEC",), ("SET", store.keys.store_version(), STORE_VERSION))
+        ]
+    except (AccessDenied, Defect):  # our user has not the right, or the server is older than Redis 7
+        return False
+    return any(answer != "OK" for answer in answers)
 
 
 def _durability_problems(info: Mapping[str, str]) -> Iterator[str]:

@@ -58,6 +58,16 @@ async def test_store_without_durability_or_limits_is_a_warning(
     assert finding.advice
 
 
+async def test_server_that_drops_transactions_at_its_start_fails(tmp_path: Path) -> None:
+    options = ("--user", "default", "off", "--user", *["gateway", "on", ">secret", "~*", "&*", "+@all"])
+    async with own_server(tmp_path, *options, program=shutil.which("redis-server") or "") as server:
+        url = server.url.replace("unix://", "unix://gateway:secret@")
+        found = await examined(RedisSettings(url=url, durability="any"))
+    is_affected = not found["store"].found.startswith("Valkey 9")
+    assert (found["store durability"].level is Level.FAILING) is is_affected
+    assert ("user default off ~* &* +@all" in found["store durability"].advice) is is_affected
+
+
 async def test_nearly_full_store_is_reported_with_its_fill_level(tmp_path: Path) -> None:
     async with own_server(tmp_path, "--maxmemory", "4mb") as server:
         settings = RedisSettings(url=server.url)

@@ -1,12 +1,16 @@
 """A server that may lose decisions is refused with the name of the setting."""
 
+import contextlib
+import shutil
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from edge.config import RedisSettings
 from edge.errors import SettingsError
 from edge.store.client import Store
+from edge.store.commit import join, operation
 from edge.store.opening import open_store
 from edge.store.server_check import STORE_VERSION, MemoryUsage, memory, writes
 from tests.store.servers import own_server
@@ -35,6 +39,40 @@ async def test_server_that_may_lose_data_is_refused_unless_accepted(
         assert "durability" in refused.value.advice
         async with open_store(RedisSettings(url=server.url, durability="any"), "edge"):
             pass
+
+
+@pytest.mark.parametrize("program", ["", shutil.which("redis-server") or ""], ids=["own", "installed"])
+@pytest.mark.parametrize(
+    "default_user",
+    ["default off", "default off ~* &* +@all", "default off ~x:* &* +@all"],
+    ids=["no rights", "all rights", "other keys"],
+)
+async def test_server_that_drops_transactions_at_its_start_is_refused(
+    tmp_path: Path, default_user: str, program: str
+) -> None:
+    options = ("--user", *default_user.split(), "--user", *["gateway", "on", ">secret", "~*", "&*", "+@all"])
+    async with own_server(tmp_path, *options, program=program) as server:
+        settings = RedisSettings(url=server.url.replace("unix://", "unix://gateway:secret@"), durability="any")
+        async with open_store(settings, "edge") as store:
+            key = f"{settings.prefix}:decision"
+            await store.commit(join((operation("SET", key, "1"), operation("SET", f"{key}:2", "1"))))
+        await server.kill()
+        await server.start()
+        async with open_store(settings, "edge") as store:
+            is_dropped = await store.execute("GET", key) is None
+        assert not (is_dropped and "+@all" in default_user and "~*" in default_user)
+        with pytest.raises(SettingsError, match="drops transactions") if is_dropped else contextlib.nullcontext():
+            async with open_store(replace(settings, durability="required"), "edge"):
+                pass
+
+
+async def test_user_without_the_right_to_see_lost_transactions_is_served(tmp_path: Path) -> None:
+    rights = "gateway on >secret ~* &* +@all -@dangerous +info +config|get"
+    options = ("--user", "default", "off", "--user", *rights.split())
+    async with own_server(tmp_path, *options, program=shutil.which("redis-server") or "") as server:
+        settings = RedisSettings(url=server.url.replace("unix://", "unix://gateway:secret@"))
+        async with open_store(settings, "edge") as store:
+            assert await store.execute("GET", store.keys.store_version()) == str(STORE_VERSION)
 
 
 async def test_all_data_loss_risks_are_reported_at_once(tmp_path: Path) -> None:
