@@ -1,5 +1,6 @@
 """A server that may lose decisions is refused with the name of the setting."""
 
+import asyncio
 import contextlib
 import shutil
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from edge.config import RedisSettings
-from edge.errors import SettingsError
+from edge.errors import SettingsError, Unavailable
 from edge.store.client import Store
 from edge.store.commit import join, operation
 from edge.store.opening import open_store
@@ -41,6 +42,16 @@ async def test_server_that_may_lose_data_is_refused_unless_accepted(
             pass
 
 
+async def loaded(settings: RedisSettings) -> None:
+    """Wait until a server that was started again has loaded its data; without a login it does not report that."""
+    async with asyncio.timeout(60):
+        while True:
+            with contextlib.suppress(Unavailable):
+                async with open_store(settings, "edge"):
+                    return
+            await asyncio.sleep(0.01)
+
+
 @pytest.mark.parametrize("program", ["", shutil.which("redis-server") or ""], ids=["own", "installed"])
 @pytest.mark.parametrize(
     "default_user",
@@ -58,6 +69,7 @@ async def test_server_that_drops_transactions_at_its_start_is_refused(
             await store.commit(join((operation("SET", key, "1"), operation("SET", f"{key}:2", "1"))))
         await server.kill()
         await server.start()
+        await loaded(settings)
         async with open_store(settings, "edge") as store:
             is_dropped = await store.execute("GET", key) is None
         assert not (is_dropped and "+@all" in default_user and "~*" in default_user)
