@@ -73,7 +73,7 @@ class Users:
     ) -> None:
         self._file = file
         self._users: Mapping[str, User] = {}
-        self._state: tuple[int, int] | None = None
+        self._state: tuple[int, int, int] | None = None
         self._throttle = LoginThrottle(clock)
         self._codes = code_throttle(clock)
         self._wall_clock_s = wall_clock_s
@@ -179,7 +179,7 @@ class Users:
     def _current(self) -> Mapping[str, User]:
         try:
             status = self._file.stat()
-            state = status.st_mtime_ns, status.st_size
+            state = status.st_ino, status.st_mtime_ns, status.st_size
             if state != self._state:
                 self._users = read_users(self._file)
                 self._state = state

@@ -6,7 +6,6 @@ import shutil
 import signal
 import socket
 import tempfile
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -90,13 +89,21 @@ class LocalBroker:
         """Write the state of the broker to disk and return once the file is written."""
         if self._process is None:
             return
-        stored, before = self.directory / "mosquitto.db", time.time_ns()
+        before = self._stored_file()
         self._process.send_signal(signal.SIGUSR1)
         async with asyncio.timeout(STOP_SECONDS):
-            while not stored.exists() or stored.stat().st_mtime_ns < before:
+            while self._stored_file() in {None, before}:
                 if self._process.returncode is not None:
                     raise self._failed()
                 await asyncio.sleep(0.01)
+
+    def _stored_file(self) -> tuple[int, int] | None:
+        """Return what identifies the written file: the time of a file may be earlier than the clock by some ms."""
+        try:
+            state = (self.directory / "mosquitto.db").stat()
+        except FileNotFoundError:
+            return None
+        return state.st_ino, state.st_mtime_ns
 
     async def kill(self) -> None:
         """Kill the broker: it loses all state that is not stored yet."""

@@ -33,7 +33,7 @@ _OPEN_DIRECTORY, _OPEN_FILE = 0o755, 0o644  # the service reads files that root 
 class _Content(Struct, frozen=True):
     """The trust list for one state of its files: their names, modification times and sizes."""
 
-    state: tuple[tuple[str, int, int], ...]
+    state: tuple[tuple[str, int, int, int], ...]
     known: KnownCertificates
 
 
@@ -135,13 +135,13 @@ def _certificate_path(certificate: x509.Certificate, directory: Path) -> Path:
     return directory / f"{thumbprint(certificate)}.der"
 
 
-def _state(directory: Path) -> Iterator[tuple[str, int, int]]:
+def _state(directory: Path) -> Iterator[tuple[str, int, int, int]]:
     for path in sorted(directory.glob("*")):
         try:
             status = path.stat()
         except FileNotFoundError:  # removed since the listing
             continue
-        yield path.name, status.st_mtime_ns, status.st_size
+        yield path.name, status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def revocation_files(directory: Path) -> Iterator[tuple[Path, x509.CertificateRevocationList]]:
