@@ -14,6 +14,10 @@ from edge.links.openprotocol_result_fields import LATEST_RESULT, OLD_RESULT, num
 _TEXT, _DATE, _NM = FieldKind.TEXT, FieldKind.DATE, FieldKind.HUNDREDTHS
 
 
+TOOL_LOCKED_RELAY = 30
+"""The relay function of a locked tool, which a controller tracks (0216 to 0219)."""
+
+
 class Mid(IntEnum):
     """The number of a message."""
 

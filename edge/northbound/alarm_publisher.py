@@ -173,10 +173,8 @@ class AlarmPublisher:
         while True:
             # Built for each attempt: a change that waited for the broker is late.
             event = self._event_of(change)
-            message, retained = (
-                to_message(event, self._topics.alarms),
-                retained_alarm(self._topics, event, change.alarm),
-            )
+            message = to_message(event, self._topics.alarms)
+            retained = retained_alarm(self._topics, event, change.alarm)
             try:
                 await self._send(message, retained)
             except Unavailable:

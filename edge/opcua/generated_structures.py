@@ -34,7 +34,7 @@ def _deferred(cls: type | None = None, /, **options: Any) -> Any:
     own = vars(cls).keys()
     if "__eq__" not in own:
         # As for every dataclass that compares its fields and can be changed.
-        setattr(cls, "__hash__", None)  # noqa: B010
+        setattr(cls, "__hash__", None)  # noqa: B010 - mypy refuses the assignment
     for name in _UNCOMPILED.keys() - own:
         setattr(cls, name, _UNCOMPILED[name])
     return dataclass(cls, init=False, repr=False, eq=False)

@@ -12,11 +12,11 @@ from msgspec import Struct
 from edge.links.background_task import background_task
 from edge.links.openprotocol_frame import MidFrame
 from edge.links.openprotocol_jobs import JobStep
-from edge.links.openprotocol_mids import Decline, Mid
+from edge.links.openprotocol_mids import TOOL_LOCKED_RELAY, Decline, Mid
 from edge.links.openprotocol_trace import ANGLE, TORQUE
 from edge.sim.openprotocol_curve import curve_of, plot_of, spindles_of
 from edge.sim.openprotocol_fault import OpenProtocolFault
-from edge.sim.openprotocol_messages import HIGHEST, TOOL_LOCKED, handlers_of
+from edge.sim.openprotocol_messages import HIGHEST, handlers_of
 from edge.sim.openprotocol_server import DeclineError, OpenProtocolServer
 
 WORK_SECONDS = 0.2
@@ -116,7 +116,7 @@ class TighteningController:
     def enabled(self, value: bool) -> None:
         if value != self._enabled:
             self._enabled = value
-            self.server.publish(Mid.RELAY, relay=TOOL_LOCKED, active=int(not value))
+            self.server.publish(Mid.RELAY, relay=TOOL_LOCKED_RELAY, active=int(not value))
 
     @property
     def parameter_sets(self) -> list[int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from edge.links.openprotocol_frame import MidFrame
 from edge.links.openprotocol_jobs import encode_job
-from edge.links.openprotocol_mids import Decline, Mid, new_message, parse_message
+from edge.links.openprotocol_mids import TOOL_LOCKED_RELAY, Decline, Mid, new_message, parse_message
 from edge.sim.openprotocol_server import DeclineError, Handler, ServedClient
 
 if TYPE_CHECKING:
@@ -51,8 +51,6 @@ _ACKNOWLEDGEMENTS = (
     Mid.ALARM_STATUS_ACKNOWLEDGE,
     Mid.RELAY_ACKNOWLEDGE,
 )
-TOOL_LOCKED = 30
-"""The relay function of a locked tool."""
 _NOT_SUBSCRIBED = 1
 """What is added to the error of a second subscription, for the end of one that does not exist."""
 
@@ -130,10 +128,10 @@ def _subscribe(controller: "TighteningController", client: ServedClient, message
 def _subscribe_to_relay(
     controller: "TighteningController", client: ServedClient, message: MidFrame
 ) -> Sequence[MidFrame]:
-    if parse_message(message)["relay"] != TOOL_LOCKED:
+    if parse_message(message)["relay"] != TOOL_LOCKED_RELAY:
         raise DeclineError(Decline.INVALID_DATA)
     client.subscriptions[Mid.RELAY] = 1
-    return (*_accept(message), new_message(Mid.RELAY, relay=TOOL_LOCKED, active=int(not controller.enabled)))
+    return (*_accept(message), new_message(Mid.RELAY, relay=TOOL_LOCKED_RELAY, active=int(not controller.enabled)))
 
 
 def _unsubscribe_from_relay(client: ServedClient, message: MidFrame) -> Sequence[MidFrame]:

@@ -15,7 +15,7 @@ import structlog
 from msgspec import Struct
 
 from edge.errors import Refused
-from edge.links.openprotocol_mids import Mid
+from edge.links.openprotocol_mids import TOOL_LOCKED_RELAY, Mid
 from edge.links.openprotocol_session import DEFAULT_TIMES, OpenProtocolSession, SessionTimes, open_openprotocol
 from edge.sfc.signal import Phase
 from edge.southbound.connected_equipment import ConnectedEquipment, open_connected
@@ -40,7 +40,7 @@ from edge.southbound.openprotocol_messages import (
 )
 from edge.southbound.openprotocol_programs import ParameterSets
 from edge.southbound.openprotocol_settings import OpenProtocolSettings, address_of
-from edge.southbound.openprotocol_subscriptions import TOOL_LOCKED, subscribe, subscribe_to_curves, subscribe_to_lock
+from edge.southbound.openprotocol_subscriptions import subscribe, subscribe_to_curves, subscribe_to_lock
 from edge.southbound.openprotocol_tool import TighteningTool
 from edge.southbound.repetition import StartPolicy, chosen_repetition
 from edge.station.equipment import Command, Repetition, StationPort
@@ -204,7 +204,7 @@ class TighteningDevice:
             case Mid.IDENTIFIER_CHANGED:
                 await self._handle_identifier(device_event["identifier"])
             case Mid.RELAY:
-                if device_event["relay"] == TOOL_LOCKED:
+                if device_event["relay"] == TOOL_LOCKED_RELAY:
                     self._note_lock(is_locked=bool(device_event["active"]))
             case Mid.ALARM:
                 await self._handle_alarm(device_event)

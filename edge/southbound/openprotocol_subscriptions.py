@@ -6,13 +6,10 @@ from types import MappingProxyType
 import structlog
 
 from edge.links.openprotocol_frame import MidFrame
-from edge.links.openprotocol_mids import Decline, Mid, new_message, revisions_of
+from edge.links.openprotocol_mids import TOOL_LOCKED_RELAY, Decline, Mid, new_message, revisions_of
 from edge.links.openprotocol_session import DeclinedError, OpenProtocolSession
 from edge.links.openprotocol_trace import ANGLE, TORQUE, plot_subscription, subscription_of
 from edge.southbound.openprotocol_makes import ControllerMake
-
-TOOL_LOCKED = 30
-"""The relay function of a locked tool, which a controller tracks."""
 
 _log = structlog.get_logger(__name__)
 
@@ -39,7 +36,7 @@ async def subscribe(
 async def subscribe_to_lock(session: OpenProtocolSession) -> None:
     """Subscribe to whether the tool is locked, whoever locked it: its state comes at once, then each change."""
     try:
-        await session.request(new_message(Mid.RELAY_SUBSCRIBE, relay=TOOL_LOCKED))
+        await session.request(new_message(Mid.RELAY_SUBSCRIBE, relay=TOOL_LOCKED_RELAY))
     except DeclinedError as declined:
         _log.info("tool lock not reported", reason=declined.message)
 

@@ -31,7 +31,7 @@ _OPEN_DIRECTORY, _OPEN_FILE = 0o755, 0o644  # the service reads files that root 
 
 
 class _Content(Struct, frozen=True):
-    """The trust list for one state of its files: their names, modification times and sizes."""
+    """The trust list for one state of its files: their names, inodes, modification times and sizes."""
 
     state: tuple[tuple[str, int, int, int], ...]
     known: KnownCertificates

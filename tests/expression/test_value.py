@@ -57,7 +57,7 @@ def test_other_values_are_refused_as_boolean(value: object) -> None:
         (">", False, False, True),
     ],
 )
-def test_comparison_orders_numbers_and_strings(word: str, less: bool, equal: bool, greater: bool) -> None:  # noqa: FBT001
+def test_comparison_orders_numbers_and_strings(word: str, less: bool, equal: bool, greater: bool) -> None:  # noqa: FBT001 - a parameter
     for low, high in [(1, 2.5), ("a", "b")]:
         assert [compare(word, *pair, "x") for pair in [(low, high), (low, low), (high, low)]] == [less, equal, greater]
 

@@ -25,5 +25,5 @@ from edge.links.mqtt_topic import matches
         ("a", "a/", False),
     ],
 )
-def test_topic_filters_match_as_in_the_standard(topic_filter: str, topic: str, expected: bool) -> None:  # noqa: FBT001
+def test_topic_filters_match_as_in_the_standard(topic_filter: str, topic: str, expected: bool) -> None:  # noqa: FBT001 - a parameter
     assert matches(topic_filter, topic) is expected

@@ -32,7 +32,7 @@ def test_member_while_has_its_wire_name() -> None:
         ({"id": "r", "kind": "limit", "tag": "t", "limits": {"high": {"at": 1, "severity": 2000}}}, False),
     ],
 )
-def test_schema_accepts_what_the_models_accept(item: dict[str, Any], valid: bool) -> None:  # noqa: FBT001
+def test_schema_accepts_what_the_models_accept(item: dict[str, Any], valid: bool) -> None:  # noqa: FBT001 - a parameter
     errors = list(jsonschema.Draft202012Validator(rules_schema()).iter_errors([item]))
     assert (not errors) is valid
 

@@ -20,7 +20,7 @@ from edge.model.tag import TagDefinition, tags_schema
         ({"tag": "t", "other": 1}, False),
     ],
 )
-def test_schema_and_model_accept_the_same(item: dict[str, Any], valid: bool) -> None:  # noqa: FBT001
+def test_schema_and_model_accept_the_same(item: dict[str, Any], valid: bool) -> None:  # noqa: FBT001 - a parameter
     assert jsonschema.Draft202012Validator(tags_schema()).is_valid([item]) is valid
     if valid:
         msgspec.convert(item, TagDefinition)

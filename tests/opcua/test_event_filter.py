@@ -70,7 +70,7 @@ def at(index: int) -> ua.ElementOperand:
         (((Op.And, at(1), at(2)), (Op.Equals, field("Nothing"), literal(1)), (Op.OfType, literal(BASE))), False),
     ],
 )
-def test_where_clause_follows_its_operators(elements: tuple[Any, ...], expected: bool) -> None:  # noqa: FBT001
+def test_where_clause_follows_its_operators(elements: tuple[Any, ...], expected: bool) -> None:  # noqa: FBT001 - a parameter
     assert matches(where(*elements), EVENT) is expected
 
 
@@ -99,7 +99,7 @@ def test_filter_element_with_many_references_is_evaluated_once() -> None:
         ("x", "[z-a]", False),
     ],
 )
-def test_like_follows_the_wildcards_of_the_standard(text: str, pattern: str, expected: bool) -> None:  # noqa: FBT001
+def test_like_follows_the_wildcards_of_the_standard(text: str, pattern: str, expected: bool) -> None:  # noqa: FBT001 - a parameter
     clause = where((Op.Like, literal(text), literal(pattern)))
     assert matches(clause, EVENT) is expected
 

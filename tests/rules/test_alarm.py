@@ -173,7 +173,7 @@ class AlarmMachine(RuleBasedStateMachine):
         self.alarm = Alarm(id="a", rule="r", subject="s", latch=latch, confirm=confirm)
         self.naive = NaiveAlarm(latch, confirm)
 
-    def apply(self, event: AlarmEvent, expected: bool) -> None:  # noqa: FBT001
+    def apply(self, event: AlarmEvent, expected: bool) -> None:  # noqa: FBT001 - a parameter
         """Apply an event; it changes the alarm exactly when the naive one says so."""
         result = transition(self.alarm, event, self.now)
         assert isinstance(result, AlarmChanged) is expected
@@ -214,12 +214,12 @@ class AlarmMachine(RuleBasedStateMachine):
         self.naive.shelved = self.naive.shelved and not ends
 
     @rule(suppressed=st.booleans())
-    def suppress(self, suppressed: bool) -> None:  # noqa: FBT001
+    def suppress(self, suppressed: bool) -> None:  # noqa: FBT001 - a parameter
         self.apply(Suppress() if suppressed else Unsuppress(), suppressed is not self.naive.suppressed)
         self.naive.suppressed = suppressed
 
     @rule(disabled=st.booleans())
-    def disable(self, disabled: bool) -> None:  # noqa: FBT001
+    def disable(self, disabled: bool) -> None:  # noqa: FBT001 - a parameter
         self.apply(Disable("x") if disabled else Enable("x"), disabled is not self.naive.disabled)
         self.naive.disabled = disabled
 

@@ -27,7 +27,7 @@ def test_capability_agrees_with_the_handbook_example() -> None:
     ("cm", "cmk", "capable"),
     [(1.0, None, True), (1.01, None, False), (None, 0.66, True), (None, 0.67, False), (1.0, 0.67, False)],
 )
-def test_capability_below_a_bound_is_reported(cm: float | None, cmk: float | None, capable: bool) -> None:  # noqa: FBT001
+def test_capability_below_a_bound_is_reported(cm: float | None, cmk: float | None, capable: bool) -> None:  # noqa: FBT001 - a parameter
     assert is_capable(Capability(8, 20, cm=cm, cmk=cmk), moments(14, 16, 18)) is capable
 
 

@@ -56,7 +56,7 @@ ALTERNATING = [0.5 if n % 2 else -0.5 for n in range(14)]
         (8, [1.1, -1.1] * 3 + [1.1], False),
     ],
 )
-def test_each_nelson_pattern_is_found(number: int, values: list[float], found: bool) -> None:  # noqa: FBT001
+def test_each_nelson_pattern_is_found(number: int, values: list[float], found: bool) -> None:  # noqa: FBT001 - a parameter
     points = tuple(map(float, values[-15:]))
     assert NELSON_TESTS[number](points, points, 1.0) is found
     assert bool(events(chart(number), samples(values))) is found

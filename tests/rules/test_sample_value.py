@@ -37,6 +37,6 @@ def test_only_finite_numbers_are_numeric_values(value: object, number: float | N
 def test_sample_without_a_finite_value_or_with_bad_quality_is_unusable(
     value: object,
     quality: Quality,
-    usable: bool,  # noqa: FBT001
+    usable: bool,  # noqa: FBT001 - a parameter
 ) -> None:
     assert is_usable(Sample(0, "t", value, quality)) is usable

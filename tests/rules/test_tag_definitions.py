@@ -50,7 +50,7 @@ def test_every_fault_is_reported_with_its_tag() -> None:
         ("text", 1, False),
     ],
 )
-def test_sample_of_another_type_is_refused(kind: str, value: Any, taken: bool) -> None:  # noqa: FBT001
+def test_sample_of_another_type_is_refused(kind: str, value: Any, taken: bool) -> None:  # noqa: FBT001 - a parameter
     sample = Sample(0, "t", value)
     judged = defined(type=kind).judge(sample)
     assert (judged is sample) == taken

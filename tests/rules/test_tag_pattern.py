@@ -26,7 +26,7 @@ from edge.rules.tag_pattern import has_wildcard, matches, matches_any
         ("a?", "ab", False),
     ],
 )
-def test_pattern_matches_names(pattern: str, name: str, expected: bool) -> None:  # noqa: FBT001
+def test_pattern_matches_names(pattern: str, name: str, expected: bool) -> None:  # noqa: FBT001 - a parameter
     assert matches(pattern, name) is expected
 
 

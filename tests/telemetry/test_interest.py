@@ -27,7 +27,7 @@ STARTED = Occurrence(1, "job.started", "J", None)
         (HOT | {"action": "pause"}, STARTED, True),
     ],
 )
-def test_only_lines_that_a_rule_uses_are_recorded(rule: dict[str, object], line: Line, wanted: bool) -> None:  # noqa: FBT001
+def test_only_lines_that_a_rule_uses_are_recorded(rule: dict[str, object], line: Line, wanted: bool) -> None:  # noqa: FBT001 - a parameter
     interest = RuleInterest(rules_of(rule))
     assert interest.wants(line) is wanted
     assert interest.wants(line) is wanted

@@ -36,7 +36,7 @@ def test_encoded_history_value_is_decoded_unchanged(value: Any, quality: Quality
     ("wanted", "source", "server"),
     [(ua.TimestampsToReturn.Source, True, False), (ua.TimestampsToReturn.Server, False, True)],
 )
-def test_only_requested_timestamps_are_sent(wanted: Any, source: bool, server: bool) -> None:  # noqa: FBT001
+def test_only_requested_timestamps_are_sent(wanted: Any, source: bool, server: bool) -> None:  # noqa: FBT001 - a parameter
     found = decoded(ValueEncoder(wanted).sample(Sample(AT, "t", 1.5)))
     assert (found.SourceTimestamp is not None, found.ServerTimestamp is not None) == (source, server)
 

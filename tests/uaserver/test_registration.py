@@ -77,7 +77,7 @@ async def test_registration_is_retried_until_the_discovery_server_answers(
 ) -> None:
     calls: list[bool] = []
 
-    async def register(is_online: bool) -> None:  # noqa: FBT001
+    async def register(is_online: bool) -> None:  # noqa: FBT001 - a parameter
         calls.append(is_online)
         if 1 < len(calls) < 5:
             raise Unavailable("away", "start it")
@@ -93,7 +93,7 @@ async def test_registration_is_retried_until_the_discovery_server_answers(
 async def test_server_that_was_never_registered_is_not_unregistered(wait_until: WaitUntil) -> None:
     calls: list[bool] = []
 
-    async def register(is_online: bool) -> None:  # noqa: FBT001
+    async def register(is_online: bool) -> None:  # noqa: FBT001 - a parameter
         calls.append(is_online)
         raise Unavailable("away", "")
 

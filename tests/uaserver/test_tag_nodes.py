@@ -21,7 +21,7 @@ def tags(*, has_history: bool) -> TagNodes:
 
 
 @pytest.mark.parametrize(("has_history", "level"), [(False, 1), (True, 5)])
-def test_access_level_has_the_history_bit_if_history_exists(has_history: bool, level: int) -> None:  # noqa: FBT001
+def test_access_level_has_the_history_bit_if_history_exists(has_history: bool, level: int) -> None:  # noqa: FBT001 - a parameter
     attributes = tags(has_history=has_history).node(tag_node_id("wrench.temp")).attributes
     assert attributes[A.AccessLevel].value.Value.Value == level
     assert attributes[A.Historizing].value.Value.Value is has_history

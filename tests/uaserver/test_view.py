@@ -20,8 +20,8 @@ ON = Maintenance(kind=MaintenanceKind.DRAIN)
 )
 def test_service_level_falls_with_the_state(
     mode: Maintenance | None,
-    has_store: bool,  # noqa: FBT001
-    is_degraded: bool,  # noqa: FBT001
+    has_store: bool,  # noqa: FBT001 - a parameter
+    is_degraded: bool,  # noqa: FBT001 - a parameter
     expected: ServiceLevel,
 ) -> None:
     assert service_level(mode, has_store=has_store, is_degraded=is_degraded) is expected

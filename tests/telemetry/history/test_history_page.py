@@ -26,7 +26,7 @@ def directory(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("is_backward", [False, True])
 @pytest.mark.parametrize("size", [1, 3, 7, 100])
-def test_pages_hold_each_sample_once_in_order(directory: Path, size: int, is_backward: bool) -> None:  # noqa: FBT001
+def test_pages_hold_each_sample_once_in_order(directory: Path, size: int, is_backward: bool) -> None:  # noqa: FBT001 - a parameter
     found: list[Sample] = []
     cursor = ""
     while True:
