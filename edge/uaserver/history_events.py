@@ -141,8 +141,8 @@ class _Feed:
         self._waiting: deque[Positioned] = deque()
         self._next: str | None = self.after
 
-    async def at(self, turn: Turn) -> tuple[int, int] | None:
-        """Return the order of the next change; None at the end."""
+    async def at(self, turn: Turn) -> int | None:
+        """Return the instant of the next change in milliseconds; None at the end."""
         while not self._waiting and self._next is not None:
             turn.end()
             try:
@@ -155,8 +155,7 @@ class _Feed:
         if not self._waiting:
             self.after = None
             return None
-        milliseconds, _, number = self._waiting[0].position.partition("-")
-        return int(milliseconds), int(number or 0)
+        return int(self._waiting[0].position.partition("-")[0])
 
     async def take(self, turn: Turn) -> EventRecord | None:
         """Return the event of the next change."""
@@ -166,7 +165,7 @@ class _Feed:
 
 
 async def _next(feeds: Sequence[_Feed], turn: Turn, *, is_backward: bool) -> _Feed | None:
-    """Return the source of the next event; None when all have ended."""
+    """Return the source of the next event; None when all have ended. In one millisecond, sources follow each other."""
     waiting = [(at, number) for number, feed in enumerate(feeds) if (at := await feed.at(turn)) is not None]
     if not waiting:
         return None

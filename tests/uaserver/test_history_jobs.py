@@ -1,6 +1,7 @@
 """A client on another stack (node-opcua) reads the changes of job states from the past."""
 
 import contextlib
+import itertools
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from edge.model.job_state import Cause, JobState, JobStatus, SubState
 from edge.store import changes
 from edge.store.client import Store
 from edge.store.commit import join, operation
+from edge.store.server_time import server_time
 from tests.uaserver.alarm_plant import HOT, alarm_server, change
 from tests.uaserver.history_client import HistoryClient, instant
 from tests.uaserver.other_stack import node, other_stack, value_of
@@ -89,6 +91,13 @@ async def run_jobs(store: Store, *job_ids: str) -> None:
         await store.commit(join(appended))
 
 
+async def next_millisecond(store: Store) -> None:
+    """Wait until entries of the store get a later instant than those before."""
+    before = await server_time(store)
+    while await server_time(store) <= before:
+        pass
+
+
 TEXTS = ["AllowedToStart", "Running", "Ended"]
 
 
@@ -111,11 +120,28 @@ async def test_changes_of_jobs_are_read_in_pages_both_ways(past: Past, store: St
 
 async def test_alarms_and_jobs_are_sorted_by_time(past: Past, store: Store) -> None:
     await run_jobs(store, "a")
+    await next_millisecond(store)
     await change(store, "wrench.temp", HOT)
+    await next_millisecond(store)
     await run_jobs(store, "b")
     between = [*(f"a: {text}" for text in TEXTS), "too hot", *(f"b: {text}" for text in TEXTS)]
     assert await past.messages(SERVER, numValuesPerNode=2) == between
     assert await past.messages("ns=8;s=station-1") == ["too hot"]
+
+
+async def test_events_of_the_same_millisecond_are_sorted_by_their_source(past: Past, store: Store) -> None:
+    await run_jobs(store, "a")
+    await change(store, "wrench.temp", HOT)
+    for stream in (store.keys.joborder_changes("station-1"), store.keys.alarm_changes()):
+        entries = await store.execute("XRANGE", stream, "-", "+")
+        await store.execute("DEL", stream)
+        for number, (_, fields) in enumerate(entries):
+            await store.execute("XADD", stream, f"{past.since}-{number}", *itertools.chain(*fields.items()))
+    expected = ["too hot", *(f"a: {text}" for text in TEXTS)]
+    backward = {"startTime": instant(past.since + 1), "endTime": instant(past.since - 1)}
+    for size in (0, 1, 2):
+        assert await past.messages(SERVER, numValuesPerNode=size) == expected
+        assert await past.messages(SERVER, numValuesPerNode=size, **backward) == expected[::-1]
 
 
 async def test_a_where_clause_and_select_clauses_apply_to_jobs(past: Past, store: Store) -> None:
