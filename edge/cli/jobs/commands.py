@@ -122,16 +122,16 @@ def why(job: str, settings_file: Path | None, *, as_json: bool) -> None:
     """Explain what a job waits for.
 
     For each enabled transition: the unmet terms of its condition, with the present values. For each command without
-    an answer: its age and its deadline.
+    an answer: its age and its deadline, and the problem of its equipment, such as a lock by another system.
     """
-    from edge.cli.jobs.stored_job import read
+    from edge.cli.jobs.equipment_problems import problem_data, problem_line, read
     from edge.cli.jobs.waiting import waiting_json, waiting_text
 
-    stored = asyncio.run(read(settings_file, job))
+    stored, problems = asyncio.run(read(settings_file, job))
     if as_json:
-        print_json(waiting_json(stored, now_ms()))
+        print_json(waiting_json(stored, now_ms()) | {"equipment": [problem_data(each) for each in problems]})
     else:
-        print_text("\n".join(waiting_text(stored, now_ms())))
+        print_text("\n".join((*waiting_text(stored, now_ms()), *map(problem_line, problems))))
 
 
 @jobs.command("history", epilog="Example: edge jobs history AXLE-0001 --svg AXLE-0001.svg")

@@ -1,0 +1,65 @@
+"""Reads which problems keep equipment from answering the open commands of a job."""
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from edge.cli.terminal.output import printable
+from edge.cli.terminal.store_access import open_access
+from edge.config import EquipmentSettings
+from edge.model.equipment_health import EquipmentHealth
+from edge.station.stored_job import StoredJob, load
+from edge.store.health_reports import GatewayReport, load_all
+
+
+class EquipmentProblem(Struct, frozen=True):
+    """Why a piece of equipment, as a running gateway reports it, cannot answer."""
+
+    equipment: str
+    gateway: str
+    reason: str
+
+
+async def read(settings_file: Path | None, job_id: str) -> tuple[StoredJob, list[EquipmentProblem]]:
+    """Read a job and the problems of its equipment. Raises Refused, SettingsError and Unavailable."""
+    async with open_access(settings_file) as at:
+        stored = await load(at.store, job_id)
+        wanted = _equipment_of(_open_type_ids(stored), at.settings.southbound)
+        reports = await load_all(at.store, at.settings.gateway.scopes) if wanted else {}
+        return stored, list(problems(wanted, reports))
+
+
+def problems(equipment: Collection[str], reports: Mapping[str, GatewayReport]) -> Iterator[EquipmentProblem]:
+    """Yield the problems that running gateways report of named equipment."""
+    for gateway, each in reports.items():
+        if each.report and each.at_work:
+            for health in each.report.equipment:
+                if health.name in equipment and (reason := _reason(health)):
+                    yield EquipmentProblem(health.name, gateway, reason)
+
+
+def problem_line(problem: EquipmentProblem) -> str:
+    """Return a problem as a line for people."""
+    return f"  {printable(f'equipment {problem.equipment} of gateway {problem.gateway}: {problem.reason}')}"
+
+
+def problem_data(problem: EquipmentProblem) -> dict[str, str]:
+    """Return a problem as data."""
+    return {"name": problem.equipment, "gateway": problem.gateway, "problem": problem.reason}
+
+
+def _open_type_ids(stored: StoredJob) -> frozenset[str]:
+    if stored.net is None or stored.run is None:
+        return frozenset()
+    return frozenset(stored.net.actions[key.latest].type_id for key in stored.run.open)
+
+
+def _equipment_of(type_ids: frozenset[str], southbound: Mapping[str, EquipmentSettings]) -> frozenset[str]:
+    return frozenset(name for name, each in southbound.items() if not type_ids.isdisjoint(each.type_ids))
+
+
+def _reason(health: EquipmentHealth) -> str:
+    if health.connected is False:
+        return "not connected"
+    return health.problem

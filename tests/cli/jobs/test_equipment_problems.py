@@ -1,0 +1,69 @@
+"""`edge jobs why` names the problem of the equipment whose answer a job waits for."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from edge.model.equipment_health import EquipmentHealth, EquipmentReport
+from edge.model.job_state import Cause
+from edge.store import health_reports, instance_leases
+from edge.store.client import Store
+from tests.cli.calling import Edge
+from tests.station.plant import TIGHTEN, FakeEquipment, Plant, order, until_true
+
+LOCKED = "locked by another system"
+LINE = f"  equipment wrench of gateway line-1: {LOCKED}"
+FOUND = {"name": "wrench", "gateway": "line-1", "problem": LOCKED}
+
+
+@pytest.fixture
+async def waiting_job(settings_file: Path, plant: Plant, tool: FakeEquipment) -> None:
+    """Start a job that waits for an answer of `wrench`; `eye` takes other actions."""
+    with settings_file.open("a") as settings:
+        settings.write(f'\n[mqtt]\nurl = "mqtt://127.0.0.1:1"\n[southbound.wrench]\ntype_ids = ["{TIGHTEN}"]\n')
+        settings.write('[southbound.eye]\ntype_ids = ["com.example.other"]\n')
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: "a" in tool.received())
+
+
+async def report(store: Store, gateway: str, **health: object) -> None:
+    """Write the report of a gateway in which `eye` has a problem and `wrench` has this state."""
+    wrench = EquipmentHealth(name="wrench", kind="mqtt", **health)  # type: ignore[arg-type]
+    eye = EquipmentHealth(name="eye", kind="mqtt", problem="no lens")
+    await instance_leases.register(store, ("station-1",), gateway)
+    await store.commit(health_reports.save(store.keys, gateway, EquipmentReport(at=1, equipment=(wrench, eye))))
+
+
+@pytest.mark.usefixtures("waiting_job")
+@pytest.mark.parametrize(
+    ("health", "reason"),
+    [
+        ({"connected": True, "problem": LOCKED}, LOCKED),
+        ({"connected": False, "problem": "stale"}, "not connected"),
+        ({"connected": True}, None),
+        ({"connected": None}, None),
+    ],
+    ids=["problem", "not connected", "ready", "no presence reported"],
+)
+async def test_problem_of_awaited_equipment_is_named(
+    edge: Edge, store: Store, health: dict[str, object], reason: str | None
+) -> None:
+    await instance_leases.acquire(store, "line-1", "token")
+    await report(store, "line-1", **health)
+    lines = (await edge("jobs", "why", "J1")).output.splitlines()
+    found = json.loads((await edge("jobs", "why", "J1", "--json")).output)["equipment"]
+    assert [each for each in lines if "equipment" in each] == ([LINE.replace(LOCKED, reason)] if reason else [])
+    assert found == ([FOUND | {"problem": reason}] if reason else [])
+
+
+@pytest.mark.usefixtures("waiting_job")
+async def test_report_of_a_gateway_that_does_not_run_is_left_out(edge: Edge, store: Store) -> None:
+    await report(store, "line-1", connected=True, problem=LOCKED)
+    assert json.loads((await edge("jobs", "why", "J1", "--json")).output)["equipment"] == []
+
+
+async def test_job_that_has_not_started_waits_for_no_equipment(edge: Edge, plant: Plant) -> None:
+    await plant.order(Cause.STORE, order("J1"))
+    assert json.loads((await edge("jobs", "why", "J1", "--json")).output)["equipment"] == []
