@@ -10,10 +10,11 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
+import structlog
 import uvloop
 
 from tests.bench import engine, flows, gateway, opcua, telemetry
-from tests.bench.measure import Row, summarise, verdict, with_ratios
+from tests.bench.measure import Row, fixed_per_job, summarise, verdict, with_ratios
 from tests.bench.memory import memory_over_jobs
 from tests.bench.table import label, written
 
@@ -24,8 +25,9 @@ async def quick() -> AsyncIterator[Row]:
     """Measure what matters most, 1,000 steps a scenario."""
     for row in await engine.floors("everysec", 2000):
         yield row
-    yield await engine.run_jobs("linear", 10, 1, "everysec", 0)
-    yield await engine.run_jobs("linear", 200, 1, "everysec", 0)
+    short, long = [await engine.run_jobs("linear", steps, 1, "everysec", 0) for steps in (10, 200)]
+    for row in (short, long, fixed_per_job(short, long)):
+        yield row
     yield await engine.run_jobs("conc", 10, 100, "everysec", 0)
     yield await flows.node_tasks("everysec")
     yield await flows.flows_every_second("everysec", 5)
@@ -41,8 +43,9 @@ async def full() -> AsyncIterator[Row]:
     for aof in ("everysec", "always"):
         for row in await engine.floors(aof, 5000):
             yield row
-        for steps in (10, 50, 200, 500):
-            yield await engine.run_jobs("linear", steps, 1, aof, 0)
+        linear = [await engine.run_jobs("linear", steps, 1, aof, 0) for steps in (10, 50, 200, 500)]
+        for row in (*linear, fixed_per_job(linear[0], linear[2])):
+            yield row
         for conc in (10, 100):
             yield await engine.run_jobs("conc", 50, conc, aof, 0)
         yield await flows.node_tasks(aof, 2000)
@@ -120,4 +123,6 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N", help="rounds whose median counts")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write one JSON object a scenario to FILE")
     parser.add_argument("--compare", type=Path, metavar="FILE", help="compare with the JSON of an earlier run")
+    # The tables and nothing else are the output.
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     uvloop.run(measure(parser.parse_args()))

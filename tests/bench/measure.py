@@ -28,6 +28,10 @@ class Row:
     """CPU of this process in percent of one core, under a load of a given rate."""
     round_trips_per_step: float | None = None
     aof_bytes_per_step: float | None = None
+    cpu_ms_per_job: float | None = None
+    """What a job takes whatever its length, like the two figures below."""
+    round_trips_per_job: float | None = None
+    aof_bytes_per_job: float | None = None
     idle_cpu_percent: float | None = None
     ready_s: float | None = None
     cpu_s: float | None = None
@@ -61,6 +65,9 @@ FIGURES = (
     "cpu_percent",
     "round_trips_per_step",
     "aof_bytes_per_step",
+    "cpu_ms_per_job",
+    "round_trips_per_job",
+    "aof_bytes_per_job",
     "idle_cpu_percent",
     "ready_s",
     "cpu_s",
@@ -79,12 +86,31 @@ MORE_IS_BETTER = {"jobs_per_s", "steps_per_s", "lists_received", "alarms_in_time
 
 def with_ratios(row: Row, floor: Row | None) -> Row:
     """Return a row with its ratios to the raw floor of the same round and the same durability."""
+    if floor and floor.cpu_s_per_1000_steps and row.cpu_ms_per_job:
+        return replace(row, cpu_ratio=round(row.cpu_ms_per_job / floor.cpu_s_per_1000_steps, 1))
     if not (floor and row.step_ms and floor.step_ms and row.cpu_s_per_1000_steps and floor.cpu_s_per_1000_steps):
         return row
     return replace(
         row,
         floor_ratio=round(row.step_ms / floor.step_ms, 2),
         cpu_ratio=round(row.cpu_s_per_1000_steps / floor.cpu_s_per_1000_steps, 2),
+    )
+
+
+def fixed_per_job(short: Row, long: Row) -> Row:
+    """Return what a job takes whatever its length: where the line through jobs of two lengths meets no step at all."""
+
+    def fixed(name: str) -> float:
+        (steps, each), (more_steps, each_of_more) = ((row.steps or 0, getattr(row, name)) for row in (short, long))
+        return float(steps * more_steps * (each - each_of_more) / (more_steps - steps))
+
+    return Row(
+        "job without steps",
+        aof=short.aof,
+        # A second for a thousand steps is a millisecond for each.
+        cpu_ms_per_job=round(fixed("cpu_s_per_1000_steps"), 3),
+        round_trips_per_job=round(fixed("round_trips_per_step"), 1),
+        aof_bytes_per_job=round(fixed("aof_bytes_per_step")),
     )
 
 

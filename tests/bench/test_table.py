@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.bench.measure import Row, summarise, with_ratios
+from tests.bench.measure import Row, fixed_per_job, summarise, with_ratios
 from tests.bench.table import label, written
 
 ROWS = (
@@ -35,3 +35,21 @@ def test_a_row_without_a_floor_of_its_durability_has_no_ratio() -> None:
     step = Row("linear", aof="always", step_ms=0.8, cpu_s_per_1000_steps=0.2)
     assert with_ratios(step, None).floor_ratio is None
     assert with_ratios(step, ROWS[0]).floor_ratio == 8.0
+
+
+def test_a_job_without_steps_is_where_the_line_of_two_lengths_begins() -> None:
+    # 2 ms, 5 trips and 6,000 bytes a job; 0.5 ms, 1 trip and 700 bytes a step.
+    short, long = (
+        Row(
+            "linear",
+            steps=steps,
+            aof="everysec",
+            cpu_s_per_1000_steps=2 / steps + 0.5,
+            round_trips_per_step=5 / steps + 1,
+            aof_bytes_per_step=6000 / steps + 700,
+        )
+        for steps in (10, 200)
+    )
+    found = fixed_per_job(short, long)
+    assert (found.cpu_ms_per_job, found.round_trips_per_job, found.aof_bytes_per_job) == (2.0, 5.0, 6000)
+    assert with_ratios(found, ROWS[0]).cpu_ratio == 20.0
