@@ -22,6 +22,7 @@ from edge.store.heartbeat import Heartbeat
 from tests.conftest import WaitUntil
 from tests.northbound.calling import SCOPE
 from tests.northbound.test_publisher import LIFETIME_S, Bench, Listener, opened_bench, order
+from tests.store.beat_clock import BeatClock
 
 
 class Mes:
@@ -336,7 +337,8 @@ async def test_index_waits_until_all_jobs_are_read(bench: Bench, wait_until: Wai
 
 
 async def test_publisher_waiting_for_a_long_republish_is_not_stalled(bench: Bench, store: Store) -> None:
-    store.heartbeat = Heartbeat(patience_s=0.2)
+    clock = BeatClock()
+    store.heartbeat = Heartbeat(patience_s=25, clock=clock)
     store.heartbeat.expect(["publish changes"])
 
     keeper = bench.publisher(PublisherTiming(heartbeat=0.01))
@@ -350,8 +352,9 @@ async def test_publisher_waiting_for_a_long_republish_is_not_stalled(bench: Benc
     async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
         async with keeper.exclusive():
             tasks.create_task(publish(), name="publish changes")
-            await asyncio.sleep(0.4)
-            assert store.heartbeat.stalled() == []
+            for _ in range(3):
+                await clock.advance(20)
+                assert store.heartbeat.stalled() == []
             assert not had_its_turn.is_set()
         await had_its_turn.wait()
 

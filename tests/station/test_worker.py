@@ -34,6 +34,7 @@ from tests.station.plant import (
     until_all_is_acknowledged,
     until_true,
 )
+from tests.store.beat_clock import BeatClock
 
 PARALLEL = {
     "steps": [{"name": name, "initial": name == "begin"} for name in ("begin", "left", "right", "end")],
@@ -256,12 +257,14 @@ class StuckStarter(Starter):
 
 
 async def test_busy_worker_is_not_reported_as_stalled(plant: Plant) -> None:
-    plant.store.heartbeat = Heartbeat(patience_s=0.2)
+    clock = BeatClock()
+    plant.store.heartbeat = Heartbeat(patience_s=25, clock=clock)
     plant.store.heartbeat.expect(["worker"])
     await plant.order(Cause.STORE_AND_START, order("J1"))
     starter = StuckStarter(plant.store, plant.runs, plant.dispatch)
     busy = Worker(plant.store, (SCOPE,), plant.runs, starter, max_parallel=1, beat_s=0.01)
     async with background_task(busy.run(), "worker"):
         await until_true(lambda: starter.stuck)
-        await asyncio.sleep(0.4)
-        assert plant.store.heartbeat.stalled() == []
+        for _ in range(3):
+            await clock.advance(20)
+            assert plant.store.heartbeat.stalled() == []
