@@ -1,6 +1,6 @@
 """Free TCP ports for servers that a test starts."""
 
-import random
+import secrets
 import socket
 
 _BELOW_THE_EPHEMERAL = range(15_000, 32_000)
@@ -10,7 +10,7 @@ _BELOW_THE_EPHEMERAL = range(15_000, 32_000)
 def free_port() -> int:
     """Return a TCP port that is free on the loopback address."""
     while True:
-        port = random.choice(_BELOW_THE_EPHEMERAL)
+        port = secrets.choice(_BELOW_THE_EPHEMERAL)
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))

@@ -1,7 +1,9 @@
 """A temporary mosquitto broker on a free loopback port, for the demo and the tests."""
 
 import asyncio
+import contextlib
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -12,8 +14,10 @@ from pathlib import Path
 
 from edge.errors import Unavailable
 
-START_SECONDS = 10.0
+START_SECONDS = 30.0
 STOP_SECONDS = 5.0
+_BELOW_THE_EPHEMERAL = range(15_000, 32_000)
+"""Linux gives 32768 and above to connections and to servers without a port of their own."""
 # Debian installs daemons in folders outside the PATH of an ordinary user.
 _DAEMON_DIRECTORIES = ("/usr/sbin", "/usr/local/sbin")
 
@@ -151,9 +155,12 @@ async def open_broker(*further: str, program: str = "mosquitto") -> AsyncIterato
 
 
 def free_port() -> int:
-    """Return a loopback port that is free now."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
+    """Return a loopback port that is free now, and that the system gives to nobody who asks for any port."""
+    while True:
+        port = secrets.choice(_BELOW_THE_EPHEMERAL)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def _configuration(port: int, directory: Path, further: tuple[str, ...]) -> str:

@@ -14,6 +14,7 @@ from asyncua import Node, ua
 
 from edge.errors import SettingsError, Unavailable
 from edge.opcua.structures import Structures
+from edge.sim.broker import free_port
 
 Method = Callable[..., Awaitable[Sequence[ua.Variant]]]
 
@@ -29,6 +30,7 @@ async def open_device(name: str, files: Sequence[str], port: int = 0) -> AsyncIt
 
     Raises SettingsError when a node set is missing, Unavailable when the port is in use.
     """
+    port = port or free_port()
     _require_free(port)
     server = asyncua.Server()
     with _without_collector():

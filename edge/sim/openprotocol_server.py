@@ -11,6 +11,7 @@ from edge.errors import EdgeError, Refused, Unavailable
 from edge.links.openprotocol_frame import FrameReader, MidFrame
 from edge.links.openprotocol_link import LinkLayer, LinkLimits
 from edge.links.openprotocol_mids import Decline, Mid, new_message
+from edge.sim.broker import free_port
 
 SILENCE_SECONDS = 15.0
 """A client that is silent for longer is disconnected."""
@@ -78,6 +79,7 @@ class OpenProtocolServer:
 
     async def listen(self, port: int = 0) -> None:
         """Accept connections at a port, 0 for a free one; raises Unavailable when it is in use."""
+        port = port or free_port()
         try:
             self._server = await asyncio.start_server(self._serve, _LOOPBACK, port)
         except OSError as error:

@@ -18,6 +18,7 @@ from edge.store.client import Store
 from edge.uaserver.namespaces import Namespace
 from tests.app.running import opcua_in
 from tests.conftest import WaitUntil
+from tests.ports import free_port
 from tests.uaserver.alarm_plant import HOT, alarm_client, change, condition
 from tests.uaserver.other_stack import node, other_stack
 
@@ -40,13 +41,13 @@ async def gateway_at(redis: RedisSettings, directory: Path, endpoint: str) -> As
 async def test_endpoint_in_use_is_served_once_it_is_free(
     redis: RedisSettings, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
-    taken = socket.create_server(("127.0.0.1", 0))
+    taken = socket.create_server(("127.0.0.1", free_port()))
     endpoint = f"opc.tcp://127.0.0.1:{taken.getsockname()[1]}"
     async with gateway_at(redis, tmp_path, endpoint) as summary:
         assert summary.startswith(f"serving, degraded: opcua.endpoint: cannot listen on {endpoint}")
         port = taken.getsockname()[1]
         taken.close()
-        await wait_until(lambda: accepts(port), 20)
+        await wait_until(lambda: accepts(port))
 
 
 async def test_gateway_serves_while_no_interface_has_the_opcua_address(redis: RedisSettings, tmp_path: Path) -> None:
@@ -80,9 +81,7 @@ async def test_unusable_certificate_directory_is_a_settings_error(redis: RedisSe
 async def test_client_receives_alarm_condition_and_reads_history(
     redis: RedisSettings, store: Store, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    endpoint = f"opc.tcp://127.0.0.1:{port}"
+    endpoint = f"opc.tcp://127.0.0.1:{free_port()}"
     telemetry = TelemetrySettings(history_days=1, history_directory=str(tmp_path / "history"), record="all")
     served = msgspec.structs.replace(opcua_in(tmp_path), endpoint=endpoint)
     settings = Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=served, telemetry=telemetry)

@@ -1,7 +1,6 @@
 """Commands to an OPC UA device wait for their turn and for the connection, which is opened again after a loss."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -19,6 +18,7 @@ from edge.southbound.device import Device, DeviceEvent, DeviceEvents
 from edge.southbound.opcua import open_opcua_equipment, open_session
 from edge.station.equipment import Command, EquipmentAnswer
 from tests.conftest import WaitUntil
+from tests.ports import free_port
 from tests.southbound.contract import NEXT, SCOPES, TYPE_ID, WORK, RecordingStation
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
@@ -185,8 +185,7 @@ async def send_torque(server: Server, index: int, torque: float | ua.ExtensionOb
 
 
 async def test_events_arrive_after_a_restart_with_other_namespace_indexes(wait_until: WaitUntil) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = int(probe.getsockname()[1])
+    port = free_port()
     url = f"opc.tcp://127.0.0.1:{port}"
     settings = OpcuaEquipmentSettings(kind="vision", type_ids=(TYPE_ID,), url=url, security="none")
     tool = Tool()
