@@ -1,7 +1,6 @@
 """Two gateways share a store and a broker; after a kill of either no work is lost or published twice."""
 
 import signal
-import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from edge.model.isa95 import JobOrder, OrderCall, ReturnStatus, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sim.controller import SimulatedController, open_controller
 from edge.sim.mes import Mes, open_mes
+from edge.store.opening import open_store
 from tests.app.running import NO_OPCUA, Gateway, edge_run, settings_of, written
 from tests.conftest import WaitUntil
 from tests.integration.plant import PUSHING, SCOPE, Heard
@@ -108,7 +108,8 @@ async def test_name_of_a_live_gateway_is_refused_and_of_a_killed_one_reused(
             assert any("another gateway of the name" in line for line in second.log)
         first.send(signal.SIGKILL)
         await first.ended()
-        began = time.monotonic()
+        async with open_store(redis, "tests") as store:
+            # Nobody waits for the end of its lease.
+            await store.execute("PEXPIRE", store.keys.lease_instance(f"{unique}-one"), 3_600_000)
         async with ready(file) as again:
-            assert time.monotonic() - began < 4.0
             await again.stop()
