@@ -66,6 +66,15 @@ class Plant:
         answer = await self.mes.call(scope, "StoreAndStart", OrderCall(job_order=order))
         assert answer.status is ReturnStatus.NO_ERROR, answer.reasons
 
+    async def seconds_for(self, name: str, wait_until: WaitUntil) -> float:
+        """Run ten quick jobs; return the seconds until the end of the last one."""
+        job_ids = {f"{name}-{number}" for number in range(10)}
+        began = time.monotonic()
+        for job_id in sorted(job_ids):
+            await self.start(job_id, "quick")
+        await wait_until(lambda: job_ids <= self.ended.keys())
+        return max(self.ended[job_id] for job_id in job_ids) - began
+
     async def _take(self, _: str, event: CloudEvent) -> None:
         if event.type == STATUS_EVENT_TYPE and event.data["JobState"][0]["StateText"]["Text"] == "Ended":
             self.ended.setdefault(event.data["JobOrder"]["JobOrderID"], time.monotonic())
@@ -76,7 +85,7 @@ async def plant(redis: RedisSettings, mqtt: MqttSettings, unique: str) -> AsyncI
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         slow, quick = [await enter(open_session(mqtt, f"{unique}-{name}")) for name in ("slow", "quick")]
-        await enter(open_controller(slow, "slow", topic_prefix=unique, delay=2.0))
+        await enter(open_controller(slow, "slow", topic_prefix=unique, delay=600.0))
         await enter(open_controller(quick, "quick", topic_prefix=unique, delay=0.0))
         settings = Settings(
             gateway=GatewaySettings(scopes=SCOPES),
@@ -94,17 +103,13 @@ async def plant(redis: RedisSettings, mqtt: MqttSettings, unique: str) -> AsyncI
         yield plant
 
 
-async def test_a_device_that_answers_after_two_seconds_delays_no_other_job(plant: Plant, wait_until: WaitUntil) -> None:
+async def test_a_device_that_answers_after_minutes_delays_no_other_job(plant: Plant, wait_until: WaitUntil) -> None:
+    alone_s = await plant.seconds_for("alone", wait_until)
     for number in range(10):
         await plant.start(f"slow-{number}", "slow")
-    began = time.monotonic()
-    for number in range(10):
-        await plant.start(f"quick-{number}", "quick")
-    await wait_until(lambda: len(plant.ended) == 20)
-    quick = [at for job_id, at in plant.ended.items() if job_id.startswith("quick")]
-    slow = [at for job_id, at in plant.ended.items() if job_id.startswith("slow")]
-    assert max(quick) < min(slow)
-    assert max(quick) - began < 1.5
+    beside_s = await plant.seconds_for("beside", wait_until)
+    assert len(plant.ended) == 20
+    assert beside_s < 1.5 + 5 * alone_s
 
 
 async def test_scope_with_many_jobs_does_not_starve_another_scope(plant: Plant, wait_until: WaitUntil) -> None:
@@ -112,9 +117,11 @@ async def test_scope_with_many_jobs_does_not_starve_another_scope(plant: Plant, 
         for number in range(150):
             tasks.create_task(plant.start(f"many-{number}", "quick"))
         await asyncio.sleep(0)
-        tasks.create_task(plant.start("lonely", "quick", SCOPES[1]))
+        await plant.start("lonely", "quick", SCOPES[1])
+        began = time.monotonic()
     await wait_until(lambda: len(plant.ended) == 151)
-    assert sum(at < plant.ended["lonely"] for at in plant.ended.values()) < 75
+    # Jobs that end while the calls are answered, as on a slow machine, do not delay it.
+    assert sum(began < at < plant.ended["lonely"] for at in plant.ended.values()) < 75
 
 
 async def test_a_device_whose_broker_hangs_delays_no_other_job(
@@ -140,12 +147,10 @@ async def test_a_device_whose_broker_hangs_delays_no_other_job(
         await enter(open_gateway(settings))
         plant = Plant(await enter(open_mes(mqtt, f"{unique}-mes", topic_prefix=unique)))
         await plant.open()
+        alone_s = await plant.seconds_for("alone", wait_until)
         other.freeze()
         for number in range(10):
             await plant.start(f"slow-{number}", "slow")
-        began = time.monotonic()
-        for number in range(10):
-            await plant.start(f"quick-{number}", "quick")
-        await wait_until(lambda: len(plant.ended) == 10)
-        assert max(plant.ended.values()) - began < 1.5
+        beside_s = await plant.seconds_for("beside", wait_until)
+        assert beside_s < 1.5 + 5 * alone_s
         other.thaw()
