@@ -17,7 +17,7 @@ from edge.errors import Unavailable
 START_SECONDS = 30.0
 STOP_SECONDS = 5.0
 _BELOW_THE_EPHEMERAL = range(15_000, 32_000)
-"""Linux gives 32768 and above to connections and to servers without a port of their own."""
+"""Linux assigns 32768 and above to connections and to servers without a port of their own."""
 # Debian installs daemons in folders outside the PATH of an ordinary user.
 _DAEMON_DIRECTORIES = ("/usr/sbin", "/usr/local/sbin")
 
@@ -155,7 +155,7 @@ async def open_broker(*further: str, program: str = "mosquitto") -> AsyncIterato
 
 
 def free_port() -> int:
-    """Return a loopback port that is free now, and that the system gives to nobody who asks for any port."""
+    """Return a loopback port that is free now, outside the range of ports that the system assigns."""
     while True:
         port = secrets.choice(_BELOW_THE_EPHEMERAL)
         with contextlib.suppress(OSError), socket.socket() as probe:

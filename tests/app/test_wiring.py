@@ -106,7 +106,7 @@ async def test_gateway_serves_without_the_mes_broker_and_connects_later(
             await broker.start()
             log = broker.directory / "mosquitto.log"
             for topic in (f"{unique}/station-1/commands", f"{unique}/wrench/answers"):
-                await wait_until(lambda topic=topic: topic in log.read_text(), 10)
+                await wait_until(lambda topic=topic: topic in log.read_text())
 
 
 async def test_gateway_serves_without_the_broker_of_one_tool(

@@ -154,7 +154,7 @@ async def test_second_signal_ends_the_gateway_at_once(redis: RedisSettings, uniq
             gateway.send(signal.SIGTERM)
             await gateway.until("stopping")
             gateway.send(signal.SIGINT)
-            assert await gateway.ended(deadline=1.0) == -signal.SIGINT
+            assert await gateway.ended() == -signal.SIGINT
 
 
 async def test_gateway_log_has_one_json_object_per_line(redis: RedisSettings, tmp_path: Path) -> None:

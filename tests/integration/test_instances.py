@@ -109,7 +109,7 @@ async def test_name_of_a_live_gateway_is_refused_and_of_a_killed_one_reused(
         first.send(signal.SIGKILL)
         await first.ended()
         async with open_store(redis, "tests") as store:
-            # Nobody waits for the end of its lease.
+            # Its lease lasts far longer than this test waits.
             await store.execute("PEXPIRE", store.keys.lease_instance(f"{unique}-one"), 3_600_000)
         async with ready(file) as again:
             await again.stop()

@@ -82,4 +82,4 @@ def test_blocked_call_does_not_delay_the_end(tmp_path: Path) -> None:
     (finding,) = asyncio.run(run())
     forever.set()
     assert finding.level is Level.FAILING
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60

@@ -146,6 +146,6 @@ def test_serial_numbers_persons_and_hosts_are_hidden(data: Any, shown_as: Any) -
 
 @pytest.mark.parametrize("text", ["a." * 100_000, "a://" * 25_000])
 def test_redaction_of_hostile_text_takes_less_than_5_s(text: str) -> None:
-    began = time.perf_counter()
+    began = time.thread_time()
     redact_data(text, redactor({"sesame"}, {"line-4"}))
-    assert time.perf_counter() - began < 5
+    assert time.thread_time() - began < 5

@@ -57,7 +57,7 @@ Check = Callable[[components.KnownComponent], bool]
 
 async def listed(store: Store, check: Check = lambda _: True, id: str = "worker-1") -> components.KnownComponent:
     """Return the component once it is listed and as expected."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             found = (await components.load_all(store)).get(id)
             if found and check(found):
@@ -76,16 +76,23 @@ async def test_later_component_of_an_id_stops_with_the_reason(store: Store) -> N
 
 
 async def test_one_of_concurrently_started_components_runs(store: Store) -> None:
+    stopped: list[str] = []
+    others_have_stopped = asyncio.Event()
+
     async def start(token: str) -> str:
         clock = clock_of(iter(range(1000, 10_000_000)).__next__)
         try:
             async with registered(store, "worker-1", token, described(), heartbeat_s=0.2, clock=clock):
-                await asyncio.sleep(1.0)
+                await others_have_stopped.wait()
         except Refused:
+            stopped.append(token)
+            if len(stopped) == 4:
+                others_have_stopped.set()
             return "stopped"
         return "worked"
 
-    found = await asyncio.gather(*(start(f"elsewhere {number} x") for number in range(5)))
+    async with asyncio.timeout(60):
+        found = await asyncio.gather(*(start(f"elsewhere {number} x") for number in range(5)))
     assert sorted(found) == ["stopped"] * 4 + ["worked"]
 
 
@@ -176,7 +183,7 @@ async def test_stopped_component_is_removed_by_a_running_one(store: Store) -> No
         await listed(store)
         assert "gone" in await components.load_all(store)
         now[0] += components.DEFAULT_REMOVE_AFTER_S + 1
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while True:
                 if "gone" not in await components.load_all(store):
                     break

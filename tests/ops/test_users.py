@@ -52,13 +52,15 @@ async def test_changed_user_file_applies_to_the_next_login(file: Path) -> None:
 
 async def test_unknown_user_takes_as_long_as_a_wrong_password(file: Path) -> None:
     users = Users(file)
-    spent = {}
-    for name in ("alice", "mallory"):
-        # Time of the processor: other work of the machine does not count.
-        began = time.process_time()
-        assert await users.log_in(Credentials(name, "wrong", HERE)) is LoginRefusal.WRONG
-        spent[name] = time.process_time() - began
-    assert 0.3 < spent["alice"] / spent["mallory"] < 3
+    spent: dict[str, list[float]] = {"alice": [], "mallory": []}
+    for _ in range(LoginThrottle.FREE):
+        for name, found in spent.items():
+            # Time of the processor: other work of the machine does not count.
+            began = time.process_time()
+            assert await users.log_in(Credentials(name, "wrong", HERE)) is LoginRefusal.WRONG
+            found.append(time.process_time() - began)
+    # The least of each: other work of this process, as that of its collector, counts.
+    assert 0.3 < min(spent["alice"]) / min(spent["mallory"]) < 3
 
 
 async def test_right_password_is_throttled_after_failures(file: Path) -> None:

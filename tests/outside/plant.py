@@ -89,12 +89,12 @@ class Mes:
     def configure(self, work_master: str = "WM-1", recipe: object = TIGHTENING) -> None:
         """Push a Work Master with a recipe."""
         item = {"ID": work_master, "data": recipe, "dataschema": RECIPE_SCHEMA}
-        answer = self._ask(SETTING.format("workmaster"), [item], 20.0, {"method": "PUT"})
+        answer = self._ask(SETTING.format("workmaster"), [item], 60.0, {"method": "PUT"})
         assert "mdcserrorkind" not in answer.attributes, answer
 
     def start_job(self, job_order_id: str, **attributes: str) -> Answer:
         """Call StoreAndStart for a job of the Work Master."""
-        return self._ask(METHOD.format("StoreAndStart"), order(job_order_id), 10.0, attributes)
+        return self._ask(METHOD.format("StoreAndStart"), order(job_order_id), 60.0, attributes)
 
     def states(self, job_order_id: str) -> list[str]:
         """Return the states that the status events of a job reported, each event once."""
@@ -106,7 +106,7 @@ class Mes:
                     events[each.attributes["id"]] = data["JobState"][0]["StateText"]["Text"]
         return list(events.values())
 
-    def wait_for_state(self, job_order_id: str, state: str, deadline: float = 20.0) -> None:
+    def wait_for_state(self, job_order_id: str, state: str, deadline: float = 60.0) -> None:
         """Wait until a job has reported a state."""
         self.client.wait(lambda: state in self.states(job_order_id), f"{job_order_id} is {state}", deadline)
 

@@ -225,7 +225,7 @@ class Gateway(Server):
                 elif line == "READY=1":
                     ready.set()
 
-    def wait_for_status(self, expected: Callable[[str], bool], what: str, deadline: float = 30.0) -> str:
+    def wait_for_status(self, expected: Callable[[str], bool], what: str, deadline: float = 60.0) -> str:
         """Wait until the last status line is as expected, and return it."""
         wait_for(lambda: expected(self.status), what, deadline)
         return self.status

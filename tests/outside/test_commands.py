@@ -37,13 +37,13 @@ def test_a_job_continues_after_the_broker_was_frozen(plant: Plant) -> None:
 
 
 def test_declined_call_has_its_reason_in_the_payload(plant: Plant) -> None:
-    answer = plant.mes.call("Clear", {"JobOrderID": "never-stored"}, deadline=30)
+    answer = plant.mes.call("Clear", {"JobOrderID": "never-stored"})
     assert answer.data == {"ReturnStatus": 2, "Reason": "no such job order in this scope"}
     assert answer.attributes["mdcserrormessage"] == answer.data["Reason"]
 
 
 def test_refused_message_has_its_reason_in_the_payload(plant: Plant) -> None:
-    answer = plant.mes.call("Clear", {"JobOrder": "no id"}, deadline=30)
+    answer = plant.mes.call("Clear", {"JobOrder": "no id"})
     assert answer.attributes["mdcserrorkind"] == answer.data["ErrorKind"] == "invalid_payload"
     assert answer.attributes["mdcserrormessage"] == answer.data["Reason"]
     assert "JobOrderID" in answer.data["Reason"]

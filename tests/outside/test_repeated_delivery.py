@@ -56,7 +56,7 @@ def test_deleted_settings_are_not_restored_by_the_broker(plant: Plant) -> None:
 
 def _run_another_job(plant: Plant) -> None:
     """Run a job after all that the broker delivers again: calls of one MES are handled in order."""
-    plant.mes.client.wait(lambda: plant.mes.client.connected, "the MES is connected again", 20)
+    plant.mes.client.wait(lambda: plant.mes.client.connected, "the MES is connected again")
     plant.mes.configure("WM-1")
     assert plant.mes.start_job("another").status == 1
-    plant.mes.wait_for_state("another", "Ended", 30)
+    plant.mes.wait_for_state("another", "Ended")

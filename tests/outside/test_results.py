@@ -35,6 +35,6 @@ def test_results_are_kept_during_a_long_outage_of_the_mes_broker(plant: Plant, t
         plant.gateway.kill()
         plant.broker.start()
         plant.gateway.start()
-        plant.mes.client.wait(lambda: plant.mes.result("J1"), "the MES has the result", 20)
+        plant.mes.client.wait(lambda: plant.mes.result("J1"), "the MES has the result")
         wrench.client.close()
     assert "85.2" in str(plant.mes.result("J1"))

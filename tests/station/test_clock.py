@@ -118,11 +118,11 @@ async def test_small_clock_step_is_followed_at_once(redis: RedisSettings, tool: 
 async def test_store_time_is_that_of_the_host_of_the_store(store: Store) -> None:
     reference = StoreTime(store)
     await reference.refresh()
-    assert abs(reference() - time.time_ns()) < 1_000_000_000
+    assert abs(reference() - time.time_ns()) < 60_000_000_000
 
 
 async def test_clock_of_a_skewed_gateway_shows_the_time_of_the_store(store: Store) -> None:
     skewed = StoreTime(store, lambda: time.monotonic_ns() + 3_600_000_000_000)
     await skewed.refresh()
     exact = await store_clock(store)
-    assert abs(SteadyClock(skewed)() - exact()) < 1_000
+    assert abs(SteadyClock(skewed)() - exact()) < 60_000

@@ -74,7 +74,7 @@ async def test_gateway_name_is_free_at_once_after_a_clean_stop(redis: RedisSetti
 
 async def test_name_of_a_killed_process_on_this_host_is_reused_at_once(redis: RedisSettings, store: Store) -> None:
     await instance_leases.acquire(store, "other", await dead_token())
-    # Nobody waits for the end of this lease.
+    # Far longer than this test waits.
     await store.execute("PEXPIRE", store.keys.lease_instance("other"), 3_600_000)
     async with asyncio.timeout(60), another(redis) as instance:
         assert instance.lease_held.is_open

@@ -159,7 +159,10 @@ async def test_transition_with_a_time_condition_clears_at_its_time(
             await plant.until_state("J1", JobState.ENDED)
 
 
-async def test_real_deadline_wakes_the_timer_task_in_time(redis: RedisSettings, tool: FakeEquipment) -> None:
+async def test_real_deadline_wakes_the_timer_task_in_time(
+    redis: RedisSettings, tool: FakeEquipment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edge.station.timers._LOOK_AGAIN_MS", 3_600_000)
     supervised = linear(action("a", "one", timeout_seconds=0.1))
     async with (
         instance(redis, {TIGHTEN: tool}, now_ms) as plant,
@@ -167,12 +170,11 @@ async def test_real_deadline_wakes_the_timer_task_in_time(redis: RedisSettings, 
         background_task(plant.timers.run(), "timers"),
     ):
         await plant.teach("supervised", supervised)
-        began = now_ms()
         for number in range(5):
             await plant.order(Cause.STORE_AND_START, order(f"J{number}", "supervised"))
+        # Only a deadline wakes the task: without one it sleeps for much longer than this test may last.
         for number in range(5):
             await plant.until_state(f"J{number}", JobState.ABORTED)
-        assert now_ms() - began < 2000
 
 
 async def test_deadline_committed_during_the_poll_is_not_missed(

@@ -88,7 +88,7 @@ async def test_shelving_ends_without_any_other_alarm_change(store: Store) -> Non
         await request_change(store, ident, Shelve("bo", until=ends_at), now_ms)
         await until_kinds(store, ["raised", "shelved", "unshelved"])
         (*_, unshelved) = await changes_of(store)
-        assert 0 <= unshelved.alarm.changed_at - ends_at < 2_000
+        assert 0 <= unshelved.alarm.changed_at - ends_at < 60_000
         assert processor.alarms.shelved == 0
 
 

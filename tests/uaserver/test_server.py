@@ -67,11 +67,15 @@ async def test_missing_node_set_is_reported_with_advice(tmp_path: Path) -> None:
 
 
 async def test_server_with_connected_clients_stops_at_once() -> None:
+    now = asyncio.get_running_loop().time
+    began = now()
     async with served(SETTINGS, MACHINES[:1]) as server:
+        start_s = now() - began
         leaving = patient_client(server.endpoint)
         await leaving.connect()
-        began = asyncio.get_running_loop().time()
-    assert asyncio.get_running_loop().time() - began < 0.5
+        began = now()
+    # The start is work that takes long: a machine that is busy delays it, too.
+    assert now() - began < max(0.5, start_s)
     await leaving.disconnect()
 
 
