@@ -1,7 +1,6 @@
 """One connection to an MQTT 5 broker, from CONNECT to the end of its socket."""
 
 import asyncio
-import itertools
 import math
 import os
 from collections.abc import AsyncIterator
@@ -70,7 +69,7 @@ class Connection:
         self._paho = ControlClient(broker.client_id, self._socket, self._next_packet_id)
         self._loop = asyncio.get_running_loop()
         self._connack: asyncio.Future[Properties | None] = self._loop.create_future()
-        self._packet_ids = itertools.cycle(range(1, _MOST_PACKET_IDS + 1))
+        self._last_packet_id = 0
         self._confirmations: dict[int, asyncio.Future[Any]] = {}
         self._in_flight = asyncio.Semaphore(RECEIVE_MAXIMUM)
         self._largest_packet = math.inf
@@ -234,7 +233,11 @@ class Connection:
         await asyncio.sleep(0)
 
     def _next_packet_id(self) -> int:
-        return next(each for each in self._packet_ids if each not in self._confirmations)
+        packet_id = self._last_packet_id % _MOST_PACKET_IDS + 1
+        while packet_id in self._confirmations:
+            packet_id = packet_id % _MOST_PACKET_IDS + 1
+        self._last_packet_id = packet_id
+        return packet_id
 
     def _expect(self, packet_id: int) -> asyncio.Future[Any]:
         self._confirmations[packet_id] = answer = self._loop.create_future()

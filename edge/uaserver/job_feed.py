@@ -64,7 +64,7 @@ class _JobLists:
         self._server = server
         self._scopes = scopes
         self._idle_s = idle_s
-        self._shown: set[tuple[str, str]] = set()
+        self._shown: dict[str, set[str]] = {scope: set() for scope in scopes}
         self._positions: dict[str, str] = {}
         self._has_new_session = asyncio.Event()
         self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
@@ -91,10 +91,9 @@ class _JobLists:
         # The positions are read before the jobs, so that no change during the reading is lost.
         self._positions.update(self._positions or await changes.latest(self._store, self._scopes))
         for scope in self._scopes:
-            self._shown |= {(scope, job_id) for job_id in await jobs.list_ids(self._store, scope)}
-        # It also holds the jobs that the store lost during its outage.
-        for scope, job_id in tuple(self._shown):
-            await self._show(scope, job_id)
+            # It also holds the jobs that the store lost during its outage.
+            for job_id in self._shown[scope].union(await jobs.list_ids(self._store, scope)):
+                await self._show(scope, job_id)
         async for batch in changes.follow_in_batches(self._store, self._positions):
             await self._show_changes(batch)
             # A job changes several times in a row: it is read once. A full batch has a successor already.
@@ -140,9 +139,10 @@ class _JobLists:
             self._server.charts.hide(scope, job_id)
         if job is None:
             self._server.hide(scope, job_id)
-            self._shown.discard((scope, job_id))
+            self._shown[scope].discard(job_id)
             return None
-        self._shown.add((scope, job_id))
+        # The text of the job itself: the lists hold it too.
+        self._shown[scope].add(job.job_id)
         state = state_entries(job.status)
         # Both lists show the same state of a job, even if it changed between two reads (OPC 10031-4, 6.2.7.1).
         response = await _response_in(self._store, job, state) if has_response(job.status) else None

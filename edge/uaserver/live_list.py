@@ -1,14 +1,15 @@
 """The array variables that follow the jobs: each entry is encoded once per change; notifications are bundled."""
 
 import asyncio
-from collections.abc import Mapping
+import struct
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import structlog
 from asyncua import ua
 from asyncua.server.address_space import AddressSpace
-from asyncua.ua.ua_binary import extensionobject_to_binary
+from asyncua.ua.ua_binary import nodeid_to_binary
 
 from edge.model.isa95 import Payload
 from edge.opcua.shared_array import shared_array
@@ -25,7 +26,7 @@ class LiveList:
     """The value of one array variable: its entries by identifier, in the order of their first appearance."""
 
     def __init__(self, aspace: AddressSpace, node_id: ua.NodeId, changed: asyncio.Event) -> None:
-        self._entries: dict[str, tuple[ua.ExtensionObject, bytes]] = {}
+        self._entries: dict[str, ua.ExtensionObject] = {}
         self._value: ua.DataValue | None = None
         self._changed = changed
         self._has_pending_change = False
@@ -34,7 +35,7 @@ class LiveList:
 
     def put(self, identifier: str, entry: Payload) -> None:
         """Add an entry, or replace the entry with this identifier at its position."""
-        self._entries[identifier] = _encoded(entry)
+        self._entries[identifier] = extension_object(entry)
         self._has_changed()
 
     def drop(self, identifier: str) -> None:
@@ -44,7 +45,7 @@ class LiveList:
 
     def replace(self, entries: dict[str, Payload]) -> None:
         """Replace all entries of the list."""
-        self._entries = {identifier: _encoded(entry) for identifier, entry in entries.items()}
+        self._entries = {identifier: extension_object(entry) for identifier, entry in entries.items()}
         self._has_changed()
 
     async def publish(self) -> None:
@@ -67,15 +68,26 @@ class LiveList:
     def _current(self) -> ua.DataValue:
         if self._value is None:
             now = datetime.now(UTC)
-            elements = [element for element, _ in self._entries.values()]
-            content = shared_array(elements, [encoded for _, encoded in self._entries.values()])
+            elements = list(self._entries.values())
+            content = shared_array(elements, encoded(elements))
             self._value = ua.DataValue(content, SourceTimestamp=now, ServerTimestamp=now)
         return self._value
 
 
-def _encoded(entry: Payload) -> tuple[ua.ExtensionObject, bytes]:
-    element = extension_object(entry)
-    return element, extensionobject_to_binary(element)
+_LENGTH = struct.Struct("<i")
+
+
+def encoded(elements: Sequence[ua.ExtensionObject]) -> list[bytes]:
+    """Return the encoding of each of these structures of one type, whose bodies are encoded already.
+
+    It is not kept: the bodies of all jobs would be in memory twice.
+    """
+    if not elements:
+        return []
+    # The type, then the mark of a body in bytes.
+    head = nodeid_to_binary(elements[0].TypeId) + b"\1"
+    bodies = [each.Body or b"" for each in elements]
+    return [head + _LENGTH.pack(len(body)) + body for body in bodies]
 
 
 async def notify_all(subscribers: Mapping[int, Any], value: ua.DataValue) -> None:
