@@ -28,7 +28,7 @@ from edge.station.retention import Deliveries, RetentionPolicy
 from edge.store import changes, jobs
 from edge.store.changes import BEGINNING, Change
 from edge.store.client import Store
-from edge.store.commit import Commit, join
+from edge.store.commit import Commit
 from edge.store.heartbeat import Heartbeat
 from edge.store.jobs import Job
 
@@ -194,26 +194,29 @@ class Publisher:
             found = await load_changed_job(self._store, change)
             # A broker that lost messages must get them before this change.
             await self._check()
-            noted = await self._publish_job(change, *found) if found else self._skip(change)
+            events, noted = await self._publish_job(change, *found) if found else (self._skip(change), Commit())
             # Before the cursor is saved: if the reply to that is lost, the change is not followed again.
             if self._states:
                 self._states.apply(change)
             self._due.wake(index=True)
-            await changes.save_cursor(self._store, change, noted)
+            await changes.save_cursor(self._store, change, events, noted)
 
-    async def _publish_job(self, change: Change, job: Job | None, response: JobResponse | None) -> Commit:
+    async def _publish_job(
+        self, change: Change, job: Job | None, response: JobResponse | None
+    ) -> tuple[str | None, Commit]:
+        """Publish a change; return the position of its event if it was published, and the commit about its topics."""
         event = await self._events.publish(change, job, response)
         topics = await self._retained.put(change.job_order_id, job, response)
         if job and has_ended(change.status) and (event.is_read or topics.is_result_read):
             await self._deliveries.confirm(job)
-        return join((event.noted, topics.noted))
+        return event.position, topics.noted
 
-    def _skip(self, change: Change) -> Commit:
-        """Advance the cursor of events past a change that cannot be read."""
+    def _skip(self, change: Change) -> str | None:
+        """Advance the cursor of events past a change that cannot be read, unless earlier events wait."""
         if self._events.is_blocked:
-            return Commit()
+            return None
         self._events.position = change.position
-        return changes.save_event_cursor(self._store.keys, self._scope, change.position)
+        return change.position
 
     async def _check(self) -> None:
         """Determine what the broker has lost, once per connection and before any other publication.

@@ -12,7 +12,6 @@ from edge.northbound.topics import Topics
 from edge.store import changes, published_events
 from edge.store.changes import BEGINNING, Change
 from edge.store.client import Store
-from edge.store.commit import Commit
 from edge.store.jobs import Job
 
 REPUBLISH_WINDOW_S = 3600
@@ -20,9 +19,9 @@ REPUBLISH_WINDOW_S = 3600
 
 
 class PublishedEvent(Struct, frozen=True):
-    """The result of publishing an event: the commit for the store, and whether the event had a subscriber."""
+    """The result of publishing an event: the position of its change if it was published, and whether it was read."""
 
-    noted: Commit
+    position: str | None = None
     is_read: bool = False
 
 
@@ -43,14 +42,13 @@ class StatusEventPublisher:
     async def publish(self, change: Change, job: Job | None, response: JobResponse | None) -> PublishedEvent:
         """Publish the event of a change, if it has one. Raises Unavailable when broker or store are unavailable."""
         if self.is_blocked:
-            return PublishedEvent(Commit())
+            return PublishedEvent()
         outcome = await self._send(change, job, response)
         if outcome is WriteOutcome.REFUSED:
             self.is_blocked = True
-            return PublishedEvent(Commit())
+            return PublishedEvent()
         self.position = change.position
-        noted = changes.save_event_cursor(self._store.keys, change.scope, change.position)
-        return PublishedEvent(noted, outcome is WriteOutcome.READ)
+        return PublishedEvent(change.position, outcome is WriteOutcome.READ)
 
     async def republish(self, after: str, last: str, connection: int) -> None:
         """Publish the events of the changes between two positions again, under the same ids.

@@ -314,4 +314,5 @@ def _job_parts(keys: Keys, before: Job, after: LoadedJob, moves: Moves, now: int
         return ()
     run = after.stored.run
     response = job_response(after.job, (after.net, run))
-    return (jobs.save(keys, before, after.job, moves, now), responses.save(keys, after.job, response, attempts(run)))
+    saved = responses.save(keys, after.job, response, attempts(run), before)
+    return (jobs.save(keys, before, after.job, moves, now), saved)

@@ -110,9 +110,13 @@ def _job(stored: Mapping[str, str]) -> Job:
     )
 
 
+_MAY_BE_ABSENT = {"causation_id": "", "trace": "", "early": ""}
+"""The fields whose absence means the same as an empty text, to this release and to those before."""
+
+
 def save(keys: Keys, before: Job | None, job: Job, moves: Iterable[tuple[Cause, JobStatus]], now: int) -> Commit:
     """Write the changes of a job, its indexes and each transition; guarded by the revision of `before`."""
-    known = _fields(before) if before and not before.outdated else {}
+    known = _MAY_BE_ABSENT if before is None else {} if before.outdated else _fields(before)
     written = {name: text for name, text in _fields(job).items() if known.get(name) != text}
     parts = [
         unchanged(keys, job.job_id, before),

@@ -7,7 +7,7 @@ import msgspec
 from edge.model.acceptance import RESERVED_ID_STARTS
 from edge.model.action_attempt import ActionAttempt, attempts_parameter
 from edge.model.isa95 import JobResponse
-from edge.model.job_state import RESPONSE_STATES, JobState
+from edge.model.job_state import RESPONSE_STATES, JobState, has_response
 from edge.store import version
 from edge.store.client import Store
 from edge.store.commit import Commit, join, operation
@@ -20,19 +20,24 @@ _BATCH = 100
 DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95JobResponseDataType/v2.0.0"
 
 
-def save(keys: Keys, job: Job, response: JobResponse, attempts: Sequence[ActionAttempt] = ()) -> Commit:
+def save(
+    keys: Keys, job: Job, response: JobResponse, attempts: Sequence[ActionAttempt] = (), before: Job | None = None
+) -> Commit:
     """Write the response of a job; it changes only together with the job, whose revision guards it.
 
-    The attempts are a field of their own: as parameters they take three times the space.
+    The attempts are a field of their own: as parameters they take three times the space. The fields that never change
+    are written with the first response: not if the job, as it was `before`, has one.
     """
     response_id, started_at = response.job_response_id, job.started_at or 0
+    is_first = before is None or not has_response(before.status)
     return join(
         (
             operation(
                 "HSET",
                 keys.jobresponse(response_id),
-                *("_dataschema", DATASCHEMA, version.FIELD, version.current_version(Document.JOB_RESPONSE)),
-                *("scope", job.scope, "job_order_id", job.job_id),
+                *(("_dataschema", DATASCHEMA, "scope", job.scope, "job_order_id", job.job_id) if is_first else ()),
+                # Also later: the response may be in the form of an earlier release, and is written whole.
+                *(version.FIELD, version.current_version(Document.JOB_RESPONSE)),
                 *("rev", str(job.revision), "response", msgspec.json.encode(response).decode()),
                 *(("attempts", _rows(attempts)) if attempts else ()),
             ),

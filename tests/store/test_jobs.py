@@ -94,6 +94,19 @@ async def test_concurrently_changed_job_is_not_written(store: Store) -> None:
     assert await store.commit(late) == Stale(store.keys.joborder("J1"))
 
 
+async def test_a_cleared_trace_is_written_although_a_new_job_needs_none(store: Store) -> None:
+    traced = msgspec.structs.replace(job(), trace={"traceparent": "00-1-2-01"}, causation_id="e-1")
+    await save(store, None, traced)
+    plain = moved(traced, trace={}, causation_id="")
+    await save(store, traced, plain)
+    assert await jobs.load(store, "J1") == plain
+
+    await save(store, None, job("J2"))
+    stored = await store.execute("HGETALL", store.keys.joborder("J2"))
+    assert stored.keys().isdisjoint({"trace", "causation_id", "early"})
+    assert await jobs.load(store, "J2") == job("J2")
+
+
 def test_only_what_changed_is_written(store: Store) -> None:
     commit = jobs.save(store.keys, FULL, moved(FULL, error="other"), (), NOW)
     (written,) = [each.arguments[1::2] for each in commit.operations if each.command == "HSET"]

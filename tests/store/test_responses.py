@@ -1,5 +1,6 @@
 """A response is found by its job, by its id, and in its scope in the order of job starts."""
 
+import msgspec
 import pytest
 
 from edge.model.isa95 import JobOrder
@@ -31,6 +32,24 @@ async def test_a_response_is_found_by_its_job_and_by_its_id(store: Store) -> Non
     assert await responses.load(store, job("J1")) == job_response(job("J1"), None)
     assert await responses.find_job(store, "c-J1") == "J1"
     assert await responses.find_job(store, "c-J2") is None
+
+
+async def test_a_later_response_is_whole_without_what_never_changes(store: Store) -> None:
+    running = job("J1")
+    await respond(store, running)
+    first = await store.execute("HGETALL", store.keys.jobresponse("c-J1"))
+    ended = msgspec.structs.replace(running, status=JobStatus(JobState.ENDED), ended_at=2000, revision=2)
+    later = responses.save(store.keys, ended, job_response(ended, None), (), running)
+    await store.commit(later)
+    (written,) = [each.arguments[1::2] for each in later.operations if each.command == "HSET"]
+    assert set(written) == {"_version", "rev", "response"}
+    second = await store.execute("HGETALL", store.keys.jobresponse("c-J1"))
+    assert {name: second[name] for name in first if name not in written} == {
+        "_dataschema": responses.DATASCHEMA,
+        "scope": "s",
+        "job_order_id": "J1",
+    }
+    assert await responses.load(store, ended) == job_response(ended, None)
 
 
 @pytest.mark.parametrize("correlation_id", ["list:s", ""])
