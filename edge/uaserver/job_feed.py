@@ -28,8 +28,8 @@ from edge.uaserver.server import UaServer
 logger = structlog.get_logger(__name__)
 
 
-IDLE_S = 1.0
-"""How long changes are collected while no client has a session, in seconds: a short job is then read once."""
+IDLE_S = 5.0
+"""How long changes are collected while no client has a session, in seconds: most jobs are then read once."""
 
 
 async def show_jobs(store: Store, server: UaServer, scopes: Sequence[str], idle_s: float = IDLE_S) -> None:
