@@ -18,7 +18,7 @@ from edge.config import MqttEquipmentSettings, MqttSettings, NorthboundSettings,
 
 WRENCH_TYPES = ("com.example.station.position.v1", "com.example.station.tighten.v1")
 CAMERA_TYPES = ("com.example.station.qa_result.v1", "com.example.station.torque_result.v1")
-STOPPED_WITHIN = 15.0
+STOPPED_WITHIN = 60.0
 
 
 def settings_of(redis: RedisSettings, mqtt: MqttSettings, prefix: str, opcua: OpcuaSettings) -> Settings:

@@ -32,7 +32,7 @@ from tests.southbound.contract import SCOPES, TYPE_ID, WORK, RecordingStation
 
 DIRECTORY = Path(__file__).parents[1] / "recordings"
 LONGER_THAN_A_CUT = 1.5
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 @dataclass
