@@ -35,7 +35,6 @@ from edge.station.jobs import JobService
 from edge.station.settings import SettingsListener, follow_settings
 from edge.store import jobs
 from edge.store.client import Store
-from edge.store.foreign import open_foreign
 from edge.store.retry import restart_on_outage
 from edge.telemetry.definition_file import read_definitions
 from edge.telemetry.interest import RuleInterest
@@ -116,6 +115,9 @@ async def open_telemetry(
     await stack.enter_async_context(background_task(queue.run(), "samples"))
     await stack.enter_async_context(background_task(GatewayTags(core, queue.put, now_ms).run(), "gateway tags"))
     for name, section in core.settings.mirror.items():
+        # Imported only for a mirror.
+        from edge.store.foreign import open_foreign  # noqa: PLC0415
+
         foreign = await stack.enter_async_context(open_foreign(section.url))
         read = partial(foreign.read_members, section.key)
         mirror = SetMirror(core.store, name, read, now_ms, interest, partial(_job_of, core), settings.stream_length)

@@ -51,6 +51,8 @@ class CommandConnection:
         self._most_in_flight = most_in_flight
         self._backoff = backoff
         self._pipeline: Pipeline | None = None
+        self.endpoint = Endpoint()
+        """Where the present or last connection leads."""
         self._connecting = asyncio.Lock()
         self._failures = 0
         self._retry_at = 0.0
@@ -104,7 +106,7 @@ class CommandConnection:
         return self._last_failure
 
     async def _open(self) -> Pipeline:
-        endpoint = await self._locate()
+        endpoint = self.endpoint = await self._locate()
         pipeline = Pipeline(self._timeout, self._most_in_flight)
         loop = asyncio.get_running_loop()
         try:

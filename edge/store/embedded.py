@@ -10,13 +10,11 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import redis.asyncio as aioredis
 import structlog
-from redis import exceptions
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 
-from edge.errors import SettingsError, Unavailable
+from edge.errors import EdgeError, SettingsError, Unavailable
+from edge.store.connection import CommandConnection, Endpoint
+from edge.store.pipeline import Command, ReplyError
 
 logger = structlog.get_logger(__name__)
 
@@ -154,20 +152,26 @@ def _sole_use(directory: Path) -> Iterator[None]:
 
 
 async def _answers(socket: Path) -> bool:
-    client = aioredis.Redis(unix_socket_path=str(socket), retry=Retry(NoBackoff(), 0))
     try:
-        return bool(await client.ping())
-    except exceptions.RedisError:
+        return not isinstance(await _reply(socket, ("PING",)), ReplyError)
+    except EdgeError:
         return False
-    finally:
-        await client.aclose()
 
 
 async def _shut_down(socket: Path) -> None:
-    client = aioredis.Redis(unix_socket_path=str(socket), retry=Retry(NoBackoff(), 0))
+    # The server ends without a reply.
+    with contextlib.suppress(Unavailable):
+        await _reply(socket, ("SHUTDOWN", "NOSAVE"))
+    logger.debug("embedded store stopped")
+
+
+async def _reply(socket: Path, command: Command) -> object:
+    async def locate() -> Endpoint:
+        return Endpoint(path=str(socket))
+
+    connection = CommandConnection(locate)
     try:
-        await client.shutdown(save=False)
-    except exceptions.ConnectionError:
-        logger.debug("embedded store stopped")
+        (reply,) = await connection.call(command)
     finally:
-        await client.aclose()
+        connection.close()
+    return reply

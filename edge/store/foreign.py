@@ -14,7 +14,7 @@ from redis.exceptions import NoPermissionError
 
 from edge.errors import Unavailable
 from edge.model.payload import decode_payload
-from edge.store.errors import translate_errors
+from edge.store.redis_py import translate_errors
 
 TIMEOUT_S: Final = 2.0
 MAX_BYTES: Final = 1 << 20

@@ -4,30 +4,23 @@ import contextlib
 import functools
 import re
 from collections.abc import AsyncIterator
-from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
-import redis.asyncio as aioredis
 import structlog
-from redis.asyncio.retry import Retry
-from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
-from redis.backoff import NoBackoff
 
 from edge.config import RedisSettings, password_of
 from edge.errors import SettingsError, Unavailable
-from edge.store.client import Store
+from edge.store.client import MAX_BLOCK_MS, TIMEOUT_S, Store
 from edge.store.commit import join, operation
-from edge.store.connection import CommandConnection, Endpoint
+from edge.store.connection import CommandConnection, Endpoint, Locate
 from edge.store.embedded import embedded_server, running_server
-from edge.store.errors import AccessDenied, translate_errors
+from edge.store.errors import AccessDenied
 from edge.store.keys import Keys
 from edge.store.prefix_check import check_prefix
 from edge.store.server_check import check_server
+from edge.store.waiting import WaitingConnections
 
 logger = structlog.get_logger(__name__)
-
-_CONNECTIONS = 1000
-"""Each connection reads one stream as long as the process runs."""
 
 
 @contextlib.asynccontextmanager
@@ -75,11 +68,57 @@ async def open_unchecked(settings: RedisSettings, consumer: str) -> AsyncIterato
 
 
 def _connect(stack: contextlib.AsyncExitStack, settings: RedisSettings, url: str, consumer: str | None) -> Store:
-    blocking = _client(settings, url)
-    stack.push_async_callback(blocking.aclose)
-    connection = CommandConnection(functools.partial(_locate, blocking))
+    locate = _locator(stack, settings, url)
+    connection = CommandConnection(locate)
     stack.callback(connection.close)
-    return Store(connection, blocking, Keys(settings.prefix, host_streams=settings.streams == "all"), consumer)
+    waiting = WaitingConnections(locate, TIMEOUT_S + MAX_BLOCK_MS / 1000)
+    stack.callback(waiting.close)
+    keys = Keys(settings.prefix, host_streams=settings.streams == "all")
+    return Store(connection, waiting, functools.partial(_subscribe, settings, url), keys, consumer)
+
+
+def _locator(stack: contextlib.AsyncExitStack, settings: RedisSettings, url: str) -> Locate:
+    if not url.startswith(("redis:", "unix:")):
+        # Imported only for an address with TLS or Sentinel.
+        from edge.store import redis_py  # noqa: PLC0415
+
+        client = redis_py.client(settings, url)
+        stack.push_async_callback(client.aclose)
+        return functools.partial(redis_py.locate, client)
+    endpoint = endpoint_of(url, password_of(settings))
+
+    async def locate() -> Endpoint:
+        return endpoint
+
+    return locate
+
+
+def endpoint_of(url: str, password: str | None) -> Endpoint:
+    """Return where an address of a Unix socket or TCP leads; a password of the settings precedes that of the address.
+
+    The query may name `db`, `username`, `password` and `client_name`, as with redis-py; other names have no effect.
+    """
+    parts = urlsplit(url)
+    query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+    number = query.get("db", "" if parts.scheme == "unix" else unquote(parts.path).strip("/"))
+    return Endpoint(
+        path=unquote(parts.path) if parts.scheme == "unix" else "",
+        host=unquote(parts.hostname or "localhost"),
+        port=parts.port or 6379,
+        username=unquote(parts.username or "") or query.get("username", ""),
+        password=password or unquote(parts.password or "") or query.get("password", ""),
+        database=int(number) if number.isdecimal() else 0,
+        client_name=query.get("client_name", ""),
+    )
+
+
+@contextlib.asynccontextmanager
+async def _subscribe(settings: RedisSettings, url: str, channel: str) -> AsyncIterator[AsyncIterator[str]]:
+    # Imported only for a recorder.
+    from edge.store import redis_py  # noqa: PLC0415
+
+    async with redis_py.subscribe(settings, url, channel) as messages:
+        yield messages
 
 
 async def has_running_server(settings: RedisSettings) -> bool:
@@ -90,66 +129,3 @@ async def has_running_server(settings: RedisSettings) -> bool:
 
 def _shown(url: str) -> str:
     return re.sub(r"//[^/]*@", "//", url)
-
-
-def _client(settings: RedisSettings, url: str) -> aioredis.Redis:
-    # No `socket_timeout`: the client's own waits lose a cancellation that meets their end (Python 3.11). We time calls.
-    options: dict[str, Any] = {
-        "decode_responses": True,
-        # Binary values of another application must not stop the readers of other values.
-        "encoding_errors": "backslashreplace",
-        "protocol": 3,
-        "retry": Retry(NoBackoff(), 0),
-        "socket_timeout": None,
-    }
-    if password := password_of(settings):
-        options["password"] = password
-    if url.startswith("redis+sentinel://"):
-        return _sentinel_client(url, options | {"max_connections": _CONNECTIONS})
-    pool = aioredis.BlockingConnectionPool.from_url(url, max_connections=_CONNECTIONS, timeout=None)
-    # Options that we rely on override those of the address (`?protocol=2`).
-    pool.connection_kwargs.update(options)
-    return aioredis.Redis.from_pool(pool)
-
-
-async def _locate(client: aioredis.Redis) -> Endpoint:
-    """Return the present address of the server from the pool of redis-py; Sentinel names the primary."""
-    pool = client.connection_pool
-    connection = pool.make_connection()
-    host, port = getattr(connection, "host", ""), getattr(connection, "port", 0)
-    if isinstance(pool, SentinelConnectionPool):
-        with translate_errors():
-            host, port = await pool.get_master_address()
-    return Endpoint(
-        path=getattr(connection, "path", ""),
-        host=host,
-        port=int(port),
-        tls=connection.ssl_context.get() if isinstance(connection, aioredis.SSLConnection) else None,
-        username=connection.username or "",
-        password=connection.password or "",
-        database=int(connection.db or 0),
-        client_name=connection.client_name or "",
-    )
-
-
-class _SentinelPool(SentinelConnectionPool, aioredis.BlockingConnectionPool):
-    """Waits for a connection when all are in use, and closes those to the sentinels with its own."""
-
-    async def disconnect(self, inuse_connections: bool = True) -> None:  # noqa: FBT001, FBT002  as it is there
-        await super().disconnect(inuse_connections)
-        if inuse_connections:
-            for sentinel in self.sentinel_manager.sentinels:
-                await sentinel.aclose()
-
-
-def _sentinel_client(url: str, options: dict[str, Any]) -> aioredis.Redis:
-    """Follow `redis+sentinel://[user:password@]host:port[,host:port…]/service` to the primary of the service."""
-    parts = urlsplit(url)
-    login, _, hosts = parts.netloc.rpartition("@")
-    username, _, password = map(unquote, login.partition(":"))
-    named = {"username": username, "password": password}
-    addresses = [(host, int(port)) for host, _, port in (each.rpartition(":") for each in hosts.split(","))]
-    sentinel = Sentinel(addresses, sentinel_kwargs={"protocol": 3})
-    given = {key: value for key, value in named.items() if value} | options
-    pool = _SentinelPool(parts.path.strip("/"), sentinel, timeout=None, **given)  # type: ignore[no-untyped-call]
-    return aioredis.Redis.from_pool(pool)

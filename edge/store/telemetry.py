@@ -18,8 +18,6 @@ MAX_DELIVERIES: Final = 5
 """Deliveries after which an entry is set aside."""
 
 _BATCH: Final = 10
-_PENDING_ENTRIES = "XPENDING "
-"""The blank keeps redis-py from parsing the reply as that of the short form, which has totals."""
 
 
 def append(keys: Keys, batch: Mapping[str, str], length: int) -> Commit:
@@ -113,7 +111,7 @@ async def claim_from_others(store: Store) -> int:
     key, claimed = store.keys.telemetry(), 0
     consumers = await store.execute("XINFO CONSUMERS", key, RULES_GROUP)
     for name in [each["name"] for each in consumers if each["name"] != store.consumer and int(each["pending"])]:
-        while pending := await store.execute(_PENDING_ENTRIES, key, RULES_GROUP, "-", "+", 100, name):
+        while pending := await store.execute("XPENDING", key, RULES_GROUP, "-", "+", 100, name):
             ids = [str(each[0]) for each in pending]
             await store.execute("XCLAIM", key, RULES_GROUP, store.consumer, 0, *ids, "JUSTID")
             claimed += len(ids)
@@ -135,7 +133,7 @@ async def count_delivery(store: Store, entry_id: str) -> int:
     _, pending = await store.read(
         [
             ("XCLAIM", key, RULES_GROUP, store.consumer, 0, entry_id),
-            (_PENDING_ENTRIES, key, RULES_GROUP, entry_id, entry_id, 1),
+            ("XPENDING", key, RULES_GROUP, entry_id, entry_id, 1),
         ]
     )
     return int(pending[0][3]) if pending else 1

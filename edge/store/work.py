@@ -13,8 +13,6 @@ from edge.store.keys import GROUP, Keys
 from edge.store.stream import Entry, entries
 
 _BATCH = 50
-_PENDING_ENTRIES = "XPENDING "
-"""The blank keeps redis-py from parsing the reply as that of the short form, which has totals."""
 
 
 class WorkKind(StrEnum):
@@ -81,7 +79,7 @@ async def count_attempt(store: Store, work: Work) -> int:
     _, pending = await store.read(
         [
             ("XCLAIM", key, GROUP, store.consumer, 0, work.entry_id),
-            (_PENDING_ENTRIES, key, GROUP, work.entry_id, work.entry_id, 1),
+            ("XPENDING", key, GROUP, work.entry_id, work.entry_id, 1),
         ]
     )
     return int(pending[0][3]) - 1 if pending else 1
@@ -92,7 +90,7 @@ async def claim_from(store: Store, former: str, scopes: Sequence[str]) -> int:
     claimed = 0
     for scope in scopes:
         key = store.keys.sfc_work(scope)
-        while pending := await store.execute(_PENDING_ENTRIES, key, GROUP, "-", "+", _BATCH, former):
+        while pending := await store.execute("XPENDING", key, GROUP, "-", "+", _BATCH, former):
             ids = [str(entry[0]) for entry in pending]
             await store.execute("XCLAIM", key, GROUP, store.consumer, 0, *ids, "JUSTID")
             claimed += len(ids)
@@ -101,7 +99,7 @@ async def claim_from(store: Store, former: str, scopes: Sequence[str]) -> int:
 
 async def has_pending(store: Store, consumer: str, scopes: Sequence[str]) -> bool:
     """Return whether an instance has taken work and not acknowledged it."""
-    asked = [(_PENDING_ENTRIES, store.keys.sfc_work(scope), GROUP, "-", "+", 1, consumer) for scope in scopes]
+    asked = [("XPENDING", store.keys.sfc_work(scope), GROUP, "-", "+", 1, consumer) for scope in scopes]
     return any(await store.read(asked))
 
 

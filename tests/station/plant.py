@@ -258,8 +258,8 @@ async def next_work(plant: Plant) -> Work:
 
 async def unacknowledged(plant: Plant) -> int:
     """Count the work that is taken and not acknowledged, and the jobs of which something is not surely sent."""
-    pending = await plant.store.execute("XPENDING", plant.store.keys.sfc_work(SCOPE), GROUP)
-    return int(pending["pending"]) + len(await runs.jobs_with_outbox(plant.store, plant.store.consumer))
+    pending, *_ = await plant.store.execute("XPENDING", plant.store.keys.sfc_work(SCOPE), GROUP)
+    return int(pending) + len(await runs.jobs_with_outbox(plant.store, plant.store.consumer))
 
 
 async def none_active(plant: Plant) -> bool:

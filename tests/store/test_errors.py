@@ -2,7 +2,8 @@ import pytest
 from redis import exceptions
 
 from edge.errors import Defect, EdgeError, Unavailable
-from edge.store.errors import AccessDenied, OutOfMemory, error_of_reply, translate_errors
+from edge.store.errors import AccessDenied, OutOfMemory, error_of_reply
+from edge.store.redis_py import translate_errors
 
 
 @pytest.mark.parametrize(

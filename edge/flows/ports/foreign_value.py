@@ -6,7 +6,6 @@ import msgspec
 
 from edge.flows.nodes.kind import NodeError
 from edge.flows.nodes.read import RedisValue
-from edge.store.foreign import UnreadableValueError, open_foreign
 
 
 async def read_key(query: RedisValue, _action_id: str) -> Any:
@@ -14,8 +13,11 @@ async def read_key(query: RedisValue, _action_id: str) -> Any:
 
     Raises NodeError for a value that cannot be used, Unavailable when the server is gone.
     """
+    # redis-py is imported only where it is used.
+    from edge.store.foreign import open_foreign  # noqa: PLC0415
+
     try:
         async with open_foreign(query.url) as foreign:
             return msgspec.to_builtins(await foreign.read_value(query.key), str_keys=True)
-    except (UnreadableValueError, ValueError, TypeError) as error:
+    except (ValueError, TypeError) as error:
         raise NodeError(f"key {query.key[:200]!r}: {error}") from None

@@ -1,0 +1,42 @@
+"""Connections for commands that block: each runs one command at a time and serves the next one afterwards."""
+
+from typing import Any
+
+from edge.store.connection import CommandConnection, Locate
+from edge.store.errors import error_of_reply
+from edge.store.pipeline import Command, ReplyError
+
+
+class WaitingConnections:
+    """Runs commands that block, each on a connection of its own; opens one when all others wait.
+
+    A command has `timeout` seconds for its reply.
+    """
+
+    def __init__(self, locate: Locate, timeout: float) -> None:
+        self._locate = locate
+        self._timeout = timeout
+        self._idle: list[CommandConnection] = []
+        self._waiting: set[CommandConnection] = set()
+
+    async def run(self, command: Command) -> Any:
+        """Run a command and return its reply. Raises Unavailable when there is none in time."""
+        connection = self._idle.pop() if self._idle else CommandConnection(self._locate, timeout=self._timeout)
+        self._waiting.add(connection)
+        try:
+            (reply,) = await connection.call(command)
+        except BaseException:
+            # Cancelled, too: the server ends the command with its connection.
+            connection.close()
+            raise
+        finally:
+            self._waiting.discard(connection)
+        self._idle.append(connection)
+        if isinstance(reply, ReplyError):
+            raise error_of_reply(str(reply))
+        return reply
+
+    def close(self) -> None:
+        """Close every connection; commands that wait raise Unavailable."""
+        for connection in (*self._idle, *self._waiting):
+            connection.close()
