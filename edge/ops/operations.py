@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, TypeAlias
@@ -111,8 +111,11 @@ class OperationRunner:
 
     async def look(self) -> None:
         """Fail the operations of dead owners, then execute those that are due. Raises Unavailable without the store."""
-        now, due = await operations.read_due(self._store, self._executors)
-        await self._fail_interrupted(now)
+        # Together they are one round trip.
+        (now, due), stored = await asyncio.gather(
+            operations.read_due(self._store, self._executors), operations.load_all(self._store)
+        )
+        await self._fail_interrupted(stored, now)
         for id in due:
             with suppress(Refused):  # another instance executes an operation
                 await self._execute_alone(id)
@@ -120,8 +123,7 @@ class OperationRunner:
     async def _now(self) -> int:
         return await server_time(self._store)
 
-    async def _fail_interrupted(self, now: int) -> None:
-        stored = await operations.load_all(self._store)
+    async def _fail_interrupted(self, stored: Sequence[StoredOperation], now: int) -> None:
         for each in stored:
             if after := transition(each.operation, Interrupt(), now):
                 commit = operations.save(self._store.keys, each, after, each.progress)

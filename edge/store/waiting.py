@@ -1,10 +1,15 @@
 """Connections for commands that block: each runs one command at a time and serves the next one afterwards."""
 
-from typing import Any
+import asyncio
+from typing import Any, Final
 
+from edge.errors import Unavailable
 from edge.store.connection import CommandConnection, Locate
-from edge.store.errors import error_of_reply
+from edge.store.errors import ADVICE_START, error_of_reply
 from edge.store.pipeline import Command, ReplyError
+
+_NO_DEADLINE_S: Final = 86_400.0
+"""Each command has a deadline here, which its reply cancels; that of a connection would wake an idle gateway."""
 
 
 class WaitingConnections:
@@ -21,10 +26,14 @@ class WaitingConnections:
 
     async def run(self, command: Command) -> Any:
         """Run a command and return its reply. Raises Unavailable when there is none in time."""
-        connection = self._idle.pop() if self._idle else CommandConnection(self._locate, timeout=self._timeout)
+        connection = self._idle.pop() if self._idle else CommandConnection(self._locate, timeout=_NO_DEADLINE_S)
         self._waiting.add(connection)
         try:
-            (reply,) = await connection.call(command)
+            async with asyncio.timeout(self._timeout):
+                (reply,) = await connection.call(command)
+        except TimeoutError:
+            connection.close()
+            raise Unavailable("Redis does not answer: no reply in time", ADVICE_START) from None
         except BaseException:
             # Cancelled, too: the server ends the command with its connection.
             connection.close()

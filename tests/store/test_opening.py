@@ -3,12 +3,15 @@
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from edge.config import RedisSettings
 from edge.errors import SettingsError, Unavailable
+from edge.store import redis_py
 from edge.store.commit import Committed, operation
-from edge.store.opening import open_store
+from edge.store.connection import Endpoint
+from edge.store.opening import endpoint_of, open_store
 from tests.ports import free_port
 from tests.store.servers import own_server, refusal_of
 
@@ -113,3 +116,29 @@ async def test_replies_have_the_same_shape_in_every_redis_protocol_version(
         assert hashed == {"field": "text"}
         assert [list(each) for each in ranked] == [["member", 1_700_000_000_001.0]]
         assert len(streamed) == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("redis://", Endpoint(host="localhost")),
+        ("redis://10.0.0.7:6380/3", Endpoint(host="10.0.0.7", port=6380, database=3)),
+        ("redis://h/3?db=5", Endpoint(host="h", database=5)),
+        ("redis://h/no-number", Endpoint(host="h")),
+        ("redis://gw:p%40ss@h", Endpoint(host="h", username="gw", password="p@ss")),
+        ("redis://h?username=gw&password=p%40ss&client_name=a", Endpoint("", "h", 6379, None, "gw", "p@ss", 0, "a")),
+        ("redis://[::1]:7", Endpoint(host="::1", port=7)),
+        ("unix:///run/a%20b.sock?db=2", Endpoint(path="/run/a b.sock", host="localhost", database=2)),
+        ("unix://gw:pw@/run/r.sock", Endpoint(path="/run/r.sock", host="localhost", username="gw", password="pw")),
+    ],
+)
+async def test_address_leads_where_redis_py_goes(url: str, expected: Endpoint) -> None:
+    assert endpoint_of(url, None) == expected
+    client = redis_py.client(RedisSettings(url=url), url)
+    found = await redis_py.locate(client)
+    used = msgspec.structs.replace(expected, host="", port=found.port) if expected.path else expected
+    assert found == used
+
+
+def test_password_of_the_settings_precedes_that_of_the_address() -> None:
+    assert endpoint_of("redis://gw:old@h", "new").password == "new"

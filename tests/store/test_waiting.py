@@ -1,0 +1,93 @@
+"""Commands that block: each has a connection of its own, which serves the next command after its reply."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from edge.errors import Defect, Unavailable
+from edge.store.connection import CommandConnection, Endpoint
+from edge.store.waiting import WaitingConnections
+from tests.store.servers import Server, own_server
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Server]:
+    async with own_server(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+async def waiting(server: Server) -> AsyncIterator[WaitingConnections]:
+    connections = WaitingConnections(lambda: _endpoint(server), 60.0)
+    yield connections
+    connections.close()
+
+
+@pytest.fixture
+async def observer(server: Server) -> AsyncIterator[CommandConnection]:
+    connection = CommandConnection(lambda: _endpoint(server), timeout=60.0)
+    yield connection
+    connection.close()
+
+
+async def _endpoint(server: Server) -> Endpoint:
+    return Endpoint(path=server.url[7:])
+
+
+async def until_blocked(observer: CommandConnection, count: int) -> None:
+    """Wait until the server has so many blocked clients."""
+    async with asyncio.timeout(60):
+        while f"blocked_clients:{count}\r\n" not in (await observer.call(("INFO", "clients")))[0]:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_connection_serves_the_next_command_after_its_reply(waiting: WaitingConnections) -> None:
+    first = await waiting.run(("CLIENT", "ID"))
+    assert await waiting.run(("CLIENT", "ID")) == first
+
+
+async def test_blocked_command_does_not_delay_others(waiting: WaitingConnections, observer: CommandConnection) -> None:
+    blocked = [asyncio.create_task(waiting.run(("BLPOP", f"list-{number}", "0"))) for number in range(3)]
+    await until_blocked(observer, 3)
+    assert await waiting.run(("ECHO", "free")) == "free"
+    for number in range(3):
+        await observer.call(("RPUSH", f"list-{number}", f"value-{number}"))
+    replies = await asyncio.gather(*blocked)
+    assert replies == [[f"list-{number}", f"value-{number}"] for number in range(3)]
+
+
+async def test_server_ends_a_cancelled_command(waiting: WaitingConnections, observer: CommandConnection) -> None:
+    blocked = asyncio.create_task(waiting.run(("BLPOP", "list", "0")))
+    await until_blocked(observer, 1)
+    blocked.cancel()
+    await until_blocked(observer, 0)
+    assert await waiting.run(("ECHO", "next")) == "next"
+
+
+async def test_command_without_reply_in_time_is_unavailable(server: Server, observer: CommandConnection) -> None:
+    impatient = WaitingConnections(lambda: _endpoint(server), 0.01)
+    with pytest.raises(Unavailable, match="no reply in time"):
+        await impatient.run(("BLPOP", "list", "0"))
+    await until_blocked(observer, 0)
+    impatient.close()
+
+
+async def test_lost_server_is_unavailable_and_served_again_after_restart(
+    server: Server, waiting: WaitingConnections, observer: CommandConnection
+) -> None:
+    blocked = asyncio.create_task(waiting.run(("BLPOP", "list", "0")))
+    await until_blocked(observer, 1)
+    await server.kill()
+    with pytest.raises(Unavailable):
+        await blocked
+    await server.start()
+    assert await waiting.run(("ECHO", "again")) == "again"
+
+
+async def test_error_reply_leaves_the_connection_usable(waiting: WaitingConnections) -> None:
+    first = await waiting.run(("CLIENT", "ID"))
+    with pytest.raises(Defect, match="refuses"):
+        await waiting.run(("NOSUCHCOMMAND",))
+    assert await waiting.run(("CLIENT", "ID")) == first
