@@ -94,7 +94,7 @@ async def test_refused_events_survive_a_silent_broker(
     rules = allowing(tmp_path, "readwrite #", f"deny {unique}/+/events")
     async with (
         open_broker(rules) as broker,
-        opened_bench(store, MqttSettings(url=broker.url), unique, answer_s=0.2) as bench,
+        opened_bench(store, MqttSettings(url=broker.url), unique, answer_s=1.0) as bench,
         bench.publishing() as publisher,
     ):
         await bench.store_and_abort("J1")

@@ -284,21 +284,21 @@ async def test_device_without_memory_of_a_command_answers_unknown(bench: Bench, 
 
 
 async def test_start_expires_with_its_action_and_a_stop_does_not(bench: Bench, wait_until: WaitUntil) -> None:
-    soon = replace(COMMAND, expires_at=now_ms() + 20_000)
+    soon = replace(COMMAND, expires_at=now_ms() + 60_000)
     await bench.equipment.send(soon)
     await bench.equipment.stop(soon)
     await wait_until(lambda: len(bench.received) == 2)
     start, stop = bench.received
     assert start.expiry is not None
-    assert 0 < start.expiry <= 20
+    assert 0 < start.expiry <= 60
     assert stop.expiry is None
 
 
 async def test_a_start_is_not_delivered_after_the_time_limit_of_its_action(bench: Bench, wait_until: WaitUntil) -> None:
-    """A broker counts whole seconds: one of 3 s may come after 3.9 s."""
-    await bench.equipment.send(replace(COMMAND, expires_at=now_ms() + 2_999))
+    """A broker counts whole seconds: one of 60 s may come after 60.9 s."""
+    await bench.equipment.send(replace(COMMAND, expires_at=now_ms() + 59_999))
     await wait_until(lambda: bench.received)
-    assert bench.received[0].expiry in {1, 2}
+    assert bench.received[0].expiry in range(1, 60)
 
 
 async def test_repeated_command_is_marked_as_offered_again(bench: Bench, wait_until: WaitUntil) -> None:

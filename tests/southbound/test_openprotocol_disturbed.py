@@ -104,7 +104,7 @@ async def carry_out(
     what = chance.choice(["cut", "power", "gateway", "gateway and power", "gateway and cut"])
     await gateway.disturb(what, chance.uniform(0.01, 0.3))
     try:
-        await wait_until(lambda: station.is_settled(command.command_id), 5.0)
+        await wait_until(lambda: station.is_settled(command.command_id), 15.0)
     except AssertionError:
         # The gateway was killed between the mark and the enabling of the tool.
         station.stopped_meanwhile.add(command.command_id)

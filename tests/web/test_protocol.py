@@ -37,7 +37,7 @@ async def test_connection_with_a_slow_request_header_is_closed(services: WebServ
 
 
 async def test_connection_with_a_slow_second_header_is_closed(services: WebServices) -> None:
-    async with serving(services, ConnectionBounds(8, 8, head_s=0.2)) as browser, asyncio.timeout(60):
+    async with serving(services, ConnectionBounds(8, 8, head_s=1.0)) as browser, asyncio.timeout(60):
         reader, writer = await browser.connect()
         writer.write(b"GET /static/page.css HTTP/1.1\r\nhost: x\r\n\r\n")
         await reader.readuntil(b"\r\n\r\n")
