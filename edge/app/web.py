@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import functools
+import gc
 import ssl
 from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import UTC, datetime
@@ -70,6 +71,8 @@ async def _serve_with(parts: GatewayParts, services: "WebServices", tls: ssl.SSL
 
     # Templates are compiled meanwhile: nothing waits for them, and the first view finds them ready.
     app = await asyncio.to_thread(build_app, services)
+    # As at the start of the gateway: a collection that visits libraries and templates would take tens of milliseconds.
+    gc.freeze()
     shortest, longest = RETRY_S
     backoff = Backoff(shortest, longest, stable=longest)
     async with contextlib.AsyncExitStack() as stack:

@@ -21,14 +21,20 @@ importlib.import_module("anyio._backends._asyncio")
 _NOT_FOUND = 404
 _PAGES_SHARE = 0.1
 _PICTURES_SHARE = 0.05
+_PAGE_INTERVAL_S = 0.01
+_PICTURE_INTERVAL_S = 0.02
+"""For each open page."""
 
 
 def build_app(services: WebServices) -> ASGIApp:
     """Return the application of a gateway."""
     callers = Callers(services.users, services.sessions, is_kiosk=services.is_kiosk, is_tls=services.is_tls)
     # Apart, so that no page waits for the rest after a picture.
-    shared_pages = SharedResults(lambda: services.events.changes, _PAGES_SHARE)
-    shared_pictures = SharedResults(lambda: services.events.changes, _PICTURES_SHARE)
+    events = services.events
+    shared_pages = SharedResults(lambda: events.changes, _PAGES_SHARE, lambda: _PAGE_INTERVAL_S * events.subscribers)
+    shared_pictures = SharedResults(
+        lambda: events.changes, _PICTURES_SHARE, lambda: _PICTURE_INTERVAL_S * events.subscribers
+    )
     pages = Pages(services, callers, shared_pages)
 
     async def missing(scope: Scope, receive: Receive, send: Send) -> None:
@@ -42,5 +48,6 @@ def build_app(services: WebServices) -> ASGIApp:
             response = await pages.missing(request)
         await response(scope, receive, send)
 
-    routes = [*Api(services, callers, shared_pictures).routes(), *pages.routes()]
+    # Routes are tried in this order: pages are asked for most.
+    routes = [*pages.routes(), *Api(services, callers, shared_pictures).routes()]
     return Guard(Router(routes=routes, redirect_slashes=False, default=missing))

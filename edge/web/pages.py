@@ -194,8 +194,9 @@ def _shown(value: object, t: Callable[[str], str]) -> str:
 
 
 def _clock(at: datetime | None) -> str:
-    return f"{at.astimezone():%H:%M:%S}" if at else ""
+    # A tenth of the page would be strftime, which looks at the time zone of the host each time.
+    return at.astimezone().time().isoformat("seconds") if at else ""
 
 
 def _day(at: datetime | None) -> str:
-    return f"{at.astimezone():%Y-%m-%d %H:%M:%S}" if at else ""
+    return at.astimezone().replace(tzinfo=None).isoformat(" ", "seconds") if at else ""

@@ -15,7 +15,7 @@ class Source:
         self.made = 0
         self.changes = 0
         self.now = 0.0
-        self.results = SharedResults(lambda: self.changes, 0.1, lambda: self.now, lambda: self.now)
+        self.results = SharedResults(lambda: self.changes, 0.1, clock=lambda: self.now, work=lambda: self.now)
 
     async def make(self) -> int:
         self.made += 1
@@ -92,9 +92,31 @@ async def test_results_are_computed_with_pauses() -> None:
         nonlocal now
         now += 0.01
 
-    results = SharedResults(lambda: int(now * 1000), 0.1, lambda: now, lambda: now, rest)
+    results = SharedResults(lambda: int(now * 1000), 0.1, clock=lambda: now, work=lambda: now, rest=rest)
     for number in range(100):
         await results.get(number % 3, make)
     busy = 100 * 0.01
     assert busy / now == pytest.approx(0.1, rel=0.02)
     assert len(rests) == 99
+
+
+async def test_many_pages_share_the_results_of_a_job_that_changes_all_the_time() -> None:
+    source = Source()
+    rests: list[float] = []
+
+    async def rest(seconds: float) -> None:
+        rests.append(seconds)
+        source.now += seconds
+        await asyncio.sleep(0)
+
+    results = SharedResults(
+        lambda: source.changes, 1.0, lambda: 0.5, clock=lambda: source.now, work=lambda: source.now, rest=rest
+    )
+    assert await results.get("job", source.make) == 1
+    source.now += 0.1
+    source.changes += 1
+    assert await asyncio.gather(*(results.get("job", source.make) for _ in range(10))) == [2] * 10
+    assert rests == [pytest.approx(0.4)]
+    source.changes += 1
+    assert await results.get("other job", source.make) == 3, "each job has its own interval"
+    assert len(rests) == 1
