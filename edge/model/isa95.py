@@ -30,6 +30,13 @@ class ReturnStatus(IntFlag):
     INVALID_JOB_ORDER_STATUS = 1 << 3
     UNABLE_TO_ACCEPT_JOB_ORDER = 1 << 4
     INVALID_REQUEST = 1 << 32
+    AWAITS_SECOND_PERSON = 1 << 34
+    """A bit that is free for implementations: the request is kept until a second person confirms it."""
+
+    @property
+    def words(self) -> str:
+        """The name with the number, for a person."""
+        return f"{self.name} ({self.value})" if self.name else str(self.value)
 
 
 class LocalizedText(Payload, frozen=True, kw_only=True):

@@ -21,9 +21,6 @@ from edge.store.commit import Commit, Stale
 
 logger = structlog.get_logger(__name__)
 
-AWAITS_SECOND = 1 << 34
-"""Bit of ReturnStatus, free for implementations: the request is kept until a second person confirms it."""
-
 _NAMELESS = frozenset({"", "anonymous"})
 
 
@@ -85,7 +82,7 @@ def _with_second(request: InterventionRequest, second: Mapping[Intervention, int
 def _answer(decision: Decision) -> CallAnswer:
     if not awaits_second(decision.loaded.stored.run):
         return CallAnswer(ReturnStatus.NO_ERROR)
-    return CallAnswer(ReturnStatus(AWAITS_SECOND), ("another person must ask for the same to confirm it",))
+    return CallAnswer(ReturnStatus.AWAITS_SECOND_PERSON, ("another person must ask for the same to confirm it",))
 
 
 def _mark(active_runs: Runs, request: InterventionRequest, dedupe_ms: int, decision: Decision) -> Commit:

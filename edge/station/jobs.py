@@ -368,7 +368,7 @@ def _declined(call: JobCall, answer: CallAnswer) -> RefusedMessage:
         event_type=METHOD_TYPE.format(call.method),
         event_id=call.event_id,
         kind="declined",
-        reason=f"ReturnStatus {answer.status.value}: {'; '.join(answer.reasons)}",
+        reason=f"ReturnStatus {answer.status.words}: {'; '.join(answer.reasons)}",
         payload=msgspec.json.encode(call.arguments),
     )
 

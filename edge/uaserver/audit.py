@@ -45,9 +45,11 @@ def record_call(
         status=status,
         return_status=return_status,
     )
-    if method in _WRITTEN_WITH_THEIR_EFFECT and return_status == ReturnStatus.NO_ERROR:
+    if method in _WRITTEN_WITH_THEIR_EFFECT and return_status is ReturnStatus.NO_ERROR:
         return
-    shown = status if return_status in {None, ReturnStatus.NO_ERROR} else f"{status}, ReturnStatus {return_status}"
+    shown = status
+    if return_status is not None and return_status is not ReturnStatus.NO_ERROR:
+        shown = f"{status}, ReturnStatus {return_status.words}"
     _queue(trail, "opcua.call", caller, method, subject=job_order_id, status=shown, comment=comment)
 
 
@@ -168,11 +170,11 @@ def _comment(request: ua.CallMethodRequest) -> str:
     return " / ".join(texts)
 
 
-def _return_status(result: ua.CallMethodResult) -> int | None:
+def _return_status(result: ua.CallMethodResult) -> ReturnStatus | None:
     """Return the ReturnStatus of a result: its last output argument."""
     match result.OutputArguments:
         case [*_, ua.Variant(Value=int(status), VariantType=ua.VariantType.UInt64)]:
-            return status
+            return ReturnStatus(status)
         case _:
             return None
 

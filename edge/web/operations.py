@@ -8,12 +8,12 @@ from typing import Final
 
 from edge.errors import Refused
 from edge.model.alarm_message import AlarmCall
-from edge.model.isa95 import IdCall, LocalizedText
+from edge.model.isa95 import IdCall, LocalizedText, ReturnStatus
 from edge.model.job_state import Cause
 from edge.model.recipe import Intervention
 from edge.model.role import INTERVENTION_ROLES, Role
 from edge.sfc.signal import Intervene, Resolution, Resolve
-from edge.station.intervene import AWAITS_SECOND, InterventionRequest
+from edge.station.intervene import InterventionRequest
 from edge.station.jobs import JobCall
 from edge.station.stored_job import find, load
 from edge.store import alarms
@@ -192,7 +192,7 @@ async def _decide(
     except Refused as refusal:
         services.audit.called(call.caller, name, f"{job_id}/{subject}", signal.reason, refusal.message)
         raise
-    awaits_second = answer.status == AWAITS_SECOND
+    awaits_second = answer.status is ReturnStatus.AWAITS_SECOND_PERSON
     refusal_text = "" if awaits_second else refusal_of(answer)
     services.audit.called(call.caller, name, f"{job_id}/{subject}", signal.reason, refusal_text)
     if not awaits_second:

@@ -70,7 +70,7 @@ async def test_declined_call_is_shown_once_with_status_and_job(edge: Edge, plant
     (shown,) = json.loads((await edge("refused", "--json")).output)
     assert (shown["way"], shown["id"], shown["kind"]) == ("mes", "c1", "declined")
     assert shown["type"] == "org.opcfoundation.ISA95-JOBCONTROL_V2.Pause.v2"
-    assert shown["reason"] == "ReturnStatus 2: no such job order in this scope"
+    assert shown["reason"] == "ReturnStatus UNKNOWN_JOB_ORDER_ID (2): no such job order in this scope"
     assert json.loads(shown["payload"]) == {"JobOrderID": "J9"}
     report = (await edge("refused")).output.splitlines()
     assert report[-1] == "0 messages refused, 1 calls declined since the store was created"

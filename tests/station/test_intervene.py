@@ -11,7 +11,7 @@ from edge.model.recipe import Intervention
 from edge.sfc.run import Outcome
 from edge.sfc.signal import Intervene
 from edge.station.decision import second_person
-from edge.station.intervene import AWAITS_SECOND, InterventionRequest, intervene
+from edge.station.intervene import InterventionRequest, intervene
 from edge.station.runs import Runs
 from edge.store import responses
 from edge.store.client import Store
@@ -80,7 +80,7 @@ async def test_second_person_is_required_if_configured(
     runs = Runs(store, clock, KEEP_ENDED_MS, second_person=second_person(["skip"], 600))
     for _ in range(2):
         answer = await intervene(runs, request(Intervention.SKIP), DEDUPE_MS)
-        assert answer.status == AWAITS_SECOND
+        assert answer.status is ReturnStatus.AWAITS_SECOND_PERSON
     claimed = await intervene(runs, request(Intervention.SKIP, "e2", "bert", has_login=False), DEDUPE_MS)
     assert claimed.status is ReturnStatus.INVALID_JOB_ORDER_STATUS
     assert "login at the gateway" in claimed.reasons[0]

@@ -11,7 +11,7 @@ import structlog
 from asyncua import Client, ua
 
 from edge.model.audit import AuditRecord
-from edge.model.isa95 import JobOrder
+from edge.model.isa95 import JobOrder, ReturnStatus
 from edge.model.role import Role
 from edge.opcua.access import Caller
 from edge.ops.audit_trail import open_trail
@@ -190,3 +190,12 @@ async def test_calls_logins_and_refusals_are_written_to_the_audit_trail(
         ("opcua.refused", "eve", "OPC UA login refused", "", "wrong password"),
     ]
     assert (found[1].comment, found[1].role, found[1].application) == ("drill is worn / sorry", "operator", scada.uri)
+
+
+async def test_audit_trail_names_the_return_status_of_a_call(store: Store) -> None:
+    returned = ua.Variant(ReturnStatus.AWAITS_SECOND_PERSON.value, ua.VariantType.UInt64)
+    result = ua.CallMethodResult(OutputArguments=[returned])
+    async with open_trail(store, "gw-1", 1000, lambda: 7) as trail:
+        audit.record_call(Caller("op", Role.OPERATOR), "SkipAction", ua.CallMethodRequest(), result, trail)
+    (found,) = [msgspec.json.decode(each.text, type=AuditRecord) for each in await newest(store, 9)]
+    assert found.status == "Good, ReturnStatus AWAITS_SECOND_PERSON (17179869184)"

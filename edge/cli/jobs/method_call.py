@@ -107,7 +107,7 @@ class MethodResult(msgspec.Struct, frozen=True):
         else:
             reasons = "; ".join(self.answer.reasons)
             refused = f"{self.method} of {self.job_id!r} is refused"
-            print_text(f"edge: {refused}: {self.answer.status.name} ({self.answer.status.value}): {reasons}", err=True)
+            print_text(f"edge: {refused}: {self.answer.status.words}: {reasons}", err=True)
             print_text(f"edge: {self._advice()}", err=True)
         if not done:
             raise SystemExit(1)

@@ -14,7 +14,7 @@ from edge.cli.terminal.visiting_runs import visiting_runs
 from edge.errors import Refused
 from edge.model.isa95 import ReturnStatus
 from edge.sfc.signal import Intervene, Resolve
-from edge.station.intervene import AWAITS_SECOND, InterventionRequest, intervene, names_of
+from edge.station.intervene import InterventionRequest, intervene, names_of
 from edge.station.jobs import CallAnswer
 from edge.station.resend import resend
 from edge.station.stored_job import find
@@ -67,7 +67,7 @@ def parse_data(text: str | None) -> object:
 
 def print_answer(job_id: str, signal: Resolve | Intervene, answer: CallAnswer, *, as_json: bool) -> None:
     """Print the answer; end with status 1 when the decision was refused."""
-    done, waits = answer.status is ReturnStatus.NO_ERROR, answer.status == AWAITS_SECOND
+    done, waits = answer.status is ReturnStatus.NO_ERROR, answer.status is ReturnStatus.AWAITS_SECOND_PERSON
     named = " → ".join(map(printable, names_of(signal)))
     if as_json:
         print_json(_as_json(job_id, signal, answer))
@@ -93,4 +93,5 @@ def _as_json(job_id: str, signal: Resolve | Intervene, answer: CallAnswer) -> di
     if isinstance(signal, Resolve):
         return head | {"resolution": signal.resolution.value, "reasons": list(answer.reasons)}
     facts = {"intervention": signal.kind.value, "step": signal.step, "target": signal.target}
-    return head | facts | {"waits_for_second": answer.status == AWAITS_SECOND, "reasons": list(answer.reasons)}
+    waits = answer.status is ReturnStatus.AWAITS_SECOND_PERSON
+    return head | facts | {"waits_for_second": waits, "reasons": list(answer.reasons)}
