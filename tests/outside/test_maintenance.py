@@ -209,7 +209,7 @@ async def _refused_over_opcua(client: Client) -> None:
 
 
 async def _drained(client: Client) -> None:
-    for _ in range(300):
+    for _ in range(600):
         if await _states(client) == ("OutOfService", "Maintenance"):
             return
         await asyncio.sleep(0.1)
