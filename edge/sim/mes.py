@@ -18,7 +18,7 @@ from edge.model.event_types import ALARM_METHOD_TYPE, CONFIG_TYPE, METHOD_TYPE
 from edge.model.isa95 import IdCall, MethodAnswer, OrderCall, ReturnStatus
 
 TOPIC_PREFIX = "app/jobs"
-ANSWER_SECONDS = 10.0
+ANSWER_SECONDS = 60.0
 # After a restart, the answers to earlier calls are useless.
 SESSION_EXPIRY_SECONDS = 60
 
