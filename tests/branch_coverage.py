@@ -4,6 +4,7 @@ A plugin of pytest: with PYTEST_PLUGINS=tests.branch_coverage each process of py
 conftest.py, and leaves a file `build/coverage.*` for `coverage combine`.
 """
 
+import os
 from collections.abc import Generator
 from pathlib import Path
 
@@ -18,8 +19,9 @@ _FOLDERS = tuple(_TESTS / room for room in ROOMS)
 _coverage = Coverage(source_pkgs=[f"edge.{room}" for room in ROOMS], data_suffix=True)
 # Where few tests run, a room may not be imported.
 _coverage.set_option("run:disable_warnings", ["module-not-imported"])
-# Before conftest.py imports the modules of the rooms.
-_coverage.start()
+if os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0":
+    # Before conftest.py imports the modules of the rooms, which is the same in each process.
+    _coverage.start()
 
 
 def pytest_collection_finish() -> None:
@@ -29,9 +31,9 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Trace a test of a room, with its fixtures."""
-    is_traced = any(folder in item.path.parents for folder in _FOLDERS) and not item.get_closest_marker("untraced")
-    if not is_traced:
+    """Trace a test of a room, with its fixtures; the many examples of a property take long and hardly add a branch."""
+    is_of_room = any(folder in item.path.parents for folder in _FOLDERS)
+    if not is_of_room or any(item.get_closest_marker(each) for each in ("untraced", "hypothesis")):
         return (yield)
     _coverage.start()
     try:

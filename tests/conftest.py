@@ -39,6 +39,16 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if "EDGE_FUZZ" not in os.environ:
         settings.load_profile(QUICK_PROFILE if "not slow" in config.option.markexpr else PROFILE)
+    if config.args == ["tests"] and (worker := os.environ.get("PYTEST_XDIST_WORKER")):
+        config.args[:] = _rotated(int(worker.removeprefix("gw")), int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
+
+
+def _rotated(worker: int, workers: int) -> list[str]:
+    """Return all paths, from another one on in each process: together they compile the files of a clean clone once."""
+    folder = Path(__file__).parent
+    paths = sorted(str(path) for path in folder.iterdir() if path.is_dir() or path.name.startswith("test_"))
+    start = len(paths) * worker // workers
+    return paths[start:] + paths[:start]
 
 
 def pytest_collection() -> None:
@@ -50,9 +60,15 @@ _WAITING = frozenset({"app", "cli", "integration", "maintenance", "outside"})
 """The folders whose tests start processes and wait for them."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the long files first: a worker that begins the longest file at the end leaves the others idle."""
-    items.sort(key=lambda item: item.path.relative_to(Path(__file__).parent).parts[0] not in _WAITING)
+    """Run the long files first: a worker that begins the longest file at the end leaves the others idle.
+
+    The order is that of the paths again, the same in each process.
+    """
+    folder = Path(__file__).parent
+    paths = {path: path.relative_to(folder).parts for path in {item.path for item in items}}
+    items.sort(key=lambda item: (paths[item.path][0] not in _WAITING, paths[item.path]))
 
 
 def pytest_collection_finish() -> None:

@@ -43,25 +43,7 @@ class Pages:
         self._services = services
         self._shared = shared
         self._callers = callers
-        self._templates = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(_HERE / "templates"),
-            autoescape=True,
-            undefined=jinja2.StrictUndefined,
-            auto_reload=False,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._templates.filters |= {"part": _part, "clock": _clock, "day": _day, "span": duration, "shown": _shown}
-        self._templates.globals |= {
-            "version": __version__,
-            "HAS_ENDED": HAS_ENDED,
-            "StartWait": StartWait,
-            "css": _stamp("page.css"),
-            "js": _stamp("page.js"),
-            "recipe_js": _stamp("recipe.js"),
-        }
-        for name in self._templates.list_templates():
-            self._templates.get_template(name)
+        self._templates = templates()
 
     def routes(self) -> list[Route]:
         """Return the routes of the pages and of their files."""
@@ -153,6 +135,31 @@ class Pages:
 
     def _text(self, request: Request, key: str) -> str:
         return text_of(key, language_for(languages_of(request)))
+
+
+@functools.cache
+def templates() -> jinja2.Environment:
+    """Return the compiled templates; a page that is served again, e.g. after a change of its port, finds them here."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        auto_reload=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"part": _part, "clock": _clock, "day": _day, "span": duration, "shown": _shown}
+    environment.globals |= {
+        "version": __version__,
+        "HAS_ENDED": HAS_ENDED,
+        "StartWait": StartWait,
+        "css": _stamp("page.css"),
+        "js": _stamp("page.js"),
+        "recipe_js": _stamp("recipe.js"),
+    }
+    for name in environment.list_templates():
+        environment.get_template(name)
+    return environment
 
 
 async def _form(request: Request) -> Mapping[str, str]:

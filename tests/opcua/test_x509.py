@@ -25,8 +25,9 @@ from edge.opcua.x509 import (
     read_chain,
     user_name,
 )
+from tests.uaserver import pki
 
-KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+KEY = pki.key(pki.CLIENT)
 NOW = datetime.now(UTC)
 DAY = timedelta(days=1)
 

@@ -26,6 +26,7 @@ def test_jobs_end_over_a_slow_and_lossy_network(plant: Plant) -> None:
     assert len(set(plant.wrench.starts())) == 3
 
 
+@pytest.mark.slow
 def test_call_waits_while_the_store_is_full(plant: Plant) -> None:
     plant.store.cli("config", "set", "maxmemory", "1")
     correlation = plant.mes.send(METHOD.format("StoreAndStart"), order("J1"))

@@ -49,6 +49,7 @@ def allow_everything(mes: Mes) -> None:
     mes.client.publish(CONTROL, json.dumps(command), {})
 
 
+@pytest.mark.slow
 def test_gateway_starts_although_its_subscriptions_are_refused(tmp_path: Path, broker: Broker) -> None:
     store = Store(tmp_path / "store")
     settings = (

@@ -9,6 +9,7 @@ HOUR = 3600.0
 LIMITED = {**TIGHTENING, "actions": [{**TIGHTEN_ACTION, "timeout_seconds": 60}]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
 def test_a_step_of_the_wall_clock_ends_no_action_and_starts_jobs(plant: Plant, seconds: float) -> None:
     plant.mes.configure(recipe=LIMITED)

@@ -1,8 +1,11 @@
 """A command reaches its tool although a broker loses it."""
 
+import pytest
+
 from tests.outside.conftest import Plant
 
 
+@pytest.mark.slow
 def test_a_command_of_a_killed_gateway_is_sent_once_under_its_id(plant: Plant) -> None:
     plant.wrench.holds = True
     assert plant.mes.start_job("J1").status == 1
@@ -14,6 +17,7 @@ def test_a_command_of_a_killed_gateway_is_sent_once_under_its_id(plant: Plant) -
     assert len(set(plant.wrench.starts())) == 1
 
 
+@pytest.mark.slow
 def test_a_job_continues_after_the_store_was_frozen(plant: Plant) -> None:
     plant.wrench.holds = True
     assert plant.mes.start_job("J1").status == 1
@@ -26,6 +30,7 @@ def test_a_job_continues_after_the_store_was_frozen(plant: Plant) -> None:
     plant.mes.wait_for_state("J1", "Ended", 30)
 
 
+@pytest.mark.slow
 def test_a_job_continues_after_the_broker_was_frozen(plant: Plant) -> None:
     plant.wrench.holds = True
     assert plant.mes.start_job("J1").status == 1

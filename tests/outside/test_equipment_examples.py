@@ -93,6 +93,7 @@ def test_answer_presence_and_event_of_the_examples_match_their_schemas() -> None
     jsonschema.validate(event.attributes, schema("event.attributes"))
 
 
+@pytest.mark.slow
 def test_a_device_of_another_vendor_passes_the_test_of_devices(plant: Plant) -> None:
     plant.gateway.stop()
     arguments = ("sim", "device", "--name", "wrench", "--type", "com.example.station.tighten.v1", "--json")

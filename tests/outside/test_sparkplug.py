@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.outside.mqtt_client import MqttClient
 from tests.outside.servers import Broker, Gateway, Store, ended, wait_for
 
@@ -45,6 +47,7 @@ def birth_numbers(payloads: list[dict[str, Any]]) -> list[int]:
     return list(dict.fromkeys(found))
 
 
+@pytest.mark.slow
 def test_killed_edge_node_sends_its_will_and_a_birth_with_the_next_bdseq(tmp_path: Path) -> None:
     broker, store = Broker(tmp_path / "broker"), Store(tmp_path / "store")
     with ended(broker, store):

@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.outside.conftest import Plant
 from tests.outside.plant import Wrench
 from tests.outside.servers import Broker, ended
 
 
+@pytest.mark.slow
 def test_stop_supersedes_a_start_that_was_not_sent(plant: Plant, tmp_path: Path) -> None:
     """The tool has its own broker, which is away from the start of the job until after its abort."""
     tools = Broker(tmp_path / "tools")

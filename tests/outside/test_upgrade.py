@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.outside.conftest import Plant
 from tests.outside.servers import wait_for
 
@@ -15,6 +17,7 @@ SENT = {"J1/ed100317-26f9-4bc0-a814-9129f274138b/two/1", "J2/76a87f57-d74d-4206-
 """The ids of the commands that the first release had sent."""
 
 
+@pytest.mark.slow
 def test_jobs_of_the_first_release_continue(plant: Plant) -> None:
     plant.gateway.kill()
     plant.store.cli("FLUSHALL")

@@ -112,6 +112,7 @@ async def immortal(store: Store, keys: Sequence[str]) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.untraced
 async def test_expired_jobs_leave_no_key_without_a_lifetime_and_no_memory(

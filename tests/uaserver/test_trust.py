@@ -15,9 +15,10 @@ from cryptography.x509.oid import NameOID
 from edge.opcua.x509 import certificate_files
 from edge.uaserver.certificates import thumbprint
 from edge.uaserver.trust import RejectedList, TrustList, find_certificates
+from tests.uaserver import pki
 
-KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-OTHER_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+KEY = pki.key(pki.CLIENT)
+OTHER_KEY = pki.key(1)
 
 
 def named(name: str) -> x509.Name:

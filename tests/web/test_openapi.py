@@ -117,6 +117,7 @@ def _exercise(browser: Browser, examples: int) -> int:
     return sent
 
 
+@pytest.mark.slow
 async def test_sample_requests_are_answered_as_documented(page: Browser) -> None:
     engineer = await page.logged_in("max")
     assert await asyncio.to_thread(_exercise, engineer, 2) > len(list(_operations()))

@@ -10,6 +10,7 @@ import jinja2
 import pytest
 
 from edge.web.app import build_app
+from edge.web.pages import templates
 from edge.web.protocol import ConnectionBounds
 from edge.web.server import WebAddress, serve
 from edge.web.services import WebServices
@@ -100,6 +101,7 @@ async def test_first_view_is_less_than_150_kb(browser: Browser) -> None:
 
 
 async def test_first_view_uses_compiled_templates(services: WebServices, monkeypatch: pytest.MonkeyPatch) -> None:
+    templates.cache_clear()
     app = build_app(services)
     monkeypatch.setattr(jinja2.Environment, "compile", None)
     async with serve(app, WebAddress("127.0.0.1", 0), ConnectionBounds(8, 8)) as url:
