@@ -108,6 +108,7 @@ def test_return_status_has_the_bits_of_table_95() -> None:
         "INVALID_JOB_ORDER_STATUS": 8,
         "UNABLE_TO_ACCEPT_JOB_ORDER": 16,
         "INVALID_REQUEST": 0x1_0000_0000,
+        "AWAITS_SECOND_PERSON": 0x4_0000_0000,
     }
 
 
