@@ -57,3 +57,15 @@ def test_no_payload_is_both_json_and_messagepack(payload: bytes) -> None:
         except (msgspec.DecodeError, UnicodeDecodeError):
             continue
     assert len(decoded) <= 1
+
+
+class EndsAtTheLimit:
+    """Has a finalizer that the collector calls at the last level of a decoder."""
+
+    def __del__(self) -> None:
+        raise RecursionError
+
+
+def test_finalizer_at_the_limit_of_recursion_fails_no_test() -> None:
+    """The collector called one within the decoder of `bomb`, and failed the test."""
+    EndsAtTheLimit()
