@@ -45,15 +45,18 @@ class JobReplay(Struct, frozen=True):
         return not self.differences and not self.fields
 
 
-async def load_recorded(store: Store, job_id: str, newest: int = 0) -> RecordedRun | NotRecorded:
-    """Read the run of a job with the `newest` records of its history; with 0 all of them."""
+async def load_recorded(store: Store, job_id: str, newest: int = 0, rest_s: float = 0.0) -> RecordedRun | NotRecorded:
+    """Read the run of a job with the `newest` records of its history; with 0 all of them.
+
+    A gateway rests `rest_s` seconds after each millisecond of it.
+    """
     try:
         stored = await runs.load(store, job_id)
         if stored is None:
             return NotRecorded(f"there is no run of job {job_id!r}: a job has one once it was started")
         net = net_of(stored.recipe)
         found = await run_history.load(store, job_id, stored.run.started_at or 0, newest)
-        records = tuple(await in_slices(read_record(net, stored.run, each) for each in found))
+        records = tuple(await in_slices((read_record(net, stored.run, each) for each in found), rest_s))
     except (Defect, DocumentTooNew, KeyError, ValueError) as error:
         return NotRecorded(f"the run of job {job_id!r} cannot be read: {error}")
     if not records:

@@ -24,7 +24,7 @@ from edge.station.stored_job import StoredJob, load, start_wait
 from edge.store import jobs
 from edge.store.client import Store
 from edge.store.jobs import Job, JobRank
-from edge.ticks import in_slices
+from edge.ticks import REST_S, in_slices
 from edge.web.instants import utc
 from edge.web.models import (
     ActionLine,
@@ -207,25 +207,25 @@ async def job_chart(store: Store, job_id: str, now: int) -> str:
         raise Refused("no_chart", f"job {job_id!r} has not started.", "It has a chart once it was started.")
     marks = marks_of(stored.net, stored.run, now, stored.holders, stored.mirrors)
     chart = read_chart(stored.net.recipe)
-    await asyncio.sleep(0)  # each part takes a millisecond or more: the others run between them
+    await asyncio.sleep(REST_S)  # each part takes a millisecond or more: the others run between them
     drawing = draw(chart, "", marks)
-    await asyncio.sleep(0)
+    await asyncio.sleep(REST_S)
     return chart_svg(drawing)
 
 
 async def job_gantt(store: Store, job_id: str, now: int) -> str:
     """Return the timeline of steps and actions as SVG. Raises Refused when no history is recorded."""
-    found = await load_recorded(store, job_id, MOST_DECISIONS)
+    found = await load_recorded(store, job_id, MOST_DECISIONS, REST_S)
     if isinstance(found, NotRecorded):
         raise Refused("no_history", f"{found.reason}.", "Look at the list of jobs.")
     run = found.stored.run
     until = now if run.ended_at is None else run.ended_at
-    return "".join(await in_slices(gantt_lines("", found.net, timeline(found.records), until)))
+    return "".join(await in_slices(gantt_lines("", found.net, timeline(found.records), until), REST_S))
 
 
 async def job_history(store: Store, job_id: str, most: int = MOST_DECISIONS) -> JobHistory:
     """Return the newest decisions about a job. Raises Refused when none is recorded."""
-    found = await load_recorded(store, job_id, most)
+    found = await load_recorded(store, job_id, most, REST_S)
     if isinstance(found, NotRecorded):
         raise Refused("no_history", f"{found.reason}.", "Look at the list of jobs.")
     return JobHistory(job_order_id=job_id, decisions=tuple(map(_decision, found.records)))

@@ -19,7 +19,7 @@ from edge.chart.marks import duration
 from edge.errors import EdgeError
 from edge.model.role import Role
 from edge.station.stored_job import StartWait
-from edge.ticks import in_slices
+from edge.ticks import REST_S, in_slices
 from edge.web.api import log_in, set_cookie
 from edge.web.caller import Callers, WebCaller, is_live, languages_of, refuse_other_site
 from edge.web.german import reason_in
@@ -130,7 +130,7 @@ class Pages:
             **data,
         )
         headers = {"vary": "accept-language, cookie"}
-        content = "".join(await in_slices(pieces))
+        content = "".join(await in_slices(pieces, REST_S))
         return Response(content, status, headers=headers, media_type="text/html")
 
     def _text(self, request: Request, key: str) -> str:
