@@ -1,18 +1,16 @@
 """The array variables that follow the jobs: each entry is encoded once per change; notifications are bundled."""
 
 import asyncio
-import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import structlog
 from asyncua import ua
 from asyncua.server.address_space import AddressSpace
-from asyncua.ua.ua_binary import nodeid_to_binary
 
 from edge.model.isa95 import Payload
-from edge.opcua.shared_array import shared_array
+from edge.opcua.shared_array import array_of_bodies
 from edge.opcua.time_slices import Pacer
 from edge.uaserver.encoding import extension_object
 
@@ -68,26 +66,10 @@ class LiveList:
     def _current(self) -> ua.DataValue:
         if self._value is None:
             now = datetime.now(UTC)
-            elements = list(self._entries.values())
-            content = shared_array(elements, encoded(elements))
+            # The encoding of each entry is not kept: the bodies of all jobs would be in memory twice.
+            content = array_of_bodies(list(self._entries.values()))
             self._value = ua.DataValue(content, SourceTimestamp=now, ServerTimestamp=now)
         return self._value
-
-
-_LENGTH = struct.Struct("<i")
-
-
-def encoded(elements: Sequence[ua.ExtensionObject]) -> list[bytes]:
-    """Return the encoding of each of these structures of one type, whose bodies are encoded already.
-
-    It is not kept: the bodies of all jobs would be in memory twice.
-    """
-    if not elements:
-        return []
-    # The type, then the mark of a body in bytes.
-    head = nodeid_to_binary(elements[0].TypeId) + b"\1"
-    bodies = [each.Body or b"" for each in elements]
-    return [head + _LENGTH.pack(len(body)) + body for body in bodies]
 
 
 async def notify_all(subscribers: Mapping[int, Any], value: ua.DataValue) -> None:

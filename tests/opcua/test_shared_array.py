@@ -5,7 +5,7 @@ import copy
 from asyncua import ua
 from asyncua.ua.ua_binary import extensionobject_to_binary, variant_to_binary
 
-from edge.opcua.shared_array import SharedArray, shared_array
+from edge.opcua.shared_array import SharedArray, array_of_bodies, shared_array
 
 STRUCTURES = [ua.ExtensionObject(TypeId=ua.NodeId(5014, 5), Body=b"x" * size) for size in range(4)]
 
@@ -36,3 +36,10 @@ def test_copies_are_the_same_and_equality_is_identity() -> None:
     assert copy.deepcopy(array) is array
     assert array == array  # noqa: PLR0124 - the subject of this test
     assert array != made(STRUCTURES)
+
+
+def test_array_of_bodies_is_that_of_encoded_structures() -> None:
+    for structures in ([], STRUCTURES):
+        whole, expected = array_of_bodies(structures), made(structures)
+        assert [whole.encoded(), whole.size] == [expected.encoded(), expected.size]
+    assert array_of_bodies(STRUCTURES).part(1, 2).encoded() == made(STRUCTURES).part(1, 2).encoded()

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 from asyncua import Client, Node, ua
 from asyncua.server.address_space import AddressSpace, AttributeValue, NodeData
-from asyncua.ua.ua_binary import extensionobject_to_binary
+from asyncua.ua.ua_binary import variant_to_binary
 
 from edge.model.isa95 import LocalizedText, WorkMaster
 from edge.model.job_state import JobState
+from edge.opcua.shared_array import array_of_bodies
 from edge.uaserver.encoding import extension_object
-from edge.uaserver.live_list import LiveList, encoded
+from edge.uaserver.live_list import LiveList
 from edge.uaserver.server import UaServer
 from tests.uaserver.running import UA, Space, entry, response
 
@@ -99,9 +100,9 @@ async def test_lists_notify_a_subscriber_when_a_job_comes_and_goes(
     await subscription.delete()
 
 
-async def test_encoded_entries_are_those_of_asyncua() -> None:
+async def test_array_of_entries_is_encoded_as_by_asyncua() -> None:
     elements = [extension_object(each) for each in (entry("job-1"), entry("job-2", JobState.RUNNING))]
-    assert encoded(elements) == [extensionobject_to_binary(each) for each in elements]
+    assert b"".join(array_of_bodies(elements).encoded()) == variant_to_binary(ua.Variant(elements))
 
 
 async def test_lists_notify_the_others_when_one_subscriber_fails() -> None:
