@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 _SLICE_S: Final = 0.001
 REST_S: Final = 0.003
-"""The rest of a gateway after a slice: a step takes five turns of the event loop, and then meets one slice at most."""
+"""How long a gateway pauses after a slice: a step takes several turns of the event loop, and meets one slice."""
 
 _T = TypeVar("_T")
 
@@ -26,7 +26,7 @@ def until_tick(now_s: float, interval_s: float) -> float:
 
 
 async def in_slices(items: Iterable[_T], rest_s: float = 0.0) -> list[_T]:
-    """Return the items of an iterable that takes work; after each millisecond of it this rests, and other tasks run."""
+    """Return the items of an iterable that takes work; pause after each millisecond of it, so that other tasks run."""
     found: list[_T] = []
     until = time.monotonic() + _SLICE_S
     for each in items:

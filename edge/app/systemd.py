@@ -6,7 +6,7 @@
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
@@ -52,7 +52,9 @@ def discard_status(_: str) -> None:
     """Discard a status message, as outside systemd."""
 
 
-async def feed_watchdog(notify: Notify, silent: Callable[[], Sequence[str]]) -> None:
+async def feed_watchdog(
+    notify: Notify, silent: Callable[[], Sequence[str]], rest: Callable[[float], Awaitable[None]] = asyncio.sleep
+) -> None:
     """Feed the watchdog of systemd from the event loop, three times per interval; systemd restarts a hanging loop.
 
     `silent` returns the critical tasks without progress; while there are any, the watchdog is not fed.
@@ -63,4 +65,4 @@ async def feed_watchdog(notify: Notify, silent: Callable[[], Sequence[str]]) -> 
             logger.error("watchdog not fed", reason="critical tasks make no progress", tasks=hanging)
         else:
             notify("WATCHDOG=1")
-        await asyncio.sleep(interval_us / 3_000_000)
+        await rest(interval_us / 3_000_000)

@@ -48,7 +48,7 @@ class JobReplay(Struct, frozen=True):
 async def load_recorded(store: Store, job_id: str, newest: int = 0, rest_s: float = 0.0) -> RecordedRun | NotRecorded:
     """Read the run of a job with the `newest` records of its history; with 0 all of them.
 
-    A gateway rests `rest_s` seconds after each millisecond of it.
+    It pauses `rest_s` seconds after each millisecond: a gateway has other work.
     """
     try:
         stored = await runs.load(store, job_id)

@@ -38,10 +38,18 @@ class Timers:
     All these instants are in the store, none in memory. `speed` is the number of clock seconds in a real second.
     """
 
-    def __init__(self, store: Store, runs: Runs, speed: float = 1.0, expiry: Expiry | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        runs: Runs,
+        speed: float = 1.0,
+        expiry: Expiry | None = None,
+        look_again_ms: int = _LOOK_AGAIN_MS,
+    ) -> None:
         self._store = store
         self._runs = runs
         self._speed = speed
+        self._look_again_ms = look_again_ms
         self._earlier = asyncio.Event()
         self._until = 0
         self._dead_letters = DeadLetterWriter(runs)
@@ -72,7 +80,7 @@ class Timers:
 
     async def _sleep(self, due: int | None) -> None:
         now = self._runs.clock()
-        self._until = min(due if due is not None else _FAR, now + _LOOK_AGAIN_MS)
+        self._until = min(due if due is not None else _FAR, now + self._look_again_ms)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(self._until - now, 0) / 1000 / self._speed):
                 await self._earlier.wait()
@@ -101,7 +109,7 @@ class Timers:
         """Set a later timer for a deadline that met a defect; after several attempts it becomes a dead letter."""
         self._tries[job_id] = self._tries.get(job_id, 0) + 1
         with Isolated(logger, "dead letter not written", job=job_id):
-            later = self._runs.clock() + _LOOK_AGAIN_MS
+            later = self._runs.clock() + self._look_again_ms
             await self._store.commit(runs.set_timer(self._store.keys, job_id, later))
             # Only the newer release that wrote the job may fail it.
             if self._tries[job_id] >= MOST_TRIES and not isinstance(error, DocumentTooNew):

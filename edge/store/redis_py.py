@@ -20,7 +20,6 @@ from edge.errors import EdgeError, Unavailable
 from edge.store.connection import Endpoint
 from edge.store.errors import ADVICE_START, error_of_reply
 
-_CONNECTIONS = 1000
 _SUBSCRIBED_WITHIN_S = 5.0
 
 
@@ -68,8 +67,8 @@ def client(settings: RedisSettings, url: str) -> aioredis.Redis:
     if password := password_of(settings):
         options["password"] = password
     if url.startswith("redis+sentinel://"):
-        return _sentinel_client(url, options | {"max_connections": _CONNECTIONS})
-    pool = aioredis.BlockingConnectionPool.from_url(url, max_connections=_CONNECTIONS, timeout=None)
+        return _sentinel_client(url, options)
+    pool = aioredis.ConnectionPool.from_url(url)
     # Options that we rely on override those of the address (`?protocol=2`).
     pool.connection_kwargs.update(options)
     return aioredis.Redis.from_pool(pool)
@@ -118,10 +117,10 @@ async def _messages(subscription: aioredis.client.PubSub) -> AsyncIterator[str]:
             yield message["data"]
 
 
-class _SentinelPool(SentinelConnectionPool, aioredis.BlockingConnectionPool):
-    """Waits for a connection when all are in use, and closes those to the sentinels with its own."""
+class _SentinelPool(SentinelConnectionPool):
+    """Closes the connections to the sentinels with its own."""
 
-    async def disconnect(self, inuse_connections: bool = True) -> None:  # noqa: FBT001, FBT002  as it is there
+    async def disconnect(self, inuse_connections: bool = True) -> None:  # noqa: FBT001, FBT002 - as in redis-py
         await super().disconnect(inuse_connections)
         if inuse_connections:
             for sentinel in self.sentinel_manager.sentinels:
@@ -137,5 +136,5 @@ def _sentinel_client(url: str, options: dict[str, Any]) -> aioredis.Redis:
     addresses = [(host, int(port)) for host, _, port in (each.rpartition(":") for each in hosts.split(","))]
     sentinel = Sentinel(addresses, sentinel_kwargs={"protocol": 3})
     given = {key: value for key, value in named.items() if value} | options
-    pool = _SentinelPool(parts.path.strip("/"), sentinel, timeout=None, **given)  # type: ignore[no-untyped-call]
+    pool = _SentinelPool(parts.path.strip("/"), sentinel, **given)  # type: ignore[no-untyped-call]  # redis-py has no type
     return aioredis.Redis.from_pool(pool)

@@ -123,31 +123,30 @@ async def test_all_faults_of_the_settings_are_reported_in_one_status_line(tmp_pa
 async def test_watchdog_is_fed_three_times_per_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WATCHDOG_USEC", "60000")
     reported: list[str | float] = []
-    go_on = asyncio.sleep
 
-    async def pause(seconds: float) -> None:
+    async def rest(seconds: float) -> None:
         reported.append(seconds)
-        await go_on(0)
+        if len(reported) == 6:
+            raise asyncio.CancelledError
 
-    monkeypatch.setattr("edge.app.systemd.asyncio.sleep", pause)
-    feeding = asyncio.create_task(feed_watchdog(reported.append, list))
-    while len(reported) < 6:
-        await go_on(0)
-    feeding.cancel()
-    assert reported[:6] == ["WATCHDOG=1", pytest.approx(0.02)] * 3
+    with pytest.raises(asyncio.CancelledError):
+        await feed_watchdog(reported.append, list, rest)
+    assert reported == ["WATCHDOG=1", pytest.approx(0.02)] * 3
 
 
 async def test_the_watchdog_is_not_fed_while_a_critical_task_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WATCHDOG_USEC", "30000")
     reported: list[str] = []
-    hanging = ["timers"]
-    feeding = asyncio.create_task(feed_watchdog(reported.append, lambda: hanging))
-    await asyncio.sleep(0.05)
-    assert reported == []
-    hanging.clear()
-    await asyncio.sleep(0.05)
-    assert "WATCHDOG=1" in reported
-    feeding.cancel()
+    hanging = [["timers"], ["timers"], []]
+
+    async def rest(_: float) -> None:
+        if not hanging:
+            raise asyncio.CancelledError
+        assert reported == []
+
+    with pytest.raises(asyncio.CancelledError):
+        await feed_watchdog(reported.append, lambda: hanging.pop(0), rest)
+    assert reported == ["WATCHDOG=1"]
 
 
 async def test_no_notification_is_sent_without_systemd(monkeypatch: pytest.MonkeyPatch) -> None:

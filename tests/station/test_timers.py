@@ -159,15 +159,12 @@ async def test_transition_with_a_time_condition_clears_at_its_time(
             await plant.until_state("J1", JobState.ENDED)
 
 
-async def test_real_deadline_wakes_the_timer_task_in_time(
-    redis: RedisSettings, tool: FakeEquipment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("edge.station.timers._LOOK_AGAIN_MS", 3_600_000)
+async def test_real_deadline_wakes_the_timer_task_in_time(redis: RedisSettings, tool: FakeEquipment) -> None:
     supervised = linear(action("a", "one", timeout_seconds=0.1))
     async with (
         instance(redis, {TIGHTEN: tool}, now_ms) as plant,
         plant.at_work(),
-        background_task(plant.timers.run(), "timers"),
+        background_task(Timers(plant.store, plant.runs, look_again_ms=3_600_000).run(), "timers"),
     ):
         await plant.teach("supervised", supervised)
         for number in range(5):

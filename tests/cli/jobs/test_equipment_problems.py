@@ -28,30 +28,34 @@ async def waiting_job(settings_file: Path, plant: Plant, tool: FakeEquipment) ->
         await until_true(lambda: "a" in tool.received())
 
 
-async def report(store: Store, gateway: str, **health: object) -> None:
-    """Write the report of a gateway in which `eye` has a problem and `wrench` has this state."""
-    wrench = EquipmentHealth(name="wrench", kind="mqtt", **health)  # type: ignore[arg-type]
+def wrench(*, connected: bool | None, problem: str = "") -> EquipmentHealth:
+    """Return the state of `wrench`."""
+    return EquipmentHealth(name="wrench", kind="mqtt", connected=connected, problem=problem)
+
+
+async def report(store: Store, gateway: str, health: EquipmentHealth) -> None:
+    """Write the report of a gateway with one piece of equipment and `eye`, which has a problem."""
     eye = EquipmentHealth(name="eye", kind="mqtt", problem="no lens")
     await instance_leases.register(store, ("station-1",), gateway)
-    await store.commit(health_reports.save(store.keys, gateway, EquipmentReport(at=1, equipment=(wrench, eye))))
+    await store.commit(health_reports.save(store.keys, gateway, EquipmentReport(at=1, equipment=(health, eye))))
 
 
 @pytest.mark.usefixtures("waiting_job")
 @pytest.mark.parametrize(
     ("health", "reason"),
     [
-        ({"connected": True, "problem": LOCKED}, LOCKED),
-        ({"connected": False, "problem": "stale"}, "not connected"),
-        ({"connected": True}, None),
-        ({"connected": None}, None),
+        (wrench(connected=True, problem=LOCKED), LOCKED),
+        (wrench(connected=False, problem="stale"), "not connected"),
+        (wrench(connected=True), None),
+        (wrench(connected=None), None),
     ],
     ids=["problem", "not connected", "ready", "no presence reported"],
 )
 async def test_problem_of_awaited_equipment_is_named(
-    edge: Edge, store: Store, health: dict[str, object], reason: str | None
+    edge: Edge, store: Store, health: EquipmentHealth, reason: str | None
 ) -> None:
     await instance_leases.acquire(store, "line-1", "token")
-    await report(store, "line-1", **health)
+    await report(store, "line-1", health)
     lines = (await edge("jobs", "why", "J1")).output.splitlines()
     found = json.loads((await edge("jobs", "why", "J1", "--json")).output)["equipment"]
     assert [each for each in lines if "equipment" in each] == ([LINE.replace(LOCKED, reason)] if reason else [])
@@ -60,7 +64,7 @@ async def test_problem_of_awaited_equipment_is_named(
 
 @pytest.mark.usefixtures("waiting_job")
 async def test_report_of_a_gateway_that_does_not_run_is_left_out(edge: Edge, store: Store) -> None:
-    await report(store, "line-1", connected=True, problem=LOCKED)
+    await report(store, "line-1", wrench(connected=True, problem=LOCKED))
     assert json.loads((await edge("jobs", "why", "J1", "--json")).output)["equipment"] == []
 
 
