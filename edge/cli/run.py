@@ -27,7 +27,10 @@ def run(file: Path | None) -> None:
 
     import uvloop
 
-    import_structlog_without_rich()
+    from edge.stand_ins import import_paho, import_structlog
+
+    import_structlog()
+    import_paho()
     from edge.app.lifecycle import serve
     from edge.app.logs import set_up
     from edge.app.systemd import notifier
@@ -47,16 +50,3 @@ def run(file: Path | None) -> None:
         # `systemctl status` shows the reason until the next start.
         notifier()(f"STATUS={'; '.join(error.message.splitlines())}")
         raise
-
-
-def import_structlog_without_rich() -> None:
-    """Import structlog, which imports rich wherever it is installed, without it.
-
-    A gateway never draws a traceback with rich, and the import takes a tenth of the start.
-    """
-    # None makes Python refuse the import (reference of the import system, 5.3.1).
-    refused = sys.modules.setdefault("rich", None) is None  # type: ignore[arg-type]
-    import structlog  # noqa: F401  for its effect
-
-    if refused:
-        del sys.modules["rich"]

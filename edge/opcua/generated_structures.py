@@ -1,65 +1,94 @@
-"""Imports asyncua, whose generated structures get their methods at the first use.
+"""Imports asyncua, whose structures become dataclasses at their first use.
 
-asyncua defines four hundred structures as dataclasses. Python compiles three methods for each of them, which takes a
-tenth of the start; a gateway uses a few dozen of these structures.
+asyncua defines more than four hundred structures as dataclasses. Python reads the fields of each and compiles three
+methods for it, which takes a tenth of the start; a gateway uses a few dozen of these structures.
 """
 
+import contextlib
 import dataclasses
 import importlib
-from dataclasses import dataclass, fields, make_dataclass  # noqa: TID251 - it makes asyncua's dataclasses
+from dataclasses import MISSING, Field, dataclass  # noqa: TID251 - it makes asyncua's dataclasses
 from typing import Any
 
-_GENERATED = "asyncua.ua.uaprotocol_auto"
+from edge.stand_ins import stand_in
+
+_DEFERRED = frozenset({"asyncua.ua.uaprotocol_auto", "asyncua.ua.uaprotocol_hand"})
+"""The modules whose structures wait for their first use."""
 
 
 def import_asyncua() -> None:
-    """Import asyncua with this product's form of its generated structures; without this call they are as delivered."""
+    """Import asyncua with this product's form of its structures; without this call they are as delivered."""
     # The modules of asyncua read the name at their import.
     setattr(dataclasses, "dataclass", _deferred)  # noqa: B010 - mypy refuses an assignment to a function
     try:
-        importlib.import_module("asyncua")
+        # The server does not offer PubSub (OPC 10000-14); asyncua reads dates with dateutil only in node sets.
+        with stand_in("asyncua.pubsub.pubsub", PubSub=None), stand_in("dateutil.parser"):
+            importlib.import_module("asyncua")
     finally:
         setattr(dataclasses, "dataclass", dataclass)  # noqa: B010
 
 
 def _deferred(cls: type | None = None, /, **options: Any) -> Any:
-    """Return the dataclass, of the generated structures without the methods; they are compiled at their first call.
+    """Return the dataclass; a structure of the deferred modules becomes one at its first use.
 
-    The generated structures get no slots: for slots Python makes each class twice, and both stay in memory.
+    These structures get no slots: for slots Python makes each class twice, and both stay in memory.
     """
     if cls is None:
         return lambda decorated: _deferred(decorated, **options)
-    if cls.__module__ != _GENERATED or options.keys() - {"slots"}:
+    if cls.__module__ not in _DEFERRED or options.keys() - {"slots"}:
         return dataclass(cls, **options)
     own = vars(cls).keys()
     if "__eq__" not in own:
         # As for every dataclass that compares its fields and can be changed.
         setattr(cls, "__hash__", None)  # noqa: B010 - mypy refuses the assignment
-    for name in _UNCOMPILED.keys() - own:
-        setattr(cls, name, _UNCOMPILED[name])
-    return dataclass(cls, init=False, repr=False, eq=False)
+    for name in _COMPLETED - own:
+        setattr(cls, name, _Incomplete(cls, name))
+    return cls
 
 
-class _Uncompiled:
-    """Stands for a method of all structures until one of them calls it; compiles all methods of this structure then."""
+_COMPLETED = frozenset(
+    {"__init__", "__repr__", "__eq__", "__match_args__", "__dataclass_fields__", "__dataclass_params__"}
+)
+"""The attributes that a dataclass gets."""
 
-    def __init__(self, name: str) -> None:
+
+class _Incomplete:
+    """Stands for an attribute of a structure until its first use; completes the structure then."""
+
+    __slots__ = ("_name", "_structure")
+
+    def __init__(self, structure: type, name: str) -> None:
+        self._structure = structure
         self._name = name
 
     def __get__(self, instance: Any, owner: type[Any]) -> Any:
-        structure = next(each for each in owner.__mro__ if vars(each).get(self._name) is self)
-        missing = [name for name, method in _UNCOMPILED.items() if vars(structure).get(name) is method]
-        _compile_methods(structure, missing)
-        return getattr(structure, self._name).__get__(instance, owner)
+        _complete(self._structure)
+        attribute = vars(self._structure)[self._name]
+        return attribute.__get__(instance, owner) if hasattr(attribute, "__get__") else attribute
 
 
-_UNCOMPILED = {name: _Uncompiled(name) for name in ("__init__", "__repr__", "__eq__")}
+def _complete(structure: type[Any]) -> None:
+    """Complete a structure as a dataclass, unless another thread has done so.
 
-
-def _compile_methods(structure: type[Any], missing: list[str]) -> None:
-    """Replace the methods by those that dataclasses makes for these fields."""
-    twin = make_dataclass(structure.__name__, [(each.name, each.type, each) for each in fields(structure)])
+    Two threads can do so at once: each replaces whole attributes, the defaults of fields last.
+    """
+    own = dict(vars(structure))
+    missing = {name for name in _COMPLETED if isinstance(own.get(name), _Incomplete)}
+    if not missing:
+        return
+    body = {name: value for name, value in own.items() if name not in {*missing, "__dict__", "__weakref__"}}
+    twin: type[Any] = dataclass(type(structure.__name__, structure.__bases__, body))
     for name in missing:
-        method = vars(twin)[name]
-        method.__qualname__ = f"{structure.__qualname__}.{name}"
-        setattr(structure, name, method)
+        setattr(structure, name, vars(twin)[name])
+    for field in dataclasses.fields(twin):
+        if isinstance(own.get(field.name), Field):
+            _replace_by_default(structure, field)
+
+
+def _replace_by_default(structure: type[Any], field: "Field[Any]") -> None:
+    """Replace a Field by its default as the attribute of the class; without a default, remove the attribute."""
+    if field.default is not MISSING:
+        setattr(structure, field.name, field.default)
+    else:
+        with contextlib.suppress(AttributeError):
+            delattr(structure, field.name)

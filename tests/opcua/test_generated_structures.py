@@ -1,4 +1,4 @@
-"""asyncua with lazily compiled methods behaves like the original; each test runs in its own process."""
+"""asyncua whose structures become dataclasses late behaves like the original; each test runs in its own process."""
 
 import subprocess
 import sys
@@ -6,12 +6,14 @@ import sys
 DESCRIBE = """
 import dataclasses, inspect, pickle, re
 import asyncua.ua.uaprotocol_auto as generated
-structures = [each for each in vars(generated).values() if isinstance(each, type) and dataclasses.is_dataclass(each)]
-structures = sorted({each.__name__: each for each in structures}.items())
+import asyncua.ua.uaprotocol_hand as written
+found = [each for module in (generated, written) for each in vars(module).values()]
+structures = [each for each in found if isinstance(each, type) and dataclasses.is_dataclass(each)]
+structures = sorted({f"{each.__module__} {each.__name__}": each for each in structures}.items())
 for name, structure in structures:
     try:
         made = structure()
-    except NameError as error:
+    except (NameError, TypeError) as error:
         print(name, "cannot be made", error)
         continue
     try:
@@ -19,23 +21,21 @@ for name, structure in structures:
     except TypeError as error:
         print(error)
     copied = pickle.loads(pickle.dumps(made))
-    written = re.sub("datetime\\([^)]*\\)|0x[0-9a-f]+", "", repr(made))
+    shown = re.sub("datetime\\([^)]*\\)|0x[0-9a-f]+", "", repr(made))
     signature = inspect.signature(structure.__init__)
     names = [structure.__init__.__qualname__, structure.__repr__.__name__]
     compared = made == copied, made != copied, made == object(), structure.__hash__ is None
-    print(name, written, signature, names, compared, structure.__match_args__)
+    print(name, shown, signature, names, compared, structure.__match_args__)
 """
 PREPARED = "from edge.opcua.generated_structures import import_asyncua; import_asyncua()"
-NOT_COMPILED = f"""
+NOT_COMPLETE = f"""
 {PREPARED}
-import dataclasses, types
+import dataclasses
 import asyncua.ua.uaprotocol_auto as generated
 found = [each for each in vars(generated).values() if isinstance(each, type) and each.__module__ == generated.__name__]
-structures = [each for each in found if dataclasses.is_dataclass(each)]
-methods = [(each.__name__, vars(each).get("__init__")) for each in structures]
-codes = [(name, method.__code__) for name, method in methods if isinstance(method, types.FunctionType)]
-compiled = [name for name, code in codes if code.co_filename == "<string>"]
-print(len(structures) > 300, compiled, dataclasses.dataclass.__module__)
+incomplete = [each for each in found if type(vars(each).get("__dataclass_fields__")).__name__ == "_Incomplete"]
+complete = [each.__name__ for each in found if isinstance(vars(each).get("__dataclass_fields__"), dict)]
+print(len(incomplete) > 300, complete, dataclasses.dataclass.__module__)
 """
 
 
@@ -43,11 +43,39 @@ def run(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
 
 
-def test_lazily_compiled_structures_behave_like_the_original_ones() -> None:
+def test_structures_behave_like_the_original_ones() -> None:
     delivered = run(DESCRIBE)
     assert delivered.count("\n") > 300
     assert run(f"{PREPARED}\n{DESCRIBE}") == delivered
 
 
-def test_import_compiles_no_method_of_a_structure() -> None:
-    assert run(NOT_COMPILED).split() == ["True", "[]", "dataclasses"]
+def test_import_completes_no_structure() -> None:
+    assert run(NOT_COMPLETE).split() == ["True", "[]", "dataclasses"]
+
+
+AT_ONCE = f"""
+{PREPARED}
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+import asyncua.ua.uaprotocol_auto as generated
+sys.setswitchinterval(1e-6)
+found = [each for each in vars(generated).values() if isinstance(each, type)]
+structures = [each for each in found if "__dataclass_fields__" in vars(each)]
+starts = Barrier(4)
+def make(structure):
+    starts.wait()
+    try:
+        structure() == structure()
+    except NameError:
+        pass  # one structure of asyncua cannot be made
+with ThreadPoolExecutor(4) as pool:
+    for structure in structures:
+        for made in [pool.submit(make, structure) for _ in range(4)]:
+            made.result()
+print(len(structures) > 300)
+"""
+
+
+def test_threads_can_use_a_structure_for_the_first_time_at_once() -> None:
+    assert run(AT_ONCE) == "True\n"
