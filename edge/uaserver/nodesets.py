@@ -33,7 +33,7 @@ from edge.uaserver.type_cache import UnusableCache
 PACKAGE = "node-opcua-nodesets@2.182.0"
 
 _ADVICE = "Run `make setup`: it fetches the node sets and prepares them."
-_FORMAT = b"2"  # increment this when `import_types` produces different nodes
+_FORMAT = b"3"  # increment this when `import_types` produces different nodes
 
 
 class Nodeset(Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 from asyncua import ua
@@ -11,6 +12,7 @@ from msgspec import Struct
 from edge.opcua.binary import DecodeError
 from edge.uaserver.descriptions import describe
 from edge.uaserver.namespaces import Namespace
+from edge.uaserver.new_nodes import add_node
 
 T = ua.VariantType
 
@@ -169,14 +171,27 @@ def _arguments_item(node_id: ua.NodeId, method: ua.NodeId, arguments: Sequence[u
 
 
 def add_nodes(iserver: InternalServer, items: Iterable[ua.AddNodesItem]) -> None:
-    """Add nodes; a parent comes before the nodes below it."""
+    """Add nodes; a parent comes before the nodes below it. Raises Defect when a node exists."""
     for each in items:
-        (result,) = iserver.node_mgt_service.add_nodes([each])
-        result.StatusCode.check()
+        add_node(iserver.aspace, each)
 
 
 def add_modelling_rules(iserver: InternalServer, rules: Iterable[tuple[ua.NodeId, ua.NodeId]]) -> None:
     """Add a HasModellingRule reference to each of these members of types (OPC 10000-3, 6.4.4.4)."""
-    asked = [ua.AddReferencesItem(node, _HAS_MODELLING_RULE, IsForward=True, TargetNodeId=rule) for node, rule in rules]
-    for status in iserver.node_mgt_service.add_references(asked):
-        status.check()
+    for node, rule in rules:
+        iserver.aspace[node].references.append(_reference_to_rule(rule))
+
+
+@cache
+def _reference_to_rule(rule: ua.NodeId) -> ua.ReferenceDescription:
+    """Return the reference without the node of the rule, which has hundreds of references."""
+    name = ua.ObjectIdNames[rule.Identifier].removeprefix("ModellingRule_")
+    return ua.ReferenceDescription(
+        _HAS_MODELLING_RULE,
+        True,  # noqa: FBT003
+        rule,
+        ua.QualifiedName(name),
+        ua.LocalizedText(name),
+        ua.NodeClass.Object,
+        ua.NodeId(ua.ObjectIds.ModellingRuleType),
+    )

@@ -6,6 +6,7 @@ All gateways on a store show the same jobs and serve at the same time: a client 
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -36,10 +37,12 @@ class RedundantServers:
         """Show the other servers: their addresses by their application URIs."""
         self._core.show_servers(_registered(uri, url) for uri, url in peers.items())
         name, type_id = _SET if peers else _ALONE
-        for reference in self._core.aspace[_REDUNDANCY].references:
-            if reference.ReferenceTypeId == _TYPE:
-                reference.NodeId, reference.BrowseName = type_id, name
-                reference.DisplayName = ua.LocalizedText(name.Name)
+        node = self._core.aspace[_REDUNDANCY]
+        shown = ua.LocalizedText(name.Name)
+        node.references = [
+            replace(each, NodeId=type_id, BrowseName=name, DisplayName=shown) if each.ReferenceTypeId == _TYPE else each
+            for each in node.references
+        ]
         if peers and not self._has_uris:
             self._add_uris()
             self._has_uris = True

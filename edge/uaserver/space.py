@@ -26,6 +26,7 @@ from edge.uaserver.chart_types import RETURN_STATUS
 from edge.uaserver.descriptions import describe
 from edge.uaserver.intervention_methods import INTERVENTION_METHODS
 from edge.uaserver.namespaces import Namespace
+from edge.uaserver.new_nodes import add_node, add_reference
 from edge.uaserver.own_types import HAS_COMPONENT, MANDATORY, NO_INSTANT, add_nodes, method_items
 
 JOB_ORDER_STATUS_EVENT = ua.NodeId("JobOrderStatusEventType", Namespace.TYPES)
@@ -60,6 +61,10 @@ _SERVER = ua.NodeId(ua.ObjectIds.Server)
 _FOLDER_TYPE = ua.NodeId(ua.ObjectIds.FolderType)
 _BASE_OBJECT_TYPE = ua.NodeId(ua.ObjectIds.BaseObjectType)
 _STRING = ua.NodeId(ua.ObjectIds.String)
+_WITHOUT_MEMBERS = frozenset(
+    {_BASE_OBJECT_TYPE, ua.NodeId(ua.ObjectIds.BaseDataVariableType), ua.NodeId(ua.ObjectIds.PropertyType)}
+)
+"""The types that nearly every node has: each has a hundred references (OPC 10000-5, 6.2 and 7)."""
 
 _MEMBER_REFERENCES = frozenset({HAS_COMPONENT, _HAS_PROPERTY, _HAS_ADD_IN})
 
@@ -151,7 +156,7 @@ def add_event_type(iserver: InternalServer) -> None:
         ReferenceTypeId=_HAS_SUBTYPE,
         NodeAttributes=attributes,
     )
-    _add_node(iserver, item)
+    add_node(iserver.aspace, item)
 
 
 def add_namespace_metadata(
@@ -188,7 +193,7 @@ async def add_machine(iserver: InternalServer, machine: MachineDescription, name
     )
     place = place.below(root, HAS_COMPONENT, ua.QualifiedName("MachineryBuildingBlocks", Namespace.MACHINERY))
     blocks = _add_object(iserver, place, _FOLDER_TYPE)
-    _add_reference(iserver, blocks, _HAS_ADD_IN, identification)
+    add_reference(iserver.aspace, blocks, _HAS_ADD_IN, identification)
     for name, type_id in _STATE_MACHINES.items():
         _instantiate(
             iserver, type_id, place.below(blocks, _HAS_ADD_IN, ua.QualifiedName(name, Namespace.MACHINERY)), {}
@@ -198,8 +203,8 @@ async def add_machine(iserver: InternalServer, machine: MachineDescription, name
     _instantiate(iserver, _JOB_MANAGEMENT_TYPE, place, {"MaxDownloadableJobOrders": most})
 
     control, results = f"{place.path}/JobOrderControl", f"{place.path}/JobOrderResults"
-    _add_reference(iserver, _node_id(results), _GENERATES_EVENT, JOB_ORDER_STATUS_EVENT)
-    _add_reference(iserver, _SERVER, _HAS_NOTIFIER, _node_id(results))
+    add_reference(iserver.aspace, _node_id(results), _GENERATES_EVENT, JOB_ORDER_STATUS_EVENT)
+    add_reference(iserver.aspace, _SERVER, _HAS_NOTIFIER, _node_id(results))
     _enable_event_subscription(iserver, _node_id(results))
     await _invalidate_current_state(iserver, control)
     decide = {_node_id(control, name): name for name in INTERVENTION_METHODS}
@@ -270,7 +275,7 @@ def _instantiate(
             origins = (source,)
         case other:
             raise Defect(f"{declaration} of class {other} cannot be instantiated")
-    node_id = _add_node(iserver, item)
+    node_id = add_node(iserver.aspace, item)
     there: set[str] = set()
     for member in (member for origin in origins for member in _members(origin)):
         name = member.BrowseName.Name
@@ -291,7 +296,12 @@ def _is_wanted(member: NodeData, name: str) -> bool:
 
 
 def _with_supertypes(iserver: InternalServer, type_id: ua.NodeId) -> Iterator[NodeData]:
-    """Yield a type, then its interfaces, then its supertypes; each with its own interfaces and supertypes."""
+    """Yield a type, then its interfaces, then its supertypes; each with its own interfaces and supertypes.
+
+    Standard types without members are left out.
+    """
+    if type_id in _WITHOUT_MEMBERS:
+        return
     node = iserver.aspace[type_id]
     yield node
     for interface in _targets(node, _HAS_INTERFACE):
@@ -356,23 +366,7 @@ def _add_object(iserver: InternalServer, place: _Placement, type_definition: ua.
     attributes.Description = describe(place.browse_name.Name, "A machine whose jobs this gateway runs.")
     item = place.item(ua.NodeClass.Object, attributes)
     item.TypeDefinition = type_definition
-    return _add_node(iserver, item)
-
-
-def _add_node(iserver: InternalServer, item: ua.AddNodesItem) -> ua.NodeId:
-    (result,) = iserver.node_mgt_service.add_nodes([item])
-    result.StatusCode.check()
-    added: ua.NodeId = result.AddedNodeId
-    return added
-
-
-def _add_reference(iserver: InternalServer, source: ua.NodeId, reference: ua.NodeId, target: ua.NodeId) -> None:
-    both = [
-        ua.AddReferencesItem(SourceNodeId=here, ReferenceTypeId=reference, IsForward=forward, TargetNodeId=there)
-        for here, forward, there in ((source, True, target), (target, False, source))
-    ]
-    for status in iserver.node_mgt_service.add_references(both):
-        status.check()
+    return add_node(iserver.aspace, item)
 
 
 def _node_id(*path: str) -> ua.NodeId:

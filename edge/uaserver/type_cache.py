@@ -1,9 +1,11 @@
 """The cache of the imported type nodes: one file, from which a node is read on its first access.
 
 Importing the node sets takes more than a second of CPU and 50 MB, and clients read few of these thousands of nodes.
-The file contains every node as a pickle of its own, then an index of their positions. The index of numeric node ids is
-two sorted arrays: as a dictionary it would occupy 2 MB. The file is read, not mapped: mapped pages would stay in memory
-next to the nodes that were made of them.
+The file contains the parts that several nodes have, every node as a pickle of its own, then an index of the positions.
+The index of numeric node ids is two sorted arrays: as a dictionary it would occupy 2 MB. The file is read, not mapped:
+mapped pages would stay in memory next to the nodes that were made of them.
+
+Nodes share their equal attribute values and references: whoever changes one of a node replaces it.
 
 A pickle can execute code: the file is written during the installation, and `read` refuses a file that other users can
 write.
@@ -15,16 +17,18 @@ import pickle
 import struct
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Self
+from types import MappingProxyType
+from typing import Any, BinaryIO, NamedTuple, Self, TypeAlias
 
 from asyncua import ua
-from asyncua.server.address_space import NodeData
+from asyncua.server.address_space import AttributeValue, NodeData
 
 from edge.files import replace_atomically, sync
 
-_MAGIC = b"microdcs-edge type nodes 2\n"
+_MAGIC = b"microdcs-edge type nodes 3\n"
 _HEADER = struct.Struct(f"<{len(_MAGIC)}s32sQQ")
 _OTHERS_MAY_WRITE = 0o022
 
@@ -40,6 +44,8 @@ class _Index(NamedTuple):
     bounds: "array[int]"
     others: Mapping[tuple[int, Any], tuple[int, int]]
     """The start and end of nodes whose id is not numeric."""
+    parts: "array[int]"
+    """Part `n` lies between `parts[n]` and `parts[n + 1]`."""
 
     def find(self, node_id: ua.NodeId) -> tuple[int, int] | None:
         """Return the start and end of a node; None for an unknown one."""
@@ -57,6 +63,12 @@ def _key(node_id: ua.NodeId) -> int:
     return node_id.NamespaceIndex << 32 | int(node_id.Identifier)
 
 
+_Part: TypeAlias = ua.DataValue | ua.ReferenceDescription
+_State: TypeAlias = tuple[ua.NodeId, Sequence[tuple[int, _Part | int]], Sequence[_Part | int]]
+"""A stored node: its id, its attributes, its references; a number stands for a shared part."""
+_ATTRIBUTES = MappingProxyType({int(each): each for each in ua.AttributeIds})
+
+
 class TypeNodes(MutableMapping[ua.NodeId, NodeData]):
     """All nodes of an address space: those of the file, read on demand, and those added or changed later.
 
@@ -68,6 +80,7 @@ class TypeNodes(MutableMapping[ua.NodeId, NodeData]):
         self._index = index
         self._deleted: set[ua.NodeId] = set()
         self._resident: dict[ua.NodeId, NodeData] = {}
+        self._parts: dict[int, _Part] = {}
 
     def __getitem__(self, key: ua.NodeId) -> NodeData:
         node = self._resident.get(key)
@@ -75,10 +88,27 @@ class TypeNodes(MutableMapping[ua.NodeId, NodeData]):
             position = self._stored(key)
             if position is None:
                 raise KeyError(key)
-            start, end = position
-            pickled = os.pread(self._file.fileno(), end - start, start)
-            node = self._resident[key] = pickle.loads(pickled)  # noqa: S301 - see the module
+            node = self._resident[key] = self._node(self._load(*position))
         return node
+
+    def _node(self, state: _State) -> NodeData:
+        node_id, attributes, references = state
+        node = NodeData(node_id)
+        node.attributes = {_ATTRIBUTES[each]: AttributeValue(self._part(value)) for each, value in attributes}
+        node.references = [self._part(each) for each in references]
+        return node
+
+    def _part(self, part: _Part | int) -> Any:
+        if not isinstance(part, int):
+            return part
+        found = self._parts.get(part)
+        if found is None:
+            bounds = self._index.parts
+            found = self._parts[part] = self._load(bounds[part], bounds[part + 1])
+        return found
+
+    def _load(self, start: int, end: int) -> Any:
+        return pickle.loads(os.pread(self._file.fileno(), end - start, start))  # noqa: S301 - see the module
 
     def __setitem__(self, key: ua.NodeId, value: NodeData) -> None:
         self._resident[key] = value
@@ -112,25 +142,52 @@ class TypeNodes(MutableMapping[ua.NodeId, NodeData]):
 def write(path: Path, key: bytes, nodes: Mapping[ua.NodeId, NodeData]) -> None:
     """Write every node and the `key` (32 bytes) to a file; the file is replaced atomically."""
     numeric = sorted((node_id for node_id in nodes if isinstance(node_id.Identifier, int)), key=_key)
-    bounds = array("Q")
+    shared = _shared_parts(nodes.values())
+    parts, bounds = array("Q"), array("Q")
     others: dict[tuple[int, Any], tuple[int, int]] = {}
     with replace_atomically(path, 0o644) as file:
         file.seek(_HEADER.size)
+        for content in shared:
+            parts.append(file.tell())
+            file.write(content)
+        parts.append(file.tell())
         for node_id in numeric:
             bounds.append(file.tell())
-            file.write(pickle.dumps(nodes[node_id], pickle.HIGHEST_PROTOCOL))
+            file.write(_dump(_state(nodes[node_id], shared)))
         bounds.append(file.tell())
         for node_id in nodes.keys() - set(numeric):
             start = file.tell()
-            file.write(pickle.dumps(nodes[node_id], pickle.HIGHEST_PROTOCOL))
+            file.write(_dump(_state(nodes[node_id], shared)))
             others[node_id.NamespaceIndex, node_id.Identifier] = start, file.tell()
-        index = _Index(array("Q", map(_key, numeric)), bounds, others)
+        index = _Index(array("Q", map(_key, numeric)), bounds, others, parts)
         index_at = file.tell()
-        file.write(pickle.dumps(tuple(index), pickle.HIGHEST_PROTOCOL))
+        file.write(_dump(tuple(index)))
         length = file.tell()
         file.seek(0)
         file.write(_HEADER.pack(_MAGIC, key, index_at, length))
         sync(file)
+
+
+def _shared_parts(nodes: Iterable[NodeData]) -> dict[bytes, int]:
+    """Return the number of each part that several nodes have, by its content."""
+    counts = Counter(
+        _dump(part) for node in nodes for part in (*(each.value for each in node.attributes.values()), *node.references)
+    )
+    return {content: number for number, content in enumerate(each for each, count in counts.items() if count > 1)}
+
+
+def _state(node: NodeData, shared: Mapping[bytes, int]) -> _State:
+    attributes = [(int(each), _stored_part(held.value, shared)) for each, held in node.attributes.items()]
+    return node.nodeid, attributes, [_stored_part(each, shared) for each in node.references]
+
+
+def _stored_part(part: _Part, shared: Mapping[bytes, int]) -> _Part | int:
+    number = shared.get(_dump(part))
+    return part if number is None else number
+
+
+def _dump(content: Any) -> bytes:
+    return pickle.dumps(content, pickle.HIGHEST_PROTOCOL)
 
 
 def read(path: Path, key: bytes) -> TypeNodes:
