@@ -9,7 +9,7 @@
 # make demo SCENE=telemetry      shows an alarm from its sensor to the MES
 # make demo SCENE=flows          shows flows: a report of a sensor, one of job results, one that is stopped in part
 # make test ARGS="-k sequence"   hands arguments to pytest
-# make test WORKERS=2            runs two files at a time instead of three; many tests wait more than they compute
+# make test WORKERS=2            runs two files at a time instead of four; many tests wait more than they compute
 # make deb SUITE=trixie          builds for one suite only; as root, as system-test and debian13
 
 SHELL := bash
@@ -46,7 +46,7 @@ demo: ## Run a whole job on real parts; SCENE=telemetry: an alarm, SCENE=flows: 
 test: setup ## Run the tests on real servers and measure branch coverage of sfc, station and store: at least 90 % each; SLOW=1: also the tests that take seconds; ARGS="..." goes to pytest, COVERAGE= measures nothing
 	@mkdir -p build && rm -f build/coverage*
 	@$(if $(COVERAGE),PYTEST_PLUGINS=tests.branch_coverage) \
-		$(BIN)/python -m pytest --numprocesses $(or $(WORKERS),3) --dist loadfile --no-loadscope-reorder \
+		$(BIN)/python -m pytest --numprocesses $(or $(WORKERS),4) --dist loadfile --no-loadscope-reorder \
 		$(if $(SLOW),-m "not system and not long") $(or $(ARGS),--ignore=tests/architecture)
 	@$(if $(COVERAGE),$(BIN)/coverage combine --quiet && for room in $(COVERED); do \
 		echo "edge/$$room"; $(BIN)/coverage report --include "edge/$$room/*" --fail-under 90 || exit 1; done)

@@ -24,7 +24,7 @@ from edge.errors import EdgeError
 from edge.sim.broker import LocalBroker, open_broker
 from edge.store.client import Store
 from edge.store.opening import open_store
-from tests.examples import PROFILE, QUICK_PROFILE
+from tests.examples import PROFILE, QUICK_PROFILE, omit_constants_of_modules
 from tests.station.replaying import differing_replays
 
 # Its grammars of addresses take seconds to build in each process, and no schema of ours names such a format: its import
@@ -38,9 +38,15 @@ def pytest_configure(config: pytest.Config) -> None:
     """Handle Ctrl-C here and in the processes of tests: a CI job in the background inherits that it is ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if "EDGE_FUZZ" not in os.environ:
-        settings.load_profile(QUICK_PROFILE if "not slow" in config.option.markexpr else PROFILE)
+        is_quick = "not slow" in config.option.markexpr
+        settings.load_profile(QUICK_PROFILE if is_quick else PROFILE)
+        if is_quick:
+            omit_constants_of_modules()
     if config.args == ["tests"] and (worker := os.environ.get("PYTEST_XDIST_WORKER")):
-        config.args[:] = _rotated(int(worker.removeprefix("gw")), int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
+        ignored = {config.invocation_params.dir / path for path in config.option.ignore or ()}
+        paths = [path for path in _paths() if path not in ignored]
+        start = len(paths) * int(worker.removeprefix("gw")) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        config.args[:] = map(str, paths[start:] + paths[:start])
 
 
 def pytest_sessionstart() -> None:
@@ -62,12 +68,9 @@ def _without_recursion(report: Callable[..., object]) -> Callable[..., None]:
     return hook
 
 
-def _rotated(worker: int, workers: int) -> list[str]:
-    """Return all paths, from another one on in each process: together they compile the files of a clean clone once."""
-    folder = Path(__file__).parent
-    paths = sorted(str(path) for path in folder.iterdir() if path.is_dir() or path.name.startswith("test_"))
-    start = len(paths) * worker // workers
-    return paths[start:] + paths[:start]
+def _paths() -> list[Path]:
+    """Return all folders and files of tests. pytest collects a path that it is given even if `--ignore` names it."""
+    return sorted(path for path in Path(__file__).parent.iterdir() if path.is_dir() or path.name.startswith("test_"))
 
 
 def pytest_collection() -> None:

@@ -1,6 +1,7 @@
 """How many examples a property tries: all where the slow tests run too, a fifth in the quick run."""
 
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 PROFILE = "the same each time"
 QUICK_PROFILE = "a fifth"
@@ -15,3 +16,11 @@ settings.register_profile(QUICK_PROFILE, settings.get_profile(PROFILE), max_exam
 def examples(most: int) -> int:
     """Return the number of examples of a property that needs others than the 100 of the profile."""
     return most // 5 if settings.get_current_profile_name() == QUICK_PROFILE else most
+
+
+def omit_constants_of_modules() -> None:
+    """Draw no constants that stand in the product's source: to find them, each process parses every file of it.
+
+    Without them a property also keeps its examples when the source of another module changes.
+    """
+    providers.is_local_module_file = lambda _path: False  # type: ignore[assignment, attr-defined]

@@ -111,17 +111,20 @@ def test_all_faults_of_all_kinds_are_reported_together() -> None:
         assert part in found
 
 
+@pytest.mark.untraced
 def test_excessive_nesting_is_reported_without_recursion() -> None:
     branches = [branch(f"b{n}", "selection", f"b{n + 1}") for n in range(5000)]
     data = recipe("A B", [transition("A", "b0")], [], *branches, branch("b5000", "selection", "B"))
     assert any("nested deeper than 32" in fault for fault in faults_of(data))
 
 
+@pytest.mark.untraced
 def test_a_long_chain_is_checked_quickly() -> None:
     net = net_of(chain(" ".join(f"S{n}" for n in range(10_000))))
     assert len(net.transitions) == 9_999
 
 
+@pytest.mark.untraced
 def test_action_in_very_many_steps_is_checked_quickly() -> None:
     names = [f"S{n}" for n in range(3000)]
     net = net_of(chain(" ".join(names), *(action("a", name, "S") for name in names)))

@@ -1,5 +1,6 @@
 """Clearing, failing and ending of a run, beyond the cases in `cases/`."""
 
+import pytest
 from msgspec.structs import replace
 
 from edge.sfc.association_key import parse_association_key as key
@@ -29,12 +30,14 @@ def test_convergence_leaves_all_paths_and_enters_its_target_once() -> None:
     )
 
 
+@pytest.mark.untraced
 def test_long_chain_of_empty_steps_completes_without_livelock() -> None:
     driven = Driven(net_of(chain(" ".join(f"S{n}" for n in range(3000)))))
     assert driven.run.outcome is Outcome.COMPLETED
     assert MAX_SWEEPS > 3000
 
 
+@pytest.mark.untraced
 def test_livelock_fails_the_run_and_sends_no_command() -> None:
     loop = [transition("A", "B", "steps.A.X and go"), transition("B", "A", "steps.B.X")]
     driven = Driven(net_of(recipe("A B", loop, [action("p", "A", "P0"), action("q", "A", "SD", duration_seconds=9)])))

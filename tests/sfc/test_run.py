@@ -45,6 +45,7 @@ def test_stored_run_has_readable_fields() -> None:
     }
 
 
+@pytest.mark.untraced
 def test_a_step_writes_only_what_it_changed() -> None:
     driven = Driven(
         net_of(chain(" ".join(f"S{n}" for n in range(500)), *(action(f"a{n}", f"S{n}") for n in range(500))))

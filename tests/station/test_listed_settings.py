@@ -53,6 +53,7 @@ async def test_deletion_without_a_rule_id_is_refused(settings: StationSettings, 
     assert caught.value.kind == "invalid_payload"
 
 
+@pytest.mark.untraced
 async def test_number_and_size_of_rules_are_bounded(settings: StationSettings) -> None:
     await put(settings, [occurs(f"r{number}") for number in range(MAX_RULES)])
     await put(settings, occurs("r0"))

@@ -313,6 +313,7 @@ async def _timer_is_after(plant: Plant, job_id: str, instant: int) -> bool:
     return (await plant.timer(job_id) or 0) > instant
 
 
+@pytest.mark.untraced
 async def test_two_hundred_deadlines_at_one_instant_all_fire(plant: Plant, tool: FakeEquipment, clock: Clock) -> None:
     def note(command: Command) -> None:
         seen.add(command.job_id)

@@ -71,6 +71,7 @@ async def test_completed_job_leaves_consistent_records(plant: Plant, tool: FakeE
         assert await store.execute("SCARD", keys.sfc_active_jobs()) == 0
 
 
+@pytest.mark.untraced
 async def test_many_jobs_run_concurrently(plant: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
     async with plant.at_work():

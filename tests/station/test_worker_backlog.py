@@ -37,6 +37,7 @@ async def store_all(plant: Plant) -> None:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.untraced
 async def test_every_job_of_a_backlog_is_executed_once(
     tmp_path_factory: pytest.TempPathFactory, tool: FakeEquipment, clock: Clock
 ) -> None:

@@ -132,6 +132,7 @@ async def test_finished_job_is_not_active(store: Store) -> None:
 
 
 @pytest.mark.parametrize("count", [10, 500])
+@pytest.mark.untraced
 async def test_write_size_of_a_step_is_independent_of_recipe_length(store: Store, count: int) -> None:
     stored = started(net(count))
     changed = after(net(count), stored.run, Answer("J1/r/do%20s0/1", ok=True))
