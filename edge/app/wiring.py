@@ -32,7 +32,7 @@ from edge.links.background_task import background_task
 from edge.links.mqtt_broker import MAXIMUM_PACKET_SIZE
 from edge.maintenance.finding import HealthFinding
 from edge.maintenance.tls_files import tls_files
-from edge.northbound.calls import CallHandler
+from edge.northbound.calls import CallHandler, CallServices
 from edge.northbound.inbox import Inbox
 from edge.northbound.late_results import LateResultPublisher
 from edge.northbound.progress import ProgressPublisher
@@ -124,20 +124,14 @@ async def open_gateway(
         if telemetry:
             station_settings.listeners.extend(telemetry.of_settings)
         max_age_s = settings.northbound.max_age
-        equipment = {name: section.type_ids for name, section in settings.southbound.items()}
-        calls = CallHandler(
-            core.source,
-            core.scopes,
-            core.store,
+        services = CallServices(
             jobs,
             station_settings,
-            now_ms,
-            max_age_s,
-            core.trail,
-            equipment,
-            serve_flow_calls(core, kinds),
-            operation_calls(core),
+            equipment={name: section.type_ids for name, section in settings.southbound.items()},
+            flows=serve_flow_calls(core, kinds),
+            further=operation_calls(core),
         )
+        calls = CallHandler(core.source, core.scopes, core.store, services, now_ms, max_age_s, core.trail)
         feed = open_flow_feed(core, kinds)
         users = open_users(core) if settings.opcua.endpoint or settings.web.listen else None
         opcua = await _open_opcua(stack, core, jobs, station_settings, feed, telemetry, users)

@@ -114,6 +114,19 @@ class Reply(Struct, frozen=True):
     """None for a call that only reads."""
 
 
+class CallServices(Struct, frozen=True):
+    """The services that execute the calls of a gateway."""
+
+    jobs: JobService
+    settings: StationSettings
+    equipment: Mapping[str, Collection[str]] = MappingProxyType({})
+    """The command types of each piece of equipment, by its name."""
+    flows: "FlowCalls | None" = None
+    """None refuses the calls for flows."""
+    further: Mapping[str, FurtherCall] = MappingProxyType({})
+    """The functions that execute other calls, by the type of the call."""
+
+
 class CallHandler:
     """Executes job methods and station settings of the scopes that this gateway serves."""
 
@@ -122,34 +135,22 @@ class CallHandler:
         source: str,
         scopes: Iterable[str],
         store: Store,
-        jobs: JobService,
-        settings: StationSettings,
+        services: CallServices,
         clock: Clock,
         max_age_s: int = 0,
         trail: AuditTrail | None = None,
-        equipment: Mapping[str, Collection[str]] = MappingProxyType({}),
-        flows: "FlowCalls | None" = None,
-        further: Mapping[str, FurtherCall] = MappingProxyType({}),
     ) -> None:
-        """Refuse calls older than `max_age_s` as expired; 0 accepts any age. `trail` gets a record of each change.
-
-        `equipment` maps the names of the settings to the command types. Without `flows` calls for flows are refused.
-        `further` are calls by their type, each answered by its function.
-        """
-        self._flows = flows
-        self._further = further
+        """Refuse calls older than `max_age_s` as expired; 0 accepts any age. `trail` gets a record of each change."""
         self._refusals = LogThrottle(logger)
         self._recorder = RefusalRecorder(store)
         self._source = source
         self._scopes = frozenset(scopes)
         self._store = store
-        self._jobs = jobs
+        self._services = services
         self._responses = ResponseProvider(store)
-        self._settings = settings
         self._clock = clock
         self._max_age_s = max_age_s
         self._trail = trail
-        self._equipment = equipment
 
     async def answer(self, call: IncomingCall) -> CloudEvent:
         """Execute a call and return its answer; the effect is in the store then.
@@ -212,7 +213,7 @@ class CallHandler:
         refuse_expired(expires_at, self._clock())
         if event_type == _FLOW_SETTING or event_type in _METHOD_OF_FLOW:
             return await self._call_flow(event_type, event)
-        if further := self._further.get(event_type):
+        if further := self._services.further.get(event_type):
             # Such a call records its change itself, in the commit of its effect.
             return Reply(await further(event, call.source))
         if event_type == RESOLVE_TYPE:
@@ -254,23 +255,23 @@ class CallHandler:
             trace={name: event.extensions[name] for name in _TRACE_CONTEXT if name in event.extensions},
             languages=languages_of(event),
         )
-        answer = await self._jobs.call(call)
+        answer = await self._services.jobs.call(call)
         return _method_reply(answer, _change_of(call))
 
     async def _apply_settings(self, scope: str, kind: str, event: CloudEvent, expires_at: int | None) -> Reply:
         method, origin = _settings_method(event), EventOrigin(event.source, event.id)
         if method is SettingsMethod.GET:
             refuse_expired(expires_at, self._clock())
-            return Reply(await self._settings.read(scope, kind, event.data))
-        if (known := await self._settings.applied(origin)) is not None:
+            return Reply(await self._services.settings.read(scope, kind, event.data))
+        if (known := await self._services.settings.applied(origin)) is not None:
             return Reply(reason="; ".join(known) or None)
         refuse_expired(expires_at, self._clock())
-        warnings = await self._settings.apply(scope, kind, method, event.data, origin)
+        warnings = await self._services.settings.apply(scope, kind, method, event.data, origin)
         return Reply(reason="; ".join(warnings) or None, change=CallEffect(f"{method.value} {kind}", scope))
 
     async def _intervene(self, scope: str, event: CloudEvent, job_id: str, signal: Resolve | Intervene) -> Reply:
         request = InterventionRequest(scope=scope, job_id=job_id, signal=signal, source=event.source, event_id=event.id)
-        answer = await intervene(self._jobs.runs, request, self._jobs.dedupe_ms)
+        answer = await intervene(self._services.jobs.runs, request, self._services.jobs.dedupe_ms)
         subject = "/".join((job_id, *names_of(signal)))
         action = "Resolve" if isinstance(signal, Resolve) else signal.kind.capitalize()
         return _method_reply(answer, CallEffect(action, subject, signal.reason, signal.by))
@@ -286,7 +287,7 @@ class CallHandler:
             source=event.source,
             event_id=event.id,
         )
-        released = await release(self._store, self._equipment, request, self._jobs.dedupe_ms)
+        released = await release(self._store, self._services.equipment, request, self._services.jobs.dedupe_ms)
         subject = arguments.command or arguments.equipment
         change = CallEffect("Release", subject, arguments.reason, arguments.by)
         return Reply(ReleaseAnswer(return_status=ReturnStatus.NO_ERROR, released=tuple(released)), change=change)
@@ -295,16 +296,16 @@ class CallHandler:
         # Imported only where telemetry is used.
         from edge.northbound.alarm_calls import call_alarm  # noqa: PLC0415
 
-        return await call_alarm(self._store, method, event, self._clock, self._jobs.dedupe_ms)
+        return await call_alarm(self._store, method, event, self._clock, self._services.jobs.dedupe_ms)
 
     async def _call_flow(self, event_type: str, event: CloudEvent) -> Reply:
-        if self._flows is None:
+        if self._services.flows is None:
             raise Refused("unknown_type", "this gateway runs no flows.", 'Set [flows] run = "on".')
         if method := _METHOD_OF_FLOW.get(event_type):
-            action, found = f"{method} flow", await self._flows.call(method, event)
+            action, found = f"{method} flow", await self._services.flows.call(method, event)
         else:
             asked = _settings_method(event)
-            action, found = f"{asked.value} flow", await self._flows.configure(asked, event)
+            action, found = f"{asked.value} flow", await self._services.flows.configure(asked, event)
         effect = CallEffect(action, found.subject, found.comment, found.by) if found.has_changed else None
         return Reply(found.data, change=effect)
 

@@ -1,7 +1,7 @@
 """Equipment that speaks CloudEvents over MQTT 5; open commands are sent once on each connection."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Collection
 from contextlib import suppress
 from functools import partial
 
@@ -10,7 +10,7 @@ import structlog
 
 from edge.config import MqttEquipmentSettings
 from edge.errors import Refused, Unavailable
-from edge.instant import Clock, now_ms
+from edge.instant import now_ms
 from edge.links.backoff import delay
 from edge.links.log_throttle import LogThrottle
 from edge.links.mqtt import Message, MqttSession, SubscriptionRefused, to_event, to_message
@@ -41,7 +41,7 @@ from edge.station.equipment import (
 )
 from edge.store.refused import RefusedMessage
 
-OFFER_RETRY_SECONDS = (1.0, 60.0)
+_OFFER_RETRY_SECONDS = (1.0, 60.0)
 """The shortest and the longest delay before a command without a subscriber is sent again."""
 
 _log = structlog.get_logger(__name__)
@@ -60,20 +60,7 @@ async def open_equipment(
     The equipment executes the jobs of `scopes`; `source` is the CloudEvents source of our messages. The session retries
     a refused subscription.
     """
-    outstanding = partial(station.outstanding, scopes, settings.type_ids)
-    equipment = MqttEquipment(
-        name,
-        f"{settings.topic_prefix}/{name}",
-        session,
-        station,
-        outstanding,
-        source,
-        repetition=chosen_repetition(settings, Repetition.RECOGNISABLE),
-        response_topics=settings.response_topics,
-        can_pause=settings.pause == "on",
-        permission=_permission(settings, f"{settings.topic_prefix}/{name}", session, outstanding),
-        scope=next(iter(scopes), ""),
-    )
+    equipment = MqttEquipment(name, settings, session, station, scopes, source)
     handled = [(equipment.answers_topic, equipment.handle_answer, equipment.fail_command)]
     handled += [(topic, equipment.handle_event, equipment.refuse_event) for topic in equipment.event_topics]
     for topic, handler, on_poison in handled:
@@ -82,15 +69,6 @@ async def open_equipment(
     with suppress(SubscriptionRefused):
         await session.follow(equipment.presence_topic, equipment.handle_presence)
     return equipment
-
-
-def _permission(
-    settings: MqttEquipmentSettings,
-    topic: str,
-    session: MqttSession,
-    outstanding: Callable[[], Awaitable[Sequence[Command]]],
-) -> ToolPermission | None:
-    return ToolPermission(session, topic, outstanding) if settings.lock == "on" else None
 
 
 class MqttEquipment:
@@ -103,44 +81,35 @@ class MqttEquipment:
     def __init__(
         self,
         name: str,
-        topic: str,
+        settings: MqttEquipmentSettings,
         session: MqttSession,
         station: StationPort,
-        outstanding: Callable[[], Awaitable[Sequence[Command]]],
+        scopes: Collection[str],
         source: str,
-        *,
-        repetition: Repetition = Repetition.RECOGNISABLE,
-        response_topics: Collection[str] = (),
-        scope: str = "",
-        can_pause: bool = False,
-        permission: ToolPermission | None = None,
-        clock: Clock = now_ms,
-        offer_retry_s: tuple[float, float] = OFFER_RETRY_SECONDS,
     ) -> None:
+        topic = f"{settings.topic_prefix}/{name}"
         self.name = name
-        self.can_pause = can_pause
-        self._permission = permission
-        self._offer_retry_s = offer_retry_s
-        self._offer_due = asyncio.Event()
-        self._offering = asyncio.Lock()
-        self._sent = SentCommands(lambda: session.connection_count)
-        self._own_topics = f"{topic}/"
-        self._response_topics = response_topics
-        self._scope = scope
-        self._repetition = repetition
-        self._clock = clock
-        self._has_subscriber = True
-        self._faults = LogThrottle(_log)
+        self.can_pause = settings.pause == "on"
         self.commands_topic = f"{topic}/commands"
         self.answers_topic = f"{topic}/answers"
         self.event_topics = (f"{topic}/events", f"{topic}/data")
         self.presence_topic = f"{topic}/presence"
         self.present: bool | None = None
-        self._births = 0
+        self._own_topics = f"{topic}/"
+        self._response_topics = settings.response_topics
+        self._repetition = chosen_repetition(settings, Repetition.RECOGNISABLE)
         self._session = session
         self._station = station
-        self._outstanding = outstanding
+        self._scope = next(iter(scopes), "")
         self._source = source
+        self._outstanding = partial(station.outstanding, scopes, settings.type_ids)
+        self._permission = ToolPermission(session, topic, self._outstanding) if settings.lock == "on" else None
+        self._sent = SentCommands(lambda: session.connection_count)
+        self._offer_due = asyncio.Event()
+        self._offering = asyncio.Lock()
+        self._has_subscriber = True
+        self._faults = LogThrottle(_log)
+        self._births = 0
 
     @property
     def connection_count(self) -> int:
@@ -310,7 +279,7 @@ class MqttEquipment:
     async def _wait_until_due(self, retries: int) -> None:
         """Wait for the next connection, or for the delay of a retry."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(delay(retries, *self._offer_retry_s) if retries else None):
+            async with asyncio.timeout(delay(retries, *_OFFER_RETRY_SECONDS) if retries else None):
                 await self._offer_due.wait()
         self._offer_due.clear()
 
@@ -362,7 +331,7 @@ class MqttEquipment:
         """Return the seconds until a start expires, rounded down, at least 1; None for stops and resets."""
         if phase is not Phase.START or command.expires_at is None:
             return None
-        return max(1, (command.expires_at - self._clock()) // 1000)
+        return max(1, (command.expires_at - now_ms()) // 1000)
 
     async def _refuse(self, message: Message, refusal: Refused) -> None:
         """Record and log a refused message, and send the reason to its sender.

@@ -18,10 +18,10 @@ from edge.web import models
 from edge.web.caller import Callers, WebCaller, address_of, languages_of, refuse_other_site
 from edge.web.german import reason_in
 from edge.web.guard import path_part
-from edge.web.messages import language_for
 from edge.web.openapi import KEY_HEADER, PREFIX, openapi
 from edge.web.operation import ApiCall, ApiOperation, Download, Svg
 from edge.web.operations import OPERATIONS, identity
+from edge.web.page_texts import language_for
 from edge.web.problems import Denied, problem_of
 from edge.web.services import WebServices
 from edge.web.shared_results import SharedResults

@@ -10,7 +10,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
-from edge.web.messages import LANGUAGES
+from edge.web.page_texts import LANGUAGES
 
 _LONGEST: Final = 600
 """A longer text is shown as it is: its parts would have to be looked for everywhere."""

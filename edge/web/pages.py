@@ -24,9 +24,9 @@ from edge.web.api import log_in, set_cookie
 from edge.web.caller import Callers, WebCaller, is_live, languages_of, refuse_other_site
 from edge.web.german import reason_in
 from edge.web.job_views import HAS_ENDED
-from edge.web.messages import language_for, text_of
 from edge.web.models import Login
 from edge.web.page_data import PAGES, Render
+from edge.web.page_texts import language_for, text_of
 from edge.web.problems import Denied, problem_of
 from edge.web.services import WebServices
 from edge.web.shared_results import SharedResults

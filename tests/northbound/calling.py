@@ -16,7 +16,7 @@ from edge.links.mqtt import Message, MqttSession, open_session
 from edge.model.event_types import METHOD_TYPE
 from edge.model.isa95 import WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
-from edge.northbound.calls import CallHandler
+from edge.northbound.calls import CallHandler, CallServices
 from edge.northbound.inbox import Inbox
 from edge.northbound.topics import Topics
 from edge.station.dispatch import Dispatch
@@ -144,6 +144,6 @@ async def opened_inbox(store: Store, mqtt: MqttSettings, prefix: str) -> AsyncIt
     station = await opened_station(store)
     async with open_session(mqtt, f"{prefix}-edge", session_expiry=0) as session:
         jobs = JobService(store, station.runs, max_job_orders=1000, dedupe_ms=60_000)
-        calls = CallHandler("urn:edge", (SCOPE,), store, jobs, station.settings, now_ms)
+        calls = CallHandler("urn:edge", (SCOPE,), store, CallServices(jobs, station.settings), now_ms)
         await Inbox(session, calls, prefix).open({SCOPE: Topics(prefix, SCOPE)})
         yield station

@@ -12,7 +12,7 @@ from edge.instant import now_ms
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE
 from edge.model.isa95 import MethodAnswer, RefusalAnswer, ResponseAnswer, ResponsesAnswer, ReturnStatus
-from edge.northbound.calls import CallHandler, IncomingCall
+from edge.northbound.calls import CallHandler, CallServices, IncomingCall
 from edge.station.jobs import JobService
 from edge.store import jobs, refused, resources
 from edge.store.client import Store
@@ -25,7 +25,7 @@ STORE = METHOD_TYPE.format("Store")
 async def calls(store: Store) -> CallHandler:
     station = await opened_station(store)
     job_service = JobService(store, station.runs, max_job_orders=1000, dedupe_ms=60_000)
-    return CallHandler("urn:edge", (SCOPE,), store, job_service, station.settings, now_ms)
+    return CallHandler("urn:edge", (SCOPE,), store, CallServices(job_service, station.settings), now_ms)
 
 
 UNREADABLE = Refused("unreadable", "no event.", "Send one.")

@@ -9,7 +9,7 @@ import pytest
 from edge.instant import now_ms
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE
-from edge.northbound.calls import CallHandler, IncomingCall
+from edge.northbound.calls import CallHandler, CallServices, IncomingCall
 from edge.ops.audit_trail import open_trail
 from edge.station.jobs import JobService
 from edge.store import audit
@@ -24,7 +24,7 @@ async def calls(store: Store) -> AsyncIterator[CallHandler]:
     station = await opened_station(store)
     service = JobService(store, station.runs, max_job_orders=1000, dedupe_ms=60_000)
     async with open_trail(store, "gw-1", 1000, now_ms) as trail:
-        yield CallHandler("urn:edge", (SCOPE,), store, service, station.settings, now_ms, trail=trail)
+        yield CallHandler("urn:edge", (SCOPE,), store, CallServices(service, station.settings), now_ms, trail=trail)
 
 
 async def test_changing_calls_are_recorded_with_source_and_result(calls: CallHandler, store: Store) -> None:

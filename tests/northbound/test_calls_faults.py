@@ -12,7 +12,7 @@ from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, RESOLVE_TYPE
 from edge.model.isa95 import MethodAnswer, ResponsesAnswer, ReturnStatus
 from edge.model.job_state import JobState
-from edge.northbound.calls import CallHandler, IncomingCall
+from edge.northbound.calls import CallHandler, CallServices, IncomingCall
 from edge.station.jobs import JobService
 from edge.station.recipe_lookup import RecipeLookup
 from edge.store import jobs, resources
@@ -31,7 +31,7 @@ async def station(store: Store) -> Station:
 def calls(store: Store, station: Station) -> CallHandler:
     recipes = RecipeLookup(store, station.runs.compiled)
     service = JobService(store, station.runs, max_job_orders=1000, dedupe_ms=60_000, recipes=recipes)
-    return CallHandler("urn:edge", (SCOPE,), store, service, station.settings, now_ms, max_age_s=DAY_S)
+    return CallHandler("urn:edge", (SCOPE,), store, CallServices(service, station.settings), now_ms, max_age_s=DAY_S)
 
 
 def call(event_type: str, event_id: str, data: object, **attributes: Any) -> IncomingCall:

@@ -11,7 +11,7 @@ from edge.flows.service import FlowService
 from edge.instant import now_ms
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import CONFIG_TYPE, FLOW_METHOD_TYPE
-from edge.northbound.calls import CallHandler, IncomingCall
+from edge.northbound.calls import CallHandler, CallServices, IncomingCall
 from edge.northbound.flow_calls import FlowCalls
 from edge.station.jobs import JobService
 from edge.store import dedupe
@@ -39,7 +39,7 @@ async def calls(store: Store, plant: Plant) -> CallHandler:
         return FlowService(RedisFlowState(store, also), plant.plans, plant.clock)
 
     flows = FlowCalls(service_with, store, 60_000)
-    return CallHandler("urn:edge", (SCOPE,), store, jobs, station.settings, now_ms, flows=flows)
+    return CallHandler("urn:edge", (SCOPE,), store, CallServices(jobs, station.settings, flows=flows), now_ms)
 
 
 async def send(calls: CallHandler, event_type: str, data: Any, event_id: str = "", **extensions: str) -> CloudEvent:
@@ -149,6 +149,6 @@ async def test_running_cycle_is_terminated_with_the_flow_or_in_part(calls: CallH
 async def test_gateway_without_flows_refuses_their_calls(store: Store) -> None:
     station = await opened_station(store)
     jobs = JobService(store, station.runs, max_job_orders=10, dedupe_ms=60_000)
-    without = CallHandler("urn:edge", (SCOPE,), store, jobs, station.settings, now_ms)
+    without = CallHandler("urn:edge", (SCOPE,), store, CallServices(jobs, station.settings), now_ms)
     assert (await call(without, "Start")).mdcserrorkind == "unknown_type"
     assert (await configure(without, CHAIN)).mdcserrorkind == "unknown_type"

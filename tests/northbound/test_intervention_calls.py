@@ -8,7 +8,7 @@ from edge.instant import now_ms
 from edge.model.event_types import INTERVENE_TYPE, METHOD_TYPE
 from edge.model.isa95 import ReturnStatus, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
-from edge.northbound.calls import CallHandler
+from edge.northbound.calls import CallHandler, CallServices
 from edge.station.jobs import JobService
 from edge.store import resources
 from edge.store.client import Store
@@ -25,7 +25,7 @@ async def station(store: Store) -> Station:
 @pytest.fixture
 def calls(store: Store, station: Station) -> CallHandler:
     service = JobService(store, station.runs, max_job_orders=1000, dedupe_ms=60_000)
-    return CallHandler("urn:edge", (SCOPE,), store, service, station.settings, now_ms)
+    return CallHandler("urn:edge", (SCOPE,), store, CallServices(service, station.settings), now_ms)
 
 
 def intervention(**members: Any) -> dict[str, Any]:

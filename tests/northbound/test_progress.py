@@ -56,11 +56,11 @@ async def progress(store: Store) -> Progress:
 
 async def start(station: Station, runs: Runs) -> None:
     from edge.instant import now_ms
-    from edge.northbound.calls import CallHandler
+    from edge.northbound.calls import CallHandler, CallServices
     from edge.station.jobs import JobService
 
     service = JobService(station.store, runs, 1000, 60_000)
-    calls = CallHandler("urn:edge", (SCOPE,), station.store, service, station.settings, now_ms)
+    calls = CallHandler("urn:edge", (SCOPE,), station.store, CallServices(service, station.settings), now_ms)
     async with station.at_work():
         await calls.answer(method("StoreAndStart", "1", order("J1")))
         async with asyncio.timeout(60):

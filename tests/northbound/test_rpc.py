@@ -18,7 +18,7 @@ from edge.links.rpc import Client, OnEvent, open_client
 from edge.model.cloudevent import MSGPACK, CloudEvent, new_id
 from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, PROGRESS_TYPE, STATUS_EVENT_TYPE
 from edge.model.job_state import JobState
-from edge.northbound.calls import CallHandler, IncomingCall
+from edge.northbound.calls import CallHandler, CallServices, IncomingCall
 from edge.northbound.rpc import open_rpc
 from edge.station.jobs import JobService
 from edge.store import components, jobs, refused
@@ -39,7 +39,7 @@ class Bench:
 async def opened(store: Store, directory: Path, *scopes: str) -> AsyncIterator[Bench]:
     station = await opened_station(store)
     job_service = JobService(store, station.runs, max_job_orders=1000, dedupe_ms=60_000)
-    calls = CallHandler("urn:edge", scopes, store, job_service, station.settings, now_ms)
+    calls = CallHandler("urn:edge", scopes, store, CallServices(job_service, station.settings), now_ms)
     settings = RpcSettings(listen=f"unix://{directory}/rpc.sock")
     async with open_rpc(settings, store, station.runs, calls, "urn:edge", scopes) as url:
         yield Bench(store, station, calls, url)

@@ -16,7 +16,7 @@ from edge.model.operation import OperationState, OperationType
 from edge.model.recipe import Intervention
 from edge.rules.sample_lines import Quality
 from edge.sfc.run import ActionState
-from edge.web.messages import CATALOGUE, language_for, text_of
+from edge.web.page_texts import CATALOGUE, language_for, text_of
 
 TEMPLATES = Path(edge.web.__file__).parent / "templates"
 
