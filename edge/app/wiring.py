@@ -56,6 +56,7 @@ from edge.station.equipment_tracer import EquipmentTracer
 from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment
 from edge.station.instance import TaskFactory, open_instance
 from edge.station.jobs import JobService
+from edge.station.kept_jobs import KeptJobs
 from edge.station.lock_sweep import LockSweep
 from edge.station.maintenance_pause import MaintenancePause
 from edge.station.mirror_watch import MirrorWatch
@@ -248,8 +249,7 @@ async def _open_background_work(
 ) -> None:
     """Start the background tasks that decide, for as long as this instance holds its lease."""
     store, runs, scopes = core.store, core.runs, core.scopes
-    expiry = Expiry(store, core.retention)
-    timers = Timers(store, runs, expiry=expiry)
+    timers = Timers(store, runs, expiry=(expiry := Expiry(store, core.retention)))
     jobs.listeners.append(timers.expect)
     safing = SafingSender(runs, scopes, dispatch.routes, core.clock)
     core.watch.safing_commands = lambda: safing.open_commands
@@ -261,6 +261,7 @@ async def _open_background_work(
         ("worker", worker.run),
         ("timers", timers.run),
         ("take-over", TakeOver(store, scopes, core.instance, runs, worker).run),
+        ("kept jobs", KeptJobs(store, scopes, runs, expiry, core.clock).run),
         ("clock", functools.partial(follow_reference_clock, core.clock, store, refresh=core.store_time.refresh)),
         ("start sweep", StartSweep(store, scopes, core.clock, worker.claimed, mode=core.mode).run),
         ("locks", functools.partial(keep_swept, store)),
@@ -379,14 +380,13 @@ async def _open_northbound(stack: contextlib.AsyncExitStack, core: GatewayParts,
     topics = {scope: Topics(settings.northbound.topic_prefix, scope) for scope in core.scopes}
     for scope, gate in core.instance.publisher_gates.items():
         lifetime_s = settings.retention.retained_topics
-        publisher = Publisher(
-            core.store, session, core.source, topics[scope], lifetime_s, now_ms, policy=core.retention
-        )
+        place = (core.store, session, core.source, topics[scope])
+        publisher = Publisher(*place, lifetime_s, now_ms, policy=core.retention)
         core.health.refusals.append(publisher.refused)
         progress = ProgressPublisher(session, core.source, topics[scope], settings.northbound.progress)
         core.runs.listeners.append(progress.watch)
         await enter(background_task(progress.run(), f"publish progress of {scope}"))
-        late = LateResultPublisher(core.store, session, core.source, topics[scope])
+        late = LateResultPublisher(*place)
         await enter(background_task(gate.run_while_open(late.run, f"late results of {scope}"), f"late of {scope}"))
         while_ours = gate.run_while_open(publisher.run, f"publisher of {scope}")
         await enter(background_task(while_ours, f"publisher of {scope} while it is ours"))

@@ -15,6 +15,14 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
     ended_jobs: Annotated[
         int, Meta(ge=1, description="Seconds a job order in an EndState stays, with its run and response.")
     ] = 86_400
+    kept_jobs: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="Most ended job orders of a scope that are kept for `ended_jobs`: beyond it the oldest whose "
+            "result the MES has, as `confirmation` defines it, go at once.",
+        ),
+    ] = 10_000
     confirmation: Annotated[
         Literal["delivery", "clear", "none"],
         Meta(

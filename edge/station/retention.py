@@ -29,6 +29,8 @@ class RetentionPolicy(Struct, frozen=True):
     confirmation: Confirmation = "none"
     max_undelivered: int = 10_000
     dedupe_ms: int = 90_000_000
+    most_kept: int = 10_000
+    """The most ended jobs of a scope that are kept; beyond it the oldest go, if the MES has their results."""
     drops_undelivered: bool = False
     """Whether the oldest goes beyond that number; else new job orders are refused."""
 
@@ -46,6 +48,7 @@ def retention_policy(settings: Settings) -> RetentionPolicy:
         "none" if keep.confirmation == "delivery" and not settings.mqtt.url else keep.confirmation,
         keep.undelivered_jobs,
         keep.dedupe * 1000,
+        keep.kept_jobs,
         drops_undelivered=keep.undelivered_full == "delete",
     )
 
@@ -90,21 +93,34 @@ class Expiry:
         self._policy = policy
         self._counts: dict[str, int] = {}
 
+    @property
+    def most_kept(self) -> int:
+        """The most ended jobs of a scope that are kept."""
+        return self._policy.most_kept
+
     def due(self, job: Job) -> int | None:
         """Return when a job is to be removed, in milliseconds since the epoch; None before its end."""
         return None if job.ended_at is None else job.ended_at + self._policy.keep_ended_ms
 
     async def expire(self, job: Job, now: int) -> None:
         """Remove a job after its retention time, or keep it until its result is delivered."""
-        keys = self._store.keys
-        if job.delivered_at is not None or self._policy.confirmation == "none":
-            await self._store.commit(self._removal(keys, job, now))
+        if self.may_go(is_delivered=job.delivered_at is not None):
+            await self.remove(job, now)
             return
+        keys = self._store.keys
         kept = undelivered.add(keys, job.scope, job.job_id, job.ended_at or now)
         await self._store.commit(
             join((jobs.unchanged(keys, job.job_id, job), kept, runs.set_timer(keys, job.job_id, None)))
         )
         await self._limit(job.scope, now)
+
+    def may_go(self, *, is_delivered: bool) -> bool:
+        """Return whether an ended job may be removed: the MES has its result, or need not confirm it."""
+        return is_delivered or self._policy.confirmation == "none"
+
+    async def remove(self, job: Job, now: int) -> None:
+        """Remove an ended job, unless it was changed meanwhile."""
+        await self._store.commit(self._removal(self._store.keys, job, now))
 
     async def _limit(self, scope: str, now: int) -> None:
         before = self._counts.get(scope, 0)
@@ -126,7 +142,7 @@ class Expiry:
             await self._store.commit(undelivered.discard(self._store.keys, scope, job_id))
             return
         logger.error("result deleted undelivered", scope=scope, job=job_id, limit=self._policy.max_undelivered)
-        await self._store.commit(self._removal(self._store.keys, job, now))
+        await self.remove(job, now)
 
     def _removal(self, keys: Keys, job: Job, now: int) -> Commit:
         tombstone = dedupe.bury(keys, job.job_id, now, self._policy.dedupe_ms)

@@ -41,6 +41,8 @@ Compiler = Callable[[str], Net | RejectedRecipe]
 """A function that compiles the JSON text of a recipe."""
 
 _MAX_CACHED = 10_000
+_MAX_OUTBOXES = 2_000
+"""The outboxes that are kept, those of ended jobs too: a store that restarts may have lost the last second of a run."""
 
 
 class NoRun(Struct, frozen=True):
@@ -85,7 +87,7 @@ class Runs:
         most_decisions: int = MOST_DECISIONS,
         second_person: Mapping[Intervention, int] = NO_SECOND,
     ) -> None:
-        self.outbox = OutboxCache(max_cached)
+        self.outbox = OutboxCache(min(max_cached, _MAX_OUTBOXES))
         """The commands to send: a commit puts them there, the sender takes them."""
         self.uncertain: asyncio.Queue[str] = asyncio.Queue()
         """The jobs whose last commit may or may not have been carried out."""

@@ -14,7 +14,7 @@ class Lifetime(StrEnum):
 
     PERMANENT = "until the MES removes what it stands for"
     OURS = "as long as the store; does not grow with the jobs that ran"
-    JOB = "as long as the job order, which is removed `[retention] ended_jobs` after its EndState"
+    JOB = "as long as the job order, which goes `[retention] ended_jobs` after its EndState, or beyond `kept_jobs`"
     DEDUPE = "`[retention] dedupe`"
     REPUBLISH = "an hour"
     STREAM = "bounded by length"

@@ -57,14 +57,13 @@ async def _follow_settings(store: Store, server: UaServer, scopes: Sequence[str]
 
 
 class _JobLists:
-    """The lists of the server: the jobs that they show, and the last change of each scope that they contain."""
+    """The lists of the server, and the last change of each scope that they contain."""
 
     def __init__(self, store: Store, server: UaServer, scopes: Sequence[str], idle_s: float) -> None:
         self._store = store
         self._server = server
         self._scopes = scopes
         self._idle_s = idle_s
-        self._shown: dict[str, set[str]] = {scope: set() for scope in scopes}
         self._positions: dict[str, str] = {}
         self._has_new_session = asyncio.Event()
         self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
@@ -92,7 +91,7 @@ class _JobLists:
         self._positions.update(self._positions or await changes.latest(self._store, self._scopes))
         for scope in self._scopes:
             # It also holds the jobs that the store lost during its outage.
-            for job_id in self._shown[scope].union(await jobs.list_ids(self._store, scope)):
+            for job_id in {*self._server.shown(scope), *await jobs.list_ids(self._store, scope)}:
                 await self._show(scope, job_id)
         async for batch in changes.follow_in_batches(self._store, self._positions):
             await self._show_changes(batch)
@@ -139,10 +138,7 @@ class _JobLists:
             self._server.charts.hide(scope, job_id)
         if job is None:
             self._server.hide(scope, job_id)
-            self._shown[scope].discard(job_id)
             return None
-        # The text of the job itself: the lists hold it too.
-        self._shown[scope].add(job.job_id)
         state = state_entries(job.status)
         # Both lists show the same state of a job, even if it changed between two reads (OPC 10031-4, 6.2.7.1).
         response = await _response_in(self._store, job, state) if has_response(job.status) else None

@@ -1,7 +1,7 @@
 """The array variables that follow the jobs: each entry is encoded once per change; notifications are bundled."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +12,7 @@ from asyncua.server.address_space import AddressSpace
 from edge.model.isa95 import Payload
 from edge.opcua.shared_array import array_of_bodies
 from edge.opcua.time_slices import Pacer
-from edge.uaserver.encoding import extension_object
+from edge.uaserver.encoding import ENCODING_ID, encode_structure
 
 logger = structlog.get_logger(__name__)
 
@@ -21,29 +21,35 @@ BUNDLE_S = 0.05
 
 
 class LiveList:
-    """The value of one array variable: its entries by identifier, in the order of their first appearance."""
+    """The value of one array variable: entries of a type by identifier, in the order of their first appearance."""
 
-    def __init__(self, aspace: AddressSpace, node_id: ua.NodeId, changed: asyncio.Event) -> None:
-        self._entries: dict[str, ua.ExtensionObject] = {}
+    def __init__(self, aspace: AddressSpace, node_id: ua.NodeId, changed: asyncio.Event, kind: type[Payload]) -> None:
+        self._encoding_id = ENCODING_ID[kind]
+        self._bodies: dict[str, bytes] = {}
         self._value: ua.DataValue | None = None
         self._changed = changed
         self._has_pending_change = False
         aspace.set_attribute_value_callback(node_id, ua.AttributeIds.Value, self._read)
         self._subscribers = aspace[node_id].attributes[ua.AttributeIds.Value].datachange_callbacks
 
+    @property
+    def identifiers(self) -> Collection[str]:
+        """The identifiers of the entries."""
+        return self._bodies.keys()
+
     def put(self, identifier: str, entry: Payload) -> None:
         """Add an entry, or replace the entry with this identifier at its position."""
-        self._entries[identifier] = extension_object(entry)
+        self._bodies[identifier] = encode_structure(entry)
         self._has_changed()
 
     def drop(self, identifier: str) -> None:
         """Remove an entry; ignore an unknown identifier."""
-        if self._entries.pop(identifier, None) is not None:
+        if self._bodies.pop(identifier, None) is not None:
             self._has_changed()
 
     def replace(self, entries: dict[str, Payload]) -> None:
         """Replace all entries of the list."""
-        self._entries = {identifier: extension_object(entry) for identifier, entry in entries.items()}
+        self._bodies = {identifier: encode_structure(entry) for identifier, entry in entries.items()}
         self._has_changed()
 
     async def publish(self) -> None:
@@ -67,7 +73,7 @@ class LiveList:
         if self._value is None:
             now = datetime.now(UTC)
             # The encoding of each entry is not kept: the bodies of all jobs would be in memory twice.
-            content = array_of_bodies(list(self._entries.values()))
+            content = array_of_bodies(self._encoding_id, list(self._bodies.values()))
             self._value = ua.DataValue(content, SourceTimestamp=now, ServerTimestamp=now)
         return self._value
 

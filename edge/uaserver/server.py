@@ -5,7 +5,7 @@ import contextlib
 import errno
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -119,6 +119,10 @@ class UaServer:
     def sessions(self) -> int:
         """The number of sessions of clients."""
         return self._core.sessions
+
+    def shown(self, scope: str) -> Collection[str]:
+        """Return the ids of the jobs in the list of orders."""
+        return self._machines[scope].job_orders.identifiers
 
     def show(self, scope: str, entry: JobOrderAndState, response: JobResponse | None) -> None:
         """Show the current state of a job; without a response, only in the list of orders (OPC 10031-4, 6.2.7.1)."""
@@ -356,9 +360,9 @@ def _machine(
     return _Machine(
         nodes=nodes,
         max_job_orders=max_job_orders,
-        job_orders=LiveList(aspace, nodes.job_order_list, changed),
-        job_responses=LiveList(aspace, nodes.job_order_response_list, changed),
-        work_masters=LiveList(aspace, nodes.work_master, changed),
+        job_orders=LiveList(aspace, nodes.job_order_list, changed, JobOrderAndState),
+        job_responses=LiveList(aspace, nodes.job_order_response_list, changed, JobResponse),
+        work_masters=LiveList(aspace, nodes.work_master, changed, WorkMaster),
         events=JobEventPublisher(server.iserver, nodes.job_order_results, scope, JOB_ORDER_STATUS_EVENT),
     )
 

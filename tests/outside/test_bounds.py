@@ -53,13 +53,7 @@ def test_mark_retention_below_the_redelivery_time_is_reported(plant: Plant) -> N
 
 def test_results_without_a_reader_are_kept_and_refuse_new_orders(plant: Plant, tmp_path: Path) -> None:
     """The broker reports no subscriber; the results go once they are in a file."""
-    plant.mes.client.close()
-    # The session of that MES is lost with the broker: kept, it would count as a subscriber.
-    plant.broker.kill()
-    plant.broker.start()
-    mes = Mes(plant.broker.port, "deaf")
-    mes.client.connect()
-    mes.client.subscribe(mes.answers)
+    mes = _deaf_mes(plant)
     _restart_with(plant, "[retention]\nended_jobs = 1\nundelivered_jobs = 2\n")
     try:
         for number in (1, 2):
@@ -90,6 +84,57 @@ def test_delivered_result_is_removed_after_its_retention(plant: Plant) -> None:
     wait_for(lambda: plant.store.cli("exists", "microdcs-edge:joborder:J1") == "0", "the job is removed")
     assert time.monotonic() - began >= 1
     plant.mes.client.wait(lambda: plant.mes.result("J1") is None, "the retained result is removed")
+
+
+def test_ended_jobs_beyond_their_number_go_once_the_mes_has_their_results(plant: Plant) -> None:
+    """The oldest go first, with their retained topics, long before their time; their calls are not repeated."""
+    _restart_with(plant, "[retention]\nkept_jobs = 2\n")
+    for number in range(1, 5):
+        assert plant.mes.start_job(f"J{number}", id=f"call-{number}").status == 1
+        plant.mes.client.wait(lambda each=f"J{number}": plant.mes.result(each), "the MES has the result")
+    wait_for(lambda: _kept_jobs(plant) == ["J3", "J4"], "the two oldest are removed")
+    plant.mes.client.wait(lambda: plant.mes.result("J1") is None, "the retained result is removed")
+    assert plant.mes.start_job("J1", id="call-1").status == 1
+    assert _kept_jobs(plant) == ["J3", "J4"]
+    assert len(set(plant.wrench.starts())) == 4
+
+
+def test_results_without_a_reader_outlast_the_number_of_kept_jobs(plant: Plant, tmp_path: Path) -> None:
+    mes = _deaf_mes(plant)
+    _restart_with(plant, "[retention]\nkept_jobs = 1\n")
+    try:
+        for number in range(1, 4):
+            assert mes.start_job(f"J{number}").status == 1
+            wait_for(lambda each=number: _ended_jobs(plant) == each, "the job has ended")
+        file = tmp_path / "results.jsonl"
+        plant.gateway.cli("jobs", "export", str(file), "--confirm")
+        exported = [json.loads(line)["order"]["JobOrder"]["JobOrderID"] for line in file.read_text().splitlines()]
+        assert sorted(exported) == ["J1", "J2", "J3"]
+        assert mes.start_job("J4").status == 1
+        wait_for(lambda: _kept_jobs(plant) == ["J4"], "those with a known result are removed")
+    finally:
+        mes.client.close()
+
+
+def _deaf_mes(plant: Plant) -> Mes:
+    """Return a MES that reads answers only."""
+    plant.mes.client.close()
+    # The session of that MES is lost with the broker: kept, it would count as a subscriber.
+    plant.broker.kill()
+    plant.broker.start()
+    mes = Mes(plant.broker.port, "deaf")
+    mes.client.connect()
+    mes.client.subscribe(mes.answers)
+    return mes
+
+
+def _kept_jobs(plant: Plant) -> list[str]:
+    return sorted(plant.store.cli("zrange", "microdcs-edge:joborder:list:station-1", "0", "-1").split())
+
+
+def _ended_jobs(plant: Plant) -> int:
+    ended = "microdcs-edge:jobresponse:list:station-1:ENDED"
+    return int(plant.store.cli("zcard", ended))
 
 
 def _restart_with(plant: Plant, section: str) -> None:

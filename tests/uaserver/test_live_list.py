@@ -8,10 +8,10 @@ from asyncua import Client, Node, ua
 from asyncua.server.address_space import AddressSpace, AttributeValue, NodeData
 from asyncua.ua.ua_binary import variant_to_binary
 
-from edge.model.isa95 import LocalizedText, WorkMaster
+from edge.model.isa95 import JobOrderAndState, LocalizedText, WorkMaster
 from edge.model.job_state import JobState
 from edge.opcua.shared_array import array_of_bodies
-from edge.uaserver.encoding import extension_object
+from edge.uaserver.encoding import ENCODING_ID, encode_structure, extension_object
 from edge.uaserver.live_list import LiveList
 from edge.uaserver.server import UaServer
 from tests.uaserver.running import UA, Space, entry, response
@@ -101,8 +101,9 @@ async def test_lists_notify_a_subscriber_when_a_job_comes_and_goes(
 
 
 async def test_array_of_entries_is_encoded_as_by_asyncua() -> None:
-    elements = [extension_object(each) for each in (entry("job-1"), entry("job-2", JobState.RUNNING))]
-    assert b"".join(array_of_bodies(elements).encoded()) == variant_to_binary(ua.Variant(elements))
+    entries = (entry("job-1"), entry("job-2", JobState.RUNNING))
+    array = array_of_bodies(ENCODING_ID[JobOrderAndState], [encode_structure(each) for each in entries])
+    assert b"".join(array.encoded()) == variant_to_binary(ua.Variant([extension_object(each) for each in entries]))
 
 
 async def test_lists_notify_the_others_when_one_subscriber_fails() -> None:
@@ -110,7 +111,7 @@ async def test_lists_notify_the_others_when_one_subscriber_fails() -> None:
     node = NodeData(ua.NodeId("list", 1))
     node.attributes[ua.AttributeIds.Value] = AttributeValue(ua.DataValue())
     aspace[node.nodeid] = node
-    live = LiveList(aspace, node.nodeid, asyncio.Event())
+    live = LiveList(aspace, node.nodeid, asyncio.Event(), JobOrderAndState)
     received: list[ua.DataValue] = []
 
     async def fails(_handle: int, _value: ua.DataValue) -> None:

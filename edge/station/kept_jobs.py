@@ -1,0 +1,105 @@
+"""Bounds the number of ended jobs that are kept: the oldest whose results the MES has go before their time."""
+
+import asyncio
+import contextlib
+from collections.abc import Collection, Sequence
+
+import structlog
+
+from edge.errors import Unavailable
+from edge.instant import Clock
+from edge.station.retention import Expiry
+from edge.station.runs import Progress, Runs
+from edge.store import ended_jobs, jobs
+from edge.store.client import Store
+from edge.store.ended_jobs import KeptJob
+from edge.store.isolation import Isolated
+
+logger = structlog.get_logger(__name__)
+
+_PAGE = 250
+BUNDLE_S = 1.0
+"""How long ends of jobs are collected before their number is compared with the bound."""
+LOOK_AGAIN_S = 15.0
+"""How often the number is compared without an end, and what stayed is read again: results may have been delivered."""
+_MOST_AT_ONCE = 500
+"""The most jobs of a scope that go at once: an upgrade may find ten thousands, and other work goes on meanwhile."""
+
+
+class KeptJobs:
+    """Removes the ended jobs of our scopes beyond a number, the oldest first; never one whose result the MES lacks."""
+
+    def __init__(self, store: Store, scopes: Collection[str], runs: Runs, expiry: Expiry, clock: Clock) -> None:
+        self._store = store
+        self._scopes = scopes
+        self._runs = runs
+        self._expiry = expiry
+        self._clock = clock
+        self._has_end = asyncio.Event()
+        self._passed: dict[str, int] = {}
+        """How many entries at the beginning of the index stay: results without delivery are not read each time."""
+        self._looked_at = 0
+        runs.listeners.append(self._note)
+
+    async def run(self) -> None:
+        """Compare the number with the bound after jobs have ended, and at times without, until cancelled."""
+        while True:
+            try:
+                await self.sweep()
+            except Unavailable as error:
+                logger.debug("store unavailable, retrying", task="kept jobs", reason=error.message)
+            except Exception:
+                # The jobs go on; the next sweep tries again.
+                logger.exception("kept jobs not bounded")
+            await asyncio.sleep(BUNDLE_S)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_AGAIN_S):
+                    await self._has_end.wait()
+
+    def _note(self, progress: Progress) -> None:
+        if progress.loaded.job.ended_at is not None:
+            self._has_end.set()
+
+    async def sweep(self) -> None:
+        """Remove what is beyond the bound now."""
+        now = self._clock()
+        if not self._has_end.is_set() or now - self._looked_at >= LOOK_AGAIN_S * 1000:
+            self._passed.clear()
+            self._looked_at = now
+        self._has_end.clear()
+        for scope in self._scopes:
+            await self._bound(scope)
+
+    async def _bound(self, scope: str) -> None:
+        gone = 0
+        while gone < _MOST_AT_ONCE:
+            page = await ended_jobs.page(self._store, scope, self._passed.setdefault(scope, 0), _PAGE)
+            beyond = page.kept - self._expiry.most_kept
+            if beyond <= 0 or not page.jobs:
+                return
+            gone += await self._remove_oldest(scope, page.jobs, beyond)
+        self._has_end.set()
+
+    async def _remove_oldest(self, scope: str, page: Sequence[KeptJob], many: int) -> int:
+        """Remove up to `many` jobs of a page; return how many are gone, those that another instance removed too."""
+        gone = 0
+        for each in page:
+            if gone == many:
+                break
+            is_gone = not each.scope
+            goes = each.has_ended and each.scope == scope and self._expiry.may_go(is_delivered=each.is_delivered)
+            if goes and await self._remove(each.job_id):
+                gone += 1
+            else:
+                gone += is_gone
+                self._passed[scope] += 1
+        return gone
+
+    async def _remove(self, job_id: str) -> bool:
+        """Remove a job, unless another instance has; return False for one that cannot be read."""
+        with Isolated(logger, "ended job unreadable", job=job_id):
+            if job := await jobs.load(self._store, job_id):
+                await self._expiry.remove(job, self._clock())
+            self._runs.outbox.drop_run(job_id)
+            return True
+        return False

@@ -1,0 +1,46 @@
+"""The ended jobs that are still kept, in the order in which their time runs out."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from edge.store.client import Store
+
+
+class KeptJob(Struct, frozen=True):
+    """A job with a timer: `has_ended` says that it has no command left to send, too; one without scope is removed."""
+
+    job_id: str
+    scope: str
+    has_ended: bool
+    is_delivered: bool
+    """Whether the MES has its result."""
+
+
+class Page(Struct, frozen=True):
+    """How many ended jobs of a scope are kept, and some of those with a timer, of all scopes, at that instant."""
+
+    kept: int
+    jobs: Sequence[KeptJob]
+
+
+async def page(store: Store, scope: str, first: int, many: int) -> Page:
+    """Read the number of ended jobs, and from the index of timers up to `many` jobs; `first` 0 is the earliest.
+
+    The index holds each ended job until its time is over, and open jobs that wait for a deadline.
+    """
+    keys = store.keys
+    stored, still_open, job_ids, active = await store.read(
+        [
+            ("ZCARD", keys.joborder_list(scope)),
+            ("ZCARD", keys.joborder_open(scope)),
+            ("ZRANGE", keys.sfc_timers(), first, first + many - 1),
+            ("SMEMBERS", keys.sfc_active_jobs()),
+        ]
+    )
+    found = await store.read([("HMGET", keys.joborder(each), "scope", "ended_at", "delivered_at") for each in job_ids])
+    jobs = [
+        KeptJob(job_id, of_scope or "", bool(ended_at) and job_id not in active, bool(delivered_at))
+        for job_id, (of_scope, ended_at, delivered_at) in zip(job_ids, found, strict=True)
+    ]
+    return Page(int(stored) - int(still_open), jobs)

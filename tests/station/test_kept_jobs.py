@@ -1,0 +1,161 @@
+"""The number of ended jobs that are kept is bounded: the oldest go first, those without delivery never."""
+
+import asyncio
+from collections.abc import Iterable
+
+import pytest
+from msgspec.structs import replace
+
+from edge.links.background_task import background_task
+from edge.model.isa95 import JobOrder
+from edge.model.job_state import Cause, JobState, JobStatus, SubState
+from edge.station import kept_jobs
+from edge.station.kept_jobs import KeptJobs
+from edge.station.response import job_response
+from edge.station.retention import Confirmation, Expiry, RetentionPolicy
+from edge.station.runs import Runs
+from edge.store import changes, dedupe, jobs, responses, runs
+from edge.store.client import Store
+from edge.store.commit import Committed, join, operation
+from edge.store.jobs import Job
+
+SCOPE = "station-1"
+ENDED_AT = 1_700_000_000_000
+NOW = ENDED_AT + 10_000
+KEEP_MS = 50_000
+POLICY = RetentionPolicy(KEEP_MS, "delivery", dedupe_ms=60_000, most_kept=3)
+
+
+async def end(store: Store, number: int, *, delivered: bool = True, scope: str = SCOPE) -> Job:
+    """Store a job that ended `number` milliseconds after the first."""
+    at = ENDED_AT + number
+    status = JobStatus(JobState.ENDED, SubState.COMPLETED)
+    job = Job(
+        order=JobOrder(job_order_id=f"{scope}/{number}"),
+        scope=scope,
+        status=status,
+        correlation_id=f"{scope}/{number}-response",
+        stored_at=at,
+        started_at=at,
+        ended_at=at,
+    )
+    parts = [
+        jobs.save(store.keys, None, job, ((Cause.COMPLETE, status),), at),
+        responses.save(store.keys, job, job_response(job, None)),
+        runs.set_timer(store.keys, job.job_id, at + KEEP_MS),
+    ]
+    assert isinstance(await store.commit(join(parts)), Committed)
+    if delivered:
+        assert isinstance(await store.commit(jobs.confirm_delivery(store.keys, job, at)), Committed)
+    return job
+
+
+async def kept(store: Store, scope: str = SCOPE) -> list[int]:
+    return sorted(int(each.removeprefix(f"{scope}/")) for each in await jobs.list_ids(store, scope))
+
+
+def bounded(store: Store, policy: RetentionPolicy = POLICY, scopes: Iterable[str] = (SCOPE,)) -> KeptJobs:
+    service = Runs(store, lambda: NOW, KEEP_MS)
+    return KeptJobs(store, tuple(scopes), service, Expiry(store, policy), lambda: NOW)
+
+
+async def test_the_oldest_ended_jobs_beyond_the_number_go_before_their_time(store: Store) -> None:
+    for number in (5, 1, 4, 2, 3):
+        await end(store, number)
+    await bounded(store).sweep()
+    assert await kept(store) == [3, 4, 5]
+    assert await dedupe.removed_at(store, f"{SCOPE}/1") == NOW
+    position = (await changes.latest(store, [SCOPE]))[SCOPE]
+    causes = [each.cause async for each in changes.read_between(store, SCOPE, "0-0", position)]
+    assert causes[-2:] == [Cause.EXPIRE, Cause.EXPIRE]
+
+
+async def test_a_result_without_delivery_is_never_removed_for_its_number(store: Store) -> None:
+    for number in range(1, 7):
+        await end(store, number, delivered=number in {3, 6})
+    service = bounded(store)
+    await service.sweep()
+    assert await kept(store) == [1, 2, 4, 5]
+    for number in (7, 8):
+        await end(store, number)
+    await service.sweep()
+    assert await kept(store) == [1, 2, 4, 5]
+
+
+@pytest.mark.parametrize(("confirmation", "expected"), [("clear", [1, 2, 3, 4]), ("none", [2, 3, 4])])
+async def test_confirmation_decides_what_may_go(store: Store, confirmation: Confirmation, expected: list[int]) -> None:
+    for number in range(1, 5):
+        await end(store, number, delivered=False)
+    await bounded(store, replace(POLICY, confirmation=confirmation)).sweep()
+    assert await kept(store) == expected
+
+
+async def test_a_late_delivery_is_found_when_no_job_has_ended_since(store: Store) -> None:
+    first = await end(store, 1, delivered=False)
+    for number in (2, 3, 4):
+        await end(store, number, delivered=False)
+    service = bounded(store)
+    await service.sweep()
+    await store.commit(jobs.confirm_delivery(store.keys, first, NOW))
+    await service.sweep()
+    assert await kept(store) == [2, 3, 4]
+
+
+async def test_each_scope_keeps_its_own_number(store: Store) -> None:
+    for number in range(1, 6):
+        await end(store, number)
+        await end(store, number, scope="station-2")
+        await end(store, number, scope="of-another-gateway")
+    await bounded(store, scopes=(SCOPE, "station-2")).sweep()
+    assert await kept(store) == [3, 4, 5]
+    assert await kept(store, "station-2") == [3, 4, 5]
+    assert await kept(store, "of-another-gateway") == [1, 2, 3, 4, 5]
+
+
+async def test_a_job_with_commands_to_send_stays(store: Store) -> None:
+    for number in range(1, 5):
+        await end(store, number)
+    await store.commit(operation("SADD", store.keys.sfc_active_jobs(), f"{SCOPE}/1"))
+    await bounded(store).sweep()
+    assert await kept(store) == [1, 3, 4]
+
+
+async def test_an_unreadable_job_does_not_keep_the_others(store: Store) -> None:
+    for number in range(1, 6):
+        await end(store, number)
+    await store.execute("HSET", store.keys.joborder(f"{SCOPE}/1"), "order", "{")
+    await bounded(store).sweep()
+    assert await kept(store) == [1, 4, 5]
+
+
+async def test_two_gateways_together_remove_what_one_would(store: Store) -> None:
+    for number in range(1, 30):
+        await end(store, number)
+    await asyncio.gather(bounded(store).sweep(), bounded(store).sweep())
+    assert await kept(store) == [27, 28, 29]
+
+
+async def test_many_go_in_several_sweeps(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_jobs, "_MOST_AT_ONCE", 2)
+    monkeypatch.setattr(kept_jobs, "_PAGE", 1)
+    for number in range(1, 9):
+        await end(store, number)
+    service = bounded(store)
+    await service.sweep()
+    assert await kept(store) == [3, 4, 5, 6, 7, 8]
+    await service.sweep()
+    await service.sweep()
+    assert await kept(store) == [6, 7, 8]
+
+
+async def test_the_bound_holds_from_the_start(store: Store) -> None:
+    for number in range(1, 6):
+        await end(store, number)
+    positions = await changes.latest(store, [SCOPE])
+    async with asyncio.timeout(60), background_task(bounded(store).run(), "kept jobs"):
+        removed = 0
+        async for batch in changes.follow_in_batches(store, positions):
+            removed += sum(each.cause is Cause.EXPIRE for each in batch)
+            if removed == 2:
+                break
+    assert await kept(store) == [3, 4, 5]
