@@ -51,7 +51,7 @@ class StepState(msgspec.Struct, frozen=True, array_like=True):
     """A step that was active at least once; `elapsed_ms` is its last T once left, `held_ms` its time in pauses.
 
     `completed` says that a person completed it: it is done, whatever its actions do.
-    Stored as an array in this order, without the defaults at its end.
+    Stored as an array in this order, without the defaults at its end; its instant counts from the start of the run.
     """
 
     activated_at: int = 0
@@ -73,8 +73,8 @@ class Association(msgspec.Struct, frozen=True, array_like=True):
     an event is awaited. `begun` names the process that committed the begun mark of the command; it is empty before.
     `resolved_by` is the operator who decided about an unknown outcome, with the reason.
 
-    Stored as an array of the first `_STORED_MEMBERS`, without the defaults at its end. New members stand before
-    `action`, or arrays that are stored already are misread.
+    Stored as an array of the first `_STORED_MEMBERS`, without the defaults at its end; its instants count from the
+    start of the run. New members stand before `action`, or arrays that are stored already are misread.
     """
 
     state: ActionState = ActionState.PENDING
@@ -274,13 +274,26 @@ def _value(run: Run, name: str) -> Any:
             return _Head(run.job_id, run.scope, run.run_id, run.parameters)
 
 
-def _text(value: Any) -> str:
-    """Return the JSON text of what a field holds."""
+def _text(value: Any, since: int) -> str:
+    """Return the JSON text of what a field holds; `since` is the instant from which those of a step count."""
     if isinstance(value, Association):
-        value = _row(msgspec.structs.astuple(value)[:_STORED_MEMBERS], _NO_ASSOCIATION)
+        value = _row(msgspec.structs.astuple(_moved(value, -since))[:_STORED_MEMBERS], _NO_ASSOCIATION)
     elif isinstance(value, StepState):
-        value = _row(msgspec.structs.astuple(value), _NO_STEP)
+        value = _row((value.activated_at - since, *msgspec.structs.astuple(value)[1:]), _NO_STEP)
     return _json.encode(value).decode()
+
+
+def _moved(each: Association, by: int, **further: Any) -> Association:
+    """Return an association with all its instants moved."""
+    armed, ended, deadline, due = each.armed_at, each.ended_at, each.deadline, each.due
+    return msgspec.structs.replace(
+        each,
+        armed_at=None if armed is None else armed + by,
+        ended_at=None if ended is None else ended + by,
+        deadline=None if deadline is None else deadline + by,
+        due=None if due is None else due + by,
+        **further,
+    )
 
 
 def _row(members: tuple[Any, ...], defaults: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -308,25 +321,28 @@ def _names(run: Run) -> list[str]:
 
 def encode(run: Run) -> dict[str, str]:
     """Return every field of a run with its JSON text."""
-    return {name: _text(_value(run, name)) for name in _names(run)}
+    since = run.started_at or 0
+    return {name: _text(_value(run, name), since) for name in _names(run)}
 
 
 def changed_fields(old: Run, new: Run) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the fields to write and the names of those to remove to make the stored `old` the stored `new`."""
+    since, before_since = new.started_at or 0, old.started_at or 0
     # A single decision knows what it touched; otherwise compare.
-    names = new.touched if new.revision == old.revision + 1 else {*_names(old), *_names(new)}
+    is_known = new.revision == old.revision + 1 and since == before_since
+    names = new.touched if is_known else {*_names(old), *_names(new)}
     written: dict[str, str] = {}
     removed = []
     for name in sorted(names):
         value, before = _value(new, name), _value(old, name)
-        if value is before:
+        if value is before and since == before_since:
             continue
         if value is _ABSENT:
             removed.append(name)
             continue
-        text = _text(value)
+        text = _text(value, since)
         # Equal values may differ in their text: 1, 1.0 and true.
-        if value != before or text != _text(before):
+        if value != before or text != _text(before, before_since):
             written[name] = text
     return written, tuple(removed)
 
@@ -340,9 +356,10 @@ def decode(fields: Mapping[str, str]) -> Run:
         kind, colon, key = name.partition(":")
         if colon and kind + colon in found:
             found[kind + colon][key] = text
-    steps = {name: msgspec.json.decode(text, type=StepState) for name, text in found["step:"].items()}
+    since = state.started_at or 0
+    steps = {name: _step(since, text) for name, text in found["step:"].items()}
     keys = {text: parse_association_key(text) for text in found["action:"]}
-    associations = {keys[name]: _association(head, keys[name], text) for name, text in found["action:"].items()}
+    associations = {keys[name]: _association(head, since, keys[name], text) for name, text in found["action:"].items()}
     return Run(
         job_id=head.job_id,
         scope=head.scope,
@@ -375,11 +392,17 @@ def _numbered(texts: Mapping[str, str], kind: type[_T]) -> dict[int, _T]:
     return {int(number): msgspec.json.decode(text, type=kind) for number, text in ordered}
 
 
-def _association(head: _Head, key: AssociationKey, text: str) -> Association:
+def _step(since: int, text: str) -> StepState:
+    each = msgspec.json.decode(text, type=StepState)
+    return msgspec.structs.replace(each, activated_at=each.activated_at + since)
+
+
+def _association(head: _Head, since: int, key: AssociationKey, text: str) -> Association:
     """Decode an association; the members that its key and the head hold are not in its text."""
     each = msgspec.json.decode(text, type=Association)
-    return msgspec.structs.replace(
+    return _moved(
         each,
+        since,
         action=key.action,
         step=key.step,
         command_id=command_id(head.job_id, head.run_id, key.action, each.attempt, reset=each.reset)

@@ -39,7 +39,7 @@ def save(
                 # Also later: the response may be in the form of an earlier release, and is written whole.
                 *(version.FIELD, version.current_version(Document.JOB_RESPONSE)),
                 *("rev", str(job.revision), "response", msgspec.json.encode(response).decode()),
-                *(("attempts", _rows(attempts)) if attempts else ()),
+                *(("attempts", _rows(attempts, started_at)) if attempts else ()),
             ),
             operation("ZADD", keys.jobresponse_list(job.scope), started_at, response_id),
             operation("ZADD", keys.jobresponse_state(job.scope, job.status.state.name), started_at, response_id),
@@ -52,11 +52,28 @@ def save(
     )
 
 
-def _rows(attempts: Sequence[ActionAttempt]) -> str:
-    """Return the attempts as an array of arrays; an attempt without error has its first members only."""
-    return msgspec.json.encode(
-        [msgspec.structs.astuple(each)[: _PLAIN if each == _plain(each) else None] for each in attempts]
-    ).decode()
+def _rows(attempts: Sequence[ActionAttempt], since: int) -> str:
+    """Return an array of the instant from which those of the attempts count, and an array for each attempt.
+
+    An attempt without error has its first members only.
+    """
+    moved = [_moved(each, -since) for each in attempts]
+    rows = [msgspec.structs.astuple(each)[: _PLAIN if each == _plain(each) else None] for each in moved]
+    return msgspec.json.encode([since, *rows]).decode()
+
+
+def _attempts(text: str) -> Sequence[ActionAttempt]:
+    """Read the attempts; those of an earlier release have no instant before them."""
+    since, *rows = msgspec.json.decode(text, type=list[int | ActionAttempt])
+    found = [each for each in (since, *rows) if isinstance(each, ActionAttempt)]
+    return found if isinstance(since, ActionAttempt) else [_moved(each, since) for each in found]
+
+
+def _moved(each: ActionAttempt, by: int) -> ActionAttempt:
+    """Return an attempt with its instants moved."""
+    start, end = each.started_at, each.ended_at
+    started_at, ended_at = None if start is None else start + by, None if end is None else end + by
+    return msgspec.structs.replace(each, started_at=started_at, ended_at=ended_at)
 
 
 def _plain(each: ActionAttempt) -> ActionAttempt:
@@ -78,7 +95,7 @@ def _response(stored: Mapping[str, str]) -> JobResponse:
     response = msgspec.json.decode(fields["response"], type=JobResponse)
     if not (text := fields.get("attempts")):
         return response
-    shown = attempts_parameter(msgspec.json.decode(text, type=tuple[ActionAttempt, ...]))
+    shown = attempts_parameter(_attempts(text))
     return msgspec.structs.replace(response, job_response_data=(*(response.job_response_data or ()), shown))
 
 

@@ -1,6 +1,6 @@
 """The version of each kind of stored document: written with it; an older document is upgraded when it is read."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -85,12 +85,33 @@ def _arrays(fields: Fields) -> Fields:
     return found
 
 
+def _relative_instants(fields: Fields) -> Fields:
+    """Return a run (2 → 3) whose steps and associations count their instants from its start."""
+    since = msgspec.json.decode(fields["state"]).get("started_at") or 0
+    found = dict(fields)
+    for name, text in fields.items():
+        places = _INSTANTS.get(name.partition(":")[0])
+        if places and since:
+            row = msgspec.json.decode(text)
+            moved = [each - since if at in places and each is not None else each for at, each in enumerate(row)]
+            found[name] = msgspec.json.encode(moved).decode()
+    return found
+
+
+_INSTANTS: Mapping[str, Collection[int]] = {"step": (0,), "action": (2, 3, 5, 6)}
+
+
+def _unchanged(fields: Fields) -> Fields:
+    """Return a job response (2 → 3): the field `attempts` says itself whether its instants count from a start."""
+    return fields
+
+
 UPGRADES: Mapping[Document, tuple[Upgrade, ...]] = MappingProxyType(
     {
         Document.JOB_ORDER: (),
-        Document.JOB_RESPONSE: (_relative_paths,),
+        Document.JOB_RESPONSE: (_relative_paths, _unchanged),
         Document.WORK_MASTER: (_content_per_scope,),
-        Document.RUN: (_arrays,),
+        Document.RUN: (_arrays, _relative_instants),
     }
 )
 """The first upgrade leads from version 1 to 2, the next from 2 to 3. An upgrade is never removed or changed."""

@@ -98,6 +98,28 @@ def test_every_field_of_a_run_is_read_back() -> None:
         assert getattr(read, name) == getattr(driven.run, name), name
 
 
+def test_instants_of_steps_and_actions_count_from_the_start_of_the_run() -> None:
+    began = 1_700_000_000_000
+    driven = Driven(net_of(TWO), start=False)
+    driven.signal(Start(), began)
+    before = driven.run
+    driven.answer("a", began + 1500, {"ok": True})
+    fields = encode(driven.run)
+    assert fields["state"] == f'{{"started_at":{began}}}'
+    assert fields["step:A"] == "[0,1,true]"
+    assert fields["action:a@A"] == '["completed",1,0,1500,{"ok":true}]'
+    read = decode(fields)
+    assert (read.steps, read.associations) == (driven.run.steps, driven.run.associations)
+    assert changed_fields(before, driven.run)[0].keys() == {"action:a@A", "var:ok"}
+    # An instant before the start, as after a step of the clock, is read back, too.
+    later = msgspec.structs.replace(driven.run, started_at=began + 60_000)
+    assert decode(encode(later)).associations == driven.run.associations
+    # What counts from another start is written again.
+    assert changed_fields(driven.run, later)[0].keys() == {
+        name for name in fields if name.startswith(("step:", "action:"))
+    } | {"state"}
+
+
 def test_obsolete_fields_are_removed() -> None:
     driven = Driven(net_of(TWO), start=False)
     driven.signal(Event("part", {"n": 1}, "e1", named=True), 0)

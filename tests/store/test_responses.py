@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from edge.model.action_attempt import ActionAttempt, attempts_parameter
 from edge.model.isa95 import JobOrder
 from edge.model.job_state import JobState, JobStatus
 from edge.station.response import job_response
@@ -50,6 +51,39 @@ async def test_a_later_response_is_whole_without_what_never_changes(store: Store
         "job_order_id": "J1",
     }
     assert await responses.load(store, ended) == job_response(ended, None)
+
+
+ATTEMPTS = (
+    ActionAttempt("weld/1", "failed", 1_700_000_000_000, 1_700_000_000_900, "broken"),
+    ActionAttempt("weld/2", "dispatched", 1_700_000_001_000, None),
+    ActionAttempt("scan/1", "completed", None, 1_699_999_999_999, None, "anna", late=True, result={"code": 7}),
+)
+
+
+async def test_attempts_are_stored_by_the_time_since_the_start_of_the_job(store: Store) -> None:
+    running = job("J1", started_at=1_700_000_000_000)
+    await store.commit(responses.save(store.keys, running, job_response(running, None), ATTEMPTS))
+    stored = await store.execute("HGET", store.keys.jobresponse("c-J1"), "attempts")
+    assert msgspec.json.decode(stored) == [
+        1_700_000_000_000,
+        ["weld/1", "failed", 0, 900, "broken", "", False, None],
+        ["weld/2", "dispatched", 1000, None],
+        ["scan/1", "completed", None, -1, None, "anna", True, {"code": 7}],
+    ]
+    found = await responses.load(store, running)
+    assert found
+    assert found.job_response_data == (attempts_parameter(ATTEMPTS),)
+
+
+async def test_attempts_of_an_earlier_release_are_read_as_they_stand(store: Store) -> None:
+    """They remain when a later release writes the response without attempts, as for a run that cannot be read."""
+    running = job("J1")
+    await respond(store, running)
+    rows = msgspec.json.encode(ATTEMPTS).decode()
+    await store.execute("HSET", store.keys.jobresponse("c-J1"), "attempts", rows)
+    found = await responses.load(store, running)
+    assert found
+    assert found.job_response_data == (attempts_parameter(ATTEMPTS),)
 
 
 @pytest.mark.parametrize("correlation_id", ["list:s", ""])

@@ -34,7 +34,7 @@ async def stored(store: Store, name: str) -> dict[str, dict[str, str]]:
     return documents
 
 
-@pytest.mark.parametrize("name", ["version-1.json", "version-2.json"])
+@pytest.mark.parametrize("name", ["version-1.json", "version-2.json", "version-3.json"])
 async def test_documents_of_each_version_are_read_whole(store: Store, name: str) -> None:
     await stored(store, name)
     paused = await jobs.load(store, "J1")
@@ -45,6 +45,9 @@ async def test_documents_of_each_version_are_read_whole(store: Store, name: str)
     assert run
     assert run.run.associations[AssociationKey("a", "one")].state is ActionState.COMPLETED
     assert run.run.paused
+    assert run.run.steps["one"].activated_at == NOW
+    assert run.run.associations[AssociationKey("a", "one")].ended_at == NOW
+    assert run.run.associations[AssociationKey("b", "two")].due == NOW + 5000
     failed = await jobs.load(store, "J2")
     assert failed
     response = await responses.load(store, failed)
@@ -75,9 +78,9 @@ async def test_a_document_of_a_newer_version_is_refused_by_name(store: Store) ->
         await store.execute("HSET", key, FIELD, 99)
     for reading, what, known in (
         (jobs.load(store, "J2"), "job order", 1),
-        (runs.load(store, "J2"), "run", 2),
+        (runs.load(store, "J2"), "run", 3),
         (resources.load_work_master(store, "linear"), "work master", 2),
-        (responses.load(store, failed), "job response", 2),
+        (responses.load(store, failed), "job response", 3),
     ):
         with pytest.raises(DocumentTooNew, match=f"{what} of version 99; this release knows versions up to {known}"):
             await reading
@@ -95,8 +98,12 @@ async def test_written_documents_contain_their_version(store: Store) -> None:
     await store.commit(runs.create(keys, run, "edge"))
     await store.commit(resources.save_work_master(keys, SCOPE, WorkMaster(id="new")))
     assert await store.execute("HGET", keys.joborder("new"), FIELD) == "1"
-    for key in (keys.jobresponse("new"), keys.workmaster("new"), keys.sfc_execution("J1")):
-        assert await store.execute("HGET", key, FIELD) == "2"
+    for key, expected in (
+        (keys.jobresponse("new"), "3"),
+        (keys.workmaster("new"), "2"),
+        (keys.sfc_execution("J1"), "3"),
+    ):
+        assert await store.execute("HGET", key, FIELD) == expected
 
 
 def test_a_stored_response_gets_relative_paths() -> None:
@@ -110,7 +117,7 @@ def test_a_stored_response_gets_relative_paths() -> None:
     fields = version.upgrade_fields(Document.JOB_RESPONSE, {"response": json.dumps(stored_response)})
     path = json.loads(fields["response"])["JobState"][1]["BrowsePath"]
     assert path["Elements"][0]["TargetName"] == f"nsu={namespace};EndedSubstates"
-    assert fields[FIELD] == "2"
+    assert fields[FIELD] == "3"
 
 
 async def test_a_stored_work_master_keeps_its_content_per_scope(store: Store) -> None:
