@@ -285,15 +285,10 @@ def _text(value: Any, since: int) -> str:
 
 def _moved(each: Association, by: int, **further: Any) -> Association:
     """Return an association with all its instants moved."""
-    armed, ended, deadline, due = each.armed_at, each.ended_at, each.deadline, each.due
-    return msgspec.structs.replace(
-        each,
-        armed_at=None if armed is None else armed + by,
-        ended_at=None if ended is None else ended + by,
-        deadline=None if deadline is None else deadline + by,
-        due=None if due is None else due + by,
-        **further,
-    )
+    instants = (each.armed_at, each.ended_at, each.deadline, each.due)
+    armed_at, ended_at, deadline, due = (None if at is None else at + by for at in instants)
+    replace = msgspec.structs.replace
+    return replace(each, armed_at=armed_at, ended_at=ended_at, deadline=deadline, due=due, **further)
 
 
 def _row(members: tuple[Any, ...], defaults: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -400,12 +395,6 @@ def _step(since: int, text: str) -> StepState:
 def _association(head: _Head, since: int, key: AssociationKey, text: str) -> Association:
     """Decode an association; the members that its key and the head hold are not in its text."""
     each = msgspec.json.decode(text, type=Association)
-    return _moved(
-        each,
-        since,
-        action=key.action,
-        step=key.step,
-        command_id=command_id(head.job_id, head.run_id, key.action, each.attempt, reset=each.reset)
-        if each.armed_at is not None
-        else "",
-    )
+    is_armed = each.armed_at is not None
+    command = command_id(head.job_id, head.run_id, key.action, each.attempt, reset=each.reset) if is_armed else ""
+    return _moved(each, since, action=key.action, step=key.step, command_id=command)

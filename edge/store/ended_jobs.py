@@ -17,14 +17,14 @@ class KeptJob(Struct, frozen=True):
     """Whether the MES has its result."""
 
 
-class Page(Struct, frozen=True):
+class EndedJobs(Struct, frozen=True):
     """How many ended jobs of a scope are kept, and some of those with a timer, of all scopes, at that instant."""
 
     kept: int
     jobs: Sequence[KeptJob]
 
 
-async def page(store: Store, scope: str, first: int, many: int) -> Page:
+async def page(store: Store, scope: str, first: int, many: int) -> EndedJobs:
     """Read the number of ended jobs, and from the index of timers up to `many` jobs; `first` 0 is the earliest.
 
     The index holds each ended job until its time is over, and open jobs that wait for a deadline.
@@ -43,4 +43,4 @@ async def page(store: Store, scope: str, first: int, many: int) -> Page:
         KeptJob(job_id, of_scope or "", bool(ended_at) and job_id not in active, bool(delivered_at))
         for job_id, (of_scope, ended_at, delivered_at) in zip(job_ids, found, strict=True)
     ]
-    return Page(int(stored) - int(still_open), jobs)
+    return EndedJobs(int(stored) - int(still_open), jobs)

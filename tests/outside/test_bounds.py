@@ -3,6 +3,7 @@
 import json
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -91,7 +92,7 @@ def test_ended_jobs_beyond_their_number_go_once_the_mes_has_their_results(plant:
     _restart_with(plant, "[retention]\nkept_jobs = 2\n")
     for number in range(1, 5):
         assert plant.mes.start_job(f"J{number}", id=f"call-{number}").status == 1
-        plant.mes.client.wait(lambda each=f"J{number}": plant.mes.result(each), "the MES has the result")
+        plant.mes.client.wait(partial(plant.mes.result, f"J{number}"), "the MES has the result")
     wait_for(lambda: _kept_jobs(plant) == ["J3", "J4"], "the two oldest are removed")
     plant.mes.client.wait(lambda: plant.mes.result("J1") is None, "the retained result is removed")
     assert plant.mes.start_job("J1", id="call-1").status == 1
@@ -105,7 +106,7 @@ def test_results_without_a_reader_outlast_the_number_of_kept_jobs(plant: Plant, 
     try:
         for number in range(1, 4):
             assert mes.start_job(f"J{number}").status == 1
-            wait_for(lambda each=number: _ended_jobs(plant) == each, "the job has ended")
+            _wait_for_ended(plant, number)
         file = tmp_path / "results.jsonl"
         plant.gateway.cli("jobs", "export", str(file), "--confirm")
         exported = [json.loads(line)["order"]["JobOrder"]["JobOrderID"] for line in file.read_text().splitlines()]
@@ -132,9 +133,9 @@ def _kept_jobs(plant: Plant) -> list[str]:
     return sorted(plant.store.cli("zrange", "microdcs-edge:joborder:list:station-1", "0", "-1").split())
 
 
-def _ended_jobs(plant: Plant) -> int:
-    ended = "microdcs-edge:jobresponse:list:station-1:ENDED"
-    return int(plant.store.cli("zcard", ended))
+def _wait_for_ended(plant: Plant, count: int) -> None:
+    key = "microdcs-edge:jobresponse:list:station-1:ENDED"
+    wait_for(lambda: plant.store.cli("zcard", key) == str(count), f"{count} jobs have ended")
 
 
 def _restart_with(plant: Plant, section: str) -> None:

@@ -13,7 +13,9 @@ async def test_missing_or_unreadable_document_does_not_hide_others(store: Store)
         await store.execute("HSET", key, version.FIELD, number, "name", key)
     with capture_logs() as logs:
         found = await load_readable(
-            store, ["p:4", "p:3", "p:2", "p:1"], lambda fields: version.upgrade_fields(Document.JOB_ORDER, fields)["name"]
+            store,
+            ["p:4", "p:3", "p:2", "p:1"],
+            lambda fields: version.upgrade_fields(Document.JOB_ORDER, fields)["name"],
         )
     assert found == ["p:4", "p:1"]
     assert [(each["event"], each["key"]) for each in logs] == [("document cannot be read", "p:2")]
