@@ -14,10 +14,10 @@ from edge.maintenance.clock import Clock, read_clock
 from edge.maintenance.finding import HealthFinding, Level
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment_watch import EquipmentWatch
-from edge.store.bounded_counts import MarkCounter, read_counts
+from edge.store.bounded_counts import MarkCounter
 from edge.store.bounds import NO_LIMITS, BoundedCounts, CountLimits
 from edge.store.client import Store
-from edge.store.server_check import MemoryUsage, memory, writes
+from edge.store.server_check import MemoryUsage, ServerState, read_state
 from edge.ticks import next_tick
 
 logger = structlog.get_logger(__name__)
@@ -27,6 +27,9 @@ _STORE_WITHIN_S = 1.0
 """With the interval: a change is published within two seconds, even if the store hangs."""
 _CERTIFICATE_INTERVAL_S = 60.0
 """Reading a private key takes more CPU time than all other checks together."""
+
+
+ReadState = Callable[[Store, CountLimits, MarkCounter], Awaitable[ServerState]]
 
 
 class Health:
@@ -45,10 +48,10 @@ class Health:
         certificates: Callable[[], Iterable[HealthFinding]] = tuple,
         clock: Callable[[], Clock] = read_clock,
         check_interval_s: float = _CHECK_INTERVAL_S,
-        can_write: Callable[[Store], Awaitable[bool]] = writes,
         limits: CountLimits = NO_LIMITS,
+        read_state: ReadState = read_state,
     ) -> None:
-        self._can_write = can_write
+        self._read_state = read_state
         self.sessions: dict[str, MqttSession] = {}
         self.line = "starting"
         self.problem_line = ""
@@ -124,21 +127,17 @@ class Health:
         troubles = [*self._problems(), *self._certificate_problems]
         try:
             async with asyncio.timeout(_STORE_WITHIN_S):
-                taken, can_write, counts = await asyncio.gather(
-                    memory(self._store),
-                    self._can_write(self._store),
-                    read_counts(self._store, self._limits, self._marks),
-                )
+                state = await self._read_state(self._store, self._limits, self._marks)
         except Unavailable as error:
             self.has_store = False
             return "; ".join((error.message, *troubles))
         except TimeoutError:
             self.has_store = False
             return "; ".join((f"Redis does not answer within {_STORE_WITHIN_S:g} s", *troubles))
-        if not can_write:
+        if not state.can_write:
             troubles.insert(0, "Redis cannot write to its disk: is it full?")
-        self.memory = taken
-        self._count(counts)
+        self.memory = taken = state.memory
+        self._count(state.counts)
         self._warn_if_filling(taken)
         self.problem_line, self.has_store = "; ".join(troubles), True
         at_work = self._active_runs.count

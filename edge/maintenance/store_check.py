@@ -14,12 +14,12 @@ from edge.maintenance.installation import gateway_advice, is_this_machine
 from edge.model.equipment_health import EquipmentHealth
 from edge.store import health_reports
 from edge.store.advisories import find_advisories, product_of
-from edge.store.bounded_counts import MarkCounter, read_counts
+from edge.store.bounded_counts import MarkCounter
 from edge.store.bounds import NO_LIMITS, BoundedCount, BoundedCounts, CountLimits
 from edge.store.client import Store
 from edge.store.opening import open_store
 from edge.store.runs import active_jobs
-from edge.store.server_check import NEARLY_FULL, MemoryUsage, drops_transactions
+from edge.store.server_check import NEARLY_FULL, MemoryUsage, drops_transactions, read_state
 from edge.store.snapshot import active_gateways
 
 _PINGS = 20
@@ -54,8 +54,9 @@ async def examine_store(
             for each in report.equipment if report else ():
                 yield _equipment(gateway, each)
         yield await _durability(store, info)
-        yield _room(MemoryUsage(int(info["used_memory"]), int(info["maxmemory"])))
-        for finding in _counts(await read_counts(store, limits, MarkCounter(sys.maxsize))):
+        state = await read_state(store, limits, MarkCounter(sys.maxsize))
+        yield _room(state.memory)
+        for finding in _counts(state.counts):
             yield finding
         yield await _speed(store)
 

@@ -1,9 +1,9 @@
-"""Counts what is kept in bounded number: marks of repeated messages, and results that the MES has not received."""
+"""Counts the marks of repeated messages, which are kept in bounded number."""
 
 from collections.abc import Mapping
 from typing import Final
 
-from edge.store.bounds import BoundedCount, BoundedCounts, CountLimits
+from edge.store.bounds import BoundedCount
 from edge.store.client import Store
 from edge.store.scan import escape_pattern
 
@@ -38,28 +38,20 @@ class MarkCounter:
         self._cursor, self._seen, self._counted = "0", 0, 0
 
 
-async def read_counts(store: Store, limits: CountLimits, counter: MarkCounter) -> BoundedCounts:
-    """Read the counts. Raises Unavailable.
+async def count_marks(store: Store, info: Mapping[str, str], limit: int, counter: MarkCounter) -> BoundedCount:
+    """Return the number of marks, by the fields of INFO. Raises Unavailable.
 
     The server itself counts the keys with a lifetime, which marks and few others have. Only while these reach half of
     the limit are the marks counted one by one.
     """
-    keyspace, *undelivered = await store.read(
-        [("INFO", "keyspace"), *(("ZCARD", store.keys.joborder_undelivered(scope)) for scope in limits.scopes)]
-    )
-    counts = zip(limits.scopes, undelivered, strict=True)
-    marks = BoundedCount(_expiring(keyspace, store.database), limits.marks)
+    marks = BoundedCount(_expiring(info, store.database), limit)
     if marks.is_nearly_full:
-        marks = BoundedCount(await counter.count(store), limits.marks)
-    else:
-        counter.reset()
-    return BoundedCounts(
-        marks,
-        {scope: BoundedCount(int(count), limits.undelivered) for scope, count in counts},
-    )
+        return BoundedCount(await counter.count(store), limit)
+    counter.reset()
+    return marks
 
 
-def _expiring(keyspace: Mapping[str, str], database: int) -> int:
+def _expiring(info: Mapping[str, str], database: int) -> int:
     """Return the number of keys with a lifetime, of a field like `keys=8,expires=2,avg_ttl=9`."""
-    found = dict(each.split("=") for each in keyspace.get(f"db{database}", "expires=0").split(","))
+    found = dict(each.split("=") for each in info.get(f"db{database}", "expires=0").split(","))
     return int(found["expires"])

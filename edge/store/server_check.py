@@ -8,6 +8,8 @@ from msgspec import Struct
 
 from edge.errors import Defect, SettingsError
 from edge.store.advisories import Version, parse_version, product_of
+from edge.store.bounded_counts import MarkCounter, count_marks
+from edge.store.bounds import BoundedCount, BoundedCounts, CountLimits
 from edge.store.client import Store
 from edge.store.errors import AccessDenied
 
@@ -40,16 +42,32 @@ class MemoryUsage(Struct, frozen=True):
         return self.fullness >= NEARLY_FULL
 
 
-async def memory(store: Store) -> MemoryUsage:
-    """Return how full the server is."""
-    info: Mapping[str, str] = await store.execute("INFO", "memory")
-    return MemoryUsage(int(info["used_memory"]), int(info["maxmemory"]))
+class ServerState(Struct, frozen=True):
+    """How full a server is, and whether it could write its last change to disk: else it refuses further changes."""
+
+    memory: MemoryUsage
+    can_write: bool
+    counts: BoundedCounts
 
 
-async def writes(store: Store) -> bool:
-    """Return whether the server could write the last change to disk; while it cannot, it refuses further changes."""
-    info: Mapping[str, str] = await store.execute("INFO", "persistence")
-    return not int(info["aof_enabled"]) or info["aof_last_write_status"] == "ok"
+async def read_state(store: Store, limits: CountLimits, counter: MarkCounter) -> ServerState:
+    """Read the state of the server: one round trip unless it has many marks. Raises Unavailable."""
+    info, *undelivered = await store.read(
+        [
+            ("INFO", "memory", "persistence", "keyspace"),
+            *(("ZCARD", store.keys.joborder_undelivered(scope)) for scope in limits.scopes),
+        ]
+    )
+    marks = await count_marks(store, info, limits.marks, counter)
+    kept = {
+        scope: BoundedCount(int(count), limits.undelivered)
+        for scope, count in zip(limits.scopes, undelivered, strict=True)
+    }
+    return ServerState(
+        memory=MemoryUsage(int(info["used_memory"]), int(info["maxmemory"])),
+        can_write=not int(info["aof_enabled"]) or info["aof_last_write_status"] == "ok",
+        counts=BoundedCounts(marks, kept),
+    )
 
 
 async def check_server(store: Store, durability: Literal["required", "any"]) -> None:

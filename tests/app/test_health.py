@@ -6,6 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
+import msgspec
 import structlog
 
 from edge.app.health import Health
@@ -20,11 +21,12 @@ from edge.sim.broker import open_broker
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment
 from edge.store import dedupe, undelivered
+from edge.store.bounded_counts import MarkCounter
 from edge.store.bounds import CountLimits
 from edge.store.client import Store
 from edge.store.heartbeat import Heartbeat
 from edge.store.opening import open_store
-from edge.store.server_check import writes
+from edge.store.server_check import ServerState, read_state
 from tests.conftest import WaitUntil
 from tests.northbound.access_rules import refusing_subscriptions
 from tests.station.plant import LINEAR, SCOPE, TIGHTEN, FakeEquipment, Plant, order
@@ -36,13 +38,13 @@ def health_of(
     *equipment: FakeEquipment,
     certificates: Callable[[], Iterable[HealthFinding]] = tuple,
     clock: Clock = Clock.SYNCHRONISED,
-    can_write: Callable[[Store], Awaitable[bool]] = writes,
+    read_state: Callable[[Store, CountLimits, MarkCounter], Awaitable[ServerState]] = read_state,
 ) -> Health:
     plant = Plant(store, {}, now_ms)
     active_runs = ActiveRuns(plant.runs, (SCOPE,))
     watch = EquipmentWatch(store, active_runs, now_ms)
     watch.watched += [WatchedEquipment(each, "fake", (), plant.answers.stats) for each in equipment]
-    return Health(store, active_runs, watch, certificates, lambda: clock, 0.01, can_write)
+    return Health(store, active_runs, watch, certificates, lambda: clock, 0.01, read_state=read_state)
 
 
 async def test_status_of_a_healthy_gateway_shows_jobs_and_store_size(store: Store) -> None:
@@ -149,10 +151,10 @@ async def test_unavailable_or_nearly_full_store_is_reported(tmp_path: Path) -> N
 
 
 async def test_a_store_that_cannot_write_to_its_disk_is_reported(store: Store) -> None:
-    async def refuses(_: Store) -> bool:
-        return False
+    async def refuses(store: Store, limits: CountLimits, counter: MarkCounter) -> ServerState:
+        return msgspec.structs.replace(await read_state(store, limits, counter), can_write=False)
 
-    assert (await health_of(store, can_write=refuses).check()).startswith(
+    assert (await health_of(store, read_state=refuses).check()).startswith(
         "Redis cannot write to its disk: is it full?; 0 jobs"
     )
 

@@ -3,10 +3,11 @@
 import asyncio
 
 from edge.store import dedupe, undelivered
-from edge.store.bounded_counts import MarkCounter, read_counts
+from edge.store.bounded_counts import MarkCounter
 from edge.store.bounds import BoundedCount, CountLimits
 from edge.store.client import Store
 from edge.store.commit import join, operation
+from edge.store.server_check import read_state
 
 
 async def test_marks_and_undelivered_results_are_counted(store: Store) -> None:
@@ -16,7 +17,7 @@ async def test_marks_and_undelivered_results_are_counted(store: Store) -> None:
     await store.commit(dedupe.mark_transaction(store.keys, "station-1", "T1", "null", 60_000))
     await store.commit(dedupe.bury(store.keys, "J1", 1, 60_000))
     await store.commit(undelivered.add(store.keys, "station-2", "J1", 1))
-    counts = await read_counts(store, limits, MarkCounter(1000))
+    counts = (await read_state(store, limits, MarkCounter(1000))).counts
     assert counts.marks == BoundedCount(602, 1000)
     assert counts.undelivered == {"station-1": BoundedCount(0, 10), "station-2": BoundedCount(1, 10)}
 
@@ -26,7 +27,7 @@ async def test_other_keys_with_a_lifetime_are_not_counted_as_marks(store: Store)
     tasks = (store.keys.node_task("flow", number, "node") for number in range(1500))
     await store.commit(join(operation("SET", key, "{}", "PX", 60_000) for key in tasks))
     await store.commit(dedupe.mark(store.keys, "mes", "1", "null", 60_000))
-    counts = await read_counts(store, CountLimits(marks=1000), MarkCounter(1000))
+    counts = (await read_state(store, CountLimits(marks=1000), MarkCounter(1000))).counts
     assert counts.marks == BoundedCount(1, 1000)
 
 

@@ -33,6 +33,12 @@ async def test_members_time_and_sections_have_types(store: Store, unique: str) -
     assert await store.execute("HEXISTS", f"{unique}h", "f") is False
 
 
+def test_fields_of_a_section_are_found_by_their_whole_names() -> None:
+    info = shape("INFO", "# Memory\r\nused_memory:7\r\nused_memory_human:7B\r\n# Server\r\nos:a:b\r\n")
+    assert dict(info) == {"used_memory": "7", "used_memory_human": "7B", "os": "a:b"}
+    assert (len(info), info.get("memory"), "os" in info) == (3, None, True)
+
+
 @pytest.mark.parametrize("reply", [None, "text", ["a"], {"a": "b"}])
 def test_other_replies_stay_as_they_are(reply: object) -> None:
     assert shape("GET", reply) is reply

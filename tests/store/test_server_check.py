@@ -10,10 +10,12 @@ from msgspec.structs import replace
 
 from edge.config import RedisSettings
 from edge.errors import SettingsError, Unavailable
+from edge.store.bounded_counts import MarkCounter
+from edge.store.bounds import NO_LIMITS
 from edge.store.client import Store
 from edge.store.commit import join, operation
 from edge.store.opening import open_store
-from edge.store.server_check import STORE_VERSION, MemoryUsage, memory, writes
+from edge.store.server_check import STORE_VERSION, MemoryUsage, ServerState, read_state
 from tests.store.servers import own_server
 
 FULL_SOON = ("--maxmemory", "64mb")
@@ -110,9 +112,13 @@ async def test_a_store_of_a_newer_version_is_refused(store: Store, redis: RedisS
         await open_store(redis, "edge").__aenter__()
 
 
+async def state_of(store: Store) -> ServerState:
+    return await read_state(store, NO_LIMITS, MarkCounter())
+
+
 async def test_the_memory_use_of_a_server_is_reported(tmp_path: Path) -> None:
     async with own_server(tmp_path, *FULL_SOON) as server, open_store(RedisSettings(url=server.url), "edge") as store:
-        reported = await memory(store)
+        reported = (await state_of(store)).memory
     assert reported.limit == 64 * 1024 * 1024
     assert 0 < reported.fullness < 1
 
@@ -124,13 +130,13 @@ def test_memory_without_a_limit_is_never_full() -> None:
 async def test_server_with_a_failed_last_write_is_reported_unwritable(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert await writes(store)
-    reported = {"aof_enabled": "1", "aof_last_write_status": "err"}
+    assert (await state_of(store)).can_write
+    reported = {"aof_enabled": "1", "aof_last_write_status": "err", "used_memory": "1", "maxmemory": "0"}
 
-    async def execute(*_: str) -> dict[str, str]:
-        return reported
+    async def read(_: object) -> list[dict[str, str]]:
+        return [reported]
 
-    monkeypatch.setattr(store, "execute", execute)
-    assert not await writes(store)
+    monkeypatch.setattr(store, "read", read)
+    assert not (await state_of(store)).can_write
     reported["aof_enabled"] = "0"
-    assert await writes(store)
+    assert (await state_of(store)).can_write
