@@ -27,6 +27,8 @@ LEASE_MS: Final = 10_000
 ONE_AT_A_TIME: Final = "any"
 """The object of the lock that every operation holds."""
 _LOOK_EVERY_S = 1.0
+_LOOKS_PER_CHECK = 5
+"""A dead owner is noticed when its lease has expired, which takes longer; what is shown does not wait for it."""
 _REPORT_EVERY_S = 0.5
 
 Report: TypeAlias = Callable[[float, str], None]
@@ -104,18 +106,21 @@ class OperationRunner:
         self._look_every_s = look_every_s
         self._lease_ms = lease_ms
         self._accepts = accepts
+        self._looks = 0
 
     async def run(self) -> None:
         """Execute until cancelled; retry while the store is unavailable."""
         await poll_store("operations", self.look, self._look_every_s)
 
     async def look(self) -> None:
-        """Fail the operations of dead owners, then execute those that are due. Raises Unavailable without the store."""
-        # Together they are one round trip.
-        (now, due), stored = await asyncio.gather(
-            operations.read_due(self._store, self._executors), operations.load_all(self._store)
-        )
-        await self._fail_interrupted(stored, now)
+        """Execute the operations that are due; first, at every fifth look, fail those of dead owners.
+
+        Raises Unavailable without the store.
+        """
+        now, due = await operations.read_due(self._store, self._executors)
+        if self._looks % _LOOKS_PER_CHECK == 0:
+            await self._fail_interrupted(await operations.load_all(self._store), now)
+        self._looks += 1
         for id in due:
             with suppress(Refused):  # another instance executes an operation
                 await self._execute_alone(id)

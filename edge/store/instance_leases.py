@@ -68,15 +68,14 @@ async def unregister(store: Store, scopes: Sequence[str], consumer: str) -> None
 async def read_membership(store: Store, scopes: Sequence[str], token: str) -> Membership:
     """Read the membership: one round trip while no other instance is registered, else two."""
     keys = store.keys
-    mine, *rest = await store.read(
+    (mine, *publishing), *registered = await store.read(
         [
-            ("GET", keys.lease_instance(store.consumer)),
+            ("MGET", keys.lease_instance(store.consumer), *map(keys.lease_publisher, scopes)),
             *(("SMEMBERS", keys.instances(scope)) for scope in scopes),
-            *(("GET", keys.lease_publisher(scope)) for scope in scopes),
         ]
     )
-    members = dict(zip(scopes, rest[: len(scopes)], strict=True))
-    publishers = dict(zip(scopes, rest[len(scopes) :], strict=True))
+    members = dict(zip(scopes, registered, strict=True))
+    publishers = dict(zip(scopes, publishing, strict=True))
     others = sorted(set().union(*members.values(), filter(None, publishers.values())) - {store.consumer})
     held = await store.read([("EXISTS", keys.lease_instance(each)) for each in others])
     gone = frozenset(each for each, is_held in zip(others, held, strict=True) if not is_held)

@@ -36,9 +36,13 @@ class StoredMode(Struct, frozen=True):
 
 
 async def load(store: Store, gateway: str) -> StoredMode:
-    """Read the mode of the store and that of a gateway."""
+    """Read the mode of the store and that of a gateway; while both are off they have no details."""
     keys = store.keys
     names = (keys.mode(), keys.mode_of(gateway))
+    texts = await store.execute("MGET", *names)
+    if not any(map(_is_on, texts)):
+        return StoredMode(None, None, tuple(zip(names, texts, strict=True)))
+    # Read with its details: one that is switched off meanwhile must not seem to be without them.
     texts, details, messages = await store.read(
         [
             ("MGET", *names),
@@ -81,9 +85,13 @@ def save_texts(keys: Keys, texts: Mapping[str, str | None]) -> Commit:
     return join(Commit(operations=(each,)) for each in written)
 
 
+def _is_on(text: str | None) -> bool:
+    return text is not None and text != _OFF
+
+
 def _read(text: str | None, details: str | None, message: str | None) -> Maintenance | None:
     """Return a mode; one that was switched on by hand, with a redis-cli, has no details."""
-    if text is None or text == _OFF:
+    if not _is_on(text):
         return None
     try:
         found = msgspec.json.decode(details or "{}", type=Maintenance)

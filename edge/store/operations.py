@@ -43,14 +43,11 @@ async def load(store: Store, id: str) -> StoredOperation | None:
 
 
 async def read_due(store: Store, types: Iterable[OperationType]) -> tuple[int, list[str]]:
-    """Return the time of the store in milliseconds, and the scheduled operations that are due by it.
-
-    They are in the order of the types, the earliest of each first.
-    """
-    queues = [("ZRANGE", store.keys.operations_queue(type.value), 0, -1, "WITHSCORES") for type in types]
-    (seconds, microseconds), *queued = await store.read([("TIME",), *queues])
+    """Return the time of the store in milliseconds, and the scheduled operations that are due by it, earliest first."""
+    queues = [store.keys.operations_queue(type.value) for type in types]
+    (seconds, microseconds), queued = await store.read([("TIME",), ("ZUNION", len(queues), *queues, "WITHSCORES")])
     now = int(seconds) * 1000 + int(microseconds) // 1000
-    return now, [id for queue in queued for id, due in queue if due <= now]
+    return now, [id for id, due in queued if due <= now]
 
 
 def create(keys: Keys, operation: Operation) -> Commit:

@@ -28,9 +28,10 @@ async def test_operation_leaves_the_queue_when_it_starts(store: Store) -> None:
 
 
 async def test_operation_is_due_by_the_time_of_the_store(store: Store) -> None:
-    now, _ = await operations.read_due(store, ())
-    for id, due in (("late", now + 3_600_000), ("second", now - 5), ("first", now - 10)):
-        await store.commit(operations.create(store.keys, replace(BACKUP, id=id, due=due)))
+    now, _ = await operations.read_due(store, OperationType)
+    first = replace(BACKUP, id="first", type=OperationType.UPGRADE_CHECK, due=now - 10)
+    for each in (replace(BACKUP, id="late", due=now + 3_600_000), replace(BACKUP, id="second", due=now - 5), first):
+        await store.commit(operations.create(store.keys, each))
     read_at, due_ids = await operations.read_due(store, OperationType)
     assert read_at >= now
     assert due_ids == ["first", "second"]
