@@ -11,7 +11,7 @@ from edge.model.late_result import LateResultEvent
 from edge.northbound.topics import Topics
 from edge.store import dead_letters
 from edge.store.client import Store
-from edge.store.dead_letters import Letter
+from edge.store.dead_letters import Letter, LetterKind
 from edge.ticks import next_tick
 
 logger = structlog.get_logger(__name__)
@@ -35,9 +35,13 @@ class LateResultPublisher:
         self._source = source
         self._topics = topics
         self._poll_interval_s = poll_interval_s
+        self._read_to: str | None = None
+        """The last letter that needs no further look; None: not known yet."""
 
     async def run(self) -> None:
         """Publish until cancelled; an unavailable broker or store delays it."""
+        # Another instance may have published since this one last did.
+        self._read_to = None
         while True:
             try:
                 await self._publish_all()
@@ -46,10 +50,15 @@ class LateResultPublisher:
             await next_tick(self._poll_interval_s)
 
     async def _publish_all(self) -> None:
-        for letter_id, letter in (await dead_letters.load_unpublished(self._store, self._topics.scope)).items():
-            event = late_result_event(self._source, letter_id, letter)
-            await self._session.send(to_message(event, self._topics.events))
-            await self._store.commit(dead_letters.save_published(self._store.keys, self._topics.scope, letter_id))
+        scope = self._topics.scope
+        if self._read_to is None:
+            self._read_to = await dead_letters.last_published(self._store, scope)
+        for letter_id, letter in (await dead_letters.load_after(self._store, self._read_to)).items():
+            if letter.kind is LetterKind.LATE and letter.scope == scope:
+                event = late_result_event(self._source, letter_id, letter)
+                await self._session.send(to_message(event, self._topics.events))
+                await self._store.commit(dead_letters.save_published(self._store.keys, scope, letter_id))
+            self._read_to = letter_id
 
 
 def late_result_event(source: str, letter_id: str, letter: Letter) -> CloudEvent:

@@ -72,12 +72,16 @@ async def load_all(store: Store) -> dict[str, Letter]:
     return letters | {f"{_TELEMETRY}{entry.entry_id}": _batch_letter(entry) for entry in entries(batches)}
 
 
-async def load_unpublished(store: Store, scope: str) -> dict[str, Letter]:
-    """Return the late results of a scope that were not published, by id; the oldest first."""
-    cursor = await store.execute("HGET", store.keys.publisher_cursors(), _cursor_field(scope))
-    reply = await store.execute("XRANGE", store.keys.sfc_dead_letters(), f"({cursor}" if cursor else "-", "+")
-    found = {entry.entry_id: _letter(entry) for entry in entries(reply)}
-    return {name: each for name, each in found.items() if each.kind is LetterKind.LATE and each.scope == scope}
+async def last_published(store: Store, scope: str) -> str:
+    """Return the last late result of a scope that was published; empty for none."""
+    cursor: str | None = await store.execute("HGET", store.keys.publisher_cursors(), _cursor_field(scope))
+    return cursor or ""
+
+
+async def load_after(store: Store, letter_id: str) -> dict[str, Letter]:
+    """Return the letters of jobs after one of them, by id, the oldest first; all of them after an empty id."""
+    reply = await store.execute("XRANGE", store.keys.sfc_dead_letters(), f"({letter_id}" if letter_id else "-", "+")
+    return {entry.entry_id: _letter(entry) for entry in entries(reply)}
 
 
 def save_published(keys: Keys, scope: str, letter_id: str) -> Commit:
