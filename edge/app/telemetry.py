@@ -1,6 +1,5 @@
 """Opens telemetry: sources, the queue, the processor, and the actions of alarms."""
 
-import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -41,6 +40,7 @@ from edge.telemetry.interest import RuleInterest
 from edge.telemetry.mirror import SetMirror
 from edge.telemetry.processor import RuleProcessor
 from edge.telemetry.sample_queue import QueueLimits, SampleQueue
+from edge.ticks import next_tick
 
 if TYPE_CHECKING:
     from edge.sparkplug.node_stats import NodeStats
@@ -182,7 +182,7 @@ def _job_of(core: GatewayParts, member: str) -> str | None:
 async def _reconcile_jobs(core: GatewayParts, processor: RuleProcessor, queue: SampleQueue) -> None:
     """Report the end of jobs that another process ended, for example a command of an operator."""
     while True:
-        await asyncio.sleep(_RECONCILE_S)
+        await next_tick(_RECONCILE_S)
         with contextlib.suppress(Unavailable):
             for job_id in processor.running_jobs:
                 job = await jobs.load(core.store, job_id)

@@ -12,7 +12,7 @@ from edge.flows.cycle import Cycle, CycleStatus, NodeStatus, NodeTask
 from edge.flows.record import CycleRecord, FlowRecord, FlowStatus
 from edge.flows.state import FlowChange, KeptAnswer, Written
 from edge.flows.worker_task import ReceivedResult, WorkerProgress, decode_result, encode_task
-from edge.store.client import MAX_BLOCK_MS, Store
+from edge.store.client import Store, block_ms
 from edge.store.commit import NOTHING, Commit, Committed, Revision, fields, join, operation, spread
 from edge.store.key_spec import node_task_id
 from edge.store.keys import Keys
@@ -162,14 +162,14 @@ class RedisFlowState:
         if not position:
             latest = list(entries(await self._store.execute("XREVRANGE", key, "+", "-", "COUNT", 1)))
             return (latest[0].entry_id if latest else "0-0"), []
-        reply = await self._store.wait("XREAD", "BLOCK", MAX_BLOCK_MS, "STREAMS", key, position)
+        reply = await self._store.wait("XREAD", "BLOCK", block_ms(), "STREAMS", key, position)
         found = [entry for raw in (reply or {}).get(key, ()) for entry in entries(raw)]
         return (found[-1].entry_id if found else position), [entry.fields["flow"] for entry in found]
 
     async def results(self, position: str) -> tuple[str, list[ReceivedResult]]:
         """Wait a few seconds for results of workers after a position; return the next position and the results."""
         key = self._store.keys.node_results()
-        reply = await self._store.wait("XREAD", "COUNT", _BATCH, "BLOCK", MAX_BLOCK_MS, "STREAMS", key, position or "0")
+        reply = await self._store.wait("XREAD", "COUNT", _BATCH, "BLOCK", block_ms(), "STREAMS", key, position or "0")
         found = [entry for raw in (reply or {}).get(key, ()) for entry in entries(raw)]
         results = [ReceivedResult(each.entry_id, decode_result(each.fields["result"])) for each in found]
         return (found[-1].entry_id if found else position), results

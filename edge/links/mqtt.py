@@ -21,6 +21,7 @@ from edge.links.mqtt_topic import matches
 from edge.links.receive_queue import ReceivedMessage
 from edge.links.topic_probe import TopicProbe
 from edge.model.cloudevent import CloudEvent
+from edge.ticks import next_tick
 
 __all__ = [
     "Handler",
@@ -319,12 +320,11 @@ class MqttSession:
 
     async def _retry_refused(self, connection: Connection) -> None:
         while True:
-            await asyncio.sleep(self._retry_refused_s)
-            for subscription in tuple(self._subscriptions):
-                if subscription.refusal is not None:
-                    # Without an answer the next attempt follows; a lost connection ends this task.
-                    with suppress(Unavailable):
-                        await subscription.activate_on(connection)
+            await next_tick(self._retry_refused_s)
+            for subscription in [each for each in self._subscriptions if each.refusal is not None]:
+                # Without an answer the next attempt follows; a lost connection ends this task.
+                with suppress(Unavailable):
+                    await subscription.activate_on(connection)
 
     def _on_connected(self) -> None:
         self._last_failure = None

@@ -8,7 +8,7 @@ import structlog
 from msgspec import Struct
 
 from edge.model.alarm import Alarm, AlarmChangeKind
-from edge.store.client import MAX_BLOCK_MS, Store
+from edge.store.client import Store, block_ms
 from edge.store.commit import Commit, RedisCommand, Revision, fields, operation
 from edge.store.keys import Keys
 from edge.store.stream import Entry, StreamPage, entries, page_of
@@ -108,7 +108,7 @@ async def follow(store: Store, after: str) -> AsyncIterator[AlarmChange]:
     """Yield every change after a position, as it happens. Raises Unavailable when the store is unavailable."""
     key = store.keys.alarm_changes()
     while True:
-        reply = await store.wait("XREAD", "COUNT", _BATCH, "BLOCK", MAX_BLOCK_MS, "STREAMS", key, after)
+        reply = await store.wait("XREAD", "COUNT", _BATCH, "BLOCK", block_ms(), "STREAMS", key, after)
         for raw in (reply or {}).get(key, ()):
             for entry in entries(raw):
                 after = entry.entry_id
@@ -124,7 +124,7 @@ async def follow_kept(store: Store) -> AsyncIterator[Collection[Alarm]]:
         newest_entry = list(entries(await store.execute("XREVRANGE", key, "+", "-", "COUNT", 1)))
         position = newest_entry[0].entry_id if newest_entry else BEGINNING
         yield (await load(store)).alarms.values()
-        while not await store.wait("XREAD", "COUNT", 1, "BLOCK", MAX_BLOCK_MS, "STREAMS", key, position):
+        while not await store.wait("XREAD", "COUNT", 1, "BLOCK", block_ms(), "STREAMS", key, position):
             pass
 
 

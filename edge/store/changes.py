@@ -10,7 +10,7 @@ import structlog
 from msgspec import Struct
 
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, is_transition
-from edge.store.client import MAX_BLOCK_MS, Store
+from edge.store.client import Store, block_ms
 from edge.store.commit import Commit, join, operation
 from edge.store.keys import Keys
 from edge.store.stream import Entry, StreamPage, entries, page_of
@@ -261,7 +261,7 @@ async def follow_in_batches(store: Store, positions: Mapping[str, str]) -> Async
     scope_of = {store.keys.joborder_changes(scope): scope for scope in cursors}
     while True:
         streams = (*scope_of, *(cursors[scope] for scope in scope_of.values()))
-        reply = await store.wait("XREAD", "COUNT", BATCH, "BLOCK", MAX_BLOCK_MS, "STREAMS", *streams)
+        reply = await store.wait("XREAD", "COUNT", BATCH, "BLOCK", block_ms(), "STREAMS", *streams)
         batch = []
         for stream, raw in (reply or {}).items():
             scope = scope_of[stream]

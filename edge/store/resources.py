@@ -9,7 +9,7 @@ import msgspec
 from edge.model.acceptance import Allowed, ResourceKind
 from edge.model.isa95 import WorkMaster
 from edge.store import version
-from edge.store.client import MAX_BLOCK_MS, Store
+from edge.store.client import Store, block_ms
 from edge.store.commit import Commit, Revision, fields, join, operation, spread
 from edge.store.keys import Keys
 from edge.store.stream import entries
@@ -102,8 +102,8 @@ async def latest_change(store: Store) -> str:
 
 
 async def wait_for_changes(store: Store, after: str) -> tuple[str, frozenset[str]]:
-    """Wait for changes of settings, MAX_BLOCK_MS at most; return the newest position and the scopes that changed."""
-    reply = await store.wait("XREAD", "BLOCK", MAX_BLOCK_MS, "STREAMS", store.keys.settings_changes(), after)
+    """Wait some seconds for changes of settings; return the newest position and the scopes that changed."""
+    reply = await store.wait("XREAD", "BLOCK", block_ms(), "STREAMS", store.keys.settings_changes(), after)
     found = [entry for (raw,) in (reply or {}).values() for entry in entries(raw)]
     return (found[-1].entry_id if found else after), frozenset(entry.fields.get("scope", "") for entry in found)
 

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from edge.store import consumer_group
-from edge.store.client import MAX_BLOCK_MS, Store
+from edge.store.client import Store, block_ms
 from edge.store.commit import Commit, command_size, fields, join, operation, spread
 from edge.store.keys import RULES_GROUP, Keys
 from edge.store.stream import Entry, entries
@@ -139,10 +139,10 @@ async def count_delivery(store: Store, entry_id: str) -> int:
     return int(pending[0][3]) if pending else 1
 
 
-async def take_new(store: Store, block_ms: int) -> list[Entry]:
-    """Take new entries; wait for them at most `block_ms`."""
+async def take_new(store: Store, within_ms: int) -> list[Entry]:
+    """Take new entries; wait for them at most `within_ms`."""
     reply = await store.wait(
-        *("XREADGROUP", "GROUP", RULES_GROUP, store.consumer, "COUNT", _BATCH, "BLOCK", max(1, block_ms)),
+        *("XREADGROUP", "GROUP", RULES_GROUP, store.consumer, "COUNT", _BATCH, "BLOCK", max(1, within_ms)),
         *("STREAMS", store.keys.telemetry(), ">"),
     )
     return _entries(store, reply)
@@ -170,7 +170,7 @@ async def follow_after(store: Store, position: str) -> AsyncIterator[Entry]:
     """Yield every entry after a position, for ever. Raises Unavailable when the store is unavailable."""
     while True:
         reply = await store.wait(
-            *("XREAD", "COUNT", _BATCH, "BLOCK", MAX_BLOCK_MS, "STREAMS", store.keys.telemetry(), position)
+            *("XREAD", "COUNT", _BATCH, "BLOCK", block_ms(), "STREAMS", store.keys.telemetry(), position)
         )
         for entry in _entries(store, reply):
             position = entry.entry_id

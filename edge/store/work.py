@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from edge.store.client import MAX_BLOCK_MS, Store
+from edge.store.client import Store, block_ms
 from edge.store.commit import Commit, fields, join, operation, spread
 from edge.store.consumer_group import create_group
 from edge.store.keys import GROUP, Keys
@@ -120,9 +120,9 @@ async def follow(store: Store, scopes: Sequence[str]) -> AsyncIterator[list[Work
     Raises Unavailable when the store is unavailable: follow again.
     """
     streams = tuple(store.keys.sfc_work(scope) for scope in scopes)
-    command = ("XREADGROUP", "GROUP", GROUP, store.consumer, "COUNT", _BATCH, "BLOCK", MAX_BLOCK_MS, "STREAMS")
+    command = ("XREADGROUP", "GROUP", GROUP, store.consumer, "COUNT", _BATCH, "BLOCK")
     while True:
-        reply = await store.wait(*command, *streams, *(">" for _ in streams))
+        reply = await store.wait(*command, block_ms(), "STREAMS", *streams, *(">" for _ in streams))
         if works := _read_reply(store.keys, scopes, reply):
             yield works
 

@@ -20,7 +20,7 @@ from edge.rules.evaluator import OrderedFinding
 from edge.rules.finding import Finding, FindingEvent
 from edge.rules.sample_lines import Line, Occurrence, Sample
 from edge.store import telemetry
-from edge.store.client import MAX_BLOCK_MS, Store
+from edge.store.client import Store, block_ms
 from edge.store.commit import Commit, join
 from edge.store.dead_letters import LetterKind
 from edge.store.retry import RETRY_INTERVAL_S, restart_on_outage
@@ -352,4 +352,4 @@ class RuleProcessor:
         timers = (self._memory.evaluator.next_timer if self._memory else None, self.alarms.next_instant)
         state = self._committed_at + self._commit_interval_ms() if self._open else None
         due = min((each for each in (*timers, state) if each is not None), default=None)
-        return MAX_BLOCK_MS if due is None else min(MAX_BLOCK_MS, max(1, due - self._clock()))
+        return block_ms() if due is None else min(block_ms(), max(1, due - self._clock()))

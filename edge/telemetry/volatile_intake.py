@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from edge.errors import Unavailable
 from edge.store import telemetry
-from edge.store.client import MAX_BLOCK_MS, Store
+from edge.store.client import Store, block_ms
 from edge.store.retry import restart_on_outage
 from edge.store.stream import Entry
 
@@ -55,7 +55,7 @@ class VolatileIntake:
                 await self.entries.put(TakenEntry(entry, store, deliveries))
         self._suspects = False
         while True:
-            for entry in await telemetry.take_new(store, MAX_BLOCK_MS):
+            for entry in await telemetry.take_new(store, block_ms()):
                 await self.entries.put(TakenEntry(entry, store))
 
 
@@ -68,7 +68,7 @@ async def take_either(
     """
     # Tasks without a group: both waits continue while the caller works, and a generator must not keep a group open
     # over a yield (PEP 789).
-    reading = asyncio.ensure_future(telemetry.take_new(store, MAX_BLOCK_MS))
+    reading = asyncio.ensure_future(telemetry.take_new(store, block_ms()))
     getting = asyncio.ensure_future(intake.entries.get())
     try:
         while True:
@@ -77,7 +77,7 @@ async def take_either(
             # Reads that complete while the caller works are taken in the next iteration.
             if reading.done():
                 taken += [TakenEntry(each, store) for each in reading.result()]
-                reading = asyncio.ensure_future(telemetry.take_new(store, MAX_BLOCK_MS))
+                reading = asyncio.ensure_future(telemetry.take_new(store, block_ms()))
             if getting.done():
                 taken.append(getting.result())
                 getting = asyncio.ensure_future(intake.entries.get())

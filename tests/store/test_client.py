@@ -9,7 +9,7 @@ import pytest
 
 from edge.config import RedisSettings
 from edge.errors import Defect, Unavailable
-from edge.store.client import Store
+from edge.store.client import MAX_BLOCK_MS, Store, block_ms
 from edge.store.commit import Commit, Committed, Revision, Stale, operation
 from edge.store.opening import open_store
 from tests.ports import free_port
@@ -98,3 +98,13 @@ async def test_cancelled_call_leaves_no_reply_for_the_next_call(store: Store, un
     await asyncio.gather(*asked, return_exceptions=True)
     await ask(51)
     assert all(task.cancelled() or task.exception() is None for task in asked)
+
+
+async def test_commands_that_find_nothing_end_together() -> None:
+    """Nine readers blocked for five seconds each woke an idle gateway at nine instants."""
+    loop = asyncio.get_running_loop()
+    before, blocked_ms, after = loop.time(), block_ms(), loop.time()
+    assert 1 <= blocked_ms <= MAX_BLOCK_MS
+    earliest, latest = before + blocked_ms / 1000, after + blocked_ms / 1000
+    tick = round(latest / 5) * 5
+    assert earliest - 0.002 <= tick <= latest + 0.001
