@@ -8,9 +8,8 @@
 The nodes exist from the start, in the namespace of the server itself. Their NodeIds are paths of browse names.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from asyncua import ua
 from asyncua.server.internal_server import InternalServer
@@ -141,18 +140,29 @@ class GatewayObject:
                 held = self._aspace[asked.RequestedNewNodeId].attributes[ua.AttributeIds.Value]
                 held.value = ua.DataValue(ua.Variant(), StatusCode=_NOTHING_YET)
         self._shown: dict[ua.NodeId, ua.Variant] = {}
+        self._parts: dict[tuple[str, ...], object] = {}
+        """The gateway and each equipment as they were shown last, by their path."""
         self.targets = {_node("Gateway", "Equipment", name): _target(name) for name in equipment}
         """The objects with methods: the equipment."""
 
     async def show(self, view: GatewayView) -> None:
         """Write the changed values of the gateway and its equipment."""
+        await self._show((), GATEWAY, view)
+        for name, health in view.equipment.items():
+            await self._show(("Equipment", name), EQUIPMENT, health)
+
+    async def _show(self, path: tuple[str, ...], members: Sequence[VariableSpec], part: object) -> None:
+        if self._parts.get(path) == part:
+            return
         now = datetime.now(UTC)
-        for node_id, value in _values(view):
+        for each in members:
+            node_id, value = _node("Gateway", *path, each.name), each.value(part)
             if self._shown.get(node_id) != value:
                 status = _NOTHING_YET if value.Value is None else ua.StatusCode()
                 data_value = ua.DataValue(value, StatusCode=status, SourceTimestamp=now, ServerTimestamp=now)
                 await self._aspace.write_attribute_value(node_id, ua.AttributeIds.Value, data_value)
                 self._shown[node_id] = value
+        self._parts[path] = part
 
 
 def _types() -> Iterator[ua.AddNodesItem]:
@@ -192,15 +202,6 @@ def _variables(owner: ua.NodeId, members: Sequence[VariableSpec]) -> Iterator[ua
         asked = variable_item(_node(owner.Identifier, shown.name), owner, shown)
         asked.NodeAttributes.Value = ua.Variant()
         yield asked
-
-
-def _values(view: GatewayView) -> Iterator[tuple[ua.NodeId, ua.Variant]]:
-    shown: Mapping[tuple[str, ...], tuple[Sequence[VariableSpec], Any]] = {
-        (): (GATEWAY, view),
-        **{("Equipment", name): (EQUIPMENT, health) for name, health in view.equipment.items()},
-    }
-    for path, (members, part) in shown.items():
-        yield from ((_node("Gateway", *path, each.name), each.value(part)) for each in members)
 
 
 def _target(name: str) -> Target:

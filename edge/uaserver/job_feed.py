@@ -12,10 +12,10 @@ import structlog
 
 from edge.errors import Unavailable
 from edge.links.background_task import background_task
-from edge.model.acceptance import Allowed
 from edge.model.isa95 import JobOrder, JobOrderAndState, JobResponse, JobStatusEvent, State
 from edge.model.job_state import has_ended, has_response, is_transition, state_entries
 from edge.station.response import job_response
+from edge.station.settings import follow_settings
 from edge.store import changes, jobs, resources, responses
 from edge.store.changes import Change
 from edge.store.client import Store
@@ -36,24 +36,15 @@ async def show_jobs(store: Store, server: UaServer, scopes: Sequence[str], idle_
     """Show every job of the scopes; publish its changes until cancelled; wait while the store is unavailable."""
     lists = _JobLists(store, server, scopes, idle_s)
     server.call_before_answers(lists.refresh, lists.catch_up)
-    settings = functools.partial(_follow_settings, store, server, scopes)
+
+    async def show_settings(changed: str) -> None:
+        for scope in scopes:
+            if changed in {"", scope}:
+                await show_work_masters(store, server, scope)
+
+    settings = functools.partial(follow_settings, store, [show_settings])
     async with background_task(restart_on_outage("OPC UA settings", settings), "OPC UA settings"):
         await restart_on_outage("OPC UA lists", lists.follow)
-
-
-async def _follow_settings(store: Store, server: UaServer, scopes: Sequence[str]) -> None:
-    """Show the settings of the MES at each change, whichever instance applied it."""
-    # The position is read before the settings, so that no change during the reading is lost.
-    position, changed = await resources.latest_change(store), frozenset(scopes)
-    known: dict[str, Allowed] = {}
-    while True:
-        for scope in scopes:
-            # Without a change they are compared too: an instance of an earlier release appends none.
-            allowed = await resources.load_allowed(store, scope)
-            if scope in changed or known.get(scope) != allowed:
-                await show_work_masters(store, server, scope)
-                known[scope] = allowed
-        position, changed = await resources.wait_for_changes(store, position)
 
 
 class _JobLists:

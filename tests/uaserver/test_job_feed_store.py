@@ -78,7 +78,8 @@ async def test_changed_limits_of_another_instance_are_shown(store: Store, wait_u
         patient_client(server.endpoint) as client,
     ):
         assert await value(client, "MaxDownloadableJobOrders") == 1000
-        await store.commit(resources.set_max_job_orders(store.keys, "station-1", 7))
+        limit = {"max_downloadable_job_orders": 7}
+        await StationSettings(store).apply("station-1", "jobacceptance", SettingsMethod.PUT, limit)
         shown: list[Any] = []
 
         async def read() -> None:
