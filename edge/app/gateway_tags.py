@@ -3,7 +3,7 @@
 import contextlib
 import resource
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from edge.app.built_in_rules import STEP_OVERDUE
@@ -20,6 +20,7 @@ from edge.store import telemetry, undelivered
 from edge.ticks import next_tick
 
 _INTERVAL_S: Final = 2.0
+_MACHINE_EVERY_MS: Final = 10_000
 _REPEAT_MS: Final = 600_000
 """A value that stays is repeated so often: each time wears the flash."""
 _UNKNOWN_MS: Final = 10_000
@@ -30,14 +31,22 @@ _COUNT_EVERY_MS: Final = 60_000
 class GatewayTags:
     """Samples the gateway at an interval; a value that stays is repeated every ten minutes."""
 
-    def __init__(self, core: GatewayParts, put: Callable[[Line], object], clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        core: GatewayParts,
+        put: Callable[[Line], object],
+        clock: Callable[[], int],
+        board: Callable[[], Iterable[tuple[str, float]]] | None = None,
+    ) -> None:
         self._core = core
         self._put = put
         self._clock = clock
         self._last: dict[str, tuple[object, int]] = {}
         self._uncollected: int | None = None
         self._lag: int | None = None
-        self._sensors = BoardSensors()
+        self._board = board or BoardSensors().values
+        self._of_machine: tuple[tuple[str, float], ...] = ()
+        self._measured_at = -_MACHINE_EVERY_MS
         self._counted_at = 0
         self._unknown_since: dict[str, int] = {}
         """Since when it is not known whether equipment is connected, by its tag."""
@@ -48,7 +57,7 @@ class GatewayTags:
         """Measure until cancelled."""
         while True:
             now = self._clock()
-            if now - self._counted_at >= _COUNT_EVERY_MS:
+            if abs(now - self._counted_at) >= _COUNT_EVERY_MS:
                 self._counted_at = now
                 await self._count_results()
                 with contextlib.suppress(Unavailable):
@@ -60,7 +69,7 @@ class GatewayTags:
         """Queue the values that changed, or are due to be repeated."""
         for name, value in self._values(now):
             last = self._last.get(name)
-            if last is None or last[0] != value or now - last[1] >= _REPEAT_MS:
+            if last is None or last[0] != value or abs(now - last[1]) >= _REPEAT_MS:
                 self._last[name] = (value, now)
                 quality = Quality.UNCERTAIN if name in self._unknown_since else Quality.GOOD
                 self._put(Sample(now, name, value, quality))
@@ -122,13 +131,19 @@ class GatewayTags:
             yield "gateway.results_uncollected", self._uncollected
         if self._core.health.certificates_expiring is not None:
             yield "gateway.certificates_expiring", self._core.health.certificates_expiring
+        if self._lag is not None:
+            yield "gateway.consumer_lag", self._lag
+        if abs(now - self._measured_at) >= _MACHINE_EVERY_MS:  # the clock may be set back
+            self._measured_at, self._of_machine = now, tuple(self._measure())
+        yield from self._of_machine
+
+    def _measure(self) -> Iterator[tuple[str, float]]:
+        """Read the state of the machine, which takes longer than all other values and changes slowly."""
         state = read_clock()
         if state is not Clock.UNKNOWN:
             yield "gateway.clock_synchronised", int(state is Clock.SYNCHRONISED)
         yield "gateway.memory_mib", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-        if self._lag is not None:
-            yield "gateway.consumer_lag", self._lag
         offset = read_offset_ms()
         if offset is not None:
             yield "gateway.clock_offset_ms", round(offset)
-        yield from self._sensors.values()
+        yield from self._board()

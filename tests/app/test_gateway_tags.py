@@ -1,5 +1,6 @@
 """The gateway as a source: changed values are sampled, and built-in rules may be replaced by the user."""
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -57,6 +58,21 @@ def test_values_are_sampled_on_change_and_periodically() -> None:
     taken.clear()
     tags.sample(602_000)
     assert Sample(602_000, "equipment.wrench.connected", 0) in taken
+
+
+def test_machine_is_measured_at_intervals_after_a_clock_step_too() -> None:
+    """Its board and its clock were read every two seconds: a seventh of what an idle gateway did."""
+    measured: list[int] = []
+    now = 0
+
+    def board() -> Iterator[tuple[str, float]]:
+        measured.append(now)
+        yield "gateway.cpu_temperature", 40
+
+    tags = GatewayTags(core_of({}, MemoryUsage(50, 100)), lambda _: None, lambda: 0, board)
+    for now in (100_000, 102_000, 108_000, 110_000, 112_000, 50_000, 52_000):
+        tags.sample(now)
+    assert measured == [100_000, 110_000, 50_000]
 
 
 def test_lost_traces_are_counted_until_one_is_stored() -> None:
