@@ -7,7 +7,9 @@ methods for it, which takes a tenth of the start; a gateway uses a few dozen of 
 import contextlib
 import dataclasses
 import importlib
+import importlib.util
 from dataclasses import MISSING, Field, dataclass  # noqa: TID251 - it makes asyncua's dataclasses
+from pathlib import Path
 from typing import Any
 
 from edge.stand_ins import stand_in
@@ -22,10 +24,27 @@ def import_asyncua() -> None:
     setattr(dataclasses, "dataclass", _deferred)  # noqa: B010 - mypy refuses an assignment to a function
     try:
         # The server does not offer PubSub (OPC 10000-14); asyncua reads dates with dateutil only in node sets.
-        with stand_in("asyncua.pubsub.pubsub", PubSub=None), stand_in("dateutil.parser"):
+        with (
+            stand_in("asyncua.pubsub.pubsub", PubSub=None),
+            stand_in("dateutil.parser"),
+            stand_in("importlib.metadata", version=_installed_version),
+        ):
             importlib.import_module("asyncua")
     finally:
         setattr(dataclasses, "dataclass", dataclass)  # noqa: B010
+
+
+def _installed_version(name: str) -> str:
+    """Return the version of a package by the name of its directory (PyPA, Recording installed projects).
+
+    importlib.metadata reads a text of 10 KiB with the e-mail parser for it.
+    """
+    spec = importlib.util.find_spec(name)
+    folder = Path(spec.origin).parents[1] if spec and spec.origin else Path()
+    found = [each.name for each in folder.glob(f"{name}-*.dist-info")]
+    if len(found) != 1:
+        return importlib.import_module("importlib.metadata").version(name)
+    return found[0].removeprefix(f"{name}-").removesuffix(".dist-info")
 
 
 def _deferred(cls: type | None = None, /, **options: Any) -> Any:

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from edge.fault_points import FaultPoint, fault_point
@@ -28,7 +28,7 @@ MAX_BLOCK_MS = _MAX_BLOCK_S * 1000
 COMMIT_BUCKETS_S = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
 """Bounds of commits: from a socket on this host to a disk that hangs."""
 
-COMMIT_LUA = resources.files("edge.store").joinpath("lua/commit.lua").read_bytes()
+COMMIT_LUA = (Path(__file__).parent / "lua/commit.lua").read_bytes()
 COMMIT_SHA = hashlib.sha1(COMMIT_LUA, usedforsecurity=False).hexdigest()
 
 Subscribe = Callable[[str], AbstractAsyncContextManager[AsyncIterator[str]]]

@@ -79,3 +79,8 @@ print(len(structures) > 300)
 
 def test_threads_can_use_a_structure_for_the_first_time_at_once() -> None:
     assert run(AT_ONCE) == "True\n"
+
+
+def test_version_of_asyncua_is_that_of_its_distribution() -> None:
+    shown = "import asyncua; print(asyncua.__version__, asyncua.Client.__name__)"
+    assert run(f"{PREPARED}\n{shown}") == run(shown)
