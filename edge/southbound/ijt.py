@@ -303,7 +303,7 @@ class Controller:
             await self._results.search(command)
             left = end - asyncio.get_running_loop().time()
             wait = max(0.0, min(left, self._times.poll))
-            found = await self._results.wait_until(lambda: self._results.find(command) is not None, wait)
+            found = await self._results.changed.wait_until(lambda: self._results.find(command) is not None, wait)
             if not found and left <= 0:
                 message = "the joining was started, and the controller has neither its result nor its identifier"
                 raise DeviceOutcomeUnknownError(message)
@@ -318,7 +318,7 @@ class Controller:
         while not (result := self._results.find(command)):
             if self._error:
                 raise Refused("device", f"the controller reports an error: {self._error}")
-            ended = await self._results.wait_until(
+            ended = await self._results.changed.wait_until(
                 lambda: bool(self._results.find(command) or self._error), self._times.poll
             )
             if not ended:

@@ -1,6 +1,5 @@
 """Collects the results of a tightening controller: live results and missed ones."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from typing import Any, Literal
@@ -10,6 +9,7 @@ import structlog
 from msgspec import Struct, field
 
 from edge.errors import Refused
+from edge.southbound.change_signal import ChangeSignal
 from edge.southbound.ijt_conversion import (
     command_id_of,
     has_classification_for,
@@ -108,7 +108,7 @@ class JoiningCollector:
         add_late_files: Callable[[str, Result, dict[str, Any]], Awaitable[None]] = _add_nothing,
         limits: ResultLimits = _LIMITS,
     ) -> None:
-        self.changed = asyncio.Event()
+        self.changed = ChangeSignal()
         self._methods = methods
         self._known = state
         self._reporter = reporter
@@ -246,20 +246,11 @@ class JoiningCollector:
 
     async def _wait_for_results(self, command: Command | None, end: int) -> None:
         """Wait until the number of requested results reaches `end`, or the result of a command is found."""
-        enough = await self.wait_until(lambda: self._came >= end or self._has(command), self._limits.missed_seconds)
+        enough = await self.changed.wait_until(
+            lambda: self._came >= end or self._has(command), self._limits.missed_seconds
+        )
         if not enough:
             _log.warning("missed results incomplete", missing=end - self._came)
-
-    async def wait_until(self, condition: Callable[[], bool], seconds: float | None) -> bool:
-        """Wait at most `seconds` for a condition that a result may make true; return whether it is true."""
-        try:
-            async with asyncio.timeout(seconds):
-                while not condition():
-                    self.changed.clear()
-                    await self.changed.wait()
-        except TimeoutError:
-            return False
-        return True
 
     async def settle(self, command: Command) -> None:
         """Drop and acknowledge the results of a command whose answer is durable."""

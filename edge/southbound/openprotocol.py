@@ -338,7 +338,7 @@ class TighteningDevice:
         Raises DeviceOutcomeUnknownError when there is no result and the controller has another identifier.
         """
         self._state.remember(command, self._correlation)
-        await self._results.wait_until(lambda: self._identifier is not None, self._times.poll)
+        await self._results.changed.wait_until(lambda: self._identifier is not None, self._times.poll)
         await self._results.search(command)
         wanted = identifier_of(command, self._correlation)
         if self._results.find(command) or self._identifier in {None, wanted}:
@@ -359,7 +359,7 @@ class TighteningDevice:
                 await self._tool.release()
                 await self._results.surrender(command)
                 raise Refused("device", self.problem)
-            came = await self._results.wait_until(
+            came = await self._results.changed.wait_until(
                 lambda: bool(self._results.find(command) or self._alarm), self._times.poll
             )
             if not came:

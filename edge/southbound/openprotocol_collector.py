@@ -13,6 +13,7 @@ from edge.links.openprotocol_frame import MidFrame
 from edge.links.openprotocol_mids import Decline, Mid, parse_message, revisions_of
 from edge.links.openprotocol_session import DeclinedError, OpenProtocolSession
 from edge.links.openprotocol_trace import CurveMessage
+from edge.southbound.change_signal import ChangeSignal
 from edge.southbound.late_result import LateResults
 from edge.southbound.openprotocol_conversion import (
     Curves,
@@ -105,7 +106,7 @@ class TighteningCollector:
         acknowledgement: Mid = Mid.RESULT_ACKNOWLEDGE,
         on_own: Callable[[TighteningResult], Awaitable[bool]],
     ) -> None:
-        self.changed = asyncio.Event()
+        self.changed = ChangeSignal()
         self._session = session
         self._state = state
         self._reporter = reporter
@@ -161,7 +162,7 @@ class TighteningCollector:
         numbers = [result["result"] or 0 for result in results]
         known = self._state.curves
         if kinds:
-            await self.wait_until(lambda: all(len(known.get(each, ())) >= kinds for each in numbers), seconds)
+            await self.changed.wait_until(lambda: all(len(known.get(each, ())) >= kinds for each in numbers), seconds)
         return {number: tuple(known.pop(number)) for number in numbers if number in known}
 
     async def catch_up(self) -> None:
@@ -214,17 +215,6 @@ class TighteningCollector:
         self._state.settle(keys)
         for key in keys:
             await self._acknowledge(key)
-
-    async def wait_until(self, condition: Callable[[], bool], seconds: float | None) -> bool:
-        """Wait at most `seconds` for a condition that a message may make true; return whether it is true."""
-        try:
-            async with asyncio.timeout(seconds):
-                while not condition():
-                    self.changed.clear()
-                    await self.changed.wait()
-        except TimeoutError:
-            return False
-        return True
 
     async def _fill(self, first: int, last: int) -> None:
         for number in range(max(first, last - _FILLED + 1), last + 1) if self._counts else ():

@@ -15,6 +15,7 @@ from edge.errors import Refused
 from edge.links.opcua import ClientSession, EventField, Node, TypeName
 from edge.model.result_trace import FILE_MEMBER
 from edge.sfc.signal import Phase
+from edge.southbound.change_signal import ChangeSignal
 from edge.southbound.connected_equipment import ConnectedEquipment
 from edge.southbound.device import Device, DeviceEvent, DeviceEvents, DeviceOutcomeUnknownError
 from edge.southbound.late_result import LateResults
@@ -141,7 +142,7 @@ class Camera:
         self._ready_seconds = ready_seconds
         self._states: dict[str, VisionState] = {}
         self._prepared: set[str] = set()
-        self._changed = asyncio.Event()
+        self._changed = ChangeSignal()
         self._starting = asyncio.Lock()
         self._started: set[str] = set()
 
@@ -343,11 +344,7 @@ class Camera:
 
         Raises Refused when the time is over.
         """
-        try:
-            async with asyncio.timeout(self._ready_seconds if seconds == _UNTIL_READY else seconds):
-                while not condition():
-                    self._changed.clear()
-                    await self._changed.wait()
-        except TimeoutError:
+        limit = self._ready_seconds if seconds == _UNTIL_READY else seconds
+        if not await self._changed.wait_until(condition, limit):
             states = ", ".join(each.title for each in self._states.values())
-            raise Refused("device", f"the camera does not {what}; it is {states}") from None
+            raise Refused("device", f"the camera does not {what}; it is {states}")

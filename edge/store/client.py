@@ -11,6 +11,7 @@ from typing import Any
 
 from edge.fault_points import FaultPoint, fault_point
 from edge.latency import Latency
+from edge.store.blocking_connections import BlockingConnections
 from edge.store.bounds import BoundedCount
 from edge.store.commit import Commit, CommitResult, pack, unpack
 from edge.store.connection import CommandConnection
@@ -19,7 +20,6 @@ from edge.store.heartbeat import Heartbeat
 from edge.store.keys import Keys
 from edge.store.pipeline import Argument, ReplyError
 from edge.store.replies import shape
-from edge.store.waiting import WaitingConnections
 from edge.ticks import until_tick
 
 TIMEOUT_S = 5.0
@@ -46,19 +46,19 @@ def block_ms() -> int:
 class Store:
     """The one door to Redis. Every call raises Unavailable when the server cannot serve it now.
 
-    Reads and commits share `connection`; commands that block have connections of their own in `waiting`.
+    Reads and commits share `connection`; commands that block have connections of their own in `blocking`.
     """
 
     def __init__(
         self,
         connection: CommandConnection,
-        waiting: WaitingConnections,
+        blocking: BlockingConnections,
         subscribe: Subscribe,
         keys: Keys,
         consumer: str | None,
     ) -> None:
         self._connection = connection
-        self._waiting = waiting
+        self._blocking = blocking
         self.subscribe = subscribe
         self.keys = keys
         self.heartbeat = Heartbeat()
@@ -106,7 +106,7 @@ class Store:
     async def wait(self, command: str, *arguments: Argument) -> Any:
         """Run one command that blocks, for at most MAX_BLOCK_MS, on a connection of its own."""
         self.heartbeat.beat()
-        return shape(command, await self._waiting.run((command, *arguments)))
+        return shape(command, await self._blocking.run((command, *arguments)))
 
 
 def _value(command: str, reply: Any) -> Any:

@@ -10,6 +10,7 @@ import structlog
 
 from edge.config import RedisSettings, password_of
 from edge.errors import SettingsError, Unavailable
+from edge.store.blocking_connections import BlockingConnections
 from edge.store.client import MAX_BLOCK_MS, TIMEOUT_S, Store
 from edge.store.commit import join, operation
 from edge.store.connection import CommandConnection, Endpoint, Locate
@@ -18,7 +19,6 @@ from edge.store.errors import AccessDenied
 from edge.store.keys import Keys
 from edge.store.prefix_check import check_prefix
 from edge.store.server_check import check_server
-from edge.store.waiting import WaitingConnections
 
 logger = structlog.get_logger(__name__)
 
@@ -71,10 +71,10 @@ def _connect(stack: contextlib.AsyncExitStack, settings: RedisSettings, url: str
     locate = _locator(stack, settings, url)
     connection = CommandConnection(locate)
     stack.callback(connection.close)
-    waiting = WaitingConnections(locate, TIMEOUT_S + MAX_BLOCK_MS / 1000)
-    stack.callback(waiting.close)
+    blocking = BlockingConnections(locate, TIMEOUT_S + MAX_BLOCK_MS / 1000)
+    stack.callback(blocking.close)
     keys = Keys(settings.prefix, host_streams=settings.streams == "all")
-    return Store(connection, waiting, functools.partial(_subscribe, settings, url), keys, consumer)
+    return Store(connection, blocking, functools.partial(_subscribe, settings, url), keys, consumer)
 
 
 def _locator(stack: contextlib.AsyncExitStack, settings: RedisSettings, url: str) -> Locate:

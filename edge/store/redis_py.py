@@ -1,6 +1,6 @@
-"""What redis-py does for the store: addresses with TLS or Sentinel, channels, and the Redis of another system.
+"""Uses redis-py for addresses with TLS or Sentinel, for channels, and for the Redis of another system.
 
-The library takes 6 MB and a tenth of the start: import this module only where it is used.
+The library takes 6 MB and a tenth of the start time: import this module only where it is used.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ def _translate(error: Exception) -> EdgeError:
 
 def client(settings: RedisSettings, url: str) -> aioredis.Redis:
     """Return a client for an address; it connects at its first use."""
-    # No `socket_timeout`: the client's own waits lose a cancellation that meets their end (Python 3.11). We time calls.
+    # No `socket_timeout`: in Python 3.11 a wait of redis-py can lose a cancellation as it ends. Callers set the time.
     options: dict[str, Any] = {
         "decode_responses": True,
         # Binary values of another application must not stop the readers of other values.

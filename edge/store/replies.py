@@ -1,4 +1,4 @@
-"""The values of replies: a few commands answer with texts or flat lists where callers want numbers, truth or fields."""
+"""Converts replies: a few commands return texts or flat lists where callers expect numbers, booleans or fields."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -8,7 +8,7 @@ _RawEntry = tuple[str, Sequence[str] | None]
 
 
 def shape(command: str, reply: Any) -> Any:
-    """Return the value of a reply in RESP3: a stream of XREAD has a list of its one batch of entries."""
+    """Return the value of a reply in RESP3. As in redis-py, a stream of XREAD has a list of one batch."""
     shaped = _SHAPES.get(command)
     return reply if shaped is None else shaped(reply)
 

@@ -10,7 +10,7 @@ The NodeIds depend on scope, job order and recipe only: they are the same after 
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from msgspec import Struct, field
 from edge.sfc.command_id import quote
 from edge.uaserver.chart_nodes import FOLDER_TYPE, METHODS, chart_node_id, nodes_of, object_node, reference_to
 from edge.uaserver.chart_types import CHART_TYPE
+from edge.uaserver.computed_nodes import compute_namespace
 from edge.uaserver.methods import Target
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.own_types import type_name
@@ -99,7 +100,7 @@ class Charts:
         self._charts: dict[str, _Chart] = {}
         self._gone: list[AttributeValue] = []
         self._changed = asyncio.Event()
-        iserver.aspace._nodes = _ChartNodeMap(iserver.aspace._nodes, self)  # noqa: SLF001 - as asyncua's own loaders do
+        compute_namespace(iserver.aspace, Namespace.CHARTS, self.node)
 
     def add_machine(self, scope: str, machine: ua.NodeId) -> None:
         """Add the folder RunningCharts to a machine."""
@@ -204,29 +205,6 @@ async def _notify(held: AttributeValue, current_view: Callable[[], ua.DataValue]
             await callback(handle, current_view())
         except Exception as error:  # noqa: BLE001 - a fault of one value or client must not affect the others
             logger.error("OPC UA notification failed", monitored_item=handle, reason=repr(error))  # noqa: TRY400 - a traceback is slow
-
-
-class _ChartNodeMap(MutableMapping[ua.NodeId, NodeData]):
-    """All nodes of the address space: the nodes of charts from `Charts`, every other node from the original map."""
-
-    def __init__(self, others: MutableMapping[ua.NodeId, NodeData], charts: Charts) -> None:
-        self._others = others
-        self._charts = charts
-
-    def __getitem__(self, key: ua.NodeId) -> NodeData:
-        return self._charts.node(key) if key.NamespaceIndex == Namespace.CHARTS else self._others[key]
-
-    def __setitem__(self, key: ua.NodeId, value: NodeData) -> None:
-        self._others[key] = value
-
-    def __delitem__(self, key: ua.NodeId) -> None:
-        del self._others[key]
-
-    def __iter__(self) -> Iterator[ua.NodeId]:
-        return iter(self._others)
-
-    def __len__(self) -> int:
-        return len(self._others)
 
 
 def _path(scope: str, job_order_id: str) -> str:

@@ -7,7 +7,6 @@ monitored item watches them. NodeIds depend on the id of the alarm and the store
 """
 
 import asyncio
-from collections.abc import Iterator, MutableMapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ from msgspec.structs import replace
 from edge.opcua.event_filter import EventRecord
 from edge.sfc.command_id import quote
 from edge.store.alarms import AlarmChange
+from edge.uaserver.computed_nodes import compute_namespace
 from edge.uaserver.condition_fields import ConditionFields
 from edge.uaserver.condition_nodes import (
     FOLDER,
@@ -104,7 +104,7 @@ class Conditions:
         """Values of removed conditions whose subscribers are not notified yet."""
         self._followed = asyncio.Event()
         """Set after each change, and replaced."""
-        iserver.aspace._nodes = _AlarmNodeMap(iserver.aspace._nodes, self)  # noqa: SLF001 - as asyncua's own loaders do
+        compute_namespace(iserver.aspace, Namespace.ALARMS, self.node)
 
     def __len__(self) -> int:
         return len(self._conditions)
@@ -244,26 +244,3 @@ def _notifier(target: NodeData, *, is_forward: bool) -> ua.ReferenceDescription:
         target.attributes[each].value.Value.Value for each in (ua.AttributeIds.BrowseName, ua.AttributeIds.DisplayName)
     )
     return ua.ReferenceDescription(_HAS_NOTIFIER, is_forward, target.nodeid, name, shown, ua.NodeClass.Object)
-
-
-class _AlarmNodeMap(MutableMapping[ua.NodeId, NodeData]):
-    """All nodes of the address space: those of conditions from `Conditions`, every other node from the original map."""
-
-    def __init__(self, others: MutableMapping[ua.NodeId, NodeData], conditions: Conditions) -> None:
-        self._others = others
-        self._conditions = conditions
-
-    def __getitem__(self, key: ua.NodeId) -> NodeData:
-        return self._conditions.node(key) if key.NamespaceIndex == Namespace.ALARMS else self._others[key]
-
-    def __setitem__(self, key: ua.NodeId, value: NodeData) -> None:
-        self._others[key] = value
-
-    def __delitem__(self, key: ua.NodeId) -> None:
-        del self._others[key]
-
-    def __iter__(self) -> Iterator[ua.NodeId]:
-        return iter(self._others)
-
-    def __len__(self) -> int:
-        return len(self._others)

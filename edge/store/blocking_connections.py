@@ -9,10 +9,10 @@ from edge.store.errors import ADVICE_START, error_of_reply
 from edge.store.pipeline import Command, ReplyError
 
 _NO_DEADLINE_S: Final = 86_400.0
-"""Each command has a deadline here, which its reply cancels; that of a connection would wake an idle gateway."""
+"""`run` sets the deadline of each command. A deadline of the connection would wake an idle gateway."""
 
 
-class WaitingConnections:
+class BlockingConnections:
     """Runs commands that block, each on a connection of its own; opens one when all others wait.
 
     A command has `timeout` seconds for its reply.

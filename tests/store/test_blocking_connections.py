@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from edge.errors import Defect, Unavailable
+from edge.store.blocking_connections import BlockingConnections
 from edge.store.connection import CommandConnection, Endpoint
-from edge.store.waiting import WaitingConnections
 from tests.store.servers import Server, own_server
 
 
@@ -19,8 +19,8 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
 
 
 @pytest.fixture
-async def waiting(server: Server) -> AsyncIterator[WaitingConnections]:
-    connections = WaitingConnections(lambda: _endpoint(server), 60.0)
+async def waiting(server: Server) -> AsyncIterator[BlockingConnections]:
+    connections = BlockingConnections(lambda: _endpoint(server), 60.0)
     yield connections
     connections.close()
 
@@ -43,12 +43,12 @@ async def until_blocked(observer: CommandConnection, count: int) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_connection_serves_the_next_command_after_its_reply(waiting: WaitingConnections) -> None:
+async def test_connection_serves_the_next_command_after_its_reply(waiting: BlockingConnections) -> None:
     first = await waiting.run(("CLIENT", "ID"))
     assert await waiting.run(("CLIENT", "ID")) == first
 
 
-async def test_blocked_command_does_not_delay_others(waiting: WaitingConnections, observer: CommandConnection) -> None:
+async def test_blocked_command_does_not_delay_others(waiting: BlockingConnections, observer: CommandConnection) -> None:
     blocked = [asyncio.create_task(waiting.run(("BLPOP", f"list-{number}", "0"))) for number in range(3)]
     await until_blocked(observer, 3)
     assert await waiting.run(("ECHO", "free")) == "free"
@@ -58,7 +58,7 @@ async def test_blocked_command_does_not_delay_others(waiting: WaitingConnections
     assert replies == [[f"list-{number}", f"value-{number}"] for number in range(3)]
 
 
-async def test_server_ends_a_cancelled_command(waiting: WaitingConnections, observer: CommandConnection) -> None:
+async def test_server_ends_a_cancelled_command(waiting: BlockingConnections, observer: CommandConnection) -> None:
     blocked = asyncio.create_task(waiting.run(("BLPOP", "list", "0")))
     await until_blocked(observer, 1)
     blocked.cancel()
@@ -67,7 +67,7 @@ async def test_server_ends_a_cancelled_command(waiting: WaitingConnections, obse
 
 
 async def test_command_without_reply_in_time_is_unavailable(server: Server, observer: CommandConnection) -> None:
-    impatient = WaitingConnections(lambda: _endpoint(server), 0.01)
+    impatient = BlockingConnections(lambda: _endpoint(server), 0.01)
     with pytest.raises(Unavailable, match="no reply in time"):
         await impatient.run(("BLPOP", "list", "0"))
     await until_blocked(observer, 0)
@@ -75,7 +75,7 @@ async def test_command_without_reply_in_time_is_unavailable(server: Server, obse
 
 
 async def test_lost_server_is_unavailable_and_served_again_after_restart(
-    server: Server, waiting: WaitingConnections, observer: CommandConnection
+    server: Server, waiting: BlockingConnections, observer: CommandConnection
 ) -> None:
     blocked = asyncio.create_task(waiting.run(("BLPOP", "list", "0")))
     await until_blocked(observer, 1)
@@ -86,7 +86,7 @@ async def test_lost_server_is_unavailable_and_served_again_after_restart(
     assert await waiting.run(("ECHO", "again")) == "again"
 
 
-async def test_error_reply_leaves_the_connection_usable(waiting: WaitingConnections) -> None:
+async def test_error_reply_leaves_the_connection_usable(waiting: BlockingConnections) -> None:
     first = await waiting.run(("CLIENT", "ID"))
     with pytest.raises(Defect, match="refuses"):
         await waiting.run(("NOSUCHCOMMAND",))
