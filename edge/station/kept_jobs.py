@@ -63,7 +63,7 @@ class KeptJobs:
     async def sweep(self) -> None:
         """Remove what is beyond the bound now."""
         now = self._clock()
-        if not self._has_end.is_set() or now - self._looked_at >= LOOK_AGAIN_S * 1000:
+        if not self._has_end.is_set() or abs(now - self._looked_at) >= LOOK_AGAIN_S * 1000:
             self._passed.clear()
             self._looked_at = now
         self._has_end.clear()
@@ -98,7 +98,10 @@ class KeptJobs:
     async def _remove(self, job_id: str) -> bool:
         """Remove a job, unless another instance has; return False for one that cannot be read."""
         with Isolated(logger, "ended job unreadable", job=job_id):
-            if job := await jobs.load(self._store, job_id):
+            job = await jobs.load(self._store, job_id)
+            if job and not (job.ended_at and self._expiry.may_go(is_delivered=job.delivered_at is not None)):
+                return True  # Since the page was read the MES has removed it, and stored another one with its id.
+            if job:
                 await self._expiry.remove(job, self._clock())
             self._runs.outbox.drop_run(job_id)
             return True

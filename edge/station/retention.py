@@ -138,7 +138,8 @@ class Expiry:
         job = None
         with Isolated(logger, "undelivered job unreadable", scope=scope, job=job_id):
             job = await jobs.load(self._store, job_id)
-        if job is None:
+        if job is None or job.ended_at is None:
+            # Removed since; it may be stored again with its id.
             await self._store.commit(undelivered.discard(self._store.keys, scope, job_id))
             return
         logger.error("result deleted undelivered", scope=scope, job=job_id, limit=self._policy.max_undelivered)

@@ -1,7 +1,7 @@
 """The number of ended jobs that are kept is bounded: the oldest go first, those without delivery never."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 import pytest
 from msgspec.structs import replace
@@ -126,6 +126,45 @@ async def test_an_unreadable_job_does_not_keep_the_others(store: Store) -> None:
     await store.execute("HSET", store.keys.joborder(f"{SCOPE}/1"), "order", "{")
     await bounded(store).sweep()
     assert await kept(store) == [1, 4, 5]
+
+
+class _Removing(Expiry):
+    """Calls a function before each removal: what others do while the jobs of a page are removed one after the other."""
+
+    def __init__(self, store: Store, policy: RetentionPolicy, before: Callable[[Job], Awaitable[None]]) -> None:
+        super().__init__(store, policy)
+        self._before = before
+
+    async def remove(self, job: Job, now: int) -> None:
+        await self._before(job)
+        await super().remove(job, now)
+
+
+@pytest.mark.parametrize("ends_again", [False, True], ids=["waits", "ended-undelivered"])
+async def test_a_job_stored_again_with_the_id_of_one_to_remove_stays(store: Store, ends_again: bool) -> None:  # noqa: FBT001
+    second = [await end(store, number) for number in range(1, 7)][1]
+
+    async def store_second_again(job: Job) -> None:
+        if not job.job_id.endswith("/1"):
+            return
+        assert isinstance(await store.commit(jobs.remove(store.keys, second, Cause.CLEAR, NOW)), Committed)
+        if ends_again:
+            await end(store, 2, delivered=False)
+            return
+        waits = JobStatus(JobState.ALLOWED_TO_START, SubState.READY)
+        again = replace(second, status=waits, stored_at=NOW, started_at=None, ended_at=None, delivered_at=None)
+        written = jobs.save(store.keys, None, again, ((Cause.STORE_AND_START, waits),), NOW)
+        assert isinstance(await store.commit(written), Committed)
+
+    service = KeptJobs(
+        store,
+        (SCOPE,),
+        Runs(store, lambda: NOW, KEEP_MS),
+        _Removing(store, POLICY, store_second_again),
+        lambda: NOW,
+    )
+    await service.sweep()
+    assert 2 in await kept(store)
 
 
 async def test_two_gateways_together_remove_what_one_would(store: Store) -> None:
