@@ -191,7 +191,7 @@ def _dump(content: Any) -> bytes:
 
 
 def read(path: Path, key: bytes) -> TypeNodes:
-    """Open the file. Raises UnusableCache when it is missing, writable by others, truncated, or has another key."""
+    """Open the file. Raises UnusableCache when it is missing, writable by others, damaged, or has another key."""
     with contextlib.ExitStack() as opened:
         try:
             file = opened.enter_context(path.open("rb"))
@@ -203,9 +203,20 @@ def read(path: Path, key: bytes) -> TypeNodes:
             magic, found, index_at, length = _HEADER.unpack(file.read(_HEADER.size))
             if magic != _MAGIC or found != key or length != status.st_size:
                 raise UnusableCache("it belongs to another version of the program or of the node sets")
-            file.seek(index_at)
-            index = _Index(*pickle.load(file))  # noqa: S301 - see the module
+            index = _read_index(file, index_at)
         except OSError as error:
             raise UnusableCache(error.strerror or str(error)) from error
         opened.pop_all()
         return TypeNodes(file, index)
+
+
+def _read_index(file: BinaryIO, start: int) -> _Index:
+    """Read the index. Raises UnusableCache for a damaged one: the gateway starts without it."""
+    file.seek(start)
+    try:
+        return _Index(*pickle.load(file))  # noqa: S301 - see the module
+    except OSError:
+        raise
+    except Exception as error:
+        # A damaged pickle can raise any exception (documentation of pickle.UnpicklingError).
+        raise UnusableCache("its index is damaged") from error

@@ -10,6 +10,8 @@ from edge.uaserver import type_cache
 from edge.uaserver.type_cache import UnusableCache
 
 KEY = bytes(range(32))
+_HEADER = 75
+"""The length of the header: magic, key, position of the index, length of the file."""
 
 
 def node(node_id: ua.NodeId, name: str) -> NodeData:
@@ -84,6 +86,14 @@ def test_cache_file_of_another_version_is_refused(path: Path) -> None:
 def test_truncated_cache_file_is_refused(path: Path, kept: int) -> None:
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(UnusableCache):
+        type_cache.read(path, KEY)
+
+
+@pytest.mark.parametrize("filling", [b"\x00", b"\xff", b"."], ids=["zeros", "ones", "text"])
+def test_cache_file_with_a_damaged_index_is_refused(path: Path, filling: bytes) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[:_HEADER] + filling * (len(content) - _HEADER))
+    with pytest.raises(UnusableCache, match="damaged"):
         type_cache.read(path, KEY)
 
 
