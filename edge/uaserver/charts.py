@@ -21,12 +21,13 @@ from asyncua.server.internal_server import InternalServer
 from msgspec import Struct, field
 
 from edge.sfc.command_id import quote
-from edge.uaserver.chart_nodes import FOLDER_TYPE, METHODS, chart_node_id, nodes_of, object_node, reference_to
+from edge.uaserver.chart_nodes import FOLDER_TYPE, METHODS, chart_node_id, nodes_of, object_node
 from edge.uaserver.chart_types import CHART_TYPE
 from edge.uaserver.computed_nodes import compute_namespace
 from edge.uaserver.methods import Target
 from edge.uaserver.namespaces import Namespace
-from edge.uaserver.own_types import type_name
+from edge.uaserver.node_parts import reference_to
+from edge.uaserver.own_types import HAS_COMPONENT, type_name
 from edge.uaserver.view import ChartView, ViewReader
 
 logger = structlog.get_logger(__name__)
@@ -109,7 +110,7 @@ class Charts:
         folder = _ChartFolder(object_node(chart_node_id(path), type_name("RunningCharts"), FOLDER_TYPE, parent))
         self._folders[path] = folder
         self._scopes[path] = scope
-        parent.references.append(reference_to(folder, FOLDER_TYPE))
+        parent.references.append(reference_to(folder, HAS_COMPONENT))
 
     def show(self, scope: str, job_order_id: str, read_view: ViewReader) -> None:
         """Add a run, or update it; `read_view` is called only on a read or a notification."""
@@ -119,7 +120,8 @@ class Charts:
             self._charts[path] = _Chart(read_view)
             name = ua.QualifiedName(job_order_id, Namespace.CHARTS)
             folder = self._folders[quote(scope)]
-            folder.runs[path] = reference_to(object_node(chart_node_id(path), name, CHART_TYPE, folder), CHART_TYPE)
+            chart_object = object_node(chart_node_id(path), name, CHART_TYPE, folder)
+            folder.runs[path] = reference_to(chart_object, HAS_COMPONENT)
             return
         chart.read_view = read_view
         chart.view = None

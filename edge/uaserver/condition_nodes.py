@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache, lru_cache, partial
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from asyncua import ua
 from asyncua.server.address_space import AttributeValue, NodeData
@@ -14,14 +14,21 @@ from msgspec import Struct
 from edge.uaserver.condition_fields import ConditionMember, member_table, name_of, variant_of
 from edge.uaserver.condition_view import ConditionView
 from edge.uaserver.namespaces import Namespace
+from edge.uaserver.node_parts import (
+    make_reference,
+    object_attributes,
+    reference_to,
+    reference_to_type,
+    scalar,
+    variable_attributes,
+)
 from edge.uaserver.own_types import HAS_COMPONENT, type_name
 
 _I: Final = ua.ObjectIds
 _A: Final = ua.AttributeIds
 T: Final = ua.VariantType
-_READ: Final = 1 << ua.AccessLevel.CurrentRead
 _HAS_PROPERTY: Final = ua.NodeId(_I.HasProperty)
-_HAS_TYPE_DEFINITION: Final = ua.NodeId(_I.HasTypeDefinition)
+_FOLDER_TYPE: Final = ua.NodeId(_I.FolderType)
 HAS_CONDITION: Final = ua.NodeId(_I.HasCondition)
 FOLDER: Final = "Alarms"
 
@@ -98,11 +105,8 @@ def folder_node(node_id: ua.NodeId, parent: NodeData) -> NodeData:
     """Create the folder of the conditions of a source, and its reference from the parent."""
     node = NodeData(node_id)
     node.attributes = object_attributes(node_id, type_name(FOLDER), "The alarms.")
-    folder_type = ua.NodeId(_I.FolderType)
-    node.references = [is_a(_I.FolderType), inverse_reference(parent, HAS_COMPONENT)]
-    parent.references.append(
-        make_reference(HAS_COMPONENT, node_id, type_name(FOLDER), ua.NodeClass.Object, folder_type)
-    )
+    node.references = [reference_to_type(_FOLDER_TYPE), reference_to(parent, HAS_COMPONENT, is_forward=False)]
+    parent.references.append(reference_to(node, HAS_COMPONENT))
     return node
 
 
@@ -118,8 +122,11 @@ def condition_node(
     if not path:
         name = ua.QualifiedName(name_of(view), Namespace.ALARMS)
         node.attributes = object_attributes(node_id, name, view.message.Text or "")
-        back = [inverse_reference(folder, HAS_COMPONENT), inverse_reference(source, HAS_CONDITION)]
-        node.references = [is_a(type_id), *back, *below, *_methods(path)]
+        back = [
+            reference_to(folder, HAS_COMPONENT, is_forward=False),
+            reference_to(source, HAS_CONDITION, is_forward=False),
+        ]
+        node.references = [reference_to_type(ua.NodeId(type_id)), *back, *below, *_methods(path)]
         return node
     parent = make_reference(
         HAS_COMPONENT,
@@ -130,14 +137,14 @@ def condition_node(
     )
     if path in _OBJECTS:
         node.attributes = object_attributes(node_id, ua.QualifiedName(path), "")
-        node.references = [is_a(_OBJECTS[path]), parent, *below, *_methods(path)]
+        node.references = [reference_to_type(ua.NodeId(_OBJECTS[path])), parent, *below, *_methods(path)]
         return node
     member = member_table(type_id)[path]
     value = AttributeValue(ua.DataValue())
     value.value_callback = partial(_read, member, read_view)
-    node.attributes = {**_attributes_of(member), _A.NodeId: _held(node_id, T.NodeId), _A.Value: value}
+    node.attributes = {**_attributes_of(member), _A.NodeId: scalar(node_id, T.NodeId), _A.Value: value}
     parent.ReferenceTypeId = _reference_of(member)
-    node.references = [is_a(member.variable_type), parent, *below]
+    node.references = [reference_to_type(ua.NodeId(member.variable_type), ua.NodeClass.VariableType), parent, *below]
     return node
 
 
@@ -183,74 +190,4 @@ def method_name(method: int) -> str:
 @lru_cache(maxsize=256)
 def _attributes_of(member: ConditionMember) -> dict[ua.AttributeIds, AttributeValue]:
     name = ua.QualifiedName(member.path.rpartition("/")[2])
-    return variable_attributes(name, ua.NodeId(member.data_type), f"{member.path} (OPC 10000-9)", _READ)
-
-
-def variable_attributes(
-    name: ua.QualifiedName, data_type: ua.NodeId, description: str, access_level: int
-) -> dict[ua.AttributeIds, AttributeValue]:
-    """Return the attributes of a variable without those of its instance; history makes it historizing."""
-    has_history = bool(access_level & 1 << ua.AccessLevel.HistoryRead)
-    return {
-        _A.BrowseName: _held(name, T.QualifiedName),
-        _A.NodeClass: _held(ua.NodeClass.Variable, T.Int32),
-        _A.DisplayName: _held(ua.LocalizedText(name.Name), T.LocalizedText),
-        _A.Description: _held(ua.LocalizedText(description, "en"), T.LocalizedText),
-        _A.DataType: _held(data_type, T.NodeId),
-        _A.ValueRank: _held(ua.ValueRank.Scalar, T.Int32),
-        _A.ArrayDimensions: AttributeValue(ua.DataValue(ua.Variant(None, T.UInt32, is_array=True))),
-        _A.AccessLevel: _held(access_level, T.Byte),
-        _A.UserAccessLevel: _held(access_level, T.Byte),
-        _A.Historizing: _held(has_history, T.Boolean),
-        _A.WriteMask: _held(0, T.UInt32),
-        _A.UserWriteMask: _held(0, T.UInt32),
-    }
-
-
-def object_attributes(
-    node_id: ua.NodeId, name: ua.QualifiedName, description: str
-) -> dict[ua.AttributeIds, AttributeValue]:
-    """Return the attributes of an object."""
-    return {
-        _A.NodeId: _held(node_id, T.NodeId),
-        _A.NodeClass: _held(ua.NodeClass.Object, T.Int32),
-        _A.BrowseName: _held(name, T.QualifiedName),
-        _A.DisplayName: _held(ua.LocalizedText(name.Name), T.LocalizedText),
-        _A.Description: _held(ua.LocalizedText(description, "en"), T.LocalizedText),
-        _A.EventNotifier: _held(0, T.Byte),
-        _A.WriteMask: _held(0, T.UInt32),
-        _A.UserWriteMask: _held(0, T.UInt32),
-    }
-
-
-def _held(value: Any, kind: ua.VariantType) -> AttributeValue:
-    return AttributeValue(ua.DataValue(ua.Variant(value, kind)))
-
-
-def is_a(type_id: int) -> ua.ReferenceDescription:
-    """Return the reference to a type."""
-    names = {_I.FolderType: ua.NodeClass.ObjectType}
-    is_variable = ua.ObjectIdNames[type_id].endswith(("VariableType", "PropertyType"))
-    node_class = names.get(type_id, ua.NodeClass.VariableType if is_variable else ua.NodeClass.ObjectType)
-    name = ua.QualifiedName(ua.ObjectIdNames[type_id])
-    return make_reference(_HAS_TYPE_DEFINITION, ua.NodeId(type_id), name, node_class)
-
-
-def inverse_reference(node: NodeData, reference_type: ua.NodeId) -> ua.ReferenceDescription:
-    """Return the reference back to a parent."""
-    name = node.attributes[_A.BrowseName].value.Value.Value
-    return make_reference(reference_type, node.nodeid, name, ua.NodeClass.Object, is_forward=False)
-
-
-def make_reference(
-    reference_type: ua.NodeId,
-    target: ua.NodeId,
-    name: ua.QualifiedName,
-    node_class: ua.NodeClass,
-    type_id: ua.NodeId | None = None,
-    *,
-    is_forward: bool = True,
-) -> ua.ReferenceDescription:
-    """Return a reference to a node."""
-    shown = ua.LocalizedText(name.Name)
-    return ua.ReferenceDescription(reference_type, is_forward, target, name, shown, node_class, type_id or ua.NodeId())
+    return variable_attributes(name, ua.NodeId(member.data_type), f"{member.path} (OPC 10000-9)")

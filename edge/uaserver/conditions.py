@@ -39,6 +39,7 @@ from edge.uaserver.condition_view import (
 from edge.uaserver.event_publisher import SERVER, EventPublisher, lineage
 from edge.uaserver.live_list import notify_all
 from edge.uaserver.namespaces import Namespace
+from edge.uaserver.node_parts import reference_to
 from edge.uaserver.tag_nodes import TagNodes, is_of_tags
 
 MAX_NORMAL: Final = 1_000
@@ -116,7 +117,7 @@ class Conditions:
         notifier.value = ua.DataValue(ua.Variant(notifier.value.Value.Value | _SUBSCRIBE, ua.VariantType.Byte))
         server = self._aspace[SERVER]
         for here, there, is_forward in ((server, source, True), (source, server, False)):
-            here.references.append(_notifier(there, is_forward=is_forward))
+            here.references.append(reference_to(there, _HAS_NOTIFIER, is_forward=is_forward))
         folder = f"{FOLDER}/{quote(name)}"
         self._folders[folder] = (folder_node(ua.NodeId(folder, Namespace.ALARMS), source), source)
         return ConditionPlace(node_id, name, folder)
@@ -237,10 +238,3 @@ class Conditions:
 def _shared(kind: ConditionKind) -> ConditionKind:
     """Return the one object that stands for all equal kinds."""
     return kind
-
-
-def _notifier(target: NodeData, *, is_forward: bool) -> ua.ReferenceDescription:
-    name, shown = (
-        target.attributes[each].value.Value.Value for each in (ua.AttributeIds.BrowseName, ua.AttributeIds.DisplayName)
-    )
-    return ua.ReferenceDescription(_HAS_NOTIFIER, is_forward, target.nodeid, name, shown, ua.NodeClass.Object)

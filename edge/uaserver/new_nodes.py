@@ -5,14 +5,14 @@ The services of asyncua check each item and load its type node, which takes a te
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from asyncua import ua
 from asyncua.server.address_space import AddressSpace, AttributeValue, NodeData
 
 from edge.errors import Defect
+from edge.uaserver.node_parts import reference_to, reference_to_type, scalar, shared_value
 
 _A: Final = ua.AttributeIds
 _T: Final = ua.VariantType
@@ -56,30 +56,30 @@ def add_node(aspace: AddressSpace, item: ua.AddNodesItem) -> ua.NodeId:
         raise Defect(f"{node_id} exists, or its parent {item.ParentNodeId} does not")
     node = NodeData(node_id)
     node.attributes = {
-        _A.NodeId: held(node_id, _T.NodeId),
-        _A.BrowseName: held(item.BrowseName, _T.QualifiedName),
-        _A.NodeClass: AttributeValue(_shared(item.NodeClass, _T.Int32)),
+        _A.NodeId: scalar(node_id, _T.NodeId),
+        _A.BrowseName: scalar(item.BrowseName, _T.QualifiedName),
+        _A.NodeClass: AttributeValue(shared_value(item.NodeClass, _T.Int32)),
         **_attributes(item),
     }
-    node.references.append(_reference_to(parent, item.ReferenceTypeId, is_forward=False))
+    node.references.append(reference_to(parent, item.ReferenceTypeId, is_forward=False))
     if not item.TypeDefinition.is_null():
-        node.references.append(_type_reference(aspace, item.TypeDefinition, item.NodeClass))
+        node.references.append(_reference_to_type(aspace, item))
     aspace[node_id] = node
-    parent.references.append(_reference_to(node, item.ReferenceTypeId, is_forward=True))
+    parent.references.append(reference_to(node, item.ReferenceTypeId))
     return node_id
 
 
 def add_reference(aspace: AddressSpace, source: ua.NodeId, reference: ua.NodeId, target: ua.NodeId) -> None:
     """Add a reference between two nodes, in both directions."""
-    aspace[source].references.append(_reference_to(aspace[target], reference, is_forward=True))
-    aspace[target].references.append(_reference_to(aspace[source], reference, is_forward=False))
+    aspace[source].references.append(reference_to(aspace[target], reference))
+    aspace[target].references.append(reference_to(aspace[source], reference, is_forward=False))
 
 
 def _attributes(item: ua.AddNodesItem) -> dict[ua.AttributeIds, AttributeValue]:
     given = item.NodeAttributes
-    found = {each: held(getattr(given, name), kind) for each, name, kind in _TEXTS}
+    found = {each: scalar(getattr(given, name), kind) for each, name, kind in _TEXTS}
     for each, name, kind in _ATTRIBUTES[item.NodeClass]:
-        found[each] = AttributeValue(_shared(getattr(given, name), kind))
+        found[each] = AttributeValue(shared_value(getattr(given, name), kind))
     if item.NodeClass is ua.NodeClass.Variable:
         dimensions = ua.Variant(given.ArrayDimensions, _T.UInt32, is_array=True)
         found[_A.ArrayDimensions] = AttributeValue(ua.DataValue(dimensions))
@@ -89,43 +89,8 @@ def _attributes(item: ua.AddNodesItem) -> dict[ua.AttributeIds, AttributeValue]:
     return found
 
 
-def held(value: Any, kind: ua.VariantType) -> AttributeValue:
-    """Return a scalar value as the attribute of a node."""
-    return AttributeValue(ua.DataValue(ua.Variant(value, kind)))
-
-
-@lru_cache(maxsize=256, typed=True)
-def _shared(value: int | ua.NodeId, kind: ua.VariantType) -> ua.DataValue:
-    """Return a value that many nodes have: they share one object."""
-    return ua.DataValue(ua.Variant(value, kind))
-
-
-def _reference_to(node: NodeData, reference: ua.NodeId, *, is_forward: bool) -> ua.ReferenceDescription:
-    name, shown, node_class = (
-        node.attributes[each].value.Value.Value for each in (_A.BrowseName, _A.DisplayName, _A.NodeClass)
-    )
-    types = (each.NodeId for each in node.references if each.IsForward and each.ReferenceTypeId == _HAS_TYPE_DEFINITION)
-    has_type = node_class in {ua.NodeClass.Object, ua.NodeClass.Variable}
-    type_id = next(types, ua.NodeId()) if has_type else ua.NodeId()
-    return ua.ReferenceDescription(reference, is_forward, node.nodeid, name, shown, node_class, type_id)
-
-
-def _type_reference(aspace: AddressSpace, type_id: ua.NodeId, of_instance: ua.NodeClass) -> ua.ReferenceDescription:
-    if not type_id.NamespaceIndex:
-        is_variable = of_instance is ua.NodeClass.Variable
-        return _standard_type(type_id.Identifier, ua.NodeClass.VariableType if is_variable else ua.NodeClass.ObjectType)
-    return _reference_to(aspace[type_id], _HAS_TYPE_DEFINITION, is_forward=True)
-
-
-@cache
-def _standard_type(number: int, node_class: ua.NodeClass) -> ua.ReferenceDescription:
-    """Return the reference to a type of namespace 0 without its node, which can have hundreds of references."""
-    name = ua.ObjectIdNames[number]
-    return ua.ReferenceDescription(
-        _HAS_TYPE_DEFINITION,
-        True,  # noqa: FBT003
-        ua.NodeId(number),
-        ua.QualifiedName(name),
-        ua.LocalizedText(name),
-        node_class,
-    )
+def _reference_to_type(aspace: AddressSpace, item: ua.AddNodesItem) -> ua.ReferenceDescription:
+    if item.TypeDefinition.NamespaceIndex:
+        return reference_to(aspace[item.TypeDefinition], _HAS_TYPE_DEFINITION)
+    is_variable = item.NodeClass is ua.NodeClass.Variable
+    return reference_to_type(item.TypeDefinition, ua.NodeClass.VariableType if is_variable else ua.NodeClass.ObjectType)

@@ -13,6 +13,7 @@ from edge.opcua.binary import DecodeError
 from edge.uaserver.descriptions import describe
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.new_nodes import add_node
+from edge.uaserver.node_parts import make_reference
 
 T = ua.VariantType
 
@@ -26,6 +27,7 @@ NO_INSTANT = datetime(1601, 1, 1, tzinfo=UTC)
 _HAS_PROPERTY = ua.NodeId(ua.ObjectIds.HasProperty)
 _HAS_SUBTYPE = ua.NodeId(ua.ObjectIds.HasSubtype)
 _HAS_MODELLING_RULE = ua.NodeId(ua.ObjectIds.HasModellingRule)
+_MODELLING_RULE_TYPE = ua.NodeId(ua.ObjectIds.ModellingRuleType)
 _BASE_OBJECT_TYPE = ua.NodeId(ua.ObjectIds.BaseObjectType)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -65,7 +67,7 @@ def text(text: str) -> ua.Variant:
     return ua.Variant(text, T.String)
 
 
-def variable_attributes(shown: VariableSpec) -> ua.VariableAttributes:
+def _variable_attributes(shown: VariableSpec) -> ua.VariableAttributes:
     """Return the attributes of a variable; they are the same in every instance of the type."""
     attributes = ua.VariableAttributes()
     attributes.DisplayName = ua.LocalizedText(shown.name)
@@ -111,7 +113,7 @@ def object_item(node_id: ua.NodeId, parent: ua.NodeId, reference: ua.NodeId, typ
 
 def variable_item(node_id: ua.NodeId, parent: ua.NodeId, shown: VariableSpec) -> ua.AddNodesItem:
     """Return the request for a variable."""
-    asked = item(node_id, parent, HAS_COMPONENT, ua.NodeClass.Variable, variable_attributes(shown))
+    asked = item(node_id, parent, HAS_COMPONENT, ua.NodeClass.Variable, _variable_attributes(shown))
     asked.TypeDefinition = ua.NodeId(ua.ObjectIds.BaseDataVariableType)
     return asked
 
@@ -185,13 +187,5 @@ def add_modelling_rules(iserver: InternalServer, rules: Iterable[tuple[ua.NodeId
 @cache
 def _reference_to_rule(rule: ua.NodeId) -> ua.ReferenceDescription:
     """Return the reference without the node of the rule, which has hundreds of references."""
-    name = ua.ObjectIdNames[rule.Identifier].removeprefix("ModellingRule_")
-    return ua.ReferenceDescription(
-        _HAS_MODELLING_RULE,
-        True,  # noqa: FBT003
-        rule,
-        ua.QualifiedName(name),
-        ua.LocalizedText(name),
-        ua.NodeClass.Object,
-        ua.NodeId(ua.ObjectIds.ModellingRuleType),
-    )
+    name = ua.QualifiedName(ua.ObjectIdNames[rule.Identifier].removeprefix("ModellingRule_"))
+    return make_reference(_HAS_MODELLING_RULE, rule, name, ua.NodeClass.Object, _MODELLING_RULE_TYPE)

@@ -13,15 +13,16 @@ from asyncua import ua
 from asyncua.server.address_space import AttributeValue, NodeData
 
 from edge.rules.sample_lines import Sample, parse_line
-from edge.uaserver.condition_nodes import (
-    inverse_reference,
-    is_a,
-    make_reference,
-    object_attributes,
-    variable_attributes,
-)
 from edge.uaserver.history_values import STATUS_OF, variant_of
 from edge.uaserver.namespaces import Namespace
+from edge.uaserver.node_parts import (
+    make_reference,
+    object_attributes,
+    reference_to,
+    reference_to_type,
+    scalar,
+    variable_attributes,
+)
 from edge.uaserver.own_types import HAS_COMPONENT, type_name
 
 FOLDER: Final = "Tags"
@@ -29,6 +30,8 @@ _A: Final = ua.AttributeIds
 T: Final = ua.VariantType
 _READ: Final = 1 << ua.AccessLevel.CurrentRead
 _HISTORY: Final = 1 << ua.AccessLevel.HistoryRead
+_FOLDER_TYPE: Final = ua.NodeId(ua.ObjectIds.FolderType)
+_VARIABLE_TYPE: Final = ua.NodeId(ua.ObjectIds.BaseDataVariableType)
 _MOST_AWAITED: Final = 1_000
 _NO_SAMPLE: Final = ua.DataValue(StatusCode=ua.StatusCode(ua.StatusCodes.BadWaitingForInitialData))
 
@@ -46,10 +49,9 @@ class TagNodes:
         name = type_name(FOLDER)
         self._folder = NodeData(node_id)
         self._folder.attributes = object_attributes(node_id, name, "The tags with their last samples.")
-        self._own = [is_a(ua.ObjectIds.FolderType), inverse_reference(parent, HAS_COMPONENT)]
+        self._own = [reference_to_type(_FOLDER_TYPE), reference_to(parent, HAS_COMPONENT, is_forward=False)]
         self._folder.references = self._own
-        folder_type = ua.NodeId(ua.ObjectIds.FolderType)
-        parent.references.append(make_reference(HAS_COMPONENT, node_id, name, ua.NodeClass.Object, folder_type))
+        parent.references.append(reference_to(self._folder, HAS_COMPONENT))
 
     def show(self, saved: Mapping[str, str]) -> None:
         """Show the last samples of all saved tags, as text."""
@@ -64,11 +66,10 @@ class TagNodes:
 
     def _show(self, texts: Mapping[str, str]) -> None:
         if texts.keys() != self._texts.keys():
-            variable_type = ua.NodeId(ua.ObjectIds.BaseDataVariableType)
             self._folder.references = [
                 *self._own,
                 *(
-                    make_reference(HAS_COMPONENT, tag_node_id(tag), _name(tag), ua.NodeClass.Variable, variable_type)
+                    make_reference(HAS_COMPONENT, tag_node_id(tag), _name(tag), ua.NodeClass.Variable, _VARIABLE_TYPE)
                     for tag in texts
                 ),
             ]
@@ -92,10 +93,13 @@ class TagNodes:
         data_type = ua.NodeId(ua.ObjectIds.BaseDataType)
         node.attributes = {
             **variable_attributes(_name(tag), data_type, "The last sample of a tag.", level),
-            _A.NodeId: AttributeValue(ua.DataValue(ua.Variant(node_id, T.NodeId))),
+            _A.NodeId: scalar(node_id, T.NodeId),
             _A.Value: value,
         }
-        node.references = [is_a(ua.ObjectIds.BaseDataVariableType), inverse_reference(self._folder, HAS_COMPONENT)]
+        node.references = [
+            reference_to_type(_VARIABLE_TYPE, ua.NodeClass.VariableType),
+            reference_to(self._folder, HAS_COMPONENT, is_forward=False),
+        ]
         return node
 
     def _reader(self, tag: str) -> Callable[[ua.NodeId, ua.AttributeIds], ua.DataValue]:

@@ -1,9 +1,10 @@
 """The nodes of one chart: their references and their shared attributes."""
 
 from asyncua import ua
-from asyncua.server.address_space import AttributeValue, NodeData
+from asyncua.server.address_space import NodeData
 
 from edge.uaserver.chart_nodes import FOLDER_TYPE, METHODS, chart_node_id, nodes_of, object_node
+from edge.uaserver.node_parts import object_attributes
 from edge.uaserver.own_types import type_name
 from edge.uaserver.view import ActionView, ChartView, StepView
 
@@ -17,10 +18,7 @@ def made(steps: int) -> dict[ua.NodeId, NodeData]:
         actions={"a@step-0": ActionView("pending")},
     )
     machine = NodeData(ua.NodeId("s", 8))
-    machine.attributes = {
-        ua.AttributeIds.BrowseName: AttributeValue(ua.DataValue(ua.Variant(ua.QualifiedName("s", 8)))),
-        ua.AttributeIds.DisplayName: AttributeValue(ua.DataValue(ua.Variant(ua.LocalizedText("s")))),
-    }
+    machine.attributes = object_attributes(machine.nodeid, ua.QualifiedName("s", 8), "")
     folder = object_node(chart_node_id("s"), type_name("RunningCharts"), FOLDER_TYPE, machine)
     return {node.nodeid: node for node in nodes_of("s/job", "job", folder, lambda: view)}
 

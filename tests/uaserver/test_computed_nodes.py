@@ -1,3 +1,5 @@
+"""One namespace of an address space is computed, the others are stored."""
+
 import pytest
 from asyncua import ua
 from asyncua.server.address_space import AddressSpace, NodeData

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from asyncua import ua
 
 from edge.uaserver.namespaces import Namespace
-from edge.uaserver.own_types import T, VariableSpec, base, instant, object_type, text, type_node, variable_attributes
+from edge.uaserver.own_types import T, VariableSpec, base, instant, object_type, text, type_node
 
 LEVEL = VariableSpec("Level", base(T.String), "How high.", text)
 LEVELS = VariableSpec("Levels", base(T.String), "How high.", text, is_array=True)
@@ -25,6 +25,7 @@ def test_a_type_is_declared_before_its_variables() -> None:
 
 
 def test_a_variable_can_be_read_and_states_whether_it_is_an_array() -> None:
-    one, many = variable_attributes(LEVEL), variable_attributes(LEVELS)
+    _, level, levels = object_type(type_node("TankType"), (LEVEL, LEVELS))
+    one, many = level.NodeAttributes, levels.NodeAttributes
     assert (one.ValueRank, many.ValueRank) == (ua.ValueRank.Scalar, ua.ValueRank.OneDimension)
     assert one.AccessLevel == one.UserAccessLevel == 1 << ua.AccessLevel.CurrentRead

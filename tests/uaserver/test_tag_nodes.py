@@ -6,7 +6,7 @@ from asyncua.server.address_space import NodeData
 
 from edge.rules.sample_lines import Quality, Sample
 from edge.telemetry.batch import encode_line
-from edge.uaserver.condition_nodes import object_attributes
+from edge.uaserver.node_parts import object_attributes
 from edge.uaserver.tag_nodes import TagNodes, data_value, tag_node_id
 
 A = ua.AttributeIds
