@@ -35,13 +35,13 @@ class LateResultPublisher:
         self._source = source
         self._topics = topics
         self._poll_interval_s = poll_interval_s
-        self._read_to: str | None = None
-        """The last letter that needs no further look; None: not known yet."""
+        self._cursor: str | None = None
+        """The last letter that was read; None before the first read."""
 
     async def run(self) -> None:
         """Publish until cancelled; an unavailable broker or store delays it."""
         # Another instance may have published since this one last did.
-        self._read_to = None
+        self._cursor = None
         while True:
             try:
                 await self._publish_all()
@@ -51,14 +51,14 @@ class LateResultPublisher:
 
     async def _publish_all(self) -> None:
         scope = self._topics.scope
-        if self._read_to is None:
-            self._read_to = await dead_letters.last_published(self._store, scope)
-        for letter_id, letter in (await dead_letters.load_after(self._store, self._read_to)).items():
+        if self._cursor is None:
+            self._cursor = await dead_letters.last_published(self._store, scope)
+        for letter_id, letter in (await dead_letters.load_after(self._store, self._cursor)).items():
             if letter.kind is LetterKind.LATE and letter.scope == scope:
                 event = late_result_event(self._source, letter_id, letter)
                 await self._session.send(to_message(event, self._topics.events))
                 await self._store.commit(dead_letters.save_published(self._store.keys, scope, letter_id))
-            self._read_to = letter_id
+            self._cursor = letter_id
 
 
 def late_result_event(source: str, letter_id: str, letter: Letter) -> CloudEvent:

@@ -1,4 +1,4 @@
-"""Bounds the number of ended jobs that are kept: the oldest whose results the MES has go before their time."""
+"""Bounds the number of ended jobs that are kept: the oldest whose results the MES has are removed early."""
 
 import asyncio
 import contextlib
@@ -17,32 +17,43 @@ from edge.store.isolation import Isolated
 
 logger = structlog.get_logger(__name__)
 
-_PAGE = 250
-BUNDLE_S = 1.0
+_PAGE_SIZE = 250
+_BUNDLE_S = 1.0
 """How long ends of jobs are collected before their number is compared with the bound."""
-LOOK_AGAIN_S = 15.0
-"""How often the number is compared without an end, and what stayed is read again: results may have been delivered."""
+_RECHECK_S = 15.0
+"""The interval of comparisons while no job ends, and of reading again the jobs that stayed: the MES may have them."""
 _MOST_AT_ONCE = 500
-"""The most jobs of a scope that go at once: an upgrade may find ten thousands, and other work goes on meanwhile."""
+"""The most jobs of a scope that one sweep removes: the first sweep after an upgrade may find tens of thousands."""
 
 
 class KeptJobs:
     """Removes the ended jobs of our scopes beyond a number, the oldest first; never one whose result the MES lacks."""
 
-    def __init__(self, store: Store, scopes: Collection[str], runs: Runs, expiry: Expiry, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        scopes: Collection[str],
+        runs: Runs,
+        expiry: Expiry,
+        clock: Clock,
+        most_at_once: int = _MOST_AT_ONCE,
+        page_size: int = _PAGE_SIZE,
+    ) -> None:
         self._store = store
         self._scopes = scopes
         self._runs = runs
         self._expiry = expiry
         self._clock = clock
+        self._most_at_once = most_at_once
+        self._page_size = page_size
         self._has_end = asyncio.Event()
         self._passed: dict[str, int] = {}
-        """How many entries at the beginning of the index stay: results without delivery are not read each time."""
-        self._looked_at = 0
+        """How many entries at the start of the index stay, by scope: they are read again at the next recheck only."""
+        self._rechecked_at = 0
         runs.listeners.append(self._note)
 
     async def run(self) -> None:
-        """Compare the number with the bound after jobs have ended, and at times without, until cancelled."""
+        """Remove jobs beyond the bound after others have ended, and at an interval, until cancelled."""
         while True:
             try:
                 await self.sweep()
@@ -51,9 +62,9 @@ class KeptJobs:
             except Exception:
                 # The jobs go on; the next sweep tries again.
                 logger.exception("kept jobs not bounded")
-            await asyncio.sleep(BUNDLE_S)
+            await asyncio.sleep(_BUNDLE_S)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_AGAIN_S):
+                async with asyncio.timeout(_RECHECK_S):
                     await self._has_end.wait()
 
     def _note(self, progress: Progress) -> None:
@@ -61,19 +72,19 @@ class KeptJobs:
             self._has_end.set()
 
     async def sweep(self) -> None:
-        """Remove what is beyond the bound now."""
+        """Remove the ended jobs beyond the bound, at most some hundreds of each scope."""
         now = self._clock()
-        if not self._has_end.is_set() or abs(now - self._looked_at) >= LOOK_AGAIN_S * 1000:
+        if not self._has_end.is_set() or abs(now - self._rechecked_at) >= _RECHECK_S * 1000:
             self._passed.clear()
-            self._looked_at = now
+            self._rechecked_at = now
         self._has_end.clear()
         for scope in self._scopes:
             await self._bound(scope)
 
     async def _bound(self, scope: str) -> None:
         gone = 0
-        while gone < _MOST_AT_ONCE:
-            page = await ended_jobs.page(self._store, scope, self._passed.setdefault(scope, 0), _PAGE)
+        while gone < self._most_at_once:
+            page = await ended_jobs.page(self._store, scope, self._passed.setdefault(scope, 0), self._page_size)
             beyond = page.kept - self._expiry.most_kept
             if beyond <= 0 or not page.jobs:
                 return
@@ -81,7 +92,7 @@ class KeptJobs:
         self._has_end.set()
 
     async def _remove_oldest(self, scope: str, page: Sequence[KeptJob], many: int) -> int:
-        """Remove up to `many` jobs of a page; return how many are gone, those that another instance removed too."""
+        """Remove up to `many` jobs of a page; return how many are gone, also by another instance."""
         gone = 0
         for each in page:
             if gone == many:

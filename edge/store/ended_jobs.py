@@ -8,17 +8,18 @@ from edge.store.client import Store
 
 
 class KeptJob(Struct, frozen=True):
-    """A job with a timer: `has_ended` says that it has no command left to send, too; one without scope is removed."""
+    """A job with a timer; its scope is empty if the job is removed already."""
 
     job_id: str
     scope: str
     has_ended: bool
+    """Whether it is in an EndState and has no command left to send."""
     is_delivered: bool
     """Whether the MES has its result."""
 
 
 class EndedJobs(Struct, frozen=True):
-    """How many ended jobs of a scope are kept, and some of those with a timer, of all scopes, at that instant."""
+    """How many ended jobs of a scope are kept, and a page of the index of timers, which has the jobs of all scopes."""
 
     kept: int
     jobs: Sequence[KeptJob]

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from edge.links.background_task import background_task
 from edge.model.isa95 import JobOrder
 from edge.model.job_state import Cause, JobState, JobStatus, SubState
-from edge.station import kept_jobs
 from edge.station.kept_jobs import KeptJobs
 from edge.station.response import job_response
 from edge.station.retention import Confirmation, Expiry, RetentionPolicy
@@ -54,9 +53,11 @@ async def kept(store: Store, scope: str = SCOPE) -> list[int]:
     return sorted(int(each.removeprefix(f"{scope}/")) for each in await jobs.list_ids(store, scope))
 
 
-def bounded(store: Store, policy: RetentionPolicy = POLICY, scopes: Iterable[str] = (SCOPE,)) -> KeptJobs:
+def bounded(
+    store: Store, policy: RetentionPolicy = POLICY, scopes: Iterable[str] = (SCOPE,), **limits: int
+) -> KeptJobs:
     service = Runs(store, lambda: NOW, KEEP_MS)
-    return KeptJobs(store, tuple(scopes), service, Expiry(store, policy), lambda: NOW)
+    return KeptJobs(store, tuple(scopes), service, Expiry(store, policy), lambda: NOW, **limits)
 
 
 async def test_the_oldest_ended_jobs_beyond_the_number_go_before_their_time(store: Store) -> None:
@@ -174,12 +175,10 @@ async def test_two_gateways_together_remove_what_one_would(store: Store) -> None
     assert await kept(store) == [27, 28, 29]
 
 
-async def test_many_go_in_several_sweeps(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_jobs, "_MOST_AT_ONCE", 2)
-    monkeypatch.setattr(kept_jobs, "_PAGE", 1)
+async def test_many_go_in_several_sweeps(store: Store) -> None:
     for number in range(1, 9):
         await end(store, number)
-    service = bounded(store)
+    service = bounded(store, most_at_once=2, page_size=1)
     await service.sweep()
     assert await kept(store) == [3, 4, 5, 6, 7, 8]
     await service.sweep()
