@@ -43,7 +43,7 @@ class MemoryUsage(Struct, frozen=True):
 
 
 class ServerState(Struct, frozen=True):
-    """How full a server is, and whether it could write its last change to disk: else it refuses further changes."""
+    """How full a server is, and whether it could write its last change to disk; if not, it refuses further changes."""
 
     memory: MemoryUsage
     can_write: bool
@@ -65,9 +65,14 @@ async def read_state(store: Store, limits: CountLimits, counter: MarkCounter) ->
     }
     return ServerState(
         memory=MemoryUsage(int(info["used_memory"]), int(info["maxmemory"])),
-        can_write=not int(info["aof_enabled"]) or info["aof_last_write_status"] == "ok",
+        can_write=can_write(info),
         counts=BoundedCounts(marks, kept),
     )
+
+
+def can_write(info: Mapping[str, str]) -> bool:
+    """Return whether the server could write its last change to disk, by the fields of INFO."""
+    return not int(info["aof_enabled"]) or info["aof_last_write_status"] == "ok"
 
 
 async def check_server(store: Store, durability: Literal["required", "any"]) -> None:

@@ -15,7 +15,7 @@ from edge.store.bounds import NO_LIMITS
 from edge.store.client import Store
 from edge.store.commit import join, operation
 from edge.store.opening import open_store
-from edge.store.server_check import STORE_VERSION, MemoryUsage, ServerState, read_state
+from edge.store.server_check import STORE_VERSION, MemoryUsage, ServerState, can_write, read_state
 from tests.store.servers import own_server
 
 FULL_SOON = ("--maxmemory", "64mb")
@@ -127,16 +127,12 @@ def test_memory_without_a_limit_is_never_full() -> None:
     assert MemoryUsage(used=10**9, limit=0).fullness == 0.0
 
 
-async def test_server_with_a_failed_last_write_is_reported_unwritable(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_server_is_reported_writable(store: Store) -> None:
     assert (await state_of(store)).can_write
-    reported = {"aof_enabled": "1", "aof_last_write_status": "err", "used_memory": "1", "maxmemory": "0"}
 
-    async def read(_: object) -> list[dict[str, str]]:
-        return [reported]
 
-    monkeypatch.setattr(store, "read", read)
-    assert not (await state_of(store)).can_write
-    reported["aof_enabled"] = "0"
-    assert (await state_of(store)).can_write
+@pytest.mark.parametrize(
+    ("enabled", "status", "expected"), [("1", "ok", True), ("1", "err", False), ("0", "err", True)]
+)
+def test_server_with_a_failed_last_write_is_reported_unwritable(enabled: str, status: str, *, expected: bool) -> None:
+    assert can_write({"aof_enabled": enabled, "aof_last_write_status": status}) is expected
