@@ -28,7 +28,7 @@ ONE_AT_A_TIME: Final = "any"
 """The object of the lock that every operation holds."""
 _LOOK_EVERY_S = 1.0
 _LOOKS_PER_CHECK = 5
-"""A dead owner is noticed when its lease has expired, which takes longer; what is shown does not wait for it."""
+"""The owners are checked at every fifth look only: the lease of a dead one takes longer to expire."""
 _REPORT_EVERY_S = 0.5
 
 Report: TypeAlias = Callable[[float, str], None]

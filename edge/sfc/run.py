@@ -275,7 +275,7 @@ def _value(run: Run, name: str) -> Any:
 
 
 def _text(value: Any, since: int) -> str:
-    """Return the JSON text of what a field holds; `since` is the instant from which those of a step count."""
+    """Return the JSON text of what a field holds; the instants of steps and actions count from `since`."""
     if isinstance(value, Association):
         value = _row(msgspec.structs.astuple(_moved(value, -since))[:_STORED_MEMBERS], _NO_ASSOCIATION)
     elif isinstance(value, StepState):

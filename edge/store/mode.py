@@ -42,7 +42,7 @@ async def load(store: Store, gateway: str) -> StoredMode:
     texts = await store.execute("MGET", *names)
     if not any(map(_is_on, texts)):
         return StoredMode(None, None, tuple(zip(names, texts, strict=True)))
-    # Read with its details: one that is switched off meanwhile must not seem to be without them.
+    # Read again together with the details: a mode that is switched off in between would seem to have none.
     texts, details, messages = await store.read(
         [
             ("MGET", *names),

@@ -32,7 +32,7 @@ def _claimed(reply: Sequence[Any]) -> list[Any]:
 
 
 class _InfoFields(Mapping[str, str]):
-    """The fields of an INFO reply; each is found when asked for: an idle gateway needs five of a hundred a second."""
+    """The fields of an INFO reply, looked up in its text: an idle gateway reads five of a hundred each second."""
 
     def __init__(self, text: str) -> None:
         self._text = f"\r\n{text}\r\n"

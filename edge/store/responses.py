@@ -53,7 +53,7 @@ def save(
 
 
 def _rows(attempts: Sequence[ActionAttempt], since: int) -> str:
-    """Return an array of the instant from which those of the attempts count, and an array for each attempt.
+    """Return a JSON array of the start of the job and of an array for each attempt, whose instants count from it.
 
     An attempt without error has its first members only.
     """
@@ -63,7 +63,7 @@ def _rows(attempts: Sequence[ActionAttempt], since: int) -> str:
 
 
 def _attempts(text: str) -> Sequence[ActionAttempt]:
-    """Read the attempts; those of an earlier release have no instant before them."""
+    """Read the attempts; an array of an earlier release has no start, and instants since 1970."""
     since, *rows = msgspec.json.decode(text, type=list[int | ActionAttempt])
     found = [each for each in (since, *rows) if isinstance(each, ActionAttempt)]
     return found if isinstance(since, ActionAttempt) else [_moved(each, since) for each in found]

@@ -99,10 +99,11 @@ def _relative_instants(fields: Fields) -> Fields:
 
 
 _INSTANTS: Mapping[str, Collection[int]] = {"step": (0,), "action": (2, 3, 5, 6)}
+"""The members of a step and of an action that were instants in version 2."""
 
 
 def _unchanged(fields: Fields) -> Fields:
-    """Return a job response (2 → 3): the field `attempts` says itself whether its instants count from a start."""
+    """Return a job response (2 → 3) as it is: the field `attempts` is read in both forms."""
     return fields
 
 
