@@ -249,7 +249,8 @@ async def _open_background_work(
 ) -> None:
     """Start the background tasks that decide, for as long as this instance holds its lease."""
     store, runs, scopes = core.store, core.runs, core.scopes
-    timers = Timers(store, runs, expiry=(expiry := Expiry(store, core.retention)))
+    expiry = Expiry(store, core.retention)
+    timers = Timers(store, runs, expiry=expiry)
     jobs.listeners.append(timers.expect)
     safing = SafingSender(runs, scopes, dispatch.routes, core.clock)
     core.watch.safing_commands = lambda: safing.open_commands
@@ -380,13 +381,14 @@ async def _open_northbound(stack: contextlib.AsyncExitStack, core: GatewayParts,
     topics = {scope: Topics(settings.northbound.topic_prefix, scope) for scope in core.scopes}
     for scope, gate in core.instance.publisher_gates.items():
         lifetime_s = settings.retention.retained_topics
-        place = (core.store, session, core.source, topics[scope])
-        publisher = Publisher(*place, lifetime_s, now_ms, policy=core.retention)
+        publisher = Publisher(
+            core.store, session, core.source, topics[scope], lifetime_s, now_ms, policy=core.retention
+        )
         core.health.refusals.append(publisher.refused)
         progress = ProgressPublisher(session, core.source, topics[scope], settings.northbound.progress)
         core.runs.listeners.append(progress.watch)
         await enter(background_task(progress.run(), f"publish progress of {scope}"))
-        late = LateResultPublisher(*place)
+        late = LateResultPublisher(core.store, session, core.source, topics[scope])
         await enter(background_task(gate.run_while_open(late.run, f"late results of {scope}"), f"late of {scope}"))
         while_ours = gate.run_while_open(publisher.run, f"publisher of {scope}")
         await enter(background_task(while_ours, f"publisher of {scope} while it is ours"))
