@@ -1,3 +1,5 @@
+"""A change wakes every task that waits for a condition."""
+
 import asyncio
 
 from edge.southbound.change_signal import ChangeSignal

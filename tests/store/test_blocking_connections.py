@@ -19,7 +19,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
 
 
 @pytest.fixture
-async def waiting(server: Server) -> AsyncIterator[BlockingConnections]:
+async def blocking(server: Server) -> AsyncIterator[BlockingConnections]:
     connections = BlockingConnections(lambda: _endpoint(server), 60.0)
     yield connections
     connections.close()
@@ -43,27 +43,29 @@ async def until_blocked(observer: CommandConnection, count: int) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_connection_serves_the_next_command_after_its_reply(waiting: BlockingConnections) -> None:
-    first = await waiting.run(("CLIENT", "ID"))
-    assert await waiting.run(("CLIENT", "ID")) == first
+async def test_connection_serves_the_next_command_after_its_reply(blocking: BlockingConnections) -> None:
+    first = await blocking.run(("CLIENT", "ID"))
+    assert await blocking.run(("CLIENT", "ID")) == first
 
 
-async def test_blocked_command_does_not_delay_others(waiting: BlockingConnections, observer: CommandConnection) -> None:
-    blocked = [asyncio.create_task(waiting.run(("BLPOP", f"list-{number}", "0"))) for number in range(3)]
+async def test_blocked_command_does_not_delay_others(
+    blocking: BlockingConnections, observer: CommandConnection
+) -> None:
+    blocked = [asyncio.create_task(blocking.run(("BLPOP", f"list-{number}", "0"))) for number in range(3)]
     await until_blocked(observer, 3)
-    assert await waiting.run(("ECHO", "free")) == "free"
+    assert await blocking.run(("ECHO", "free")) == "free"
     for number in range(3):
         await observer.call(("RPUSH", f"list-{number}", f"value-{number}"))
     replies = await asyncio.gather(*blocked)
     assert replies == [[f"list-{number}", f"value-{number}"] for number in range(3)]
 
 
-async def test_server_ends_a_cancelled_command(waiting: BlockingConnections, observer: CommandConnection) -> None:
-    blocked = asyncio.create_task(waiting.run(("BLPOP", "list", "0")))
+async def test_server_ends_a_cancelled_command(blocking: BlockingConnections, observer: CommandConnection) -> None:
+    blocked = asyncio.create_task(blocking.run(("BLPOP", "list", "0")))
     await until_blocked(observer, 1)
     blocked.cancel()
     await until_blocked(observer, 0)
-    assert await waiting.run(("ECHO", "next")) == "next"
+    assert await blocking.run(("ECHO", "next")) == "next"
 
 
 async def test_command_without_reply_in_time_is_unavailable(server: Server, observer: CommandConnection) -> None:
@@ -75,19 +77,19 @@ async def test_command_without_reply_in_time_is_unavailable(server: Server, obse
 
 
 async def test_lost_server_is_unavailable_and_served_again_after_restart(
-    server: Server, waiting: BlockingConnections, observer: CommandConnection
+    server: Server, blocking: BlockingConnections, observer: CommandConnection
 ) -> None:
-    blocked = asyncio.create_task(waiting.run(("BLPOP", "list", "0")))
+    blocked = asyncio.create_task(blocking.run(("BLPOP", "list", "0")))
     await until_blocked(observer, 1)
     await server.kill()
     with pytest.raises(Unavailable):
         await blocked
     await server.start()
-    assert await waiting.run(("ECHO", "again")) == "again"
+    assert await blocking.run(("ECHO", "again")) == "again"
 
 
-async def test_error_reply_leaves_the_connection_usable(waiting: BlockingConnections) -> None:
-    first = await waiting.run(("CLIENT", "ID"))
+async def test_error_reply_leaves_the_connection_usable(blocking: BlockingConnections) -> None:
+    first = await blocking.run(("CLIENT", "ID"))
     with pytest.raises(Defect, match="refuses"):
-        await waiting.run(("NOSUCHCOMMAND",))
-    assert await waiting.run(("CLIENT", "ID")) == first
+        await blocking.run(("NOSUCHCOMMAND",))
+    assert await blocking.run(("CLIENT", "ID")) == first
