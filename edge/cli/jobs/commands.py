@@ -286,7 +286,7 @@ def resend_(job: str, settings_file: Path | None, *, as_json: bool) -> None:
 def export_(file: Path, scope: str | None, settings_file: Path | None, *, undelivered: bool, confirm: bool) -> None:
     """Write the ended jobs with their results to a new file, one JSON object per line.
 
-    The jobs stay in the store; with --confirm they are removed [retention] ended_jobs after their end.
+    The jobs stay in the store; with --confirm they go [retention] ended_jobs after their end, or beyond kept_jobs.
     """
     from edge.cli.jobs.export import export_jobs
 
