@@ -58,6 +58,7 @@ from edge.station.response_provider import ResponseProvider
 from edge.station.settings import KINDS, EventOrigin, SettingsMethod, StationSettings
 from edge.store.client import Store
 from edge.store.refused import RefusedMessage
+from edge.store.version import DocumentTooNew
 
 if TYPE_CHECKING:
     from edge.northbound.flow_calls import FlowCalls
@@ -173,6 +174,8 @@ class CallHandler:
     async def answer_defect(self, call: IncomingCall, error: Exception) -> CloudEvent:
         """Return the answer to a call that met a defect. Raises Unavailable when the store is unavailable."""
         reason = f"the call met a defect of this software: {type(error).__name__}"
+        if isinstance(error, DocumentTooNew):
+            reason = error.sentences
         await self._record_refusal(call, "internal", reason)
         return self._reply_event(_refusal("internal", reason), call)
 

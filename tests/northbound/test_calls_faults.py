@@ -17,6 +17,7 @@ from edge.station.jobs import JobService
 from edge.station.recipe_lookup import RecipeLookup
 from edge.store import jobs, resources
 from edge.store.client import Store
+from edge.store.version import too_new_error
 from tests.northbound.calling import SCOPE, Station, opened_station, order
 
 DAY_S = 86_400
@@ -80,6 +81,13 @@ async def test_order_sent_before_its_job_was_removed_is_refused(calls: CallHandl
     assert status(again) == ReturnStatus.INVALID_JOB_ORDER_STATUS
     assert await jobs.load(store, "J1") is None
     assert status(await calls.answer(method("Store", "4", order("J1"), time=at(now + 20)))) == 1
+
+
+async def test_a_call_for_a_job_of_a_newer_release_is_answered_with_the_reason(calls: CallHandler) -> None:
+    error = too_new_error("run", 4, 3)
+    answer = await calls.answer_defect(method("Start", "1", {"JobOrderID": "J"}), error)
+    assert error.advice
+    assert answer.mdcserrormessage == error.sentences
 
 
 async def test_a_call_older_than_max_age_is_refused_by_its_own_time(calls: CallHandler, store: Store) -> None:
