@@ -1,4 +1,4 @@
-"""Every key in Redis, with its type and its lifetime."""
+"""Every key in Redis, with its type and its lifetime; the base classes have those of settings and operations."""
 
 import inspect
 from collections.abc import Callable

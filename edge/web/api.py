@@ -16,7 +16,7 @@ from edge.errors import EdgeError, Refused
 from edge.ops.login import Credentials, LoginRefusal
 from edge.web import models
 from edge.web.caller import Callers, WebCaller, address_of, languages_of, refuse_other_site
-from edge.web.german import reason_in
+from edge.web.german_reasons import reason_in
 from edge.web.guard import path_part
 from edge.web.openapi import KEY_HEADER, PREFIX, openapi
 from edge.web.operation import ApiCall, ApiOperation, Download, Svg

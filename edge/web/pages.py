@@ -22,7 +22,7 @@ from edge.station.stored_job import StartWait
 from edge.ticks import REST_S, in_slices
 from edge.web.api import log_in, set_cookie
 from edge.web.caller import Callers, WebCaller, is_live, languages_of, refuse_other_site
-from edge.web.german import reason_in
+from edge.web.german_reasons import reason_in
 from edge.web.job_views import HAS_ENDED
 from edge.web.models import Login
 from edge.web.page_data import PAGES, Render

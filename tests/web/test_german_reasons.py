@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import edge
-from edge.web.german import GERMAN, reason_in
+from edge.web.german_reasons import GERMAN, reason_in
 from tests.web.serving import Browser
 
 ROOT = Path(edge.__file__).parent
