@@ -3,7 +3,7 @@
 import resource
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -170,10 +170,7 @@ class Meter:
         return {name: now[name] - began for name, began in self._began.items()}
 
     async def _read(self) -> dict[str, float]:
-        info = await self.store.execute("INFO", "everything")
-        reported = (
-            info if isinstance(info, dict) else dict(line.split(":", 1) for line in info.split("\r\n") if ":" in line)
-        )
+        reported: Mapping[str, str] = await self.store.execute("INFO", "everything")
         return {
             "wall": time.perf_counter(),
             "cpu": time.process_time(),
