@@ -23,4 +23,7 @@ def omit_constants_of_modules() -> None:
 
     Without them a property also keeps its examples when the source of another module changes.
     """
-    providers.is_local_module_file = lambda _path: False  # type: ignore[assignment, attr-defined]
+    name = "is_local_module_file"
+    if not hasattr(providers, name):
+        raise AttributeError(f"this version of Hypothesis has no {name}: adapt tests/examples.py")
+    setattr(providers, name, lambda _path: False)

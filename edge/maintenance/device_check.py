@@ -1,9 +1,8 @@
 """Checks a device over MQTT as the gateway will use it: one finding for each thing that the gateway expects."""
 
-import asyncio
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -15,6 +14,7 @@ from edge.links.mqtt import Message, MqttSession, to_event, to_message
 from edge.model.cloudevent import CloudEvent, correlation_bytes
 from edge.model.equipment_data import CommandData
 from edge.sfc.signal import Phase
+from edge.southbound.change_signal import ChangeSignal
 from edge.southbound.mqtt_answer import complete_answer
 
 _SOURCE = "urn:microdcs-edge:device-check"
@@ -61,13 +61,13 @@ class DeviceCheck:
         self._parameters = parameters
         self._presence: bytes | None = None
         self._answers: dict[str, list[Message]] = {}
-        self._changed = asyncio.Event()
+        self._changed = ChangeSignal()
 
     async def run(self) -> list[CheckFinding]:
         """Run all checks, in order. Raises Unavailable when the broker is unavailable."""
         await self._session.subscribe(f"{self._topic}/answers", self._take_answer)
         await self._session.follow(f"{self._topic}/presence", self._take_presence)
-        await self._wait(lambda: self._presence is not None, 1.0)
+        await self._changed.wait_until(lambda: self._presence is not None, 1.0)
         findings = [self._check_presence()]
         start = f"{uuid.uuid4().hex[:8]}/check/work/1"
         if not await self._send(start, Phase.START):
@@ -169,19 +169,9 @@ class DeviceCheck:
 
     async def _time_answer(self, command_id: str, count: int) -> float | None:
         began = time.monotonic()
-        if await self._wait(lambda: len(self._answers.get(command_id, ())) >= count, self._answer_s):
+        if await self._changed.wait_until(lambda: len(self._answers.get(command_id, ())) >= count, self._answer_s):
             return time.monotonic() - began
         return None
-
-    async def _wait(self, condition: Callable[[], bool], seconds: float) -> bool:
-        try:
-            async with asyncio.timeout(seconds):
-                while not condition():
-                    self._changed.clear()
-                    await self._changed.wait()
-        except TimeoutError:
-            return False
-        return True
 
     async def _take_answer(self, message: Message) -> None:
         self._answers.setdefault(message.user_properties.get("causationid", ""), []).append(message)

@@ -82,6 +82,8 @@ class KeptJobs:
             await self._bound(scope)
 
     async def _bound(self, scope: str) -> None:
+        if await ended_jobs.count(self._store, scope) <= self._expiry.most_kept:
+            return  # No page is read below the bound.
         gone = 0
         while gone < self._most_at_once:
             page = await ended_jobs.page(self._store, scope, self._passed.setdefault(scope, 0), self._page_size)

@@ -25,6 +25,12 @@ class EndedJobs(Struct, frozen=True):
     jobs: Sequence[KeptJob]
 
 
+async def count(store: Store, scope: str) -> int:
+    """Return the number of ended jobs of a scope that are kept."""
+    stored, still_open = await store.read(_counts(store, scope))
+    return int(stored) - int(still_open)
+
+
 async def page(store: Store, scope: str, first: int, many: int) -> EndedJobs:
     """Read the number of ended jobs, and from the index of timers up to `many` jobs; `first` 0 is the earliest.
 
@@ -33,8 +39,7 @@ async def page(store: Store, scope: str, first: int, many: int) -> EndedJobs:
     keys = store.keys
     stored, still_open, job_ids, active = await store.read(
         [
-            ("ZCARD", keys.joborder_list(scope)),
-            ("ZCARD", keys.joborder_open(scope)),
+            *_counts(store, scope),
             ("ZRANGE", keys.sfc_timers(), first, first + many - 1),
             ("SMEMBERS", keys.sfc_active_jobs()),
         ]
@@ -45,3 +50,7 @@ async def page(store: Store, scope: str, first: int, many: int) -> EndedJobs:
         for job_id, (of_scope, ended_at, delivered_at) in zip(job_ids, found, strict=True)
     ]
     return EndedJobs(int(stored) - int(still_open), jobs)
+
+
+def _counts(store: Store, scope: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    return ("ZCARD", store.keys.joborder_list(scope)), ("ZCARD", store.keys.joborder_open(scope))

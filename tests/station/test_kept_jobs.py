@@ -102,6 +102,20 @@ async def test_a_late_delivery_is_found_when_no_job_has_ended_since(store: Store
     assert await kept(store) == [2, 3, 4]
 
 
+async def test_no_job_is_read_below_the_number(store: Store) -> None:
+    async def reads() -> object:
+        return (await store.execute("INFO", "commandstats")).get("cmdstat_hmget")
+
+    for number in (1, 2, 3):
+        await end(store, number)
+    before = await reads()
+    await bounded(store).sweep()
+    assert await reads() == before
+    await end(store, 4)
+    await bounded(store).sweep()
+    assert await reads() != before
+
+
 async def test_each_scope_keeps_its_own_number(store: Store) -> None:
     for number in range(1, 6):
         await end(store, number)

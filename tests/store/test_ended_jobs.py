@@ -35,7 +35,7 @@ async def test_ended_jobs_are_read_in_the_order_of_their_timers(store: Store) ->
     await put(store, "elsewhere", 40, scope="station-2")
     await store.commit(jobs.confirm_delivery(store.keys, delivered, 5))
     found = await ended_jobs.page(store, SCOPE, 0, 10)
-    assert found.kept == 2
+    assert found.kept == await ended_jobs.count(store, SCOPE) == 2
     assert found.jobs == [
         KeptJob("early", SCOPE, has_ended=True, is_delivered=True),
         KeptJob("open", SCOPE, has_ended=False, is_delivered=False),
