@@ -2,13 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import cast
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec.structs import replace
 
-from edge.errors import Refused, Unavailable
+from edge.errors import Refused
 from edge.model.audit import AuditRecord
 from edge.model.fleet import FleetCommand, FleetResult, FleetState, PublicKey
 from edge.ops.fleet_admission import FleetPolicy
@@ -18,7 +17,7 @@ from edge.ops.fleet_signature import sign
 from edge.ops.fleet_watch import FleetWatch, remove_expired
 from edge.store import fleet
 from edge.store.client import Store
-from edge.store.commit import Commit, CommitResult
+from tests.store.losing_store import LosingStore, Loss
 
 PRIVATE, PUBLIC = new_key("anna")
 LOST_PRIVATE, LOST = new_key("ben")
@@ -271,30 +270,16 @@ async def test_command_executed_with_a_fast_clock_is_remembered_after_correction
     assert await store.execute("PTTL", key) > 600_000
 
 
-class LosingStore:
-    """A store that is unavailable for some commits."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.losses = 0
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._store, name)
-
-    async def commit(self, commit: Commit) -> CommitResult:
-        if self.losses:
-            self.losses -= 1
-            raise Unavailable("Redis does not answer")
-        return await self._store.commit(commit)
-
-
 async def test_result_and_record_survive_an_outage_at_the_end(store: Store) -> None:
-    losing = LosingStore(store)
-    component = Component(cast("Store", losing))
+    losing = LosingStore(store, [])
+    component = Component(losing)
 
-    component.during = lambda: setattr(losing, "losses", 3)
+    def lose_three() -> None:
+        losing.losses = iter([Loss.REQUEST] * 3)
+
+    component.during = lose_three
     found = await component.take()
     assert found is not None
-    assert (found.state, losing.losses) == (FleetState.SUCCESSFUL, 0)
+    assert (found.state, next(losing.losses, None)) == (FleetState.SUCCESSFUL, None)
     assert (await fleet.load_results(store, COMMAND.jti))["gw-1"] == found
     assert [each.status for each in component.records] == ["Good"]

@@ -7,15 +7,14 @@ from edge.errors import Unavailable
 from edge.model.action_attempt import ATTEMPTS_ID
 from edge.model.job_state import Cause, JobState
 from edge.station.answers import Answers
-from edge.station.decision import Decision
 from edge.station.equipment import Begin, LateResult, OutcomeUnknown
 from edge.station.response import UNKNOWN_ID
 from edge.station.runs import Runs
 from edge.store import dead_letters, responses
-from edge.store.commit import Commit, Committed, Stale
 from edge.store.dead_letters import LetterKind
 from tests.station.plant import DEDUPE_MS, KEEP_ENDED_MS, NOW, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, instance
 from tests.station.test_answers import started
+from tests.store.losing_store import LosingStore, Loss
 
 
 async def test_late_result_is_stored_with_its_job_and_as_a_dead_letter(plant: Plant, tool: FakeEquipment) -> None:
@@ -83,23 +82,11 @@ async def test_begun_mark_is_committed_once_before_the_start(plant: Plant, redis
         assert await restarted.answers.begin(command.command_id) is Begin.AGAIN
 
 
-class LosingRuns(Runs):
-    """Runs whose next commit is carried out and loses its reply."""
-
-    lose = True
-
-    async def commit(self, decision: Decision, extra: Commit) -> Committed | Stale:
-        result = await super().commit(decision, extra)
-        if self.lose:
-            self.lose = False
-            raise Unavailable("the reply is lost")
-        return result
-
-
 async def test_begun_mark_with_an_unconfirmed_commit_allows_the_start(plant: Plant, tool: FakeEquipment) -> None:
     await started(plant, "J1")
     command = tool.commands[0].command_id
-    answers = Answers(plant.store, LosingRuns(plant.store, plant.runs.clock, KEEP_ENDED_MS), DEDUPE_MS)
+    losing = LosingStore(plant.store, [Loss.REPLY])
+    answers = Answers(losing, Runs(losing, plant.runs.clock, KEEP_ENDED_MS), DEDUPE_MS)
     with pytest.raises(Unavailable):
         await answers.begin(command)
     assert await answers.begin(command) is Begin.NEW

@@ -15,11 +15,13 @@ from edge.station.equipment import Begin, Command, EquipmentAnswer, OutcomeUnkno
 from edge.station.safing_sender import SafingSender
 from edge.station.sender import Sender
 from edge.store import dead_letters, safing
-from edge.store.commit import Commit, CommitResult, operation
+from edge.store.client import Store
+from edge.store.commit import Commit, operation
 from tests.station.plant import (
     DEDUPE_MS,
     SCOPE,
     TIGHTEN,
+    Clock,
     FakeEquipment,
     Plant,
     none_active,
@@ -28,6 +30,7 @@ from tests.station.plant import (
     until,
     until_true,
 )
+from tests.store.losing_store import LosingStore, Loss
 
 
 def command(number: int = 0) -> Command:
@@ -230,21 +233,17 @@ async def test_answer_is_stored_before_it_is_acknowledged(
     await work
 
 
-async def test_answer_without_a_store_is_not_acknowledged(
-    direct: DirectCommands, plant: Plant, tool: FakeEquipment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_answer_without_a_store_is_not_acknowledged(store: Store, tool: FakeEquipment, clock: Clock) -> None:
+    losing = LosingStore(store, [])
+    plant = Plant(losing, {TIGHTEN: tool}, clock)
+    direct = DirectCommands(plant.runs)
+    tool.station = Answers(losing, plant.runs, DEDUPE_MS, [TIGHTEN], direct)
     work = asyncio.create_task(direct.perform(tool, [TIGHTEN], command(), 30))
     await until_true(lambda: tool.commands)
-    assert tool.station
-
-    async def refuse(_: Commit) -> CommitResult:
-        raise Unavailable("gone")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(plant.store, "commit", refuse)
-        with pytest.raises(Unavailable):
-            await tool.station.answer(EquipmentAnswer(command().command_id, 85))
-        assert not work.done()
+    losing.losses = iter([Loss.REQUEST])
+    with pytest.raises(Unavailable):
+        await tool.station.answer(EquipmentAnswer(command().command_id, 85))
+    assert not work.done()
     await tool.station.answer(EquipmentAnswer(command().command_id, 85))
     assert result_of_work(await work) == 85
 

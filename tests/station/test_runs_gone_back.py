@@ -14,13 +14,14 @@ from edge.sfc.signal import Answer, Phase
 from edge.station.decision import Decision
 from edge.store import runs
 from edge.store.client import Store
+from edge.store.opening import open_store
+from edge.store.pipeline import Argument
 from tests.station.plant import (
     TIGHTEN,
     Clock,
     FakeEquipment,
     Plant,
     all_keys,
-    instance,
     obliging,
     order,
     until,
@@ -121,28 +122,38 @@ async def test_unsent_stop_lost_by_the_store_is_sent(working: Plant, tool: FakeE
     assert (await working.job("J1")).status.state is JobState.RUNNING
 
 
+class SlowStore(Store):
+    """A store on the connections of another one whose second answer about a run arrives late."""
+
+    def __init__(self, store: Store) -> None:
+        vars(self).update(vars(store))
+        self._answers = 0
+        self.answered, self.overtaken = asyncio.Event(), asyncio.Event()
+
+    async def execute(self, command: str, *arguments: Argument) -> Any:
+        """Run the command; its second answer about a run waits for `overtaken`."""
+        found = await super().execute(command, *arguments)
+        if command == "HGETALL" and "sfc:execution" in str(arguments):
+            self._answers += 1
+            if self._answers == 2:
+                self.answered.set()
+                await self.overtaken.wait()
+        return found
+
+
 @pytest.mark.usefixtures("working")
 async def test_read_overtaken_by_a_commit_is_not_taken_as_data_loss(
-    monkeypatch: pytest.MonkeyPatch, redis: RedisSettings, tool: FakeEquipment, clock: Clock
+    redis: RedisSettings, tool: FakeEquipment, clock: Clock
 ) -> None:
-    reading, overtaken = asyncio.Event(), asyncio.Event()
-    async with instance(redis, {TIGHTEN: tool}, clock, consumer="far") as other:
+    async with open_store(redis, "far") as store:
+        slow = SlowStore(store)
+        other = Plant(slow, {TIGHTEN: tool}, clock)
         await other.runs.load("J1")
-        execute = other.store.execute
-
-        async def hold_the_first_reading(command: str, *arguments: str | bytes | int) -> Any:
-            found = await execute(command, *arguments)
-            if command == "HGETALL" and "sfc:execution" in str(arguments) and not reading.is_set():
-                reading.set()
-                await overtaken.wait()
-            return found
-
-        monkeypatch.setattr(other.store, "execute", hold_the_first_reading)
         with capture_logs() as logs:
             read = asyncio.create_task(other.runs.load("J1"))
-            await reading.wait()
+            await slow.answered.wait()
             decided = await other.runs.signal("J1", Answer(tool.commands[0].command_id, ok=True))
-            overtaken.set()
+            slow.overtaken.set()
             loaded = await read
     assert isinstance(decided, Decision)
     assert loaded

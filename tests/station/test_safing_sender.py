@@ -14,7 +14,6 @@ from edge.station.equipment import OutcomeUnknown
 from edge.station.release import ReleaseRequest, release
 from edge.station.safing_sender import SafingSender
 from edge.store import runs, safing
-from edge.store.commit import Commit, CommitResult
 from tests.station.plant import (
     DEDUPE_MS,
     SCOPE,
@@ -30,6 +29,7 @@ from tests.station.plant import (
     until_true,
 )
 from tests.station.test_answers import started
+from tests.store.losing_store import LosingStore, Loss
 
 CLAMPED = linear(
     action("clamp", "one", qualifier="S"), pull("scan", "two"), action("clamp", "three", "open.v1", qualifier="R")
@@ -224,24 +224,13 @@ async def test_released_stop_is_not_sent_again(plant: Plant, tool: FakeEquipment
     assert await _late_errors(plant, "J1") == ["stop released by kim: air cut off"]
 
 
-async def test_release_is_recorded_at_the_job_after_an_outage(
-    plant: Plant, tool: FakeEquipment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_release_is_recorded_at_the_job_after_an_outage(plant: Plant, tool: FakeEquipment, clock: Clock) -> None:
     """The store goes away after the release: the next poll records it at the job and removes the stop, once."""
     await abort_while_away(plant, tool)
     (open_reset,) = await safing.load_all(plant.store)
     released = msgspec.structs.replace(open_reset, released_by="kim", release_reason="air cut off")
     await plant.store.commit(safing.save(plant.store.keys, released))
-    sender = sender_of(plant, tool)
-    commit, lost = plant.store.commit, [True]
-
-    async def lose_first(commit_: Commit) -> CommitResult:
-        if lost:
-            lost.clear()
-            raise Unavailable("gone")
-        return await commit(commit_)
-
-    monkeypatch.setattr(plant.store, "commit", lose_first)
+    sender = sender_of(Plant(LosingStore(plant.store, [Loss.REQUEST]), {TIGHTEN: tool}, clock), tool)
     with pytest.raises(Unavailable):
         await sender.send_due()
     for _ in range(2):

@@ -3,6 +3,7 @@
 import asyncio
 import tempfile
 import time
+from collections.abc import Iterator
 from functools import partial
 from random import Random
 from typing import Any
@@ -10,7 +11,6 @@ from typing import Any
 import pytest
 
 from edge.config import RedisSettings
-from edge.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.model.alarm import AlarmState
 from edge.rules.alarm import Acknowledge
@@ -18,11 +18,11 @@ from edge.rules.replay import replay
 from edge.rules.sample_lines import Line, Occurrence, Quality, Sample
 from edge.store import alarms, tags, telemetry
 from edge.store.client import Store
-from edge.store.commit import Commit, CommitResult
 from edge.store.opening import open_store
 from edge.telemetry.alarm_requests import request_change
 from edge.telemetry.processor import RuleProcessor
 from edge.telemetry.sample_queue import SampleQueue
+from tests.store.losing_store import LosingStore, Loss
 from tests.telemetry.plant import (
     BEGIN,
     HOT,
@@ -217,25 +217,6 @@ async def test_last_sample_of_a_tag_is_saved(store: Store) -> None:
     assert await tags.load(store) == {"wrench.temp": f'{{"at":{BEGIN + 1000},"tag":"wrench.temp","value":21}}'}
 
 
-class FailingStore(Store):
-    """Loses commits: some are not carried out, of some only the reply is lost."""
-
-    chance = Random(0)
-    losses = 0
-
-    async def commit(self, commit: Commit) -> CommitResult:
-        """Commit, unless it is lost."""
-        loss = self.chance.choice(["before", "after", *["nothing"] * 6])
-        if loss == "before":
-            self.losses += 1
-            raise Unavailable("lost before")
-        result = await super().commit(commit)
-        if loss == "after":
-            self.losses += 1
-            raise Unavailable("lost after")
-        return result
-
-
 @pytest.mark.parametrize("seed", range(3))
 async def test_failed_commits_neither_lose_nor_duplicate_alarms(store: Store, seed: int) -> None:
     chance = Random(seed)
@@ -254,12 +235,17 @@ async def test_failed_commits_neither_lose_nor_duplicate_alarms(store: Store, se
                 lines.append(Sample(at, "station", chance.choice(["S1", "S2", "S3"])))
             case _:
                 lines.append(temp(second, chance.choice([70, 85, 99])))
-    failing = FailingStore.__new__(FailingStore)
-    failing.__dict__ = dict(vars(store))
-    failing.chance = chance
+    losses: list[Loss] = []
+
+    def lose_some() -> Iterator[Loss | None]:
+        while True:
+            loss = chance.choice([*Loss, *[None] * 6])
+            losses.extend([loss] if loss else [])
+            yield loss
+
     await telemetry.create_group(store)
     processor = RuleProcessor(
-        failing,
+        LosingStore(store, lose_some()),
         rules,
         # Before all samples: their timers end with them, not with the test.
         lambda: BEGIN - 1_000_000 + int(time.monotonic() * 1000) % 1_000,
@@ -277,7 +263,7 @@ async def test_failed_commits_neither_lose_nor_duplicate_alarms(store: Store, se
     assert [(each.alarm.rule, each.kind.value, each.alarm.changed_at) for each in found] == [
         (each.rule, each.event.value, each.at) for each in expected
     ]
-    assert failing.losses > 3
+    assert len(losses) > 3
 
 
 async def test_changed_rules_apply_from_the_next_entry(store: Store) -> None:

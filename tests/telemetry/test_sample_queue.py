@@ -7,17 +7,16 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.config import RedisSettings
-from edge.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.rules.sample_lines import Occurrence, Sample
 from edge.rules.tag_definitions import TagDefinitions, parse_definitions
 from edge.store.client import Store
-from edge.store.commit import Commit, CommitResult
 from edge.store.opening import open_store
 from edge.store.stream import entries
 from edge.telemetry.batch import Batch, decode_batch
 from edge.telemetry.sample_queue import QueueLimits, SampleQueue
 from tests.conftest import WaitUntil
+from tests.store.losing_store import LosingStore, Loss
 from tests.store.servers import own_server
 from tests.telemetry.plant import BEGIN, TelemetryClock
 
@@ -93,23 +92,8 @@ async def test_invalid_line_is_refused(store: Store, bad: Sample | Occurrence) -
     assert (queue.waiting, queue.refused) == (0, 1)
 
 
-class LosingStore(Store):
-    """Carries out the first commits and loses their replies."""
-
-    losses = 2
-
-    async def commit(self, commit: Commit) -> CommitResult:
-        result = await super().commit(commit)
-        if self.losses:
-            self.losses -= 1
-            raise Unavailable("lost")
-        return result
-
-
 async def test_batch_is_retried_with_the_same_number_after_a_lost_reply(store: Store, wait_until: WaitUntil) -> None:
-    losing = LosingStore.__new__(LosingStore)
-    losing.__dict__ = dict(vars(store))
-    queue = SampleQueue(losing, TelemetryClock(), QueueLimits(interval_s=0, retry_s=0.01))
+    queue = SampleQueue(LosingStore(store, [Loss.REPLY] * 2), TelemetryClock(), QueueLimits(interval_s=0, retry_s=0.01))
     queue.put(sample(1))
     async with background_task(queue.run(), "queue"):
         await wait_until(lambda: queue.appended == 1, 30)
@@ -119,9 +103,12 @@ async def test_batch_is_retried_with_the_same_number_after_a_lost_reply(store: S
 
 
 async def test_log_names_the_queue_whose_store_is_unavailable(store: Store, wait_until: WaitUntil) -> None:
-    losing = LosingStore.__new__(LosingStore)
-    losing.__dict__ = dict(vars(store))
-    queue = SampleQueue(losing, TelemetryClock(), QueueLimits(interval_s=0, retry_s=0.01), task="volatile sample queue")
+    queue = SampleQueue(
+        LosingStore(store, [Loss.REPLY] * 2),
+        TelemetryClock(),
+        QueueLimits(interval_s=0, retry_s=0.01),
+        task="volatile sample queue",
+    )
     queue.put(sample(1))
     with capture_logs() as logs:
         async with background_task(queue.run(), "queue"):

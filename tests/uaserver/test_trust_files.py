@@ -7,7 +7,6 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.files import write_atomically
 from edge.uaserver.trust import TrustList
 from edge.uaserver.trust_files import (
     ALL_LISTS,
@@ -68,11 +67,11 @@ def test_a_power_cut_leaves_the_old_or_the_new_list(
             raise PowerCut
         left -= 1
 
-    write, unlink = write_atomically, Path.unlink
+    rename, unlink = Path.replace, Path.unlink
 
-    def write_or_fail(path: Path, content: bytes, mode: int) -> None:
+    def replace_or_fail(path: Path, target: Path) -> Path:
         step()
-        write(path, content, mode)
+        return rename(path, target)
 
     def unlink_or_fail(path: Path, missing_ok: bool = False) -> None:  # noqa: FBT001, FBT002 - of Path
         if not path.name.endswith(".partial"):
@@ -80,7 +79,7 @@ def test_a_power_cut_leaves_the_old_or_the_new_list(
         unlink(path, missing_ok=missing_ok)
 
     with monkeypatch.context() as patched:
-        patched.setattr("edge.uaserver.trust_files.write_atomically", write_or_fail)
+        patched.setattr(Path, "replace", replace_or_fail)
         patched.setattr(Path, "unlink", unlink_or_fail)
         is_cut = False
         try:

@@ -2,7 +2,6 @@
 
 import pytest
 
-from edge.errors import Unavailable
 from edge.flows.attempt import OutcomeUnknownError
 from edge.flows.nodes.act import RaiseAlarm
 from edge.flows.ports.alarm import AlarmRaiser
@@ -11,6 +10,7 @@ from edge.rules.alarm import Acknowledge
 from edge.store import alarms
 from edge.store.client import Store
 from edge.telemetry.alarm_requests import request_change
+from tests.store.losing_store import LosingStore, Loss
 from tests.telemetry.plant import BEGIN, HOT, TelemetryClock, at_work, rules_of, until_drained
 
 LOW = RaiseAlarm("shift-report", "cmk-low", 600, "Cmk is {value}", 1.2)
@@ -55,10 +55,7 @@ async def test_large_value_is_left_out_of_the_alarm(store: Store) -> None:
     assert alarm.value is None
 
 
-async def test_unconfirmed_alarm_has_an_unknown_outcome(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def lose(_: object) -> None:
-        raise Unavailable("gone")
-
-    monkeypatch.setattr(store, "commit", lose)
-    with pytest.raises(OutcomeUnknownError, match="gone"):
-        await AlarmRaiser(store, clock).raise_alarm(LOW, "t")
+async def test_unconfirmed_alarm_has_an_unknown_outcome(store: Store) -> None:
+    losing = LosingStore(store, [Loss.REPLY])
+    with pytest.raises(OutcomeUnknownError, match="the reply is lost"):
+        await AlarmRaiser(losing, clock).raise_alarm(LOW, "t")

@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from edge.config import RedisSettings
-from edge.errors import Unavailable
 from edge.flows.attempt import OutcomeUnknownError
 from edge.flows.nodes.act import WriteTag
 from edge.flows.nodes.kind import NodeError
@@ -16,10 +15,10 @@ from edge.flows.ports.tags import TagLimits, TagReader, TagWriter
 from edge.rules.sample_lines import Quality, Sample
 from edge.store import tags, telemetry
 from edge.store.client import Store
-from edge.store.commit import Commit
 from edge.store.opening import open_store
 from edge.telemetry.batch import encode_line
 from tests.station.plant import until_true
+from tests.store.losing_store import LosingStore, Loss
 from tests.telemetry.plant import BEGIN, append
 
 
@@ -161,10 +160,7 @@ async def test_invalid_tag_or_value_fails_the_node(store: Store, tag: str, value
     assert not await store.execute("EXISTS", store.keys.telemetry())
 
 
-async def test_unconfirmed_write_has_an_unknown_outcome(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def lose(_: Commit) -> None:
-        raise Unavailable("gone")
-
-    monkeypatch.setattr(store, "commit", lose)
-    with pytest.raises(OutcomeUnknownError, match="gone"):
-        await TagWriter(store, lambda: BEGIN, 1000).write(WriteTag("mean", 1), "t")
+async def test_unconfirmed_write_has_an_unknown_outcome(store: Store) -> None:
+    losing = LosingStore(store, [Loss.REPLY])
+    with pytest.raises(OutcomeUnknownError, match="the reply is lost"):
+        await TagWriter(losing, lambda: BEGIN, 1000).write(WriteTag("mean", 1), "t")
