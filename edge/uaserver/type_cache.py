@@ -8,13 +8,14 @@ mapped pages would stay in memory next to the nodes that were made of them.
 Nodes share their equal attribute values and references: whoever changes one of a node replaces it.
 
 A pickle can execute code: the file is written during the installation, and `read` refuses a file that other users can
-write.
+write. A checksum detects what a worn flash returns: a changed byte would make other nodes without an error.
 """
 
 import contextlib
 import os
 import pickle
 import struct
+import zlib
 from array import array
 from bisect import bisect_left
 from collections import Counter
@@ -26,10 +27,13 @@ from typing import Any, BinaryIO, NamedTuple, Self, TypeAlias
 from asyncua import ua
 from asyncua.server.address_space import AttributeValue, NodeData
 
-from edge.files import replace_atomically, sync
+from edge.files import write_atomically
 
-_MAGIC = b"microdcs-edge type nodes 3\n"
-_HEADER = struct.Struct(f"<{len(_MAGIC)}s32sQQ")
+_MAGIC = b"microdcs-edge type nodes 4\n"
+_HEADER = struct.Struct(f"<{len(_MAGIC)}sI32sQ")
+"""The magic, the checksum of all that follows it, the key, the position of the index."""
+_SUMMED_FROM = len(_MAGIC) + 4
+_PIECE_SIZE = 1 << 16
 _OTHERS_MAY_WRITE = 0o022
 
 
@@ -145,27 +149,24 @@ def write(path: Path, key: bytes, nodes: Mapping[ua.NodeId, NodeData]) -> None:
     shared = _shared_parts(nodes.values())
     parts, bounds = array("Q"), array("Q")
     others: dict[tuple[int, Any], tuple[int, int]] = {}
-    with replace_atomically(path, 0o644) as file:
-        file.seek(_HEADER.size)
-        for content in shared:
-            parts.append(file.tell())
-            file.write(content)
-        parts.append(file.tell())
-        for node_id in numeric:
-            bounds.append(file.tell())
-            file.write(_dump(_state(nodes[node_id], shared)))
-        bounds.append(file.tell())
-        for node_id in nodes.keys() - set(numeric):
-            start = file.tell()
-            file.write(_dump(_state(nodes[node_id], shared)))
-            others[node_id.NamespaceIndex, node_id.Identifier] = start, file.tell()
-        index = _Index(array("Q", map(_key, numeric)), bounds, others, parts)
-        index_at = file.tell()
-        file.write(_dump(tuple(index)))
-        length = file.tell()
-        file.seek(0)
-        file.write(_HEADER.pack(_MAGIC, key, index_at, length))
-        sync(file)
+    content = bytearray(_HEADER.size)
+    for part in shared:
+        parts.append(len(content))
+        content += part
+    parts.append(len(content))
+    for node_id in numeric:
+        bounds.append(len(content))
+        content += _dump(_state(nodes[node_id], shared))
+    bounds.append(len(content))
+    for node_id in [each for each in nodes if not isinstance(each.Identifier, int)]:
+        start = len(content)
+        content += _dump(_state(nodes[node_id], shared))
+        others[node_id.NamespaceIndex, node_id.Identifier] = start, len(content)
+    index_at = len(content)
+    content += _dump(tuple(_Index(array("Q", map(_key, numeric)), bounds, others, parts)))
+    _HEADER.pack_into(content, 0, _MAGIC, 0, key, index_at)
+    _HEADER.pack_into(content, 0, _MAGIC, zlib.crc32(memoryview(content)[_SUMMED_FROM:]), key, index_at)
+    write_atomically(path, bytes(content), 0o644)
 
 
 def _shared_parts(nodes: Iterable[NodeData]) -> dict[bytes, int]:
@@ -200,23 +201,23 @@ def read(path: Path, key: bytes) -> TypeNodes:
                 raise UnusableCache("somebody else may write to it")
             if status.st_size < _HEADER.size:
                 raise UnusableCache("it is truncated")
-            magic, found, index_at, length = _HEADER.unpack(file.read(_HEADER.size))
-            if magic != _MAGIC or found != key or length != status.st_size:
+            magic, checksum, found, index_at = _HEADER.unpack(file.read(_HEADER.size))
+            if magic != _MAGIC or found != key:
                 raise UnusableCache("it belongs to another version of the program or of the node sets")
-            index = _read_index(file, index_at)
+            if _checksum(file) != checksum:
+                raise UnusableCache("it is damaged")
+            file.seek(index_at)
+            index = _Index(*pickle.load(file))  # noqa: S301 - see the module
         except OSError as error:
             raise UnusableCache(error.strerror or str(error)) from error
         opened.pop_all()
         return TypeNodes(file, index)
 
 
-def _read_index(file: BinaryIO, start: int) -> _Index:
-    """Read the index. Raises UnusableCache for a damaged one: the gateway starts without it."""
-    file.seek(start)
-    try:
-        return _Index(*pickle.load(file))  # noqa: S301 - see the module
-    except OSError:
-        raise
-    except Exception as error:
-        # A damaged pickle can raise any exception (documentation of pickle.UnpicklingError).
-        raise UnusableCache("its index is damaged") from error
+def _checksum(file: BinaryIO) -> int:
+    """Return the checksum of the file, read in pieces: its 8 MB would stay in the memory of the process."""
+    file.seek(_SUMMED_FROM)
+    checksum = 0
+    while piece := file.read(_PIECE_SIZE):
+        checksum = zlib.crc32(piece, checksum)
+    return checksum

@@ -10,8 +10,8 @@ from edge.uaserver import type_cache
 from edge.uaserver.type_cache import UnusableCache
 
 KEY = bytes(range(32))
-_HEADER = 75
-"""The length of the header: magic, key, position of the index, length of the file."""
+_HEADER = 71
+"""The length of the header: magic, checksum, key, position of the index."""
 
 
 def node(node_id: ua.NodeId, name: str) -> NodeData:
@@ -90,9 +90,23 @@ def test_truncated_cache_file_is_refused(path: Path, kept: int) -> None:
 
 
 @pytest.mark.parametrize("filling", [b"\x00", b"\xff", b"."], ids=["zeros", "ones", "text"])
-def test_cache_file_with_a_damaged_index_is_refused(path: Path, filling: bytes) -> None:
+def test_cache_file_with_damaged_nodes_and_index_is_refused(path: Path, filling: bytes) -> None:
     content = path.read_bytes()
     path.write_bytes(content[:_HEADER] + filling * (len(content) - _HEADER))
+    with pytest.raises(UnusableCache, match="damaged"):
+        type_cache.read(path, KEY)
+
+
+def test_cache_file_with_any_inverted_byte_is_refused(path: Path) -> None:
+    content = path.read_bytes()
+    for at in range(len(content)):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :])
+        with pytest.raises(UnusableCache):
+            type_cache.read(path, KEY)
+
+
+def test_cache_file_that_grew_is_refused(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"\x00")
     with pytest.raises(UnusableCache, match="damaged"):
         type_cache.read(path, KEY)
 
