@@ -25,6 +25,9 @@ def run(file: Path | None) -> None:
     # Most objects of the start live until the end: garbage collection would take a sixth of the start time.
     gc.disable()
 
+    from edge.prepared_modules import prepared_modules_path, use_prepared_modules
+
+    use_prepared_modules(prepared_modules_path())
     import uvloop
 
     from edge.stand_ins import import_paho, import_structlog

@@ -1,0 +1,80 @@
+"""Prepares the modules of a gateway during the installation: `python -m edge.app.prepare_modules`.
+
+It imports what a gateway can import, as `edge run` does, and writes it into one file.
+"""
+
+import contextlib
+import gc
+import importlib.util
+import marshal
+import os
+import pkgutil
+import sys
+import zlib
+from collections.abc import Iterable
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+
+import click
+
+import edge
+from edge.files import replace_atomically, sync
+from edge.prepared_modules import HEADER, MAGIC, PreparedModule, prepared_modules_path
+from edge.stand_ins import import_paho, import_structlog
+
+_UNUSED = ("edge.__main__", "edge.app.prepare_modules", "edge.cli", "edge.sim", "edge.web")
+"""What a gateway does not import; the station page is a process of its own."""
+
+
+def import_all() -> None:
+    """Import every module of a gateway, first those of each start; without those of missing optional packages."""
+    import_structlog()
+    import_paho()
+    importlib.import_module("edge.app.lifecycle")
+    importlib.import_module("edge.opcua.generated_structures").import_asyncua()
+    for module in pkgutil.walk_packages(edge.__path__, "edge."):
+        if not module.name.startswith(_UNUSED):
+            with contextlib.suppress(ImportError):
+                importlib.import_module(module.name)
+
+
+def write(path: Path, names: Iterable[str]) -> int:
+    """Write the named modules, in this order, and return their number; the file is replaced atomically.
+
+    Modules outside of packages and those without a source file are left out.
+    """
+    entries: dict[str, PreparedModule] = {}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replace_atomically(path, 0o644) as file:
+        file.seek(HEADER.size)
+        for name in names:
+            loader = getattr(getattr(sys.modules.get(name), "__spec__", None), "loader", None)
+            if not isinstance(loader, SourceFileLoader) or "." not in name:
+                continue
+            source = os.path.abspath(loader.path)  # noqa: PTH100 - as the import system does it
+            status = os.stat(source)  # noqa: PTH116
+            code = marshal.dumps(SourceFileLoader(name, source).get_code(name))
+            bytecode = importlib.util.cache_from_source(source)
+            entries[name] = PreparedModule(source, status.st_size, status.st_mtime_ns, bytecode, file.tell(), len(code))
+            file.write(code)
+        index_at = file.tell()
+        index = marshal.dumps({name: tuple(entry) for name, entry in entries.items()})
+        file.write(index)
+        length = file.tell()
+        file.seek(0)
+        file.write(HEADER.pack(MAGIC, zlib.crc32(index), index_at, length))
+        sync(file)
+    return len(entries)
+
+
+@click.command()
+@click.option("--file", type=click.Path(path_type=Path), default=prepared_modules_path)
+def main(file: Path) -> None:
+    """Write the modules of a gateway into the file that `edge run` reads."""
+    import_all()
+    click.echo(f"wrote {file} with {write(file, [*sys.modules])} modules")
+
+
+if __name__ == "__main__":
+    gc.disable()  # all modules live until the end
+    main()

@@ -1,0 +1,34 @@
+"""The prepared modules are those that a gateway imports."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+START = """
+import sys
+from pathlib import Path
+from edge.prepared_modules import use_prepared_modules
+assert use_prepared_modules(Path(sys.argv[1]))
+from edge.stand_ins import import_paho, import_structlog
+import_structlog()
+import_paho()
+import edge.app.lifecycle
+from edge.opcua.generated_structures import import_asyncua
+import_asyncua()
+import edge.app.opcua, edge.app.telemetry, edge.flows.runner, edge.uaserver.server
+specs = {name: getattr(module, "__spec__", None) for name, module in sys.modules.items()}
+loaders = {name: type(spec.loader).__name__ for name, spec in specs.items() if spec}
+print(*(name for name, each in loaders.items() if each == "SourceFileLoader" and "." in name))
+print(*(name for name, each in loaders.items() if each == "_PreparedLoader"))
+"""
+
+
+def test_prepared_modules_are_those_of_a_start(tmp_path: Path) -> None:
+    file = tmp_path / "start.modules"
+    subprocess.run([sys.executable, "-m", "edge.app.prepare_modules", "--file", str(file)], check=True)
+    usual, prepared = subprocess.check_output([sys.executable, "-c", START, str(file)], text=True).splitlines()
+    # Those that Python and this module need before.
+    rooms = ("edge.", "asyncua.", "asyncio.", "structlog.")
+    assert {name for name in usual.split() if name.startswith(rooms)} == {"edge.prepared_modules"}
+    assert {"asyncua.ua.uaprotocol_auto", "edge.app.wiring", "edge.store.opening"} <= set(prepared.split())
+    assert not {name for name in prepared.split() if name.startswith(("edge.cli.", "edge.sim.", "edge.web."))}
