@@ -19,6 +19,7 @@ from edge.station.equipment import EquipmentPort
 from edge.store import telemetry, undelivered
 from edge.ticks import next_tick
 
+_STORE_FULLNESS: Final = "gateway.store_fullness"
 _INTERVAL_S: Final = 2.0
 _MACHINE_EVERY_MS: Final = 10_000
 _REPEAT_MS: Final = 600_000
@@ -29,7 +30,7 @@ _COUNT_EVERY_MS: Final = 60_000
 
 
 class GatewayTags:
-    """Samples the gateway at an interval; a value that stays is repeated every ten minutes."""
+    """Samples the gateway at an interval; a value that stays is repeated every ten minutes, a lost one is bad."""
 
     def __init__(
         self,
@@ -41,7 +42,7 @@ class GatewayTags:
         self._core = core
         self._put = put
         self._clock = clock
-        self._last: dict[str, tuple[object, int]] = {}
+        self._last: dict[str, tuple[float | None, int]] = {}
         self._uncollected: int | None = None
         self._lag: int | None = None
         self._board = board or BoardSensors().values
@@ -66,17 +67,23 @@ class GatewayTags:
             await next_tick(interval_s)
 
     def sample(self, now: int) -> None:
-        """Queue the values that changed, or are due to be repeated."""
-        for name, value in self._values(now):
+        """Queue the values that changed or are no longer known, or are due to be repeated."""
+        values: dict[str, float | None] = dict(self._values(now))
+        values |= dict.fromkeys(name for name in self._last if name not in values and name not in self._unknown_since)
+        for name, value in values.items():
             last = self._last.get(name)
             if last is None or last[0] != value or abs(now - last[1]) >= _REPEAT_MS:
                 self._last[name] = (value, now)
-                quality = Quality.UNCERTAIN if name in self._unknown_since else Quality.GOOD
-                self._put(Sample(now, name, value, quality))
+                self._put(Sample(now, name, value, self._quality(name, value)))
         # Instants of runs are those of the reference clock.
         for each in self._steps.overdue(self._core.active_runs.loaded, self._core.clock()):
             facts = {"step": each.step, "seconds": each.seconds, "usual": each.usual}
             self._put(Occurrence(now, STEP_OVERDUE, each.job_id, facts))
+
+    def _quality(self, name: str, value: float | None) -> Quality:
+        if value is None:
+            return Quality.BAD
+        return Quality.UNCERTAIN if name in self._unknown_since else Quality.GOOD
 
     async def _count_results(self) -> None:
         """Count the jobs that stay beyond their time because the MES has not received their results."""
@@ -125,7 +132,9 @@ class GatewayTags:
         yield "gateway.jobs_await_person", self._awaits_person()
         memory = self._core.health.memory
         if memory.limit:
-            yield "gateway.store_fullness", round(memory.fullness, 2)
+            yield _STORE_FULLNESS, round(memory.fullness, 2)
+        elif self._last.get(_STORE_FULLNESS, (None, 0))[0]:
+            yield _STORE_FULLNESS, 0  # The limit was removed: its alarm ends, before the tag has no value.
         yield "gateway.marks_fullness", round(self._core.health.counts.marks.fullness, 2)
         if self._uncollected is not None:
             yield "gateway.results_uncollected", self._uncollected

@@ -13,7 +13,7 @@ from edge.sfc.run import KeptEvent
 from edge.store import changes, version
 from edge.store.changes import ResponseChange
 from edge.store.client import Store
-from edge.store.commit import Commit, Fewer, Revision, fields, join, operation
+from edge.store.commit import Commit, Fewer, HashField, Revision, fields, join, operation
 from edge.store.keys import Keys
 from edge.store.tolerant_read import load_readable
 from edge.store.version import Document
@@ -194,8 +194,14 @@ def _notify_responder(keys: Keys, job: Job, change: ResponseChange, now: int) ->
 
 
 def unchanged(keys: Keys, job_id: str, read: Job | None) -> Commit:
-    """Return the guard that the job is unchanged since it was read, or, for None, that it does not exist."""
-    return Commit(guards=(Revision(keys.joborder(job_id), read.revision if read else 0),))
+    """Return the guard that the job is unchanged since it was read, or, for None, that it does not exist.
+
+    A job stored later with its id can reach its revision, but has another correlation id.
+    """
+    key = keys.joborder(job_id)
+    if read is None:
+        return Commit((Revision(key, 0),))
+    return Commit((Revision(key, read.revision), HashField(key, "correlation_id", read.correlation_id)))
 
 
 def require_capacity(keys: Keys, job: Job, limit: int) -> Commit:

@@ -100,3 +100,32 @@ def test_equipment_without_presence_is_not_offline_forever() -> None:
         Sample(18_000, "equipment.wrench.connected", 1, Quality.UNCERTAIN),
         Sample(20_000, "equipment.wrench.connected", 0),
     ]
+
+
+def test_store_whose_limit_is_removed_ends_the_alarm_and_has_no_fullness() -> None:
+    """The tag kept its last value, and the alarm that the store is nearly full never ended."""
+    taken: list[Line] = []
+    core = core_of({}, MemoryUsage(90, 100))
+    tags = GatewayTags(core, taken.append, lambda: 0, tuple)
+    for now, limit in ((0, 100), (2_000, 0), (4_000, 0), (6_000, 0), (8_000, 200)):
+        core.health.memory = MemoryUsage(90, limit)
+        tags.sample(now)
+    assert [each for each in taken if cast("Sample", each).tag == "gateway.store_fullness"] == [
+        Sample(0, "gateway.store_fullness", 0.9),
+        Sample(2_000, "gateway.store_fullness", 0),
+        Sample(4_000, "gateway.store_fullness", None, Quality.BAD),
+        Sample(8_000, "gateway.store_fullness", 0.45),
+    ]
+
+
+def test_sensor_that_can_no_longer_be_read_has_bad_quality() -> None:
+    taken: list[Line] = []
+    readings: list[list[tuple[str, float]]] = [[("gateway.undervoltage", 1)], [], [], [("gateway.undervoltage", 0)]]
+    tags = GatewayTags(core_of({}, MemoryUsage(50, 100)), taken.append, lambda: 0, lambda: readings.pop(0))
+    for now in (0, 10_000, 20_000, 30_000):
+        tags.sample(now)
+    assert [each for each in taken if cast("Sample", each).tag == "gateway.undervoltage"] == [
+        Sample(0, "gateway.undervoltage", 1),
+        Sample(10_000, "gateway.undervoltage", None, Quality.BAD),
+        Sample(30_000, "gateway.undervoltage", 0),
+    ]

@@ -25,12 +25,12 @@ KEEP_MS = 50_000
 POLICY = RetentionPolicy(KEEP_MS, "delivery", dedupe_ms=60_000, most_kept=3)
 
 
-async def end(store: Store, number: int, *, delivered: bool = True, scope: str = SCOPE) -> Job:
+async def end(store: Store, number: int, *, delivered: bool = True, scope: str = SCOPE, job_id: str = "") -> Job:
     """Store a job that ended `number` milliseconds after the first."""
     at = ENDED_AT + number
     status = JobStatus(JobState.ENDED, SubState.COMPLETED)
     job = Job(
-        order=JobOrder(job_order_id=f"{scope}/{number}"),
+        order=JobOrder(job_order_id=job_id or f"{scope}/{number}"),
         scope=scope,
         status=status,
         correlation_id=f"{scope}/{number}-response",
@@ -180,6 +180,23 @@ async def test_a_job_stored_again_with_the_id_of_one_to_remove_stays(store: Stor
     )
     await service.sweep()
     assert 2 in await kept(store)
+
+
+async def test_gateway_that_stood_still_keeps_a_later_job_of_the_same_id(store: Store) -> None:
+    """It froze after it had read a job; the MES cleared that one, and a new one ended and was delivered meanwhile."""
+    first, *_ = [await end(store, number) for number in range(1, 5)]
+
+    async def end_again(job: Job) -> None:
+        if job == first_delivered:
+            assert isinstance(await store.commit(jobs.remove(store.keys, job, Cause.CLEAR, NOW)), Committed)
+            await end(store, 9, job_id=job.job_id)
+
+    first_delivered = await jobs.load(store, first.job_id)
+    service = KeptJobs(
+        store, (SCOPE,), Runs(store, lambda: NOW, KEEP_MS), _Removing(store, POLICY, end_again), lambda: NOW
+    )
+    await service.sweep()
+    assert await kept(store) == [1, 3, 4]
 
 
 async def test_two_gateways_together_remove_what_one_would(store: Store) -> None:

@@ -155,3 +155,16 @@ async def test_unreadable_job_does_not_hide_others(store: Store) -> None:
     await store.execute("HSET", store.keys.joborder("J1"), "order", "{")
     assert [each.job_id for each in await jobs.load_all(store, SCOPE)] == ["J2"]
     assert [each.job_id for each in await jobs.load_allowed(store, ["J1", "J2"])] == ["J2"]
+
+
+async def test_job_stored_with_the_id_of_a_removed_one_stays_as_it_is(store: Store) -> None:
+    """A process that stood still after reading a job removed the later one, or confirmed its result."""
+    removed = msgspec.structs.replace(FULL, correlation_id="removed")
+    await save(store, None, FULL)
+    for late in (
+        jobs.remove(store.keys, removed, Cause.EXPIRE, NOW),
+        jobs.confirm_delivery(store.keys, removed, NOW),
+        jobs.save(store.keys, removed, moved(removed, error="late"), (), NOW),
+    ):
+        assert isinstance(await store.commit(late), Stale)
+    assert await jobs.load(store, "J1") == FULL
