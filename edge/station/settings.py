@@ -11,7 +11,6 @@ from msgspec import Struct
 from edge.errors import Refused
 from edge.model.acceptance import MAX_ID_LENGTH, JobAcceptance, ResourceKind, validate_id, validate_size
 from edge.model.isa95 import Equipment, Material, Payload, Personnel, PhysicalAsset, WorkMaster, read_payload
-from edge.model.job_state import has_ended
 from edge.model.recipe import is_recipe_schema
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.store import dedupe, jobs, resources
@@ -147,9 +146,8 @@ class StationSettings:
 
     async def _jobs_naming(self, scope: str, work_masters: frozenset[str]) -> tuple[str, ...]:
         """Return a warning for each stored job order that has yet to start and names one of some Work Masters."""
-        waiting = [
-            job for job in await jobs.load_all(self._store, scope) if not (has_ended(job.status) or job.started_at)
-        ]
+        still_open = await jobs.load_some(self._store, await jobs.list_open(self._store, scope))
+        waiting = [job for job in still_open if not job.started_at]
         return tuple(
             f"job order {job.job_id!r} names Work Master {master.id!r} and cannot start without it"
             for job in waiting

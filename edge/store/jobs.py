@@ -18,7 +18,7 @@ from edge.store.keys import Keys
 from edge.store.tolerant_read import load_readable
 from edge.store.version import Document
 
-_RANKS_AT_ONCE = 250
+_JOBS_AT_ONCE = 250
 DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95JobOrderAndStateDataType/v2.0.0"
 
 
@@ -268,8 +268,13 @@ async def load_allowed(store: Store, job_ids: Sequence[str]) -> list[Job]:
 
 
 async def load_statuses(store: Store, scope: str) -> dict[str, JobStatus]:
-    """Read the state of each job of a scope, the highest priority first."""
-    return {job.job_id: job.status for job in await load_all(store, scope)}
+    """Read the state of each job of a scope, the highest priority first, some hundred at a time."""
+    job_ids = await list_ids(store, scope)
+    found: dict[str, JobStatus] = {}
+    for start in range(0, len(job_ids), _JOBS_AT_ONCE):
+        read = await _load(store, job_ids[start : start + _JOBS_AT_ONCE])
+        found |= {job.job_id: job.status for job in read}
+    return found
 
 
 async def load_all(store: Store, scope: str) -> list[Job]:
@@ -289,8 +294,8 @@ class JobRank(Struct, frozen=True):
 async def load_ranks(store: Store, job_ids: Sequence[str]) -> list[JobRank]:
     """Read what these jobs are sorted by, some hundred at a time; one that is missing or unreadable is left out."""
     found = []
-    for start in range(0, len(job_ids), _RANKS_AT_ONCE):
-        ids = job_ids[start : start + _RANKS_AT_ONCE]
+    for start in range(0, len(job_ids), _JOBS_AT_ONCE):
+        ids = job_ids[start : start + _JOBS_AT_ONCE]
         names = ("state", "stored_at", "ended_at")
         replies = await store.read([("HMGET", store.keys.joborder(each), *names) for each in ids])
         for job_id, (state, stored_at, ended_at) in zip(ids, replies, strict=True):
