@@ -38,6 +38,7 @@ class GatewayTags:
         put: Callable[[Line], object],
         clock: Callable[[], int],
         board: Callable[[], Iterable[tuple[str, float]]] | None = None,
+        supply: Callable[[], Iterable[tuple[str, float]]] | None = None,
     ) -> None:
         self._core = core
         self._put = put
@@ -45,7 +46,9 @@ class GatewayTags:
         self._last: dict[str, tuple[float | None, int]] = {}
         self._uncollected: int | None = None
         self._lag: int | None = None
-        self._board = board or BoardSensors().values
+        sensors = BoardSensors()
+        self._board = board or sensors.values
+        self._supply = supply or sensors.supply
         self._of_machine: tuple[tuple[str, float], ...] = ()
         self._measured_at = -_MACHINE_EVERY_MS
         self._counted_at = 0
@@ -145,6 +148,7 @@ class GatewayTags:
         if abs(now - self._measured_at) >= _MACHINE_EVERY_MS:  # the clock may be set back
             self._measured_at, self._of_machine = now, tuple(self._measure())
         yield from self._of_machine
+        yield from self._supply()
 
     def _measure(self) -> Iterator[tuple[str, float]]:
         """Read the state of the machine, which takes longer than all other values and changes slowly."""

@@ -9,7 +9,7 @@ from edge.hardware.computer import Computer
 
 _TEMPERATURE: Final = "/sys/class/thermal/thermal_zone0/temp"
 _UNDERVOLTAGE: Final = "rpi_volt"
-"""The name of the hwmon device of a Raspberry Pi; its alarm is 1 after the supply was too low."""
+"""The name of the hwmon device of a Raspberry Pi; its alarm is 1 for two seconds after the supply was too low."""
 _WEAR_STEP: Final = 0.1
 """An eMMC reports its used life in steps of 10 percent (JEDEC 84-B51, DEVICE_LIFE_TIME_EST)."""
 
@@ -33,20 +33,23 @@ class BoardSensors:
         ]
 
     def values(self) -> Iterator[tuple[str, float]]:
-        """Yield the readable values with the names of their tags."""
+        """Yield the readable values that change slowly, with the names of their tags."""
         temperature = _number(self._computer.read(_TEMPERATURE))
         if temperature is not None:
             yield "gateway.cpu_temperature", round(temperature / 1000)
-        if self._undervoltage:
-            alarm = _number(self._computer.read(self._undervoltage))
-            if alarm is not None:
-                yield "gateway.undervoltage", int(alarm)
         disk = os.statvfs(self._computer.root)
         if disk.f_blocks:
             yield "gateway.disk_fullness", round(1 - disk.f_bavail / disk.f_blocks, 2)
         wear = [step for each in self._lives for step in _steps(self._computer.read(each))]
         if wear:
             yield "gateway.flash_wear", round(max(wear) * _WEAR_STEP, 1)
+
+    def supply(self) -> Iterator[tuple[str, float]]:
+        """Yield whether the supply was too low in the last two seconds, if the board reports it."""
+        if self._undervoltage:
+            alarm = _number(self._computer.read(self._undervoltage))
+            if alarm is not None:
+                yield "gateway.undervoltage", int(alarm)
 
 
 def _text(path: Path) -> str:

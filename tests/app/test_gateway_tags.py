@@ -120,12 +120,34 @@ def test_store_whose_limit_is_removed_ends_the_alarm_and_has_no_fullness() -> No
 
 def test_sensor_that_can_no_longer_be_read_has_bad_quality() -> None:
     taken: list[Line] = []
-    readings: list[list[tuple[str, float]]] = [[("gateway.undervoltage", 1)], [], [], [("gateway.undervoltage", 0)]]
+    readings: list[list[tuple[str, float]]] = [
+        [("gateway.cpu_temperature", 1)],
+        [],
+        [],
+        [("gateway.cpu_temperature", 0)],
+    ]
     tags = GatewayTags(core_of({}, MemoryUsage(50, 100)), taken.append, lambda: 0, lambda: readings.pop(0))
     for now in (0, 10_000, 20_000, 30_000):
         tags.sample(now)
-    assert [each for each in taken if cast("Sample", each).tag == "gateway.undervoltage"] == [
-        Sample(0, "gateway.undervoltage", 1),
-        Sample(10_000, "gateway.undervoltage", None, Quality.BAD),
-        Sample(30_000, "gateway.undervoltage", 0),
+    assert [each for each in taken if cast("Sample", each).tag == "gateway.cpu_temperature"] == [
+        Sample(0, "gateway.cpu_temperature", 1),
+        Sample(10_000, "gateway.cpu_temperature", None, Quality.BAD),
+        Sample(30_000, "gateway.cpu_temperature", 0),
     ]
+
+
+def test_supply_that_is_too_low_for_a_moment_is_noticed() -> None:
+    """The alarm of the board lasts two seconds, and was read every ten."""
+    taken: list[Line] = []
+    alarms = [0, 1, 0]
+    tags = GatewayTags(
+        core_of({}, MemoryUsage(50, 100)),
+        taken.append,
+        lambda: 0,
+        tuple,
+        lambda: [("gateway.undervoltage", alarms.pop(0))],
+    )
+    for now in (0, 2_000, 4_000):
+        tags.sample(now)
+    found = [cast("Sample", each) for each in taken]
+    assert [each.value for each in found if each.tag == "gateway.undervoltage"] == [0, 1, 0]
