@@ -170,7 +170,7 @@ async def test_job_stored_with_the_id_of_a_removed_one_stays_as_it_is(store: Sto
     assert await jobs.load(store, "J1") == FULL
 
 
-async def test_statuses_of_more_jobs_than_are_read_at_once_are_complete_and_ordered(store: Store) -> None:
+async def test_statuses_of_many_jobs_are_complete_and_ordered(store: Store) -> None:
     for number in range(260):
         await save(store, None, job(f"J{number}", priority=number))
     statuses = await jobs.load_statuses(store, SCOPE)
