@@ -5,7 +5,9 @@ conftest.py, and leaves a file `build/coverage.*` for `coverage combine`.
 """
 
 import os
+import pkgutil
 from collections.abc import Generator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -19,13 +21,19 @@ _FOLDERS = tuple(_TESTS / room for room in ROOMS)
 _coverage = Coverage(source_pkgs=[f"edge.{room}" for room in ROOMS], data_suffix=True)
 # Where few tests run, a room may not be imported.
 _coverage.set_option("run:disable_warnings", ["module-not-imported"])
-if os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0":
-    # Before conftest.py imports the modules of the rooms, which is the same in each process.
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Trace the import of the rooms, which is the same in each process, in one: before conftest.py imports them."""
+    distributes = getattr(early_config.known_args_namespace, "numprocesses", None)
+    if os.environ.get("PYTEST_XDIST_WORKER", "" if distributes else "gw0") != "gw0":
+        return
     _coverage.start()
-
-
-def pytest_collection_finish() -> None:
-    """Stop until the first test of a room."""
+    for room in ROOMS:
+        package = import_module(f"edge.{room}")
+        for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            import_module(each.name)
     _coverage.stop()
 
 

@@ -95,7 +95,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Exclude imported objects from garbage collection, as the gateway does: it takes a sixth of the time."""
-    gc.collect()
     gc.freeze()
     gc.enable()
     # Address spaces of thousands of nodes are made again and again: by default a collection follows every 700 objects.

@@ -1,5 +1,6 @@
 """A session is encrypted and connects only to trusted servers, tested with the gateway's own server."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -106,17 +107,20 @@ async def test_unreadable_own_certificate_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "reported"),
+    ("new_key", "reported"),
     [
-        (b"junk", r"key\.pem: not a private key"),
-        (pem(ec.generate_private_key(ec.SECP256R1())), r"key\.pem: not an RSA key"),
-        (pem(rsa.generate_private_key(65537, 2048)), r"key\.pem: not the key of our certificate"),
-        (pem(rsa.generate_private_key(65537, 2048), BestAvailableEncryption(b"?")), "without a password"),
+        (lambda: b"junk", r"key\.pem: not a private key"),
+        (lambda: pem(ec.generate_private_key(ec.SECP256R1())), r"key\.pem: not an RSA key"),
+        (lambda: pem(rsa.generate_private_key(65537, 2048)), r"key\.pem: not the key of our certificate"),
+        (lambda: pem(rsa.generate_private_key(65537, 2048), BestAvailableEncryption(b"?")), "without a password"),
     ],
+    ids=["junk", "elliptic", "another", "encrypted"],
 )
 @pytest.mark.usefixtures("own")
-async def test_unusable_key_is_reported_before_connecting(tmp_path: Path, key: bytes, reported: str) -> None:
-    (tmp_path / "key.pem").write_bytes(key)
+async def test_unusable_key_is_reported_before_connecting(
+    tmp_path: Path, new_key: Callable[[], bytes], reported: str
+) -> None:
+    (tmp_path / "key.pem").write_bytes(new_key())
     with pytest.raises(SettingsError, match=reported):
         async with open_client("opc.tcp://127.0.0.1:1", settings=settings("opc.tcp://127.0.0.1:1", tmp_path)):
             pass
