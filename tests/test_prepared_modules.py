@@ -172,6 +172,58 @@ def test_prepared_modules_look_as_imported_ones(folder: Path) -> None:
     assert json.loads(prepared) == json.loads(usual)
 
 
+PATTERNS = r"""
+import re, sys
+from pathlib import Path
+used = [(r"(?P<letter>[a-zà-ü])(\d+)(?(2)x|y)", re.IGNORECASE), (rb"\A[^\x00-\x1f]{2,}?z", 0), ("(?x) a  b # c", 0)]
+"""
+COMPILED = """
+usual = re._compiler._code
+def parse(pattern, flags):
+    parsed.append(flags)
+    return usual(pattern, flags)
+parsed = []
+re._compiler._code = parse
+found = [re.compile(*each) for each in used]
+print([repr(each) for each in found], [each.groupindex for each in found], [each.groups for each in found])
+print(found[0].sub(r"<\\g<letter>\\2>", "É12xb7x"), found[1].search(b"abz"), found[2].flags)
+print(found[0] == re.compile(*used[0]))
+print(len(parsed), re.compile("an(other)").groups, file=sys.stderr)
+"""
+
+
+def patterns(folder: Path, start: str) -> tuple[str, str]:
+    command = [sys.executable, "-c", PATTERNS + start + COMPILED, str(folder / "start.modules")]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return done.stdout, done.stderr
+
+
+USE_PATTERNS = """
+from edge.prepared_modules import use_prepared_modules
+assert use_prepared_modules(Path(sys.argv[1]))
+"""
+WRITE_PATTERNS = """
+from edge.app.prepare_modules import write
+for each in used:
+    re.compile(*each)
+write(Path(sys.argv[1]), [])
+re.purge()
+"""
+
+
+def test_prepared_regular_expressions_are_those_that_python_compiles(tmp_path: Path) -> None:
+    usual, parsed = patterns(tmp_path, WRITE_PATTERNS)
+    assert parsed == "3 1\n"
+    assert patterns(tmp_path, USE_PATTERNS) == (usual, "0 1\n")
+
+
+def test_regular_expressions_of_another_python_are_compiled_as_usual(tmp_path: Path) -> None:
+    usual, _ = patterns(
+        tmp_path, f"version = sys.version; sys.version = 'another'\n{WRITE_PATTERNS}sys.version = version\n"
+    )
+    assert patterns(tmp_path, USE_PATTERNS) == (usual, "3 1\n")
+
+
 def test_optimised_python_has_a_file_of_its_own(folder: Path) -> None:
     code = "from edge.prepared_modules import prepared_modules_path as path; print(path().name)"
     tag = sys.implementation.cache_tag

@@ -19,7 +19,7 @@ import click
 
 import edge
 from edge.files import replace_atomically, sync
-from edge.prepared_modules import HEADER, MAGIC, PreparedModule, prepared_modules_path
+from edge.prepared_modules import HEADER, MAGIC, PreparedModule, compiled_patterns, prepared_modules_path
 from edge.stand_ins import import_paho, import_structlog
 
 _UNUSED = ("edge.__main__", "edge.app.prepare_modules", "edge.cli", "edge.sim", "edge.web")
@@ -58,7 +58,8 @@ def write(path: Path, names: Iterable[str]) -> int:
             entries[name] = PreparedModule(source, status.st_size, status.st_mtime_ns, bytecode, file.tell(), len(code))
             file.write(code)
         index_at = file.tell()
-        index = marshal.dumps({name: tuple(entry) for name, entry in entries.items()})
+        modules = {name: tuple(entry) for name, entry in entries.items()}
+        index = marshal.dumps((modules, sys.version, compiled_patterns()))
         file.write(index)
         length = file.tell()
         file.seek(0)
