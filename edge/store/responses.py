@@ -6,8 +6,8 @@ import msgspec
 
 from edge.model.acceptance import RESERVED_ID_STARTS
 from edge.model.action_attempt import ActionAttempt, attempts_parameter
-from edge.model.isa95 import JobResponse
-from edge.model.job_state import RESPONSE_STATES, JobState, has_response
+from edge.model.isa95 import JobResponse, State
+from edge.model.job_state import RESPONSE_STATES, JobState, JobStatus, SubState, has_response, state_entries
 from edge.store import version
 from edge.store.client import Store
 from edge.store.commit import Commit, join, operation
@@ -25,8 +25,8 @@ def save(
 ) -> Commit:
     """Write the response of a job; it changes only together with the job, whose revision guards it.
 
-    The attempts are a field of their own: as parameters they take three times the space. The fields that never change
-    are written with the first response: not if the job, as it was `before`, has one.
+    The attempts and the state are fields of their own: in the response they take three to ten times the space. The
+    fields that never change are written with the first response: not if the job, as it was `before`, has one.
     """
     response_id, started_at = response.job_response_id, job.started_at or 0
     is_first = before is None or not has_response(before.status)
@@ -38,7 +38,7 @@ def save(
                 *(("_dataschema", DATASCHEMA, "scope", job.scope, "job_order_id", job.job_id) if is_first else ()),
                 # Also later: the response may be in the form of an earlier release, and is written whole.
                 *(version.FIELD, version.current_version(Document.JOB_RESPONSE)),
-                *("rev", str(job.revision), "response", msgspec.json.encode(response).decode()),
+                *("rev", str(job.revision), "response", _text(response), "state", _state_text(job.status)),
                 *(("attempts", _rows(attempts, started_at)) if attempts else ()),
             ),
             operation("ZADD", keys.jobresponse_list(job.scope), started_at, response_id),
@@ -50,6 +50,19 @@ def save(
             ),
         )
     )
+
+
+def _text(response: JobResponse) -> str:
+    return msgspec.json.encode(msgspec.structs.replace(response, job_state=())).decode()
+
+
+def _state_text(status: JobStatus) -> str:
+    return " ".join(each.name for each in (status.state, status.substate) if each is not None)
+
+
+def _states(text: str) -> tuple[State, ...]:
+    state, *substate = text.split()
+    return state_entries(JobStatus(JobState[state], SubState[substate[0]] if substate else None))
 
 
 def _rows(attempts: Sequence[ActionAttempt], since: int) -> str:
@@ -93,6 +106,9 @@ async def load(store: Store, job: Job) -> JobResponse | None:
 def _response(stored: Mapping[str, str]) -> JobResponse:
     fields = version.upgrade_fields(Document.JOB_RESPONSE, stored)
     response = msgspec.json.decode(fields["response"], type=JobResponse)
+    # One of an earlier release has them itself.
+    if not response.job_state and (state := fields.get("state")):
+        response = msgspec.structs.replace(response, job_state=_states(state))
     if not (text := fields.get("attempts")):
         return response
     shown = attempts_parameter(_attempts(text))

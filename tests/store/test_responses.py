@@ -5,7 +5,7 @@ import pytest
 
 from edge.model.action_attempt import ActionAttempt, attempts_parameter
 from edge.model.isa95 import JobOrder
-from edge.model.job_state import JobState, JobStatus
+from edge.model.job_state import JobState, JobStatus, SubState, state_entries
 from edge.station.response import job_response
 from edge.store import responses
 from edge.store.client import Store
@@ -43,7 +43,7 @@ async def test_a_later_response_is_whole_without_what_never_changes(store: Store
     later = responses.save(store.keys, ended, job_response(ended, None), (), running)
     await store.commit(later)
     (written,) = [each.arguments[1::2] for each in later.operations if each.command == "HSET"]
-    assert set(written) == {"_version", "rev", "response"}
+    assert set(written) == {"_version", "rev", "response", "state"}
     second = await store.execute("HGETALL", store.keys.jobresponse("c-J1"))
     assert {name: second[name] for name in first if name not in written} == {
         "_dataschema": responses.DATASCHEMA,
@@ -51,6 +51,26 @@ async def test_a_later_response_is_whole_without_what_never_changes(store: Store
         "job_order_id": "J1",
     }
     assert await responses.load(store, ended) == job_response(ended, None)
+
+
+COMPLETED = JobStatus(JobState.ENDED, SubState.COMPLETED)
+
+
+async def test_the_state_of_a_response_is_stored_by_its_names(store: Store) -> None:
+    ended = msgspec.structs.replace(job("J1"), status=COMPLETED, ended_at=2000)
+    await respond(store, ended)
+    stored = await store.execute("HGETALL", store.keys.jobresponse("c-J1"))
+    assert (stored["state"], "JobState" in stored["response"]) == ("ENDED COMPLETED", False)
+    assert (await responses.load_all(store, "s"))[0].job_state == state_entries(COMPLETED)
+
+
+async def test_a_response_of_an_earlier_release_has_its_state_itself(store: Store) -> None:
+    ended = msgspec.structs.replace(job("J1"), status=COMPLETED, ended_at=2000)
+    await respond(store, ended)
+    key, earlier = store.keys.jobresponse("c-J1"), job_response(ended, None)
+    await store.execute("HSET", key, "response", msgspec.json.encode(earlier).decode(), "_version", "2")
+    await store.execute("HDEL", key, "state")
+    assert await responses.load(store, ended) == earlier
 
 
 ATTEMPTS = (
