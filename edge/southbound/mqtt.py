@@ -22,6 +22,7 @@ from edge.sfc.signal import Phase
 from edge.southbound.mqtt_answer import (
     complete_answer,
     declined_stop,
+    job_of_answer,
     task_answer,
     to_answer,
     to_equipment_event,
@@ -61,11 +62,14 @@ async def open_equipment(
     a refused subscription.
     """
     equipment = MqttEquipment(name, settings, session, station, scopes, source)
-    handled = [(equipment.answers_topic, equipment.handle_answer, equipment.fail_command)]
-    handled += [(topic, equipment.handle_event, equipment.refuse_event) for topic in equipment.event_topics]
-    for topic, handler, on_poison in handled:
+    with suppress(SubscriptionRefused):
+        # The answers to commands of other jobs do not wait for the commit of one.
+        await session.subscribe(
+            equipment.answers_topic, equipment.handle_answer, on_poison=equipment.fail_command, lane=job_of_answer
+        )
+    for topic in equipment.event_topics:
         with suppress(SubscriptionRefused):
-            await session.subscribe(topic, handler, on_poison=on_poison)
+            await session.subscribe(topic, equipment.handle_event, on_poison=equipment.refuse_event)
     with suppress(SubscriptionRefused):
         await session.follow(equipment.presence_topic, equipment.handle_presence)
     return equipment

@@ -34,6 +34,11 @@ def complete_answer(message: Message) -> Message:
     return dataclasses.replace(message, user_properties=completed, content_type=content_type)
 
 
+def job_of_answer(message: Message) -> str:
+    """Return the job whose command a message answers, as the command id has it; empty when it names no command."""
+    return message.user_properties.get("causationid", "").partition("/")[0]
+
+
 def to_unsolicited(event: CloudEvent, scope: str) -> LateResult | None:
     """Return an event as an unsolicited result: it has data, no error, and no command id of ours; else return None."""
     command_id = event.causationid

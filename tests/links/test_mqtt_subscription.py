@@ -93,3 +93,52 @@ async def test_message_with_a_defect_is_finished_after_earlier_messages() -> Non
         stored.set()
         await last.wait()
     assert finished == ["a/1", "a/defect", "a/2"]
+
+
+async def test_messages_of_one_lane_wait_for_each_other_and_those_of_others_do_not() -> None:
+    may_go, handled, finished = asyncio.Event(), list[bytes](), list[int]()
+    all_finished = asyncio.Event()
+
+    async def handle(message: Message) -> None:
+        if message.payload == b"first of a":
+            await may_go.wait()
+        handled.append(message.payload)
+        if len(handled) == 2:
+            may_go.set()
+
+    def finish(delivery: Delivery) -> None:
+        finished.append(delivery.packet_id)
+        if len(finished) == 4:
+            all_finished.set()
+
+    subscription = Subscription("t", handle, None, Connection.subscribe, lane=lambda each: each.payload.decode()[-1])
+    for number, text in enumerate((b"first of a", b"second of a", b"first of b", b"second of b"), 1):
+        subscription.put(Delivery(Message("t", text), number, NOWHERE))
+    async with background_task(subscription.run(finish), "subscription"), asyncio.timeout(10):
+        await all_finished.wait()
+    assert handled == [b"first of b", b"second of b", b"first of a", b"second of a"]
+    assert finished == [1, 2, 3, 4]
+
+
+async def test_no_more_messages_are_handled_at_once_than_a_broker_leaves_unacknowledged() -> None:
+    may_go, all_handled = asyncio.Event(), asyncio.Event()
+    at_work = most_at_work = handled = 0
+
+    async def handle(_: Message) -> None:
+        nonlocal at_work, most_at_work, handled
+        at_work += 1
+        most_at_work = max(most_at_work, at_work)
+        if at_work == 20:
+            may_go.set()
+        await may_go.wait()
+        at_work -= 1
+        handled += 1
+        if handled == 200:
+            all_handled.set()
+
+    subscription = Subscription("t", handle, None, Connection.subscribe, lane=lambda each: each.payload.decode())
+    for number in range(200):
+        subscription.put(Delivery(Message("t", b"%d" % number), number + 1, NOWHERE))
+    async with background_task(subscription.run(lambda _: None), "subscription"), asyncio.timeout(10):
+        await all_handled.wait()
+    assert most_at_work <= 22
