@@ -1,5 +1,6 @@
 """The OPC UA binary codec of the ISA-95 data types (OPC 10031-4, annex A): one table for both directions."""
 
+import functools
 from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
@@ -101,6 +102,15 @@ def _structures(kind: type[Payload]) -> Codec:
 def _tuples(codec: Codec) -> Codec:
     values = array(codec)
     return Codec(values.encode, lambda data: tuple(values.decode(data)))
+
+
+@functools.lru_cache(maxsize=64)
+def encode_states(states: tuple[State, ...]) -> bytes:
+    """Encode the states of a job: there are a dozen, in thousands of entries."""
+    return _structures(State).encode(states)
+
+
+_STATES = Codec(encode_states, _structures(State).decode)
 
 
 def _encode_path_element(value: RelativePathElement) -> bytes:
@@ -209,7 +219,7 @@ _FIELDS: Mapping[type[Payload], tuple[Field, ...]] = MappingProxyType(
         ),
         JobOrderAndState: (
             Field("job_order", _structure(JobOrder)),
-            Field("state", _structures(State)),
+            Field("state", _STATES),
         ),
         JobResponse: (
             Field("job_response_id", STRING),
@@ -217,7 +227,7 @@ _FIELDS: Mapping[type[Payload], tuple[Field, ...]] = MappingProxyType(
             Field("job_order_id", STRING),
             Field("start_time", DATE_TIME, optional=True),
             Field("end_time", DATE_TIME, optional=True),
-            Field("job_state", _structures(State)),
+            Field("job_state", _STATES),
             Field("job_response_data", _structures(Parameter), optional=True),
             Field("personnel_actuals", _structures(Personnel), optional=True),
             Field("equipment_actuals", _structures(Equipment), optional=True),

@@ -1,6 +1,7 @@
 """The array variables that follow the jobs: each entry is encoded once per change; notifications are bundled."""
 
 import asyncio
+import struct
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -9,10 +10,10 @@ import structlog
 from asyncua import ua
 from asyncua.server.address_space import AddressSpace
 
-from edge.model.isa95 import Payload
+from edge.model.isa95 import JobOrderAndState, JobResponse, Payload
 from edge.opcua.shared_array import array_of_bodies
 from edge.opcua.time_slices import Pacer
-from edge.uaserver.encoding import ENCODING_ID, encode_structure
+from edge.uaserver.encoding import ENCODING_ID, encode_states, encode_structure
 
 logger = structlog.get_logger(__name__)
 
@@ -20,12 +21,51 @@ logger = structlog.get_logger(__name__)
 BUNDLE_S = 0.05
 
 
+_SHARED = struct.Struct("<HI")
+"""The number of a shared part, and where it belongs."""
+
+
+class PackedBodies:
+    """Encoded entries; what is equal in thousands of them, their states, is in memory once."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[bytes, int] = {}
+        self._parts: list[bytes] = []
+
+    def pack(self, entry: Payload) -> bytes:
+        """Return the body of an entry without its states."""
+        states = _encoded_states(entry)
+        if states not in self._numbers:
+            self._numbers[states] = len(self._parts)
+            self._parts.append(states)
+        body = encode_structure(entry)
+        at = body.index(states)
+        return _SHARED.pack(self._numbers[states], at) + body[:at] + body[at + len(states) :]
+
+    def unpack(self, packed: bytes) -> bytes:
+        """Return the whole body."""
+        number, at = _SHARED.unpack_from(packed)
+        at += _SHARED.size
+        return b"".join((packed[_SHARED.size : at], self._parts[number], packed[at:]))
+
+
+def _encoded_states(entry: Payload) -> bytes:
+    match entry:
+        case JobOrderAndState():
+            return encode_states(entry.state)
+        case JobResponse():
+            return encode_states(entry.job_state)
+        case _:
+            return b""
+
+
 class LiveList:
     """The value of one array variable: entries of a type by identifier, in the order of their first appearance."""
 
     def __init__(self, aspace: AddressSpace, node_id: ua.NodeId, changed: asyncio.Event, kind: type[Payload]) -> None:
         self._encoding_id = ENCODING_ID[kind]
-        self._bodies: dict[str, bytes] = {}
+        self._bodies = PackedBodies()
+        self._entries: dict[str, bytes] = {}
         self._value: ua.DataValue | None = None
         self._changed = changed
         self._has_pending_change = False
@@ -35,21 +75,21 @@ class LiveList:
     @property
     def identifiers(self) -> Collection[str]:
         """The identifiers of the entries."""
-        return self._bodies.keys()
+        return self._entries.keys()
 
     def put(self, identifier: str, entry: Payload) -> None:
         """Add an entry, or replace the entry with this identifier at its position."""
-        self._bodies[identifier] = encode_structure(entry)
+        self._entries[identifier] = self._bodies.pack(entry)
         self._has_changed()
 
     def drop(self, identifier: str) -> None:
         """Remove an entry; ignore an unknown identifier."""
-        if self._bodies.pop(identifier, None) is not None:
+        if self._entries.pop(identifier, None) is not None:
             self._has_changed()
 
     def replace(self, entries: dict[str, Payload]) -> None:
         """Replace all entries of the list."""
-        self._bodies = {identifier: encode_structure(entry) for identifier, entry in entries.items()}
+        self._entries = {identifier: self._bodies.pack(entry) for identifier, entry in entries.items()}
         self._has_changed()
 
     async def publish(self) -> None:
@@ -72,8 +112,8 @@ class LiveList:
     def _current(self) -> ua.DataValue:
         if self._value is None:
             now = datetime.now(UTC)
-            # The encoding of each entry is not kept: the bodies of all jobs would be in memory twice.
-            content = array_of_bodies(self._encoding_id, list(self._bodies.values()))
+            # Neither the bodies nor their encoding are kept: thousands of them would be in memory twice.
+            content = array_of_bodies(self._encoding_id, [self._bodies.unpack(each) for each in self._entries.values()])
             self._value = ua.DataValue(content, SourceTimestamp=now, ServerTimestamp=now)
         return self._value
 
