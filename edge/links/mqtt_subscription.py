@@ -20,11 +20,11 @@ Settle = Callable[[], Awaitable[None]]
 Handler = Callable[[Message], Awaitable[Settle | None]]
 PoisonHandler = Callable[[Message, Exception], Awaitable[None]]
 Lane = Callable[[Message], str]
-"""Returns the lane of a message: messages of one lane are handled in order, those of others beside them."""
+"""Returns the lane of a message: messages of one lane are handled in order, those of others concurrently."""
 
 _QOS0_MESSAGES = 200
 _MOST_AT_ONCE = 20
-"""How many messages are handled beside each other: as many as a broker may leave unacknowledged by default."""
+"""How many messages are handled concurrently: as many as a broker may leave unacknowledged by default."""
 
 _log = structlog.get_logger(__name__)
 

@@ -95,7 +95,7 @@ async def test_message_with_a_defect_is_finished_after_earlier_messages() -> Non
     assert finished == ["a/1", "a/defect", "a/2"]
 
 
-async def test_messages_of_one_lane_wait_for_each_other_and_those_of_others_do_not() -> None:
+async def test_messages_of_one_lane_wait_for_each_other_and_others_do_not() -> None:
     may_go, handled, finished = asyncio.Event(), list[bytes](), list[int]()
     all_finished = asyncio.Event()
 
@@ -120,7 +120,7 @@ async def test_messages_of_one_lane_wait_for_each_other_and_those_of_others_do_n
     assert finished == [1, 2, 3, 4]
 
 
-async def test_no_more_messages_are_handled_at_once_than_a_broker_leaves_unacknowledged() -> None:
+async def test_lanes_take_no_more_messages_than_stay_unacknowledged() -> None:
     may_go, all_handled = asyncio.Event(), asyncio.Event()
     at_work = most_at_work = handled = 0
 
