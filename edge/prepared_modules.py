@@ -5,6 +5,9 @@ an SD card each of these is a random read. As with Python's own bytecode, an ent
 the recorded size and time of change; a module without such an entry is imported as usual. So is every module outside
 of a package, since a directory earlier in `sys.path` may contain another one.
 
+Code is used only with its checksum: Python ends at once, or executes something else, where a byte of it is damaged,
+and would do so at each start. The sources still serve.
+
 The file also contains what Python compiles of the regular expressions of these modules: parsing them takes a
 twentieth of the start. This form is only valid for one version of Python.
 
@@ -26,14 +29,14 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple, TypeAlias
 
-MAGIC = b"microdcs-edge modules 2\n" + importlib.util.MAGIC_NUMBER
+MAGIC = b"microdcs-edge modules 3\n" + importlib.util.MAGIC_NUMBER
 HEADER = struct.Struct(f"<{len(MAGIC)}sIQQ")
 """Magic, checksum of the index, position of the index, length of the file."""
 _OTHERS_MAY_WRITE = 0o022
 
 
 class PreparedModule(NamedTuple):
-    """A module: its source with size and time of change, its bytecode file, and the position of its code."""
+    """A module: its source with size and time of change, its bytecode file, position and checksum of its code."""
 
     source: str
     size: int
@@ -41,6 +44,7 @@ class PreparedModule(NamedTuple):
     bytecode: str
     start: int
     length: int
+    checksum: int
 
 
 class _PreparedLoader(SourceFileLoader):
@@ -53,17 +57,17 @@ class _PreparedLoader(SourceFileLoader):
 
     def get_code(self, fullname: str) -> CodeType | None:
         """Return the code from the file; when the file is damaged there, the code as Python reads it."""
-        with contextlib.suppress(OSError, EOFError, ValueError, TypeError):
-            code = marshal.loads(os.pread(self._descriptor, self._entry.length, self._entry.start))  # noqa: S302 - see the module
-            if isinstance(code, CodeType):
-                return code
+        with contextlib.suppress(OSError):
+            code = os.pread(self._descriptor, self._entry.length, self._entry.start)
+            if zlib.crc32(code) == self._entry.checksum:
+                return marshal.loads(code)  # type: ignore[no-any-return]  # noqa: S302 - see the module
         return super().get_code(fullname)
 
 
 class _PreparedFinder:
     """Finds the modules of the file; the file stays open, as loaders can be asked for code at any time."""
 
-    def __init__(self, descriptor: int, entries: Mapping[str, tuple[str, int, int, str, int, int]]) -> None:
+    def __init__(self, descriptor: int, entries: Mapping[str, tuple[str, int, int, str, int, int, int]]) -> None:
         self._descriptor = descriptor
         self._entries = entries
 

@@ -55,7 +55,8 @@ def write(path: Path, names: Iterable[str]) -> int:
             status = os.stat(source)  # noqa: PTH116
             code = marshal.dumps(SourceFileLoader(name, source).get_code(name))
             bytecode = importlib.util.cache_from_source(source)
-            entries[name] = PreparedModule(source, status.st_size, status.st_mtime_ns, bytecode, file.tell(), len(code))
+            place = file.tell(), len(code), zlib.crc32(code)
+            entries[name] = PreparedModule(source, status.st_size, status.st_mtime_ns, bytecode, *place)
             file.write(code)
         index_at = file.tell()
         modules = {name: tuple(entry) for name, entry in entries.items()}
