@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import importlib
 import importlib.util
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass  # noqa: TID251 - it makes asyncua's dataclasses
 from pathlib import Path
 from typing import Any
@@ -60,15 +61,15 @@ def _deferred(cls: type | None = None, /, **options: Any) -> Any:
     if "__eq__" not in own:
         # As for every dataclass that compares its fields and can be changed.
         setattr(cls, "__hash__", None)  # noqa: B010 - mypy refuses the assignment
-    for name in _COMPLETED - own:
+    for name in (_MADE | _COMPARED) - own:
         setattr(cls, name, _Incomplete(cls, name))
     return cls
 
 
-_COMPLETED = frozenset(
-    {"__init__", "__repr__", "__eq__", "__match_args__", "__dataclass_fields__", "__dataclass_params__"}
-)
-"""The attributes that a dataclass gets."""
+_MADE = frozenset({"__init__", "__match_args__", "__dataclass_fields__", "__dataclass_params__"})
+"""The attributes of a dataclass with which an object is made."""
+_COMPARED = frozenset({"__repr__", "__eq__"})
+"""Those with which it is shown and compared: few structures ever need them, and Python compiles each."""
 
 
 class _Incomplete:
@@ -81,27 +82,54 @@ class _Incomplete:
         self._name = name
 
     def __get__(self, instance: Any, owner: type[Any]) -> Any:
-        _complete(self._structure)
+        if self._name in _COMPARED:
+            _complete_comparison(self._structure)
+        else:
+            _complete(self._structure)
         attribute = vars(self._structure)[self._name]
         return attribute.__get__(instance, owner) if hasattr(attribute, "__get__") else attribute
 
 
 def _complete(structure: type[Any]) -> None:
-    """Complete a structure as a dataclass, unless another thread has done so.
+    """Complete what makes an object of a structure, unless another thread has done so.
 
     Two threads can do so at once: each replaces whole attributes, the defaults of fields last.
     """
     own = dict(vars(structure))
-    missing = {name for name in _COMPLETED if isinstance(own.get(name), _Incomplete)}
-    if not missing:
+    if not (missing := _incomplete(own, _MADE)):
         return
-    body = {name: value for name, value in own.items() if name not in {*missing, "__dict__", "__weakref__"}}
-    twin: type[Any] = dataclass(type(structure.__name__, structure.__bases__, body))
+    twin: type[Any] = dataclass(repr=False, eq=False)(_twin(structure, own))
+    # The parameters are those of the decorator of asyncua.
+    twin.__dataclass_params__.repr = twin.__dataclass_params__.eq = True
     for name in missing:
         setattr(structure, name, vars(twin)[name])
     for field in dataclasses.fields(twin):
         if isinstance(own.get(field.name), Field):
             _replace_by_default(structure, field)
+
+
+def _complete_comparison(structure: type[Any]) -> None:
+    """Complete what shows and compares objects of a structure; threads as in `_complete`."""
+    # The fields have options that the defaults in the class do not have.
+    options = {name: each for name, each in structure.__dataclass_fields__.items() if name in structure.__annotations__}
+    own = dict(vars(structure))
+    twin = dataclass(init=False, match_args=False)(_twin(structure, own | options))
+    for name in _incomplete(own, _COMPARED):
+        setattr(structure, name, vars(twin)[name])
+
+
+def _incomplete(own: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    return [name for name in names if isinstance(own.get(name), _Incomplete)]
+
+
+def _twin(structure: type[Any], own: Mapping[str, Any]) -> type[Any]:
+    """Return a class with the complete attributes of a structure, and a text in place of a missing docstring.
+
+    Without the text, dataclass would write the signature there.
+    """
+    left_out = {"__dict__", "__weakref__", *_incomplete(own, own)}
+    body = {name: value for name, value in own.items() if name not in left_out}
+    return type(structure.__name__, structure.__bases__, body | {"__doc__": structure.__name__})
 
 
 def _replace_by_default(structure: type[Any], field: "Field[Any]") -> None:

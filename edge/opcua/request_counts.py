@@ -3,7 +3,6 @@
 import secrets
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import fields
 from datetime import UTC, datetime
 from types import MappingProxyType
 
@@ -11,9 +10,9 @@ from asyncua import ua
 from msgspec import Struct, field
 
 COUNTED = tuple(
-    each.name.removesuffix("Count")
-    for each in fields(ua.SessionDiagnosticsDataType)
-    if each.name.endswith("Count") and not each.name.startswith(("Current", "Total", "Unauthorized"))
+    name.removesuffix("Count")
+    for name in ua.SessionDiagnosticsDataType.__annotations__
+    if name.endswith("Count") and not name.startswith(("Current", "Total", "Unauthorized"))
 )
 SERVICE_NAMES: Mapping[ua.NodeId, str] = MappingProxyType(
     {ua.NodeId(getattr(ua.ObjectIds, f"{name}Request_Encoding_DefaultBinary")): name for name in COUNTED}
