@@ -48,7 +48,7 @@ class PreparedModule(NamedTuple):
 
 
 class _PreparedLoader(SourceFileLoader):
-    """Loads a module whose source is unchanged with its code from the file."""
+    """Loads a module with its code from the file; its source is unchanged."""
 
     def __init__(self, fullname: str, entry: PreparedModule, descriptor: int) -> None:
         super().__init__(fullname, entry.source)
@@ -74,7 +74,7 @@ class _PreparedFinder:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, _target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return where an unchanged module of a package lies; None leaves the search to Python."""
+        """Return the place of an unchanged module of a package; None leaves the search to Python."""
         found = self._entries.get(fullname)
         if found is None or path is None:
             return None
@@ -99,14 +99,14 @@ class _PreparedFinder:
 
 
 CompiledPattern: TypeAlias = tuple[str | bytes | None, int, list[int], int, dict[str, int], tuple[str | None, ...]]
-"""A regular expression in the form of which Python makes a Pattern."""
+"""The arguments from which Python makes a Pattern."""
 Patterns: TypeAlias = dict[tuple[str | bytes, int], CompiledPattern]
 """The compiled regular expressions, by expression and flags."""
 _compiler: Any = importlib.import_module("re._compiler")
 
 
 def compiled_patterns() -> Patterns:
-    """Return the regular expressions that this process has compiled last, compiled."""
+    """Return the compiled form of the regular expressions that are in the cache of `re`."""
     engine = _compiler._sre  # noqa: SLF001 - Python has no public form of a compiled expression
     recorder = ModuleType("_sre")
 

@@ -16,7 +16,7 @@ from edge.links.backoff import Backoff
 from edge.links.cloudevent_mqtt import Message, to_event, to_message
 from edge.links.mqtt_broker import ANSWER_SECONDS, MAXIMUM_PACKET_SIZE, RECEIVE_MAXIMUM, Broker, broker_of
 from edge.links.mqtt_connection import Connection, PublishRefused, connect
-from edge.links.mqtt_subscription import Delivery, Handler, Lane, PoisonHandler, Settle, Subscription
+from edge.links.mqtt_subscription import Delivery, Handler, Key, PoisonHandler, Settle, Subscription
 from edge.links.mqtt_topic import matches
 from edge.links.receive_queue import ReceivedMessage
 from edge.links.topic_probe import TopicProbe
@@ -115,9 +115,9 @@ async def keep_session(
 class MqttSession:
     """A persistent session that acknowledges a message after its handler has returned.
 
-    Messages of one subscription are handled in order, one at a time, or one of each lane; subscriptions work side by
-    side. When the broker redelivers a message after a reconnect while its handler still works, the redelivery only
-    replaces the packet id: the message is not handled twice.
+    Messages of one subscription are handled in order, one at a time, or one of each ordering key; subscriptions work
+    side by side. When the broker redelivers a message after a reconnect while its handler still works, the redelivery
+    only replaces the packet id: the message is not handled twice.
     """
 
     def __init__(
@@ -213,16 +213,16 @@ class MqttSession:
             _log.warning("answer dropped", topic=request.response_topic, type=event.type, reason=error.message)
 
     async def subscribe(
-        self, topic_filter: str, handler: Handler, *, on_poison: PoisonHandler | None = None, lane: Lane | None = None
+        self, topic_filter: str, handler: Handler, *, on_poison: PoisonHandler | None = None, key: Key | None = None
     ) -> None:
         """Call `handler` with each message that matches `topic_filter`, for the life of the session.
 
         Returns when the broker has confirmed; without a connection at once, and the next one subscribes. A handler that
         raises Unavailable is retried. After any other error, which is logged, `on_poison` can keep the message. It is
-        acknowledged in order of arrival, after what the handler returns was awaited. Filters must not overlap: brokers
-        deliver once or once for each. With `lane` only messages of one lane wait for each other. Raises Unavailable.
+        acknowledged in order of arrival, after what the handler returns was awaited. With `key` only messages with the
+        same key wait for each other. Filters must not overlap: some brokers deliver once for each. Raises Unavailable.
         """
-        await self._subscribe(Subscription(topic_filter, handler, on_poison, Connection.subscribe, lane=lane))
+        await self._subscribe(Subscription(topic_filter, handler, on_poison, Connection.subscribe, key=key))
 
     async def follow(self, topic: str, handler: Handler) -> None:
         """Subscribe to a topic that holds a state: its retained message is delivered on each connection.

@@ -19,8 +19,8 @@ Settle = Callable[[], Awaitable[None]]
 """Waits until what a handler did with a message is durable."""
 Handler = Callable[[Message], Awaitable[Settle | None]]
 PoisonHandler = Callable[[Message, Exception], Awaitable[None]]
-Lane = Callable[[Message], str]
-"""Returns the lane of a message: messages of one lane are handled in order, those of others concurrently."""
+Key = Callable[[Message], str]
+"""Returns the ordering key of a message: messages with one key are handled in order, those of others concurrently."""
 
 _QOS0_MESSAGES = 200
 _MOST_AT_ONCE = 20
@@ -48,11 +48,11 @@ class Subscription:
         on_poison: PoisonHandler | None,
         activate: Callable[[Connection, str], Awaitable[str | None]],
         retry_seconds: tuple[float, float] = (0.1, 10.0),
-        lane: Lane | None = None,
+        key: Key | None = None,
     ) -> None:
         """Create a subscription; `activate` subscribes on a connection and returns the broker's refusal.
 
-        `retry_seconds` are the shortest and the longest delay before the handler is called again. Without `lane` all
+        `retry_seconds` are the shortest and the longest delay before the handler is called again. Without `key` all
         messages are handled in order.
         """
         self.topic_filter = topic_filter
@@ -63,7 +63,7 @@ class Subscription:
         self._on_poison = on_poison
         self._activate = activate
         self._retry_seconds = retry_seconds
-        self._lane = lane
+        self._key = key
         self._queue: asyncio.Queue[Delivery] = asyncio.Queue()
         self._qos0: Counter[str] = Counter()
         self._dropped = LogThrottle(_log)
@@ -94,8 +94,8 @@ class Subscription:
 
     async def run(self, finish: Callable[[Delivery], None]) -> None:
         """Handle deliveries until cancelled; call `finish` with each in its order, once it is handled and settled."""
-        if self._lane is not None:
-            await self._run_lanes(self._lane, finish)
+        if self._key is not None:
+            await self._run_by_key(self._key, finish)
             return
         async with asyncio.TaskGroup() as tasks:
             unsettled: asyncio.Queue[tuple[Delivery, Settle | None]] | None = None
@@ -111,18 +111,18 @@ class Subscription:
                         tasks.create_task(_finish_settled(unsettled, finish), name=f"mqtt acks {self.topic_filter}")
                     unsettled.put_nowait((delivery, settle))
 
-    async def _run_lanes(self, lane: Lane, finish: Callable[[Delivery], None]) -> None:
+    async def _run_by_key(self, key: Key, finish: Callable[[Delivery], None]) -> None:
         async with asyncio.TaskGroup() as tasks:
             last: dict[str, asyncio.Task[Settle | None]] = {}
             unfinished: asyncio.Queue[tuple[Delivery, Settle | None]] = asyncio.Queue(_MOST_AT_ONCE)
             tasks.create_task(_finish_settled(unfinished, finish), name=f"mqtt acks {self.topic_filter}")
             while True:
                 delivery = await self.take()
-                name = lane(delivery.message)
+                ordering_key = key(delivery.message)
                 last = {each: task for each, task in last.items() if not task.done()}
-                handling = self._handle_after(last.get(name), delivery.message)
-                last[name] = tasks.create_task(handling, name=f"mqtt message of {self.topic_filter}")
-                await unfinished.put((delivery, partial(_settle, last[name])))
+                handling = self._handle_after(last.get(ordering_key), delivery.message)
+                last[ordering_key] = tasks.create_task(handling, name=f"mqtt message of {self.topic_filter}")
+                await unfinished.put((delivery, partial(_settle, last[ordering_key])))
 
     async def _handle_after(self, earlier: "asyncio.Task[Settle | None] | None", message: Message) -> Settle | None:
         if earlier is not None:

@@ -10,7 +10,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.model.rule import ExpressionRule, OccursRule, Rule, Span, StaleRule
-from edge.rules.evaluate import (
+from edge.rules.finding import Finding
+from edge.rules.running_jobs import RunningJobs
+from edge.rules.sample_lines import Line, Occurrence, Sample
+from edge.rules.sample_value import JOB_ENDED, JOB_STARTED, is_usable
+from edge.rules.subject import ends_with_job, subject_kind, subject_of_occurrence, subject_of_sample
+from edge.rules.subject_state import (
     JobEnded,
     JobStarted,
     OccursState,
@@ -25,11 +30,6 @@ from edge.rules.evaluate import (
     new_state,
     next_instant,
 )
-from edge.rules.finding import Finding
-from edge.rules.running_jobs import RunningJobs
-from edge.rules.sample_lines import Line, Occurrence, Sample
-from edge.rules.sample_value import JOB_ENDED, JOB_STARTED, is_usable
-from edge.rules.subject import ends_with_job, subject_kind, subject_of_occurrence, subject_of_sample
 from edge.rules.tag_condition import compile_tag_condition
 from edge.rules.tag_pattern import has_wildcard, matches
 

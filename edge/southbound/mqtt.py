@@ -65,7 +65,7 @@ async def open_equipment(
     with suppress(SubscriptionRefused):
         # The answers to commands of other jobs do not wait for the commit of one.
         await session.subscribe(
-            equipment.answers_topic, equipment.handle_answer, on_poison=equipment.fail_command, lane=job_of_answer
+            equipment.answers_topic, equipment.handle_answer, on_poison=equipment.fail_command, key=job_of_answer
         )
     for topic in equipment.event_topics:
         with suppress(SubscriptionRefused):

@@ -9,8 +9,8 @@ import structlog
 
 from edge.model.rule import Rule
 from edge.rules.baseline import BaselineState, latest_of, window_length
-from edge.rules.evaluate import SubjectState
 from edge.rules.evaluator import Key, RuleEvaluator
+from edge.rules.subject_state import SubjectState
 from edge.store import rule_states
 from edge.store.client import Store
 from edge.store.commit import Commit, join

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from edge.model.rule import Rule
 from edge.rules.baseline import BaselineState, WindowSample, with_window, without_window
-from edge.rules.evaluate import SubjectState
 from edge.rules.running_jobs import RunningJobs
+from edge.rules.subject_state import SubjectState
 
 MAX_PRODUCERS: Final = 32
 """Producers whose last batch is remembered; the ones that appended longest ago are forgotten first."""

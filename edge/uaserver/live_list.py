@@ -21,32 +21,32 @@ logger = structlog.get_logger(__name__)
 BUNDLE_S = 0.05
 
 
-_SHARED = struct.Struct("<HI")
-"""The number of a shared part, and where it belongs."""
+_STATES = struct.Struct("<HI")
+"""The number of the states of an entry, and their position in its body."""
 
 
-class PackedBodies:
-    """Encoded entries; what is equal in thousands of them, their states, is in memory once."""
+class BodyPacker:
+    """Encodes entries without their states, which are equal in thousands of them, and keeps each of these once."""
 
     def __init__(self) -> None:
         self._numbers: dict[bytes, int] = {}
-        self._parts: list[bytes] = []
+        self._states: list[bytes] = []
 
     def pack(self, entry: Payload) -> bytes:
         """Return the body of an entry without its states."""
         states = _encoded_states(entry)
         if states not in self._numbers:
-            self._numbers[states] = len(self._parts)
-            self._parts.append(states)
+            self._numbers[states] = len(self._states)
+            self._states.append(states)
         body = encode_structure(entry)
         at = body.index(states)
-        return _SHARED.pack(self._numbers[states], at) + body[:at] + body[at + len(states) :]
+        return _STATES.pack(self._numbers[states], at) + body[:at] + body[at + len(states) :]
 
     def unpack(self, packed: bytes) -> bytes:
         """Return the whole body."""
-        number, at = _SHARED.unpack_from(packed)
-        at += _SHARED.size
-        return b"".join((packed[_SHARED.size : at], self._parts[number], packed[at:]))
+        number, at = _STATES.unpack_from(packed)
+        at += _STATES.size
+        return b"".join((packed[_STATES.size : at], self._states[number], packed[at:]))
 
 
 def _encoded_states(entry: Payload) -> bytes:
@@ -64,8 +64,8 @@ class LiveList:
 
     def __init__(self, aspace: AddressSpace, node_id: ua.NodeId, changed: asyncio.Event, kind: type[Payload]) -> None:
         self._encoding_id = ENCODING_ID[kind]
-        self._bodies = PackedBodies()
-        self._entries: dict[str, bytes] = {}
+        self._packer = BodyPacker()
+        self._packed: dict[str, bytes] = {}
         self._value: ua.DataValue | None = None
         self._changed = changed
         self._has_pending_change = False
@@ -75,21 +75,21 @@ class LiveList:
     @property
     def identifiers(self) -> Collection[str]:
         """The identifiers of the entries."""
-        return self._entries.keys()
+        return self._packed.keys()
 
     def put(self, identifier: str, entry: Payload) -> None:
         """Add an entry, or replace the entry with this identifier at its position."""
-        self._entries[identifier] = self._bodies.pack(entry)
+        self._packed[identifier] = self._packer.pack(entry)
         self._has_changed()
 
     def drop(self, identifier: str) -> None:
         """Remove an entry; ignore an unknown identifier."""
-        if self._entries.pop(identifier, None) is not None:
+        if self._packed.pop(identifier, None) is not None:
             self._has_changed()
 
     def replace(self, entries: dict[str, Payload]) -> None:
         """Replace all entries of the list."""
-        self._entries = {identifier: self._bodies.pack(entry) for identifier, entry in entries.items()}
+        self._packed = {identifier: self._packer.pack(entry) for identifier, entry in entries.items()}
         self._has_changed()
 
     async def publish(self) -> None:
@@ -113,7 +113,7 @@ class LiveList:
         if self._value is None:
             now = datetime.now(UTC)
             # Neither the bodies nor their encoding are kept: thousands of them would be in memory twice.
-            content = array_of_bodies(self._encoding_id, [self._bodies.unpack(each) for each in self._entries.values()])
+            content = array_of_bodies(self._encoding_id, [self._packer.unpack(each) for each in self._packed.values()])
             self._value = ua.DataValue(content, SourceTimestamp=now, ServerTimestamp=now)
         return self._value
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from edge.app.trends import TrendMemory, Trends, number_of
 from edge.model.rule import ControlChartRule
 from edge.rules.control_chart import ControlChartState
-from edge.rules.evaluate import SubjectState
 from edge.rules.sample_lines import Sample
+from edge.rules.subject_state import SubjectState
 from edge.store import rule_states
 from edge.store.client import Store
 from edge.telemetry.state_text import encode_state

@@ -95,7 +95,7 @@ async def test_message_with_a_defect_is_finished_after_earlier_messages() -> Non
     assert finished == ["a/1", "a/defect", "a/2"]
 
 
-async def test_messages_of_one_lane_wait_for_each_other_and_others_do_not() -> None:
+async def test_messages_of_one_ordering_key_wait_for_each_other_only() -> None:
     may_go, handled, finished = asyncio.Event(), list[bytes](), list[int]()
     all_finished = asyncio.Event()
 
@@ -111,7 +111,7 @@ async def test_messages_of_one_lane_wait_for_each_other_and_others_do_not() -> N
         if len(finished) == 4:
             all_finished.set()
 
-    subscription = Subscription("t", handle, None, Connection.subscribe, lane=lambda each: each.payload.decode()[-1])
+    subscription = Subscription("t", handle, None, Connection.subscribe, key=lambda each: each.payload.decode()[-1])
     for number, text in enumerate((b"first of a", b"second of a", b"first of b", b"second of b"), 1):
         subscription.put(Delivery(Message("t", text), number, NOWHERE))
     async with background_task(subscription.run(finish), "subscription"), asyncio.timeout(10):
@@ -120,7 +120,7 @@ async def test_messages_of_one_lane_wait_for_each_other_and_others_do_not() -> N
     assert finished == [1, 2, 3, 4]
 
 
-async def test_lanes_take_no_more_messages_than_stay_unacknowledged() -> None:
+async def test_ordering_keys_take_no_more_messages_than_stay_unacknowledged() -> None:
     may_go, all_handled = asyncio.Event(), asyncio.Event()
     at_work = most_at_work = handled = 0
 
@@ -136,7 +136,7 @@ async def test_lanes_take_no_more_messages_than_stay_unacknowledged() -> None:
         if handled == 200:
             all_handled.set()
 
-    subscription = Subscription("t", handle, None, Connection.subscribe, lane=lambda each: each.payload.decode())
+    subscription = Subscription("t", handle, None, Connection.subscribe, key=lambda each: each.payload.decode())
     for number in range(200):
         subscription.put(Delivery(Message("t", b"%d" % number), number + 1, NOWHERE))
     async with background_task(subscription.run(lambda _: None), "subscription"), asyncio.timeout(10):

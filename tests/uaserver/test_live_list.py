@@ -12,7 +12,7 @@ from edge.model.isa95 import JobOrderAndState, LocalizedText, WorkMaster
 from edge.model.job_state import JobState
 from edge.opcua.shared_array import array_of_bodies
 from edge.uaserver.encoding import ENCODING_ID, encode_structure, extension_object
-from edge.uaserver.live_list import LiveList, PackedBodies
+from edge.uaserver.live_list import BodyPacker, LiveList
 from edge.uaserver.server import UaServer
 from tests.uaserver.running import UA, Space, entry, response
 
@@ -107,10 +107,10 @@ async def test_array_of_entries_is_encoded_as_by_asyncua() -> None:
 
 
 async def test_states_of_many_jobs_are_in_memory_once() -> None:
-    bodies = PackedBodies()
+    packer = BodyPacker()
     entries = [entry(f"job-{number}", state) for number in range(3) for state in (JobState.ENDED, JobState.RUNNING)]
-    packed = [bodies.pack(each) for each in (*entries, response("job-1"))]
-    assert [bodies.unpack(each) for each in packed] == [
+    packed = [packer.pack(each) for each in (*entries, response("job-1"))]
+    assert [packer.unpack(each) for each in packed] == [
         encode_structure(each) for each in (*entries, response("job-1"))
     ]
     assert not any(b"Ended" in each or b"Running" in each for each in packed)

@@ -1,4 +1,4 @@
-"""Evaluates one rule for one subject: from its state and an input to the next state and its findings.
+"""The state of a rule for one subject: an input makes the next state, and findings.
 
 Pure: the same arguments always return the same answer; time and running jobs are arguments.
 """

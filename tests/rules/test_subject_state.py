@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from edge.model.rule import AlarmLimits, LimitLevel, LimitRule
-from edge.rules.evaluate import JobEnded, ReadyRule, TimePassed, evaluate, is_open, new_state, next_instant
 from edge.rules.finding import FindingEvent
 from edge.rules.rule_form import parse_rules
 from edge.rules.running_jobs import RunningJobs
 from edge.rules.sample_lines import Sample
+from edge.rules.subject_state import JobEnded, ReadyRule, TimePassed, evaluate, is_open, new_state, next_instant
 from tests.rules.replayed import events, run
 
 HOT: dict[str, Any] = {"kind": "limit", "tag": "t", "limits": {"high": {"at": 80}}}
