@@ -52,7 +52,6 @@ from edge.station.decision import second_person
 from edge.station.direct_commands import DirectCommands
 from edge.station.dispatch import Dispatch, routes_of
 from edge.station.equipment import EquipmentPort
-from edge.station.equipment_tracer import EquipmentTracer
 from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment
 from edge.station.instance import TaskFactory, open_instance
 from edge.station.jobs import JobService
@@ -70,6 +69,7 @@ from edge.station.start import Starter
 from edge.station.start_sweep import StartSweep
 from edge.station.takeover import TakeOver
 from edge.station.timers import Timers
+from edge.station.traffic_publisher import TrafficPublisher
 from edge.station.worker import Worker
 from edge.store import alarms
 from edge.store.bounds import CountLimits
@@ -200,13 +200,13 @@ async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> Ga
 async def _open_equipment(stack: contextlib.AsyncExitStack, core: GatewayParts) -> None:
     southbound, runs = core.settings.southbound, core.runs
     # Messages over a broker can be recorded there.
-    tracer = EquipmentTracer(core.store, [name for name, each in southbound.items() if not _is_at_broker(each)])
-    await stack.enter_async_context(tracer.tracing())
+    traffic = TrafficPublisher(core.store, [name for name, each in southbound.items() if not _is_at_broker(each)])
+    await stack.enter_async_context(traffic.publishing())
     result_files = await open_traces(stack, core)
     for name, section in southbound.items():
         dedupe_ms = core.settings.retention.dedupe * 1000
         answers = Answers(core.store, runs, dedupe_ms, section.type_ids, core.direct_commands, result_files)
-        answers.listeners.append(tracer.of(name))
+        answers.listeners.append(traffic.of(name))
         equipment = await _open_one(stack, core, name, section, answers)
         core.watch.watched.append(WatchedEquipment(equipment, section.kind, section.type_ids, answers.stats))
 

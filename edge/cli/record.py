@@ -101,22 +101,22 @@ def _message_text(message: "MessageRecord") -> str:
 
 
 def _exchange_text(exchange: "ExchangeRecord") -> str:
-    from edge.model.equipment_trace import TraceKind
+    from edge.model.equipment_traffic import TrafficKind
 
     data = exchange.data
     match exchange.what:
-        case TraceKind.BEGUN:
+        case TrafficKind.BEGUN:
             return "  ".join(filter(None, (exchange.gateway, data.get("state"))))
-        case TraceKind.CONNECTED:
+        case TrafficKind.CONNECTED:
             return f"{len(data)} commands outstanding"
-        case TraceKind.COMMAND | TraceKind.STOP:
+        case TrafficKind.COMMAND | TrafficKind.STOP:
             return f"{data['type_id']}  {data['phase']}  {data['command_id']}"
-        case TraceKind.ANSWER:
+        case TrafficKind.ANSWER:
             return f"{data['command_id']}  {data['error'] or 'done'}"
-        case TraceKind.ASKED:
+        case TrafficKind.ASKED:
             asked = data["arguments"][1] if data["question"] == "call" else data["question"]
             return f"{asked}  {data['error']}" if "error" in data else str(asked)
-        case TraceKind.HAPPENING:
+        case TrafficKind.HAPPENING:
             return "  ".join(str(name) for name in data)
-        case TraceKind.LOST | TraceKind.MISSED:
+        case TrafficKind.LOST | TrafficKind.MISSED:
             return str(data)

@@ -16,10 +16,10 @@ from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused, Unavailable
 from edge.instant import Clock
 from edge.links.opcua_errors import translate_errors
+from edge.links.opcua_requests import RequestListener, ignore_request, report_failure, reported
 from edge.links.opcua_security import secure
-from edge.links.opcua_trace import CallTracer, ignore_request, report_failure, traced
 from edge.links.opcua_values import ValueWatch
-from edge.model.equipment_trace import TracedCall
+from edge.model.equipment_traffic import EquipmentRequest
 from edge.opcua.browse import MOST_NODES, Browser
 from edge.opcua.client_transport import DEFAULT_LIMITS, BoundedClient, ClientLimits
 from edge.opcua.structures import Structures
@@ -73,7 +73,7 @@ async def open_client(
     *,
     settings: OpcuaEquipmentSettings | None = None,
     request_timeout: float = _REQUEST_SECONDS,
-    trace_call: CallTracer = ignore_request,
+    on_request: RequestListener = ignore_request,
     limits: ClientLimits = DEFAULT_LIMITS,
 ) -> AsyncIterator["ClientSession"]:
     """Open a session for the length of the block; without `settings` it is anonymous and has no security.
@@ -92,7 +92,7 @@ async def open_client(
             client.disconnect_socket()
             raise
     try:
-        yield ClientSession(client, url, trace_call)
+        yield ClientSession(client, url, on_request)
     finally:
         try:
             async with asyncio.timeout(_GOODBYE_SECONDS):
@@ -104,16 +104,16 @@ async def open_client(
 class ClientSession:
     """A session with a server. Every call raises Unavailable when the server does not answer or declines."""
 
-    def __init__(self, client: BoundedClient, url: str, trace_call: CallTracer) -> None:
+    def __init__(self, client: BoundedClient, url: str, on_request: RequestListener) -> None:
         self.url = url
-        self.trace_call = trace_call
+        self.on_request = on_request
         self._client = client
         self._structures = Structures(client)
         self._namespaces: list[str] = []
         self._methods: dict[tuple[str, str], _Method] = {}
         self._browser = Browser(client)
 
-    @traced
+    @reported
     async def find(self, *names: str) -> Node:
         """Find a node by the browse names of its path below Objects, whatever their namespaces.
 
@@ -132,7 +132,7 @@ class ClientSession:
                 path = f"{path}/{browse_name.to_string()}"
             return Node(node_id.to_string(), path)
 
-    @traced
+    @reported
     async def read(self, node: Node) -> Any:
         """Read the value of a variable in plain Python; structures are dicts by the names of their fields.
 
@@ -154,7 +154,7 @@ class ClientSession:
             index = await self._namespace_index(uri)
         return Node(_parse_node_id(f"ns={index};{rest}").to_string(), node_id)
 
-    @traced
+    @reported
     async def write(self, node: Node, value: Any) -> None:
         """Write the value of a variable, given in the form that `read` returns.
 
@@ -173,7 +173,7 @@ class ClientSession:
             except ua.UaStatusCodeError as error:
                 raise Refused("unwritable", f"{node.path}: the server declines the write: {error}") from None
 
-    @traced
+    @reported
     async def children(self, node: Node) -> dict[str, Node]:
         """Return the nodes below a node by the names in their BrowseNames, methods included."""
         return await self._below(node)
@@ -186,7 +186,7 @@ class ClientSession:
                 for each in found
             }
 
-    @traced
+    @reported
     async def instances(self, of: TypeName, depth: int = 4, most: int = MOST_NODES) -> list[Node]:
         """Return the objects below Objects of a type, or of one derived from it, at most `depth` levels down.
 
@@ -215,7 +215,7 @@ class ClientSession:
                     level = below
                 return found
 
-    @traced
+    @reported
     async def call(self, owner: Node, name: str, *arguments: Any) -> list[Any]:
         """Call a method of an object and return its output arguments.
 
@@ -277,9 +277,9 @@ class ClientSession:
         raises Unavailable when the connection is lost.
         """
         names = {node.id: name for name, node in values.items()}
-        asked = partial(TracedCall, "watch", (source, fields, values))
+        asked = partial(EquipmentRequest, "watch", (source, fields, values))
         async with AsyncExitStack() as opened:
-            with report_failure(self.trace_call, asked), _serving(self.url):
+            with report_failure(self.on_request, asked), _serving(self.url):
                 subscription = await opened.enter_async_context(self._subscription())
                 for node_id in names:
                     # Each change is reported, also one that another follows at once, where the server can do so.
@@ -291,7 +291,7 @@ class ClientSession:
                     evfilter=await self._event_filter(fields),
                     queuesize=_EVENTS_AT_MOST,
                 )
-            self.trace_call(asked())
+            self.on_request(asked())
             yield self._notifications(subscription, names)
 
     @asynccontextmanager
@@ -340,7 +340,7 @@ class ClientSession:
         except Refused as refusal:
             return refusal
 
-    @traced
+    @reported
     async def is_a(self, type_id: Any, of: TypeName) -> bool:
         """Return whether a type, by its NodeId in text form, is the type `of` or derived from it.
 

@@ -16,7 +16,7 @@ from edge.links.openprotocol_mids import DECLINES, Decline, Mid, decline_of, new
 _READ_BYTES = 1 << 16
 _WAITING_MESSAGES = 1000
 
-Tracer = Callable[[MidFrame, MidFrame | None, str], None]
+ExchangeListener = Callable[[MidFrame, MidFrame | None, str], None]
 """Receives a request, its answer if one came, and the reason of a failure."""
 
 
@@ -49,7 +49,7 @@ async def open_openprotocol(
     times: SessionTimes = DEFAULT_TIMES,
     limits: LinkLimits = DEFAULT_LIMITS,
     link_layer: bool = True,
-    trace: Tracer = lambda *_: None,
+    on_request: ExchangeListener = lambda *_: None,
 ) -> AsyncIterator["OpenProtocolSession"]:
     """Connect to a controller and start the communication; stop it at the end of the block.
 
@@ -61,7 +61,7 @@ async def open_openprotocol(
             reader, writer = await asyncio.open_connection(host, port)
     except (OSError, TimeoutError) as error:
         raise Unavailable(f"cannot connect to {host}:{port}: {str(error) or 'no answer'}") from error
-    session = OpenProtocolSession(writer, times, limits, trace)
+    session = OpenProtocolSession(writer, times, limits, on_request)
     try:
         with unwrap_group():
             async with background_task(session.read(reader), f"open protocol {host}:{port}"):
@@ -80,12 +80,14 @@ async def open_openprotocol(
 class OpenProtocolSession:
     """One connection; `controller` are the fields of MID 0002, `revisions` the negotiated revision by message."""
 
-    def __init__(self, writer: asyncio.StreamWriter, times: SessionTimes, limits: LinkLimits, trace: Tracer) -> None:
+    def __init__(
+        self, writer: asyncio.StreamWriter, times: SessionTimes, limits: LinkLimits, on_request: ExchangeListener
+    ) -> None:
         self.controller: dict[str, Any] = {}
         self.revisions: dict[int, int] = {}
         self._writer = writer
         self._times = times
-        self._trace = trace
+        self._on_request = on_request
         self._link = LinkLayer(self._write, limits)
         self._messages: asyncio.Queue[MidFrame | None] = asyncio.Queue(_WAITING_MESSAGES)
         self._requesting = asyncio.Lock()
@@ -144,19 +146,19 @@ class OpenProtocolSession:
                     answer = await answered
             except TimeoutError:
                 error = Unavailable(f"MID {message.mid:04d}: no answer within {self._times.answer:g} s")
-                self._trace(message, None, error.message)
+                self._on_request(message, None, error.message)
                 # A late answer would be taken for that of the next request.
                 self._end(error)
                 raise error from None
             except (Refused, Unavailable) as error:
-                self._trace(message, None, error.message)
+                self._on_request(message, None, error.message)
                 raise
             finally:
                 self._request = None
                 # The reason of a lost connection may come after the request was cancelled.
                 if not answered.cancel() and not answered.cancelled():
                     answered.exception()
-            self._trace(message, answer, "")
+            self._on_request(message, answer, "")
             return answer
 
     async def negotiate(

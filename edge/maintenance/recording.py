@@ -23,9 +23,9 @@ from edge.links.background_task import background_task
 from edge.links.mqtt import Message, open_session
 from edge.maintenance.redaction import Redact, redact_data, redact_settings, redactor
 from edge.model.cloudevent import JSON, decode_data
-from edge.model.equipment_trace import TraceKind, TraceRecord
+from edge.model.equipment_traffic import TrafficKind, TrafficRecord
 from edge.store.opening import has_running_server, open_store
-from edge.store.trace_channel import subscribe
+from edge.store.traffic_channel import subscribe
 
 SESSION_EXPIRY_SECONDS = 60
 """How long the broker keeps messages for the recording after a lost connection."""
@@ -75,16 +75,16 @@ class MessageRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ExchangeRecord(Struct, frozen=True, kw_only=True):
-    """One exchange with the equipment in the trace of a gateway, `after` seconds from the first record."""
+    """One exchange with the equipment in the traffic of a gateway, `after` seconds from the first record."""
 
     after: float
     gateway: str
-    what: TraceKind
+    what: TrafficKind
     data: Any
 
 
 Line = MessageRecord | ExchangeRecord
-"""One record: a message at the broker, or an exchange in the trace of a gateway."""
+"""One record: a message at the broker, or an exchange in the traffic of a gateway."""
 
 
 @asynccontextmanager
@@ -102,7 +102,7 @@ async def recording(
 
     Yields the recorded source, after at most `begin_s` seconds for the gateway to notice the recording. Raises
     SettingsError when there is no such equipment, Unavailable when the broker or the store is unavailable, no gateway
-    has sent a trace by the end of the block, or the file cannot be written or would exceed `most_bytes`. An empty file
+    has sent traffic by the end of the block, or the file cannot be written or would exceed `most_bytes`. An empty file
     is removed then.
     """
     section = settings.southbound.get(name)
@@ -217,9 +217,9 @@ async def _record_gateways(name: str, settings: Settings, recorder: _Recorder, b
     begun: dict[str, Any] = {}
     is_begun = asyncio.Event()
 
-    async def take_all(records: AsyncIterator[TraceRecord]) -> None:
+    async def take_all(records: AsyncIterator[TrafficRecord]) -> None:
         async for passed in records:
-            if passed.what is TraceKind.BEGUN:
+            if passed.what is TrafficKind.BEGUN:
                 # Repeated for another recording of the same process.
                 process = passed.data.get("process") if isinstance(passed.data, dict) else None
                 if process and begun.get(passed.gateway) == process:
@@ -234,16 +234,16 @@ async def _record_gateways(name: str, settings: Settings, recorder: _Recorder, b
                 try:
                     async with asyncio.timeout(begin_s):
                         await is_begun.wait()
-                    place = f"the trace of {name} by {', '.join(begun)}"
+                    place = f"the traffic of {name} by {', '.join(begun)}"
                 except TimeoutError:
-                    place = f"the trace of {name}; no gateway is running yet"
+                    place = f"the traffic of {name}; no gateway is running yet"
                 yield place
     if recorder.is_empty:
         advice = "Check that it runs with this equipment in its settings: systemctl status microdcs-edge"
-        raise Unavailable(f"no gateway has sent a trace of {name}", advice)
+        raise Unavailable(f"no gateway has sent traffic of {name}", advice)
 
 
-def _exchange_record(passed: TraceRecord, after: float, redact: Redact) -> ExchangeRecord:
+def _exchange_record(passed: TrafficRecord, after: float, redact: Redact) -> ExchangeRecord:
     try:
         gateway, data = redact_data([passed.gateway, passed.data], redact)
     except RecursionError as error:

@@ -13,7 +13,7 @@ from edge.errors import Refused, SettingsError, Unavailable, unwrap_group
 from edge.links.background_task import background_task
 from edge.links.backoff import Backoff, delay
 from edge.links.rate_limit import RateLimit
-from edge.model.equipment_trace import TraceKind
+from edge.model.equipment_traffic import TrafficKind
 from edge.sfc.signal import Phase
 from edge.southbound.device import Connector, Device, DeviceEvent, DeviceEvents, DeviceOutcomeUnknownError
 from edge.southbound.device_error import bounded_message, root_cause
@@ -72,13 +72,13 @@ async def _keep_connected(equipment: "ConnectedEquipment", connect: Connector, s
             reason = bounded_message(error)
             if reason != last:
                 _log.warning("equipment not connected, retrying", equipment=equipment.name, reason=reason)
-                station.trace(TraceKind.LOST, reason)
+                station.report_traffic(TrafficKind.LOST, reason)
             last = reason
         except Exception as error:  # noqa: BLE001 - a device that violates its protocol must not stop others
             defect = root_cause(error)
             if defects.try_acquire():
                 _log.error("equipment failed, retrying", equipment=equipment.name, exc_info=defect)
-            station.trace(TraceKind.LOST, type(defect).__name__)
+            station.report_traffic(TrafficKind.LOST, type(defect).__name__)
         await backoff.pause()
 
 
@@ -147,7 +147,7 @@ class ConnectedEquipment:
 
     def _queue(self, command: Command) -> None:
         self._connected()
-        self._station.trace(TraceKind.COMMAND, command)
+        self._station.report_traffic(TrafficKind.COMMAND, command)
         if command.command_id in self._ended or self._is_running(command):
             return
         self._pending[command.command_id] = command
@@ -158,7 +158,7 @@ class ConnectedEquipment:
     async def stop(self, command: Command) -> None:
         """Drop a queued command and stop the device. Raises Unavailable while the device is not connected."""
         device = self._connected()
-        self._station.trace(TraceKind.STOP, command)
+        self._station.report_traffic(TrafficKind.STOP, command)
         self._mark_ended(command.command_id)
         # A stop has no parameters: those of the command define what to stop.
         pending = self._pending.pop(command.command_id, None)
@@ -191,7 +191,7 @@ class ConnectedEquipment:
     async def serve(self, device: Device, device_events: DeviceEvents) -> None:
         """Serve one connection until it is lost; then raise Unavailable."""
         outstanding = await self._outstanding()
-        self._station.trace(TraceKind.CONNECTED, outstanding)
+        self._station.report_traffic(TrafficKind.CONNECTED, outstanding)
         for command in outstanding:
             if command.command_id not in self._ended:
                 self._pending[command.command_id] = command
@@ -209,7 +209,7 @@ class ConnectedEquipment:
 
     async def _handle_events(self, device: Device, device_events: DeviceEvents) -> None:
         async for device_event in device_events:
-            self._station.trace(TraceKind.HAPPENING, _traced(device_event))
+            self._station.report_traffic(TrafficKind.HAPPENING, _described(device_event))
             try:
                 await _handle(device, device_event)
             except Unavailable:
@@ -280,7 +280,7 @@ class ConnectedEquipment:
             answers += [EquipmentAnswer(each.command_id, error=reason) for each in self._superseded]
             self._superseded.clear()
         for answer in answers:
-            self._station.trace(TraceKind.ANSWER, answer)
+            self._station.report_traffic(TrafficKind.ANSWER, answer)
             await self._answer(answer)
             if isinstance(answer, EquipmentAnswer) and not _is_declined_reset(command, answer):
                 self._mark_ended(answer.command_id)
@@ -347,7 +347,7 @@ def _is_declined_reset(command: Command, answer: EquipmentAnswer) -> bool:
     return command.phase is Phase.RESET and answer.command_id == command.command_id and answer.error is not None
 
 
-def _traced(device_event: DeviceEvent | Refused) -> Any:
+def _described(device_event: DeviceEvent | Refused) -> Any:
     return {"refused": device_event.message} if isinstance(device_event, Refused) else device_event
 
 

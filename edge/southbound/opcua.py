@@ -7,8 +7,8 @@ from functools import partial
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused
 from edge.links.opcua import ClientSession, Node, TypeName, open_client
-from edge.links.opcua_trace import CallTracer
-from edge.model.equipment_trace import TraceKind
+from edge.links.opcua_requests import RequestListener
+from edge.model.equipment_traffic import TrafficKind
 from edge.southbound.connected_equipment import ConnectedEquipment, open_connected
 from edge.southbound.device import Device, DeviceEvents
 from edge.station.equipment import Repetition, StationPort
@@ -16,7 +16,7 @@ from edge.station.equipment import Repetition, StationPort
 REQUEST_SECONDS = 30.0
 """Timeout of one request: a method of a device may take that long."""
 
-OpenSession = Callable[[OpcuaEquipmentSettings, CallTracer], AbstractAsyncContextManager[ClientSession]]
+OpenSession = Callable[[OpcuaEquipmentSettings, RequestListener], AbstractAsyncContextManager[ClientSession]]
 """Opens a session with the server that the settings name; raises as `open_client`."""
 
 DeviceOpener = Callable[[ClientSession], AbstractAsyncContextManager[tuple[Device, DeviceEvents]]]
@@ -24,10 +24,10 @@ DeviceOpener = Callable[[ClientSession], AbstractAsyncContextManager[tuple[Devic
 
 
 def open_session(
-    settings: OpcuaEquipmentSettings, trace_call: CallTracer
+    settings: OpcuaEquipmentSettings, on_request: RequestListener
 ) -> AbstractAsyncContextManager[ClientSession]:
     """Open a session whose request timeout is the longest duration of a method, `REQUEST_SECONDS`."""
-    return open_client(settings.url, settings=settings, request_timeout=REQUEST_SECONDS, trace_call=trace_call)
+    return open_client(settings.url, settings=settings, request_timeout=REQUEST_SECONDS, on_request=on_request)
 
 
 def open_opcua_equipment(
@@ -44,11 +44,11 @@ def open_opcua_equipment(
     `open_device` finds its nodes and subscribes again on each session: a restarted server may have other namespace
     indexes, other nodes and no subscriptions.
     """
-    trace_call = partial(station.trace, TraceKind.ASKED)
+    on_request = partial(station.report_traffic, TrafficKind.ASKED)
 
     @asynccontextmanager
     async def connect() -> AsyncIterator[tuple[Device, DeviceEvents]]:
-        async with session_factory(settings, trace_call) as session, open_device(session) as opened:
+        async with session_factory(settings, on_request) as session, open_device(session) as opened:
             yield opened
 
     return open_connected(name, settings.url, settings.type_ids, station, scopes, connect, repetition)

@@ -34,9 +34,9 @@ from edge.southbound.openprotocol_makes import make_of
 from edge.southbound.openprotocol_messages import (
     ACKNOWLEDGED_UNREAD,
     ACKNOWLEDGEMENTS,
-    call_tracer,
     described,
     device_events,
+    request_reporter,
 )
 from edge.southbound.openprotocol_programs import ParameterSets
 from edge.southbound.openprotocol_settings import OpenProtocolSettings, address_of
@@ -94,7 +94,7 @@ def open_openprotocol_equipment(
             port,
             times=times.session,
             link_layer=settings.link_layer == "auto",
-            trace=call_tracer(station),
+            on_request=request_reporter(station),
         ) as session:
             make, has_several = make_of(session.controller), settings.spindles == "several"
             session.set_keep_alive(make.keep_alive)

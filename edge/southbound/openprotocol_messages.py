@@ -1,4 +1,4 @@
-"""What an Open Protocol controller sends, as events of a device; its requests, as the tracer and the log show them."""
+"""What an Open Protocol controller sends, as events of a device; its requests, as recorders and the log show them."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -8,10 +8,10 @@ from typing import Any
 from edge.errors import Refused
 from edge.links.openprotocol_frame import MidFrame
 from edge.links.openprotocol_mids import Mid, new_message, parse_message
-from edge.links.openprotocol_session import OpenProtocolSession, Tracer
+from edge.links.openprotocol_session import ExchangeListener, OpenProtocolSession
 from edge.links.openprotocol_spindles import parse_spindles
 from edge.links.openprotocol_trace import parse_curve, parse_plot
-from edge.model.equipment_trace import TracedCall, TraceKind
+from edge.model.equipment_traffic import EquipmentRequest, TrafficKind
 from edge.southbound.device import DeviceEvents
 from edge.station.equipment import StationPort
 
@@ -40,9 +40,9 @@ ACKNOWLEDGED_UNREAD: Mapping[int, MidFrame] = MappingProxyType(
 """The same for messages that cannot be read: without it a controller sends no further one."""
 
 
-def call_tracer(station: StationPort) -> Tracer:
-    """Return a tracer that reports each request to the tracer of the equipment."""
-    return partial(_report_call, station)
+def request_reporter(station: StationPort) -> ExchangeListener:
+    """Return the listener that reports each request as traffic of the equipment."""
+    return partial(_report_request, station)
 
 
 def described(session: OpenProtocolSession) -> dict[str, Any]:
@@ -54,12 +54,13 @@ def described(session: OpenProtocolSession) -> dict[str, Any]:
     }
 
 
-def _report_call(station: StationPort, message: MidFrame, answer: MidFrame | None, error: str) -> None:
+def _report_request(station: StationPort, message: MidFrame, answer: MidFrame | None, error: str) -> None:
     found = {"answer": f"MID {answer.mid:04d} revision {answer.revision}", **_fields(answer)} if answer else None
     question = f"MID {message.mid:04d} revision {message.revision}"
     arguments = [message.data.decode("latin-1")] if message.data else []
     kind = "device" if error else None
-    station.trace(TraceKind.ASKED, TracedCall(question, arguments, found=found, error=error or None, kind=kind))
+    request = EquipmentRequest(question, arguments, found=found, error=error or None, kind=kind)
+    station.report_traffic(TrafficKind.ASKED, request)
 
 
 def _fields(message: MidFrame) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from edge.errors import Unavailable
 from edge.listeners import notify
 from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH, RESERVED_ID_STARTS, validate_id
 from edge.model.cloudevent import new_id
-from edge.model.equipment_trace import TraceKind
+from edge.model.equipment_traffic import TrafficKind
 from edge.model.job_state import JobState
 from edge.model.result_trace import lost_in, stored_in
 from edge.sfc.advance import MAX_EARLY_EVENTS
@@ -59,7 +59,7 @@ class Answers:
     ) -> None:
         self.stats = EquipmentStats()
         """Counts of the messages of the equipment."""
-        self.listeners: list[Callable[[TraceKind, Any], None]] = []
+        self.listeners: list[Callable[[TrafficKind, Any], None]] = []
         """Called with each message between us and the equipment."""
         self._store = store
         self._recorder = RefusalRecorder(store)
@@ -321,8 +321,8 @@ class Answers:
         """Count a start that the equipment may have received before."""
         self.stats.record_repeated_start()
 
-    def trace(self, what: TraceKind, data: Any) -> None:
-        """Report the traffic with the equipment to its tracer."""
+    def report_traffic(self, what: TrafficKind, data: Any) -> None:
+        """Report traffic with the equipment to its recorders."""
         notify(self.listeners, what, data)
 
     async def _addressee(self, event: EquipmentEvent, declined: set[str]) -> str | None:

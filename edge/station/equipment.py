@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct, field
 
-from edge.model.equipment_trace import TraceKind
+from edge.model.equipment_traffic import TrafficKind
 from edge.sfc.signal import Phase
 from edge.store.refused import RefusedMessage
 
@@ -187,8 +187,8 @@ class StationPort(Protocol):
     def record_repeated_start(self) -> None:
         """Count a start that the equipment may have received before."""
 
-    def trace(self, what: TraceKind, data: Any) -> None:
-        """Report the traffic with the equipment to its tracer."""
+    def report_traffic(self, what: TrafficKind, data: Any) -> None:
+        """Report traffic with the equipment to its recorders."""
 
 
 class EquipmentPort(Protocol):

@@ -14,11 +14,11 @@ from edge.cli.record import format_record
 from edge.config import MqttSettings, RedisSettings, Settings
 from edge.links.mqtt import open_session
 from edge.maintenance.recording import ExchangeRecord
-from edge.model.equipment_trace import TraceKind
+from edge.model.equipment_traffic import TrafficKind
 from edge.sfc.signal import Phase
 from edge.southbound.stacklight import StackLightSettings
 from edge.store.client import Store
-from edge.store.trace_channel import listeners
+from edge.store.traffic_channel import listeners
 from tests.app.running import NO_OPCUA, edge_run, settings_of, written
 from tests.southbound.contract import WORK
 
@@ -84,7 +84,7 @@ async def test_trace_of_a_gateway_is_shown_from_the_first_connection(
             process.send_signal(signal.SIGINT)
             await process.wait()
             await gateway.stop()
-    assert any(line.startswith("recording the trace of light") for line in lines)
+    assert any(line.startswith("recording the traffic of light") for line in lines)
     assert [line.split()[2:] for line in lines if " s " in line][:2] == [
         ["begun", "edge"],
         ["connected", "0", "commands", "outstanding"],
@@ -94,18 +94,18 @@ async def test_trace_of_a_gateway_is_shown_from_the_first_connection(
 @pytest.mark.parametrize(
     ("what", "data", "words"),
     [
-        (TraceKind.COMMAND, WORK, f"{WORK.type_id}  start  {WORK.command_id}"),
-        (TraceKind.STOP, replace(WORK, phase=Phase.STOP), f"{WORK.type_id}  stop  {WORK.command_id}"),
-        (TraceKind.ANSWER, {"command_id": "J1/r/work/1", "data": 1, "error": None}, "J1/r/work/1  done"),
-        (TraceKind.ANSWER, {"command_id": "J1/r/work/1", "data": None, "error": "jammed"}, "J1/r/work/1  jammed"),
-        (TraceKind.ASKED, {"question": "call", "arguments": [{}, "EnableAsset", True]}, "EnableAsset"),
-        (TraceKind.ASKED, {"question": "read", "arguments": [{}], "error": "no answer"}, "read  no answer"),
-        (TraceKind.HAPPENING, {"EventType": "i=1", "Result": {}}, "EventType  Result"),
-        (TraceKind.LOST, "pulled out", "pulled out"),
-        (TraceKind.MISSED, 7, "7"),
+        (TrafficKind.COMMAND, WORK, f"{WORK.type_id}  start  {WORK.command_id}"),
+        (TrafficKind.STOP, replace(WORK, phase=Phase.STOP), f"{WORK.type_id}  stop  {WORK.command_id}"),
+        (TrafficKind.ANSWER, {"command_id": "J1/r/work/1", "data": 1, "error": None}, "J1/r/work/1  done"),
+        (TrafficKind.ANSWER, {"command_id": "J1/r/work/1", "data": None, "error": "jammed"}, "J1/r/work/1  jammed"),
+        (TrafficKind.ASKED, {"question": "call", "arguments": [{}, "EnableAsset", True]}, "EnableAsset"),
+        (TrafficKind.ASKED, {"question": "read", "arguments": [{}], "error": "no answer"}, "read  no answer"),
+        (TrafficKind.HAPPENING, {"EventType": "i=1", "Result": {}}, "EventType  Result"),
+        (TrafficKind.LOST, "pulled out", "pulled out"),
+        (TrafficKind.MISSED, 7, "7"),
     ],
 )
-def test_each_trace_record_is_one_line(what: TraceKind, data: object, words: str) -> None:
+def test_each_traffic_record_is_one_line(what: TrafficKind, data: object, words: str) -> None:
     line = ExchangeRecord(after=1.5, gateway="edge", what=what, data=msgspec.to_builtins(data))
     assert format_record(line) == f"    1.500 s  {what:<9} {words}"
 
@@ -114,14 +114,14 @@ def test_each_trace_record_is_one_line(what: TraceKind, data: object, words: str
     "data", ["done\n    9.000 s  answer    J1/r/work/1  done", "\x1b[2J\x1b]0;title\x07", "x" * 1_000_000]
 )
 def test_equipment_text_is_escaped_and_cut_to_one_line(data: str) -> None:
-    line = format_record(ExchangeRecord(after=1.5, gateway="edge", what=TraceKind.LOST, data=data))
+    line = format_record(ExchangeRecord(after=1.5, gateway="edge", what=TrafficKind.LOST, data=data))
     assert line.isprintable()
     assert len(line) < 300
 
 
-@pytest.mark.parametrize("what", list(TraceKind))
+@pytest.mark.parametrize("what", list(TrafficKind))
 @pytest.mark.parametrize("data", [None, 7, [], {"question": "call", "arguments": []}])
-def test_record_of_another_gateway_version_is_shown_unchanged(what: TraceKind, data: object) -> None:
+def test_record_of_another_gateway_version_is_shown_unchanged(what: TrafficKind, data: object) -> None:
     assert format_record(ExchangeRecord(after=1.5, gateway="edge", what=what, data=data)).startswith(
         f"    1.500 s  {what}"
     )

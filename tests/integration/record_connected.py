@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from edge.config import IjtSettings, VisionSettings
 from edge.maintenance.recording import ExchangeRecord, RecordingHeader
-from edge.model.equipment_trace import TraceKind, TraceRecord
+from edge.model.equipment_traffic import TrafficKind, TrafficRecord
 from edge.sim.ijt import open_ijt as open_controller
 from edge.sim.ijt_fault import IjtFault
 from edge.sim.vision import VisionFault
@@ -27,7 +27,7 @@ from edge.southbound.connected_equipment import ConnectedEquipment
 from edge.southbound.ijt import open_ijt
 from edge.southbound.vision import open_vision
 from edge.station.equipment import EquipmentAnswer, OutcomeUnknown
-from edge.store import trace_channel
+from edge.store import traffic_channel
 from tests.southbound.contract import SCOPES, TYPE_ID, WORK, RecordingStation
 
 DIRECTORY = Path(__file__).parents[1] / "recordings"
@@ -48,9 +48,9 @@ class Scene(RecordingStation):
     def __post_init__(self) -> None:
         RecordingStation.__init__(self)
 
-    def trace(self, what: TraceKind, data: Any) -> None:
-        encoded = trace_channel.encode_record(TraceRecord(at=0, gateway="edge", what=what, data=data))
-        passed = msgspec.json.decode(encoded, type=TraceRecord)
+    def report_traffic(self, what: TrafficKind, data: Any) -> None:
+        encoded = traffic_channel.encode_record(TrafficRecord(at=0, gateway="edge", what=what, data=data))
+        passed = msgspec.json.decode(encoded, type=TrafficRecord)
         after = round(time.monotonic() - self.began, 3)
         line = ExchangeRecord(after=after, gateway="edge", what=what, data=passed.data)
         self.lines.append(msgspec.json.encode(line).replace(self.settings.url.encode(), b"opc.tcp://***"))
@@ -63,7 +63,7 @@ class Scene(RecordingStation):
     async def play(self, *acts: Callable[["Scene", ConnectedEquipment], Awaitable[None]]) -> None:
         """Play each act on a gateway that was started for it."""
         for number, act in enumerate(acts):
-            self.trace(TraceKind.BEGUN, {"process": f"process-{number}", "state": None})
+            self.report_traffic(TrafficKind.BEGUN, {"process": f"process-{number}", "state": None})
             async with self.open_kind(self.name, self.settings, self, SCOPES) as equipment:
                 await until(partial(getattr, equipment, "connected"))
                 await act(self, equipment)

@@ -20,9 +20,9 @@ from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused, Unavailable
 from edge.links.gpio import FakeLines, Lines
 from edge.links.opcua import ClientSession, EventField, Node, TypeName
-from edge.links.opcua_trace import CallTracer
+from edge.links.opcua_requests import RequestListener
 from edge.maintenance.recording import ExchangeRecord, RecordingHeader
-from edge.model.equipment_trace import TracedCall, TraceKind
+from edge.model.equipment_traffic import EquipmentRequest, TrafficKind
 from edge.southbound.connected_equipment import ConnectedEquipment
 from edge.southbound.device import DeviceEvent, DeviceEvents
 from edge.southbound.kinds import KINDS
@@ -92,7 +92,7 @@ class Recalled:
 
     @asynccontextmanager
     async def open_session(
-        self, settings: OpcuaEquipmentSettings, _overhear: CallTracer
+        self, settings: OpcuaEquipmentSettings, _on_request: RequestListener
     ) -> AsyncIterator[ClientSession]:
         """Stand in for a server, in whose place the recording answers."""
         await self.ask("open")
@@ -199,32 +199,32 @@ class Replay:
 
     async def play(self, line: ExchangeRecord) -> None:
         match line.what:
-            case TraceKind.BEGUN:
+            case TrafficKind.BEGUN:
                 await self.process.aclose()
                 self.recalled.happened = None
                 self._equipment = await self.process.enter_async_context(self._open())
-            case TraceKind.CONNECTED:
+            case TrafficKind.CONNECTED:
                 await self._connect()
-                await self._answer(TracedCall("outstanding", (), line.data))
+                await self._answer(EquipmentRequest("outstanding", (), line.data))
                 await self._wait_until(lambda: self._equipment and self._equipment.connected)
-            case TraceKind.LOST:
+            case TrafficKind.LOST:
                 await self._lose(Unavailable(line.data))
-            case TraceKind.COMMAND:
+            case TrafficKind.COMMAND:
                 assert self._equipment
                 await self._equipment.send(msgspec.convert(line.data, Command))
-            case TraceKind.STOP:
+            case TrafficKind.STOP:
                 self._stop(msgspec.convert(line.data, Command))
-            case TraceKind.ASKED:
+            case TrafficKind.ASKED:
                 await self._connect()
-                await self._answer(msgspec.convert(line.data, TracedCall))
-            case TraceKind.HAPPENING:
+                await self._answer(msgspec.convert(line.data, EquipmentRequest))
+            case TrafficKind.HAPPENING:
                 assert self.recalled.happened
                 refused = line.data.get("refused")
                 self.recalled.happened.put(Refused("unreadable", refused) if refused else line.data)
-            case TraceKind.ANSWER:
+            case TrafficKind.ANSWER:
                 await self._wait_until(lambda: line.data["command_id"] in self.station.outcomes())
                 self.station.stopped_meanwhile.add(line.data["command_id"])
-            case TraceKind.MISSED:
+            case TrafficKind.MISSED:
                 pytest.fail("what is not whole cannot be played")
 
     async def end(self) -> None:
@@ -237,7 +237,7 @@ class Replay:
         opener = words("open", ())
         await self._wait_until(lambda: self.recalled.happened or self.recalled.waiting(opener))
         if not self.recalled.happened:
-            await self._answer(TracedCall("open", ()))
+            await self._answer(EquipmentRequest("open", ()))
             await self._wait_until(lambda: self.recalled.happened)
 
     async def _lose(self, error: Unavailable) -> None:
@@ -245,9 +245,9 @@ class Replay:
             self.recalled.happened.put(error)
             self.recalled.happened = None
         else:
-            await self._answer(TracedCall("open", (), error=error.message))
+            await self._answer(EquipmentRequest("open", (), error=error.message))
 
-    async def _answer(self, asked: TracedCall) -> None:
+    async def _answer(self, asked: EquipmentRequest) -> None:
         question = words(asked.question, asked.arguments)
         try:
             await self._wait_until(lambda: self.recalled.waiting(question))

@@ -12,7 +12,7 @@ from asyncua import Client
 
 from edge.errors import Refused, Unavailable
 from edge.links.opcua import ClientSession, EventField, Node, TypeName, open_client
-from edge.model.equipment_trace import TracedCall
+from edge.model.equipment_traffic import EquipmentRequest
 from edge.model.job_state import JobState
 from edge.uaserver.server import UaServer
 from tests.uaserver.running import entry, response, served
@@ -149,9 +149,9 @@ async def test_cancellation_during_an_answer_is_not_an_error() -> None:
         await asking
 
 
-async def test_tracer_receives_each_request_with_its_answer(server: UaServer) -> None:
-    reported: list[TracedCall] = []
-    async with open_client(server.endpoint, trace_call=reported.append) as session:
+async def test_listener_receives_each_request_with_its_answer(server: UaServer) -> None:
+    reported: list[EquipmentRequest] = []
+    async with open_client(server.endpoint, on_request=reported.append) as session:
         clock = await session.find("Server", "ServerStatus", "CurrentTime")
         read: Any = await session.read(clock)
         with pytest.raises(Refused):
@@ -163,16 +163,16 @@ async def test_tracer_receives_each_request_with_its_answer(server: UaServer) ->
             async with session.watch(clock, (unknown,), {}):
                 pytest.fail("it watches what there is not")
     assert reported == [
-        TracedCall("find", ("Server", "ServerStatus", "CurrentTime"), clock),
-        TracedCall("read", (clock,), read),
-        TracedCall(
+        EquipmentRequest("find", ("Server", "ServerStatus", "CurrentTime"), clock),
+        EquipmentRequest("read", (clock,), read),
+        EquipmentRequest(
             "call",
             (Node("i=2253", "/0:Objects/0:Server"), "Explode", 7),
             error="/0:Objects/0:Server has no method Explode",
             kind="unknown_node",
         ),
-        TracedCall("watch", (None, (), {"clock": clock})),
-        TracedCall(
+        EquipmentRequest("watch", (None, (), {"clock": clock})),
+        EquipmentRequest(
             "watch",
             (clock, (unknown,), {}),
             error=f"{server.endpoint} does not know the namespace urn:nowhere",

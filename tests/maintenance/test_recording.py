@@ -15,9 +15,9 @@ from edge.links.background_task import background_task
 from edge.links.mqtt import open_session
 from edge.links.opcua import Node
 from edge.maintenance.recording import ExchangeRecord, Line, MessageRecord, recording
-from edge.model.equipment_trace import TracedCall, TraceKind
-from edge.station.equipment_tracer import EquipmentTracer
-from edge.store import trace_channel
+from edge.model.equipment_traffic import EquipmentRequest, TrafficKind
+from edge.station.traffic_publisher import TrafficPublisher
+from edge.store import traffic_channel
 from edge.store.client import Store
 from edge.store.opening import open_store
 from tests.conftest import WaitUntil
@@ -138,18 +138,18 @@ async def test_trace_of_a_gateway_is_recorded_without_secrets(
     file, reported, gateway = (
         tmp_path / "drill.jsonl",
         list[Line](),
-        EquipmentTracer(store, ("drill",), poll_interval_s=0.01),
+        TrafficPublisher(store, ("drill",), poll_interval_s=0.01),
     )
-    asked = TracedCall("call", (Node("i=7", "/0:Objects/0:Tool"), "EnableAsset", "urn:maker:D-4711", True))
+    asked = EquipmentRequest("call", (Node("i=7", "/0:Objects/0:Tool"), "EnableAsset", "urn:maker:D-4711", True))
     identifiers = [{"Name": "VIN", "EntityId": "WDB1"}, {"Name": "CommandID", "EntityId": "J1/r/drill/1"}]
     async with (
         background_task(gateway.run(), "gateway"),
         recording("drill", drill, {"sesame"}, file, reported.append) as source,
     ):
-        assert source == "the trace of drill by edge"
-        gateway.of("drill")(TraceKind.ASKED, asked)
-        gateway.of("drill")(TraceKind.HAPPENING, {"AssociatedEntities": identifiers, "SerialNumber": "A-1"})
-        gateway.of("drill")(TraceKind.LOST, "opc.tcp://drill-7:4840 says sesame")
+        assert source == "the traffic of drill by edge"
+        gateway.of("drill")(TrafficKind.ASKED, asked)
+        gateway.of("drill")(TrafficKind.HAPPENING, {"AssociatedEntities": identifiers, "SerialNumber": "A-1"})
+        gateway.of("drill")(TrafficKind.LOST, "opc.tcp://drill-7:4840 says sesame")
         await wait_until(lambda: len(reported) == 4)
     head, *lines = lines_of(file)
     assert (head["settings"]["url"], head["settings"]["product_instance_uri"]) == ("opc.tcp://***", "***")
@@ -170,22 +170,22 @@ async def test_trace_of_a_gateway_is_recorded_without_secrets(
 async def test_second_recorder_adds_no_line(
     store: Store, drill: Settings, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
-    gateway, reported = EquipmentTracer(store, ("drill",), poll_interval_s=0.01), list[Line]()
+    gateway, reported = TrafficPublisher(store, ("drill",), poll_interval_s=0.01), list[Line]()
     async with (
         background_task(gateway.run(), "gateway"),
         recording("drill", drill, set(), tmp_path / "one.jsonl", reported.append),
         recording("drill", drill, set(), tmp_path / "two.jsonl", print),
     ):
-        gateway.of("drill")(TraceKind.STOP, "J1/r/drill/1")
+        gateway.of("drill")(TrafficKind.STOP, "J1/r/drill/1")
         await wait_until(lambda: len(reported) == 2)
-    assert [each.what for each in reported if isinstance(each, ExchangeRecord)] == [TraceKind.BEGUN, TraceKind.STOP]
+    assert [each.what for each in reported if isinstance(each, ExchangeRecord)] == [TrafficKind.BEGUN, TrafficKind.STOP]
 
 
 async def test_missing_gateway_trace_leaves_no_file(drill: Settings, tmp_path: Path) -> None:
     file = tmp_path / "drill.jsonl"
-    with pytest.raises(Unavailable, match="no gateway has sent a trace of drill") as refused:
+    with pytest.raises(Unavailable, match="no gateway has sent traffic of drill") as refused:
         async with recording("drill", drill, set(), file, print, begin_s=0.05) as source:
-            assert source == "the trace of drill; no gateway is running yet"
+            assert source == "the traffic of drill; no gateway is running yet"
     assert "systemctl status microdcs-edge" in refused.value.advice
     assert not file.exists()
 
@@ -199,10 +199,10 @@ async def test_recording_starts_no_embedded_store(drill: Settings, tmp_path: Pat
     assert not (tmp_path / "store").exists()
     async with (
         open_store(settings.redis, "edge") as store,
-        background_task(EquipmentTracer(store, ("drill",), poll_interval_s=0.01).run(), "gateway"),
+        background_task(TrafficPublisher(store, ("drill",), poll_interval_s=0.01).run(), "gateway"),
         recording("drill", settings, set(), tmp_path / "drill.jsonl", print) as source,
     ):
-        assert source == "the trace of drill by edge"
+        assert source == "the traffic of drill by edge"
 
 
 async def test_lines_recorded_before_a_store_loss_are_kept(drill: Settings, tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ async def test_lines_recorded_before_a_store_loss_are_kept(drill: Settings, tmp_
                 await server.kill()
                 await asyncio.Event().wait()
 
-        async with background_task(EquipmentTracer(store, ("drill",), poll_interval_s=0.01).run(), "gateway"):
+        async with background_task(TrafficPublisher(store, ("drill",), poll_interval_s=0.01).run(), "gateway"):
             with pytest.raises(Unavailable, match="Redis does not answer"):
                 await lose_the_store()
     assert [line.get("what") for line in lines_of(file)] == [None, "begun"]
@@ -251,7 +251,7 @@ async def test_full_disk_ends_the_recording_with_the_reason(
 
     async with (
         open_session(mqtt, unique) as session,
-        background_task(EquipmentTracer(store, ("drill",), poll_interval_s=0.01).run(), "gateway"),
+        background_task(TrafficPublisher(store, ("drill",), poll_interval_s=0.01).run(), "gateway"),
     ):
         with pytest.raises(Unavailable, match="the recording ends: No space left on device") as refused:
             await record()
@@ -282,20 +282,20 @@ async def test_malformed_trace_of_a_gateway_is_reported_in_one_line(
 
     async def record() -> None:
         async with recording("drill", drill, set(), tmp_path / "drill.jsonl", print), asyncio.timeout(60):
-            await store.execute("PUBLISH", trace_channel.channel(store, "drill"), reported)
+            await store.execute("PUBLISH", traffic_channel.channel(store, "drill"), reported)
             await asyncio.Event().wait()
 
-    async with background_task(EquipmentTracer(store, ("drill",), poll_interval_s=0.01).run(), "gateway"):
+    async with background_task(TrafficPublisher(store, ("drill",), poll_interval_s=0.01).run(), "gateway"):
         with pytest.raises(Unavailable, match=r"publishes unreadable records|nested too deep"):
             await record()
 
 
 async def test_next_recorder_receives_the_trace_of_the_gateway(store: Store, drill: Settings, tmp_path: Path) -> None:
-    gateway = EquipmentTracer(store, ("drill",), poll_interval_s=0.01)
+    gateway = TrafficPublisher(store, ("drill",), poll_interval_s=0.01)
     async with background_task(gateway.run(), "gateway"):
         for number in range(3):
             async with recording("drill", drill, set(), tmp_path / f"{number}.jsonl", print) as source:
-                assert source == "the trace of drill by edge"
+                assert source == "the traffic of drill by edge"
 
 
 async def test_embedded_store_is_refused_for_recording(drill: Settings, tmp_path: Path) -> None:

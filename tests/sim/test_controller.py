@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.links.mqtt import open_session
 from edge.model.cloudevent import CloudEvent
-from edge.model.equipment_trace import TraceKind
+from edge.model.equipment_traffic import TrafficKind
 from edge.sfc.signal import Phase
 from edge.sim.controller import SimulatedController, open_controller, result_of
 from edge.southbound.mqtt import open_equipment
@@ -63,7 +63,7 @@ class Answers(list[EquipmentAnswer]):
     async def record_refusal(self, message: RefusedMessage) -> None:
         pytest.fail(f"the controller sent what cannot be taken: {message}")
 
-    def trace(self, what: TraceKind, data: object) -> None:
+    def report_traffic(self, what: TrafficKind, data: object) -> None:
         pytest.fail(f"what goes over a broker is listened to there: {what}")
 
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:

@@ -10,7 +10,7 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from edge.errors import Refused, Unavailable
-from edge.model.equipment_trace import TraceKind
+from edge.model.equipment_traffic import TrafficKind
 from edge.sfc.signal import Phase
 from edge.station.equipment import (
     Begin,
@@ -59,7 +59,7 @@ class RecordingStation:
         self.unanswered: list[Command] = []
         self.stopped_meanwhile: set[str] = set()
         self.open_stops, self.stored_results = set[str](), set[str]()
-        self.traced: list[tuple[TraceKind, Any]] = []
+        self.traffic: list[tuple[TrafficKind, Any]] = []
         self.repeated_starts = 0
         self.disabled: set[str] = set()
         self.files: dict[str, bytes] = {}
@@ -130,8 +130,8 @@ class RecordingStation:
     def record_repeated_start(self) -> None:
         self.repeated_starts += 1
 
-    def trace(self, what: TraceKind, data: Any) -> None:
-        self.traced.append((what, data))
+    def report_traffic(self, what: TrafficKind, data: Any) -> None:
+        self.traffic.append((what, data))
 
     def outcomes(self) -> dict[str, Any]:
         """Return the data, or the error, of the first answer to each command."""

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from edge.errors import Refused, SettingsError, Unavailable
-from edge.model.equipment_trace import TraceKind
+from edge.model.equipment_traffic import TrafficKind
 from edge.sfc.signal import Phase
 from edge.southbound.connected_equipment import open_connected
 from edge.southbound.device import Device, DeviceEvent, DeviceEvents
@@ -134,7 +134,7 @@ async def test_ended_event_stream_is_reported_as_a_lost_connection(wait_until: W
     plug, station = Ending(), RecordingStation()
     async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting):
         await wait_until(lambda: plug.attempts > 2)
-    assert (TraceKind.LOST, "plug at the wall has ended the connection") in station.traced
+    assert (TrafficKind.LOST, "plug at the wall has ended the connection") in station.traffic
 
 
 async def test_every_connection_loss_is_logged_even_with_the_same_reason(
@@ -258,14 +258,14 @@ async def test_recorder_receives_connections_commands_events_and_answers(wait_un
         plug.happenings.put_nowait({"pressed": True})
         await wait_until(lambda: plug.taken)
         await equipment.stop(WORK)
-    assert station.traced == [
-        (TraceKind.LOST, "not plugged in"),
-        (TraceKind.CONNECTED, [WORK]),
-        (TraceKind.LOST, "pulled out"),
-        (TraceKind.CONNECTED, [WORK]),
-        (TraceKind.ANSWER, EquipmentAnswer(WORK.command_id, {"done": True})),
-        (TraceKind.HAPPENING, {"pressed": True}),
-        (TraceKind.STOP, WORK),
+    assert station.traffic == [
+        (TrafficKind.LOST, "not plugged in"),
+        (TrafficKind.CONNECTED, [WORK]),
+        (TrafficKind.LOST, "pulled out"),
+        (TrafficKind.CONNECTED, [WORK]),
+        (TrafficKind.ANSWER, EquipmentAnswer(WORK.command_id, {"done": True})),
+        (TrafficKind.HAPPENING, {"pressed": True}),
+        (TrafficKind.STOP, WORK),
     ]
 
 
@@ -340,7 +340,7 @@ async def test_every_defect_of_a_command_is_reported_with_its_cause(wait_until: 
             await wait_until(lambda: station.answers)
     causes = [repr(each["exc_info"]) for each in logs if each["event"] == "equipment failed, retrying"]
     assert causes == ["ZeroDivisionError()", "KeyError('JobId')"]
-    lost = [data for what, data in station.traced if what is TraceKind.LOST]
+    lost = [data for what, data in station.traffic if what is TrafficKind.LOST]
     assert lost == ["not plugged in", "ZeroDivisionError", "KeyError"]
 
 

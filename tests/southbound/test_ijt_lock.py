@@ -155,9 +155,9 @@ async def test_tool_shared_by_two_gateways_is_not_taken_for_disabled(
         watching = bench.station
         watching.unanswered = [replace(NEXT, command_id="J2/R1/tighten/1", job_id="J2")]
         for enabled in (True, False):
-            seen = len(watching.traced)
+            seen = len(watching.traffic)
             controller.enabled = enabled
-            await wait_until(partial(_has, watching.traced, seen + 1))
+            await wait_until(partial(_has, watching.traffic, seen + 1))
         watching.unanswered = []
         await begun(bench, wait_until)
         assert (bench.equipment.problem, watching.disabled) == ("", set())

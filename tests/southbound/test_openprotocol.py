@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from edge.errors import Unavailable
 from edge.links.openprotocol_frame import MidFrame
 from edge.links.openprotocol_mids import Mid
-from edge.model.equipment_trace import TraceKind
+from edge.model.equipment_traffic import TrafficKind
 from edge.sim.openprotocol import JAMMED, TighteningController, open_openprotocol_controller
 from edge.sim.openprotocol_fault import OpenProtocolFault
 from edge.station.equipment import EquipmentEvent, Repetition, Task
@@ -306,13 +306,13 @@ async def test_tool_without_a_command_is_disabled_at_the_connection(
         await wait_until(lambda: not controller.enabled)
 
 
-async def test_requests_are_traced_with_their_answers(
+async def test_requests_are_reported_with_their_answers(
     opener: Opener, controller: TighteningController, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:
         controller.fault = OpenProtocolFault.REFUSED
         await tightened(bench, wait_until, parameter_set=3)
-        calls = [data for what, data in bench.station.traced if what is TraceKind.ASKED]
+        calls = [data for what, data in bench.station.traffic if what is TrafficKind.ASKED]
     (declined,) = [each for each in calls if each.question == "MID 0043 revision 1"]
     assert (declined.arguments, declined.error) == ([], "MID 0043 declined: the tool cannot be reached")
     assert any(each.found and each.found["answer"] == "MID 0005 revision 1" for each in calls)

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 
-class TraceKind(StrEnum):
+class TrafficKind(StrEnum):
     """The kind of a record, and its data."""
 
     BEGUN = "begun"
@@ -30,7 +30,7 @@ class TraceKind(StrEnum):
     """Records were dropped; data: their number."""
 
 
-class TracedCall(Struct, frozen=True, omit_defaults=True):
+class EquipmentRequest(Struct, frozen=True, omit_defaults=True):
     """A request to equipment with its result or `error`; `kind` is set for a refusal, None when it is not connected."""
 
     question: str
@@ -40,10 +40,10 @@ class TracedCall(Struct, frozen=True, omit_defaults=True):
     kind: str | None = None
 
 
-class TraceRecord(Struct, frozen=True, kw_only=True):
+class TrafficRecord(Struct, frozen=True, kw_only=True):
     """One record of a gateway, at an instant in milliseconds since the epoch."""
 
     at: int
     gateway: str
-    what: TraceKind
+    what: TrafficKind
     data: Any

@@ -13,8 +13,8 @@ from edge.errors import Unavailable
 from edge.instant import now_ms
 from edge.links.background_task import background_task
 from edge.model.cloudevent import new_id
-from edge.model.equipment_trace import TraceKind, TraceRecord
-from edge.store import trace_channel
+from edge.model.equipment_traffic import TrafficKind, TrafficRecord
+from edge.store import traffic_channel
 from edge.store.client import Store
 
 logger = structlog.get_logger(__name__)
@@ -24,8 +24,8 @@ _MOST_WAITING, _MOST_BYTES = 200, 8 << 20
 """Records beyond these limits are counted and published as missed."""
 
 
-class EquipmentTracer:
-    """Publishes trace records to the recorders of each piece of equipment; without a recorder it does nothing."""
+class TrafficPublisher:
+    """Publishes traffic to the recorders of each piece of equipment; without a recorder it does nothing."""
 
     def __init__(self, store: Store, names: Collection[str], poll_interval_s: float = POLL_INTERVAL_S) -> None:
         self._poll_interval_s = poll_interval_s
@@ -38,37 +38,37 @@ class EquipmentTracer:
         self._missed: Counter[str] = Counter()
         self._state: dict[str, str] = {}
 
-    def of(self, name: str) -> Callable[[TraceKind, Any], None]:
+    def of(self, name: str) -> Callable[[TrafficKind, Any], None]:
         """Return the listener for the traffic of a piece of equipment."""
         return partial(self._take, name)
 
     async def look(self) -> None:
         """Update the recorders, and publish the present state to them."""
         try:
-            found = Counter(await trace_channel.listeners(self._store, self._names))
+            found = Counter(await traffic_channel.listeners(self._store, self._names))
         except Unavailable as error:
-            logger.debug("equipment trace unavailable", reason=error.message)
+            logger.debug("recorders unknown", reason=error.message)
             found = Counter()
         self._listening = found
         # A recorder that knows the state ignores the record; a new one cannot be distinguished from another that left.
         for name in +found:
-            self._take(name, TraceKind.BEGUN, {"process": self._process, "state": self._state.get(name)})
+            self._take(name, TrafficKind.BEGUN, {"process": self._process, "state": self._state.get(name)})
 
     @asynccontextmanager
-    async def tracing(self) -> AsyncIterator[None]:
+    async def publishing(self) -> AsyncIterator[None]:
         """Publish to recorders for the length of the block, from the first record on."""
         if not self._names:
             yield
             return
         await self.look()
-        async with background_task(self.run(), "trace of equipment"):
+        async with background_task(self.run(), "traffic of equipment"):
             yield
 
     async def run(self) -> None:
         """Publish until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._keep_looking(), name="poll recorders")
-            tasks.create_task(self._keep_publishing(), name="publish trace records")
+            tasks.create_task(self._keep_publishing(), name="publish traffic")
 
     async def _keep_looking(self) -> None:
         while True:
@@ -80,19 +80,19 @@ class EquipmentTracer:
             name, passed = await self._waiting.get()
             self._bytes -= len(passed)
             try:
-                if not await trace_channel.publish(self._store, name, passed):
+                if not await traffic_channel.publish(self._store, name, passed):
                     del self._listening[name]
             except Unavailable:
                 # The recorders have lost the store as well.
                 self._listening.clear()
             if missed := self._missed.pop(name, 0):
-                self._put(name, TraceKind.MISSED, missed)
+                self._put(name, TrafficKind.MISSED, missed)
 
-    def _take(self, name: str, what: TraceKind, data: Any) -> None:
+    def _take(self, name: str, what: TrafficKind, data: Any) -> None:
         match what:
-            case TraceKind.CONNECTED:
+            case TrafficKind.CONNECTED:
                 self._state[name] = "connected"
-            case TraceKind.LOST:
+            case TrafficKind.LOST:
                 self._state[name] = f"away: {data}"
             case _:
                 pass
@@ -103,9 +103,9 @@ class EquipmentTracer:
         else:
             self._put(name, what, data)
 
-    def _put(self, name: str, what: TraceKind, data: Any) -> None:
-        passed = trace_channel.encode_record(
-            TraceRecord(at=now_ms(), gateway=self._store.consumer, what=what, data=data)
+    def _put(self, name: str, what: TrafficKind, data: Any) -> None:
+        passed = traffic_channel.encode_record(
+            TrafficRecord(at=now_ms(), gateway=self._store.consumer, what=what, data=data)
         )
         self._bytes += len(passed)
         self._waiting.put_nowait((name, passed))

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from edge.errors import Unavailable
-from edge.model.equipment_trace import TraceRecord
+from edge.model.equipment_traffic import TrafficRecord
 from edge.store.client import Store
 
 _CHANNEL = "overheard"
@@ -19,7 +19,7 @@ async def listeners(store: Store, names: Sequence[str]) -> dict[str, int]:
     return dict(zip(names, found[1::2], strict=True))
 
 
-def encode_record(passed: TraceRecord) -> bytes:
+def encode_record(passed: TrafficRecord) -> bytes:
     """Encode the record now; replace values that are not JSON by their type name."""
     try:
         return msgspec.json.encode(passed, enc_hook=str)
@@ -33,15 +33,15 @@ async def publish(store: Store, name: str, passed: bytes) -> bool:
 
 
 @asynccontextmanager
-async def subscribe(store: Store, name: str) -> AsyncIterator[AsyncIterator[TraceRecord]]:
+async def subscribe(store: Store, name: str) -> AsyncIterator[AsyncIterator[TrafficRecord]]:
     """Subscribe to the traffic of a piece of equipment for the length of the block; its iterator raises Unavailable."""
     async with store.subscribe(channel(store, name)) as messages:
         yield (_decode_record(each) async for each in messages)
 
 
-def _decode_record(message: str) -> TraceRecord:
+def _decode_record(message: str) -> TrafficRecord:
     try:
-        return msgspec.json.decode(message, type=TraceRecord)
+        return msgspec.json.decode(message, type=TrafficRecord)
     except (msgspec.DecodeError, RecursionError) as error:
         problem = f"a gateway of another version publishes unreadable records: {error}"
         raise Unavailable(problem, "Use the `edge` of that gateway.") from error

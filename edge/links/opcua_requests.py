@@ -1,4 +1,4 @@
-"""Reports the requests of an OPC UA session to its tracer."""
+"""Reports the requests of an OPC UA session to its listener."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -6,40 +6,40 @@ from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from edge.errors import Refused, Unavailable
-from edge.model.equipment_trace import TracedCall
+from edge.model.equipment_traffic import EquipmentRequest
 
-CallTracer = Callable[[TracedCall], None]
+RequestListener = Callable[[EquipmentRequest], None]
 """Receives each request to a server with its result or error, also the start of a watch."""
 
 
-class _TracedSession(Protocol):
+class _ReportingSession(Protocol):
     """A session that reports its requests."""
 
-    trace_call: CallTracer
+    on_request: RequestListener
 
 
 _LARGE = 1024
 
 _Arguments = ParamSpec("_Arguments")
 _Found = TypeVar("_Found")
-_Session = TypeVar("_Session", bound=_TracedSession)
+_Session = TypeVar("_Session", bound=_ReportingSession)
 
 
-def ignore_request(_asked: TracedCall) -> None:
+def ignore_request(_asked: EquipmentRequest) -> None:
     """Ignore a request."""
 
 
-def traced(
+def reported(
     question: Callable[Concatenate[_Session, _Arguments], Awaitable[_Found]],
 ) -> Callable[Concatenate[_Session, _Arguments], Coroutine[Any, Any, _Found]]:
-    """Report every call of a request on a session to its tracer."""
+    """Report every call of a request on a session to its listener."""
 
     @wraps(question)
     async def asking(session: _Session, /, *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Found:
-        asked = partial(TracedCall, question.__name__, (*arguments, *named.values()))
-        with report_failure(session.trace_call, asked):
+        asked = partial(EquipmentRequest, question.__name__, (*arguments, *named.values()))
+        with report_failure(session.on_request, asked):
             found = await question(session, *arguments, **named)
-        session.trace_call(asked(_recorded(found)))
+        session.on_request(asked(_recorded(found)))
         return found
 
     return asking
@@ -56,13 +56,13 @@ def _recorded(found: Any) -> Any:
 
 
 @contextmanager
-def report_failure(trace_call: CallTracer, asked: Callable[..., TracedCall]) -> Iterator[None]:
+def report_failure(on_request: RequestListener, asked: Callable[..., EquipmentRequest]) -> Iterator[None]:
     """Report a request that fails in the block."""
     try:
         yield
     except Refused as refusal:
-        trace_call(asked(error=refusal.message, kind=refusal.kind))
+        on_request(asked(error=refusal.message, kind=refusal.kind))
         raise
     except Unavailable as error:
-        trace_call(asked(error=error.message))
+        on_request(asked(error=error.message))
         raise
