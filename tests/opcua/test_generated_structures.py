@@ -3,6 +3,10 @@
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 DESCRIBE = """
 import dataclasses, inspect, pickle, re
 import asyncua.ua.uaprotocol_auto as generated

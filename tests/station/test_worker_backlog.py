@@ -25,6 +25,8 @@ from tests.station.plant import (
 )
 from tests.store.servers import own_server
 
+pytestmark = pytest.mark.slow
+
 WAITING = int(os.environ.get("EDGE_BACKLOG", "1500"))
 SIDE_BY_SIDE = 50
 

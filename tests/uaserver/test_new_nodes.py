@@ -28,6 +28,8 @@ from edge.uaserver.own_types import (
     type_node,
 )
 
+pytestmark = pytest.mark.slow
+
 TANK = type_node("TankType")
 LEVEL = VariableSpec("Level", base(T.String), "How high.", text)
 LEVELS = VariableSpec("Levels", base(T.Double), "How high.", text, is_array=True)
