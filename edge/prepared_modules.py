@@ -102,37 +102,19 @@ CompiledPattern: TypeAlias = tuple[str | bytes | None, int, list[int], int, dict
 """The arguments from which Python makes a Pattern."""
 Patterns: TypeAlias = dict[tuple[str | bytes, int], CompiledPattern]
 """The compiled regular expressions, by expression and flags."""
-_compiler: Any = importlib.import_module("re._compiler")
-
-
-def compiled_patterns() -> Patterns:
-    """Return the compiled form of the regular expressions that are in the cache of `re`."""
-    engine = _compiler._sre  # noqa: SLF001 - Python has no public form of a compiled expression
-    recorder = ModuleType("_sre")
-
-    def parts_of(pattern: str | bytes | None, flags: int, code: list[int], *groups: Any) -> tuple[Any, ...]:
-        # A file cannot contain the named numbers of the code.
-        return pattern, int(flags), [*map(int, code)], *groups
-
-    recorder.__dict__.update(vars(engine), compile=parts_of)
-    _compiler._sre = recorder  # noqa: SLF001
-    try:
-        cached = [*vars(re)["_cache"]]
-        return {(pattern, flags): _compiler.compile(pattern, flags) for _kind, pattern, flags in cached}
-    finally:
-        _compiler._sre = engine  # noqa: SLF001
+pattern_compiler: Any = importlib.import_module("re._compiler")
 
 
 def _use_patterns(patterns: Patterns) -> None:
     """Use the compiled expressions from now on; others are compiled as usual."""
-    compile_usually: Callable[[Any, int], re.Pattern[Any]] = _compiler.compile
-    engine = _compiler._sre  # noqa: SLF001
+    compile_usually: Callable[[Any, int], re.Pattern[Any]] = pattern_compiler.compile
+    engine = pattern_compiler._sre  # noqa: SLF001 - Python has no public form of a compiled expression
 
     def compile_prepared(pattern: Any, flags: int = 0) -> re.Pattern[Any]:
         compiled = patterns.pop((pattern, flags), None) if isinstance(pattern, str | bytes) else None
         return engine.compile(*compiled) if compiled else compile_usually(pattern, flags)
 
-    _compiler.compile = compile_prepared
+    pattern_compiler.compile = compile_prepared
 
 
 def prepared_modules_path() -> Path:

@@ -12,7 +12,7 @@ import pytest
 WRITE = """
 import importlib, sys
 from pathlib import Path
-from edge.app.prepare_modules import write
+from edge.app.write_prepared_modules import write
 import package.part, package.below.part
 assert write(Path(sys.argv[1]), [*sys.modules]) > 3
 """
@@ -205,7 +205,7 @@ from edge.prepared_modules import use_prepared_modules
 assert use_prepared_modules(Path(sys.argv[1]))
 """
 WRITE_PATTERNS = """
-from edge.app.prepare_modules import write
+from edge.app.write_prepared_modules import write
 for each in used:
     re.compile(*each)
 write(Path(sys.argv[1]), [])

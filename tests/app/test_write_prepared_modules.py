@@ -25,10 +25,25 @@ print(*(name for name, each in loaders.items() if each == "_PreparedLoader"))
 
 def test_prepared_modules_are_those_of_a_start(tmp_path: Path) -> None:
     file = tmp_path / "start.modules"
-    subprocess.run([sys.executable, "-m", "edge.app.prepare_modules", "--file", str(file)], check=True)
+    subprocess.run([sys.executable, "-m", "edge.app.write_prepared_modules", "--file", str(file)], check=True)
     usual, prepared = subprocess.check_output([sys.executable, "-c", START, str(file)], text=True).splitlines()
     # Those that Python and this module need before.
     rooms = ("edge.", "asyncua.", "asyncio.", "structlog.")
     assert {name for name in usual.split() if name.startswith(rooms)} == {"edge.prepared_modules"}
     assert {"asyncua.ua.uaprotocol_auto", "edge.app.wiring", "edge.store.opening"} <= set(prepared.split())
     assert not {name for name in prepared.split() if name.startswith(("edge.cli.", "edge.sim.", "edge.web."))}
+
+
+FLAGS_OF_PYTHON_3_13 = """
+import marshal, re
+from edge.app.write_prepared_modules import compiled_patterns
+class NoFlags(int):
+    pass
+vars(re)["_cache"][str, "a+", NoFlags()] = re.compile("a+")
+assert ("a+", 0) in marshal.loads(marshal.dumps(compiled_patterns()))
+"""
+
+
+def test_expression_without_flags_in_the_form_of_python_3_13_is_written() -> None:
+    """There `re.sub` without flags keeps an instance of a class of its own: the package had no prepared file."""
+    subprocess.run([sys.executable, "-c", FLAGS_OF_PYTHON_3_13], check=True)

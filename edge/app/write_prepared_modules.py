@@ -1,4 +1,4 @@
-"""Prepares the modules of a gateway during the installation: `python -m edge.app.prepare_modules`.
+"""Writes the prepared modules of a gateway during the installation: `python -m edge.app.write_prepared_modules`.
 
 It imports what a gateway can import, as `edge run` does, and writes it into one file.
 """
@@ -9,20 +9,23 @@ import importlib.util
 import marshal
 import os
 import pkgutil
+import re
 import sys
 import zlib
 from collections.abc import Iterable
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import click
 
 import edge
 from edge.files import replace_atomically, sync
-from edge.prepared_modules import HEADER, MAGIC, PreparedModule, compiled_patterns, prepared_modules_path
+from edge.prepared_modules import HEADER, MAGIC, Patterns, PreparedModule, pattern_compiler, prepared_modules_path
 from edge.stand_ins import import_paho, import_structlog
 
-_UNUSED = ("edge.__main__", "edge.app.prepare_modules", "edge.cli", "edge.sim", "edge.web")
+_UNUSED = ("edge.__main__", "edge.app.write_prepared_modules", "edge.cli", "edge.sim", "edge.web")
 """What a gateway does not import; the station page is a process of its own."""
 
 
@@ -36,6 +39,25 @@ def import_all() -> None:
         if not module.name.startswith(_UNUSED):
             with contextlib.suppress(ImportError):
                 importlib.import_module(module.name)
+
+
+def compiled_patterns() -> Patterns:
+    """Return the compiled form of the regular expressions that are in the cache of `re`."""
+    engine = pattern_compiler._sre  # noqa: SLF001 - Python has no public form of a compiled expression
+    recorder = ModuleType("_sre")
+
+    def parts_of(pattern: str | bytes | None, flags: int, code: list[int], *groups: Any) -> tuple[Any, ...]:
+        # A file cannot contain the named numbers of the code.
+        return pattern, int(flags), [*map(int, code)], *groups
+
+    recorder.__dict__.update(vars(engine), compile=parts_of)
+    pattern_compiler._sre = recorder  # noqa: SLF001
+    try:
+        # Nor the number that stands for no flags from Python 3.13 on.
+        expressions = [(pattern, int(flags)) for _kind, pattern, flags in [*vars(re)["_cache"]]]
+        return {(pattern, flags): pattern_compiler.compile(pattern, flags) for pattern, flags in expressions}
+    finally:
+        pattern_compiler._sre = engine  # noqa: SLF001
 
 
 def write(path: Path, names: Iterable[str]) -> int:
