@@ -103,19 +103,19 @@ _INSTANTS: Mapping[str, Collection[int]] = {"step": (0,), "action": (2, 3, 5, 6)
 
 
 def _unchanged(fields: Fields) -> Fields:
-    """Return a job response (2 → 3) as it is: the field `attempts` is read in both forms."""
+    """Return a job response (2 → 3 → 4) as it is: `attempts` (3) and `state` (4) are read in both forms."""
     return fields
 
 
 UPGRADES: Mapping[Document, tuple[Upgrade, ...]] = MappingProxyType(
     {
         Document.JOB_ORDER: (),
-        Document.JOB_RESPONSE: (_relative_paths, _unchanged),
+        Document.JOB_RESPONSE: (_relative_paths, _unchanged, _unchanged),
         Document.WORK_MASTER: (_content_per_scope,),
         Document.RUN: (_arrays, _relative_instants),
     }
 )
-"""The first upgrade leads from version 1 to 2, the next from 2 to 3. An upgrade is never removed or changed."""
+"""The first upgrade leads from version 1 to 2, each other one to the next. An upgrade is never removed or changed."""
 
 
 def current_version(document: Document, upgrades: Mapping[Document, tuple[Upgrade, ...]] = UPGRADES) -> int:

@@ -34,7 +34,7 @@ async def stored(store: Store, name: str) -> dict[str, dict[str, str]]:
     return documents
 
 
-@pytest.mark.parametrize("name", ["version-1.json", "version-2.json", "version-3.json"])
+@pytest.mark.parametrize("name", ["version-1.json", "version-2.json", "version-3.json", "version-4.json"])
 async def test_documents_of_each_version_are_read_whole(store: Store, name: str) -> None:
     await stored(store, name)
     paused = await jobs.load(store, "J1")
@@ -54,6 +54,7 @@ async def test_documents_of_each_version_are_read_whole(store: Store, name: str)
     assert response
     assert response.description
     assert response.description.text == failed.error
+    assert [each.state_text.text for each in response.job_state] == ["Aborted"]
     master = await resources.load_work_master(store, "linear")
     assert master
     assert master.id == "linear"
@@ -80,7 +81,7 @@ async def test_a_document_of_a_newer_version_is_refused_by_name(store: Store) ->
         (jobs.load(store, "J2"), "job order", 1),
         (runs.load(store, "J2"), "run", 3),
         (resources.load_work_master(store, "linear"), "work master", 2),
-        (responses.load(store, failed), "job response", 3),
+        (responses.load(store, failed), "job response", 4),
     ):
         with pytest.raises(DocumentTooNew, match=f"{what} of version 99; this release knows versions up to {known}"):
             await reading
@@ -99,7 +100,7 @@ async def test_written_documents_contain_their_version(store: Store) -> None:
     await store.commit(resources.save_work_master(keys, SCOPE, WorkMaster(id="new")))
     assert await store.execute("HGET", keys.joborder("new"), FIELD) == "1"
     for key, expected in (
-        (keys.jobresponse("new"), "3"),
+        (keys.jobresponse("new"), "4"),
         (keys.workmaster("new"), "2"),
         (keys.sfc_execution("J1"), "3"),
     ):
@@ -117,7 +118,7 @@ def test_a_stored_response_gets_relative_paths() -> None:
     fields = version.upgrade_fields(Document.JOB_RESPONSE, {"response": json.dumps(stored_response)})
     path = json.loads(fields["response"])["JobState"][1]["BrowsePath"]
     assert path["Elements"][0]["TargetName"] == f"nsu={namespace};EndedSubstates"
-    assert fields[FIELD] == "3"
+    assert fields[FIELD] == "4"
 
 
 async def test_a_stored_work_master_keeps_its_content_per_scope(store: Store) -> None:
