@@ -140,7 +140,7 @@ async def count_delivery(store: Store, entry_id: str) -> int:
 
 
 async def take_new(store: Store, within_ms: int) -> list[Entry]:
-    """Take new entries; wait at most `within_ms` milliseconds for one."""
+    """Return new entries, which this consumer takes; wait at most `within_ms` milliseconds for the first one."""
     reply = await store.wait(
         *("XREADGROUP", "GROUP", RULES_GROUP, store.consumer, "COUNT", _BATCH, "BLOCK", max(1, within_ms)),
         *("STREAMS", store.keys.telemetry(), ">"),
