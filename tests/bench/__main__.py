@@ -13,7 +13,7 @@ from pathlib import Path
 import structlog
 import uvloop
 
-from tests.bench import engine, flows, gateway, opcua, telemetry
+from tests.bench import engine, flows, gateway, mqtt, opcua, telemetry
 from tests.bench.measure import Row, fixed_per_job, summarise, verdict, with_ratios
 from tests.bench.memory import memory_over_jobs
 from tests.bench.table import label, written
@@ -31,7 +31,7 @@ async def quick() -> AsyncIterator[Row]:
     yield await engine.run_jobs("conc", 10, 100, "everysec", 0)
     yield await flows.node_tasks("everysec")
     yield await flows.flows_every_second("everysec", 5)
-    yield await gateway.over_mqtt(10, 10)
+    yield await mqtt.over_mqtt(10, 10)
     for row in await gateway.start_and_idle(5):
         yield row
     async for row in telemetry.beside_jobs(1_000):
@@ -54,7 +54,7 @@ async def full() -> AsyncIterator[Row]:
     yield await engine.run_jobs("linear", 50, 1, "everysec", 10_000)
     yield await engine.run_jobs("conc", 10, 1000, "everysec", 0)
     for conc in (1, 10, 100):
-        yield await gateway.over_mqtt(50, conc)
+        yield await mqtt.over_mqtt(50, conc)
     for row in await gateway.start_and_idle(30):
         yield row
     async for row in opcua.reads_beside_changes(20):
