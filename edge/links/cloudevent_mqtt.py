@@ -83,6 +83,8 @@ def to_event(message: Message) -> CloudEvent:
     if correlationid is None and message.correlation_data:
         correlationid = _correlation_text(message.correlation_data)
     expiry = event.expiryinterval if message.expiry is None else message.expiry
+    if correlationid == event.correlationid and expiry == event.expiryinterval:
+        return event
     return msgspec.structs.replace(event, correlationid=correlationid, expiryinterval=expiry)
 
 

@@ -16,6 +16,7 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from edge.errors import Refused, Unavailable
 from edge.links.cloudevent_mqtt import Message
+from edge.links.confirmations import Confirmations
 from edge.links.mqtt_broker import RECEIVE_MAXIMUM, Broker
 from edge.links.mqtt_publish import MalformedPublish, PublishHead, decode_head, decode_publish, encode_publish
 from edge.links.mqtt_stream import ControlClient, MqttStream, PahoSocket
@@ -70,7 +71,7 @@ class Connection:
         self._loop = asyncio.get_running_loop()
         self._connack: asyncio.Future[Properties | None] = self._loop.create_future()
         self._last_packet_id = 0
-        self._confirmations: dict[int, asyncio.Future[Any]] = {}
+        self._confirmations = Confirmations(broker.answer_s)
         self._in_flight = asyncio.Semaphore(RECEIVE_MAXIMUM)
         self._largest_packet = math.inf
         self._received = ReceiveQueue()
@@ -85,8 +86,8 @@ class Connection:
         self._keepalive: asyncio.TimerHandle | None = None
         self._paho.on_connect = self._on_connect
         self._paho.on_disconnect = lambda _client, _data, _flags, reason, _properties: self._on_lost(str(reason))
-        self._paho.on_subscribe = lambda _client, _data, mid, reasons, _properties: self._confirm(mid, reasons)
-        self._paho.on_unsubscribe = lambda _client, _data, mid, reasons, _properties: self._confirm(mid, reasons)
+        self._paho.on_subscribe = self._on_suback
+        self._paho.on_unsubscribe = self._on_suback
 
     async def open(self, broker: Broker) -> None:
         """Send CONNECT and wait for the broker's answer; raises Unavailable with its reason."""
@@ -119,16 +120,11 @@ class Connection:
             self._send(encode_publish(message, 0), message.topic)
             return True
         try:
-            async with asyncio.timeout(self._answer_s), self._in_flight:
-                await self.stream.drain()
-                packet_id = self._next_packet_id()
-                packet = encode_publish(message, packet_id)
-                puback = self._expect(packet_id)
-                try:
-                    self._send(packet, message.topic)
-                    reason: int = await puback
-                finally:
-                    self._confirmations.pop(packet_id, None)
+            await self._take_place()
+            try:
+                reason = await self._publish(message)
+            finally:
+                self._in_flight.release()
         except TimeoutError:
             raise self._unavailable(f"did not confirm a publish to {message.topic!r}") from None
         if reason not in {_SUCCESS, _NO_SUBSCRIBER}:
@@ -136,6 +132,31 @@ class Connection:
             kind = PublishRefused if reason in _NEVER else Unavailable
             raise kind(refusal, "Check the broker's access rules for this client.")
         return reason != _NO_SUBSCRIBER
+
+    async def _take_place(self) -> None:
+        """Take a place among the unacknowledged messages. Raises TimeoutError when none becomes free in time."""
+        if not self._in_flight.locked() and self.stream.is_writable:
+            await self._in_flight.acquire()
+            return
+        async with asyncio.timeout(self._answer_s):
+            await self._in_flight.acquire()
+            try:
+                await self.stream.drain()
+            except BaseException:
+                self._in_flight.release()
+                raise
+
+    async def _publish(self, message: Message) -> int:
+        """Send a message of QoS 1; return the reason code of its PUBACK. Raises TimeoutError without one in time."""
+        packet_id = self._next_packet_id()
+        packet = encode_publish(message, packet_id)
+        puback = self._confirmations.expect(packet_id)
+        try:
+            self._send(packet, message.topic)
+            reason: int = await puback
+        finally:
+            self._confirmations.drop(packet_id)
+        return reason
 
     def _send(self, packet: bytes, topic: str) -> None:
         if len(packet) > self._largest_packet:
@@ -183,14 +204,13 @@ class Connection:
     async def _answer(self, code: int, packet_id: int | None, what: str) -> list[ReasonCode]:
         if code or packet_id is None or self._lost is not None:
             raise self._unavailable(f"did not confirm {what}: {self._lost or error_string(code)}")
-        answer = self._expect(packet_id)
+        answer = self._confirmations.expect(packet_id)
         try:
-            async with asyncio.timeout(self._answer_s):
-                reasons: list[ReasonCode] = await answer
+            reasons: list[ReasonCode] = await answer
         except TimeoutError:
             raise self._unavailable(f"did not confirm {what}") from None
         finally:
-            self._confirmations.pop(packet_id, None)
+            self._confirmations.drop(packet_id)
         return reasons
 
     async def messages(self) -> AsyncIterator[ReceivedMessage]:
@@ -239,15 +259,6 @@ class Connection:
         self._last_packet_id = packet_id
         return packet_id
 
-    def _expect(self, packet_id: int) -> asyncio.Future[Any]:
-        self._confirmations[packet_id] = answer = self._loop.create_future()
-        return answer
-
-    def _confirm(self, packet_id: int, answer: object) -> None:
-        waiting = self._confirmations.get(packet_id)
-        if waiting is not None and not waiting.done():
-            waiting.set_result(answer)
-
     def _on_connect(
         self, _client: object, _data: object, flags: Any, reason: ReasonCode, properties: Properties | None
     ) -> None:
@@ -292,7 +303,10 @@ class Connection:
 
     def _on_puback(self, _flags: int, body: bytes) -> None:
         reason = body[2] if len(body) > 2 else _SUCCESS  # noqa: PLR2004 - the packet id takes two bytes
-        self._confirm(int.from_bytes(body[:2], "big"), reason)
+        self._confirmations.confirm(int.from_bytes(body[:2], "big"), reason)
+
+    def _on_suback(self, _client: object, _data: object, packet_id: int, reasons: object, _properties: object) -> None:
+        self._confirmations.confirm(packet_id, reasons)
 
     def _on_control(self, packet: bytes) -> None:
         self._socket.feed(packet)
@@ -315,11 +329,11 @@ class Connection:
         self.stream.close()
         self._received.wake()
         error = self._unavailable(f"is gone: {reason}")
-        for waiting in (self._connack, *self._confirmations.values()):
-            if not waiting.done():
-                waiting.set_exception(error)
-                # Its caller may have been cancelled.
-                waiting.exception()
+        self._confirmations.fail(error)
+        if not self._connack.done():
+            self._connack.set_exception(error)
+            # Its caller may have been cancelled.
+            self._connack.exception()
 
     def _unavailable(self, what: str, advice: str = "") -> Unavailable:
         return Unavailable(f"the MQTT broker at {self._address} {what}", advice)

@@ -76,6 +76,11 @@ class MqttStream(asyncio.Protocol):
         """Resume publishing."""
         self._writable.set()
 
+    @property
+    def is_writable(self) -> bool:
+        """Whether the broker reads."""
+        return self._writable.is_set()
+
     async def drain(self) -> None:
         """Wait until the broker reads."""
         await self._writable.wait()

@@ -55,7 +55,8 @@ class CloudEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     data: Any = None
 
 
-_NAMED = frozenset(CloudEvent.__struct_fields__) - {"extensions", "data", "expiryinterval", "datacontenttype"}
+_FIELDS = frozenset(CloudEvent.__struct_fields__)
+_NAMED = tuple(sorted(_FIELDS - {"extensions", "data", "expiryinterval", "datacontenttype"}))
 
 
 def decode_data(content_type: str, payload: bytes) -> Any:
@@ -137,9 +138,7 @@ def from_attributes(attributes: Mapping[str, str], content_type: str, payload: b
         datacontenttype=content_type or attributes.get("datacontenttype") or JSON,
         expiryinterval=int(expiry) if _UINT32_DIGITS.fullmatch(expiry) else None,
         extensions={
-            name: value
-            for name, value in attributes.items()
-            if name not in CloudEvent.__struct_fields__ and _ATTRIBUTE_NAME.fullmatch(name)
+            name: value for name, value in attributes.items() if name not in _FIELDS and _ATTRIBUTE_NAME.fullmatch(name)
         },
         data=decode_data(content_type or attributes.get("datacontenttype") or JSON, payload),
     )
@@ -173,7 +172,7 @@ def from_structured(payload: bytes) -> CloudEvent:
 
 def binary_attributes(event: CloudEvent) -> dict[str, str]:
     """Return the attributes of binary mode, all as text, without the payload and its content type."""
-    attributes = {name: value for name in sorted(_NAMED) if (value := getattr(event, name)) is not None}
+    attributes = {name: value for name in _NAMED if (value := getattr(event, name)) is not None}
     if event.expiryinterval is not None:
         attributes["expiryinterval"] = str(event.expiryinterval)
     return attributes | dict(event.extensions)

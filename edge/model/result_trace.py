@@ -79,6 +79,8 @@ def file_error(error: str) -> Mapping[str, Any]:
 Reference = TraceReference | FileReference
 """What a result says of a stored file, or of one that could not be stored."""
 
+_KINDS: tuple[tuple[str, type[Reference]], ...] = ((MEMBER, TraceReference), (FILE_MEMBER, FileReference))
+
 
 def read_trace(data: object) -> ResultTrace | None:
     """Return a member of a result as a trace; None for anything else."""
@@ -119,11 +121,11 @@ def lost_in(result: object) -> list[str]:
 def _references(result: object, levels: int = MOST_LEVELS) -> Iterator[Reference]:
     if not isinstance(result, Mapping) or not levels:
         return
-    # Anything else that equipment sends is no reference.
-    with suppress(msgspec.ValidationError):
-        yield msgspec.convert(result.get(MEMBER), TraceReference)
-    with suppress(msgspec.ValidationError):
-        yield msgspec.convert(result.get(FILE_MEMBER), FileReference)
+    for member, kind in _KINDS:
+        if member in result:
+            # Anything else that equipment sends is no reference.
+            with suppress(msgspec.ValidationError):
+                yield msgspec.convert(result[member], kind)
     parts = result.get("results")
     for each in parts.values() if isinstance(parts, Mapping) else ():
         yield from _references(each, levels - 1)

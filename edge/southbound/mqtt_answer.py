@@ -7,7 +7,7 @@ import msgspec
 
 from edge.errors import Refused
 from edge.links.mqtt import Message
-from edge.model.cloudevent import CloudEvent
+from edge.model.cloudevent import REQUIRED, CloudEvent
 from edge.model.equipment_data import TaskData
 from edge.sfc.command_id import parse_command_id
 from edge.station.equipment import EquipmentAnswer, EquipmentEvent, Kept, LateResult, OutcomeUnknown, Task
@@ -19,13 +19,16 @@ NOT_STOPPED = "not_stopped"
 """The `mdcserrorkind` of equipment that declines to stop a command: the tool may still be active."""
 
 
+_REQUIRED = frozenset({"specversion", *REQUIRED})
+
+
 def complete_answer(message: Message) -> Message:
     """Return an answer completed with the attributes that CloudEvents requires and its sender left out.
 
     The command id is enough to identify the answer: a bolt must not fail for a missing attribute.
     """
     given = message.user_properties
-    if "causationid" not in given:
+    if "causationid" not in given or ((message.content_type or not message.payload) and given.keys() >= _REQUIRED):
         return message
     completed = {"specversion": "1.0", "id": given["causationid"], "source": message.topic, "type": "answer"} | dict(
         given
