@@ -44,6 +44,8 @@ class JobSamples:
 
     def commit_for(self, decision: Decision) -> Commit:
         """Return the entries to append with a decision; none when no rule uses them."""
+        if self._interest.is_empty:
+            return Commit()
         wanted = (each for each in job_lines(decision, self._equipment_of) if self._interest.wants(each))
         judged = (self._tags.judge(each) if isinstance(each, Sample) else each for each in wanted)
         lines = tuple(each for each in judged if not isinstance(each, str))

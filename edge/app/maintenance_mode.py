@@ -86,8 +86,10 @@ async def show_maintenance(core: GatewayParts, server: "UaServer") -> None:
     def note_mode(_: Maintenance | None) -> None:
         changed.set()
 
-    def note_run(_before: "LoadedJob | None", _now: "LoadedJob | None") -> None:
-        changed.set()
+    def note_run(before: "LoadedJob | None", now: "LoadedJob | None") -> None:
+        # A step of a run leaves the state of its job as it is.
+        if before is None or now is None or before.job.status != now.job.status:
+            changed.set()
 
     core.mode.listeners.append(note_mode)
     core.active_runs.listeners.append(note_run)

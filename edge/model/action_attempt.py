@@ -1,5 +1,6 @@
 """The attempts of the actions of a job, and the parameters in which a job response shows attempts and results."""
 
+import functools
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -37,19 +38,29 @@ def attempts_parameter(attempts: Sequence[ActionAttempt]) -> Parameter:
 
 
 def _attempt_parameter(each: ActionAttempt) -> Parameter:
-    facts: dict[str, object] = {"state": each.state}
+    parameters = [Parameter(id="state", value=each.state)]
     if each.late:
-        facts["late"] = True
-    facts |= {name: _instant(at) for name, at in (("start", each.started_at), ("end", each.ended_at)) if at is not None}
-    facts |= {name: text for name, text in (("error", each.error), ("resolved_by", each.resolved_by)) if text}
-    parameters = [Parameter(id=name, value=fact) for name, fact in facts.items()]
+        parameters.append(Parameter(id="late", value=True))
+    for name, at in (("start", each.started_at), ("end", each.ended_at)):
+        if at is not None:
+            parameters.append(Parameter(id=name, value=_instant(at)))
+    for name, text in (("error", each.error), ("resolved_by", each.resolved_by)):
+        if text:
+            parameters.append(Parameter(id=name, value=text))
     if each.result is not None:
         parameters.append(result_parameter("result", each.result))
     return Parameter(id=each.id, subparameters=tuple(parameters))
 
 
 def _instant(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
+    second, rest = divmod(milliseconds, 1000)
+    return f"{_second(second)}.{rest:03d}+00:00"
+
+
+@functools.lru_cache(maxsize=64)
+def _second(second: int) -> str:
+    """Return a second as text; the attempts of a job have few of them."""
+    return datetime.fromtimestamp(second, UTC).replace(tzinfo=None).isoformat()
 
 
 def result_parameter(name: str, value: object) -> Parameter:

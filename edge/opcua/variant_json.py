@@ -20,7 +20,7 @@ from asyncua.ua.ua_binary import variant_to_binary
 from msgspec import Struct
 
 from edge.model.exact_value import ExactValue, exact_value
-from edge.opcua.binary import BoundedBuffer, Codec, DecodeError, read_variant
+from edge.opcua.binary import STRING, BoundedBuffer, Codec, DecodeError, read_variant
 
 T = ua.VariantType
 
@@ -211,7 +211,13 @@ _JSON_FORMS: Mapping[ua.VariantType, _JsonForm] = MappingProxyType(
 )
 
 
+_STRING = struct.pack("<B", T.String.value)
+
+
 def _encode_json(value: object) -> bytes:
+    # Nearly every value of a job response is a text.
+    if isinstance(value, str):
+        return _STRING + STRING.encode(value)
     encoded: bytes = variant_to_binary(variant(value))
     return encoded
 

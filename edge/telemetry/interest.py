@@ -43,6 +43,11 @@ class RuleInterest:
             self._patterns += [JOB_STARTED, JOB_ENDED]
         self._known: dict[str, bool] = {}
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no line is recorded."""
+        return not (self._record_all or self._ready or self.tags_of_flows or self._published)
+
     def wants(self, line: Line) -> bool:
         """Return whether a line is recorded."""
         if self._record_all:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from edge.model.exact_value import plain_value
 from edge.opcua.binary import BoundedBuffer, DecodeError, read_variant
-from edge.opcua.variant_json import to_json, variant
+from edge.opcua.variant_json import VARIANT, to_json, variant
 
 T = ua.VariantType
 
@@ -54,6 +54,11 @@ json_values = st.recursive(
     lambda below: st.lists(below, max_size=4) | st.dictionaries(st.text(), below, max_size=4),
     max_leaves=12,
 )
+
+
+@given(text=st.text())
+def test_text_is_encoded_as_asyncua_encodes_its_variant(text: str) -> None:
+    assert VARIANT.encode(text) == variant_to_binary(variant(text))
 
 
 @given(value=json_values)

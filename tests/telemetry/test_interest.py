@@ -29,10 +29,12 @@ STARTED = Occurrence(1, "job.started", "J", None)
 )
 def test_only_lines_that_a_rule_uses_are_recorded(rule: dict[str, object], line: Line, wanted: bool) -> None:  # noqa: FBT001 - a parameter
     interest = RuleInterest(rules_of(rule))
+    assert not interest.is_empty
     assert interest.wants(line) is wanted
     assert interest.wants(line) is wanted
     assert RuleInterest(rules_of(rule), record_all=True).wants(line)
     interest.use_rules(())
+    assert interest.is_empty
     assert not interest.wants(line)
 
 
@@ -46,6 +48,8 @@ def test_occurrences_that_delimit_a_span_are_recorded() -> None:
 def test_published_tags_are_recorded() -> None:
     interest = RuleInterest(())
     assert not interest.wants(Sample(1, "press.oil", 1))
+    assert interest.is_empty
     interest.publish(("press.*",))
+    assert not interest.is_empty
     assert interest.wants(Sample(1, "press.oil", 1))
     assert not interest.wants(Sample(1, "wrench.torque", 1))
