@@ -33,7 +33,7 @@ class Confirmations:
         return answer
 
     def confirm(self, packet_id: int, answer: object) -> None:
-        """Pass on what the broker answered; ignore it when nobody waits for it any more."""
+        """Pass on what the broker answered; ignore it when its sender has given up."""
         waiting = self._waiting.get(packet_id)
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
