@@ -120,11 +120,12 @@ class Connection:
             self._send(encode_publish(message, 0), message.topic)
             return True
         try:
-            await self._take_place()
-            try:
+            if self._in_flight.locked() or not self.stream.is_writable:
+                # The wait for a place is part of the time.
+                async with asyncio.timeout(self._answer_s):
+                    reason = await self._publish(message)
+            else:
                 reason = await self._publish(message)
-            finally:
-                self._in_flight.release()
         except TimeoutError:
             raise self._unavailable(f"did not confirm a publish to {message.topic!r}") from None
         if reason not in {_SUCCESS, _NO_SUBSCRIBER}:
@@ -133,29 +134,18 @@ class Connection:
             raise kind(refusal, "Check the broker's access rules for this client.")
         return reason != _NO_SUBSCRIBER
 
-    async def _take_place(self) -> None:
-        """Take a place among the unacknowledged messages. Raises TimeoutError when none becomes free in time."""
-        if not self._in_flight.locked() and self.stream.is_writable:
-            await self._in_flight.acquire()
-            return
-        async with asyncio.timeout(self._answer_s):
-            await self._in_flight.acquire()
-            try:
-                await self.stream.drain()
-            except BaseException:
-                self._in_flight.release()
-                raise
-
     async def _publish(self, message: Message) -> int:
         """Send a message of QoS 1; return the reason code of its PUBACK. Raises TimeoutError without one in time."""
-        packet_id = self._next_packet_id()
-        packet = encode_publish(message, packet_id)
-        puback = self._confirmations.expect(packet_id)
-        try:
-            self._send(packet, message.topic)
-            reason: int = await puback
-        finally:
-            self._confirmations.drop(packet_id)
+        async with self._in_flight:
+            await self.stream.drain()
+            packet_id = self._next_packet_id()
+            packet = encode_publish(message, packet_id)
+            puback = self._confirmations.expect(packet_id)
+            try:
+                self._send(packet, message.topic)
+                reason: int = await puback
+            finally:
+                self._confirmations.drop(packet_id)
         return reason
 
     def _send(self, packet: bytes, topic: str) -> None:

@@ -57,7 +57,8 @@ class CloudEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 _FIELDS = frozenset(CloudEvent.__struct_fields__)
-_NAMED = tuple(sorted(_FIELDS - {"extensions", "data", "expiryinterval", "datacontenttype"}))
+_NAMED = _FIELDS - {"extensions", "data", "expiryinterval", "datacontenttype"}
+_NAMED_IN_ORDER = sorted(_NAMED)
 
 
 def decode_data(content_type: str, payload: bytes) -> Any:
@@ -173,7 +174,7 @@ def from_structured(payload: bytes) -> CloudEvent:
 
 def binary_attributes(event: CloudEvent) -> dict[str, str]:
     """Return the attributes of binary mode, all as text, without the payload and its content type."""
-    attributes = {name: value for name in _NAMED if (value := getattr(event, name)) is not None}
+    attributes = {name: value for name in _NAMED_IN_ORDER if (value := getattr(event, name)) is not None}
     if event.expiryinterval is not None:
         attributes["expiryinterval"] = str(event.expiryinterval)
     return attributes | dict(event.extensions)

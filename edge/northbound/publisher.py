@@ -81,8 +81,6 @@ class _Lock:
             self._lock.release()
 
     async def _acquire(self) -> bool:
-        if not self._lock.locked():
-            return await self._lock.acquire()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._interval_s):
                 return await self._lock.acquire()

@@ -1,4 +1,4 @@
-"""The controller of the MQTT scenario, a process of its own: answers commands at once and measures how long each waits.
+"""The controller of the MQTT scenario, a process of its own: it answers at once, and measures the wait for a command.
 
 `python -m tests.bench.controller URL TOPIC` prints `ready`, then answers until its input ends; its last line is the
 summary of the waits in milliseconds: from the answer of a job to its next command, as the equipment sees a step.
@@ -22,7 +22,7 @@ from tests.bench.measure import spread
 
 READY: Final = "ready"
 WARM: Final = "warm"
-"""Jobs whose id begins so are not measured."""
+"""The beginning of the ids of jobs that are not measured."""
 
 
 async def _answer_all(connection: Connection, topic: str, waits: list[float]) -> None:

@@ -28,21 +28,23 @@ _WARM_JOBS = 3
 
 
 class _Places:
-    """Keeps a number of jobs running: a place that becomes free takes the next one."""
+    """The places of a number of jobs that run side by side: a place that becomes free takes the next job."""
 
     def __init__(self, mes: Mes, conc: int) -> None:
         self._mes = mes
         self._conc = conc
         self._running: dict[str, asyncio.Event] = {}
 
-    async def take(self, message: Message) -> None:
-        """Take a status event of the gateway."""
+    async def note_event(self, message: Message) -> None:
+        """Free the place of a job that has ended, as its status event says."""
         event = to_event(message)
-        if event.data["JobState"][0]["StateNumber"] == JobState.ENDED:
-            self._running[event.data["JobOrder"]["JobOrderID"]].set()
+        ended = self._running.get(event.data["JobOrder"]["JobOrderID"])
+        # The broker may repeat an event.
+        if ended and event.data["JobState"][0]["StateNumber"] == JobState.ENDED:
+            ended.set()
 
     async def run(self, kind: str, count: int) -> None:
-        """Run so many jobs, whose ids begin with `kind`, until the last has ended."""
+        """Run `count` jobs, whose ids begin with `kind`; return when the last has ended."""
         numbers = iter(range(count))
 
         async def place() -> None:
@@ -65,7 +67,7 @@ class _Places:
 
 @asynccontextmanager
 async def _controller(url: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run the controller; return when it has subscribed to the commands: one before that were lost."""
+    """Run the controller, which has subscribed to the commands: an earlier command would be lost."""
     async with python_process("-m", "tests.bench.controller", url, f"{TOPIC_PREFIX}/{EQUIPMENT}") as process:
         assert process.stdout is not None
         async with asyncio.timeout(30):
@@ -74,7 +76,7 @@ async def _controller(url: str) -> AsyncIterator[asyncio.subprocess.Process]:
 
 
 async def over_mqtt(steps: int, conc: int, least_steps: int = 1000) -> Row:
-    """Measure jobs over a real broker, so many side by side at every moment; the latency is that of a step."""
+    """Measure jobs over a real broker, of which `conc` run at every moment; the latency is that of a step."""
     jobs = max(2 * conc, -(-least_steps // steps))
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         async with (
@@ -88,7 +90,7 @@ async def over_mqtt(steps: int, conc: int, least_steps: int = 1000) -> Row:
             await mes.configure(SCOPE, "workmaster", master)
             places = _Places(mes, conc)
             # Only the events of the end: a MES that listens to everything would be measured too.
-            await watch.subscribe(f"app/jobs/{SCOPE}/events", places.take)
+            await watch.subscribe(f"app/jobs/{SCOPE}/events", places.note_event)
             await places.run(WARM, _WARM_JOBS * conc)
             cpu, began = running.cpu_s(), time.perf_counter()
             await places.run("job", jobs)

@@ -246,3 +246,17 @@ async def test_clean_start_discards_the_stored_session(broker: LocalBroker, uniq
     for clean_start, expected in ((False, False), (False, True), (True, False)):
         async with connect(replace(kept, clean_start=clean_start)) as connection:
             assert connection.has_session is expected
+
+
+async def test_wait_for_a_place_is_part_of_the_time_of_a_publish(unique: str) -> None:
+    async with open_broker() as broker, connect(replace(_local(broker, unique), answer_s=2.0)) as connection:
+
+        async def failed_at() -> float:
+            with pytest.raises(Unavailable, match="did not confirm"):
+                await connection.publish(Message(unique), 1)
+            return asyncio.get_running_loop().time()
+
+        broker.freeze()
+        # Of these most wait for a place, which becomes free when the first have failed.
+        ends = await asyncio.gather(*(failed_at() for _ in range(150)))
+        assert max(ends) - min(ends) < 1.0
