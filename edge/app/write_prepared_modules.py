@@ -51,13 +51,13 @@ def compiled_patterns() -> Patterns:
         return pattern, int(flags), [*map(int, code)], *groups
 
     recorder.__dict__.update(vars(engine), compile=parts_of)
-    pattern_compiler._sre = recorder  # noqa: SLF001 - for the length of this block
+    pattern_compiler._sre = recorder  # noqa: SLF001 - the compiler passes its result to nothing else; restored below
     try:
         # Nor the number that stands for no flags from Python 3.13 on.
         expressions = [(pattern, int(flags)) for _kind, pattern, flags in [*vars(re)["_cache"]]]
         return {(pattern, flags): pattern_compiler.compile(pattern, flags) for pattern, flags in expressions}
     finally:
-        pattern_compiler._sre = engine  # noqa: SLF001 - as before
+        pattern_compiler._sre = engine  # noqa: SLF001 - restores what was replaced above
 
 
 def write(path: Path, names: Iterable[str]) -> int:
@@ -74,7 +74,7 @@ def write(path: Path, names: Iterable[str]) -> int:
             if not isinstance(loader, SourceFileLoader) or "." not in name:
                 continue
             source = os.path.abspath(loader.path)  # noqa: PTH100 - as the import system does it
-            status = os.stat(source)  # noqa: PTH116 - as the finder does it
+            status = Path(source).stat()
             code = marshal.dumps(SourceFileLoader(name, source).get_code(name))
             bytecode = importlib.util.cache_from_source(source)
             place = file.tell(), len(code), zlib.crc32(code)

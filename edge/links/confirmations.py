@@ -1,4 +1,4 @@
-"""What an MQTT broker has yet to confirm, by packet id: each within the same time, for which one timer is enough."""
+"""Waits for the acknowledgements of an MQTT broker, by packet id; each has the same time, so one timer is enough."""
 
 import asyncio
 from typing import Any
@@ -39,8 +39,7 @@ class Confirmations:
 
     def drop(self, packet_id: int) -> None:
         """Release a packet id: its acknowledgement has come, or its sender has given up."""
-        _, waiting = self._waiting.pop(packet_id)
-        waiting.cancel()
+        del self._waiting[packet_id]
 
     def fail(self, error: Unavailable) -> None:
         """Raise an error for every packet, for the connection is lost."""

@@ -1,7 +1,6 @@
 """The CloudEvents 1.0 envelope with its MicroDCS extensions."""
 
 import base64
-import functools
 import re
 import uuid
 from collections.abc import Mapping
@@ -185,7 +184,6 @@ def new_id() -> str:
     return str(uuid.uuid4())
 
 
-@functools.lru_cache(maxsize=256)
 def correlation_bytes(correlationid: str) -> bytes:
     """Return MQTT's Correlation Data for a correlation id: the 16 bytes of a UUID, else the text itself."""
     try:

@@ -70,8 +70,6 @@ def command_id(job_id: str, run_id: str, action: str, attempt: int, *, reset: bo
     return f"{command_prefix(job_id, run_id)}{quote(action)}/{attempt}{'/reset' if reset else ''}"
 
 
-# An answer asks several times for the parts of the same id.
-@functools.lru_cache(maxsize=256)
 def parse_command_id(text: str) -> CommandKey | None:
     """Parse a command id; None for a foreign id."""
     match text.split("/"):

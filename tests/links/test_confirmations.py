@@ -39,16 +39,6 @@ async def test_every_packet_without_confirmation_ends_in_time() -> None:
     assert confirmed.result() == "in time"
 
 
-async def test_dropped_packet_leaves_no_failure_behind(caplog: pytest.LogCaptureFixture) -> None:
-    confirmations = Confirmations(0.01)
-    confirmations.expect(1)
-    confirmations.drop(1)
-    async with asyncio.timeout(30):
-        with pytest.raises(TimeoutError):
-            await confirmations.expect(2)
-    assert not caplog.records
-
-
 async def test_lost_connection_fails_every_packet() -> None:
     confirmations = Confirmations(_LONG_S)
     waiting, confirmed = confirmations.expect(1), confirmations.expect(2)
