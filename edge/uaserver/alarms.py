@@ -16,6 +16,7 @@ from edge.uaserver.condition_methods import AlarmRequests, ConditionMethods
 from edge.uaserver.condition_refresh import ConditionRefresher
 from edge.uaserver.condition_view import ConditionPlace
 from edge.uaserver.conditions import MAX_NORMAL, Conditions
+from edge.uaserver.declarations import Declarations
 from edge.uaserver.events import JobEventPublisher
 from edge.uaserver.gateway_object import GATEWAY_NAME
 from edge.uaserver.history import CONTINUATION_POINTS, History
@@ -54,6 +55,7 @@ class AlarmNodes(Struct, frozen=True):
 async def add_alarms(
     server: ProtocolServer,
     core: ServerCore,
+    declared: Declarations,
     sources: Mapping[str, ua.NodeId],
     job_events: Mapping[str, JobEventPublisher],
     settings: AlarmSettings,
@@ -62,7 +64,7 @@ async def add_alarms(
     """Add conditions below these sources, machines and the gateway."""
     uri = alarms_uri(settings.store_id)
     await nodesets.register(server, Namespace.ALARMS, uri)
-    add_namespace_metadata(core, uri)
+    add_namespace_metadata(core, declared, uri)
     conditions = Conditions(core, settings.max_normal)
     places = {name: conditions.add_source(name, node_id) for name, node_id in sources.items()}
     refresher = ConditionRefresher(core, conditions, tasks)

@@ -6,7 +6,7 @@ The services of asyncua check each item and load its type node, which takes a te
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from asyncua import ua
 from asyncua.server.address_space import AddressSpace, AttributeValue, NodeData
@@ -50,23 +50,45 @@ _ATTRIBUTES: Final[Mapping[ua.NodeClass, tuple[tuple[ua.AttributeIds, str, ua.Va
 
 def add_node(aspace: AddressSpace, item: ua.AddNodesItem) -> ua.NodeId:
     """Add a node below its parent and return its NodeId. Raises Defect when it exists or its parent does not."""
-    node_id = item.RequestedNewNodeId
-    parent = aspace.get(item.ParentNodeId)
-    if parent is None or node_id in aspace:
-        raise Defect(f"{node_id} exists, or its parent {item.ParentNodeId} does not")
-    node = NodeData(node_id)
+    attributes = attributes_of(item)
+    if item.NodeClass is ua.NodeClass.Variable:
+        attributes[_A.Value] = value_attribute(ua.Variant(item.NodeAttributes.Value))
+    definition = None if item.TypeDefinition.is_null() else reference_to_definition(aspace, item)
+    place = Place(item.RequestedNewNodeId, item.ParentNodeId, item.ReferenceTypeId, item.BrowseName)
+    return place_node(aspace, place, attributes, definition)
+
+
+class Place(NamedTuple):
+    """The place of a new node: its NodeId, its parent, the type of the reference from there, its browse name."""
+
+    node_id: ua.NodeId
+    parent: ua.NodeId
+    reference: ua.NodeId
+    browse_name: ua.QualifiedName
+
+
+def place_node(
+    aspace: AddressSpace,
+    place: Place,
+    attributes: Mapping[ua.AttributeIds, AttributeValue],
+    definition: ua.ReferenceDescription | None,
+) -> ua.NodeId:
+    """Add a node with these attributes and the reference to its type. Raises Defect as `add_node`."""
+    parent = aspace.get(place.parent)
+    if parent is None or place.node_id in aspace:
+        raise Defect(f"{place.node_id} exists, or its parent {place.parent} does not")
+    node = NodeData(place.node_id)
     node.attributes = {
-        _A.NodeId: scalar(node_id, _T.NodeId),
-        _A.BrowseName: scalar(item.BrowseName, _T.QualifiedName),
-        _A.NodeClass: AttributeValue(shared_value(item.NodeClass, _T.Int32)),
-        **_attributes(item),
+        _A.NodeId: scalar(place.node_id, _T.NodeId),
+        _A.BrowseName: scalar(place.browse_name, _T.QualifiedName),
+        **attributes,
     }
-    node.references.append(reference_to(parent, item.ReferenceTypeId, is_forward=False))
-    if not item.TypeDefinition.is_null():
-        node.references.append(_reference_to_type(aspace, item))
-    aspace[node_id] = node
-    parent.references.append(reference_to(node, item.ReferenceTypeId))
-    return node_id
+    node.references.append(reference_to(parent, place.reference, is_forward=False))
+    if definition:
+        node.references.append(definition)
+    aspace[place.node_id] = node
+    parent.references.append(reference_to(node, place.reference))
+    return place.node_id
 
 
 def add_reference(aspace: AddressSpace, source: ua.NodeId, reference: ua.NodeId, target: ua.NodeId) -> None:
@@ -75,21 +97,27 @@ def add_reference(aspace: AddressSpace, source: ua.NodeId, reference: ua.NodeId,
     aspace[target].references.append(reference_to(aspace[source], reference, is_forward=False))
 
 
-def _attributes(item: ua.AddNodesItem) -> dict[ua.AttributeIds, AttributeValue]:
+def value_attribute(value: ua.Variant) -> AttributeValue:
+    """Return the Value of a new variable, as of now."""
+    now = datetime.now(UTC)
+    return AttributeValue(ua.DataValue(value, SourceTimestamp=now, ServerTimestamp=now))
+
+
+def attributes_of(item: ua.AddNodesItem) -> dict[ua.AttributeIds, AttributeValue]:
+    """Return the attributes of a node except NodeId, BrowseName and Value."""
     given = item.NodeAttributes
-    found = {each: scalar(getattr(given, name), kind) for each, name, kind in _TEXTS}
+    found = {_A.NodeClass: AttributeValue(shared_value(item.NodeClass, _T.Int32))}
+    found |= {each: scalar(getattr(given, name), kind) for each, name, kind in _TEXTS}
     for each, name, kind in _ATTRIBUTES[item.NodeClass]:
         found[each] = AttributeValue(shared_value(getattr(given, name), kind))
     if item.NodeClass is ua.NodeClass.Variable:
         dimensions = ua.Variant(given.ArrayDimensions, _T.UInt32, is_array=True)
         found[_A.ArrayDimensions] = AttributeValue(ua.DataValue(dimensions))
-        now = datetime.now(UTC)
-        value = ua.DataValue(ua.Variant(given.Value), SourceTimestamp=now, ServerTimestamp=now)
-        found[_A.Value] = AttributeValue(value)
     return found
 
 
-def _reference_to_type(aspace: AddressSpace, item: ua.AddNodesItem) -> ua.ReferenceDescription:
+def reference_to_definition(aspace: AddressSpace, item: ua.AddNodesItem) -> ua.ReferenceDescription:
+    """Return the reference from an object or a variable to its type."""
     if item.TypeDefinition.NamespaceIndex:
         return reference_to(aspace[item.TypeDefinition], _HAS_TYPE_DEFINITION)
     is_variable = item.NodeClass is ua.NodeClass.Variable

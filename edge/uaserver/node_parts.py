@@ -107,4 +107,6 @@ def reference_to_type(
     The type is of namespace 0, or one of our own, whose identifiers are browse names.
     """
     name = type_id.Identifier if type_id.NamespaceIndex else ua.ObjectIdNames[type_id.Identifier]
-    return make_reference(_HAS_TYPE_DEFINITION, type_id, ua.QualifiedName(name, type_id.NamespaceIndex), node_class)
+    # Equal NodeIds can have several encodings: the shortest, whichever was asked first.
+    shortest = ua.NodeId(type_id.Identifier, type_id.NamespaceIndex)
+    return make_reference(_HAS_TYPE_DEFINITION, shortest, ua.QualifiedName(name, type_id.NamespaceIndex), node_class)

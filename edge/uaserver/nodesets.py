@@ -27,13 +27,14 @@ from msgspec import Struct
 
 from edge.errors import Defect, EdgeError, SettingsError
 from edge.uaserver import type_cache
+from edge.uaserver.declarations import declarations
 from edge.uaserver.namespaces import OFFICIAL_URI, Namespace
 from edge.uaserver.type_cache import UnusableCache
 
 PACKAGE = "node-opcua-nodesets@2.182.0"
 
 _ADVICE = "Run `make setup`: it fetches the node sets and prepares them."
-_FORMAT = b"3"  # increment this when `import_types` produces different nodes
+_FORMAT = b"4"  # increment this when `import_types` or `declarations` return something else
 
 
 class Nodeset(Struct, frozen=True):
@@ -173,16 +174,15 @@ def prepare(source: Path, destination: Path, report: Callable[[str], None]) -> N
 
 
 def _prepare_cache(directory: Path, report: Callable[[str], None]) -> None:
-    content = prepared(directory)
-    path = cache_path(directory, content)
+    path = cache_path(directory)
     try:
-        with type_cache.read(path, cache_key(content)):
+        with type_cache.read(path, cache_key()):
             report(f"{directory} is up to date")
             return
     except UnusableCache:
         for stale in directory.glob(f"types-{sys.implementation.cache_tag}-*.cache"):
             stale.unlink()
-    count = asyncio.run(_write_cache(path, content))
+    count = asyncio.run(_write_cache(path, prepared(directory)))
     report(f"wrote {path} with {count} nodes")
 
 
@@ -202,7 +202,7 @@ async def _write_cache(path: Path, content: Content) -> int:
         for node in nodes.values():
             for attribute in node.attributes.values():
                 attribute.value = _dated(attribute.value, began, datetime.fromtimestamp(int(epoch), UTC))
-    type_cache.write(path, cache_key(content), nodes)
+    type_cache.write(path, cache_key(), nodes, declarations(aspace))
     return len(nodes)
 
 
@@ -228,23 +228,18 @@ def prepared(directory: Path) -> Content:
     return MappingProxyType(found)
 
 
-def cache_key(content: Content) -> bytes:
-    """Return a digest of everything that determines the cached nodes: node sets, asyncua, Python, `_FORMAT`."""
-    digest = hashlib.sha256(_FORMAT)
-    for part in (asyncua.__version__.encode(), str(sys.implementation.cache_tag).encode(), *content.values()):
-        digest.update(hashlib.sha256(part).digest())
-    return digest.digest()
+def cache_key() -> bytes:
+    """Return a digest of everything that determines the cached nodes: node sets, asyncua, Python, `_FORMAT`.
+
+    The preparation verifies the digests of the node sets, so that a start need not read them.
+    """
+    parts = (asyncua.__version__, str(sys.implementation.cache_tag), *(each.sha256 for each in NODESETS))
+    return hashlib.sha256(b"\n".join([_FORMAT, *(part.encode() for part in parts)])).digest()
 
 
-def cache_path(directory: Path, content: Content) -> Path:
-    """Return the path of the cache for this content, this asyncua and this Python."""
-    return directory / f"types-{sys.implementation.cache_tag}-{cache_key(content).hex()[:16]}.cache"
-
-
-def cache_of(directory: Path) -> tuple[Path, bytes]:
-    """Return path and key of the cache for the prepared node sets. Raises SettingsError when files are missing."""
-    content = prepared(directory)
-    return cache_path(directory, content), cache_key(content)
+def cache_path(directory: Path) -> Path:
+    """Return the path of the cache for these node sets, this asyncua and this Python."""
+    return directory / f"types-{sys.implementation.cache_tag}-{cache_key().hex()[:16]}.cache"
 
 
 async def register_official(server: asyncua.Server) -> None:

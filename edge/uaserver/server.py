@@ -31,6 +31,7 @@ from edge.uaserver.access_control import AccessControl
 from edge.uaserver.certificates import OwnCertificate
 from edge.uaserver.chart_types import add_chart_types
 from edge.uaserver.charts import Charts
+from edge.uaserver.declarations import Declarations, declarations
 from edge.uaserver.events import JobEventPublisher
 from edge.uaserver.flow_nodes import FlowNodes
 from edge.uaserver.gateway_object import GATEWAY_NAME, GatewayObject
@@ -209,8 +210,9 @@ async def open_server(
         await server.init()
         if types is None:
             await nodesets.import_types(server, nodesets.prepared(directory))
-        await _introduce(server, settings, gateway)
-        nodes = await _add_machines(server, settings, gateway, machines)
+        declared = declarations(iserver.aspace) if types is None else types.declarations
+        await _introduce(server, declared, settings, gateway)
+        nodes = await _add_machines(server, declared, settings, gateway, machines)
         charts = _add_charts(server, nodes)
         gateway_object = GatewayObject(iserver, equipment)
         flow_nodes = FlowNodes(iserver)
@@ -232,7 +234,7 @@ async def open_server(
         changed = asyncio.Event()
         most = {machine.scope: machine.max_downloadable_job_orders for machine in machines}
         shown = {scope: _machine(server, scope, found, most[scope], changed) for scope, found in nodes.items()}
-        alarm_nodes = await _add_alarms(server, shown, gateway_object, alarms, tasks) if alarms else None
+        alarm_nodes = await _add_alarms(server, declared, shown, gateway_object, alarms, tasks) if alarms else None
         endpoint = await _listen(server, settings, own, host, port)
         logger.info("OPC UA server listening", endpoint=endpoint, machines=list(nodes))
         everything = tuple(
@@ -273,9 +275,9 @@ def limits_of(settings: OpcuaSettings) -> limits.ServerLimits:
 @contextlib.contextmanager
 def _prepared_types(directory: Path) -> Iterator[type_cache.TypeNodes | None]:
     # The node sets themselves, a megabyte, are not kept.
-    path, key = nodesets.cache_of(directory)
+    path = nodesets.cache_path(directory)
     try:
-        types = type_cache.read(path, key)
+        types = type_cache.read(path, nodesets.cache_key())
     except type_cache.UnusableCache as error:
         logger.warning("OPC UA type cache unusable, importing node sets", file=str(path), reason=str(error))
         yield None
@@ -291,7 +293,7 @@ def _where_to_listen(endpoint: str) -> tuple[str, int]:
     return (_LOOPBACK if host == "localhost" else host), port
 
 
-async def _introduce(server: ProtocolServer, settings: OpcuaSettings, gateway: str) -> None:
+async def _introduce(server: ProtocolServer, declared: Declarations, settings: OpcuaSettings, gateway: str) -> None:
     server.product_uri = PRODUCT_URI
     server.application_type = ua.ApplicationType.Server
     server.set_server_name(f"microdcs-edge {gateway}")
@@ -300,9 +302,9 @@ async def _introduce(server: ProtocolServer, settings: OpcuaSettings, gateway: s
     await nodesets.register(server, Namespace.TYPES, TYPES_URI)
     await nodesets.register(server, Namespace.MACHINES, machines_uri(gateway))
     await nodesets.register(server, Namespace.CHARTS, charts_uri(gateway))
-    add_namespace_metadata(server.iserver, TYPES_URI, TYPES_VERSION, TYPES_PUBLISHED)
+    add_namespace_metadata(server.iserver, declared, TYPES_URI, TYPES_VERSION, TYPES_PUBLISHED)
     for uri in (machines_uri(gateway), charts_uri(gateway)):
-        add_namespace_metadata(server.iserver, uri)
+        add_namespace_metadata(server.iserver, declared, uri)
     version = edge.__version__
     built = server_object.build_date()
     await server.set_build_info(PRODUCT_URI, settings.manufacturer, "microdcs-edge", version, version, built)
@@ -310,7 +312,11 @@ async def _introduce(server: ProtocolServer, settings: OpcuaSettings, gateway: s
 
 
 async def _add_machines(
-    server: ProtocolServer, settings: OpcuaSettings, gateway: str, machines: Sequence[MachineDescription]
+    server: ProtocolServer,
+    declared: Declarations,
+    settings: OpcuaSettings,
+    gateway: str,
+    machines: Sequence[MachineDescription],
 ) -> dict[str, MachineNodes]:
     iserver = server.iserver
     add_event_type(iserver)
@@ -320,7 +326,7 @@ async def _add_machines(
         # Each of several machines needs its own URI; a single machine uses that of the gateway.
         unique = uri if len(machines) == 1 else f"{uri}/{machine.scope}"
         nameplate = Nameplate(settings.manufacturer, settings.serial_number, unique)
-        nodes[machine.scope] = await add_machine(iserver, machine, nameplate)
+        nodes[machine.scope] = await add_machine(iserver, declared, machine, nameplate)
     return nodes
 
 
@@ -334,6 +340,7 @@ def _add_charts(server: ProtocolServer, nodes: Mapping[str, MachineNodes]) -> Ch
 
 async def _add_alarms(
     server: ProtocolServer,
+    declared: Declarations,
     machines: Mapping[str, _Machine],
     gateway_object: GatewayObject,
     alarms: "AlarmSettings",
@@ -344,7 +351,7 @@ async def _add_alarms(
 
     sources = {scope: each.nodes.machine for scope, each in machines.items()} | {GATEWAY_NAME: gateway_object.node_id}
     job_events = {scope: each.events for scope, each in machines.items()}
-    return await add_alarms(server, server.iserver, sources, job_events, alarms, tasks)
+    return await add_alarms(server, server.iserver, declared, sources, job_events, alarms, tasks)
 
 
 def _targets(nodes: Mapping[str, MachineNodes]) -> dict[ua.NodeId, Target]:

@@ -1,7 +1,8 @@
 """The cache of the imported type nodes: one file, from which a node is read on its first access.
 
 Importing the node sets takes more than a second of CPU and 50 MB, and clients read few of these thousands of nodes.
-The file contains the parts that several nodes have, every node as a pickle of its own, then an index of the positions.
+The file contains the parts that several nodes have, every node as a pickle of its own, then an index of the positions
+with the declarations of what the server instantiates.
 The index of numeric node ids is two sorted arrays: as a dictionary it would occupy 2 MB. The file is read, not mapped:
 mapped pages would stay in memory next to the nodes that were made of them.
 
@@ -28,8 +29,9 @@ from asyncua import ua
 from asyncua.server.address_space import AttributeValue, NodeData
 
 from edge.files import write_atomically
+from edge.uaserver.declarations import Declarations
 
-_MAGIC = b"microdcs-edge type nodes 4\n"
+_MAGIC = b"microdcs-edge type nodes 5\n"
 _HEADER = struct.Struct(f"<{len(_MAGIC)}sI32sQ")
 """The magic, the checksum of all that follows it, the key, the position of the index."""
 _SUMMED_FROM = len(_MAGIC) + 4
@@ -50,6 +52,7 @@ class _Index(NamedTuple):
     """The start and end of nodes whose id is not numeric."""
     parts: "array[int]"
     """Part `n` lies between `parts[n]` and `parts[n + 1]`."""
+    declarations: Declarations
 
     def find(self, node_id: ua.NodeId) -> tuple[int, int] | None:
         """Return the start and end of a node; None for an unknown one."""
@@ -85,6 +88,11 @@ class TypeNodes(MutableMapping[ua.NodeId, NodeData]):
         self._deleted: set[ua.NodeId] = set()
         self._resident: dict[ua.NodeId, NodeData] = {}
         self._parts: dict[int, _Part] = {}
+
+    @property
+    def declarations(self) -> Declarations:
+        """What instances of the types consist of."""
+        return self._index.declarations
 
     def __getitem__(self, key: ua.NodeId) -> NodeData:
         node = self._resident.get(key)
@@ -143,8 +151,8 @@ class TypeNodes(MutableMapping[ua.NodeId, NodeData]):
         self._file.close()
 
 
-def write(path: Path, key: bytes, nodes: Mapping[ua.NodeId, NodeData]) -> None:
-    """Write every node and the `key` (32 bytes) to a file; the file is replaced atomically."""
+def write(path: Path, key: bytes, nodes: Mapping[ua.NodeId, NodeData], declarations: Declarations) -> None:
+    """Write every node, the declarations and the `key` (32 bytes) to a file; the file is replaced atomically."""
     numeric = sorted((node_id for node_id in nodes if isinstance(node_id.Identifier, int)), key=_key)
     shared = _shared_parts(nodes.values())
     parts, bounds = array("Q"), array("Q")
@@ -163,7 +171,7 @@ def write(path: Path, key: bytes, nodes: Mapping[ua.NodeId, NodeData]) -> None:
         content += _dump(_state(nodes[node_id], shared))
         others[node_id.NamespaceIndex, node_id.Identifier] = start, len(content)
     index_at = len(content)
-    content += _dump(tuple(_Index(array("Q", map(_key, numeric)), bounds, others, parts)))
+    content += _dump(tuple(_Index(array("Q", map(_key, numeric)), bounds, others, parts, declarations)))
     _HEADER.pack_into(content, 0, _MAGIC, 0, key, index_at)
     _HEADER.pack_into(content, 0, _MAGIC, zlib.crc32(memoryview(content)[_SUMMED_FROM:]), key, index_at)
     write_atomically(path, bytes(content), 0o644)

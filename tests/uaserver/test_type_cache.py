@@ -7,6 +7,7 @@ from asyncua import ua
 from asyncua.server.address_space import AttributeValue, NodeData
 
 from edge.uaserver import type_cache
+from edge.uaserver.declarations import Declaration
 from edge.uaserver.type_cache import UnusableCache
 
 KEY = bytes(range(32))
@@ -25,12 +26,22 @@ def name_of(data: NodeData) -> str:
 
 
 NODES = {node_id: node(node_id, f"node {node_id}") for node_id in (ua.NodeId(1, 2), ua.NodeId(1, 3), ua.NodeId("a", 2))}
+DECLARED = {
+    ua.NodeId(1, 2): Declaration(
+        ua.QualifiedName("Pump", 2),
+        ua.NodeId(47),
+        {ua.AttributeIds.EventNotifier: ua.DataValue(ua.Variant(1, ua.VariantType.Byte))},
+        None,
+        None,
+        (),
+    )
+}
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "types.cache"
-    type_cache.write(path, KEY, NODES)
+    type_cache.write(path, KEY, NODES, DECLARED)
     return path
 
 
@@ -41,13 +52,18 @@ def test_cached_nodes_are_unchanged_after_reading(path: Path) -> None:
         }
 
 
+def test_cached_declarations_are_unchanged_after_reading(path: Path) -> None:
+    with type_cache.read(path, KEY) as nodes:
+        assert nodes.declarations == DECLARED
+
+
 def test_nodes_share_their_equal_parts_and_no_changeable_one(path: Path) -> None:
     name = ua.AttributeIds.DisplayName
     nodes = {ua.NodeId(each, 2): node(ua.NodeId(each, 2), "a pump") for each in (1, 2)}
     nodes[ua.NodeId(1, 2)].references.append(ua.ReferenceDescription(BrowseName=ua.QualifiedName("own", 2)))
     for each in nodes.values():
         each.references.append(ua.ReferenceDescription(BrowseName=ua.QualifiedName("common", 2)))
-    type_cache.write(path, KEY, nodes)
+    type_cache.write(path, KEY, nodes, {})
     with type_cache.read(path, KEY) as read:
         first, second = (read[node_id] for node_id in nodes)
         assert first.attributes[name].value is second.attributes[name].value
