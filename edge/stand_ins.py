@@ -7,7 +7,7 @@ import contextlib
 import importlib
 import sys
 import urllib  # noqa: F401  stand_in sets its attribute `request`
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -43,6 +43,15 @@ def stand_in(name: str, **attributes: Any) -> Iterator[None]:
         # A use of the stand-in within the block has put the module itself there.
         if sys.modules.get(name) is module:
             del sys.modules[name]
+
+
+def at_first_call(module: str, name: str) -> Callable[..., Any]:
+    """Return what calls this function or class of a module, and imports the module at the first call."""
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        return getattr(importlib.import_module(module), name)(*arguments, **named)
+
+    return call
 
 
 def import_structlog() -> None:

@@ -66,3 +66,34 @@ def test_asyncua_reads_dates_of_node_sets_as_without_the_stand_in() -> None:
         "print(string_to_val('2026-11-23T10:00:00Z', ua.VariantType.DateTime))"
     )
     assert run(f"from edge.opcua.generated_structures import import_asyncua\nimport_asyncua()\n{code}") == run(code)
+
+
+NODE_SET = """
+import asyncio, asyncua
+XML = (
+    '<UANodeSet xmlns="http://opcfoundation.org/UA/2011/03/UANodeSet.xsd"><UAObject NodeId="i=90001"'
+    ' BrowseName="Tank"><DisplayName>Tank</DisplayName><References><Reference ReferenceType="Organizes"'
+    ' IsForward="false">i=85</Reference></References></UAObject></UANodeSet>'
+)
+async def names():
+    server = asyncua.Server()
+    await server.init()
+    await server.import_xml(xmlstring=XML)
+    print([(await each.read_browse_name()).Name for each in await server.nodes.objects.get_children()])
+asyncio.run(names())
+"""
+
+
+@pytest.mark.slow
+def test_asyncua_imports_a_node_set_as_without_the_stand_in() -> None:
+    found = run(f"from edge.opcua.generated_structures import import_asyncua\nimport_asyncua()\n{NODE_SET}")
+    assert "'Tank'" in found
+    assert found == run(NODE_SET)
+
+
+def test_mail_address_of_a_certificate_is_parsed_as_without_the_stand_in() -> None:
+    code = (
+        "from cryptography import x509\nprint(x509.RFC822Name('a@example.com'))\n"
+        "try:\n    x509.RFC822Name('A <a@example.com>')\nexcept ValueError as error:\n    print(error)"
+    )
+    assert run(f"from edge.opcua.generated_structures import import_asyncua\nimport_asyncua()\n{code}") == run(code)

@@ -1,17 +1,19 @@
 """The rules that every gateway has about itself and its jobs; a rule of the same id replaces one of them."""
 
+import functools
 from collections.abc import Sequence
 from typing import Any, Final
 
+import msgspec
+
 from edge.app.job_samples import JOB_ABORTED
-from edge.model.rule import Rule
-from edge.rules.rule_form import parse_rules
+from edge.model.rule import RULE_KINDS, Rule
 from edge.store.bounds import ALARM_PART
 from edge.store.server_check import NEARLY_FULL
 
 STEP_OVERDUE: Final = "step.overdue"
 
-_BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
+BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
     {
         "id": "gateway.equipment_offline",
         "kind": "limit",
@@ -140,6 +142,11 @@ _BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
 
 def with_built_in(rules: Sequence[Rule]) -> tuple[Rule, ...]:
     """Return rules with the built-in ones; a rule of the same id replaces the built-in one."""
-    built_in, _ = parse_rules(list(_BUILT_IN))
     ids = {rule.id for rule in rules}
-    return (*rules, *(rule for rule in built_in if rule.id not in ids))
+    return (*rules, *(rule for rule in _built_in_rules() if rule.id not in ids))
+
+
+@functools.cache
+def _built_in_rules() -> tuple[Rule, ...]:
+    # Without the check of their form, which finds the faults of a user: a test checks them.
+    return tuple(msgspec.convert(each, RULE_KINDS[each["kind"]]) for each in BUILT_IN)

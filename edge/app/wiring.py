@@ -159,7 +159,7 @@ def _certificates(settings: Settings) -> Iterable[HealthFinding]:
     if not settings.opcua.endpoint and not tls_files(settings):
         return ()
     # Imported only when there are certificates.
-    from edge.maintenance.opcua_check import certificates_of  # noqa: PLC0415
+    from edge.maintenance.certificate_check import certificates_of  # noqa: PLC0415
 
     return certificates_of(settings)
 

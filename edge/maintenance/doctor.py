@@ -12,17 +12,15 @@ from edge.config import OpcuaEquipmentSettings, Settings, load_settings, main_fi
 from edge.errors import EdgeError, SettingsError
 from edge.maintenance.board_check import STORE, examine_storage
 from edge.maintenance.broker_check import address, brokers, examine_broker
+from edge.maintenance.certificate_check import examine_certificates, examine_trust, examine_users
 from edge.maintenance.finding import HealthFinding, failing, ok
 from edge.maintenance.host_check import examine_clock, examine_disks, examine_memory, examine_versions
 from edge.maintenance.installation import advise, install_advice, store_advice
 from edge.maintenance.opcua_check import (
     examine_announcement,
-    examine_certificates,
     examine_listener,
     examine_port,
     examine_server,
-    examine_trust,
-    examine_users,
 )
 from edge.maintenance.service_user import access_problems
 from edge.maintenance.store_check import examine_store

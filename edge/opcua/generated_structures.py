@@ -13,7 +13,7 @@ from dataclasses import MISSING, Field, dataclass  # noqa: TID251 - it makes asy
 from pathlib import Path
 from typing import Any
 
-from edge.stand_ins import stand_in
+from edge.stand_ins import at_first_call, stand_in
 
 _DEFERRED = frozenset({"asyncua.ua.uaprotocol_auto", "asyncua.ua.uaprotocol_hand"})
 """The modules whose structures wait for their first use."""
@@ -24,9 +24,25 @@ def import_asyncua() -> None:
     # The modules of asyncua read the name at their import.
     setattr(dataclasses, "dataclass", _deferred)  # noqa: B010 - mypy refuses an assignment to a function
     try:
-        # The server does not offer PubSub (OPC 10000-14); asyncua reads dates with dateutil only in node sets.
+        # The server does not offer PubSub (OPC 10000-14), makes its certificates itself, and does not read the types of
+        # clients; asyncua reads node sets, and with dateutil their dates, only without the cache of the types.
+        structures, definitions = "asyncua.common.structures", "asyncua.common.structures104"
+        importer, exporter = "asyncua.common.xmlimporter", "asyncua.common.xmlexporter"
         with (
             stand_in("asyncua.pubsub.pubsub", PubSub=None),
+            stand_in("asyncua.crypto.cert_gen"),
+            stand_in(
+                structures,
+                load_enums=at_first_call(structures, "load_enums"),
+                load_type_definitions=at_first_call(structures, "load_type_definitions"),
+            ),
+            stand_in(definitions, load_data_type_definitions=at_first_call(definitions, "load_data_type_definitions")),
+            stand_in(importer, XmlImporter=at_first_call(importer, "XmlImporter")),
+            stand_in(exporter, XmlExporter=at_first_call(exporter, "XmlExporter")),
+            # asyncua reads and writes files with it.
+            stand_in("anyio"),
+            # An X.509 name of a mail address is parsed with it.
+            stand_in("email.utils", parseaddr=at_first_call("email.utils", "parseaddr")),
             stand_in("dateutil.parser"),
             stand_in("importlib.metadata", version=_installed_version),
         ):

@@ -41,7 +41,7 @@ BUILDERS: list[tuple[Callable[..., str], KeyType, Lifetime]] = []
 
 
 def register_key(type: KeyType, lifetime: Lifetime) -> Callable[[_Build], _Build]:
-    """Register a method that builds keys; KEYS and the reference list them with its docstring as their purpose.
+    """Register a method that builds keys; `key_specs` and the reference list them with its docstring as their purpose.
 
     The method itself stays unchanged, so a call costs nothing more.
     """

@@ -1,5 +1,6 @@
 """Every key in Redis, with its type and its lifetime; the base classes have those of settings and operations."""
 
+import functools
 import inspect
 from collections.abc import Callable
 
@@ -366,9 +367,12 @@ def _spec(build: Callable[..., str], type: KeyType, lifetime: Lifetime) -> KeySp
     return KeySpec(build.__name__, pattern, type, lifetime, purpose[:1].upper() + purpose[1:])
 
 
-_BUILDERS = sorted(BUILDERS, key=lambda each: not each[0].__qualname__.startswith(Keys.__name__))
+@functools.cache
+def key_specs() -> tuple[KeySpec, ...]:
+    """Return every kind of key."""
+    builders = sorted(BUILDERS, key=lambda each: not each[0].__qualname__.startswith(Keys.__name__))
+    return tuple(_spec(*each) for each in builders)
 
-KEYS = tuple(_spec(*each) for each in _BUILDERS)
 
 GROUP = "sfc-engine"
 """The consumer group of the work streams."""

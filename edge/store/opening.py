@@ -14,7 +14,6 @@ from edge.store.blocking_connections import BlockingConnections
 from edge.store.client import MAX_BLOCK_MS, TIMEOUT_S, Store
 from edge.store.commit import join, operation
 from edge.store.connection import CommandConnection, Endpoint, Locate
-from edge.store.embedded import embedded_server, running_server
 from edge.store.errors import AccessDenied
 from edge.store.keys import Keys
 from edge.store.prefix_check import check_prefix
@@ -40,6 +39,9 @@ async def open_store(settings: RedisSettings, consumer: str | None) -> AsyncIter
         )
     async with contextlib.AsyncExitStack() as stack:
         if settings.url.startswith("embedded:"):
+            # Imported only for such a store.
+            from edge.store.embedded import embedded_server, running_server  # noqa: PLC0415
+
             directory = settings.url.removeprefix("embedded:")
             running = await running_server(directory) if consumer is None else None
             path = running or await stack.enter_async_context(embedded_server(directory))
@@ -124,7 +126,12 @@ async def _subscribe(settings: RedisSettings, url: str, channel: str) -> AsyncIt
 async def has_running_server(settings: RedisSettings) -> bool:
     """Return whether the server runs without this process; an embedded one ends with the process that opened it."""
     directory = settings.url.removeprefix("embedded:")
-    return directory in {settings.url, ""} or await running_server(directory) is not None
+    if directory in {settings.url, ""}:
+        return True
+    # Imported only for such a store.
+    from edge.store.embedded import running_server  # noqa: PLC0415
+
+    return await running_server(directory) is not None
 
 
 def _shown(url: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from edge.errors import SettingsError
 from edge.store.client import Store
-from edge.store.keys import KEYS
+from edge.store.keys import key_specs
 from edge.store.scan import scan_keys
 
 _SAMPLE = 200
@@ -44,10 +44,10 @@ async def _sample_keys(store: Store, prefix: str) -> list[str]:
 
 def _is_ours(name: str, kind: str) -> bool:
     """Return whether a key, by its name without the prefix and its type, can be one of ours."""
-    return any(kind == spec.type and _expressions()[spec.name].fullmatch(name) for spec in KEYS)
+    return any(kind == spec.type and _expressions()[spec.name].fullmatch(name) for spec in key_specs())
 
 
 @functools.cache
 def _expressions() -> Mapping[str, re.Pattern[str]]:
     # A store with our mark needs none of these hundred.
-    return {spec.name: spec.expression() for spec in KEYS}
+    return {spec.name: spec.expression() for spec in key_specs()}

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from edge.store.client import Store
-from edge.store.keys import KEYS
+from edge.store.keys import key_specs
 from edge.store.scan import scan_keys
 
 _LENGTHS = {"hash": "HLEN", "set": "SCARD", "zset": "ZCARD", "stream": "XLEN", "string": "STRLEN", "list": "LLEN"}
@@ -18,7 +18,7 @@ _REPORTED = re.compile(
 _PATTERNS = [
     (spec.expression(), spec.pattern)
     # `joborder:list:{scope}` before `joborder:{id}`.
-    for spec in sorted(KEYS, key=lambda spec: len(re.sub(r"{\w+}", "", spec.pattern)), reverse=True)
+    for spec in sorted(key_specs(), key=lambda spec: len(re.sub(r"{\w+}", "", spec.pattern)), reverse=True)
 ]
 
 

@@ -1,7 +1,12 @@
 """Every gateway has built-in rules about itself, which the user may replace."""
 
-from edge.app.built_in_rules import with_built_in
+from edge.app.built_in_rules import BUILT_IN, with_built_in
+from edge.rules.rule_form import parse_rules
 from tests.telemetry.plant import HOT, rules_of
+
+
+def test_built_in_rules_are_without_fault() -> None:
+    assert parse_rules(list(BUILT_IN)) == (with_built_in(()), ())
 
 
 def test_user_rule_replaces_the_built_in_rule() -> None:

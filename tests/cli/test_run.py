@@ -174,3 +174,15 @@ def test_start_imports_no_module_that_is_not_configured() -> None:
         "print(sorted(unused & sys.modules.keys()))\nimport rich"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
+
+
+def test_start_with_opcua_imports_no_module_that_it_does_not_use() -> None:
+    code = (
+        "import sys\nfrom edge.stand_ins import import_paho, import_structlog\nimport_structlog()\nimport_paho()\n"
+        "import edge.app.lifecycle\nfrom edge.opcua.generated_structures import import_asyncua\nimport_asyncua()\n"
+        "import edge.app.opcua, edge.maintenance.certificate_check, edge.uaserver.server\n"
+        "unused = {'anyio', 'asyncua.common.xmlparser', 'asyncua.crypto.cert_gen', 'dateutil.parser', 'email.utils'}\n"
+        "unused |= {'shutil', 'tempfile', 'xml.etree.ElementTree'}\n"
+        "print(sorted(unused & sys.modules.keys()))"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"

@@ -8,7 +8,7 @@ from edge.flows.redis_state import CYCLE_LIFETIME_MS, NODE_TASK_LIFETIME_MS, Red
 from edge.flows.state import FlowChange, KeptAnswer, Written
 from edge.flows.worker_task import WorkerProgress
 from edge.store.client import Store
-from edge.store.keys import KEYS
+from edge.store.keys import key_specs
 
 FLOW = FlowRecord(flow_id="press*report", document='{"id": 1}', created_at=5, revision=5, next_at=60_000, in_cycle=True)
 TASKS = {"mean": NodeTask(NodeStatus.COMPLETED, "v" * 70_000, attempts=1), "publish": NodeTask()}
@@ -38,7 +38,7 @@ async def test_keys_match_the_reference_page(store: Store) -> None:
         "node_tasks:press*report_0_mean": "string",
         "node_tasks:press*report_0_mean:output": "string",
     }
-    specs = {spec.pattern: spec.type for spec in KEYS}
+    specs = {spec.pattern: spec.type for spec in key_specs()}
     assert specs["flow:{flow}"] == "hash"
     assert specs["node_tasks:{flow}_{cycle}_{node}"] == "string"
 

@@ -16,7 +16,7 @@ from edge.store import changes, jobs
 from edge.store.client import Store
 from edge.store.commit import fields
 from edge.store.key_spec import Lifetime
-from edge.store.keys import KEYS
+from edge.store.keys import key_specs
 from edge.store.stream import entries
 from tests.station.plant import (
     KEEP_ENDED_MS,
@@ -96,7 +96,7 @@ def spec_of(key: str, prefix: str) -> Lifetime | None:
     """Return the lifetime of a key in the table of keys, by the longest pattern that fits."""
     fits = [
         (len(spec.pattern), spec.lifetime)
-        for spec in KEYS
+        for spec in key_specs()
         if re.fullmatch(re.sub(r"\\{\w+\\}", ".+", re.escape(spec.pattern)), key.removeprefix(f"{prefix}:"))
     ]
     return max(fits, key=lambda fit: fit[0])[1] if fits else None
