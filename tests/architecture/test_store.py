@@ -3,18 +3,18 @@
 import re
 from pathlib import Path
 
-from edge.store.keys import KEYS, Keys
+from edge.store.keys import Keys, key_specs
 from tests.architecture.sources import modules, project_files, text
 
 
 def test_every_key_has_a_table_row_with_its_purpose() -> None:
     builders = {name for name in dir(Keys) if not name.startswith("_")} - set(Keys.__struct_fields__)
-    assert {key.name for key in KEYS if key.purpose} == builders
+    assert {key.name for key in key_specs() if key.purpose} == builders
 
 
 def test_reference_page_lists_exactly_the_store_keys() -> None:
     rows = [row for row in text(Path("docs/reference/redis.md")).splitlines() if row.startswith("| `")]
-    assert rows == [f"| `{key.pattern}` | {key.type} | {key.purpose} | {key.lifetime} |" for key in KEYS]
+    assert rows == [f"| `{key.pattern}` | {key.type} | {key.purpose} | {key.lifetime} |" for key in key_specs()]
 
 
 def test_every_lua_script_has_exactly_one_typed_wrapper() -> None:
@@ -29,7 +29,7 @@ def test_every_lua_script_has_exactly_one_typed_wrapper() -> None:
 
 
 def test_only_the_store_writes_key_names() -> None:
-    prefixes = {key.pattern.partition("{")[0] for key in KEYS if ":" in key.pattern.partition("{")[0]}
+    prefixes = {key.pattern.partition("{")[0] for key in key_specs() if ":" in key.pattern.partition("{")[0]}
     spelled = {
         str(path): found
         for path in modules()
