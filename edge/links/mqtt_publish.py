@@ -67,10 +67,9 @@ def encode_publish(message: Message, packet_id: int) -> bytes:
     return bytes((flags,)) + _encode_length(len(head) + len(message.payload)) + head + message.payload
 
 
-@functools.lru_cache(maxsize=256)
 def encode_topic(topic: str) -> bytes:
     """Return the bytes of a topic to publish to. Raises Refused(`topic`) for one that MQTT does not allow."""
-    if topic and "+" not in topic and "#" not in topic and not _FORBIDDEN.search(topic):
+    if topic and "+" not in topic and "#" not in topic and (_is_plain(topic) or not _FORBIDDEN.search(topic)):
         encoded = topic.encode()
         if len(encoded) <= _LONGEST_STRING:
             return encoded
@@ -96,9 +95,13 @@ def _encode_properties(message: Message) -> bytes:
 def _encode_string(text: str) -> bytes:
     """Return a string that MQTT carries; four bytes is the most that a character takes."""
     text = text[: _LONGEST_STRING // _BYTES_PER_CHARACTER]
-    # Nearly every text is printable ASCII, which has no forbidden character: to search it took most of the time.
-    encoded = (text if text.isascii() and text.isprintable() else _FORBIDDEN.sub(" ", text)).encode()
+    encoded = (text if _is_plain(text) else _FORBIDDEN.sub(" ", text)).encode()
     return len(encoded).to_bytes(2, "big") + encoded
+
+
+def _is_plain(text: str) -> bool:
+    """Return whether a text is printable ASCII, as nearly every one; to search it took most of the time."""
+    return text.isascii() and text.isprintable()
 
 
 @functools.lru_cache(maxsize=256)
