@@ -47,3 +47,29 @@ assert ("a+", 0) in marshal.loads(marshal.dumps(compiled_patterns()))
 def test_expression_without_flags_in_the_form_of_python_3_13_is_written() -> None:
     """There `re.sub` without flags keeps an instance of a class of its own: the package had no prepared file."""
     subprocess.run([sys.executable, "-c", FLAGS_OF_PYTHON_3_13], check=True)
+
+
+NODE_NUMBERS = """
+import sys
+from pathlib import Path
+if len(sys.argv) > 1:
+    from edge.prepared_modules import use_prepared_modules
+    assert use_prepared_modules(Path(sys.argv[1]))
+from asyncua.ua import object_ids
+from asyncua import ua
+numbers = [each for each in vars(ua.ObjectIds).items() if not each[0].startswith("__")]
+names = sorted(name for name in vars(object_ids) if not name.startswith("__"))
+print(type(object_ids.__spec__.loader).__name__, ua.ObjectIds, type(ua.ObjectIds), names, object_ids.__file__)
+print(numbers, [*ua.ObjectIdNames.items()], type(ua.ObjectIdNames), ua.ObjectIds.Server is None)
+"""
+
+
+def test_prepared_node_numbers_are_those_of_asyncua(tmp_path: Path) -> None:
+    file = tmp_path / "start.modules"
+    subprocess.run([sys.executable, "-m", "edge.app.write_prepared_modules", "--file", str(file)], check=True)
+    usual, prepared = (
+        subprocess.check_output([sys.executable, "-c", NODE_NUMBERS, *arguments], text=True)
+        for arguments in ([], [str(file)])
+    )
+    assert prepared == usual.replace("SourceFileLoader", "_PreparedLoader", 1)
+    assert len(prepared) > 1_000_000
