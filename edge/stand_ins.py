@@ -6,7 +6,6 @@ Each of these modules would take up to a thirtieth of the start, and memory unti
 import contextlib
 import importlib
 import sys
-import urllib  # noqa: F401  stand_in sets its attribute `request`
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
@@ -16,7 +15,8 @@ from typing import Any
 def stand_in(name: str, **attributes: Any) -> Iterator[None]:
     """Replace a module by a stand-in for the imports of this block, unless the module is imported already.
 
-    The stand-in has these attributes; the first use of another one imports the module itself, at any time.
+    The stand-in has these attributes; the first use of another one imports the module itself, at any time. A package
+    that is imported within the block has the stand-in as its attribute after the block: `import a.b` reads `a.b` there.
     """
     if name in sys.modules:
         yield
@@ -32,21 +32,29 @@ def stand_in(name: str, **attributes: Any) -> Iterator[None]:
         return getattr(importlib.import_module(name), attribute)
 
     module.__dict__.update(attributes, __getattr__=attribute_of_the_module)
-    parent, _, child = name.rpartition(".")
-    if parent in sys.modules:
-        # `import a.b` reads the attribute `b` of `a`; the import of the module itself will replace it.
-        setattr(sys.modules[parent], child, module)
     sys.modules[name] = module
+    _show_in_package(name, module)
     try:
         yield
     finally:
+        _show_in_package(name, module)
         # A use of the stand-in within the block has put the module itself there.
         if sys.modules.get(name) is module:
             del sys.modules[name]
 
 
+def _show_in_package(name: str, module: ModuleType) -> None:
+    """Show a module as an attribute of its package, as its import does, until the module itself is imported."""
+    package, _, child = name.rpartition(".")
+    if package in sys.modules:
+        vars(sys.modules[package]).setdefault(child, module)
+
+
 def at_first_call(module: str, name: str) -> Callable[..., Any]:
-    """Return what calls this function or class of a module, and imports the module at the first call."""
+    """Return a function that imports a module when it is called, then calls this function or class of the module.
+
+    In place of a class it serves only where objects are made: it has no subclasses and no instances.
+    """
 
     def call(*arguments: Any, **named: Any) -> Any:
         return getattr(importlib.import_module(module), name)(*arguments, **named)

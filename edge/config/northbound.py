@@ -11,7 +11,15 @@ Topic = Annotated[
         extra={"expected": "an MQTT topic without wildcards, blanks or a slash at its ends"},
     ),
 ]
-TopicFilter = Annotated[str, Meta(pattern=r"^[^\s]+$", extra={"expected": "an MQTT topic filter without blanks"})]
+_LEVEL = r"(\+|[^\s/+#]*)"
+TopicFilter = Annotated[
+    str,
+    Meta(
+        # MQTT 5, 4.7.1 and 4.8.2.
+        pattern=rf"^(\$share/[^\s/+#]+/)?(?=.)(?!\$share/)(#|{_LEVEL}(/{_LEVEL})*(/#)?)$",
+        extra={"expected": "an MQTT topic filter without blanks, as mes/+/answers or mes/#"},
+    ),
+]
 
 
 class NorthboundSettings(Struct, frozen=True, kw_only=True):

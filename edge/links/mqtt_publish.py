@@ -100,7 +100,7 @@ def _encode_string(text: str) -> bytes:
 
 
 def _is_plain(text: str) -> bool:
-    """Return whether a text is printable ASCII, as nearly every one; to search it took most of the time."""
+    """Return whether a text is printable ASCII, as nearly every text is; the search in the others takes longer."""
     return text.isascii() and text.isprintable()
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 
 
 def matches(topic_filter: str, topic: str) -> bool:
@@ -10,8 +10,8 @@ def matches(topic_filter: str, topic: str) -> bool:
     return bool(_check_of(topic_filter)(topic))
 
 
-# Filters come from the settings; topics, which others choose and which can have 64 KiB, are not kept.
-@lru_cache(maxsize=1024)
+# All filters are kept, as only the settings name them; topics, which others choose and which can have 64 KiB, are not.
+@cache
 def _check_of(topic_filter: str) -> Callable[[str], object]:
     if topic_filter.startswith("$share/"):
         topic_filter = topic_filter.split("/", 2)[2]

@@ -102,18 +102,18 @@ def member_references(node: NodeData) -> Iterator[ua.ReferenceDescription]:
 
 
 def _declare(
-    aspace: AddressSpace, declared: ua.NodeId, reference: ua.NodeId, browse_name: ua.QualifiedName
+    aspace: AddressSpace, node_id: ua.NodeId, reference: ua.NodeId, browse_name: ua.QualifiedName
 ) -> Declaration:
     """Return the declaration of an instance of a type, or of an instance declaration, with all nested members."""
-    source = aspace[declared]
+    source = aspace[node_id]
     item = ua.AddNodesItem(BrowseName=browse_name, ReferenceTypeId=reference)
     origins: tuple[NodeData, ...]
     match item_class := _value(source, ua.AttributeIds.NodeClass):
         case ua.NodeClass.ObjectType:
             item_class = ua.NodeClass.Object
             item.NodeAttributes = _object_attributes(source, browse_name)
-            item.TypeDefinition = declared
-            origins = tuple(_with_supertypes(aspace, declared))
+            item.TypeDefinition = node_id
+            origins = tuple(_with_supertypes(aspace, node_id))
         case ua.NodeClass.Object:
             item.NodeAttributes = _object_attributes(source, browse_name)
             found = next(_targets(source, _HAS_TYPE_DEFINITION))
@@ -127,7 +127,7 @@ def _declare(
             item.NodeAttributes = _method_attributes(source)
             origins = (source,)
         case other:
-            raise Defect(f"{declared} of class {other} cannot be instantiated")
+            raise Defect(f"{node_id} of class {other} cannot be instantiated")
     item.NodeClass = item_class
     members: dict[str, Declaration] = {}
     for member in (member for origin in origins for member in member_references(origin)):
@@ -196,8 +196,8 @@ def _variable_attributes(source: NodeData) -> ua.VariableAttributes:
     attributes.ValueRank = _value(source, ua.AttributeIds.ValueRank)
     attributes.ArrayDimensions = _value(source, ua.AttributeIds.ArrayDimensions)
     attributes.AccessLevel = attributes.UserAccessLevel = _READ
-    declared = source.attributes[ua.AttributeIds.Value].value
-    attributes.Value = (declared and declared.Value) or ua.Variant()
+    held = source.attributes[ua.AttributeIds.Value].value
+    attributes.Value = (held and held.Value) or ua.Variant()
     if attributes.Value.Value is None and attributes.ValueRank == ua.ValueRank.OneDimension:
         # An empty array has a data type; the null variant of the types has none.
         kind = ua.VariantType.String if attributes.DataType == _STRING else ua.VariantType.ExtensionObject

@@ -25,16 +25,15 @@ from asyncua import ua
 from asyncua.server.address_space import AddressSpace
 from msgspec import Struct
 
+import edge
 from edge.errors import Defect, EdgeError, SettingsError
 from edge.uaserver import type_cache
 from edge.uaserver.declarations import declarations
 from edge.uaserver.namespaces import OFFICIAL_URI, Namespace
-from edge.uaserver.type_cache import UnusableCache
 
 PACKAGE = "node-opcua-nodesets@2.182.0"
 
 _ADVICE = "Run `make setup`: it fetches the node sets and prepares them."
-_FORMAT = b"4"  # increment this when `import_types` or `declarations` return something else
 
 
 class Nodeset(Struct, frozen=True):
@@ -151,8 +150,9 @@ def default_directory() -> Path:
 
 
 def prepare(source: Path, destination: Path, report: Callable[[str], None]) -> None:
-    """Verify the node sets of `source` and write them, ready for use, to `destination`; keep files that are equal.
+    """Verify the node sets of `source`, write them ready for use to `destination`, and make the cache of their types.
 
+    Node sets that are equal are kept; the cache is always made again, as no key covers the code that makes it.
     Raises SettingsError; it names every file that is missing or has another digest.
     """
     found = {nodeset: _read(source / nodeset.file) for nodeset in NODESETS}
@@ -175,13 +175,8 @@ def prepare(source: Path, destination: Path, report: Callable[[str], None]) -> N
 
 def _prepare_cache(directory: Path, report: Callable[[str], None]) -> None:
     path = cache_path(directory)
-    try:
-        with type_cache.read(path, cache_key()):
-            report(f"{directory} is up to date")
-            return
-    except UnusableCache:
-        for stale in directory.glob(f"types-{sys.implementation.cache_tag}-*.cache"):
-            stale.unlink()
+    for old in directory.glob(f"types-{sys.implementation.cache_tag}-*.cache"):
+        old.unlink()
     count = asyncio.run(_write_cache(path, prepared(directory)))
     report(f"wrote {path} with {count} nodes")
 
@@ -229,16 +224,16 @@ def prepared(directory: Path) -> Content:
 
 
 def cache_key() -> bytes:
-    """Return a digest of everything that determines the cached nodes: node sets, asyncua, Python, `_FORMAT`.
+    """Return a digest of what determines a cache: the versions of this program, asyncua and Python, node sets.
 
     The preparation verifies the digests of the node sets, so that a start need not read them.
     """
-    parts = (asyncua.__version__, str(sys.implementation.cache_tag), *(each.sha256 for each in NODESETS))
-    return hashlib.sha256(b"\n".join([_FORMAT, *(part.encode() for part in parts)])).digest()
+    versions = (edge.__version__, asyncua.__version__, str(sys.implementation.cache_tag))
+    return hashlib.sha256("\n".join([*versions, *(each.sha256 for each in NODESETS)]).encode()).digest()
 
 
 def cache_path(directory: Path) -> Path:
-    """Return the path of the cache for these node sets, this asyncua and this Python."""
+    """Return the path of the cache that `cache_key` names."""
     return directory / f"types-{sys.implementation.cache_tag}-{cache_key().hex()[:16]}.cache"
 
 

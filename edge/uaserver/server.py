@@ -195,8 +195,8 @@ async def open_server(
     within `activation_s` seconds after its creation. Calls and logins are recorded in `trail`. Without `users` those of
     the settings log in. With `alarms`, each alarm is a condition.
 
-    Raises SettingsError when node sets are missing or when endpoint or certificate are unusable; Unavailable while the
-    address or the port is unavailable or the disk is full.
+    Raises SettingsError when endpoint or certificate are unusable, or when the cache of the types is and node sets are
+    missing; Unavailable while the address or the port is unavailable or the disk is full.
     """
     directory = Path(settings.nodesets) if settings.nodesets else nodesets.default_directory()
     host, port = _where_to_listen(settings.endpoint)
@@ -274,7 +274,6 @@ def limits_of(settings: OpcuaSettings) -> limits.ServerLimits:
 
 @contextlib.contextmanager
 def _prepared_types(directory: Path) -> Iterator[type_cache.TypeNodes | None]:
-    # The node sets themselves, a megabyte, are not kept.
     path = nodesets.cache_path(directory)
     try:
         types = type_cache.read(path, nodesets.cache_key())

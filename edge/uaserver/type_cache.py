@@ -31,7 +31,7 @@ from asyncua.server.address_space import AttributeValue, NodeData
 from edge.files import write_atomically
 from edge.uaserver.declarations import Declarations
 
-_MAGIC = b"microdcs-edge type nodes 5\n"
+_MAGIC = b"microdcs-edge type nodes\n"
 _HEADER = struct.Struct(f"<{len(_MAGIC)}sI32sQ")
 """The magic, the checksum of all that follows it, the key, the position of the index."""
 _SUMMED_FROM = len(_MAGIC) + 4
@@ -215,11 +215,21 @@ def read(path: Path, key: bytes) -> TypeNodes:
             if _checksum(file) != checksum:
                 raise UnusableCache("it is damaged")
             file.seek(index_at)
-            index = _Index(*pickle.load(file))  # noqa: S301 - see the module
+            index = _index(file)
         except OSError as error:
             raise UnusableCache(error.strerror or str(error)) from error
         opened.pop_all()
         return TypeNodes(file, index)
+
+
+def _index(file: BinaryIO) -> _Index:
+    """Return the index. Raises UnusableCache when other code of the same version has written it, as in a checkout."""
+    try:
+        return _Index(*pickle.load(file))  # noqa: S301 - see the module
+    except OSError:
+        raise
+    except Exception as error:  # pickle: "other exceptions may also be raised during unpickling"
+        raise UnusableCache(f"it was made by other code: {error}") from error
 
 
 def _checksum(file: BinaryIO) -> int:

@@ -41,6 +41,14 @@ def test_systemd_directory_is_read_without_a_path(tmp_path: Path) -> None:
     assert load_settings(None, {"CONFIGURATION_DIRECTORY": str(tmp_path)}, EQUIPMENT_SETTINGS).gateway.name == "line-4"
 
 
+@pytest.mark.parametrize(
+    "topic_filter", ["a", "/", "+", "#", "a/+/b", "a//b", "$share/g/a/#", "$SYS/#", "+/+/#", "é/ü"]
+)
+def test_topic_filter_of_the_standard_is_accepted(tmp_path: Path, topic_filter: str) -> None:
+    file = write(tmp_path, f"[northbound]\nresponse_topics = ['{topic_filter}']")
+    assert load_settings(file, {}, EQUIPMENT_SETTINGS).northbound.response_topics == (topic_filter,)
+
+
 def test_later_sources_override_earlier_ones_per_key(tmp_path: Path) -> None:
     main = write(tmp_path, '[redis]\nurl = "redis://a"\nprefix = "a"\n[gateway]\nname = "a"\nscopes = ["a"]')
     write(tmp_path, '[redis]\nprefix = "b"\n[gateway]\nname = "b"', "conf.d/10-b.toml")
@@ -128,6 +136,13 @@ def test_other_variables_with_a_similar_prefix_are_ignored(tmp_path: Path) -> No
         (
             "[northbound]\ntopic_prefix = 'a/+/b'",
             "northbound.topic_prefix: expected an MQTT topic without wildcards",
+        ),
+        *(
+            (
+                f"[northbound]\nresponse_topics = ['{each}']",
+                "northbound.response_topics: expected a list with at least one entry, each an MQTT topic filter",
+            )
+            for each in ("", "$share/g", "$share/g/", "$share//a", "$share/+/a", "a/#/b", "a#", "+a/b", "#/a", "a b")
         ),
         (
             "[northbound]\nmax_downloadable_job_orders = 0",

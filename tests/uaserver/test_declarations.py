@@ -1,12 +1,17 @@
-"""Declarations contain the members that every instance has; instances share nothing that changes."""
+"""Declarations contain the members that every instance has; instances share no attribute that can change."""
 
 from collections.abc import Iterator
 
 import pytest
 from asyncua import ua
+from asyncua.server.address_space import AddressSpace, AttributeValue
 
 from edge.model.job_state import METHODS, SUBSTATE_MACHINE
+from edge.opcua.limits import ACTIVATION_S
+from edge.opcua.server_core import ServerCore
+from edge.opcua.server_transport import ProtocolServer
 from edge.uaserver import nodesets, type_cache
+from edge.uaserver.access_control import AccessControl
 from edge.uaserver.declarations import (
     IDENTIFICATION_TYPE,
     JOB_MANAGEMENT_TYPE,
@@ -16,7 +21,10 @@ from edge.uaserver.declarations import (
     declarations,
     renamed,
 )
+from edge.uaserver.server import limits_of
+from edge.uaserver.space import Nameplate, add_event_type, add_machine
 from edge.uaserver.type_cache import TypeNodes
+from tests.uaserver.running import MACHINES, SETTINGS
 
 pytestmark = pytest.mark.slow
 
@@ -57,3 +65,33 @@ def test_renamed_declaration_keeps_its_members_and_description(declared: Declara
     assert named.browse_name.Name == named.attributes[ua.AttributeIds.DisplayName].Value.Value.Text == "urn:a"
     assert named.members is metadata.members
     assert named.attributes[ua.AttributeIds.Description] is metadata.attributes[ua.AttributeIds.Description]
+
+
+async def test_machines_share_no_attribute(types: TypeNodes, declared: Declarations) -> None:
+    """A value that is written to one machine leaves the others unchanged."""
+    server = ProtocolServer(iserver=ServerCore(types, AccessControl(SETTINGS), ACTIVATION_S, limits_of(SETTINGS)))
+    await server.init()
+    await nodesets.register_official(server)
+    add_event_type(server.iserver)
+    aspace = server.iserver.aspace
+    for machine in MACHINES:
+        await add_machine(server.iserver, declared, machine, Nameplate("Tightening Works", "4711", machine.scope))
+    first, second = (attributes_of_machine(aspace, machine.scope) for machine in MACHINES)
+    assert first.keys() == second.keys()
+    assert len(first) > 1_000
+    assert {id(each) for each in first.values()}.isdisjoint(map(id, second.values()))
+    before = {each: held.value for each, held in second.items()}
+    for held in first.values():
+        held.value = ua.DataValue(ua.Variant("written"))
+    assert all(held.value is before[each] for each, held in second.items())
+
+
+def attributes_of_machine(aspace: AddressSpace, scope: str) -> dict[tuple[str, ua.AttributeIds], AttributeValue]:
+    """Return the attributes of the nodes of a machine, by the path below it."""
+    nodes = {str(each.Identifier): aspace[each] for each in tuple(aspace.keys())}
+    return {
+        (path.removeprefix(scope), name): held
+        for path, node in nodes.items()
+        if path.startswith(scope)
+        for name, held in node.attributes.items()
+    }

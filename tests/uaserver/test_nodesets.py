@@ -36,12 +36,19 @@ def prepared(nodeset_package: Path, tmp_path_factory: pytest.TempPathFactory) ->
     return directory
 
 
-def test_repeated_preparation_keeps_the_files(nodeset_package: Path, prepared: Path) -> None:
-    before = {path: path.stat().st_mtime_ns for path in prepared.iterdir()}
-    reports: list[str] = []
-    nodesets.prepare(nodeset_package, prepared, reports.append)
-    assert reports == [f"{prepared} is up to date"]
-    assert {path: path.stat().st_mtime_ns for path in prepared.iterdir()} == before
+def test_repeated_preparation_keeps_node_sets_and_makes_the_cache_again(
+    nodeset_package: Path, prepared: Path, tmp_path: Path
+) -> None:
+    """A preparation with changed code kept the cache of the former code: its key is the same."""
+    directory = tmp_path / "prepared"
+    shutil.copytree(prepared, directory)
+    (cache,) = directory.glob("*.cache")
+    made = cache.read_bytes()
+    cache.write_bytes(b"made by other code")
+    before = {path: path.stat().st_mtime_ns for path in directory.glob("*.xml")}
+    assert prepare_as_a_package_is_built(nodeset_package, directory).startswith(f"wrote {cache} ")
+    assert cache.read_bytes() == made
+    assert {path: path.stat().st_mtime_ns for path in directory.glob("*.xml")} == before
 
 
 def test_outdated_cache_is_replaced_by_a_reproducible_one(

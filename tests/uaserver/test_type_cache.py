@@ -1,17 +1,20 @@
 """The cache file of type nodes: it returns the written nodes, and an unsuitable file is refused."""
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 from asyncua import ua
 from asyncua.server.address_space import AttributeValue, NodeData
+from msgspec import Struct
 
+from edge.uaserver import declarations as module
 from edge.uaserver import type_cache
 from edge.uaserver.declarations import Declaration
 from edge.uaserver.type_cache import UnusableCache
 
 KEY = bytes(range(32))
-_HEADER = 71
+_HEADER = 69
 """The length of the header: magic, checksum, key, position of the index."""
 
 
@@ -124,6 +127,23 @@ def test_cache_file_with_any_inverted_byte_is_refused(path: Path) -> None:
 def test_cache_file_that_grew_is_refused(path: Path) -> None:
     path.write_bytes(path.read_bytes() + b"\x00")
     with pytest.raises(UnusableCache, match="damaged"):
+        type_cache.read(path, KEY)
+
+
+def test_cache_whose_declarations_other_code_has_written_is_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The declarations of a struct with another field ended the start with a TypeError."""
+
+    class Older(Struct, frozen=True):
+        browse_name: ua.QualifiedName
+
+    Older.__qualname__, Older.__module__ = "Declaration", "edge.uaserver.declarations"
+    older = cast("Declaration", Older(ua.QualifiedName("Pump", 2)))
+    with monkeypatch.context() as earlier:
+        earlier.setattr(module, "Declaration", Older)
+        type_cache.write(path, KEY, NODES, {ua.NodeId(1, 2): older})
+    with pytest.raises(UnusableCache, match="other code"):
         type_cache.read(path, KEY)
 
 
