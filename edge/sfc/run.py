@@ -242,6 +242,9 @@ _json: Final = msgspec.json.Encoder()
 _prefixes: Final = ("step:", "action:", "stored:", "var:", "early:", "past:", "intervention:")
 _STORED_MEMBERS: Final = Association.__struct_fields__.index("action")
 """The key of an association, with the head, holds the members from here on."""
+_INSTANTS: Final = ("armed_at", "ended_at", "deadline", "due")
+"""The members of an association that are instants."""
+_INSTANTS_AT: Final = tuple(map(Association.__struct_fields__.index, _INSTANTS))
 _NO_STEP: Final = msgspec.structs.astuple(StepState())
 _NO_ASSOCIATION: Final = msgspec.structs.astuple(Association())[:_STORED_MEMBERS]
 _ABSENT: Final = object()
@@ -277,21 +280,17 @@ def _value(run: Run, name: str) -> Any:
 def _text(value: Any, since: int) -> str:
     """Return the JSON text of what a field holds; the instants of steps and actions count from `since`."""
     if isinstance(value, Association):
-        value = _row(msgspec.structs.astuple(_moved(value, -since))[:_STORED_MEMBERS], _NO_ASSOCIATION)
+        members = list(msgspec.structs.astuple(value)[:_STORED_MEMBERS])
+        for at in _INSTANTS_AT:
+            if members[at] is not None:
+                members[at] -= since
+        value = _row(members, _NO_ASSOCIATION)
     elif isinstance(value, StepState):
-        value = _row((value.activated_at - since, *msgspec.structs.astuple(value)[1:]), _NO_STEP)
+        value = _row([value.activated_at - since, *msgspec.structs.astuple(value)[1:]], _NO_STEP)
     return _json.encode(value).decode()
 
 
-def _moved(each: Association, by: int, **further: Any) -> Association:
-    """Return an association with all its instants moved."""
-    instants = (each.armed_at, each.ended_at, each.deadline, each.due)
-    armed_at, ended_at, deadline, due = (None if at is None else at + by for at in instants)
-    replace = msgspec.structs.replace
-    return replace(each, armed_at=armed_at, ended_at=ended_at, deadline=deadline, due=due, **further)
-
-
-def _row(members: tuple[Any, ...], defaults: tuple[Any, ...]) -> tuple[Any, ...]:
+def _row(members: list[Any], defaults: tuple[Any, ...]) -> list[Any]:
     """Return members without the defaults at their end; 0 and False differ from None."""
     end = len(members)
     while end and members[end - 1] is defaults[end - 1]:
@@ -397,4 +396,5 @@ def _association(head: _Head, since: int, key: AssociationKey, text: str) -> Ass
     each = msgspec.json.decode(text, type=Association)
     is_armed = each.armed_at is not None
     command = command_id(head.job_id, head.run_id, key.action, each.attempt, reset=each.reset) if is_armed else ""
-    return _moved(each, since, action=key.action, step=key.step, command_id=command)
+    instants = {name: at + since for name in _INSTANTS if (at := getattr(each, name)) is not None}
+    return msgspec.structs.replace(each, action=key.action, step=key.step, command_id=command, **instants)

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, is_transition
 from edge.store.client import Store, block_ms
-from edge.store.commit import Commit, join, operation
+from edge.store.commit import NOTHING, Commit, join, operation
 from edge.store.keys import Keys
 from edge.store.stream import Entry, StreamPage, entries, page_of
 
@@ -49,10 +49,9 @@ class Change(Struct, frozen=True):
 
 def append_change(keys: Keys, scope: str, job_id: str, cause: Cause, status: JobStatus, now: int) -> Commit:
     """Append a change to the stream of its scope; for other programs also to that of all scopes."""
-    entry = ("change_type", cause.value, *_entry(scope, job_id, status, now))
-    return join(
-        (_append(keys.joborder_changes(scope), entry), _append_for_host(keys, keys.joborder_changes_global(), entry))
-    )
+    what, of = ("change_type", cause.value), (scope, job_id, status, now)
+    own = _append(keys.joborder_changes(scope), what, of)
+    return join((own, _append(keys.joborder_changes_global(), what, of))) if keys.host_streams else own
 
 
 def append_result_update(keys: Keys, scope: str, job_id: str, status: JobStatus, now: int) -> Commit:
@@ -60,17 +59,18 @@ def append_result_update(keys: Keys, scope: str, job_id: str, status: JobStatus,
 
     Our own readers skip it by its field `followed_by`: the move of its job comes next, in the same commit.
     """
-    entry = ("change_type", ResponseChange.UPDATE.value, *_entry(scope, job_id, status, now), _FOLLOWED_BY, "move")
+    if not keys.host_streams:
+        return NOTHING
+    what = ("change_type", ResponseChange.UPDATE.value, _FOLLOWED_BY, "move")
     streams = (keys.joborder_changes(scope), keys.joborder_changes_global())
-    return join(_append_for_host(keys, stream, entry) for stream in streams)
+    return join(_append(stream, what, (scope, job_id, status, now)) for stream in streams)
 
 
 def notify_receiver(keys: Keys, scope: str, job_id: str, cause: Cause, status: JobStatus, now: int) -> Commit:
     """Append a transition of a job order to the stream for consumers on this host; other changes have no event."""
-    if not is_transition(cause):
-        return Commit()
-    entry = ("event", cause.value, *_entry(scope, job_id, status, now))
-    return _append_for_host(keys, keys.event_receiver_list(), entry)
+    if not keys.host_streams or not is_transition(cause):
+        return NOTHING
+    return _append(keys.event_receiver_list(), ("event", cause.value), (scope, job_id, status, now))
 
 
 class ResponseChange(StrEnum):
@@ -84,25 +84,21 @@ def notify_responder(
     keys: Keys, scope: str, job_id: str, response_id: str, change: ResponseChange, status: JobStatus, now: int
 ) -> Commit:
     """Append a change of a job response to the stream for consumers on this host."""
-    entry = ("event", change.value, "job_response_id", response_id, *_entry(scope, job_id, status, now))
-    return _append_for_host(keys, keys.event_responder_list(), entry)
+    if not keys.host_streams:
+        return NOTHING
+    what = ("event", change.value, "job_response_id", response_id)
+    return _append(keys.event_responder_list(), what, (scope, job_id, status, now))
 
 
-def _append(stream: str, entry: Iterable[str]) -> Commit:
-    return operation("XADD", stream, "MAXLEN", "~", STREAM_LENGTH, "*", *entry)
-
-
-def _append_for_host(keys: Keys, stream: str, entry: Iterable[str]) -> Commit:
-    """Append an entry for other programs on this host, if the settings ask for these streams."""
-    return _append(stream, entry) if keys.host_streams else Commit()
-
-
-def _entry(scope: str, job_id: str, status: JobStatus, now: int) -> tuple[str, ...]:
-    return (
-        *("job_order_id", job_id, "scope", scope),
+def _append(stream: str, what: tuple[str, ...], of: tuple[str, str, JobStatus, int]) -> Commit:
+    """Append an entry about a job: its scope, its id, its status and the instant."""
+    scope, job_id, status, now = of
+    fields = (
+        *(*what, "job_order_id", job_id, "scope", scope),
         *("ts", datetime.fromtimestamp(now / 1000, UTC).isoformat(timespec="milliseconds")),
         *("state", status.state.name, "substate", status.substate.name if status.substate else ""),
     )
+    return operation("XADD", stream, "MAXLEN", "~", STREAM_LENGTH, "*", *fields)
 
 
 async def cursors(store: Store, scopes: Iterable[str]) -> dict[str, str]:

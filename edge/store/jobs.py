@@ -13,7 +13,7 @@ from edge.sfc.run import KeptEvent
 from edge.store import changes, version
 from edge.store.changes import ResponseChange
 from edge.store.client import Store
-from edge.store.commit import Commit, Fewer, HashField, Revision, fields, join, operation
+from edge.store.commit import NOTHING, Commit, Fewer, HashField, Revision, fields, join, operation
 from edge.store.keys import Keys
 from edge.store.tolerant_read import load_readable
 from edge.store.version import Document
@@ -170,7 +170,7 @@ def enqueue_start(keys: Keys, job: Job) -> Commit:
 def _dequeue_start(keys: Keys, job: Job) -> Commit:
     """Remove a job from the queue of starts; a writer that keeps the job there adds it again."""
     if job.status.state is not JobState.ALLOWED_TO_START:
-        return Commit()
+        return NOTHING
     return operation("ZREM", keys.joborder_startable(job.scope), _queue_entry(job)[1])
 
 
@@ -189,7 +189,7 @@ async def plan_dequeue(store: Store, scope: str, job_id: str) -> Commit:
 
 def _notify_responder(keys: Keys, job: Job, change: ResponseChange, now: int) -> Commit:
     if not has_response(job.status):
-        return Commit()
+        return NOTHING
     return changes.notify_responder(keys, job.scope, job.job_id, job.correlation_id, change, job.status, now)
 
 
