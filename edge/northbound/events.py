@@ -7,7 +7,7 @@ from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.event_types import PROGRESS_TYPE, STATUS_EVENT_TYPE
 from edge.model.isa95 import JobOrder, JobResponse, JobStatusEvent
 from edge.model.job_progress import CommandProgress, JobProgress, StepProgress
-from edge.model.job_state import is_transition, state_entries
+from edge.model.job_state import has_response, is_transition, state_entries
 from edge.station.runs import Progress
 from edge.store import jobs, responses
 from edge.store.changes import Change
@@ -26,7 +26,7 @@ async def load_changed_job(store: Store, change: Change) -> tuple[Job | None, Jo
     event = "change not published, job unreadable"
     with Isolated(logger, event, job=change.job_order_id, position=change.position):
         job = await jobs.load(store, change.job_order_id)
-        response = await responses.load(store, job) if job else None
+        response = await responses.load(store, job) if job and has_response(job.status) else None
         if response:
             response = msgspec.structs.replace(response, job_state=state_entries(change.status))
         return job, response
