@@ -76,18 +76,16 @@ async def count(store: Store) -> int:
 
 def save(keys: Keys, before: StoredAlarms, changes: Iterable[AlarmChange]) -> Commit:
     """Write changed alarms and append their changes; an alarm that need not be kept is removed."""
-    key, operations = keys.alarms(), []
+    key = keys.alarms()
+    operations: list[RedisCommand] = []
     for each in changes:
         alarm, text = each.alarm, msgspec.json.encode(each.alarm).decode()
-        kept = ("HSET", (key, alarm.id, text)) if alarm.is_retained else ("HDEL", (key, alarm.id))
         entry = {"kind": each.kind.value, "action": each.action, "alarm": text}
-        operations.append(RedisCommand(*kept))
-        operations.append(
-            RedisCommand("XADD", (keys.alarm_changes(), "MAXLEN", "~", STREAM_LENGTH, "*", *fields(entry)))
-        )
+        operations.append(("HSET", key, alarm.id, text) if alarm.is_retained else ("HDEL", key, alarm.id))
+        operations.append(("XADD", keys.alarm_changes(), "MAXLEN", "~", STREAM_LENGTH, "*", *fields(entry)))
     if not operations:
         return Commit()
-    operations.append(RedisCommand("HSET", (key, _REVISION, str(before.revision + 1))))
+    operations.append(("HSET", key, _REVISION, str(before.revision + 1)))
     return Commit((Revision(key, before.revision),), tuple(operations))
 
 

@@ -1,6 +1,6 @@
 """The audit trail in the store: one stream of sealed records, and the head of their chain."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 from edge.model.audit import ChainHead, SealedRecord
 from edge.store.client import Store
@@ -22,10 +22,10 @@ def append(keys: Keys, before: ChainHead, sealed: Sequence[SealedRecord], keep: 
     """Append the records that follow `before`; beyond about `keep` records the oldest go."""
     key, after = keys.audit_head(), sealed[-1]
     guard = Holds(key, text) if (text := _head_text(before.number, before.digest)) else Absent(key)
-    added = (
-        RedisCommand("XADD", (keys.audit(), "MAXLEN", "~", keep, "*", *fields(_as_fields(each)))) for each in sealed
+    added: Iterator[RedisCommand] = (
+        ("XADD", keys.audit(), "MAXLEN", "~", keep, "*", *fields(_as_fields(each))) for each in sealed
     )
-    return Commit((guard,), (*added, RedisCommand("SET", (key, _head_text(after.number, after.digest)))))
+    return Commit((guard,), (*added, ("SET", key, _head_text(after.number, after.digest))))
 
 
 async def newest(store: Store, count: int) -> list[SealedRecord]:

@@ -1,12 +1,14 @@
 """Builds a guarded transaction and runs it in one round trip."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import assert_never
+from typing import Final
 
-import msgpack
+import msgspec
 from msgspec import Struct
 
-Argument = str | bytes | int
+Argument = str | int
+RedisCommand = tuple[Argument, ...]
+"""One Redis command of a transaction, its name first."""
 
 _MANY = 4000
 """The most arguments of one command; Lua unpacks fewer than 8,000 values. Even, as fields and values come in pairs."""
@@ -19,20 +21,20 @@ _ARGUMENT_SIZE = 6
 """Bytes of the length before a command and before each argument, and of the ends of line."""
 
 
-class Revision(Struct, frozen=True):
+class Revision(Struct, frozen=True, array_like=True, tag="revision"):
     """The hash at `key` must still be at the revision that was read; 0: it does not exist yet."""
 
     key: str
     revision: int
 
 
-class Absent(Struct, frozen=True):
+class Absent(Struct, frozen=True, array_like=True, tag="absent"):
     """Nothing may be stored at `key`."""
 
     key: str
 
 
-class Fewer(Struct, frozen=True):
+class Fewer(Struct, frozen=True, array_like=True, tag="fewer"):
     """The sorted set at `key` holds `member` already, or fewer than `limit` members."""
 
     key: str
@@ -40,14 +42,14 @@ class Fewer(Struct, frozen=True):
     limit: int
 
 
-class Holds(Struct, frozen=True):
+class Holds(Struct, frozen=True, array_like=True, tag="holds"):
     """The string at `key` must still be `text`."""
 
     key: str
     text: str
 
 
-class HashField(Struct, frozen=True):
+class HashField(Struct, frozen=True, array_like=True, tag="field"):
     """The field of the hash at `key` must still be `text`; None: it must be absent."""
 
     key: str
@@ -58,14 +60,7 @@ class HashField(Struct, frozen=True):
 Guard = Revision | Absent | Fewer | Holds | HashField
 
 
-class RedisCommand(Struct, frozen=True):
-    """One Redis command of the transaction."""
-
-    command: str
-    arguments: tuple[Argument, ...]
-
-
-class Commit(Struct, frozen=True):
+class Commit(Struct, frozen=True, array_like=True):
     """What one decision writes: under these guards all of it, else nothing."""
 
     guards: tuple[Guard, ...] = ()
@@ -101,14 +96,14 @@ def join(parts: Iterable[Commit]) -> Commit:
 
 def operation(command: str, *arguments: Argument) -> Commit:
     """Return a commit of a single Redis command."""
-    return Commit(operations=(RedisCommand(command, arguments),))
+    return Commit(operations=((command, *arguments),))
 
 
 def spread(command: str, fixed: Sequence[Argument], many: Iterable[Argument]) -> Commit:
     """Return a commit of a command with `fixed` and any number of further arguments, split where they are many."""
     listed = tuple(many)
     chunks = (listed[start : start + _MANY] for start in range(0, len(listed), _MANY))
-    return Commit(operations=tuple(RedisCommand(command, (*fixed, *chunk)) for chunk in chunks))
+    return Commit(operations=tuple((command, *fixed, *chunk) for chunk in chunks))
 
 
 def fields(mapping: Mapping[str, str]) -> Iterator[str]:
@@ -121,38 +116,21 @@ def written_size(commit: Commit) -> int:
     """Return about how many bytes of the append-only file a commit takes."""
     size = _TRANSACTION_SIZE
     for each in commit.operations:
-        size += _HEAD_SIZE + command_size(each.command, *each.arguments)
+        size += _HEAD_SIZE + command_size(*each)
     return size
 
 
 def command_size(*arguments: Argument) -> int:
     """Return the bytes of the arguments of a command as the append-only file holds them."""
-    texts = (each if isinstance(each, str | bytes) else str(each) for each in arguments)
-    return sum(len(each.encode() if isinstance(each, str) else each) + _ARGUMENT_SIZE for each in texts)
+    return sum(len(str(each).encode()) + _ARGUMENT_SIZE for each in arguments)
 
 
-def _packed(guard: Guard) -> tuple[str | int, ...]:
-    match guard:
-        case Revision(key, revision):
-            return ("revision", key, str(revision))
-        case Absent(key):
-            return ("absent", key)
-        case Fewer(key, member, limit):
-            return ("fewer", key, member, limit)
-        case Holds(key, text):
-            return ("holds", key, text)
-        case HashField(key, name, text):
-            return ("field", key, name) if text is None else ("field", key, name, text)
-        case _:
-            assert_never(guard)
+_encoder: Final = msgspec.msgpack.Encoder()
 
 
 def pack(commit: Commit) -> bytes:
-    """Write a commit as the argument of `commit.lua`; Redis' cmsgpack knows no bin type, hence use_bin_type=False."""
-    operations = [(each.command, *each.arguments) for each in commit.operations]
-    plan = ([_packed(guard) for guard in commit.guards], operations)
-    packed: bytes = msgpack.packb(plan, use_bin_type=False)
-    return packed
+    """Encode a commit as the argument of `commit.lua`: an array of its guards and its operations."""
+    return _encoder.encode(commit)
 
 
 def unpack(reply: str) -> CommitResult:

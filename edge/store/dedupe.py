@@ -13,7 +13,7 @@ import msgspec
 
 from edge.errors import Refused
 from edge.store.client import Store
-from edge.store.commit import Absent, Commit, RedisCommand
+from edge.store.commit import Absent, Commit
 from edge.store.keys import Keys
 
 _T = TypeVar("_T")
@@ -44,7 +44,7 @@ def mark(keys: Keys, source: str, event_id: str, answer: str, lifetime_ms: int) 
 
 
 def _mark(key: str, answer: str, lifetime_ms: int) -> Commit:
-    return Commit(guards=(Absent(key),), operations=(RedisCommand("SET", (key, answer, "PX", lifetime_ms)),))
+    return Commit(guards=(Absent(key),), operations=(("SET", key, answer, "PX", lifetime_ms),))
 
 
 async def load_answer(store: Store, source: str, event_id: str) -> str | None:
@@ -88,7 +88,7 @@ def room_fault(store: Store) -> str:
 
 def bury(keys: Keys, job_id: str, removed_at: int, lifetime_ms: int) -> Commit:
     """Write the tombstone of a removed job order: the instant of its removal, by the clock of whoever asked for it."""
-    return Commit(operations=(RedisCommand("SET", (keys.joborder_tombstone(job_id), removed_at, "PX", lifetime_ms)),))
+    return Commit(operations=(("SET", keys.joborder_tombstone(job_id), removed_at, "PX", lifetime_ms),))
 
 
 async def removed_at(store: Store, job_id: str) -> int | None:

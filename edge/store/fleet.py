@@ -6,7 +6,7 @@ import msgspec
 
 from edge.model.fleet import FleetResult, PublicKey
 from edge.store.client import Store
-from edge.store.commit import Absent, Commit, Committed, RedisCommand, join, operation
+from edge.store.commit import Absent, Commit, Committed, join, operation
 from edge.store.keys import Keys
 
 RESULTS_MS = 8 * 24 * 3600 * 1000
@@ -51,7 +51,7 @@ async def begin(store: Store, id: str, mark: str, result: FleetResult, remember_
     """Mark a command as begun at a component; return False when it was begun or refused before."""
     keys, component = store.keys, result.component
     key = keys.fleet_executed(component, mark)
-    guarded = Commit((Absent(key),), (RedisCommand("SET", (key, "1", "PX", remember_ms)),))
+    guarded = Commit((Absent(key),), (("SET", key, "1", "PX", remember_ms),))
     working = operation("HSET", keys.fleet_executing(component), id, _encode(result))
     return isinstance(await store.commit(join((guarded, working, _put(keys, id, result)))), Committed)
 
@@ -63,7 +63,7 @@ async def refuse(store: Store, id: str, mark: str, result: FleetResult, remember
     """
     keys = store.keys
     key, results = keys.fleet_executed(result.component, mark), keys.fleet_results(id)
-    guarded = Commit((Absent(key),), (RedisCommand("SET", (key, "1", "PX", remember_ms)),))
+    guarded = Commit((Absent(key),), (("SET", key, "1", "PX", remember_ms),))
     kept = operation("HSETNX", results, result.component, _encode(result))
     expiring = operation("PEXPIRE", results, RESULTS_MS)
     return isinstance(await store.commit(join((guarded, kept, expiring))), Committed)

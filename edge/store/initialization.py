@@ -4,7 +4,7 @@ from enum import Enum
 
 from edge.errors import SettingsError
 from edge.store.client import Store
-from edge.store.commit import Absent, Commit, Holds, RedisCommand
+from edge.store.commit import Absent, Commit, Holds
 from edge.store.keys import Keys
 
 
@@ -30,7 +30,7 @@ async def load_state(store: Store) -> FillState:
 
 def begin(keys: Keys) -> Commit:
     """Mark the store as being filled; Stale when it has a mark."""
-    return Commit((Absent(keys.initialized()),), (RedisCommand("SET", (keys.initialized(), "0")),))
+    return Commit((Absent(keys.initialized()),), (("SET", keys.initialized(), "0"),))
 
 
 def while_filling(keys: Keys) -> Commit:
@@ -40,9 +40,9 @@ def while_filling(keys: Keys) -> Commit:
 
 def end(keys: Keys) -> Commit:
     """Mark the store as filled; Stale when it is not being filled."""
-    return Commit((Holds(keys.initialized(), "0"),), (RedisCommand("SET", (keys.initialized(), "1")),))
+    return Commit((Holds(keys.initialized(), "0"),), (("SET", keys.initialized(), "1"),))
 
 
 def skip(keys: Keys) -> Commit:
     """Mark a store that was in use before as filled; Stale when it has a mark."""
-    return Commit((Absent(keys.initialized()),), (RedisCommand("SET", (keys.initialized(), "1")),))
+    return Commit((Absent(keys.initialized()),), (("SET", keys.initialized(), "1"),))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from edge.store.client import Store
-from edge.store.commit import Absent, Commit, Committed, Holds, RedisCommand, join, operation
+from edge.store.commit import Absent, Commit, Committed, Holds, join, operation
 from edge.store.keys import GROUP
 
 LIFETIME_MS = 4000
@@ -24,7 +24,7 @@ class Membership(Struct, frozen=True):
 async def acquire(store: Store, consumer: str, token: str) -> str | None:
     """Acquire the lease of a free name; return the token of its holder when it is not free."""
     key = store.keys.lease_instance(consumer)
-    commit = Commit((Absent(key),), (RedisCommand("SET", (key, token, "PX", LIFETIME_MS)),))
+    commit = Commit((Absent(key),), (("SET", key, token, "PX", LIFETIME_MS),))
     while not isinstance(await store.commit(commit), Committed):
         holder: str | None = await store.execute("GET", key)
         if holder is not None:
@@ -35,21 +35,21 @@ async def acquire(store: Store, consumer: str, token: str) -> str | None:
 async def take_over(store: Store, consumer: str, token: str, former: str) -> bool:
     """Take the lease of a process that is surely dead; return False when another instance was faster."""
     key = store.keys.lease_instance(consumer)
-    commit = Commit((Holds(key, former),), (RedisCommand("SET", (key, token, "PX", LIFETIME_MS)),))
+    commit = Commit((Holds(key, former),), (("SET", key, token, "PX", LIFETIME_MS),))
     return isinstance(await store.commit(commit), Committed)
 
 
 async def renew(store: Store, consumer: str, token: str) -> bool:
     """Renew a lease; return False when it is no longer ours."""
     key = store.keys.lease_instance(consumer)
-    commit = Commit((Holds(key, token),), (RedisCommand("PEXPIRE", (key, LIFETIME_MS)),))
+    commit = Commit((Holds(key, token),), (("PEXPIRE", key, LIFETIME_MS),))
     return isinstance(await store.commit(commit), Committed)
 
 
 async def release(store: Store, consumer: str, token: str) -> None:
     """Release a lease if it is still ours."""
     key = store.keys.lease_instance(consumer)
-    await store.commit(Commit((Holds(key, token),), (RedisCommand("DEL", (key,)),)))
+    await store.commit(Commit((Holds(key, token),), (("DEL", key),)))
 
 
 async def register(store: Store, scopes: Iterable[str], consumer: str) -> None:
@@ -95,11 +95,11 @@ async def become_publisher(store: Store, scope: str) -> bool:
     key = store.keys.lease_publisher(scope)
     former = await store.execute("GET", key)
     guards = (Holds(key, former), Absent(store.keys.lease_instance(former))) if former else (Absent(key),)
-    return isinstance(await store.commit(Commit(guards, (RedisCommand("SET", (key, store.consumer)),))), Committed)
+    return isinstance(await store.commit(Commit(guards, (("SET", key, store.consumer),))), Committed)
 
 
 async def release_publisher(store: Store, scopes: Iterable[str]) -> None:
     """Release the publisher role of each scope: another instance may take it at once."""
     for scope in scopes:
         key = store.keys.lease_publisher(scope)
-        await store.commit(Commit((Holds(key, store.consumer),), (RedisCommand("DEL", (key,)),)))
+        await store.commit(Commit((Holds(key, store.consumer),), (("DEL", key),)))

@@ -9,7 +9,7 @@ from msgspec import Struct
 from edge.model.lock import Lock, LockKind
 from edge.store import work
 from edge.store.client import Store
-from edge.store.commit import Commit, HashField, RedisCommand, join
+from edge.store.commit import Commit, HashField, join
 from edge.store.keys import Keys
 from edge.store.work import WorkKind
 
@@ -53,9 +53,9 @@ def save(keys: Keys, before: StoredLock, lock: Lock | None) -> Commit:
     if lock == before.lock and (lock is not None or before.text is None):
         return Commit((guard,))
     if lock is None:
-        return Commit((guard,), (RedisCommand("HDEL", (key, before.object_id)),))
+        return Commit((guard,), (("HDEL", key, before.object_id),))
     text = msgspec.json.encode(lock).decode()
-    written = Commit((guard,), (RedisCommand("HSET", (key, before.object_id, text)),))
+    written = Commit((guard,), (("HSET", key, before.object_id, text),))
     holder, was = lock.holder, before.lock.holder.owner if before.lock else ""
     if not holder.job_id or holder.owner == was:
         return written

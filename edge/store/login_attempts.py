@@ -4,7 +4,7 @@ import hashlib
 from typing import Final
 
 from edge.store.client import Store
-from edge.store.commit import Absent, Commit, Committed, Holds, RedisCommand, operation
+from edge.store.commit import Absent, Commit, Committed, Holds, operation
 
 CODES: Final = "codes"
 """Stands for all addresses in the attempts of a user with wrong codes."""
@@ -38,7 +38,7 @@ async def save_failures(
         if _is_number(stored) and int(stored) >= count:
             return int(stored)
         guard = Absent(key) if before is None else Holds(key, before)
-        commit = Commit((guard,), (RedisCommand("SET", (key, text, "PX", lifetime_ms)),))
+        commit = Commit((guard,), (("SET", key, text, "PX", lifetime_ms),))
         if isinstance(await store.commit(commit), Committed):
             return None
 
@@ -56,7 +56,7 @@ async def use_step(store: Store, name: str, step: int) -> bool:
         if before is not None and _is_number(before) and step <= int(before):
             return False
         guard = Absent(key) if before is None else Holds(key, before)
-        commit = Commit((guard,), (RedisCommand("SET", (key, str(step), "PX", _STEP_MS)),))
+        commit = Commit((guard,), (("SET", key, str(step), "PX", _STEP_MS),))
         if isinstance(await store.commit(commit), Committed):
             return True
 
@@ -70,7 +70,7 @@ async def use_recovery_code(store: Store, name: str, digest: str) -> bool:
         if digest in used:
             return False
         guard = Absent(key) if before is None else Holds(key, before)
-        commit = Commit((guard,), (RedisCommand("SET", (key, " ".join((*used, digest)))),))
+        commit = Commit((guard,), (("SET", key, " ".join((*used, digest))),))
         if isinstance(await store.commit(commit), Committed):
             return True
 

@@ -58,13 +58,13 @@ def save(keys: Keys, before: StoredMode, gateway: str, mode: Maintenance | None)
     """Write the mode of a gateway, of all gateways where it names none; Stale when it was switched meanwhile."""
     key, text = before.texts[1 if gateway else 0]
     field, message = gateway or _EVERY, _message_field(gateway)
-    switched = RedisCommand("SET", (key, _ON if mode else _OFF))
+    switched = ("SET", key, _ON if mode else _OFF)
     if mode is None:
-        rest = [RedisCommand("HDEL", (keys.maintenance(), field)), RedisCommand("HDEL", (keys.messages(), message))]
+        rest: list[RedisCommand] = [("HDEL", keys.maintenance(), field), ("HDEL", keys.messages(), message)]
     else:
         rest = [
-            RedisCommand("HSET", (keys.maintenance(), field, msgspec.json.encode(_without_message(mode)).decode())),
-            RedisCommand("HSET", (keys.messages(), message, mode.message)),
+            ("HSET", keys.maintenance(), field, msgspec.json.encode(_without_message(mode)).decode()),
+            ("HSET", keys.messages(), message, mode.message),
         ]
     return Commit((_guard(key, text),), (switched, *rest))
 
@@ -78,10 +78,7 @@ async def load_texts(store: Store) -> Mapping[str, str]:
 def save_texts(keys: Keys, texts: Mapping[str, str | None]) -> Commit:
     """Write localised texts by `[lang:]Name`; None removes one."""
     key = keys.localization()
-    written = (
-        RedisCommand("HDEL", (key, name)) if text is None else RedisCommand("HSET", (key, name, text))
-        for name, text in texts.items()
-    )
+    written = (("HDEL", key, name) if text is None else ("HSET", key, name, text) for name, text in texts.items())
     return join(Commit(operations=(each,)) for each in written)
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from edge.model.operation import Operation, OperationState, OperationType
 from edge.store.client import Store
-from edge.store.commit import Commit, HashField, RedisCommand
+from edge.store.commit import Commit, HashField
 from edge.store.keys import Keys
 
 logger = structlog.get_logger(__name__)
@@ -59,14 +59,12 @@ def save(keys: Keys, before: StoredOperation, after: Operation, progress: float)
     """Write the next state of an operation; Stale when somebody changed it meanwhile."""
     text, queue = msgspec.json.encode(after).decode(), keys.operations_queue(after.type.value)
     is_queued = after.state is OperationState.SCHEDULED
-    queued = (
-        RedisCommand("ZADD", (queue, after.due, after.id)) if is_queued else RedisCommand("ZREM", (queue, after.id))
-    )
+    queued = ("ZADD", queue, after.due, after.id) if is_queued else ("ZREM", queue, after.id)
     return Commit(
         (HashField(keys.operations(), after.id, before.text),),
         (
-            RedisCommand("HSET", (keys.operations(), after.id, text)),
-            RedisCommand("HSET", (keys.operations_progress(), after.id, f"{progress:.1f}")),
+            ("HSET", keys.operations(), after.id, text),
+            ("HSET", keys.operations_progress(), after.id, f"{progress:.1f}"),
             queued,
         ),
     )
@@ -77,7 +75,7 @@ def remove(keys: Keys, before: StoredOperation) -> Commit:
     id = before.operation.id
     return Commit(
         (HashField(keys.operations(), id, before.text),),
-        (RedisCommand("HDEL", (keys.operations(), id)), RedisCommand("HDEL", (keys.operations_progress(), id))),
+        (("HDEL", keys.operations(), id), ("HDEL", keys.operations_progress(), id)),
     )
 
 

@@ -7,7 +7,7 @@ import msgspec
 
 from edge.model.session import Session
 from edge.store.client import Store
-from edge.store.commit import Commit, RedisCommand, join, operation
+from edge.store.commit import Commit, join, operation
 from edge.store.keys import Keys
 
 
@@ -29,10 +29,7 @@ def touch(keys: Keys, id: str, at: datetime) -> Commit:
 
 def remove(keys: Keys, ids: Iterable[str]) -> Commit:
     """Remove sessions with their last activity."""
-    return join(
-        Commit(operations=(RedisCommand("DEL", (keys.session(id),)), RedisCommand("HDEL", (keys.last_activity(), id))))
-        for id in ids
-    )
+    return join(Commit(operations=(("DEL", keys.session(id)), ("HDEL", keys.last_activity(), id))) for id in ids)
 
 
 async def load(store: Store, ids: Sequence[str]) -> dict[str, Session]:

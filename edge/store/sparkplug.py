@@ -5,7 +5,7 @@ from typing import Final
 from msgspec import Struct
 
 from edge.store.client import Store
-from edge.store.commit import Commit, HashField, RedisCommand, operation
+from edge.store.commit import Commit, HashField, operation
 from edge.store.keys import Keys
 
 _BD_SEQ: Final = "bdseq"
@@ -30,7 +30,7 @@ async def load(store: Store) -> NodeRecord:
 def save_bd_seq(keys: Keys, number: int, former: int | None) -> Commit:
     """Write the number of a connection, which follows the former one."""
     guard = HashField(keys.sparkplug(), _BD_SEQ, None if former is None else str(former))
-    return Commit((guard,), (RedisCommand("HSET", (keys.sparkplug(), _BD_SEQ, number)),))
+    return Commit((guard,), (("HSET", keys.sparkplug(), _BD_SEQ, number),))
 
 
 def save_cursor(keys: Keys, stream: str, position: str) -> Commit:

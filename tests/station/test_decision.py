@@ -43,7 +43,7 @@ def next_of(loaded: LoadedJob, signal: Signal, request: MethodRequest | None = N
 
 
 def written(commit: Commit) -> set[str]:
-    return {str(each.arguments[0]).removeprefix("p:") for each in commit.operations}
+    return {str(each[1]).removeprefix("p:") for each in commit.operations}
 
 
 def finished() -> Decision:
@@ -56,8 +56,8 @@ def test_start_commits_job_response_run_timer_and_outbox_together() -> None:
     expected = {"joborder:J1", "jobresponse:c", "sfc:execution:J1", "sfc:active-jobs", "sfc:timers"}
     assert expected <= written(decision.commit)
     assert decision.loaded.stored.outbox == (FIRST,)
-    (run,) = [each for each in decision.commit.operations if each.command == "HSET" and "outbox:edge" in each.arguments]
-    assert run.arguments[0] == "p:sfc:execution:J1"
+    (run,) = [each for each in decision.commit.operations if each[0] == "HSET" and "outbox:edge" in each]
+    assert run[1] == "p:sfc:execution:J1"
 
 
 def test_unsent_commands_of_earlier_decisions_stay_in_the_outbox() -> None:
@@ -71,7 +71,7 @@ def test_decision_of_a_store_client_is_queued_for_an_instance() -> None:
     decision = decide(visitor, begun().loaded, (), Abort(), MethodRequest(Cause.ABORT), NOW)
     assert isinstance(decision, Decision)
     assert "sfc:work:station-1" in written(decision.commit)
-    assert not [each for each in decision.commit.operations if each.command == "SREM"]
+    assert not [each for each in decision.commit.operations if each[0] == "SREM"]
 
 
 def test_end_and_response_are_in_the_same_commit() -> None:
@@ -115,7 +115,7 @@ def test_failure_aborts_the_job_and_stops_outstanding_commands() -> None:
 
 def test_tick_without_changes_rewrites_the_timer() -> None:
     decision = next_of(begun().loaded, Tick(), now=NOW + 1)
-    assert ("p:sfc:timers", NOW + 5000, "J1") in [each.arguments for each in decision.commit.operations]
+    assert ("ZADD", "p:sfc:timers", NOW + 5000, "J1") in decision.commit.operations
 
 
 def test_ignored_signal_makes_no_decision() -> None:
@@ -148,9 +148,7 @@ def test_a_resumed_job_that_ends_at_once_passes_through_running() -> None:
     loaded = next_of(loaded, Answer("J1/c/b/1", ok=True)).loaded
     decision = next_of(loaded, Resume(), MethodRequest(Cause.RESUME))
     assert decision.loaded.job.status == JobStatus(JobState.ENDED, SubState.COMPLETED)
-    noted = [
-        each.arguments for each in decision.commit.operations if CONTEXT.keys.joborder_changes(SCOPE) in each.arguments
-    ]
+    noted = [each for each in decision.commit.operations if CONTEXT.keys.joborder_changes(SCOPE) in each]
     assert ["Resume" in each for each in noted] == [True, False]
     assert ["Complete" in each for each in noted] == [False, True]
 

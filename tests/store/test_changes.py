@@ -98,7 +98,7 @@ async def test_the_latest_position_is_that_of_the_newest_change(store: Store) ->
 async def test_change_streams_are_bounded(store: Store) -> None:
     status = JobStatus(JobState.RUNNING)
     commit = changes.append_change(for_host(store), SCOPE, "J1", Cause.RUN, status, NOW)
-    commands = [(each.command, *each.arguments) for each in commit.operations] * 6000
+    commands = [*commit.operations] * 6000
     await store.read(commands)
     for stream in (store.keys.joborder_changes(SCOPE), store.keys.joborder_changes_global()):
         assert await store.execute("XLEN", stream) < changes.STREAM_LENGTH + 200
@@ -109,7 +109,7 @@ async def test_changes_for_consumers_on_this_host_are_bounded(store: Store) -> N
     receiver = changes.notify_receiver(keys, SCOPE, "J1", Cause.STOP, status, NOW)
     responder = changes.notify_responder(keys, SCOPE, "J1", "R1", ResponseChange.UPDATE, status, NOW)
     for commit, stream in ((receiver, keys.event_receiver_list()), (responder, keys.event_responder_list())):
-        await store.read([(each.command, *each.arguments) for each in commit.operations] * 6000)
+        await store.read([*commit.operations] * 6000)
         assert await store.execute("XLEN", stream) < changes.STREAM_LENGTH + 200
     ((_, reported),) = await store.execute("XREVRANGE", keys.event_responder_list(), "+", "-", "COUNT", 1)
     assert dict(reported if isinstance(reported, dict) else zip(reported[::2], reported[1::2], strict=True)) == {

@@ -109,7 +109,7 @@ async def test_a_cleared_trace_is_written_although_a_new_job_needs_none(store: S
 
 def test_only_what_changed_is_written(store: Store) -> None:
     commit = jobs.save(store.keys, FULL, moved(FULL, error="other"), (), NOW)
-    (written,) = [each.arguments[1::2] for each in commit.operations if each.command == "HSET"]
+    (written,) = [each[2::2] for each in commit.operations if each[0] == "HSET"]
     assert set(written) == {"rev", "error"}
 
 

@@ -42,7 +42,7 @@ async def test_a_later_response_is_whole_without_what_never_changes(store: Store
     ended = msgspec.structs.replace(running, status=JobStatus(JobState.ENDED), ended_at=2000, revision=2)
     later = responses.save(store.keys, ended, job_response(ended, None), (), running)
     await store.commit(later)
-    (written,) = [each.arguments[1::2] for each in later.operations if each.command == "HSET"]
+    (written,) = [each[2::2] for each in later.operations if each[0] == "HSET"]
     assert set(written) == {"_version", "rev", "response", "state"}
     second = await store.execute("HGETALL", store.keys.jobresponse("c-J1"))
     assert {name: second[name] for name in first if name not in written} == {
