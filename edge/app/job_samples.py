@@ -8,7 +8,7 @@ from edge.model.joining_process import joining_process_of
 from edge.rules.sample_lines import Line, Occurrence, Sample
 from edge.rules.sample_value import JOB_ENDED, JOB_STARTED
 from edge.rules.tag_definitions import TagDefinitions
-from edge.sfc.run import ActionState, Outcome
+from edge.sfc.run import STATE_FIELD, ActionState, Outcome
 from edge.station.decision import Decision
 from edge.store import telemetry
 from edge.store.commit import Commit, written_size
@@ -64,7 +64,7 @@ def job_lines(decision: Decision, equipment_of: Mapping[str, str]) -> Iterator[L
     if stored.revision == at and run.started_at == at:
         yield Occurrence(at, JOB_STARTED, job.job_id, None)
     for key, each in run.associations.items():
-        is_new = each.ended_at == at and each.state in _ANSWERED and f"action:{key}" in run.touched
+        is_new = each.ended_at == at and each.state in _ANSWERED and ("action", key) in run.touched
         if is_new and each.result is not None:
             action = decision.loaded.net.actions[key.latest]
             parameters = action.parameters | run.parameters if run.parameters else action.parameters
@@ -77,7 +77,7 @@ def job_lines(decision: Decision, equipment_of: Mapping[str, str]) -> Iterator[L
                 )
                 if fault_of(sample) is None:
                     yield sample
-    if run.ended and "state" in run.touched:
+    if run.ended and STATE_FIELD in run.touched:
         if run.outcome is not Outcome.COMPLETED:
             yield Occurrence(at, JOB_ABORTED, job.job_id, {"outcome": run.outcome.value, "error": run.error})
         yield Occurrence(at, JOB_ENDED, job.job_id, None)

@@ -80,6 +80,7 @@ Reference = TraceReference | FileReference
 """What a result says of a stored file, or of one that could not be stored."""
 
 _KINDS: tuple[tuple[str, type[Reference]], ...] = ((MEMBER, TraceReference), (FILE_MEMBER, FileReference))
+_FILE_MEMBERS = frozenset({MEMBER, FILE_MEMBER, "results"})
 
 
 def read_trace(data: object) -> ResultTrace | None:
@@ -106,6 +107,11 @@ def digest_of(content: bytes) -> str:
 def references_in(result: object) -> list[TraceReference]:
     """Return the references to traces in a result, also those of the results that it holds."""
     return [each for each in stored_in(result) if isinstance(each, TraceReference)]
+
+
+def may_hold_files(result: object) -> bool:
+    """Return whether a result has a member that can be a trace, a file, or hold further results."""
+    return isinstance(result, Mapping) and not _FILE_MEMBERS.isdisjoint(result)
 
 
 def stored_in(result: object) -> list[Reference]:

@@ -95,7 +95,7 @@ def start_action(draft: Draft, action: NetAction) -> None:
     for number, event in draft.early.items():
         if event.type_id == action.type_id:
             del draft.early[number]
-            draft.touched.add(f"early:{number}")
+            draft.touched.add(("early", number))
             on_completed(draft, action.key, event.data, event.id)
             return
 

@@ -14,13 +14,13 @@ from edge.sfc.action import (
     on_timeout,
     on_unknown,
 )
-from edge.sfc.command_id import CommandKey, parse_command_id
+from edge.sfc.command_id import CommandKey, command_id_of, parse_command_id
 from edge.sfc.draft import Draft
 from edge.sfc.evolve import LivelockError, activate, end, settle
 from edge.sfc.intervention import intervene, resolve
 from edge.sfc.left_failure import stands
 from edge.sfc.mirror_copy import NO_MIRRORS
-from edge.sfc.run import ActionState, Association, KeptEvent, Outcome, PastAttempt, Run
+from edge.sfc.run import ActionState, Association, KeptEvent, Outcome, PastAttempt, Run, key_of_command
 from edge.sfc.signal import (
     Abort,
     Advanced,
@@ -169,15 +169,16 @@ def _begun(draft: Draft, begun: Begun) -> Ignored | None:
 
 def _open_command(draft: Draft, command_id: str, result: Any = None) -> AssociationKey | Ignored:
     """Return the association whose command awaits an outcome, or the reason why there is none for this `result`."""
+    found = key_of_command(draft.associations, draft.open, command_id)
+    if found is not None:
+        return found
     key = parse_command_id(command_id)
     if key is None or (key.job_id, key.run_id) != (draft.run.job_id, draft.run.run_id):
         return Ignored(IgnoredKind.FOREIGN, f"command {command_id!r} is not of this run")
-    for association in draft.open:
-        each = draft.associations[association]
-        awaited = (each.action, each.attempt, each.reset)
-        if each.awaits_outcome and awaited == (key.action, key.attempt, key.reset):
-            return association
-    return _ignore_answer(draft, key, result)
+    # An id may escape more characters than ours do.
+    ours = command_id_of(key)
+    found = key_of_command(draft.associations, draft.open, ours) if ours != command_id else None
+    return _ignore_answer(draft, key, result) if found is None else found
 
 
 def _answer_after_end(net: Net, run: Run, answer: Answer, now: int) -> Advanced | Ignored:
@@ -265,7 +266,7 @@ def _event(draft: Draft, event: Event) -> Ignored | None:
         return Ignored(IgnoredKind.TOO_MANY, f"{label}: {MAX_EARLY_EVENTS} early events are kept already")
     number = max(draft.early, default=0) + 1
     draft.early[number] = KeptEvent(event.type_id, event.id, event.data)
-    draft.touched.add(f"early:{number}")
+    draft.touched.add(("early", number))
     return None
 
 
@@ -333,7 +334,7 @@ def _resume(draft: Draft) -> Ignored | None:
             due = None if each.due is None else each.due + pause
             deadline = None if each.deadline is None else each.deadline + pause
             draft.associations[key] = replace(each, due=due, deadline=deadline)
-            draft.touched.add(f"action:{key}")
+            draft.touched.add(("action", key))
     for step in draft.active:
         state = draft.steps[step]
         draft.put_step(step, replace(state, held_ms=state.held_ms + pause))

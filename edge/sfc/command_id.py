@@ -70,6 +70,11 @@ def command_id(job_id: str, run_id: str, action: str, attempt: int, *, reset: bo
     return f"{command_prefix(job_id, run_id)}{quote(action)}/{attempt}{'/reset' if reset else ''}"
 
 
+def command_id_of(key: CommandKey) -> str:
+    """Write the command id of its parts."""
+    return command_id(key.job_id, key.run_id, key.action, key.attempt, reset=key.reset)
+
+
 def parse_command_id(text: str) -> CommandKey | None:
     """Parse a command id; None for a foreign id."""
     match text.split("/"):

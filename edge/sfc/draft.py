@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from edge.sfc.mirror_copy import NO_MIRRORS
 from edge.sfc.net import request
-from edge.sfc.run import UNSUCCESSFUL, ActionState, Association, Outcome, PastAttempt, Run, StepState
+from edge.sfc.run import (
+    LOCKS_FIELD,
+    STATE_FIELD,
+    UNSUCCESSFUL,
+    ActionState,
+    Association,
+    Outcome,
+    PastAttempt,
+    Run,
+    StepState,
+)
 from edge.sfc.run_locks import NO_LOCKS
 from edge.sfc.signal import CommandRequest, Phase, StepChange
 from edge.sfc.view import RunView
@@ -15,6 +25,7 @@ if TYPE_CHECKING:
     from edge.sfc.association_key import AssociationKey
     from edge.sfc.mirror_copy import Mirrors
     from edge.sfc.net import Net, NetAction
+    from edge.sfc.run import Field
 
 
 MAX_PAST: Final = 200
@@ -77,13 +88,13 @@ class Draft(RunView):
         """The steps whose transitions must be tested."""
         self.requests: list[CommandRequest] = []
         self.changes: list[StepChange] = []
-        self.touched: set[str] = set()
+        self.touched: set[Field] = set()
         self.taken: AssociationKey | None = None
 
     def put(self, key: AssociationKey, each: Association) -> None:
         """Write an association."""
         self.associations[key] = each
-        self.touched.add(f"action:{key}")
+        self.touched.add(("action", key))
         self.fresh.add(each.step)
         if each.is_open:
             self.open.add(key)
@@ -114,41 +125,41 @@ class Draft(RunView):
                 late=late,
             )
         }
-        self.touched.add(f"past:{number}")
+        self.touched.add(("past", number))
         if len(self.past) > MAX_PAST:
             oldest = min(self.past)
             del self.past[oldest]
-            self.touched.add(f"past:{oldest}")
+            self.touched.add(("past", oldest))
 
     def drop(self, key: AssociationKey) -> None:
         """Forget an association."""
         del self.associations[key]
-        self.touched.add(f"action:{key}")
+        self.touched.add(("action", key))
         self.open.discard(key)
 
     def put_step(self, name: str, state: StepState) -> None:
         """Write a step."""
         self.steps[name] = state
-        self.touched.add(f"step:{name}")
+        self.touched.add(("step", name))
 
     def set_stored(self, name: str, key: AssociationKey) -> None:
         """Record which association set an action."""
         if self.stored.get(name) != key:
             self.stored[name] = key
-            self.touched.add(f"stored:{name}")
+            self.touched.add(("stored", name))
 
     def clear_stored(self, name: str) -> AssociationKey | None:
         """Clear a stored action; returns the association that had set it."""
         key = self.stored.pop(name, None)
         if key is not None:
-            self.touched.add(f"stored:{name}")
+            self.touched.add(("stored", name))
         return key
 
     def merge_variables(self, result: Any) -> None:
         """Merge the top-level keys of a result into the job variables."""
         if isinstance(result, dict) and result:
             self.variables = self.variables | result
-            self.touched.update(f"var:{name}" for name in result)
+            self.touched.update(("var", name) for name in result)
 
     def send(self, action: NetAction, phase: Phase, each: Association) -> None:
         """Request a command."""
@@ -197,9 +208,9 @@ class Draft(RunView):
         run = self.run
         head = (self.outcome, self.error, self.started_at, self.ended_at, self.paused_at, tuple(self.faults))
         if head != (run.outcome, run.error, run.started_at, run.ended_at, run.paused_at, run.faults):
-            self.touched.add("state")
+            self.touched.add(STATE_FIELD)
         if self.locks is not run.locks:
-            self.touched.add("locks")
+            self.touched.add(LOCKS_FIELD)
         return Run(
             job_id=run.job_id,
             scope=run.scope,

@@ -15,10 +15,10 @@ import msgspec
 from msgspec import Struct, field
 
 from edge.model.recipe import Intervention
-from edge.sfc.association_key import AssociationKey, parse_association_key
+from edge.sfc.association_key import AssociationKey
 from edge.sfc.command_id import command_id, command_prefix
 from edge.sfc.mirror_copy import NO_MIRRORS, MirrorCopy, Mirrors
-from edge.sfc.run import ActionState, Association, KeptEvent, PastAttempt, Run
+from edge.sfc.run import ActionState, Association, KeptEvent, PastAttempt, Run, key_of_command
 from edge.sfc.signal import (
     Abort,
     Advanced,
@@ -103,10 +103,8 @@ def changes_of(net: Net, before: Run, advanced: Advanced) -> Changes:
     """Return what a single decision changed of a run."""
     after = advanced.run
     changed = []
-    for name in after.touched:
-        kind, _, text = name.partition(":")
+    for kind, key in after.touched:
         if kind == "action":
-            key = parse_association_key(text)
             was, now = before.associations.get(key), after.associations.get(key)
             if now is None:
                 changed.append(ActionChange(key, None))
@@ -177,7 +175,7 @@ def _encode_kept(
     match signal:
         case Answer(command_id, ok=True, error=None):
             name = _DONE
-            key = next((each for each in before.open if before.associations[each].command_id == command_id), None)
+            key = key_of_command(before.associations, before.open, command_id)
         case Event():
             name, key = _TAKEN, advanced.taken
         case _:
@@ -214,13 +212,21 @@ def _decode_kept(net: Net, run: Run, name: str, members: list[Any], changes: Cha
 def _kept_result(net: Net, run: Run, key: AssociationKey, attempt: int) -> Association | PastAttempt | None:
     """Return the activation of an action that keeps the result of an attempt."""
     wanted = (key.action, key.step, attempt, net.actions[key.latest].rule.resets)
+    # Usually the latest one: a search of all takes longer with each step.
+    latest = run.associations.get(key)
+    if latest is not None and _attempt_of(latest) == wanted:
+        return latest
     for each in run.associations.values():
-        if (each.action, each.step, each.attempt, each.reset) == wanted:
+        if _attempt_of(each) == wanted:
             return each
     for past in run.past.values():
-        if (past.action, past.step, past.attempt, past.reset) == wanted and not past.late:
+        if _attempt_of(past) == wanted and not past.late:
             return past
     return None
+
+
+def _attempt_of(each: Association | PastAttempt) -> tuple[str, str, int, bool]:
+    return (each.action, each.step, each.attempt, each.reset)
 
 
 def _encode_signal(run: Run, signal: Signal) -> tuple[str, list[Any]]:

@@ -79,7 +79,7 @@ def person_of(name: str) -> str:
 
 def awaits_second(run: Run) -> bool:
     """Return whether the decision that led to this run asks for a second person."""
-    return any(f"intervention:{number}" in run.touched for number, each in run.interventions.items() if each.until)
+    return any(("intervention", number) in run.touched for number, each in run.interventions.items() if each.until)
 
 
 _MOVES: Final = frozenset({Intervention.RETRY, Intervention.FORCE})
@@ -101,11 +101,11 @@ def _asked_before(draft: Draft, signal: Intervene, target: _Target) -> int | Non
 
 def _keep(draft: Draft, number: int, note: InterventionNote) -> None:
     draft.interventions = {**draft.interventions, number: note}
-    draft.touched.add(f"intervention:{number}")
+    draft.touched.add(("intervention", number))
     if len(draft.interventions) > MAX_INTERVENTIONS:
         oldest = min(draft.interventions)
         draft.interventions = {each: kept for each, kept in draft.interventions.items() if each != oldest}
-        draft.touched.add(f"intervention:{oldest}")
+        draft.touched.add(("intervention", oldest))
 
 
 def _find(draft: Draft, signal: Intervene) -> _Target | Ignored:

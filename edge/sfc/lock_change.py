@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from edge.sfc.run_locks import NO_LOCKS
+
 if TYPE_CHECKING:
     from edge.sfc.run_locks import RunLocks
 
@@ -33,6 +35,8 @@ NO_LOCK_CHANGE = LockChange()
 
 def lock_change(before: RunLocks, after: RunLocks) -> LockChange:
     """Return what a decision does with the locks of its job."""
+    if before is NO_LOCKS and after is NO_LOCKS:
+        return NO_LOCK_CHANGE
     released = (set(before.held) - set(after.held)) | (set(before.missing) - after.claimed)
     granted = tuple(sorted(set(after.held) - set(before.held)))
     claimed = after.missing if after.missing != before.missing else ()

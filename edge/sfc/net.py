@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from edge.sfc.command_id import parse_command_id
+from edge.sfc.run import find_command
 from edge.sfc.signal import CommandRequest, Phase
 
 if TYPE_CHECKING:
@@ -125,14 +126,14 @@ class Net(Struct, frozen=True):
 
 def request_of(net: Net, run: Run, phase: Phase, command: str, step: str) -> CommandRequest:
     """Return the request that a decision of this run made; it is derived from the net, not stored."""
-    key = parse_command_id(command)
-    if key is None:
+    asked = find_command(run, command) or parse_command_id(command)
+    if asked is None:
         raise ValueError(f"{command!r} is no command of this station")
-    among = (net.resetting if key.reset else net.starting).get(key.action, ())
+    among = (net.resetting if asked.reset else net.starting).get(asked.action, ())
     here = [action for action in among if action.step == step]
-    latest = [action for action in here if (each := run.associations.get(action.key)) and each.attempt == key.attempt]
+    latest = [action for action in here if (each := run.associations.get(action.key)) and each.attempt == asked.attempt]
     action = (latest or here)[0]
-    return request(run, action, phase, command, key.attempt)
+    return request(run, action, phase, command, asked.attempt)
 
 
 def request(run: Run, action: NetAction, phase: Phase, command: str, attempt: int) -> CommandRequest:

@@ -6,7 +6,7 @@ step and per association, so that a decision writes only what it changed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
@@ -18,6 +18,12 @@ from edge.sfc.intervention_note import InterventionNote
 from edge.sfc.run_locks import NO_LOCKS, RunLocks
 
 _T = TypeVar("_T")
+
+Field = tuple[str, Any]
+"""A field of a stored run: its kind, and which of them; None where there is only one of its kind."""
+STATE_FIELD: Final[Field] = ("state", None)
+LOCKS_FIELD: Final[Field] = ("locks", None)
+_HEAD_FIELD: Final[Field] = ("run", None)
 
 
 class Outcome(StrEnum):
@@ -158,7 +164,7 @@ class Run(msgspec.Struct, frozen=True):
     active: frozenset[str] = frozenset()
     open: frozenset[AssociationKey] = frozenset()
     revision: int = 0
-    touched: frozenset[str] = frozenset()
+    touched: frozenset[Field] = frozenset()
     tested_at: int = -1
 
     @property
@@ -205,15 +211,19 @@ def is_outstanding(run: Run, command: str) -> bool:
 
 def find_command(run: Run, command: str) -> Association | None:
     """Return the association whose command awaits an outcome; None when there is none."""
-    associations = run.associations
-    return next(
-        (
-            associations[key]
-            for key in run.open
-            if associations[key].awaits_outcome and associations[key].command_id == command
-        ),
-        None,
-    )
+    key = key_of_command(run.associations, run.open, command)
+    return None if key is None else run.associations[key]
+
+
+def key_of_command(
+    associations: Mapping[AssociationKey, Association], among: Iterable[AssociationKey], command: str
+) -> AssociationKey | None:
+    """Return the association, one of these, whose command awaits an outcome; None when there is none."""
+    for key in among:
+        each = associations[key]
+        if each.command_id == command and each.awaits_outcome:
+            return key
+    return None
 
 
 def results_of(run: Run, command: str) -> list[Any]:
@@ -250,12 +260,12 @@ _NO_ASSOCIATION: Final = msgspec.structs.astuple(Association())[:_STORED_MEMBERS
 _ABSENT: Final = object()
 
 
-def _value(run: Run, name: str) -> Any:
+def _value(run: Run, field: Field) -> Any:
     """Return what one field holds; `_ABSENT` when the run no longer has it."""
-    kind, _, key = name.partition(":")
+    kind, key = field
     match kind:
         case "action":
-            return run.associations.get(parse_association_key(key), _ABSENT)
+            return run.associations.get(key, _ABSENT)
         case "step":
             return run.steps.get(key, _ABSENT)
         case "var":
@@ -263,11 +273,11 @@ def _value(run: Run, name: str) -> Any:
         case "stored":
             return str(run.stored[key]) if key in run.stored else _ABSENT
         case "early":
-            return run.early.get(int(key), _ABSENT)
+            return run.early.get(key, _ABSENT)
         case "past":
-            return run.past.get(int(key), _ABSENT)
+            return run.past.get(key, _ABSENT)
         case "intervention":
-            return run.interventions.get(int(key), _ABSENT)
+            return run.interventions.get(key, _ABSENT)
         case "locks":
             return _ABSENT if run.locks == NO_LOCKS else run.locks
         case "state":
@@ -298,25 +308,31 @@ def _row(members: list[Any], defaults: tuple[Any, ...]) -> list[Any]:
     return members[:end]
 
 
-def _names(run: Run) -> list[str]:
+def _fields(run: Run) -> list[Field]:
     return [
-        "run",
-        "state",
-        *(f"step:{name}" for name in run.steps),
-        *(f"action:{key}" for key in run.associations),
-        *(f"stored:{name}" for name in run.stored),
-        *(f"var:{name}" for name in run.variables),
-        *(f"early:{number}" for number in run.early),
-        *(f"past:{number}" for number in run.past),
-        *(f"intervention:{number}" for number in run.interventions),
-        *(("locks",) if run.locks != NO_LOCKS else ()),
+        _HEAD_FIELD,
+        STATE_FIELD,
+        *(("step", name) for name in run.steps),
+        *(("action", key) for key in run.associations),
+        *(("stored", name) for name in run.stored),
+        *(("var", name) for name in run.variables),
+        *(("early", number) for number in run.early),
+        *(("past", number) for number in run.past),
+        *(("intervention", number) for number in run.interventions),
+        *((LOCKS_FIELD,) if run.locks != NO_LOCKS else ()),
     ]
 
 
+def _name(field: Field) -> str:
+    """Return the name under which a field is stored."""
+    kind, key = field
+    return kind if key is None else f"{kind}:{key}"
+
+
 def encode(run: Run) -> dict[str, str]:
-    """Return every field of a run with its JSON text."""
+    """Return every field of a run, by its name, with its JSON text."""
     since = run.started_at or 0
-    return {name: _text(_value(run, name), since) for name in _names(run)}
+    return {_name(field): _text(_value(run, field), since) for field in _fields(run)}
 
 
 def changed_fields(old: Run, new: Run) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -324,20 +340,20 @@ def changed_fields(old: Run, new: Run) -> tuple[dict[str, str], tuple[str, ...]]
     since, before_since = new.started_at or 0, old.started_at or 0
     # A single decision knows what it touched; otherwise compare.
     is_known = new.revision == old.revision + 1 and since == before_since
-    names = new.touched if is_known else {*_names(old), *_names(new)}
+    fields = new.touched if is_known else {*_fields(old), *_fields(new)}
     written: dict[str, str] = {}
     removed = []
-    for name in sorted(names):
-        value, before = _value(new, name), _value(old, name)
+    for field in sorted(fields):
+        value, before = _value(new, field), _value(old, field)
         if value is before and since == before_since:
             continue
         if value is _ABSENT:
-            removed.append(name)
+            removed.append(_name(field))
             continue
         text = _text(value, since)
         # Equal values may differ in their text: 1, 1.0 and true.
         if value != before or text != _text(before, before_since):
-            written[name] = text
+            written[_name(field)] = text
     return written, tuple(removed)
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from edge.sfc.run import Outcome
+from edge.sfc.run import STATE_FIELD, Outcome
 from edge.sfc.signal import Phase
 from edge.station.runs import Progress
 
@@ -28,5 +28,5 @@ class Activity:
         for request in progress.requests:
             self.commands[request.type_id, request.phase] += 1
         # After its end a run only changes by answers to resets and by late results.
-        if run.ended and "state" in run.touched:
+        if run.ended and STATE_FIELD in run.touched:
             self.ended[run.scope, run.outcome] += 1

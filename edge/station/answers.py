@@ -13,7 +13,7 @@ from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH, RESERVED_ID_STARTS
 from edge.model.cloudevent import new_id
 from edge.model.equipment_traffic import TrafficKind
 from edge.model.job_state import JobState
-from edge.model.result_trace import lost_in, stored_in
+from edge.model.result_trace import lost_in, may_hold_files, stored_in
 from edge.sfc.advance import MAX_EARLY_EVENTS
 from edge.sfc.command_id import parse_command_id
 from edge.sfc.run import KeptEvent, find_command, is_outstanding, results_of
@@ -173,11 +173,13 @@ class Answers:
     async def _with_stored_traces(
         self, job_id: str, answer: EquipmentAnswer | OutcomeUnknown
     ) -> EquipmentAnswer | OutcomeUnknown:
-        if isinstance(answer, OutcomeUnknown) or answer.data is None:
+        if isinstance(answer, OutcomeUnknown) or not may_hold_files(answer.data):
             return answer
         return msgspec.structs.replace(answer, data=await self._keep_traces(job_id, answer.data))
 
     async def _keep_traces(self, job_id: str, data: Any) -> Any:
+        if not may_hold_files(data):
+            return data
         kept = await self._result_files.keep(job_id, data)
         self.stats.record_traces(len(stored_in(kept)), lost_in(kept))
         return kept

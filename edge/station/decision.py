@@ -145,8 +145,16 @@ def begin(context: InstanceContext, job: Job, run: Run, net: Net, now: int, mirr
         *_job_parts(context.keys, job, after, moves, now),
         runs.set_timer(context.keys, job.job_id, due),
     )
-    locks = lock_change(NO_LOCKS, advanced.run.locks)
-    return replace(_decision(context, parts, replace(after, timer=due), advanced, due, now), locks=locks)
+    return Decision(
+        loaded=replace(after, timer=due),
+        commit=join((*parts, *_following(context, after, advanced, now))),
+        requests=advanced.requests,
+        steps=advanced.steps,
+        due=due,
+        taken=advanced.taken,
+        at=now,
+        locks=lock_change(NO_LOCKS, advanced.run.locks),
+    )
 
 
 def decide(
@@ -188,8 +196,16 @@ def decide(
     if isinstance(signal, Tick) or has_ended(after.job.status) or _is_late(loaded.timer, due):
         parts.append(runs.set_timer(context.keys, job.job_id, due))
         after = replace(after, timer=due)
-    locks = lock_change(loaded.stored.run.locks, advanced.run.locks)
-    return replace(_decision(context, parts, after, advanced, due, now), locks=locks)
+    return Decision(
+        loaded=after,
+        commit=join((*parts, *_following(context, after, advanced, now))),
+        requests=advanced.requests,
+        steps=advanced.steps,
+        due=due,
+        taken=advanced.taken,
+        at=now,
+        locks=lock_change(loaded.stored.run.locks, advanced.run.locks),
+    )
 
 
 def end_job_without_run(context: InstanceContext, before: Job, job: Job, cause: Cause, now: int) -> Commit:
@@ -249,16 +265,16 @@ def _pausing(loaded: LoadedJob, signal: Signal) -> Outbox:
     return tuple(msgspec.structs.replace(each, phase=phase) for each in starts)
 
 
-def _decision(
-    context: InstanceContext, parts: Iterable[Commit], after: LoadedJob, advanced: Advanced, due: int | None, now: int
-) -> Decision:
-    job = after.job
-    following = [save_safing(context.keys, job, advanced.requests, now)]
+def _following(context: InstanceContext, after: LoadedJob, advanced: Advanced, now: int) -> list[Commit]:
+    """Return what follows from the commands of a decision, and from the end of its job."""
+    job, following = after.job, []
+    if advanced.requests:
+        following.append(save_safing(context.keys, job, advanced.requests, now))
+        if context.consumer == NO_CONSUMER:
+            following.append(work.add(context.keys, job.scope, WorkKind.SEND, job.job_id))
     if has_ended(job.status) and not after.stored.outbox:
         following.append(runs.finish(context.keys, job.job_id))
-    if advanced.requests and context.consumer == NO_CONSUMER:
-        following.append(work.add(context.keys, job.scope, WorkKind.SEND, job.job_id))
-    return Decision(after, join((*parts, *following)), advanced.requests, advanced.steps, due, advanced.taken, now)
+    return following
 
 
 def _causes(request: MethodRequest | None, run: Run) -> tuple[Cause, ...]:

@@ -52,6 +52,11 @@ class OutboxCache:
         known = self._jobs.get(job_id)
         return tuple(each for each, was_sent in known.commands.items() if not was_sent) if known else ()
 
+    def is_unsent(self, job_id: str, outgoing: Outgoing) -> bool:
+        """Return whether a command of a job is to be sent."""
+        known = self._jobs.get(job_id)
+        return known is not None and known.commands.get(outgoing) is False
+
     def has_sent(self, job_id: str) -> bool:
         """Return whether a command of a job was sent and is not removed from the store."""
         known = self._jobs.get(job_id)

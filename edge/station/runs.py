@@ -141,13 +141,13 @@ class Runs:
     async def commit(self, decision: Decision, extra: Commit) -> Committed | Stale:
         """Commit the decision, cache the new state, queue its commands."""
         loaded = decision.loaded
-        added = join((decision.commit, extra, *(each(decision) for each in self.additions)))
+        parts = (decision.commit, extra, *(each(decision) for each in self.additions))
         while True:
             # None: a person has deleted a lock that was granted.
             locks = await plan_locks(self.store, loaded.job.job_id, loaded.job.scope, decision.locks)
             if locks is None:
                 return Stale(self._lock_key)
-            result = await self._write(loaded.job.job_id, join((added, locks)))
+            result = await self._write(loaded.job.job_id, join((*parts, locks)))
             if result != Stale(self._lock_key):
                 break
         if isinstance(result, Committed):

@@ -100,14 +100,14 @@ class Sender:
         queue = queue or SendQueue()
         for outgoing in self._outbox.unsent(job_id):
             # The command may count as sent now: the last commit of an ended instance may arrive late.
-            if outgoing in self._outbox.unsent(job_id):
+            if self._outbox.is_unsent(job_id, outgoing):
                 await self._send(job_id, outgoing, queue)
 
     async def _send(self, job_id: str, outgoing: Outgoing, queue: SendQueue) -> None:
         try:
             if outgoing.phase is Phase.STOP:
                 await self._dispatch.stop(self._outbox.scope_of(job_id), outgoing.command_id, outgoing.type_id)
-            elif (loaded := await self._runs.get(job_id)) and outgoing in self._outbox.unsent(job_id):
+            elif (loaded := await self._runs.get(job_id)) and self._outbox.is_unsent(job_id, outgoing):
                 is_again = outgoing.again or outgoing in self._resumed
                 await self._dispatch.perform(loaded, msgspec.structs.replace(outgoing, again=is_again))
         except (Unavailable, DocumentTooNew) as error:

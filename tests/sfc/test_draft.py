@@ -1,6 +1,7 @@
 """A decision changes nothing but its own copy."""
 
 from edge.sfc.advance import advance
+from edge.sfc.association_key import AssociationKey
 from edge.sfc.run import encode
 from edge.sfc.signal import Advanced, Answer, Tick
 from tests.sfc.driving import Driven
@@ -18,6 +19,7 @@ def test_decision_leaves_the_previous_run_unchanged() -> None:
 def test_decision_records_the_fields_it_changed() -> None:
     driven = Driven(net_of(chain("A B C", action("a", "A"), action("b", "B"))))
     driven.answer("a", 5, {"x": 1})
-    assert driven.run.touched == {"step:A", "step:B", "action:a@A", "action:b@B", "var:x"}
+    a, b = AssociationKey("a", "A"), AssociationKey("b", "B")
+    assert driven.run.touched == {("step", "A"), ("step", "B"), ("action", a), ("action", b), ("var", "x")}
     driven.signal(Tick(), 6)
     assert driven.run.touched == frozenset()
