@@ -183,7 +183,8 @@ def is_transition(cause: Cause) -> bool:
 
 def has_ended(status: JobStatus) -> bool:
     """Return whether a job is in one of the two EndStates."""
-    return status.state in {JobState.ENDED, JobState.ABORTED}
+    state = status.state
+    return state is JobState.ENDED or state is JobState.ABORTED
 
 
 RESPONSE_STATES = (JobState.RUNNING, JobState.INTERRUPTED, JobState.ENDED, JobState.ABORTED)

@@ -350,11 +350,22 @@ def changed_fields(old: Run, new: Run) -> tuple[dict[str, str], tuple[str, ...]]
         if value is _ABSENT:
             removed.append(_name(field))
             continue
+        if since == before_since and _has_same_text(value, before):
+            continue
         text = _text(value, since)
         # Equal values may differ in their text: 1, 1.0 and true.
         if value != before or text != _text(before, before_since):
             written[_name(field)] = text
     return written, tuple(removed)
+
+
+def _has_same_text(value: Any, other: Any) -> bool:
+    """Return whether two values are equal and of one type whose equal values have one text: 0.0 and -0.0 have two."""
+    kind = type(value)
+    return kind is type(other) and kind in _SCALARS and value == other and (value != 0 or kind is int)
+
+
+_SCALARS: Final = frozenset({str, int, float, bool})
 
 
 def decode(fields: Mapping[str, str]) -> Run:

@@ -1,6 +1,7 @@
 """Builds a guarded transaction and runs it in one round trip."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -102,14 +103,15 @@ def operation(command: str, *arguments: Argument) -> Commit:
 def spread(command: str, fixed: Sequence[Argument], many: Iterable[Argument]) -> Commit:
     """Return a commit of a command with `fixed` and any number of further arguments, split where they are many."""
     listed = tuple(many)
+    if len(listed) <= _MANY:
+        return operation(command, *fixed, *listed) if listed else NOTHING
     chunks = (listed[start : start + _MANY] for start in range(0, len(listed), _MANY))
     return Commit(operations=tuple((command, *fixed, *chunk) for chunk in chunks))
 
 
 def fields(mapping: Mapping[str, str]) -> Iterator[str]:
-    """Yield the fields of a hash or entry as Redis takes them: each name followed by its value."""
-    for pair in mapping.items():
-        yield from pair
+    """Return the fields of a hash or entry as Redis takes them: each name followed by its value."""
+    return chain.from_iterable(mapping.items())
 
 
 def written_size(commit: Commit) -> int:

@@ -1,8 +1,9 @@
 """Job orders with their state."""
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -67,25 +68,50 @@ def _milliseconds(instant: datetime) -> int:
     return max(0, round(zoned.timestamp() * 1000))
 
 
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _json_or_empty(value: object) -> str:
+    return _json(value) if value else ""
+
+
+def _text_or_empty(value: object) -> str:
+    return str(value or "")
+
+
+_TEXTS: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
+    ("rev", "revision", str),
+    ("scope", "scope", str),
+    ("state", "status", lambda status: status.state.name),
+    ("substate", "status", lambda status: status.substate.name if status.substate else ""),
+    ("order", "order", _json),
+    ("correlation_id", "correlation_id", str),
+    ("comment", "comment", _json),
+    ("stored_at", "stored_at", str),
+    ("started_at", "started_at", _text_or_empty),
+    ("ended_at", "ended_at", _text_or_empty),
+    ("error", "error", _text_or_empty),
+    ("causation_id", "causation_id", str),
+    ("trace", "trace", _json_or_empty),
+    ("early", "early", _json_or_empty),
+)
+"""The fields of a stored job: the name, the attribute that it holds, and how its text is made."""
+
+
 def _fields(job: Job) -> dict[str, str]:
-    return {
-        "_dataschema": DATASCHEMA,
-        version.FIELD: str(version.current_version(Document.JOB_ORDER)),
-        "rev": str(job.revision),
-        "scope": job.scope,
-        "state": job.status.state.name,
-        "substate": job.status.substate.name if job.status.substate else "",
-        "order": msgspec.json.encode(job.order).decode(),
-        "correlation_id": job.correlation_id,
-        "comment": msgspec.json.encode(job.comment).decode(),
-        "stored_at": str(job.stored_at),
-        "started_at": str(job.started_at or ""),
-        "ended_at": str(job.ended_at or ""),
-        "error": job.error or "",
-        "causation_id": job.causation_id,
-        "trace": msgspec.json.encode(job.trace).decode() if job.trace else "",
-        "early": msgspec.json.encode(job.early).decode() if job.early else "",
-    }
+    head = {"_dataschema": DATASCHEMA, version.FIELD: str(version.current_version(Document.JOB_ORDER))}
+    return head | {name: text(getattr(job, attribute)) for name, attribute, text in _TEXTS}
+
+
+def _changed_fields(before: Job, job: Job) -> dict[str, str]:
+    """Return the fields whose text differs; an attribute that is the same object has the same text."""
+    written = {}
+    for name, attribute, text in _TEXTS:
+        old, new = getattr(before, attribute), getattr(job, attribute)
+        if new is not old and (changed := text(new)) != text(old):
+            written[name] = changed
+    return written
 
 
 def _job(stored: Mapping[str, str]) -> Job:
@@ -110,14 +136,16 @@ def _job(stored: Mapping[str, str]) -> Job:
     )
 
 
-_MAY_BE_ABSENT = {"causation_id": "", "trace": "", "early": ""}
+_MAY_BE_ABSENT: Final = frozenset({"causation_id", "trace", "early"})
 """The fields whose absence means the same as an empty text, to this release and to those before."""
 
 
 def save(keys: Keys, before: Job | None, job: Job, moves: Iterable[tuple[Cause, JobStatus]], now: int) -> Commit:
     """Write the changes of a job, its indexes and each transition; guarded by the revision of `before`."""
-    known = _MAY_BE_ABSENT if before is None else {} if before.outdated else _fields(before)
-    written = {name: text for name, text in _fields(job).items() if known.get(name) != text}
+    if before is None:
+        written = {name: text for name, text in _fields(job).items() if text or name not in _MAY_BE_ABSENT}
+    else:
+        written = _fields(job) if before.outdated else _changed_fields(before, job)
     parts = [
         unchanged(keys, job.job_id, before),
         operation("HSET", keys.joborder(job.job_id), *fields(written)),

@@ -16,7 +16,7 @@ from edge.sfc.run import Run, changed_fields, decode, encode, waits
 from edge.sfc.signal import Phase
 from edge.store import version
 from edge.store.client import Store
-from edge.store.commit import Commit, Revision, fields, join, operation, spread
+from edge.store.commit import NOTHING, Commit, Revision, fields, join, operation, spread
 from edge.store.keys import Keys
 from edge.store.scan import escape_pattern, scan_keys
 from edge.store.version import Document
@@ -189,6 +189,8 @@ def set_timer(keys: Keys, job_id: str, due: int | None) -> Commit:
 
 
 def _index_waits(keys: Keys, scope: str, job_id: str, before: Mapping[str, int], after: Mapping[str, int]) -> Commit:
+    if before == after:
+        return NOTHING
     return join(
         operation("ZADD", keys.sfc_waits(scope, type_id), after[type_id], job_id)
         if type_id in after
