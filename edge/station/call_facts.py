@@ -1,8 +1,5 @@
 """Reads the facts for a job method call in one round trip; the guards of its commit detect later changes."""
 
-import asyncio
-from typing import TypeVar
-
 from msgspec import Struct
 
 from edge.model.acceptance import Allowed
@@ -12,8 +9,8 @@ from edge.store import dedupe, jobs, resources, undelivered
 from edge.store.client import Store
 from edge.store.commit import Commit
 from edge.store.jobs import Job
-
-_Value = TypeVar("_Value")
+from edge.store.keys import Keys
+from edge.store.query import Query
 
 
 class CallIdentity(Struct, frozen=True):
@@ -44,46 +41,45 @@ class OrderFacts(Struct, frozen=True):
         return self.recipe.guard if isinstance(self.recipe, FoundRecipe) else Commit()
 
 
+def _query_given(keys: Keys, identity: CallIdentity) -> Query[str | None]:
+    """Return the query of the stored answer to a call; its value is None when the call is new."""
+    if identity.transaction is None:
+        return dedupe.query_answer(keys, identity.source, identity.event_id)
+    event, transaction = (identity.source, identity.event_id), (identity.scope, identity.transaction)
+    return dedupe.query_either_answer(keys, event, transaction)
+
+
 async def read_given(store: Store, identity: CallIdentity) -> str | None:
     """Return the stored answer to a call; None when it is new."""
-    if identity.transaction is None:
-        return await dedupe.load_answer(store, identity.source, identity.event_id)
-    event, transaction = (identity.source, identity.event_id), (identity.scope, identity.transaction)
-    return await dedupe.load_either_answer(store, event, transaction)
+    return await store.fetch(_query_given(store.keys, identity))
 
 
 async def read_order_facts(
     store: Store, identity: CallIdentity, order: JobOrder, recipes: RecipeLookup | None
 ) -> str | OrderFacts:
     """Return the stored answer to a call with an order, else the facts for its plan."""
-    scope, job_id = identity.scope, order.job_order_id
-    given, before, removed_at, allowed, counts, recipe = await asyncio.gather(
-        read_given(store, identity),
-        jobs.load(store, job_id),
-        dedupe.removed_at(store, job_id),
-        resources.load_allowed(store, scope),
-        asyncio.gather(jobs.count_open(store, scope), undelivered.count(store, scope)),
-        _find_recipe(recipes, scope, order),
-        return_exceptions=True,
+    keys, scope, job_id = store.keys, identity.scope, order.job_order_id
+    values = await store.fetch_all(
+        _query_given(keys, identity),
+        jobs.query_job(keys, job_id),
+        dedupe.query_removal(keys, job_id),
+        resources.query_allowed(keys, scope),
+        jobs.query_open_count(keys, scope),
+        undelivered.query_count(keys, scope),
     )
-    if (answer := _valid(given)) is not None:
-        return answer
-    open_jobs, waiting = _valid(counts)
-    return OrderFacts(_valid(before), _valid(removed_at), _valid(allowed), open_jobs, waiting, _valid(recipe))
-
-
-async def _find_recipe(recipes: RecipeLookup | None, scope: str, order: JobOrder) -> FoundRecipe | NoRecipe | None:
-    return await recipes.find(scope, order) if recipes else None
+    given: str | None = next(values)
+    if given is not None:
+        return given
+    before, removed_at, allowed, open_jobs, waiting = values
+    recipe = await recipes.find(scope, order) if recipes else None
+    return OrderFacts(before, removed_at, allowed, open_jobs, waiting, recipe)
 
 
 async def read_job(store: Store, identity: CallIdentity, job_id: str) -> str | Job | None:
     """Return the stored answer to a call about a stored job, else the job."""
-    given, job = await asyncio.gather(read_given(store, identity), jobs.load(store, job_id), return_exceptions=True)
-    return answer if (answer := _valid(given)) is not None else _valid(job)
-
-
-def _valid(result: _Value | BaseException) -> _Value:
-    """Return a result, or raise it if it is an exception; the exception of an unused result is dropped."""
-    if isinstance(result, BaseException):
-        raise result
-    return result
+    values = await store.fetch_all(_query_given(store.keys, identity), jobs.query_job(store.keys, job_id))
+    given: str | None = next(values)
+    if given is not None:
+        return given
+    job: Job | None = next(values)
+    return job

@@ -1,6 +1,7 @@
 """Starts jobs in the order of the queue of starts: finds the recipe and begins the run, or fails the job."""
 
 import asyncio
+import contextlib
 from collections.abc import Collection
 
 import msgspec
@@ -101,12 +102,14 @@ class Starter:
         """
         async with self._choosing:
             passed = self._in_hand | seen
-            queue = jobs.queued_starts(self._store, entry.scope, len(passed) + 1)
-            first, read = await asyncio.gather(queue, jobs.load(self._store, entry.job_id), return_exceptions=True)
-            if isinstance(first, BaseException):
-                raise first
+            keys = self._store.keys
+            queue = jobs.query_queued_starts(keys, entry.scope, len(passed) + 1)
+            values = await self._store.fetch_all(queue, jobs.query_job(keys, entry.job_id))
+            first: list[str] = next(values)
+            expected: Job | None = None
             # An unreadable job is handled when its turn comes.
-            expected = read if isinstance(read, Job) else None
+            with contextlib.suppress(Exception):
+                expected = next(values)
             # The requested job comes last: it is in the queue, or its entry is older than the queue.
             for job_id in (*first, entry.job_id):
                 if job_id not in passed:

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from edge.store.errors import error_of_reply
 from edge.store.heartbeat import Heartbeat
 from edge.store.keys import Keys
 from edge.store.pipeline import Argument, ReplyError
+from edge.store.query import Query, T
 from edge.store.replies import shape
 from edge.ticks import until_tick
 
@@ -83,11 +84,25 @@ class Store:
 
     async def read(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
         """Run several reading commands in one round trip; none when there are no commands."""
+        return _values(commands, iter(await self._send(commands)))
+
+    async def fetch(self, query: Query[T]) -> T:
+        """Return the value of a query."""
+        return query.value(*await self.read(query.commands))
+
+    async def fetch_all(self, *queries: Query[Any]) -> Iterator[Any]:
+        """Send queries in one round trip; return an iterator over their values.
+
+        A value is made, and its error raised, when it is taken.
+        """
+        replies = iter(await self._send([command for query in queries for command in query.commands]))
+        return (query.value(*_values(query.commands, replies)) for query in queries)
+
+    async def _send(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
         self.heartbeat.beat()
         if not commands:
             return []
-        replies = await self._connection.call(*((*str(command[0]).split(), *command[1:]) for command in commands))
-        return [_value(str(command[0]), reply) for command, reply in zip(commands, replies, strict=True)]
+        return await self._connection.call(*((*str(command[0]).split(), *command[1:]) for command in commands))
 
     async def commit(self, commit: Commit) -> CommitResult:
         """Write what a decision changed: all of it, or nothing and Stale."""
@@ -107,6 +122,11 @@ class Store:
         """Run one command that blocks, for at most MAX_BLOCK_MS, on a connection of its own."""
         self.heartbeat.beat()
         return shape(command, await self._blocking.run((command, *arguments)))
+
+
+def _values(commands: Sequence[Sequence[Argument]], replies: Iterator[Any]) -> list[Any]:
+    """Take the replies of these commands."""
+    return [_value(str(command[0]), next(replies)) for command in commands]
 
 
 def _value(command: str, reply: Any) -> Any:

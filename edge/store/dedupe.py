@@ -7,6 +7,7 @@ what begins new work is refused, what ends work or keeps a result is not.
 """
 
 import hashlib
+from collections.abc import Sequence
 from typing import TypeVar
 
 import msgspec
@@ -15,6 +16,7 @@ from edge.errors import Refused
 from edge.store.client import Store
 from edge.store.commit import Absent, Commit
 from edge.store.keys import Keys
+from edge.store.query import Query, query
 
 _T = TypeVar("_T")
 
@@ -47,16 +49,26 @@ def _mark(key: str, answer: str, lifetime_ms: int) -> Commit:
     return Commit(guards=(Absent(key),), operations=(("SET", key, answer, "PX", lifetime_ms),))
 
 
+def query_answer(keys: Keys, source: str, event_id: str) -> Query[str | None]:
+    """Return the query of the answer given to an event; its value is None when the event is new."""
+    return query(_as_it_is, "GET", _key(keys, source, event_id))
+
+
+def query_either_answer(keys: Keys, event: tuple[str, str], transaction: tuple[str, str]) -> Query[str | None]:
+    """Return the query of the answer given to an event, by source and id, else in a transaction, by scope and id."""
+    return query(_first_known, "MGET", _key(keys, *event), keys.transdedupe(_digest(*transaction)))
+
+
 async def load_answer(store: Store, source: str, event_id: str) -> str | None:
     """Return the answer given to an event; None when it is new."""
-    answer: str | None = await store.execute("GET", _key(store.keys, source, event_id))
+    return await store.fetch(query_answer(store.keys, source, event_id))
+
+
+def _as_it_is(answer: str | None) -> str | None:
     return answer
 
 
-async def load_either_answer(store: Store, event: tuple[str, str], transaction: tuple[str, str]) -> str | None:
-    """Read the answer given to an event, by source and id, else that given in a transaction, by scope and id."""
-    keys = (_key(store.keys, *event), store.keys.transdedupe(_digest(*transaction)))
-    answers: list[str | None] = await store.execute("MGET", *keys)
+def _first_known(answers: Sequence[str | None]) -> str | None:
     return next((each for each in answers if each is not None), None)
 
 
@@ -91,7 +103,10 @@ def bury(keys: Keys, job_id: str, removed_at: int, lifetime_ms: int) -> Commit:
     return Commit(operations=(("SET", keys.joborder_tombstone(job_id), removed_at, "PX", lifetime_ms),))
 
 
-async def removed_at(store: Store, job_id: str) -> int | None:
-    """Return when a job order was removed, in milliseconds since the epoch; None without a tombstone."""
-    found: str | None = await store.execute("GET", store.keys.joborder_tombstone(job_id))
+def query_removal(keys: Keys, job_id: str) -> Query[int | None]:
+    """Return the query of the removal of a job order, in milliseconds since the epoch; None without a tombstone."""
+    return query(_instant, "GET", keys.joborder_tombstone(job_id))
+
+
+def _instant(found: str | None) -> int | None:
     return int(found) if found and found.isascii() and found.isdecimal() else None

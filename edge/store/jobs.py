@@ -16,6 +16,7 @@ from edge.store.changes import ResponseChange
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, Fewer, HashField, Revision, fields, join, operation
 from edge.store.keys import Keys
+from edge.store.query import Query, query
 from edge.store.tolerant_read import load_readable
 from edge.store.version import Document
 
@@ -202,10 +203,18 @@ def _dequeue_start(keys: Keys, job: Job) -> Commit:
     return operation("ZREM", keys.joborder_startable(job.scope), _queue_entry(job)[1])
 
 
+def query_queued_starts(keys: Keys, scope: str, many: int) -> Query[list[str]]:
+    """Return the query of the ids of the first jobs in the queue of starts."""
+    return query(_ids, "ZRANGE", keys.joborder_startable(scope), 0, many - 1)
+
+
+def _ids(members: Sequence[str]) -> list[str]:
+    return [member[_ID_AT:] for member in members]
+
+
 async def queued_starts(store: Store, scope: str, many: int) -> list[str]:
     """Return the ids of the first jobs in the queue of starts."""
-    members = await store.execute("ZRANGE", store.keys.joborder_startable(scope), 0, many - 1)
-    return [member[_ID_AT:] for member in members]
+    return await store.fetch(query_queued_starts(store.keys, scope, many))
 
 
 async def plan_dequeue(store: Store, scope: str, job_id: str) -> Commit:
@@ -264,15 +273,28 @@ def remove(keys: Keys, job: Job, cause: Cause, now: int) -> Commit:
     )
 
 
+def query_job(keys: Keys, job_id: str) -> Query[Job | None]:
+    """Return the query of a job; its value is None when there is none."""
+    return query(_job_if_any, "HGETALL", keys.joborder(job_id))
+
+
+def _job_if_any(stored: Mapping[str, str]) -> Job | None:
+    return _job(stored) if stored else None
+
+
 async def load(store: Store, job_id: str) -> Job | None:
     """Read a job; None when there is none."""
-    fields = await store.execute("HGETALL", store.keys.joborder(job_id))
-    return _job(fields) if fields else None
+    return await store.fetch(query_job(store.keys, job_id))
+
+
+def query_open_count(keys: Keys, scope: str) -> Query[int]:
+    """Return the query of the number of jobs of a scope that have not ended."""
+    return query(int, "ZCARD", keys.joborder_open(scope))
 
 
 async def count_open(store: Store, scope: str) -> int:
     """Count the jobs of a scope that have not ended."""
-    return int(await store.execute("ZCARD", store.keys.joborder_open(scope)))
+    return await store.fetch(query_open_count(store.keys, scope))
 
 
 async def list_ids(store: Store, scope: str) -> Sequence[str]:

@@ -12,6 +12,7 @@ from edge.store import version
 from edge.store.client import Store, block_ms
 from edge.store.commit import Commit, Revision, fields, join, operation, spread
 from edge.store.keys import Keys
+from edge.store.query import Query
 from edge.store.stream import entries
 from edge.store.tolerant_read import load_readable
 from edge.store.version import Document
@@ -108,16 +109,18 @@ async def wait_for_changes(store: Store, after: str) -> tuple[str, frozenset[str
     return (found[-1].entry_id if found else after), frozenset(entry.fields.get("scope", "") for entry in found)
 
 
+def query_allowed(keys: Keys, scope: str) -> Query[Allowed]:
+    """Return the query of all lists of a scope."""
+    lists = (("SMEMBERS", keys.resource_list(kind, scope)) for kind in ResourceKind)
+    return Query((("SMEMBERS", keys.workmaster_list(scope)), ("GET", keys.jobacceptance(scope)), *lists), _allowed)
+
+
 async def load_allowed(store: Store, scope: str) -> Allowed:
-    """Read all lists of a scope in one round trip."""
-    keys = store.keys
-    masters, limit, *members = await store.read(
-        [
-            ("SMEMBERS", keys.workmaster_list(scope)),
-            ("GET", keys.jobacceptance(scope)),
-            *(("SMEMBERS", keys.resource_list(kind, scope)) for kind in ResourceKind),
-        ]
-    )
+    """Read all lists of a scope."""
+    return await store.fetch(query_allowed(store.keys, scope))
+
+
+def _allowed(masters: Iterable[str], limit: str | None, *members: Iterable[str]) -> Allowed:
     return Allowed(
         work_masters=frozenset(masters),
         resources={kind: frozenset(ids) for kind, ids in zip(ResourceKind, members, strict=True)},

@@ -3,6 +3,7 @@
 from edge.store.client import Store
 from edge.store.commit import Commit, operation
 from edge.store.keys import Keys
+from edge.store.query import Query, query
 
 
 def add(keys: Keys, scope: str, job_id: str, ended_at: int) -> Commit:
@@ -15,9 +16,14 @@ def discard(keys: Keys, scope: str, job_id: str) -> Commit:
     return operation("ZREM", keys.joborder_undelivered(scope), job_id)
 
 
+def query_count(keys: Keys, scope: str) -> Query[int]:
+    """Return the query of the number of jobs of a scope."""
+    return query(int, "ZCARD", keys.joborder_undelivered(scope))
+
+
 async def count(store: Store, scope: str) -> int:
     """Count the jobs of a scope."""
-    return int(await store.execute("ZCARD", store.keys.joborder_undelivered(scope)))
+    return await store.fetch(query_count(store.keys, scope))
 
 
 async def oldest(store: Store, scope: str, many: int) -> list[str]:

@@ -65,7 +65,7 @@ async def test_the_oldest_ended_jobs_beyond_the_number_go_before_their_time(stor
         await end(store, number)
     await bounded(store).sweep()
     assert await kept(store) == [3, 4, 5]
-    assert await dedupe.removed_at(store, f"{SCOPE}/1") == NOW
+    assert await store.fetch(dedupe.query_removal(store.keys, f"{SCOPE}/1")) == NOW
     position = (await changes.latest(store, [SCOPE]))[SCOPE]
     causes = [each.cause async for each in changes.read_between(store, SCOPE, "0-0", position)]
     assert causes[-2:] == [Cause.EXPIRE, Cause.EXPIRE]

@@ -67,7 +67,7 @@ async def test_a_delivered_result_expires_with_a_tombstone(store: Store) -> None
     await expiry.expire(delivered, NOW)
     assert await jobs.load(store, "J1") is None
     assert await last_cause(store) is Cause.EXPIRE
-    assert await dedupe.removed_at(store, "J1") == NOW
+    assert await store.fetch(dedupe.query_removal(store.keys, "J1")) == NOW
 
 
 async def test_delivery_of_a_cleared_job_is_not_confirmed(store: Store) -> None:

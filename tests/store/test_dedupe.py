@@ -42,8 +42,8 @@ async def test_a_transaction_is_marked_once_in_its_scope(store: Store) -> None:
     assert isinstance(await store.commit(dedupe.mark_transaction(keys, "s", "t", "second", 10_000)), Stale)
     assert isinstance(await store.commit(new), Stale)
     event = ("source", "id")
-    assert await dedupe.load_either_answer(store, event, ("s", "t")) == "first"
-    assert await dedupe.load_either_answer(store, event, ("st", "")) is None
+    assert await store.fetch(dedupe.query_either_answer(store.keys, event, ("s", "t"))) == "first"
+    assert await store.fetch(dedupe.query_either_answer(store.keys, event, ("st", ""))) is None
 
 
 @pytest.mark.parametrize("answer", ['{"status": 1}', "[1]", "Drain", ""])
