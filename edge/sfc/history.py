@@ -110,7 +110,8 @@ def changes_of(net: Net, before: Run, advanced: Advanced) -> Changes:
                 changed.append(ActionChange(key, None))
             elif was is None or (was.state, was.attempt) != (now.state, now.attempt):
                 changed.append(ActionChange(key, now.state))
-    changed.sort(key=lambda each: (net.actions[each.key.latest].index, each.key))
+    if len(changed) > 1:
+        changed.sort(key=lambda each: (net.actions[each.key.latest].index, each.key))
     commands = tuple(CommandChange(each.phase, each.step, each.action) for each in advanced.requests)
     return Changes(tuple(changed), commands, tuple((each.step, each.active) for each in advanced.steps))
 
@@ -172,32 +173,34 @@ def _encode_kept(
 
     Left out are the attempt 1 and the place of the first action that the decision completed.
     """
-    match signal:
-        case Answer(command_id, ok=True, error=None):
-            name = _DONE
-            key = key_of_command(before.associations, before.open, command_id)
-        case Event():
-            name, key = _TAKEN, advanced.taken
-        case _:
-            return None
+    if isinstance(signal, Answer) and signal.ok and signal.error is None:
+        name = _DONE
+        key = key_of_command(before.associations, before.open, signal.command_id)
+    elif isinstance(signal, Event):
+        name, key = _TAKEN, advanced.taken
+    else:
+        return None
     if key is None:
         return None
     attempt = before.associations[key].attempt
     kept = _kept_result(net, advanced.run, key, attempt)
     if kept is None or kept.result is not signal.data:
         return None
-    place = None if key.latest == _first_completed(changes) else net.actions[key.latest].index
+    place = None if key.latest == _first_completed(changes.actions) else net.actions[key.latest].index
     return name, [attempt if attempt != 1 or place is not None else None, place]
 
 
-def _first_completed(changes: Changes) -> AssociationKey | None:
-    return next((each.key.latest for each in changes.actions if each.state is ActionState.COMPLETED), None)
+def _first_completed(actions: Sequence[ActionChange]) -> AssociationKey | None:
+    for each in actions:
+        if each.state is ActionState.COMPLETED:
+            return each.key.latest
+    return None
 
 
 def _decode_kept(net: Net, run: Run, name: str, members: list[Any], changes: Changes) -> tuple[Signal, bool]:
     attempt = members[0] if members else 1
     place = members[1] if len(members) > 1 else None
-    key = _first_completed(changes) if place is None else list(net.actions)[place]
+    key = _first_completed(changes.actions) if place is None else list(net.actions)[place]
     if key is None:
         raise ValueError("no action is completed")
     kept = _kept_result(net, run, key, attempt)
@@ -363,15 +366,18 @@ def _changes_text(net: Net, changes: Changes) -> str:
 
 def _usual_way(actions: Sequence[ActionChange], commands: Sequence[CommandChange]) -> tuple[tuple[str, bool], ...]:
     """Return the steps that change when the first completed action is followed by the first command."""
-    done = next((each.key.step for each in actions if each.state is ActionState.COMPLETED), None)
-    return ((done, False), (commands[0].step, True)) if done is not None and commands else ()
+    done = _first_completed(actions)
+    return ((done.step, False), (commands[0].step, True)) if done is not None and commands else ()
 
 
 def _place(net: Net, command: CommandChange) -> int:
     """Return the place of the first association in the recipe that requests such a command."""
     resets = command.phase is Phase.RESET
     named = [each for each in net.steps[command.step].actions if each.name == command.action]
-    return next((each for each in named if each.rule.resets is resets), named[0]).index
+    for each in named:
+        if each.rule.resets is resets:
+            return each.index
+    return named[0].index
 
 
 def _read_changes(net: Net, text: str) -> Changes:

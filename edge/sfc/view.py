@@ -51,10 +51,10 @@ class RunView:
 
     def done(self, step: str) -> bool:
         """Return whether all actions that a step waits for have ended, or a person completed the step."""
-        associations = self.associations
-        if all(associations[key].state in _OVER for key in self.net.steps[step].holding):
-            return True
-        return self.steps[step].completed
+        for key in self.net.steps[step].holding:
+            if self.associations[key].state not in _OVER:
+                return self.steps[step].completed
+        return True
 
     def action(self, keys: tuple[AssociationKey, ...], prop: str) -> Any:
         """Return a property of the newest of these associations."""

@@ -50,7 +50,7 @@ class OutboxCache:
     def unsent(self, job_id: str) -> Outbox:
         """Return the commands of a job that are to be sent, in order."""
         known = self._jobs.get(job_id)
-        return tuple(each for each, was_sent in known.commands.items() if not was_sent) if known else ()
+        return tuple([each for each, was_sent in known.commands.items() if not was_sent]) if known else ()
 
     def is_unsent(self, job_id: str, outgoing: Outgoing) -> bool:
         """Return whether a command of a job is to be sent."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 import structlog
@@ -14,6 +14,7 @@ from edge.listeners import notify
 from edge.model.lock import LockKind
 from edge.model.recipe import Intervention
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
+from edge.sfc.lock_change import NO_LOCK_CHANGE
 from edge.sfc.mirror_copy import NO_MIRRORS, Mirrors
 from edge.sfc.net import Net
 from edge.sfc.signal import CommandRequest, Ignored, Signal, StepChange
@@ -142,19 +143,27 @@ class Runs:
         """Commit the decision, cache the new state, queue its commands."""
         loaded = decision.loaded
         parts = (decision.commit, extra, *(each(decision) for each in self.additions))
-        while True:
-            # None: a person has deleted a lock that was granted.
-            locks = await plan_locks(self.store, loaded.job.job_id, loaded.job.scope, decision.locks)
-            if locks is None:
-                return Stale(self._lock_key)
-            result = await self._write(loaded.job.job_id, join((*parts, locks)))
-            if result != Stale(self._lock_key):
-                break
+        if decision.locks is NO_LOCK_CHANGE:
+            result = await self._write(loaded.job.job_id, join(parts))
+        else:
+            result = await self._write_with_locks(decision, parts)
         if isinstance(result, Committed):
             self.cache(loaded)
             progress = Progress(loaded, self.clock(), decision.steps, decision.requests, decision.due)
             notify(self.listeners, progress)
         return result
+
+    async def _write_with_locks(self, decision: Decision, parts: Sequence[Commit]) -> CommitResult:
+        """Write a decision that changes locks; plan their change again when they were changed meanwhile."""
+        job, stale = decision.loaded.job, Stale(self._lock_key)
+        while True:
+            # None: a person has deleted a lock that was granted.
+            locks = await plan_locks(self.store, job.job_id, job.scope, decision.locks)
+            if locks is None:
+                return stale
+            result = await self._write(job.job_id, join((*parts, locks)))
+            if result != stale:
+                return result
 
     async def _write(self, job_id: str, commit: Commit) -> CommitResult:
         try:
