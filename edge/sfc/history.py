@@ -8,7 +8,6 @@ is not recorded a second time: the run keeps it.
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -16,9 +15,10 @@ from msgspec import Struct, field
 
 from edge.model.recipe import Intervention
 from edge.sfc.association_key import AssociationKey
+from edge.sfc.changes import Changes, changes_of, changes_text, first_completed, read_changes
 from edge.sfc.command_id import command_id, command_prefix
 from edge.sfc.mirror_copy import NO_MIRRORS, MirrorCopy, Mirrors
-from edge.sfc.run import ActionState, Association, KeptEvent, PastAttempt, Run, key_of_command
+from edge.sfc.run import Association, KeptEvent, PastAttempt, Run, key_of_command
 from edge.sfc.signal import (
     Abort,
     Advanced,
@@ -29,7 +29,6 @@ from edge.sfc.signal import (
     Intervene,
     Late,
     Pause,
-    Phase,
     Resolution,
     Resolve,
     Resume,
@@ -42,35 +41,7 @@ from edge.sfc.signal import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from edge.sfc.net import Net
-
-
-class ActionChange(Struct, frozen=True):
-    """An association in a new state, or a new attempt; None when it was forgotten."""
-
-    key: AssociationKey
-    state: ActionState | None
-
-
-class CommandChange(Struct, frozen=True):
-    """A command that was requested."""
-
-    phase: Phase
-    step: str
-    action: str
-
-
-class Changes(Struct, frozen=True):
-    """What a decision changed: actions in the order of the recipe, commands and steps in the order of the decision.
-
-    A step is paired with whether it became active.
-    """
-
-    actions: tuple[ActionChange, ...] = ()
-    commands: tuple[CommandChange, ...] = ()
-    steps: tuple[tuple[str, bool], ...] = ()
 
 
 class DecisionRecord(Struct, frozen=True):
@@ -99,23 +70,6 @@ class StoredDecision(Struct, frozen=True):
     text: str
 
 
-def changes_of(net: Net, before: Run, advanced: Advanced) -> Changes:
-    """Return what a single decision changed of a run."""
-    after = advanced.run
-    changed = []
-    for kind, key in after.touched:
-        if kind == "action":
-            was, now = before.associations.get(key), after.associations.get(key)
-            if now is None:
-                changed.append(ActionChange(key, None))
-            elif was is None or (was.state, was.attempt) != (now.state, now.attempt):
-                changed.append(ActionChange(key, now.state))
-    if len(changed) > 1:
-        changed.sort(key=lambda each: (net.actions[each.key.latest].index, each.key))
-    commands = tuple(CommandChange(each.phase, each.step, each.action) for each in advanced.requests)
-    return Changes(tuple(changed), commands, tuple((each.step, each.active) for each in advanced.steps))
-
-
 def record_decision(net: Net, before: Run, signal: Signal, advanced: Advanced, number: int, at: int) -> StoredDecision:
     """Return the stored record of a decision that took `before` to the run of `advanced`."""
     changes = changes_of(net, before, advanced)
@@ -124,7 +78,7 @@ def record_decision(net: Net, before: Run, signal: Signal, advanced: Advanced, n
         members.pop()
     text = _json.encode(members).decode() if members else ""
     asked = _sorted_json.encode(advanced.mirrors).decode() if advanced.mirrors else ""
-    return StoredDecision(number, at, name, asked + _changes_text(net, changes) + text)
+    return StoredDecision(number, at, name, asked + changes_text(net, changes) + text)
 
 
 def read_record(net: Net, run: Run, stored: StoredDecision) -> DecisionRecord:
@@ -132,7 +86,7 @@ def read_record(net: Net, run: Run, stored: StoredDecision) -> DecisionRecord:
     try:
         mirrors, rest = _read_mirrors(stored.text)
         found, bracket, text = rest.partition("[")
-        changes = _read_changes(net, found)
+        changes = read_changes(net, found)
         members = msgspec.json.decode(bracket + text, type=list[Any]) if bracket else []
         is_whole = True
         if stored.name in {_DONE, _TAKEN}:
@@ -186,21 +140,14 @@ def _encode_kept(
     kept = _kept_result(net, advanced.run, key, attempt)
     if kept is None or kept.result is not signal.data:
         return None
-    place = None if key.latest == _first_completed(changes.actions) else net.actions[key.latest].index
+    place = None if key.latest == first_completed(changes.actions) else net.actions[key.latest].index
     return name, [attempt if attempt != 1 or place is not None else None, place]
-
-
-def _first_completed(actions: Sequence[ActionChange]) -> AssociationKey | None:
-    for each in actions:
-        if each.state is ActionState.COMPLETED:
-            return each.key.latest
-    return None
 
 
 def _decode_kept(net: Net, run: Run, name: str, members: list[Any], changes: Changes) -> tuple[Signal, bool]:
     attempt = members[0] if members else 1
     place = members[1] if len(members) > 1 else None
-    key = _first_completed(changes.actions) if place is None else list(net.actions)[place]
+    key = first_completed(changes.actions) if place is None else list(net.actions)[place]
     if key is None:
         raise ValueError("no action is completed")
     kept = _kept_result(net, run, key, attempt)
@@ -315,90 +262,3 @@ def _whole(run: Run, short: str) -> str:
 
 _SHORT_SLASHES: Final = 2
 """How many slashes a short command id has at most: `action/attempt/reset`."""
-
-_STATES: Final = {
-    ActionState.PENDING: "p",
-    ActionState.DISPATCHED: "d",
-    ActionState.WAITING: "w",
-    ActionState.COMPLETED: "c",
-    ActionState.FAILED: "f",
-    ActionState.TIMED_OUT: "t",
-    ActionState.STOPPED: "s",
-    ActionState.UNKNOWN: "u",
-    None: "x",
-}
-_PHASES: Final = {Phase.START: "B", Phase.STOP: "T", Phase.RESET: "Q", Phase.PAUSE: "P", Phase.RESUME: "C"}
-_DISPATCHING: Final = {Phase.START: "S", Phase.RESET: "R"}
-"""A command with the dispatch of its action, which is not written for itself."""
-_USUAL_WAY: Final = ">"
-_STATE_OF: Final = {letter: state for state, letter in _STATES.items()}
-_PHASE_OF: Final = {letter: phase for letters in (_PHASES, _DISPATCHING) for phase, letter in letters.items()}
-_TOKEN: Final = re.compile(r"([+-])([0-9]+)|([0-9]+)(?:\.([0-9]+))?([A-Za-z])")
-
-
-def _changes_text(net: Net, changes: Changes) -> str:
-    """Return changes as text: `2c3S-1+2` for action 2 completed, 3 dispatched and started, step 1 left, 2 entered.
-
-    Numbers are places in the recipe; `3.1f` is attempt 1 of action 3, which was left behind. `2c3S>` is the usual way:
-    the step of the completed action is left, and that of the started one is entered.
-    """
-    places = [(_place(net, each), each.phase) for each in changes.commands]
-    commanded = {place for place, phase in places if phase in _DISPATCHING}
-    dispatched, tokens = set(), []
-    for each in changes.actions:
-        place = net.actions[each.key.latest].index
-        if each.state is ActionState.DISPATCHED and place in commanded and not each.key.is_left_behind:
-            dispatched.add(place)
-        else:
-            attempt = f".{each.key.attempt}" if each.key.is_left_behind else ""
-            tokens.append(f"{place}{attempt}{_STATES[each.state]}")
-    for place, phase in places:
-        letter = _PHASES[phase]
-        if phase in _DISPATCHING and place in dispatched:
-            dispatched.discard(place)
-            letter = _DISPATCHING[phase]
-        tokens.append(f"{place}{letter}")
-    if changes.steps and changes.steps == _usual_way(changes.actions, changes.commands):
-        return "".join([*tokens, _USUAL_WAY])
-    tokens += (f"{'+' if active else '-'}{net.steps[step].index}" for step, active in changes.steps)
-    return "".join(tokens)
-
-
-def _usual_way(actions: Sequence[ActionChange], commands: Sequence[CommandChange]) -> tuple[tuple[str, bool], ...]:
-    """Return the steps that change when the first completed action is followed by the first command."""
-    done = _first_completed(actions)
-    return ((done.step, False), (commands[0].step, True)) if done is not None and commands else ()
-
-
-def _place(net: Net, command: CommandChange) -> int:
-    """Return the place of the first association in the recipe that requests such a command."""
-    resets = command.phase is Phase.RESET
-    named = [each for each in net.steps[command.step].actions if each.name == command.action]
-    for each in named:
-        if each.rule.resets is resets:
-            return each.index
-    return named[0].index
-
-
-def _read_changes(net: Net, text: str) -> Changes:
-    keys, names = list(net.actions), list(net.steps)
-    actions, commands, steps, end = [], [], [], 0
-    is_usual = text.endswith(_USUAL_WAY)
-    text = text.removesuffix(_USUAL_WAY)
-    while match := _TOKEN.match(text, end):
-        end = match.end()
-        sign, step, place, attempt, letter = match.groups()
-        if sign:
-            steps.append((names[int(step)], sign == "+"))
-            continue
-        key = keys[int(place)]
-        if letter in _PHASE_OF:
-            commands.append(CommandChange(_PHASE_OF[letter], key.step, key.action))
-        if letter in _DISPATCHING.values():
-            actions.append(ActionChange(key, ActionState.DISPATCHED))
-        elif letter not in _PHASE_OF:
-            actions.append(ActionChange(key.left_behind(int(attempt or 0)), _STATE_OF[letter]))
-    if end != len(text):
-        raise ValueError(f"{text!r} is no list of changes")
-    actions.sort(key=lambda each: (net.actions[each.key.latest].index, each.key))
-    return Changes(tuple(actions), tuple(commands), _usual_way(actions, commands) if is_usual else tuple(steps))

@@ -8,9 +8,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.sfc.advance import advance
-from edge.sfc.history import Changes, changes_of
-from edge.sfc.run import encode, new_run
+from edge.sfc.changes import Changes, changes_of
+from edge.sfc.run import new_run
 from edge.sfc.signal import Advanced, Start
+from edge.sfc.stored_run import encode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from edge.sfc.association_key import AssociationKey
-    from edge.sfc.history import ActionChange, DecisionRecord
+    from edge.sfc.changes import ActionChange
+    from edge.sfc.history import DecisionRecord
     from edge.sfc.signal import Signal
 
 _UNDER_WAY: Final = frozenset({ActionState.DISPATCHED, ActionState.WAITING, ActionState.UNKNOWN})

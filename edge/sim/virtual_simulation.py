@@ -17,7 +17,7 @@ from edge.sfc.command_id import parse_command_id
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.sfc.lock_change import lock_change
 from edge.sfc.net import Net
-from edge.sfc.run import Run, decode, encode, new_run, waits
+from edge.sfc.run import Run, new_run, waits
 from edge.sfc.signal import (
     Abort,
     Advanced,
@@ -32,6 +32,7 @@ from edge.sfc.signal import (
     Start,
     Tick,
 )
+from edge.sfc.stored_run import decode, encode
 from edge.sfc.view import next_deadline
 from edge.sim.event_queue import EventQueue, EventRank, milliseconds
 from edge.sim.lock_table import LockTable

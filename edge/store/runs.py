@@ -12,8 +12,9 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from edge.sfc.command_id import command_prefix
-from edge.sfc.run import Run, changed_fields, decode, encode, waits
+from edge.sfc.run import Run, waits
 from edge.sfc.signal import Phase
+from edge.sfc.stored_run import changed_fields, decode, encode
 from edge.store import version
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, Revision, fields, join, operation, spread

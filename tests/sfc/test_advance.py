@@ -195,3 +195,10 @@ def test_any_signal_in_any_state_returns_a_result_or_a_refusal(signals: list[tup
             run = decided.run
         else:
             assert isinstance(decided, Ignored)
+
+
+def test_answer_whose_id_escapes_more_characters_is_accepted() -> None:
+    driven = Driven(net_of(chain("A B", action("a", "A"), action("b", "B"))))
+    driven.signal(Answer("%4A1/R%31/%61/1", ok=True), 1)
+    assert driven.sent == ["start J1/R1/b/1"]
+    assert driven.ignored(Answer("%4A1/R%31/%61/1", ok=True), 2) is IgnoredKind.DUPLICATE

@@ -4,7 +4,7 @@ import pytest
 
 from edge.sfc.advance import advance
 from edge.sfc.association_key import parse_association_key as key
-from edge.sfc.run import ActionState, Outcome, decode, encode
+from edge.sfc.run import ActionState, Outcome
 from edge.sfc.signal import (
     Abort,
     Advanced,
@@ -18,6 +18,7 @@ from edge.sfc.signal import (
     Tick,
     Unknown,
 )
+from edge.sfc.stored_run import decode, encode
 from edge.sfc.waiting import explain_waiting
 from edge.store import version
 from edge.store.version import Document

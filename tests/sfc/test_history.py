@@ -8,18 +8,10 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from edge.sfc.advance import advance
-from edge.sfc.history import (
-    ActionChange,
-    Changes,
-    CommandChange,
-    DecisionRecord,
-    StoredDecision,
-    changes_of,
-    read_record,
-    record_decision,
-)
+from edge.sfc.changes import ActionChange, Changes, CommandChange, changes_of
+from edge.sfc.history import DecisionRecord, StoredDecision, read_record, record_decision
 from edge.sfc.replay import differing_fields, replay
-from edge.sfc.run import ActionState, Run, decode, encode, new_run
+from edge.sfc.run import ActionState, Run, new_run
 from edge.sfc.signal import (
     Abort,
     Advanced,
@@ -38,6 +30,7 @@ from edge.sfc.signal import (
     Tick,
     Unknown,
 )
+from edge.sfc.stored_run import decode, encode
 from tests.sfc.charts import DAY, recipes
 from tests.sfc.recipes import action, chain, net_of
 from tests.sfc.test_advance_properties import MANY, Day, fresh, play

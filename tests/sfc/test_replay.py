@@ -1,7 +1,8 @@
 """The records of a run replay to the same decisions; another recipe shows the first difference."""
 
 from edge.sfc.advance import advance
-from edge.sfc.history import Changes, DecisionRecord, read_record
+from edge.sfc.changes import Changes
+from edge.sfc.history import DecisionRecord, read_record
 from edge.sfc.replay import differing_fields, replay, starts_at_the_beginning
 from edge.sfc.run import KeptEvent, new_run
 from edge.sfc.signal import Advanced, Answer, Event, Signal, Start, Tick

@@ -1,7 +1,8 @@
 """Timelines: spans of steps, actions and pauses from the records of a run."""
 
 from edge.sfc.association_key import AssociationKey
-from edge.sfc.history import ActionChange, Changes, DecisionRecord, read_record
+from edge.sfc.changes import ActionChange, Changes
+from edge.sfc.history import DecisionRecord, read_record
 from edge.sfc.run import ActionState, new_run
 from edge.sfc.signal import Answer, Pause, Resolution, Resolve, Resume, Signal, Start, Tick, Unknown
 from edge.sfc.timeline import timeline

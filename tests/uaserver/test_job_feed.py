@@ -21,7 +21,7 @@ from edge.station.settings import SettingsMethod, StationSettings
 from edge.store.client import Store
 from edge.store.jobs import load
 from edge.store.opening import open_store
-from edge.store.pipeline import Argument
+from edge.store.query import Query, T
 from edge.uaserver.job_feed import show_jobs
 from edge.uaserver.server import UaServer
 from tests.conftest import WaitUntil
@@ -229,13 +229,13 @@ class SlowReply:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def execute(self, command: str, *arguments: Argument) -> Any:
-        reply = await self._store.execute(command, *arguments)
-        if arguments[0] == self.key:
+    async def fetch(self, query: Query[T]) -> T:
+        value = await self._store.fetch(query)
+        if query.commands[0][1] == self.key:
             self.key = ""
             self.was_read.set()
             await self.may_return.wait()
-        return reply
+        return value
 
 
 @pytest.mark.parametrize(

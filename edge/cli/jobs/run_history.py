@@ -13,7 +13,8 @@ from edge.cli.jobs.table import plain_table, utc_time
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import open_access
 from edge.errors import Refused, Unavailable
-from edge.sfc.history import Changes, DecisionRecord
+from edge.sfc.changes import Changes
+from edge.sfc.history import DecisionRecord
 from edge.sfc.mirror_copy import Mirrors
 from edge.sfc.signal import (
     Abort,

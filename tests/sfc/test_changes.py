@@ -1,0 +1,35 @@
+"""The text of what a decision changed names every change, and is read as it was."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from edge.sfc.association_key import AssociationKey
+from edge.sfc.changes import ActionChange, changes_of, changes_text, first_completed, read_changes
+from edge.sfc.run import ActionState
+from tests.sfc.charts import DAY, recipes
+from tests.sfc.recipes import action, chain, net_of
+from tests.sfc.test_advance_properties import MANY, Day, fresh, play
+
+
+@MANY
+@given(recipes(), DAY)
+def test_changes_are_read_as_they_were_written(document: dict[str, Any], day: Day) -> None:
+    net = net_of(document)
+    for before, _, _, advanced in play(net, fresh(), day):
+        changes = changes_of(net, before, advanced)
+        assert read_changes(net, changes_text(net, changes)) == changes
+
+
+@pytest.mark.parametrize("text", ["0z", "9d", "+0x", "x", ">0c", "0c>1S"])
+def test_text_that_names_no_changes_is_refused(text: str) -> None:
+    with pytest.raises((ValueError, LookupError)):
+        read_changes(net_of(chain("A B", action("one", "A"))), text)
+
+
+def test_first_completed_action_is_named_by_its_latest_activation() -> None:
+    left, second = AssociationKey("one", "A", 1, 3), AssociationKey("two", "B")
+    changes = (ActionChange(second, ActionState.DISPATCHED), ActionChange(left, ActionState.COMPLETED))
+    assert first_completed(changes) == AssociationKey("one", "A")
+    assert first_completed(changes[:1]) is None
