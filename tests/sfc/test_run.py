@@ -1,6 +1,5 @@
 """A run is stored as small fields and read back as it was."""
 
-
 import pytest
 
 from edge.sfc.run import ActionState, StepState, is_outstanding, waits
