@@ -102,9 +102,9 @@ class Answers:
         """Apply the answer to a command; the command id names the job, whichever instance receives the answer."""
         if self._direct.is_waiting(answer.command_id):
             answer = await self._with_stored_traces("", answer)
-        if await self._direct.accept(answer, self._type_ids):
-            self.stats.record_contact(self._runs.clock())
-            return
+            if await self._direct.accept(answer, self._type_ids):
+                self.stats.record_contact(self._runs.clock())
+                return
         self._released.discard(answer.command_id)
         key = parse_command_id(answer.command_id)
         if key is None or any(validate_id("JobOrderID", key.job_id)):
@@ -123,6 +123,14 @@ class Answers:
         answer = await self._with_stored_traces(key.job_id, answer)
         signal = signal_of(answer)
         match await self._runs.signal(key.job_id, signal):
+            case Decision() if isinstance(signal, Unknown):
+                logger.warning("outcome unknown", job=key.job_id, command=answer.command_id, reason=signal.reason)
+                self.stats.record_unknown(signal.reason)
+            case Decision():
+                self.stats.record_answer(at, sent_at, signal.error if isinstance(signal, Answer) else None)
+                self.stats.record_result(answer.data if isinstance(answer, EquipmentAnswer) else None)
+                if not key.reset:
+                    return
             case Ignored(IgnoredKind.LATE | IgnoredKind.ENDED, reason) if is_result(signal):
                 await self._keep_late(self._late_result(signal, loaded), reason)
             case Ignored(kind, reason):
@@ -133,14 +141,6 @@ class Answers:
             case NoRun():
                 logger.info("answer ignored", job=key.job_id, command=answer.command_id, reason="the job is gone")
                 self.stats.record_ignored()
-            case Decision() if isinstance(signal, Unknown):
-                logger.warning("outcome unknown", job=key.job_id, command=answer.command_id, reason=signal.reason)
-                self.stats.record_unknown(signal.reason)
-            case Decision():
-                self.stats.record_answer(at, sent_at, signal.error if isinstance(signal, Answer) else None)
-                self.stats.record_result(answer.data if isinstance(answer, EquipmentAnswer) else None)
-                if not key.reset:
-                    return
             case NotAllowed() | Stale():
                 return
         await self.stopped(answer.command_id, error_of(answer) if key.reset else None)

@@ -108,8 +108,9 @@ class Sender:
             if outgoing.phase is Phase.STOP:
                 await self._dispatch.stop(self._outbox.scope_of(job_id), outgoing.command_id, outgoing.type_id)
             elif (loaded := await self._runs.get(job_id)) and self._outbox.is_unsent(job_id, outgoing):
-                is_again = outgoing.again or outgoing in self._resumed
-                await self._dispatch.perform(loaded, msgspec.structs.replace(outgoing, again=is_again))
+                is_again = outgoing in self._resumed
+                given = msgspec.structs.replace(outgoing, again=True) if is_again else outgoing
+                await self._dispatch.perform(loaded, given)
         except (Unavailable, DocumentTooNew) as error:
             # Equipment may be away for days: the reason is logged once.
             if queue.reasons.get(outgoing) != error.message:
