@@ -33,7 +33,10 @@ class ResourceKind(StrEnum):
 
 
 class Allowed(msgspec.Struct, frozen=True, kw_only=True):
-    """What the MES allows a scope to use; `max_job_orders` is None when the MES set no limit."""
+    """What the MES allows a scope to use, or the part of it that an order names.
+
+    `max_job_orders` is None when the MES set no limit.
+    """
 
     work_masters: frozenset[str] = frozenset()
     resources: Mapping[ResourceKind, frozenset[str]] = MappingProxyType({})
@@ -102,9 +105,9 @@ def _children(value: object) -> Iterator[object]:
 def refusal_reasons(order: JobOrder, allowed: Allowed) -> list[str]:
     """Return the reasons to refuse an order: the MES must have allowed every resource that it names."""
     named: list[tuple[str, frozenset[str], Iterable[str]]] = [
-        ("Work Master", allowed.work_masters, (master.id for master in order.work_master_id or ()))
+        ("Work Master", allowed.work_masters, named_work_masters(order))
     ]
-    for kind, ids in _required(order).items():
+    for kind, ids in named_resources(order).items():
         named.append((kind.value, allowed.resources.get(kind, frozenset()), ids))
     return [
         f"{what} {each!r} is not known to this station"
@@ -114,7 +117,13 @@ def refusal_reasons(order: JobOrder, allowed: Allowed) -> list[str]:
     ]
 
 
-def _required(order: JobOrder) -> dict[ResourceKind, list[str]]:
+def named_work_masters(order: JobOrder) -> list[str]:
+    """Return the ids of the Work Masters that an order names."""
+    return [each.id for each in order.work_master_id or ()]
+
+
+def named_resources(order: JobOrder) -> dict[ResourceKind, list[str]]:
+    """Return the ids of the resources that an order names, of every kind."""
     materials = order.material_requirements or ()
     return {
         ResourceKind.EQUIPMENT: [each.id for each in order.equipment_requirements or ()],

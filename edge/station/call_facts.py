@@ -25,7 +25,8 @@ class CallIdentity(Struct, frozen=True):
 class OrderFacts(Struct, frozen=True):
     """What Store, StoreAndStart and Update depend on.
 
-    `removed_at` is when a job of this id was removed; `undelivered` counts the jobs that stay beyond their time.
+    `allowed` is what the scope allows of all that the order names, `removed_at` is when a job of this id was removed.
+    `undelivered` counts the jobs that stay beyond their time.
     """
 
     before: Job | None
@@ -63,7 +64,7 @@ async def read_order_facts(
         _query_given(keys, identity),
         jobs.query_job(keys, job_id),
         dedupe.query_removal(keys, job_id),
-        resources.query_allowed(keys, scope),
+        resources.query_named(keys, scope, order),
         jobs.query_open_count(keys, scope),
         undelivered.query_count(keys, scope),
     )

@@ -6,8 +6,8 @@ from functools import partial
 
 import msgspec
 
-from edge.model.acceptance import Allowed, ResourceKind
-from edge.model.isa95 import WorkMaster
+from edge.model.acceptance import Allowed, ResourceKind, named_resources, named_work_masters
+from edge.model.isa95 import JobOrder, WorkMaster
 from edge.store import version
 from edge.store.client import Store, block_ms
 from edge.store.commit import Commit, Revision, fields, join, operation, spread
@@ -109,23 +109,47 @@ async def wait_for_changes(store: Store, after: str) -> tuple[str, frozenset[str
     return (found[-1].entry_id if found else after), frozenset(entry.fields.get("scope", "") for entry in found)
 
 
-def query_allowed(keys: Keys, scope: str) -> Query[Allowed]:
-    """Return the query of all lists of a scope."""
-    lists = (("SMEMBERS", keys.resource_list(kind, scope)) for kind in ResourceKind)
-    return Query((("SMEMBERS", keys.workmaster_list(scope)), ("GET", keys.jobacceptance(scope)), *lists), _allowed)
-
-
 async def load_allowed(store: Store, scope: str) -> Allowed:
-    """Read all lists of a scope."""
-    return await store.fetch(query_allowed(store.keys, scope))
-
-
-def _allowed(masters: Iterable[str], limit: str | None, *members: Iterable[str]) -> Allowed:
+    """Read all lists of a scope in one round trip."""
+    keys = store.keys
+    masters, limit, *members = await store.read(
+        [
+            ("SMEMBERS", keys.workmaster_list(scope)),
+            ("GET", keys.jobacceptance(scope)),
+            *(("SMEMBERS", keys.resource_list(kind, scope)) for kind in ResourceKind),
+        ]
+    )
     return Allowed(
         work_masters=frozenset(masters),
         resources={kind: frozenset(ids) for kind, ids in zip(ResourceKind, members, strict=True)},
-        max_job_orders=int(limit) if limit is not None else None,
+        max_job_orders=_limit(limit),
     )
+
+
+def _limit(stored: str | None) -> int | None:
+    return None if stored is None else int(stored)
+
+
+def query_named(keys: Keys, scope: str, order: JobOrder) -> Query[Allowed]:
+    """Return the query of what a scope allows of all that an order names; a list may have thousands of ids."""
+    masters = named_work_masters(order)
+    resources = {kind: ids for kind, ids in named_resources(order).items() if ids}
+    listed = [(keys.workmaster_list(scope), masters)] if masters else []
+    listed += [(keys.resource_list(kind, scope), ids) for kind, ids in resources.items()]
+    commands = (("GET", keys.jobacceptance(scope)), *(("SMISMEMBER", key, *ids) for key, ids in listed))
+
+    def value(limit: str | None, *replies: Sequence[int]) -> Allowed:
+        members = iter(
+            frozenset(each for each, is_member in zip(ids, reply, strict=True) if is_member)
+            for (_, ids), reply in zip(listed, replies, strict=True)
+        )
+        return Allowed(
+            work_masters=next(members) if masters else frozenset(),
+            resources=dict(zip(resources, members, strict=True)),
+            max_job_orders=_limit(limit),
+        )
+
+    return Query(commands, value)
 
 
 async def load_work_master(store: Store, work_master_id: str, scope: str | None = None) -> WorkMaster | None:

@@ -1,7 +1,7 @@
 """Allowed resources are stored per scope."""
 
 from edge.model.acceptance import Allowed, ResourceKind
-from edge.model.isa95 import LocalizedText, WorkMaster
+from edge.model.isa95 import Equipment, JobOrder, LocalizedText, Personnel, WorkMaster
 from edge.store import resources
 from edge.store.client import Store
 from edge.store.commit import Stale
@@ -26,6 +26,32 @@ async def test_allowed_resources_of_a_scope_are_read_together(store: Store) -> N
     assert allowed.resources[ResourceKind.EQUIPMENT] == {"e1", "e2"}
     assert allowed.resources[ResourceKind.PERSONNEL] == frozenset()
     assert allowed.max_job_orders == 0
+
+
+async def test_of_long_lists_only_what_an_order_names_is_read(store: Store) -> None:
+    keys, kind = store.keys, ResourceKind.EQUIPMENT
+    await store.commit(resources.save_work_master(keys, "station-1", MASTER))
+    await store.commit(resources.allow(keys, kind, "station-1", [f"e{number}" for number in range(5000)]))
+    await store.commit(resources.set_max_job_orders(keys, "station-1", 7))
+    order = JobOrder(
+        job_order_id="J1",
+        work_master_id=(WorkMaster(id="axle"), WorkMaster(id="other")),
+        equipment_requirements=(Equipment(id="e4999"), Equipment(id="e5000")),
+        personnel_requirements=(Personnel(id="anna"),),
+    )
+    query = resources.query_named(keys, "station-1", order)
+    assert await store.fetch(query) == Allowed(
+        work_masters=frozenset({"axle"}),
+        resources={kind: frozenset({"e4999"}), ResourceKind.PERSONNEL: frozenset()},
+        max_job_orders=7,
+    )
+    assert all(command[0] != "SMEMBERS" for command in query.commands)
+
+
+async def test_order_that_names_nothing_is_answered_by_the_limit_alone(store: Store) -> None:
+    query = resources.query_named(store.keys, "station-1", JobOrder(job_order_id="J1"))
+    assert [command[0] for command in query.commands] == ["GET"]
+    assert await store.fetch(query) == Allowed()
 
 
 async def test_a_work_master_is_read_back_whole(store: Store) -> None:
