@@ -34,6 +34,8 @@ class MqttStream(asyncio.Protocol):
         self._on_puback = on_puback
         self._on_control = on_control
         self._on_lost = on_lost
+        # Python 3.11 calls the kernel at each question for the running loop.
+        self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
         self._outgoing: list[bytes] = []
@@ -88,7 +90,7 @@ class MqttStream(asyncio.Protocol):
     def write(self, packet: bytes) -> None:
         """Send a packet; all packets of one turn of the loop are sent in one write."""
         if not self._outgoing:
-            asyncio.get_running_loop().call_soon(self._flush)
+            self._loop.call_soon(self._flush)
         self._outgoing.append(packet)
 
     def _flush(self) -> None:
@@ -101,7 +103,7 @@ class MqttStream(asyncio.Protocol):
         self._flush()
         if self._transport is not None:
             self._transport.close()
-            asyncio.get_running_loop().call_later(1.0, self._transport.abort)
+            self._loop.call_later(1.0, self._transport.abort)
 
 
 def _find_packet(buffer: bytearray, start: int) -> tuple[int, int] | None:
