@@ -119,7 +119,7 @@ class RedisFlowState:
         }
         found |= await self._node_keys(flow.flow_id, [each for each in found if each.startswith(keys.flow(""))])
         parts = (
-            Commit(guards=(Revision(key, flow.revision),)),
+            Commit(guards=(Revision(key, str(flow.revision)),)),
             operation("DEL", key),
             spread("DEL", (), sorted(found)),
             operation("ZREM", keys.flow_schedule(), flow.flow_id),
@@ -200,7 +200,7 @@ def _save_flow(keys: Keys, written: Written[FlowRecord]) -> Commit:
     changed = {name: text for name, text in _flow_fields(after).items() if known.get(name) != text}
     key = keys.flow(after.flow_id)
     parts = [
-        Commit(guards=(Revision(key, before.revision if before else 0),)),
+        Commit(guards=(Revision(key, str(before.revision if before else 0)),)),
         operation("HSET", key, *fields(changed)),
     ]
     if before is None or before.next_at != after.next_at:
@@ -258,7 +258,7 @@ def _save_cycle(keys: Keys, written: Written[CycleRecord], expired: int | None) 
     changed = _changed_cycle_fields(before, after) if before else _cycle_fields(after)
     key = keys.flow_cycle(cycle.flow_id, cycle.number)
     parts = [
-        Commit(guards=(Revision(key, before.revision if before else 0),)),
+        Commit(guards=(Revision(key, str(before.revision if before else 0)),)),
         operation("HSET", key, *fields(changed)),
         *_save_tasks(keys, before.cycle if before else None, cycle, has_ended=after.ended_at is not None),
     ]

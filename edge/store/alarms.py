@@ -86,7 +86,7 @@ def save(keys: Keys, before: StoredAlarms, changes: Iterable[AlarmChange]) -> Co
     if not operations:
         return Commit()
     operations.append(("HSET", key, _REVISION, str(before.revision + 1)))
-    return Commit((Revision(key, before.revision),), tuple(operations))
+    return Commit((Revision(key, str(before.revision)),), tuple(operations))
 
 
 def applied(before: StoredAlarms, changes: Iterable[AlarmChange]) -> StoredAlarms:

@@ -23,10 +23,13 @@ _ARGUMENT_SIZE = 6
 
 
 class Revision(Struct, frozen=True, array_like=True, tag="revision"):
-    """The hash at `key` must still be at the revision that was read; 0: it does not exist yet."""
+    """The hash at `key` must still be at the revision that was read, as a text; `0`: it does not exist yet.
+
+    Lua would compare numbers from 2 to the power of 53 on without their last digits.
+    """
 
     key: str
-    revision: int
+    text: str
 
 
 class Absent(Struct, frozen=True, array_like=True, tag="absent"):

@@ -7,7 +7,6 @@ what begins new work is refused, what ends work or keeps a result is not.
 """
 
 import hashlib
-from collections.abc import Sequence
 from typing import TypeVar
 
 import msgspec
@@ -56,7 +55,8 @@ def query_answer(keys: Keys, source: str, event_id: str) -> Query[str | None]:
 
 def query_either_answer(keys: Keys, event: tuple[str, str], transaction: tuple[str, str]) -> Query[str | None]:
     """Return the query of the answer given to an event, by source and id, else in a transaction, by scope and id."""
-    return query(_first_known, "MGET", _key(keys, *event), keys.transdedupe(_digest(*transaction)))
+    # MGET would hide a key of another type, on which the mark of the call fails without end.
+    return Query((("GET", _key(keys, *event)), ("GET", keys.transdedupe(_digest(*transaction)))), _first_known)
 
 
 async def load_answer(store: Store, source: str, event_id: str) -> str | None:
@@ -68,7 +68,7 @@ def _as_it_is(answer: str | None) -> str | None:
     return answer
 
 
-def _first_known(answers: Sequence[str | None]) -> str | None:
+def _first_known(*answers: str | None) -> str | None:
     return next((each for each in answers if each is not None), None)
 
 

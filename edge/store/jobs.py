@@ -237,8 +237,8 @@ def unchanged(keys: Keys, job_id: str, read: Job | None) -> Commit:
     """
     key = keys.joborder(job_id)
     if read is None:
-        return Commit((Revision(key, 0),))
-    return Commit((Revision(key, read.revision), HashField(key, "correlation_id", read.correlation_id)))
+        return Commit((Revision(key, "0"),))
+    return Commit((Revision(key, str(read.revision)), HashField(key, "correlation_id", read.correlation_id)))
 
 
 def require_capacity(keys: Keys, job: Job, limit: int) -> Commit:

@@ -64,7 +64,7 @@ def _remove(keys: Keys, scope: str, work_master_id: str, known: Mapping[str, str
     others = any(name.startswith(_SCOPE) and name != field for name in known)
     return join(
         (
-            Commit(guards=(Revision(key, int(known.get("rev", 0))),)),
+            Commit(guards=(Revision(key, str(int(known.get("rev", 0)))),)),
             # A new revision: a removal from another scope that is decided at the same time must be stale.
             join((operation("HDEL", key, field), operation("HINCRBY", key, "rev", 1)))
             if others
@@ -164,7 +164,7 @@ async def load_work_master_at_revision(
     """Read a work master with the guard that it is unchanged."""
     key = store.keys.workmaster(work_master_id)
     stored = await store.execute("HGETALL", key)
-    return (_work_master(scope, stored), Revision(key, int(stored.get("rev", 0)))) if stored else None
+    return (_work_master(scope, stored), Revision(key, str(int(stored.get("rev", 0))))) if stored else None
 
 
 def _work_master(scope: str | None, stored: Mapping[str, str]) -> WorkMaster:

@@ -70,7 +70,7 @@ def save(
 
 def guard(keys: Keys, revision: int) -> Commit:
     """Return a commit of nothing that fails when the states have another revision."""
-    return Commit((Revision(keys.telemetry_state(), revision),))
+    return Commit((Revision(keys.telemetry_state(), str(revision)),))
 
 
 async def load_window(store: Store, subject: RuleSubject) -> list[str]:

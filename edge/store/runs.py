@@ -174,7 +174,7 @@ def _decompressed(stored: str) -> str:
 
 def unchanged(keys: Keys, stored: StoredRun) -> Commit:
     """Return the guard that the run is unchanged since it was read."""
-    return Commit(guards=(Revision(keys.sfc_execution(stored.run.job_id), stored.revision),))
+    return Commit(guards=(Revision(keys.sfc_execution(stored.run.job_id), str(stored.revision)),))
 
 
 def finish(keys: Keys, job_id: str) -> Commit:

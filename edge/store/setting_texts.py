@@ -52,7 +52,7 @@ class SettingTexts(Struct, frozen=True):
         head: list[Any] = [_REVISION, str(revision + 1)]
         return join(
             (
-                Commit((Revision(key, revision),), (("HSET", key, *head),)),
+                Commit((Revision(key, str(revision)),), (("HSET", key, *head),)),
                 spread("HSET", (key,), fields(written)),
                 spread("HDEL", (key,), gone),
             )

@@ -83,7 +83,7 @@ async def test_commit_after_a_server_restart_succeeds(tmp_path: Path) -> None:
         with pytest.raises(Unavailable):
             await store.commit(SAVED)
         await server.start()
-        assert await store.commit(Commit(guards=(Revision("word", 0),))) == Stale("word")
+        assert await store.commit(Commit(guards=(Revision("word", "0"),))) == Stale("word")
         assert await store.execute("HGET", "word", "text") == "kept"
 
 

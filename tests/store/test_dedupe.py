@@ -2,10 +2,11 @@
 
 import pytest
 
-from edge.errors import Refused
+from edge.errors import EdgeError, Refused
 from edge.store import dedupe
 from edge.store.client import Store
 from edge.store.commit import Committed, Stale
+from edge.store.scan import scan_keys
 
 
 async def test_the_answer_to_an_event_is_remembered_for_its_time(store: Store) -> None:
@@ -52,3 +53,12 @@ def test_answer_of_another_message_kind_is_refused_as_repeated_id(answer: str) -
         dedupe.decode_answer(answer, tuple[str, ...])
     assert caught.value.kind == "repeated_id"
     assert dedupe.decode_answer('["warning"]', tuple[str, ...]) == ("warning",)
+
+
+async def test_mark_of_another_type_is_an_error_instead_of_no_answer(store: Store) -> None:
+    await store.commit(dedupe.mark_transaction(store.keys, "s", "t", "first", 1000))
+    (key,) = [key async for batch in scan_keys(store, store.keys.transdedupe("*")) for key in batch]
+    await store.execute("DEL", key)
+    await store.execute("SADD", key, "x")
+    with pytest.raises(EdgeError, match="WRONGTYPE"):
+        await store.fetch(dedupe.query_either_answer(store.keys, ("mes", "1"), ("s", "t")))

@@ -4,7 +4,7 @@
 -- errs, and the ones after it are not done: one that can err stands before those that must not be done without it.
 --
 -- ARGV[1]  MessagePack: { guards, operations }
---   guards      { {"revision", key, number} | {"absent", key} | {"fewer", key, member, limit} | {"holds", key, text}
+--   guards      { {"revision", key, text} | {"absent", key} | {"fewer", key, member, limit} | {"holds", key, text}
 --                 | {"field", key, name, text or nil} , ... }
 --   operations  { {command, argument, ...}, ... }
 -- Returns the key whose guard failed, or nothing but an empty text.
@@ -14,7 +14,7 @@ local guards, operations = unpack(cmsgpack.unpack(ARGV[1]))
 
 local met = {
   revision = function(key, expected)
-    return tonumber(redis.call('HGET', key, 'rev') or 0) == expected
+    return (redis.call('HGET', key, 'rev') or '0') == expected
   end,
   absent = function(key)
     return redis.call('EXISTS', key) == 0
