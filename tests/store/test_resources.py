@@ -28,7 +28,7 @@ async def test_allowed_resources_of_a_scope_are_read_together(store: Store) -> N
     assert allowed.max_job_orders == 0
 
 
-async def test_of_long_lists_only_what_an_order_names_is_read(store: Store) -> None:
+async def test_only_named_ids_of_long_lists_are_read(store: Store) -> None:
     keys, kind = store.keys, ResourceKind.EQUIPMENT
     await store.commit(resources.save_work_master(keys, "station-1", MASTER))
     await store.commit(resources.allow(keys, kind, "station-1", [f"e{number}" for number in range(5000)]))
