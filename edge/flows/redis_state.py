@@ -13,7 +13,7 @@ from edge.flows.record import CycleRecord, FlowRecord, FlowStatus
 from edge.flows.state import FlowChange, KeptAnswer, Written
 from edge.flows.worker_task import ReceivedResult, WorkerProgress, decode_result, encode_task
 from edge.store.client import Store, block_ms
-from edge.store.commit import NOTHING, Commit, Committed, Revision, fields, join, operation, spread
+from edge.store.commit import NOTHING, Commit, Committed, at_revision, fields, join, operation, spread
 from edge.store.key_spec import node_task_id
 from edge.store.keys import Keys
 from edge.store.scan import escape_pattern, scan_keys
@@ -119,7 +119,7 @@ class RedisFlowState:
         }
         found |= await self._node_keys(flow.flow_id, [each for each in found if each.startswith(keys.flow(""))])
         parts = (
-            Commit(guards=(Revision(key, str(flow.revision)),)),
+            Commit(guards=(at_revision(key, flow.revision),)),
             operation("DEL", key),
             spread("DEL", (), sorted(found)),
             operation("ZREM", keys.flow_schedule(), flow.flow_id),
@@ -200,7 +200,7 @@ def _save_flow(keys: Keys, written: Written[FlowRecord]) -> Commit:
     changed = {name: text for name, text in _flow_fields(after).items() if known.get(name) != text}
     key = keys.flow(after.flow_id)
     parts = [
-        Commit(guards=(Revision(key, str(before.revision if before else 0)),)),
+        Commit(guards=(at_revision(key, before.revision if before else 0),)),
         operation("HSET", key, *fields(changed)),
     ]
     if before is None or before.next_at != after.next_at:
@@ -258,7 +258,7 @@ def _save_cycle(keys: Keys, written: Written[CycleRecord], expired: int | None) 
     changed = _changed_cycle_fields(before, after) if before else _cycle_fields(after)
     key = keys.flow_cycle(cycle.flow_id, cycle.number)
     parts = [
-        Commit(guards=(Revision(key, str(before.revision if before else 0)),)),
+        Commit(guards=(at_revision(key, before.revision if before else 0),)),
         operation("HSET", key, *fields(changed)),
         *_save_tasks(keys, before.cycle if before else None, cycle, has_ended=after.ended_at is not None),
     ]

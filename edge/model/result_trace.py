@@ -15,6 +15,9 @@ MEMBER = "trace"
 FILE_MEMBER = "file"
 """The member of a result that refers to the file which its equipment offered, such as an image."""
 
+RESULTS_MEMBER = "results"
+"""The member of a result that holds the results of its parts, by name."""
+
 NOT_CONFIGURED = "[traces] directory is empty"
 """Why a trace or file is not stored on a gateway without a directory for them: nothing is lost there."""
 
@@ -80,7 +83,7 @@ Reference = TraceReference | FileReference
 """What a result says of a stored file, or of one that could not be stored."""
 
 _KINDS: tuple[tuple[str, type[Reference]], ...] = ((MEMBER, TraceReference), (FILE_MEMBER, FileReference))
-_FILE_MEMBERS = frozenset({MEMBER, FILE_MEMBER, "results"})
+_SEARCHED_MEMBERS = frozenset({MEMBER, FILE_MEMBER, RESULTS_MEMBER})
 
 
 def read_trace(data: object) -> ResultTrace | None:
@@ -111,7 +114,7 @@ def references_in(result: object) -> list[TraceReference]:
 
 def may_hold_files(result: object) -> bool:
     """Return whether a result has a member that can be a trace, a file, or hold further results."""
-    return isinstance(result, Mapping) and not _FILE_MEMBERS.isdisjoint(result)
+    return isinstance(result, Mapping) and not _SEARCHED_MEMBERS.isdisjoint(result)
 
 
 def stored_in(result: object) -> list[Reference]:
@@ -132,6 +135,6 @@ def _references(result: object, levels: int = MOST_LEVELS) -> Iterator[Reference
             # Anything else that equipment sends is no reference.
             with suppress(msgspec.ValidationError):
                 yield msgspec.convert(result[member], kind)
-    parts = result.get("results")
+    parts = result.get(RESULTS_MEMBER)
     for each in parts.values() if isinstance(parts, Mapping) else ():
         yield from _references(each, levels - 1)

@@ -14,7 +14,7 @@ from edge.sfc.action import (
     on_timeout,
     on_unknown,
 )
-from edge.sfc.command_id import CommandKey, command_id_of, parse_command_id
+from edge.sfc.command_id import CommandKey, parse_command_id
 from edge.sfc.draft import Draft
 from edge.sfc.evolve import LivelockError, activate, end, settle
 from edge.sfc.intervention import intervene, resolve
@@ -169,15 +169,14 @@ def _begun(draft: Draft, begun: Begun) -> Ignored | None:
 
 def _open_command(draft: Draft, command_id: str, result: Any = None) -> AssociationKey | Ignored:
     """Return the association whose command awaits an outcome, or the reason why there is none for this `result`."""
-    found = key_of_command(draft.associations, draft.open, command_id)
+    found = key_of_command(draft, command_id)
     if found is not None:
         return found
     key = parse_command_id(command_id)
     if key is None or (key.job_id, key.run_id) != (draft.run.job_id, draft.run.run_id):
         return Ignored(IgnoredKind.FOREIGN, f"command {command_id!r} is not of this run")
     # An id may escape more characters than ours do.
-    ours = command_id_of(key)
-    found = key_of_command(draft.associations, draft.open, ours) if ours != command_id else None
+    found = key_of_command(draft, key.command_id) if key.command_id != command_id else None
     return _ignore_answer(draft, key, result) if found is None else found
 
 

@@ -1,7 +1,4 @@
-"""What a decision changed of a run, and its compact text.
-
-The text names steps and actions by their places in the recipe that is pinned to the run.
-"""
+"""What a decision changed of a run, and its compact text."""
 
 from __future__ import annotations
 
@@ -136,7 +133,7 @@ def _place(net: Net, command: CommandChange) -> int:
 
 
 def read_changes(net: Net, text: str) -> Changes:
-    """Read the text of changes; raises ValueError or IndexError for a text that is none."""
+    """Read the text of changes; raises ValueError or LookupError for any other text."""
     keys, names = list(net.actions), list(net.steps)
     actions, commands, steps, end = [], [], [], 0
     is_usual = text.endswith(_USUAL_WAY)

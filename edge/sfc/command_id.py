@@ -22,6 +22,11 @@ class CommandKey(Struct, frozen=True):
     attempt: int
     reset: bool = False
 
+    @property
+    def command_id(self) -> str:
+        """The command id of these parts, as we write it."""
+        return command_id(self.job_id, self.run_id, self.action, self.attempt, reset=self.reset)
+
 
 def quote(text: str) -> str:
     """Escape everything but letters, digits and `_.~-`, as in a URL path segment."""
@@ -68,11 +73,6 @@ def command_prefix(job_id: str, run_id: str) -> str:
 def command_id(job_id: str, run_id: str, action: str, attempt: int, *, reset: bool = False) -> str:
     """Write a command id: `job/run/action/attempt`, with `/reset` for a reset."""
     return f"{command_prefix(job_id, run_id)}{quote(action)}/{attempt}{'/reset' if reset else ''}"
-
-
-def command_id_of(key: CommandKey) -> str:
-    """Write the command id of its parts."""
-    return command_id(key.job_id, key.run_id, key.action, key.attempt, reset=key.reset)
 
 
 def parse_command_id(text: str) -> CommandKey | None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from edge.sfc.association_key import AssociationKey
     from edge.sfc.mirror_copy import Mirrors
     from edge.sfc.net import Net, NetAction
-    from edge.sfc.run import Field
+    from edge.sfc.run import RunField
 
 
 MAX_PAST: Final = 200
@@ -88,7 +88,7 @@ class Draft(RunView):
         """The steps whose transitions must be tested."""
         self.requests: list[CommandRequest] = []
         self.changes: list[StepChange] = []
-        self.touched: set[Field] = set()
+        self.touched: set[RunField] = set()
         self.taken: AssociationKey | None = None
 
     def put(self, key: AssociationKey, each: Association) -> None:

@@ -129,7 +129,7 @@ def _encode_kept(
     """
     if isinstance(signal, Answer) and signal.ok and signal.error is None:
         name = _DONE
-        key = key_of_command(before.associations, before.open, signal.command_id)
+        key = key_of_command(before, signal.command_id)
     elif isinstance(signal, Event):
         name, key = _TAKEN, advanced.taken
     else:

@@ -126,14 +126,14 @@ class Net(Struct, frozen=True):
 
 def request_of(net: Net, run: Run, phase: Phase, command: str, step: str) -> CommandRequest:
     """Return the request that a decision of this run made; it is derived from the net, not stored."""
-    asked = find_command(run, command) or parse_command_id(command)
-    if asked is None:
+    named = find_command(run, command) or parse_command_id(command)
+    if named is None:
         raise ValueError(f"{command!r} is no command of this station")
-    among = (net.resetting if asked.reset else net.starting).get(asked.action, ())
+    among = (net.resetting if named.reset else net.starting).get(named.action, ())
     here = [action for action in among if action.step == step]
-    latest = [action for action in here if (each := run.associations.get(action.key)) and each.attempt == asked.attempt]
+    latest = [action for action in here if (each := run.associations.get(action.key)) and each.attempt == named.attempt]
     action = (latest or here)[0]
-    return request(run, action, phase, command, asked.attempt)
+    return request(run, action, phase, command, named.attempt)
 
 
 def request(run: Run, action: NetAction, phase: Phase, command: str, attempt: int) -> CommandRequest:

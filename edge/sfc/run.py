@@ -5,9 +5,9 @@ A run is a value: the next run shares with it whatever a decision did not change
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
@@ -16,10 +16,14 @@ from edge.sfc.command_id import parse_command_id
 from edge.sfc.intervention_note import InterventionNote
 from edge.sfc.run_locks import NO_LOCKS, RunLocks
 
-Field = tuple[str, Any]
+if TYPE_CHECKING:
+    from edge.sfc.draft import Draft
+
+FieldKind = Literal["run", "state", "step", "action", "stored", "var", "early", "past", "intervention", "locks"]
+RunField = tuple[FieldKind, Any]
 """A field of a stored run: its kind, and which of them; None where there is only one of its kind."""
-STATE_FIELD: Final[Field] = ("state", None)
-LOCKS_FIELD: Final[Field] = ("locks", None)
+STATE_FIELD: Final[RunField] = ("state", None)
+LOCKS_FIELD: Final[RunField] = ("locks", None)
 
 
 class Outcome(StrEnum):
@@ -160,7 +164,7 @@ class Run(msgspec.Struct, frozen=True):
     active: frozenset[str] = frozenset()
     open: frozenset[AssociationKey] = frozenset()
     revision: int = 0
-    touched: frozenset[Field] = frozenset()
+    touched: frozenset[RunField] = frozenset()
     tested_at: int = -1
 
     @property
@@ -187,16 +191,14 @@ def is_outstanding(run: Run, command: str) -> bool:
 
 def find_command(run: Run, command: str) -> Association | None:
     """Return the association whose command awaits an outcome; None when there is none."""
-    key = key_of_command(run.associations, run.open, command)
+    key = key_of_command(run, command)
     return None if key is None else run.associations[key]
 
 
-def key_of_command(
-    associations: Mapping[AssociationKey, Association], among: Iterable[AssociationKey], command: str
-) -> AssociationKey | None:
-    """Return the association, one of these, whose command awaits an outcome; None when there is none."""
-    for key in among:
-        each = associations[key]
+def key_of_command(run: Run | Draft, command: str) -> AssociationKey | None:
+    """Return the key of the association whose command awaits an outcome; None when there is none."""
+    for key in run.open:
+        each = run.associations[key]
         if each.command_id == command and each.awaits_outcome:
             return key
     return None

@@ -1,6 +1,7 @@
-"""The stored form of a run: small fields, one per step and association: a decision writes only what it changed.
+"""The stored form of a run.
 
-A field is named by its kind and, after a colon, by its step, association, variable or number.
+Each step and association is a field, so a decision writes only what it changed. A field is named by its kind and,
+after a colon, by its step, association, variable or number.
 """
 
 from __future__ import annotations
@@ -13,12 +14,22 @@ import msgspec
 from edge.sfc.association_key import AssociationKey, parse_association_key
 from edge.sfc.command_id import command_id
 from edge.sfc.intervention_note import InterventionNote
-from edge.sfc.run import LOCKS_FIELD, STATE_FIELD, Association, Field, KeptEvent, Outcome, PastAttempt, Run, StepState
+from edge.sfc.run import (
+    LOCKS_FIELD,
+    STATE_FIELD,
+    Association,
+    KeptEvent,
+    Outcome,
+    PastAttempt,
+    Run,
+    RunField,
+    StepState,
+)
 from edge.sfc.run_locks import NO_LOCKS, RunLocks
 
 _T = TypeVar("_T")
 
-_HEAD_FIELD: Final[Field] = ("run", None)
+_HEAD_FIELD: Final[RunField] = ("run", None)
 
 
 class _Head(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -53,7 +64,7 @@ _NO_ASSOCIATION: Final = msgspec.structs.astuple(Association())[:_STORED_MEMBERS
 _ABSENT: Final = object()
 
 
-def _value(run: Run, field: Field) -> Any:
+def _value(run: Run, field: RunField) -> Any:
     """Return what one field holds; `_ABSENT` when the run no longer has it."""
     kind, key = field
     match kind:
@@ -101,7 +112,7 @@ def _row(members: list[Any], defaults: tuple[Any, ...]) -> list[Any]:
     return members[:end]
 
 
-def _fields(run: Run) -> list[Field]:
+def _fields(run: Run) -> list[RunField]:
     return [
         _HEAD_FIELD,
         STATE_FIELD,
@@ -116,7 +127,7 @@ def _fields(run: Run) -> list[Field]:
     ]
 
 
-def _name(field: Field) -> str:
+def _name(field: RunField) -> str:
     """Return the name under which a field is stored."""
     kind, key = field
     return kind if key is None else f"{kind}:{key}"
@@ -143,7 +154,7 @@ def changed_fields(old: Run, new: Run) -> tuple[dict[str, str], tuple[str, ...]]
         if value is _ABSENT:
             removed.append(_name(field))
             continue
-        if since == before_since and _has_same_text(value, before):
+        if _has_same_text(value, before):
             continue
         text = _text(value, since)
         # Equal values may differ in their text: 1, 1.0 and true.
@@ -153,7 +164,7 @@ def changed_fields(old: Run, new: Run) -> tuple[dict[str, str], tuple[str, ...]]
 
 
 def _has_same_text(value: Any, other: Any) -> bool:
-    """Return whether two values are equal and of one type whose equal values have one text: 0.0 and -0.0 have two."""
+    """Return whether both values surely have the same JSON text. 0.0 and -0.0 are equal, but differ in text."""
     kind = type(value)
     return kind is type(other) and kind in _SCALARS and value == other and (value != 0 or kind is int)
 

@@ -7,7 +7,7 @@ import msgspec
 
 from edge.errors import Refused
 from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH
-from edge.model.result_trace import MOST_LEVELS
+from edge.model.result_trace import MOST_LEVELS, RESULTS_MEMBER
 from edge.sfc.signal import Answer, Unknown
 from edge.station.equipment import EquipmentAnswer, OutcomeUnknown
 
@@ -49,6 +49,6 @@ def holds_result(data: object, result_id: str, levels: int = MOST_LEVELS) -> boo
     """Return whether the data of an answer are the result with an id, or hold it."""
     if not isinstance(data, Mapping) or not levels:
         return False
-    parts = data.get("results")
+    parts = data.get(RESULTS_MEMBER)
     held = parts.values() if isinstance(parts, Mapping) else ()
     return data.get("result_id") == result_id or any(holds_result(each, result_id, levels - 1) for each in held)

@@ -173,9 +173,10 @@ class Answers:
     async def _with_stored_traces(
         self, job_id: str, answer: EquipmentAnswer | OutcomeUnknown
     ) -> EquipmentAnswer | OutcomeUnknown:
-        if isinstance(answer, OutcomeUnknown) or not may_hold_files(answer.data):
+        if isinstance(answer, OutcomeUnknown):
             return answer
-        return msgspec.structs.replace(answer, data=await self._keep_traces(job_id, answer.data))
+        data = await self._keep_traces(job_id, answer.data)
+        return answer if data is answer.data else msgspec.structs.replace(answer, data=data)
 
     async def _keep_traces(self, job_id: str, data: Any) -> Any:
         if not may_hold_files(data):

@@ -1,4 +1,9 @@
-"""Reads the facts for a job method call in one round trip; the guards of its commit detect later changes."""
+"""Reads the facts for a job method call in one round trip, and a recipe that is not cached in a second one.
+
+The guards of the commit of the call detect later changes.
+"""
+
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -10,7 +15,7 @@ from edge.store.client import Store
 from edge.store.commit import Commit
 from edge.store.jobs import Job
 from edge.store.keys import Keys
-from edge.store.query import Query
+from edge.store.query import Replies, StoreQuery
 
 
 class CallIdentity(Struct, frozen=True):
@@ -42,45 +47,51 @@ class OrderFacts(Struct, frozen=True):
         return self.recipe.guard if isinstance(self.recipe, FoundRecipe) else Commit()
 
 
-def _query_given(keys: Keys, identity: CallIdentity) -> Query[str | None]:
-    """Return the query of the stored answer to a call; its value is None when the call is new."""
+def _queries_given(keys: Keys, identity: CallIdentity) -> tuple[StoreQuery[str | None], ...]:
+    """Return the queries of the stored answer to a call: that to its event, then that of its transaction."""
+    event = dedupe.query_answer(keys, identity.source, identity.event_id)
     if identity.transaction is None:
-        return dedupe.query_answer(keys, identity.source, identity.event_id)
-    event, transaction = (identity.source, identity.event_id), (identity.scope, identity.transaction)
-    return dedupe.query_either_answer(keys, event, transaction)
+        return (event,)
+    return (event, dedupe.query_transaction_answer(keys, identity.scope, identity.transaction))
+
+
+def _given(replies: Replies, queries: Iterable[StoreQuery[str | None]]) -> str | None:
+    """Return the first stored answer; None when the call is new."""
+    return next((answer for each in queries if (answer := replies.value(each)) is not None), None)
 
 
 async def read_given(store: Store, identity: CallIdentity) -> str | None:
     """Return the stored answer to a call; None when it is new."""
-    return await store.fetch(_query_given(store.keys, identity))
+    queries = _queries_given(store.keys, identity)
+    return _given(await store.fetch_all(*queries), queries)
 
 
 async def read_order_facts(
     store: Store, identity: CallIdentity, order: JobOrder, recipes: RecipeLookup | None
 ) -> str | OrderFacts:
     """Return the stored answer to a call with an order, else the facts for its plan."""
-    keys, scope, job_id = store.keys, identity.scope, order.job_order_id
-    values = await store.fetch_all(
-        _query_given(keys, identity),
-        jobs.query_job(keys, job_id),
-        dedupe.query_removal(keys, job_id),
-        resources.query_named(keys, scope, order),
-        jobs.query_open_count(keys, scope),
-        undelivered.query_count(keys, scope),
+    keys, scope = store.keys, identity.scope
+    given = _queries_given(keys, identity)
+    before = jobs.query_job(keys, order.job_order_id)
+    removed_at = dedupe.query_removal(keys, order.job_order_id)
+    allowed = resources.query_named(keys, scope, order)
+    open_jobs, waiting = jobs.query_open_count(keys, scope), undelivered.query_count(keys, scope)
+    replies = await store.fetch_all(*given, before, removed_at, allowed, open_jobs, waiting)
+    if (answer := _given(replies, given)) is not None:
+        return answer
+    return OrderFacts(
+        before=replies.value(before),
+        removed_at=replies.value(removed_at),
+        allowed=replies.value(allowed),
+        open_jobs=replies.value(open_jobs),
+        undelivered=replies.value(waiting),
+        recipe=await recipes.find(scope, order) if recipes else None,
     )
-    given: str | None = next(values)
-    if given is not None:
-        return given
-    before, removed_at, allowed, open_jobs, waiting = values
-    recipe = await recipes.find(scope, order) if recipes else None
-    return OrderFacts(before, removed_at, allowed, open_jobs, waiting, recipe)
 
 
 async def read_job(store: Store, identity: CallIdentity, job_id: str) -> str | Job | None:
     """Return the stored answer to a call about a stored job, else the job."""
-    values = await store.fetch_all(_query_given(store.keys, identity), jobs.query_job(store.keys, job_id))
-    given: str | None = next(values)
-    if given is not None:
-        return given
-    job: Job | None = next(values)
-    return job
+    given, job = _queries_given(store.keys, identity), jobs.query_job(store.keys, job_id)
+    replies = await store.fetch_all(*given, job)
+    answer = _given(replies, given)
+    return replies.value(job) if answer is None else answer

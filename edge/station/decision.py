@@ -145,16 +145,8 @@ def begin(context: InstanceContext, job: Job, run: Run, net: Net, now: int, mirr
         *_job_parts(context.keys, job, after, moves, now),
         runs.set_timer(context.keys, job.job_id, due),
     )
-    return Decision(
-        loaded=replace(after, timer=due),
-        commit=join((*parts, *_following(context, after, advanced, now))),
-        requests=advanced.requests,
-        steps=advanced.steps,
-        due=due,
-        taken=advanced.taken,
-        at=now,
-        locks=lock_change(NO_LOCKS, advanced.run.locks),
-    )
+    locks = lock_change(NO_LOCKS, advanced.run.locks)
+    return _decision(context, parts, replace(after, timer=due), advanced, locks, due=due, now=now)
 
 
 def decide(
@@ -196,16 +188,8 @@ def decide(
     if isinstance(signal, Tick) or has_ended(after.job.status) or _is_late(loaded.timer, due):
         parts.append(runs.set_timer(context.keys, job.job_id, due))
         after = replace(after, timer=due)
-    return Decision(
-        loaded=after,
-        commit=join((*parts, *_following(context, after, advanced, now))),
-        requests=advanced.requests,
-        steps=advanced.steps,
-        due=due,
-        taken=advanced.taken,
-        at=now,
-        locks=lock_change(loaded.stored.run.locks, advanced.run.locks),
-    )
+    locks = lock_change(loaded.stored.run.locks, advanced.run.locks)
+    return _decision(context, parts, after, advanced, locks, due=due, now=now)
 
 
 def end_job_without_run(context: InstanceContext, before: Job, job: Job, cause: Cause, now: int) -> Commit:
@@ -265,8 +249,17 @@ def _pausing(loaded: LoadedJob, signal: Signal) -> Outbox:
     return tuple(msgspec.structs.replace(each, phase=phase) for each in starts)
 
 
-def _following(context: InstanceContext, after: LoadedJob, advanced: Advanced, now: int) -> list[Commit]:
-    """Return what follows from the commands of a decision, and from the end of its job."""
+def _decision(
+    context: InstanceContext,
+    parts: Sequence[Commit],
+    after: LoadedJob,
+    advanced: Advanced,
+    locks: LockChange,
+    *,
+    due: int | None,
+    now: int,
+) -> Decision:
+    """Return a decision with what follows from its commands, and from the end of its job."""
     job, following = after.job, []
     if advanced.requests:
         following.append(save_safing(context.keys, job, advanced.requests, now))
@@ -274,7 +267,8 @@ def _following(context: InstanceContext, after: LoadedJob, advanced: Advanced, n
             following.append(work.add(context.keys, job.scope, WorkKind.SEND, job.job_id))
     if has_ended(job.status) and not after.stored.outbox:
         following.append(runs.finish(context.keys, job.job_id))
-    return following
+    commit = join((*parts, *following))
+    return Decision(after, commit, advanced.requests, advanced.steps, due, advanced.taken, now, locks)
 
 
 def _causes(request: MethodRequest | None, run: Run) -> tuple[Cause, ...]:

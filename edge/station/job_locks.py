@@ -7,7 +7,7 @@ from edge.ops.lock_queue import acquire, is_held_by, release
 from edge.sfc.lock_change import LockChange
 from edge.store import locks
 from edge.store.client import Store
-from edge.store.commit import NOTHING, Commit, join
+from edge.store.commit import Commit, join
 from edge.store.server_time import server_time
 
 
@@ -27,8 +27,6 @@ async def plan_locks(store: Store, job_id: str, scope: str, change: LockChange) 
     Locks are claimed in the order of their ids, up to the first one that is not free: a job waits for one lock at a
     time.
     """
-    if not change.names:
-        return NOTHING
     now = await server_time(store)
     claim = claim_of(job_id, scope, change.reason, now)
     waits = False

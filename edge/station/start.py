@@ -104,12 +104,12 @@ class Starter:
             passed = self._in_hand | seen
             keys = self._store.keys
             queue = jobs.query_queued_starts(keys, entry.scope, len(passed) + 1)
-            values = await self._store.fetch_all(queue, jobs.query_job(keys, entry.job_id))
-            first: list[str] = next(values)
-            expected: Job | None = None
+            asked = jobs.query_job(keys, entry.job_id)
+            replies = await self._store.fetch_all(queue, asked)
+            first, expected = replies.value(queue), None
             # An unreadable job is handled when its turn comes.
             with contextlib.suppress(Exception):
-                expected = next(values)
+                expected = replies.value(asked)
             # The requested job comes last: it is in the queue, or its entry is older than the queue.
             for job_id in (*first, entry.job_id):
                 if job_id not in passed:

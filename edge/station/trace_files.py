@@ -24,6 +24,7 @@ from edge.model.result_trace import (
     MOST_LEVELS,
     MOST_POINTS,
     NOT_CONFIGURED,
+    RESULTS_MEMBER,
     FileReference,
     Reference,
     ResultTrace,
@@ -331,7 +332,7 @@ def directory_of(job_id: str) -> str:
 def _has_trace(result: Any, levels: int = MOST_LEVELS) -> bool:
     if not isinstance(result, Mapping) or not levels:
         return False
-    parts = result.get("results")
+    parts = result.get(RESULTS_MEMBER)
     nested = parts.values() if isinstance(parts, Mapping) else ()
     return read_trace(result.get(MEMBER)) is not None or any(_has_trace(each, levels - 1) for each in nested)
 
@@ -346,8 +347,8 @@ def _replaced(
     if (trace := read_trace(result.get(MEMBER))) is not None:
         described = {name: result[name] for name in ("result_id", "created_at") if name in result}
         found[MEMBER] = msgspec.json.decode(msgspec.json.encode(replace(described, trace)))
-    if isinstance(parts := result.get("results"), Mapping):
-        found["results"] = {name: _replaced(each, replace, levels - 1) for name, each in parts.items()}
+    if isinstance(parts := result.get(RESULTS_MEMBER), Mapping):
+        found[RESULTS_MEMBER] = {name: _replaced(each, replace, levels - 1) for name, each in parts.items()}
     return found
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from edge.model.alarm import Alarm, AlarmChangeKind
 from edge.store.client import Store, block_ms
-from edge.store.commit import Commit, RedisCommand, Revision, fields, operation
+from edge.store.commit import Commit, RedisCommand, at_revision, fields, operation
 from edge.store.keys import Keys
 from edge.store.stream import Entry, StreamPage, entries, page_of
 
@@ -86,7 +86,7 @@ def save(keys: Keys, before: StoredAlarms, changes: Iterable[AlarmChange]) -> Co
     if not operations:
         return Commit()
     operations.append(("HSET", key, _REVISION, str(before.revision + 1)))
-    return Commit((Revision(key, str(before.revision)),), tuple(operations))
+    return Commit((at_revision(key, before.revision),), tuple(operations))
 
 
 def applied(before: StoredAlarms, changes: Iterable[AlarmChange]) -> StoredAlarms:

@@ -4,10 +4,10 @@ import asyncio
 import hashlib
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from edge.fault_points import FaultPoint, fault_point
 from edge.latency import Latency
@@ -19,9 +19,11 @@ from edge.store.errors import error_of_reply
 from edge.store.heartbeat import Heartbeat
 from edge.store.keys import Keys
 from edge.store.pipeline import Argument, ReplyError
-from edge.store.query import Query, T
+from edge.store.query import Replies, StoreQuery, value_of, values_of
 from edge.store.replies import shape
 from edge.ticks import until_tick
+
+_T = TypeVar("_T")
 
 TIMEOUT_S = 5.0
 _MAX_BLOCK_S = 5
@@ -80,23 +82,19 @@ class Store:
         """Run one command that reads, or that writes nothing on which a decision depends."""
         self.heartbeat.beat()
         (reply,) = await self._connection.call((*command.split(), *arguments))
-        return _value(command, reply)
+        return value_of(command, reply)
 
     async def read(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
         """Run several reading commands in one round trip; none when there are no commands."""
-        return _values(commands, iter(await self._send(commands)))
+        return values_of(commands, await self._send(commands))
 
-    async def fetch(self, query: Query[T]) -> T:
+    async def fetch(self, query: StoreQuery[_T]) -> _T:
         """Return the value of a query."""
         return query.value(*await self.read(query.commands))
 
-    async def fetch_all(self, *queries: Query[Any]) -> Iterator[Any]:
-        """Send queries in one round trip; return an iterator over their values.
-
-        A value is made, and its error raised, when it is taken.
-        """
-        replies = iter(await self._send([command for query in queries for command in query.commands]))
-        return (query.value(*_values(query.commands, replies)) for query in queries)
+    async def fetch_all(self, *queries: StoreQuery[Any]) -> Replies:
+        """Send queries in one round trip; return their replies."""
+        return Replies(queries, await self._send([command for each in queries for command in each.commands]))
 
     async def _send(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
         self.heartbeat.beat()
@@ -122,15 +120,3 @@ class Store:
         """Run one command that blocks, for at most MAX_BLOCK_MS, on a connection of its own."""
         self.heartbeat.beat()
         return shape(command, await self._blocking.run((command, *arguments)))
-
-
-def _values(commands: Sequence[Sequence[Argument]], replies: Iterator[Any]) -> list[Any]:
-    """Take the replies of these commands."""
-    return [_value(str(command[0]), next(replies)) for command in commands]
-
-
-def _value(command: str, reply: Any) -> Any:
-    """Return the value of a reply; raise the error if it is one."""
-    if isinstance(reply, ReplyError):
-        raise error_of_reply(str(reply))
-    return shape(command, reply)

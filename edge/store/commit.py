@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-Argument = str | int
-RedisCommand = tuple[Argument, ...]
+CommitArgument = str | int
+RedisCommand = tuple[CommitArgument, ...]
 """One Redis command of a transaction, its name first."""
 
 _MANY = 4000
@@ -30,6 +30,11 @@ class Revision(Struct, frozen=True, array_like=True, tag="revision"):
 
     key: str
     text: str
+
+
+def at_revision(key: str, revision: int) -> Revision:
+    """Return the guard that the hash at `key` is still at a revision; 0: it does not exist yet."""
+    return Revision(key, str(revision))
 
 
 class Absent(Struct, frozen=True, array_like=True, tag="absent"):
@@ -98,12 +103,12 @@ def join(parts: Iterable[Commit]) -> Commit:
     return Commit(tuple(guards), tuple(operations))
 
 
-def operation(command: str, *arguments: Argument) -> Commit:
+def operation(command: str, *arguments: CommitArgument) -> Commit:
     """Return a commit of a single Redis command."""
     return Commit(operations=((command, *arguments),))
 
 
-def spread(command: str, fixed: Sequence[Argument], many: Iterable[Argument]) -> Commit:
+def spread(command: str, fixed: Sequence[CommitArgument], many: Iterable[CommitArgument]) -> Commit:
     """Return a commit of a command with `fixed` and any number of further arguments, split where they are many."""
     listed = tuple(many)
     if len(listed) <= _MANY:
@@ -125,7 +130,7 @@ def written_size(commit: Commit) -> int:
     return size
 
 
-def command_size(*arguments: Argument) -> int:
+def command_size(*arguments: CommitArgument) -> int:
     """Return the bytes of the arguments of a command as the append-only file holds them."""
     return sum(len(str(each).encode()) + _ARGUMENT_SIZE for each in arguments)
 

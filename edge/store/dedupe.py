@@ -15,7 +15,7 @@ from edge.errors import Refused
 from edge.store.client import Store
 from edge.store.commit import Absent, Commit
 from edge.store.keys import Keys
-from edge.store.query import Query, query
+from edge.store.query import StoreQuery, query
 
 _T = TypeVar("_T")
 
@@ -48,15 +48,14 @@ def _mark(key: str, answer: str, lifetime_ms: int) -> Commit:
     return Commit(guards=(Absent(key),), operations=(("SET", key, answer, "PX", lifetime_ms),))
 
 
-def query_answer(keys: Keys, source: str, event_id: str) -> Query[str | None]:
+def query_answer(keys: Keys, source: str, event_id: str) -> StoreQuery[str | None]:
     """Return the query of the answer given to an event; its value is None when the event is new."""
     return query(_as_it_is, "GET", _key(keys, source, event_id))
 
 
-def query_either_answer(keys: Keys, event: tuple[str, str], transaction: tuple[str, str]) -> Query[str | None]:
-    """Return the query of the answer given to an event, by source and id, else in a transaction, by scope and id."""
-    # MGET would hide a key of another type, on which the mark of the call fails without end.
-    return Query((("GET", _key(keys, *event)), ("GET", keys.transdedupe(_digest(*transaction)))), _first_known)
+def query_transaction_answer(keys: Keys, scope: str, transaction_id: str) -> StoreQuery[str | None]:
+    """Return the query of the answer given in a transaction; its value is None when the transaction is new."""
+    return query(_as_it_is, "GET", keys.transdedupe(_digest(scope, transaction_id)))
 
 
 async def load_answer(store: Store, source: str, event_id: str) -> str | None:
@@ -66,10 +65,6 @@ async def load_answer(store: Store, source: str, event_id: str) -> str | None:
 
 def _as_it_is(answer: str | None) -> str | None:
     return answer
-
-
-def _first_known(*answers: str | None) -> str | None:
-    return next((each for each in answers if each is not None), None)
 
 
 def decode_answer(answer: str, expected: type[_T]) -> _T:
@@ -103,7 +98,7 @@ def bury(keys: Keys, job_id: str, removed_at: int, lifetime_ms: int) -> Commit:
     return Commit(operations=(("SET", keys.joborder_tombstone(job_id), removed_at, "PX", lifetime_ms),))
 
 
-def query_removal(keys: Keys, job_id: str) -> Query[int | None]:
+def query_removal(keys: Keys, job_id: str) -> StoreQuery[int | None]:
     """Return the query of the removal of a job order, in milliseconds since the epoch; None without a tombstone."""
     return query(_instant, "GET", keys.joborder_tombstone(job_id))
 

@@ -17,7 +17,6 @@ class Heartbeat:
     def __init__(self, patience_s: float = _PATIENCE_S, clock: Callable[[], float] = time.monotonic) -> None:
         self._patience_s = patience_s
         self._clock = clock
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._last: dict[str, tuple[asyncio.Task[object], float] | None] = {}
 
     def expect(self, names: Iterable[str]) -> None:
@@ -26,9 +25,7 @@ class Heartbeat:
 
     def beat(self) -> None:
         """Record a beat of the calling task."""
-        # Python 3.11 calls the kernel at each question for the running loop.
-        self._loop = self._loop or asyncio.get_running_loop()
-        task = asyncio.current_task(self._loop)
+        task = asyncio.current_task()
         if task and task.get_name() in self._last:
             self._last[task.get_name()] = task, self._clock()
 

@@ -14,9 +14,9 @@ from edge.sfc.run import KeptEvent
 from edge.store import changes, version
 from edge.store.changes import ResponseChange
 from edge.store.client import Store
-from edge.store.commit import NOTHING, Commit, Fewer, HashField, Revision, fields, join, operation
+from edge.store.commit import NOTHING, Commit, Fewer, HashField, at_revision, fields, join, operation
 from edge.store.keys import Keys
-from edge.store.query import Query, query
+from edge.store.query import StoreQuery, query
 from edge.store.tolerant_read import load_readable
 from edge.store.version import Document
 
@@ -203,7 +203,7 @@ def _dequeue_start(keys: Keys, job: Job) -> Commit:
     return operation("ZREM", keys.joborder_startable(job.scope), _queue_entry(job)[1])
 
 
-def query_queued_starts(keys: Keys, scope: str, many: int) -> Query[list[str]]:
+def query_queued_starts(keys: Keys, scope: str, many: int) -> StoreQuery[list[str]]:
     """Return the query of the ids of the first jobs in the queue of starts."""
     return query(_ids, "ZRANGE", keys.joborder_startable(scope), 0, many - 1)
 
@@ -237,8 +237,8 @@ def unchanged(keys: Keys, job_id: str, read: Job | None) -> Commit:
     """
     key = keys.joborder(job_id)
     if read is None:
-        return Commit((Revision(key, "0"),))
-    return Commit((Revision(key, str(read.revision)), HashField(key, "correlation_id", read.correlation_id)))
+        return Commit((at_revision(key, 0),))
+    return Commit((at_revision(key, read.revision), HashField(key, "correlation_id", read.correlation_id)))
 
 
 def require_capacity(keys: Keys, job: Job, limit: int) -> Commit:
@@ -273,7 +273,7 @@ def remove(keys: Keys, job: Job, cause: Cause, now: int) -> Commit:
     )
 
 
-def query_job(keys: Keys, job_id: str) -> Query[Job | None]:
+def query_job(keys: Keys, job_id: str) -> StoreQuery[Job | None]:
     """Return the query of a job; its value is None when there is none."""
     return query(_job_if_any, "HGETALL", keys.joborder(job_id))
 
@@ -287,7 +287,7 @@ async def load(store: Store, job_id: str) -> Job | None:
     return await store.fetch(query_job(store.keys, job_id))
 
 
-def query_open_count(keys: Keys, scope: str) -> Query[int]:
+def query_open_count(keys: Keys, scope: str) -> StoreQuery[int]:
     """Return the query of the number of jobs of a scope that have not ended."""
     return query(int, "ZCARD", keys.joborder_open(scope))
 

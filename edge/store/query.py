@@ -1,22 +1,53 @@
-"""A read of the store as a value: several of them share one round trip."""
+"""Reads of the store as values: several of them share one round trip."""
 
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from edge.store.pipeline import Argument
+from edge.store.errors import error_of_reply
+from edge.store.pipeline import Argument, ReplyError
+from edge.store.replies import shape
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
-class Query(Struct, Generic[T], frozen=True):
+class StoreQuery(Struct, Generic[_T], frozen=True):
     """Commands that read, and the function that returns the value of their replies."""
 
     commands: Sequence[Sequence[Argument]]
-    value: Callable[..., T]
+    value: Callable[..., _T]
 
 
-def query(value: Callable[..., T], *command: Argument) -> Query[T]:
+def query(value: Callable[..., _T], *command: Argument) -> StoreQuery[_T]:
     """Return a query of one command."""
-    return Query((command,), value)
+    return StoreQuery((command,), value)
+
+
+class Replies:
+    """The replies to queries that shared one round trip; the value of each is made when it is asked for."""
+
+    def __init__(self, queries: Sequence[StoreQuery[Any]], replies: Sequence[Any]) -> None:
+        self._queries = queries
+        self._replies: dict[int, Sequence[Any]] = {}
+        start = 0
+        for each in queries:
+            end = start + len(each.commands)
+            self._replies[id(each)] = replies[start:end]
+            start = end
+
+    def value(self, query: StoreQuery[_T]) -> _T:
+        """Return the value of one of the queries; raise its error, which concerns no other query."""
+        return query.value(*values_of(query.commands, self._replies[id(query)]))
+
+
+def values_of(commands: Sequence[Sequence[Argument]], replies: Sequence[Any]) -> list[Any]:
+    """Return the values of the replies to commands; raise the error if one of them is an error."""
+    return [value_of(str(command[0]), reply) for command, reply in zip(commands, replies, strict=True)]
+
+
+def value_of(command: str, reply: Any) -> Any:
+    """Return the value of a reply; raise the error if it is one."""
+    if isinstance(reply, ReplyError):
+        raise error_of_reply(str(reply))
+    return shape(command, reply)

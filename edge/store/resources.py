@@ -10,9 +10,9 @@ from edge.model.acceptance import Allowed, ResourceKind, named_resources, named_
 from edge.model.isa95 import JobOrder, WorkMaster
 from edge.store import version
 from edge.store.client import Store, block_ms
-from edge.store.commit import Commit, Revision, fields, join, operation, spread
+from edge.store.commit import Commit, Revision, at_revision, fields, join, operation, spread
 from edge.store.keys import Keys
-from edge.store.query import Query
+from edge.store.query import StoreQuery
 from edge.store.stream import entries
 from edge.store.tolerant_read import load_readable
 from edge.store.version import Document
@@ -64,7 +64,7 @@ def _remove(keys: Keys, scope: str, work_master_id: str, known: Mapping[str, str
     others = any(name.startswith(_SCOPE) and name != field for name in known)
     return join(
         (
-            Commit(guards=(Revision(key, str(int(known.get("rev", 0)))),)),
+            Commit(guards=(at_revision(key, int(known.get("rev", 0))),)),
             # A new revision: a removal from another scope that is decided at the same time must be stale.
             join((operation("HDEL", key, field), operation("HINCRBY", key, "rev", 1)))
             if others
@@ -130,26 +130,27 @@ def _limit(stored: str | None) -> int | None:
     return None if stored is None else int(stored)
 
 
-def query_named(keys: Keys, scope: str, order: JobOrder) -> Query[Allowed]:
-    """Return the query of what a scope allows of all that an order names; a list may have thousands of ids."""
-    masters = named_work_masters(order)
-    resources = {kind: ids for kind, ids in named_resources(order).items() if ids}
-    listed = [(keys.workmaster_list(scope), masters)] if masters else []
-    listed += [(keys.resource_list(kind, scope), ids) for kind, ids in resources.items()]
-    commands = (("GET", keys.jobacceptance(scope)), *(("SMISMEMBER", key, *ids) for key, ids in listed))
+def query_named(keys: Keys, scope: str, order: JobOrder) -> StoreQuery[Allowed]:
+    """Return the query of the resources that an order names and the scope allows: a list may have thousands of ids."""
+    resources = named_resources(order)
+    lists = [(keys.workmaster_list(scope), named_work_masters(order))]
+    lists += [(keys.resource_list(kind, scope), ids) for kind, ids in resources.items()]
 
     def value(limit: str | None, *replies: Sequence[int]) -> Allowed:
-        members = iter(
-            frozenset(each for each, is_member in zip(ids, reply, strict=True) if is_member)
-            for (_, ids), reply in zip(listed, replies, strict=True)
-        )
+        found = iter(replies)
+        masters, *members = [_members(ids, next(found)) if ids else frozenset[str]() for _, ids in lists]
         return Allowed(
-            work_masters=next(members) if masters else frozenset(),
+            work_masters=masters,
             resources=dict(zip(resources, members, strict=True)),
             max_job_orders=_limit(limit),
         )
 
-    return Query(commands, value)
+    asked = (("SMISMEMBER", key, *ids) for key, ids in lists if ids)
+    return StoreQuery((("GET", keys.jobacceptance(scope)), *asked), value)
+
+
+def _members(ids: Sequence[str], reply: Sequence[int]) -> frozenset[str]:
+    return frozenset(each for each, is_member in zip(ids, reply, strict=True) if is_member)
 
 
 async def load_work_master(store: Store, work_master_id: str, scope: str | None = None) -> WorkMaster | None:
@@ -164,7 +165,7 @@ async def load_work_master_at_revision(
     """Read a work master with the guard that it is unchanged."""
     key = store.keys.workmaster(work_master_id)
     stored = await store.execute("HGETALL", key)
-    return (_work_master(scope, stored), Revision(key, str(int(stored.get("rev", 0))))) if stored else None
+    return (_work_master(scope, stored), at_revision(key, int(stored.get("rev", 0)))) if stored else None
 
 
 def _work_master(scope: str | None, stored: Mapping[str, str]) -> WorkMaster:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct, field
 
 from edge.store.client import Store
-from edge.store.commit import Commit, Revision, fields, join, operation, spread
+from edge.store.commit import Commit, at_revision, fields, join, operation, spread
 from edge.store.keys import Keys
 
 _REVISION: Final = "rev"
@@ -70,7 +70,7 @@ def save(
 
 def guard(keys: Keys, revision: int) -> Commit:
     """Return a commit of nothing that fails when the states have another revision."""
-    return Commit((Revision(keys.telemetry_state(), str(revision)),))
+    return Commit((at_revision(keys.telemetry_state(), revision),))
 
 
 async def load_window(store: Store, subject: RuleSubject) -> list[str]:

@@ -17,7 +17,7 @@ from edge.sfc.signal import Phase
 from edge.sfc.stored_run import changed_fields, decode, encode
 from edge.store import version
 from edge.store.client import Store
-from edge.store.commit import NOTHING, Commit, Revision, fields, join, operation, spread
+from edge.store.commit import NOTHING, Commit, at_revision, fields, join, operation, spread
 from edge.store.keys import Keys
 from edge.store.scan import escape_pattern, scan_keys
 from edge.store.version import Document
@@ -174,7 +174,7 @@ def _decompressed(stored: str) -> str:
 
 def unchanged(keys: Keys, stored: StoredRun) -> Commit:
     """Return the guard that the run is unchanged since it was read."""
-    return Commit(guards=(Revision(keys.sfc_execution(stored.run.job_id), str(stored.revision)),))
+    return Commit(guards=(at_revision(keys.sfc_execution(stored.run.job_id), stored.revision),))
 
 
 def finish(keys: Keys, job_id: str) -> Commit:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from edge.store.client import Store
-from edge.store.commit import Commit, Revision, fields, join, spread
+from edge.store.commit import Commit, at_revision, fields, join, spread
 from edge.store.keys import Keys
 
 _REVISION: Final = "rev"
@@ -52,7 +52,7 @@ class SettingTexts(Struct, frozen=True):
         head: list[Any] = [_REVISION, str(revision + 1)]
         return join(
             (
-                Commit((Revision(key, str(revision)),), (("HSET", key, *head),)),
+                Commit((at_revision(key, revision),), (("HSET", key, *head),)),
                 spread("HSET", (key,), fields(written)),
                 spread("HDEL", (key,), gone),
             )

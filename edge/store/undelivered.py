@@ -3,7 +3,7 @@
 from edge.store.client import Store
 from edge.store.commit import Commit, operation
 from edge.store.keys import Keys
-from edge.store.query import Query, query
+from edge.store.query import StoreQuery, query
 
 
 def add(keys: Keys, scope: str, job_id: str, ended_at: int) -> Commit:
@@ -16,7 +16,7 @@ def discard(keys: Keys, scope: str, job_id: str) -> Commit:
     return operation("ZREM", keys.joborder_undelivered(scope), job_id)
 
 
-def query_count(keys: Keys, scope: str) -> Query[int]:
+def query_count(keys: Keys, scope: str) -> StoreQuery[int]:
     """Return the query of the number of jobs of a scope."""
     return query(int, "ZCARD", keys.joborder_undelivered(scope))
 

@@ -137,7 +137,8 @@ class Life:
                 return
 
     async def stop(self) -> None:
-        """End it in order."""
+        """End it in order: one that is still starting would end by the signal itself."""
+        await self.recovered()
         self.over = True
         if self._gateway:
             self._gateway.send(signal.SIGTERM)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from edge.model.result_trace import ResultTrace, TraceChannel, encode_trace, read_trace, references_in
+from edge.model.result_trace import ResultTrace, TraceChannel, encode_trace, may_hold_files, read_trace, references_in
 
 CHANNEL: dict[str, Any] = {"name": "Torque", "unit": "N·m", "interval_ms": 1.0, "values": [0.0, 1.5]}
 REFERENCE = {"points": 2, "channels": ["Torque"], "file": "J1/a.json.gz", "sha256": "a", "size": 3}
@@ -36,3 +36,20 @@ def test_trace_member_without_file_reference_is_ignored(data: Any) -> None:
 def test_references_of_a_batch_are_found() -> None:
     result = {"results": {"1": {"trace": REFERENCE}, "2": {"trace": {"points": 2, "channels": []}}}}
     assert [each.file for each in references_in(result)] == ["J1/a.json.gz"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"trace": {"channels": [CHANNEL]}},
+        {"file": {"sha256": "a"}},
+        {"results": {"1": {"trace": {"channels": [CHANNEL]}}}},
+    ],
+)
+def test_result_with_a_trace_a_file_or_parts_may_hold_files(data: Any) -> None:
+    assert may_hold_files(data)
+
+
+@pytest.mark.parametrize("data", [{"torque": 85.2}, {}, ["trace"], "trace", None])
+def test_other_result_holds_no_files(data: Any) -> None:
+    assert not may_hold_files(data)

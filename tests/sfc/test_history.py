@@ -32,7 +32,7 @@ from edge.sfc.signal import (
 )
 from edge.sfc.stored_run import decode, encode
 from tests.sfc.charts import DAY, recipes
-from tests.sfc.recipes import action, chain, net_of
+from tests.sfc.recipes import action, chain, net_of, recipe, transition
 from tests.sfc.test_advance_properties import MANY, Day, fresh, play
 
 
@@ -155,3 +155,14 @@ def test_record_without_its_result_is_incomplete() -> None:
     run, stored = played(net, new_run("J1", "s", "R1", {}), [(Start(), 5), (Answer("J1/R1/one/1", ok=True, data=4), 9)])
     record = read_record(net, msgspec.structs.replace(run, associations={}), stored[1])
     assert (record.signal, record.is_whole) == (Answer("J1/R1/one/1", ok=True), False)
+
+
+def test_result_of_an_earlier_attempt_is_not_taken_for_the_latest() -> None:
+    loop = recipe("A B", [transition("A", "B"), transition("B", "A")], [action("one", "A"), action("two", "B")])
+    net = net_of(loop)
+    signals: list[tuple[Signal, int]] = [(Start(), 0)]
+    for attempt, (first, second) in enumerate([(1, 2), (3, 4)], 1):
+        signals.append((Answer(f"J1/R1/one/{attempt}", ok=True, data={"torque": first}), attempt * 10))
+        signals.append((Answer(f"J1/R1/two/{attempt}", ok=True, data={"angle": second}), attempt * 10 + 1))
+    run, stored = played(net, new_run("J1", "s", "R1", {}), signals)
+    assert [read_record(net, run, each).signal for each in stored[1:]] == [signal for signal, _ in signals[1:]]

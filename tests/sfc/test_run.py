@@ -1,8 +1,8 @@
-"""A run is stored as small fields and read back as it was."""
+"""A run finds its commands, its waits and the times of its steps."""
 
 import pytest
 
-from edge.sfc.run import ActionState, StepState, is_outstanding, waits
+from edge.sfc.run import ActionState, StepState, find_command, is_outstanding, waits
 from edge.sfc.signal import Abort
 from tests.sfc.driving import Driven
 from tests.sfc.recipes import action, branch, chain, net_of, recipe, transition, wait
@@ -65,3 +65,12 @@ def test_action_states_have_their_stable_log_names() -> None:
         "stopped",
         "unknown",
     ]
+
+
+def test_only_a_command_that_awaits_an_outcome_is_found() -> None:
+    # A limit SL keeps the association open after the answer.
+    driven = Driven(net_of(chain("A B", action("s", "A", "SL", duration_seconds=10), action("b", "B"))))
+    assert find_command(driven.run, "J1/R1/s/1") is not None
+    driven.answer("s", 1)
+    assert any(driven.run.associations[key].action == "s" for key in driven.run.open)
+    assert find_command(driven.run, "J1/R1/s/1") is None

@@ -9,7 +9,7 @@ from edge.sfc.net import Net
 from edge.sfc.run import new_run
 from edge.sfc.signal import Abort, Answer, Ignored, Pause, Phase, Resume, Signal, Stop, Tick
 from edge.station.decision import Decision, InstanceContext, LoadedJob, MethodRequest, NotAllowed, begin, decide
-from edge.store.commit import Commit, Revision
+from edge.store.commit import Commit, at_revision
 from edge.store.jobs import Job
 from edge.store.keys import Keys
 from edge.store.runs import NO_CONSUMER, Outgoing
@@ -79,8 +79,8 @@ def test_end_and_response_are_in_the_same_commit() -> None:
     assert decision.loaded.job.status == JobStatus(JobState.ENDED, SubState.COMPLETED)
     expected = {"joborder:J1", "jobresponse:c", "sfc:execution:J1", "sfc:active-jobs", "sfc:timers"}
     assert expected <= written(decision.commit)
-    assert Revision("p:joborder:J1", "2") in decision.commit.guards
-    assert Revision("p:sfc:execution:J1", str(NOW + 1)) in decision.commit.guards
+    assert at_revision("p:joborder:J1", 2) in decision.commit.guards
+    assert at_revision("p:sfc:execution:J1", NOW + 1) in decision.commit.guards
 
 
 def test_intermediate_step_writes_only_run_and_history() -> None:

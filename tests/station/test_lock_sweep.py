@@ -1,6 +1,7 @@
 """Jobs that share a tool: one holds it for its locked steps, the others wait in their order."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -9,12 +10,15 @@ from edge.config import RedisSettings
 from edge.model.job_state import Cause, JobState
 from edge.model.lock import LockClaim, LockKind
 from edge.ops.locks import delete_locks, find_locks, hold_lock, plan_acquire
+from edge.sfc.lock_change import LockChange
 from edge.sfc.signal import Phase
 from edge.sfc.waiting import explain_waiting
 from edge.station.active_runs import ActiveRuns
+from edge.station.job_locks import plan_locks
 from edge.station.lock_sweep import LockSweep
 from edge.station.stored_job import load
-from edge.store.commit import NOTHING, Commit, Committed
+from edge.store.client import Store
+from edge.store.commit import NOTHING, Commit, CommitResult, Committed
 from tests.station.plant import (
     SCOPE,
     TIGHTEN,
@@ -224,3 +228,37 @@ async def test_a_lock_that_times_out_fails_the_job(plant: Plant, clock: Clock) -
     task.cancel()
     assert (await plant.job("J2")).error == "step 'seat': lock 'wrench' was not free within its lock_timeout_seconds"
     assert await holders(plant) == {"wrench": ["job J1"]}
+
+
+class RacedStore(Store):
+    """A store on the connections of another one; something happens right before its next commit."""
+
+    def __init__(self, store: Store, race: Callable[[], Awaitable[None]]) -> None:
+        vars(self).update(vars(store))
+        self._races = [race]
+
+    async def commit(self, commit: Commit) -> CommitResult:
+        """Commit after the race, if it is still to come."""
+        while self._races:
+            await self._races.pop()()
+        return await super().commit(commit)
+
+
+async def test_lock_claimed_during_a_commit_is_released_at_the_next_try(plant: Plant, tool: FakeEquipment) -> None:
+    await taught(plant)
+    await plant.order(Cause.STORE_AND_START, order("J1", "part"))
+    for _ in range(2):
+        await plant.drive()
+    await plant.answer(tool.commands[-1], {})
+    await plant.drive()
+
+    async def claim() -> None:
+        plan = await plan_locks(plant.store, "J9", SCOPE, LockChange(claimed=("wrench",)))
+        assert plan is not None
+        assert isinstance(await plant.store.commit(plan), Committed)
+
+    plant.runs.store = RacedStore(plant.store, claim)
+    await plant.answer(tool.commands[-1], {})
+    await plant.drive()
+    assert tool.received() == ["seat", "tight", "photo"]
+    assert await holders(plant) == {"wrench": ["job J9"]}

@@ -154,3 +154,8 @@ async def refusal_of(url: str, password: str = "") -> EdgeError:
     with pytest.raises(EdgeError) as caught:
         await opening.__aenter__()
     return caught.value
+
+
+async def reads_of(store: Store) -> int:
+    """Return how many times the server has read from its clients, this INFO included."""
+    return int((await store.execute("INFO", "stats"))["total_reads_processed"])

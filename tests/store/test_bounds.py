@@ -18,6 +18,5 @@ async def test_new_marks_are_refused_at_the_limit(store: Store) -> None:
     store.marks = BoundedCount(1000, 1000)
     assert "1000 marks" in dedupe.room_fault(store)
     assert await dedupe.load_answer(store, "mes", "1") == '"given"'
-    assert await store.fetch(dedupe.query_either_answer(store.keys, ("mes", "1"), ("s", "t"))) == '"given"'
     store.marks = BoundedCount(999, 1000)
     assert dedupe.room_fault(store) == ""

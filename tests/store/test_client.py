@@ -10,7 +10,7 @@ import pytest
 from edge.config import RedisSettings
 from edge.errors import Defect, Unavailable
 from edge.store.client import MAX_BLOCK_MS, Store, block_ms
-from edge.store.commit import Commit, Committed, Revision, Stale, operation
+from edge.store.commit import Commit, Committed, Stale, at_revision, operation
 from edge.store.opening import open_store
 from tests.ports import free_port
 from tests.store.servers import Server, own_server
@@ -83,7 +83,7 @@ async def test_commit_after_a_server_restart_succeeds(tmp_path: Path) -> None:
         with pytest.raises(Unavailable):
             await store.commit(SAVED)
         await server.start()
-        assert await store.commit(Commit(guards=(Revision("word", "0"),))) == Stale("word")
+        assert await store.commit(Commit(guards=(at_revision("word", 0),))) == Stale("word")
         assert await store.execute("HGET", "word", "text") == "kept"
 
 

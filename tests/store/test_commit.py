@@ -13,8 +13,8 @@ from edge.store.commit import (
     Committed,
     Fewer,
     Guard,
-    Revision,
     Stale,
+    at_revision,
     fields,
     join,
     operation,
@@ -51,22 +51,22 @@ async def test_empty_commit_succeeds(store: Store) -> None:
 
 async def test_stale_commit_writes_nothing(store: Store, key: Key) -> None:
     await store.commit(hashed(key("a"), rev="2"))
-    commit = join((hashed(key("b"), rev="1"), Commit(guards=(Revision(key("b"), "0"), Revision(key("a"), "1")))))
+    commit = join((hashed(key("b"), rev="1"), Commit(guards=(at_revision(key("b"), 0), at_revision(key("a"), 1)))))
     assert await store.commit(commit) == Stale(key("a"))
     assert await store.execute("EXISTS", key("b")) == 0
 
 
 async def test_second_commit_on_the_same_revision_is_stale(store: Store, key: Key) -> None:
     await store.commit(hashed(key("a"), rev="1"))
-    one = guarded(Revision(key("a"), "1"), hashed(key("a"), rev="2", by="one"))
-    two = guarded(Revision(key("a"), "1"), hashed(key("a"), rev="2", by="two"))
+    one = guarded(at_revision(key("a"), 1), hashed(key("a"), rev="2", by="one"))
+    two = guarded(at_revision(key("a"), 1), hashed(key("a"), rev="2", by="two"))
     assert await store.commit(one) == Committed()
     assert await store.commit(two) == Stale(key("a"))
     assert await store.execute("HGET", key("a"), "by") == "one"
 
 
 async def test_a_document_that_must_not_exist_yet_has_revision_zero(store: Store, key: Key) -> None:
-    new = guarded(Revision(key("a"), "0"), hashed(key("a"), rev="1"))
+    new = guarded(at_revision(key("a"), 0), hashed(key("a"), rev="1"))
     assert await store.commit(new) == Committed()
     assert await store.commit(new) == Stale(key("a"))
 
@@ -112,7 +112,7 @@ async def test_any_text_is_read_as_it_was_written(store: Store, key: Key, texts:
 @pytest.mark.parametrize("revision", [2**53, 2**60, 2**64, 10**30])
 async def test_revisions_beyond_the_numbers_of_lua_are_compared_exactly(store: Store, key: Key, revision: int) -> None:
     await store.commit(hashed(key("a"), rev=str(revision + 1)))
-    stale = guarded(Revision(key("a"), str(revision)), hashed(key("a"), by="one"))
+    stale = guarded(at_revision(key("a"), revision), hashed(key("a"), by="one"))
     assert await store.commit(stale) == Stale(key("a"))
-    fresh = guarded(Revision(key("a"), str(revision + 1)), hashed(key("a"), by="two"))
+    fresh = guarded(at_revision(key("a"), revision + 1), hashed(key("a"), by="two"))
     assert await store.commit(fresh) == Committed()

@@ -2,11 +2,10 @@
 
 import pytest
 
-from edge.errors import EdgeError, Refused
+from edge.errors import Refused
 from edge.store import dedupe
 from edge.store.client import Store
 from edge.store.commit import Committed, Stale
-from edge.store.scan import scan_keys
 
 
 async def test_the_answer_to_an_event_is_remembered_for_its_time(store: Store) -> None:
@@ -42,9 +41,8 @@ async def test_a_transaction_is_marked_once_in_its_scope(store: Store) -> None:
     assert isinstance(await store.commit(dedupe.mark_transaction(keys, "s", "t", "first", 10_000)), Committed)
     assert isinstance(await store.commit(dedupe.mark_transaction(keys, "s", "t", "second", 10_000)), Stale)
     assert isinstance(await store.commit(new), Stale)
-    event = ("source", "id")
-    assert await store.fetch(dedupe.query_either_answer(store.keys, event, ("s", "t"))) == "first"
-    assert await store.fetch(dedupe.query_either_answer(store.keys, event, ("st", ""))) is None
+    assert await store.fetch(dedupe.query_transaction_answer(keys, "s", "t")) == "first"
+    assert await store.fetch(dedupe.query_transaction_answer(keys, "st", "")) is None
 
 
 @pytest.mark.parametrize("answer", ['{"status": 1}', "[1]", "Drain", ""])
@@ -53,12 +51,3 @@ def test_answer_of_another_message_kind_is_refused_as_repeated_id(answer: str) -
         dedupe.decode_answer(answer, tuple[str, ...])
     assert caught.value.kind == "repeated_id"
     assert dedupe.decode_answer('["warning"]', tuple[str, ...]) == ("warning",)
-
-
-async def test_mark_of_another_type_is_an_error_instead_of_no_answer(store: Store) -> None:
-    await store.commit(dedupe.mark_transaction(store.keys, "s", "t", "first", 1000))
-    (key,) = [key async for batch in scan_keys(store, store.keys.transdedupe("*")) for key in batch]
-    await store.execute("DEL", key)
-    await store.execute("SADD", key, "x")
-    with pytest.raises(EdgeError, match="WRONGTYPE"):
-        await store.fetch(dedupe.query_either_answer(store.keys, ("mes", "1"), ("s", "t")))

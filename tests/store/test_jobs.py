@@ -176,3 +176,11 @@ async def test_statuses_of_many_jobs_are_complete_and_ordered(store: Store) -> N
     statuses = await jobs.load_statuses(store, SCOPE)
     assert list(statuses) == [f"J{number}" for number in reversed(range(260))]
     assert set(statuses.values()) == {NEW[Cause.STORE]}
+
+
+def test_job_in_an_outdated_form_is_written_whole(store: Store) -> None:
+    outdated = msgspec.structs.replace(FULL, outdated=True)
+    commit = jobs.save(store.keys, outdated, moved(outdated, error="other"), (), NOW)
+    (written,) = [each[2::2] for each in commit.operations if each[0] == "HSET"]
+    whole = jobs.save(store.keys, None, FULL, (), NOW)
+    assert set(written) >= set(next(each[2::2] for each in whole.operations if each[0] == "HSET"))

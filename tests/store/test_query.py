@@ -4,36 +4,31 @@ import pytest
 
 from edge.errors import EdgeError
 from edge.store.client import Store
-from edge.store.query import Query, query
+from edge.store.query import StoreQuery, query
+from tests.store.servers import reads_of
 
 
-async def reads_of(store: Store) -> int:
-    """Return how many times the server has read from its clients, with this question."""
-    return int((await store.execute("INFO", "stats"))["total_reads_processed"])
-
-
-async def test_values_of_queries_come_in_their_order_from_one_round_trip(store: Store) -> None:
+async def test_values_of_several_queries_come_from_one_round_trip(store: Store) -> None:
     key = store.keys.joborder
     await store.execute("SET", key("a"), "7")
     await store.execute("SADD", key("b"), "x", "y")
-    two = Query((("GET", key("a")), ("SMEMBERS", key("b"))), lambda number, members: (int(number), sorted(members)))
+    number, exists = query(int, "GET", key("a")), query(bool, "EXISTS", key("c"))
+    two = StoreQuery((("GET", key("a")), ("SMEMBERS", key("b"))), lambda first, members: (int(first), sorted(members)))
     before = await reads_of(store)
-    values = await store.fetch_all(query(int, "GET", key("a")), two, query(bool, "EXISTS", key("c")))
-    assert await reads_of(store) - before == 2  # the queries, and the question itself
-    assert list(values) == [7, (7, ["x", "y"]), False]
+    replies = await store.fetch_all(number, two, exists)
+    assert await reads_of(store) - before == 2  # one of them is INFO itself
+    assert (replies.value(exists), replies.value(two), replies.value(number)) == (False, (7, ["x", "y"]), 7)
     assert await store.fetch(two) == (7, ["x", "y"])
 
 
-async def test_failed_query_raises_at_its_turn_only(store: Store) -> None:
+async def test_error_of_one_query_leaves_the_values_of_the_others(store: Store) -> None:
     key = store.keys.joborder
     await store.execute("SET", key("a"), "text")
-    values = await store.fetch_all(
-        query(str, "GET", key("a")), query(int, "GET", key("a")), query(len, "SMEMBERS", key("a")), query(str, "PING")
-    )
-    assert next(values) == "text"
-    with pytest.raises(ValueError, match="text"):
-        next(values)
-    values = await store.fetch_all(query(str, "GET", key("a")), query(len, "SMEMBERS", key("a")))
-    assert next(values) == "text"
+    refused, unreadable = query(len, "SMEMBERS", key("a")), query(int, "GET", key("a"))
+    text = query(str, "GET", key("a"))
+    replies = await store.fetch_all(refused, unreadable, text)
     with pytest.raises(EdgeError, match="WRONGTYPE"):
-        next(values)
+        replies.value(refused)
+    with pytest.raises(ValueError, match="text"):
+        replies.value(unreadable)
+    assert replies.value(text) == "text"

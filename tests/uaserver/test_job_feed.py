@@ -21,7 +21,7 @@ from edge.station.settings import SettingsMethod, StationSettings
 from edge.store.client import Store
 from edge.store.jobs import load
 from edge.store.opening import open_store
-from edge.store.query import Query, T
+from edge.store.query import StoreQuery
 from edge.uaserver.job_feed import show_jobs
 from edge.uaserver.server import UaServer
 from tests.conftest import WaitUntil
@@ -229,7 +229,7 @@ class SlowReply:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def fetch(self, query: Query[T]) -> T:
+    async def fetch(self, query: StoreQuery[Any]) -> Any:
         value = await self._store.fetch(query)
         if query.commands[0][1] == self.key:
             self.key = ""
