@@ -9,8 +9,9 @@ import pytest
 from edge.links.background_task import background_task
 from edge.model.isa95 import JobOrder, Parameter
 from edge.model.job_state import Cause, JobState
-from edge.station.start import Starter, plan_start
-from edge.store import changes, dead_letters, resources, responses, runs, version, work
+from edge.station.start import Starter
+from edge.store import changes, dead_letters, jobs, resources, responses, runs, version, work
+from edge.store.commit import join
 from edge.store.work import WorkKind
 from tests.station.plant import (
     KEEP_ENDED_MS,
@@ -330,13 +331,14 @@ async def job_of_a_newer_release(plant: Plant, key: str) -> str:
     return written
 
 
-async def test_unreadable_job_of_an_entry_does_not_fail_the_start_of_another(plant: Plant, tool: FakeEquipment) -> None:
+async def test_entry_of_an_unreadable_job_starts_the_first_of_the_queue(plant: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
-    await plant.order(Cause.STORE_AND_START, order("J1"))
-    await plant.order(Cause.STORE_AND_START, order("J2"))
-    # The entries of both jobs remain; the queue of starts holds only the second one.
-    await plant.store.execute("DEL", plant.store.keys.joborder_startable(SCOPE))
-    await plant.store.commit(plan_start(plant.store.keys, await plant.job("J2"), plant.runs.clock()))
-    await plant.store.execute("HSET", plant.store.keys.joborder("J1"), "order", "{")
+    for job in ("J1", "J2"):
+        await plant.order(Cause.STORE_AND_START, order(job))
+    keys = plant.store.keys
+    await plant.store.execute("DEL", keys.joborder_startable(SCOPE), keys.sfc_work(SCOPE))
+    queued = jobs.enqueue_start(keys, await plant.job("J2"))
+    await plant.store.commit(join((queued, work.add(keys, SCOPE, WorkKind.START_RECIPE, "J1"))))
+    await plant.store.execute("HSET", keys.joborder("J1"), "order", "{")
     async with plant.at_work():
         await plant.until_state("J2", JobState.ENDED)
