@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ActionChange(Struct, frozen=True):
-    """An association in a new state, or a new attempt; None when it was forgotten."""
+    """An association in a new state, or a new attempt; `state` is None when the association was removed."""
 
     key: AssociationKey
     state: ActionState | None
@@ -61,7 +61,7 @@ def changes_of(net: Net, before: Run, advanced: Advanced) -> Changes:
 
 
 def first_completed(actions: Sequence[ActionChange]) -> AssociationKey | None:
-    """Return the latest activation of the first action that a decision completed; None when it completed none."""
+    """Return the key of the first completed action, that of its latest activation; None when none is completed."""
     for each in actions:
         if each.state is ActionState.COMPLETED:
             return each.key.latest
@@ -81,14 +81,14 @@ _STATES: Final = {
 }
 _PHASES: Final = {Phase.START: "B", Phase.STOP: "T", Phase.RESET: "Q", Phase.PAUSE: "P", Phase.RESUME: "C"}
 _DISPATCHING: Final = {Phase.START: "S", Phase.RESET: "R"}
-"""A command with the dispatch of its action, which is not written for itself."""
+"""The letters of a command together with the dispatch of its action."""
 _USUAL_WAY: Final = ">"
 _STATE_OF: Final = {letter: state for state, letter in _STATES.items()}
 _PHASE_OF: Final = {letter: phase for letters in (_PHASES, _DISPATCHING) for phase, letter in letters.items()}
 _TOKEN: Final = re.compile(r"([+-])([0-9]+)|([0-9]+)(?:\.([0-9]+))?([A-Za-z])")
 
 
-def changes_text(net: Net, changes: Changes) -> str:
+def encode_changes(net: Net, changes: Changes) -> str:
     """Return changes as text: `2c3S-1+2` for action 2 completed, 3 dispatched and started, step 1 left, 2 entered.
 
     Numbers are places in the recipe; `3.1f` is attempt 1 of action 3, which was left behind. `2c3S>` is the usual way:
@@ -132,7 +132,7 @@ def _place(net: Net, command: CommandChange) -> int:
     return named[0].index
 
 
-def read_changes(net: Net, text: str) -> Changes:
+def decode_changes(net: Net, text: str) -> Changes:
     """Read the text of changes; raises ValueError or LookupError for any other text."""
     keys, names = list(net.actions), list(net.steps)
     actions, commands, steps, end = [], [], [], 0

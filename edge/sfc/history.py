@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from edge.model.recipe import Intervention
 from edge.sfc.association_key import AssociationKey
-from edge.sfc.changes import Changes, changes_of, changes_text, first_completed, read_changes
+from edge.sfc.changes import Changes, changes_of, decode_changes, encode_changes, first_completed
 from edge.sfc.command_id import command_id, command_prefix
 from edge.sfc.mirror_copy import NO_MIRRORS, MirrorCopy, Mirrors
 from edge.sfc.run import Association, KeptEvent, PastAttempt, Run, key_of_command
@@ -78,7 +78,7 @@ def record_decision(net: Net, before: Run, signal: Signal, advanced: Advanced, n
         members.pop()
     text = _json.encode(members).decode() if members else ""
     asked = _sorted_json.encode(advanced.mirrors).decode() if advanced.mirrors else ""
-    return StoredDecision(number, at, name, asked + changes_text(net, changes) + text)
+    return StoredDecision(number, at, name, asked + encode_changes(net, changes) + text)
 
 
 def read_record(net: Net, run: Run, stored: StoredDecision) -> DecisionRecord:
@@ -86,7 +86,7 @@ def read_record(net: Net, run: Run, stored: StoredDecision) -> DecisionRecord:
     try:
         mirrors, rest = _read_mirrors(stored.text)
         found, bracket, text = rest.partition("[")
-        changes = read_changes(net, found)
+        changes = decode_changes(net, found)
         members = msgspec.json.decode(bracket + text, type=list[Any]) if bracket else []
         is_whole = True
         if stored.name in {_DONE, _TAKEN}:

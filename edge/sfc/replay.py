@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from edge.sfc.advance import advance
 from edge.sfc.changes import Changes, changes_of
 from edge.sfc.run import new_run
+from edge.sfc.run_fields import encode
 from edge.sfc.signal import Advanced, Start
-from edge.sfc.stored_run import encode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

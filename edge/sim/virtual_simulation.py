@@ -18,6 +18,7 @@ from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.sfc.lock_change import lock_change
 from edge.sfc.net import Net
 from edge.sfc.run import Run, new_run, waits
+from edge.sfc.run_fields import decode, encode
 from edge.sfc.signal import (
     Abort,
     Advanced,
@@ -32,7 +33,6 @@ from edge.sfc.signal import (
     Start,
     Tick,
 )
-from edge.sfc.stored_run import decode, encode
 from edge.sfc.view import next_deadline
 from edge.sim.event_queue import EventQueue, EventRank, milliseconds
 from edge.sim.lock_table import LockTable

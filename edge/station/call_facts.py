@@ -30,8 +30,8 @@ class CallIdentity(Struct, frozen=True):
 class OrderFacts(Struct, frozen=True):
     """What Store, StoreAndStart and Update depend on.
 
-    `allowed` is what the scope allows of all that the order names, `removed_at` is when a job of this id was removed.
-    `undelivered` counts the jobs that stay beyond their time.
+    `allowed` holds the named resources that the scope allows, `removed_at` is when a job of this id was removed.
+    `undelivered` counts the ended jobs whose result the MES has not received in time.
     """
 
     before: Job | None
@@ -47,7 +47,7 @@ class OrderFacts(Struct, frozen=True):
         return self.recipe.guard if isinstance(self.recipe, FoundRecipe) else Commit()
 
 
-def _queries_given(keys: Keys, identity: CallIdentity) -> tuple[StoreQuery[str | None], ...]:
+def _answer_queries(keys: Keys, identity: CallIdentity) -> tuple[StoreQuery[str | None], ...]:
     """Return the queries of the stored answer to a call: that to its event, then that of its transaction."""
     event = dedupe.query_answer(keys, identity.source, identity.event_id)
     if identity.transaction is None:
@@ -55,15 +55,15 @@ def _queries_given(keys: Keys, identity: CallIdentity) -> tuple[StoreQuery[str |
     return (event, dedupe.query_transaction_answer(keys, identity.scope, identity.transaction))
 
 
-def _given(replies: Replies, queries: Iterable[StoreQuery[str | None]]) -> str | None:
+def _stored_answer(replies: Replies, queries: Iterable[StoreQuery[str | None]]) -> str | None:
     """Return the first stored answer; None when the call is new."""
     return next((answer for each in queries if (answer := replies.value(each)) is not None), None)
 
 
-async def read_given(store: Store, identity: CallIdentity) -> str | None:
+async def read_answer(store: Store, identity: CallIdentity) -> str | None:
     """Return the stored answer to a call; None when it is new."""
-    queries = _queries_given(store.keys, identity)
-    return _given(await store.fetch_all(*queries), queries)
+    queries = _answer_queries(store.keys, identity)
+    return _stored_answer(await store.fetch_all(*queries), queries)
 
 
 async def read_order_facts(
@@ -71,13 +71,13 @@ async def read_order_facts(
 ) -> str | OrderFacts:
     """Return the stored answer to a call with an order, else the facts for its plan."""
     keys, scope = store.keys, identity.scope
-    given = _queries_given(keys, identity)
+    answered = _answer_queries(keys, identity)
     before = jobs.query_job(keys, order.job_order_id)
     removed_at = dedupe.query_removal(keys, order.job_order_id)
     allowed = resources.query_named(keys, scope, order)
     open_jobs, waiting = jobs.query_open_count(keys, scope), undelivered.query_count(keys, scope)
-    replies = await store.fetch_all(*given, before, removed_at, allowed, open_jobs, waiting)
-    if (answer := _given(replies, given)) is not None:
+    replies = await store.fetch_all(*answered, before, removed_at, allowed, open_jobs, waiting)
+    if (answer := _stored_answer(replies, answered)) is not None:
         return answer
     return OrderFacts(
         before=replies.value(before),
@@ -91,7 +91,7 @@ async def read_order_facts(
 
 async def read_job(store: Store, identity: CallIdentity, job_id: str) -> str | Job | None:
     """Return the stored answer to a call about a stored job, else the job."""
-    given, job = _queries_given(store.keys, identity), jobs.query_job(store.keys, job_id)
-    replies = await store.fetch_all(*given, job)
-    answer = _given(replies, given)
+    answered, job = _answer_queries(store.keys, identity), jobs.query_job(store.keys, job_id)
+    replies = await store.fetch_all(*answered, job)
+    answer = _stored_answer(replies, answered)
     return replies.value(job) if answer is None else answer

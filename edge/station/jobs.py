@@ -28,7 +28,7 @@ from edge.model.job_state import (
 )
 from edge.ops.mode_watch import ModeWatch
 from edge.sfc.signal import Abort, Ignored, Pause, Resume, Signal, Stop
-from edge.station.call_facts import CallIdentity, OrderFacts, read_given, read_job, read_order_facts
+from edge.station.call_facts import CallIdentity, OrderFacts, read_answer, read_job, read_order_facts
 from edge.station.decision import Decision, MethodRequest, NotAllowed, end_job_without_run
 from edge.station.recipe_lookup import NoRecipe, RecipeLookup
 from edge.station.runs import NoRun, Runs
@@ -202,7 +202,7 @@ class JobService:
             case IdCall(job_order_id=job_id) if _may_be_stored(job_id):
                 return await read_job(self._store, identity, job_id)
             case _:
-                return await read_given(self._store, identity)
+                return await read_answer(self._store, identity)
 
     def _plan(self, call: JobCall, facts: OrderFacts | Job | None) -> _Change | CallAnswer | _ToRun:
         match call.arguments, facts:

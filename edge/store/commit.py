@@ -23,9 +23,9 @@ _ARGUMENT_SIZE = 6
 
 
 class Revision(Struct, frozen=True, array_like=True, tag="revision"):
-    """The hash at `key` must still be at the revision that was read, as a text; `0`: it does not exist yet.
+    """The field `rev` of the hash at `key` must still be `text`; `0`: the hash does not exist yet.
 
-    Lua would compare numbers from 2 to the power of 53 on without their last digits.
+    It is a text because numbers of Lua lose digits from 2 to the power of 53 on.
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""Reads of the store as values: several of them share one round trip."""
+"""Queries of the store; several of them share one round trip."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
@@ -28,6 +28,7 @@ class Replies:
     """The replies to queries that shared one round trip; the value of each is made when it is asked for."""
 
     def __init__(self, queries: Sequence[StoreQuery[Any]], replies: Sequence[Any]) -> None:
+        # Kept, as their ids are the keys of the replies.
         self._queries = queries
         self._replies: dict[int, Sequence[Any]] = {}
         start = 0
@@ -36,9 +37,9 @@ class Replies:
             self._replies[id(each)] = replies[start:end]
             start = end
 
-    def value(self, query: StoreQuery[_T]) -> _T:
+    def value(self, asked: StoreQuery[_T]) -> _T:
         """Return the value of one of the queries; raise its error, which concerns no other query."""
-        return query.value(*values_of(query.commands, self._replies[id(query)]))
+        return asked.value(*values_of(asked.commands, self._replies[id(asked)]))
 
 
 def values_of(commands: Sequence[Sequence[Argument]], replies: Sequence[Any]) -> list[Any]:

@@ -131,7 +131,8 @@ def _limit(stored: str | None) -> int | None:
 
 
 def query_named(keys: Keys, scope: str, order: JobOrder) -> StoreQuery[Allowed]:
-    """Return the query of the resources that an order names and the scope allows: a list may have thousands of ids."""
+    """Return the query of the resources that an order names and the scope allows."""
+    # The lists of the scope may have thousands of ids: they are not read.
     resources = named_resources(order)
     lists = [(keys.workmaster_list(scope), named_work_masters(order))]
     lists += [(keys.resource_list(kind, scope), ids) for kind, ids in resources.items()]
@@ -145,8 +146,8 @@ def query_named(keys: Keys, scope: str, order: JobOrder) -> StoreQuery[Allowed]:
             max_job_orders=_limit(limit),
         )
 
-    asked = (("SMISMEMBER", key, *ids) for key, ids in lists if ids)
-    return StoreQuery((("GET", keys.jobacceptance(scope)), *asked), value)
+    memberships = (("SMISMEMBER", key, *ids) for key, ids in lists if ids)
+    return StoreQuery((("GET", keys.jobacceptance(scope)), *memberships), value)
 
 
 def _members(ids: Sequence[str], reply: Sequence[int]) -> frozenset[str]:

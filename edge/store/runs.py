@@ -13,8 +13,8 @@ import msgspec
 
 from edge.sfc.command_id import command_prefix
 from edge.sfc.run import Run, waits
+from edge.sfc.run_fields import changed_fields, decode, encode
 from edge.sfc.signal import Phase
-from edge.sfc.stored_run import changed_fields, decode, encode
 from edge.store import version
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, at_revision, fields, join, operation, spread

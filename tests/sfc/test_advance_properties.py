@@ -13,6 +13,7 @@ from edge.sfc.intervention import held_failures
 from edge.sfc.net import Net, request_of
 from edge.sfc.qualifier import QUALIFIER_RULES
 from edge.sfc.run import ActionState, Outcome, Run, is_outstanding, new_run, waits
+from edge.sfc.run_fields import changed_fields, decode, encode
 from edge.sfc.signal import (
     Abort,
     Advanced,
@@ -29,7 +30,6 @@ from edge.sfc.signal import (
     Stop,
     Tick,
 )
-from edge.sfc.stored_run import changed_fields, decode, encode
 from edge.sfc.view import next_deadline
 from edge.sfc.waiting import explain_waiting
 from tests.examples import examples

@@ -5,6 +5,7 @@ import pytest
 from edge.sfc.advance import advance
 from edge.sfc.association_key import parse_association_key as key
 from edge.sfc.run import ActionState, Outcome
+from edge.sfc.run_fields import decode, encode
 from edge.sfc.signal import (
     Abort,
     Advanced,
@@ -18,7 +19,6 @@ from edge.sfc.signal import (
     Tick,
     Unknown,
 )
-from edge.sfc.stored_run import decode, encode
 from edge.sfc.waiting import explain_waiting
 from edge.store import version
 from edge.store.version import Document

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from edge.sfc.association_key import AssociationKey
-from edge.sfc.changes import ActionChange, changes_of, changes_text, first_completed, read_changes
+from edge.sfc.changes import ActionChange, changes_of, decode_changes, encode_changes, first_completed
 from edge.sfc.run import ActionState
 from tests.sfc.charts import DAY, recipes
 from tests.sfc.recipes import action, chain, net_of
@@ -19,13 +19,13 @@ def test_changes_are_read_as_they_were_written(document: dict[str, Any], day: Da
     net = net_of(document)
     for before, _, _, advanced in play(net, fresh(), day):
         changes = changes_of(net, before, advanced)
-        assert read_changes(net, changes_text(net, changes)) == changes
+        assert decode_changes(net, encode_changes(net, changes)) == changes
 
 
 @pytest.mark.parametrize("text", ["0z", "9d", "+0x", "x", ">0c", "0c>1S"])
 def test_text_that_names_no_changes_is_refused(text: str) -> None:
     with pytest.raises((ValueError, LookupError)):
-        read_changes(net_of(chain("A B", action("one", "A"))), text)
+        decode_changes(net_of(chain("A B", action("one", "A"))), text)
 
 
 def test_first_completed_action_is_named_by_its_latest_activation() -> None:

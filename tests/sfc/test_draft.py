@@ -2,8 +2,8 @@
 
 from edge.sfc.advance import advance
 from edge.sfc.association_key import AssociationKey
+from edge.sfc.run_fields import encode
 from edge.sfc.signal import Advanced, Answer, Tick
-from edge.sfc.stored_run import encode
 from tests.sfc.driving import Driven
 from tests.sfc.recipes import action, chain, net_of
 

@@ -12,6 +12,7 @@ from edge.sfc.changes import ActionChange, Changes, CommandChange, changes_of
 from edge.sfc.history import DecisionRecord, StoredDecision, read_record, record_decision
 from edge.sfc.replay import differing_fields, replay
 from edge.sfc.run import ActionState, Run, new_run
+from edge.sfc.run_fields import decode, encode
 from edge.sfc.signal import (
     Abort,
     Advanced,
@@ -30,7 +31,6 @@ from edge.sfc.signal import (
     Tick,
     Unknown,
 )
-from edge.sfc.stored_run import decode, encode
 from tests.sfc.charts import DAY, recipes
 from tests.sfc.recipes import action, chain, net_of, recipe, transition
 from tests.sfc.test_advance_properties import MANY, Day, fresh, play

@@ -11,6 +11,7 @@ from edge.sfc.history import DecisionRecord, read_record, record_decision
 from edge.sfc.intervention import held_failures
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Outcome
+from edge.sfc.run_fields import decode, encode
 from edge.sfc.signal import (
     Advanced,
     Answer,
@@ -24,7 +25,6 @@ from edge.sfc.signal import (
     Tick,
     Unknown,
 )
-from edge.sfc.stored_run import decode, encode
 from edge.sfc.waiting import explain_waiting
 from tests.sfc.driving import Driven
 from tests.sfc.recipes import Json, action, branch, faults_of, net_of, recipe, transition, wait

@@ -13,6 +13,7 @@ from edge.sfc.left_failure import stands
 from edge.sfc.net import Net
 from edge.sfc.replay import differing_fields, replay
 from edge.sfc.run import ActionState, Outcome, Run
+from edge.sfc.run_fields import decode, encode
 from edge.sfc.signal import (
     Abort,
     Advanced,
@@ -30,7 +31,6 @@ from edge.sfc.signal import (
     Tick,
     Unknown,
 )
-from edge.sfc.stored_run import decode, encode
 from edge.sfc.view import next_deadline
 from edge.sfc.waiting import explain_waiting
 from tests.sfc.charts import DAY, recipes

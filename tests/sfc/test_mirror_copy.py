@@ -14,8 +14,8 @@ from edge.sfc.mirror_copy import NO_MIRRORS, AskedMirrors, MirrorCopy, Mirrors
 from edge.sfc.net import Net
 from edge.sfc.replay import differing_fields, replay
 from edge.sfc.run import Outcome, Run, new_run
+from edge.sfc.run_fields import decode, encode
 from edge.sfc.signal import Advanced, Answer, Start, Tick
-from edge.sfc.stored_run import decode, encode
 from edge.sfc.waiting import TransitionWaits, explain_waiting
 from tests.sfc.recipes import action, chain, faults_of, net_of, recipe, transition
 

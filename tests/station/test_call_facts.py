@@ -5,7 +5,7 @@ import pytest
 from edge.errors import EdgeError
 from edge.model.isa95 import JobOrder, WorkMaster
 from edge.model.job_state import Cause, JobState
-from edge.station.call_facts import CallIdentity, OrderFacts, read_given, read_job, read_order_facts
+from edge.station.call_facts import CallIdentity, OrderFacts, read_answer, read_job, read_order_facts
 from edge.station.recipe_lookup import FoundRecipe, RecipeLookup
 from edge.station.runs import compiled
 from edge.store import dedupe
@@ -40,7 +40,7 @@ async def test_answer_given_before_is_returned_although_the_job_is_unreadable(
     store: Store, transaction: str | None
 ) -> None:
     identity = CallIdentity("/mes", "call-1", SCOPE, transaction)
-    assert await read_given(store, identity) is None
+    assert await read_answer(store, identity) is None
     await store.execute("HSET", store.keys.joborder("J1"), "_version", 99)
     with pytest.raises(EdgeError, match="version 99"):
         await read_job(store, identity, "J1")
@@ -71,6 +71,6 @@ async def test_known_answer_of_an_event_hides_an_unreadable_transaction(store: S
     await store.execute("SADD", key, "x")
     # Without an answer: its mark would fail on this key without end.
     with pytest.raises(EdgeError, match="WRONGTYPE"):
-        await read_given(store, identity)
+        await read_answer(store, identity)
     await store.commit(dedupe.mark(store.keys, "/mes", "call-1", "given", 10_000))
-    assert await read_given(store, identity) == "given"
+    assert await read_answer(store, identity) == "given"

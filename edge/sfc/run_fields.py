@@ -55,7 +55,7 @@ class _State(msgspec.Struct, frozen=True, omit_defaults=True):
 _json: Final = msgspec.json.Encoder()
 _prefixes: Final = ("step:", "action:", "stored:", "var:", "early:", "past:", "intervention:")
 _STORED_MEMBERS: Final = Association.__struct_fields__.index("action")
-"""The key of an association, with the head, holds the members from here on."""
+"""Members from here on are not stored: they follow from the key and the head."""
 _INSTANTS: Final = ("armed_at", "ended_at", "deadline", "due")
 """The members of an association that are instants."""
 _INSTANTS_AT: Final = tuple(map(Association.__struct_fields__.index, _INSTANTS))
@@ -105,7 +105,7 @@ def _text(value: Any, since: int) -> str:
 
 
 def _row(members: list[Any], defaults: tuple[Any, ...]) -> list[Any]:
-    """Return members without the defaults at their end; 0 and False differ from None."""
+    """Return members without the defaults at their end, compared by identity: 0 and False differ from None."""
     end = len(members)
     while end and members[end - 1] is defaults[end - 1]:
         end -= 1
@@ -140,7 +140,7 @@ def encode(run: Run) -> dict[str, str]:
 
 
 def changed_fields(old: Run, new: Run) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the fields to write and the names of those to remove to make the stored `old` the stored `new`."""
+    """Return the fields to write, and the names of those to remove, so that the stored run becomes `new`."""
     since, before_since = new.started_at or 0, old.started_at or 0
     # A single decision knows what it touched; otherwise compare.
     is_known = new.revision == old.revision + 1 and since == before_since

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from edge.sfc.association_key import parse_association_key as key
 from edge.sfc.run import Run
+from edge.sfc.run_fields import changed_fields, decode, encode
 from edge.sfc.signal import Event, Pause, Start
-from edge.sfc.stored_run import changed_fields, decode, encode
 from tests.sfc.driving import Driven
 from tests.sfc.recipes import action, branch, chain, net_of, recipe, transition, wait
 
