@@ -154,12 +154,6 @@ def _members(ids: Sequence[str], reply: Sequence[int]) -> frozenset[str]:
     return frozenset(each for each, is_member in zip(ids, reply, strict=True) if is_member)
 
 
-async def load_work_master(store: Store, work_master_id: str, scope: str | None = None) -> WorkMaster | None:
-    """Read a work master as a scope stored it, by default the first of them; None when there is none."""
-    found = await load_work_master_at_revision(store, work_master_id, scope)
-    return found[0] if found else None
-
-
 async def load_work_master_at_revision(
     store: Store, work_master_id: str, scope: str | None = None
 ) -> tuple[WorkMaster, Revision] | None:

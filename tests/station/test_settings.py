@@ -11,6 +11,7 @@ from edge.station.settings import KINDS, SettingsMethod, StationSettings
 from edge.store import resources
 from edge.store.client import Store
 from tests.station.plant import LINEAR, SCOPE, linear
+from tests.store.work_masters import work_master
 
 RECIPE = "https://aschamberger.github.io/schemas/microdcs/sfc-recipe/v1.0.0/"
 
@@ -71,7 +72,7 @@ async def test_a_work_master_is_stored_with_its_recipe_and_removed_again(
 ) -> None:
     await settings.apply(SCOPE, "workmaster", SettingsMethod.PUT, [master("axle"), {"ID": "plain"}])
     assert (await resources.load_allowed(store, SCOPE)).work_masters == {"axle", "plain"}
-    stored = await resources.load_work_master(store, "axle")
+    stored = await work_master(store, "axle")
     assert stored
     assert stored.data == LINEAR
     await settings.apply(SCOPE, "workmaster", SettingsMethod.DELETE, {"ID": "axle"})
@@ -82,7 +83,7 @@ async def test_work_master_sent_again_replaces_the_first(store: Store, settings:
     await settings.apply(SCOPE, "workmaster", SettingsMethod.PUT, master("axle"))
     changed = {"steps": [{"name": "only", "initial": True}]}
     await settings.apply(SCOPE, "workmaster", SettingsMethod.PUT, master("axle", changed))
-    stored = await resources.load_work_master(store, "axle")
+    stored = await work_master(store, "axle")
     assert stored
     assert stored.data == changed
 
@@ -111,7 +112,7 @@ async def test_work_master_removed_from_one_scope_stays_in_another(store: Store,
     assert await resources.load_work_masters(store, SCOPE) == []
     assert [each.id for each in await resources.load_work_masters(store, "station-2")] == ["axle"]
     await settings.apply("station-2", "workmaster", SettingsMethod.DELETE, {"ID": "axle"})
-    assert await resources.load_work_master(store, "axle") is None
+    assert await work_master(store, "axle") is None
 
 
 async def test_concurrent_put_and_delete_keep_list_and_documents_equal(store: Store, settings: StationSettings) -> None:
@@ -120,7 +121,7 @@ async def test_concurrent_put_and_delete_keep_list_and_documents_equal(store: St
         *(settings.apply(f"station-{n % 3}", "workmaster", what, master("axle")) for n, what in enumerate(whats))
     )
     listed = [each for each in range(3) if (await resources.load_allowed(store, f"station-{each}")).work_masters]
-    assert (await resources.load_work_master(store, "axle") is not None) == bool(listed)
+    assert (await work_master(store, "axle") is not None) == bool(listed)
 
 
 async def test_too_large_work_master_is_refused(settings: StationSettings) -> None:

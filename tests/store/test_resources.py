@@ -5,6 +5,7 @@ from edge.model.isa95 import Equipment, JobOrder, LocalizedText, Personnel, Work
 from edge.store import resources
 from edge.store.client import Store
 from edge.store.commit import Stale
+from tests.store.work_masters import work_master
 
 MASTER = WorkMaster(id="axle", description=LocalizedText(text="Größe"), data={"steps": [{"name": "a"}]}, dataschema="x")
 
@@ -55,15 +56,15 @@ async def test_order_that_names_nothing_is_answered_by_the_limit_alone(store: St
 
 async def test_a_work_master_is_read_back_whole(store: Store) -> None:
     await store.commit(resources.save_work_master(store.keys, "station-1", MASTER))
-    assert await resources.load_work_master(store, "axle") == MASTER
+    assert await work_master(store, "axle") == MASTER
     assert await resources.load_work_masters(store, "station-1") == [MASTER]
-    assert await resources.load_work_master(store, "other") is None
+    assert await work_master(store, "other") is None
 
 
 async def test_removed_work_master_is_not_found(store: Store) -> None:
     await store.commit(resources.save_work_master(store.keys, "station-1", MASTER))
     await store.commit(await resources.plan_removal(store, "station-1", ["axle"]))
-    assert await resources.load_work_master(store, "axle") is None
+    assert await work_master(store, "axle") is None
     assert (await resources.load_allowed(store, "station-1")).work_masters == frozenset()
 
 

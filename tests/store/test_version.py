@@ -19,6 +19,7 @@ from edge.store import jobs, resources, responses, runs, version
 from edge.store.client import Store
 from edge.store.commit import Committed
 from edge.store.version import FIELD, Document, DocumentTooNew, Upgrade
+from tests.store.work_masters import work_master
 
 DOCUMENTS = Path(__file__).parent / "documents"
 SCOPE = "station-1"
@@ -55,7 +56,7 @@ async def test_documents_of_each_version_are_read_whole(store: Store, name: str)
     assert response.description
     assert response.description.text == failed.error
     assert [each.state_text.text for each in response.job_state] == ["Aborted"]
-    master = await resources.load_work_master(store, "linear")
+    master = await work_master(store, "linear")
     assert master
     assert master.id == "linear"
 
@@ -80,7 +81,7 @@ async def test_a_document_of_a_newer_version_is_refused_by_name(store: Store) ->
     for reading, what, known in (
         (jobs.load(store, "J2"), "job order", 1),
         (runs.load(store, "J2"), "run", 3),
-        (resources.load_work_master(store, "linear"), "work master", 2),
+        (work_master(store, "linear"), "work master", 2),
         (responses.load(store, failed), "job response", 4),
     ):
         with pytest.raises(DocumentTooNew, match=f"{what} of version 99; this release knows versions up to {known}"):
@@ -123,12 +124,12 @@ def test_a_stored_response_gets_relative_paths() -> None:
 
 async def test_a_stored_work_master_keeps_its_content_per_scope(store: Store) -> None:
     await stored(store, "version-1.json")
-    before = await resources.load_work_master(store, "linear", SCOPE)
+    before = await work_master(store, "linear", SCOPE)
     assert before
     other = WorkMaster(id="linear", dataschema="urn:other")
     await store.commit(resources.save_work_master(store.keys, "station-2", other))
-    assert await resources.load_work_master(store, "linear", SCOPE) == before
-    assert await resources.load_work_master(store, "linear", "station-2") == other
+    assert await work_master(store, "linear", SCOPE) == before
+    assert await work_master(store, "linear", "station-2") == other
 
 
 def renamed(fields: Mapping[str, str]) -> Mapping[str, str]:

@@ -14,6 +14,7 @@ from edge.store import resources
 from edge.store.client import Store
 from tests.cli.calling import Edge
 from tests.station.plant import LINEAR, SCOPE
+from tests.store.work_masters import work_master
 
 MASTER = {"ID": "axle", "dataschema": RECIPE_DATASCHEMA, "data": LINEAR}
 
@@ -55,7 +56,7 @@ async def test_recipe_with_an_id_becomes_a_work_master(edge: Edge, store: Store,
     file.write_text(json.dumps(LINEAR))
     assert (await edge("station", "set", "workmaster", file, "--id", "axle")).exit_code == 0
     assert (await shown(edge))["work_masters"] == [{"id": "axle", "description": "", "steps": 2, "actions": 2}]
-    stored = await resources.load_work_master(store, "axle")
+    stored = await work_master(store, "axle")
     assert stored
     assert stored.dataschema == RECIPE_DATASCHEMA
     await edge("station", "set", "workmaster", "axle", "--delete")
@@ -78,7 +79,7 @@ async def test_faulty_recipe_is_refused_with_one_line_per_fault(edge: Edge, stor
     assert all(fault.startswith("edge: axle: ") for fault in faults)
     assert len(faults) >= 3
     assert "edge check recipe" in advice
-    assert await resources.load_work_master(store, "axle") is None
+    assert await work_master(store, "axle") is None
 
 
 async def test_suspicious_work_master_is_stored_with_a_warning(edge: Edge) -> None:
