@@ -18,6 +18,7 @@ from edge.sfc.run import (
     LOCKS_FIELD,
     STATE_FIELD,
     Association,
+    FieldKind,
     KeptEvent,
     Outcome,
     PastAttempt,
@@ -53,7 +54,16 @@ class _State(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 _json: Final = msgspec.json.Encoder()
-_prefixes: Final = ("step:", "action:", "stored:", "var:", "early:", "past:", "intervention:")
+_HELD_IN: Final[Mapping[FieldKind, str]] = {
+    "step": "steps",
+    "action": "associations",
+    "stored": "stored",
+    "var": "variables",
+    "early": "early",
+    "past": "past",
+    "intervention": "interventions",
+}
+"""The attribute of a run that holds the fields of a kind, by their keys."""
 _STORED_MEMBERS: Final = Association.__struct_fields__.index("action")
 """Members from here on are not stored: they follow from the key and the head."""
 _INSTANTS: Final = ("armed_at", "ended_at", "deadline", "due")
@@ -67,21 +77,9 @@ _ABSENT: Final = object()
 def _value(run: Run, field: RunField) -> Any:
     """Return what one field holds; `_ABSENT` when the run no longer has it."""
     kind, key = field
+    if kind in _HELD_IN:
+        return getattr(run, _HELD_IN[kind]).get(key, _ABSENT)
     match kind:
-        case "action":
-            return run.associations.get(key, _ABSENT)
-        case "step":
-            return run.steps.get(key, _ABSENT)
-        case "var":
-            return run.variables.get(key, _ABSENT)
-        case "stored":
-            return str(run.stored[key]) if key in run.stored else _ABSENT
-        case "early":
-            return run.early.get(key, _ABSENT)
-        case "past":
-            return run.past.get(key, _ABSENT)
-        case "intervention":
-            return run.interventions.get(key, _ABSENT)
         case "locks":
             return _ABSENT if run.locks == NO_LOCKS else run.locks
         case "state":
@@ -101,6 +99,8 @@ def _text(value: Any, since: int) -> str:
         value = _row(members, _NO_ASSOCIATION)
     elif isinstance(value, StepState):
         value = _row([value.activated_at - since, *msgspec.structs.astuple(value)[1:]], _NO_STEP)
+    elif isinstance(value, AssociationKey):
+        value = str(value)
     return _json.encode(value).decode()
 
 
@@ -116,13 +116,7 @@ def _fields(run: Run) -> list[RunField]:
     return [
         _HEAD_FIELD,
         STATE_FIELD,
-        *(("step", name) for name in run.steps),
-        *(("action", key) for key in run.associations),
-        *(("stored", name) for name in run.stored),
-        *(("var", name) for name in run.variables),
-        *(("early", number) for number in run.early),
-        *(("past", number) for number in run.past),
-        *(("intervention", number) for number in run.interventions),
+        *((kind, key) for kind, attribute in _HELD_IN.items() for key in getattr(run, attribute)),
         *((LOCKS_FIELD,) if run.locks != NO_LOCKS else ()),
     ]
 
@@ -176,7 +170,7 @@ def decode(fields: Mapping[str, str]) -> Run:
     """Read a run from its fields; fields of other names are ignored."""
     head = msgspec.json.decode(fields["run"], type=_Head)
     state = msgspec.json.decode(fields["state"], type=_State)
-    found: dict[str, dict[str, str]] = {prefix: {} for prefix in _prefixes}
+    found: dict[str, dict[str, str]] = {f"{kind}:": {} for kind in _HELD_IN}
     for name, text in fields.items():
         kind, colon, key = name.partition(":")
         if colon and kind + colon in found:
