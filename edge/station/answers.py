@@ -29,7 +29,7 @@ from edge.station.refusal_recorder import RefusalRecorder
 from edge.station.runs import NoRun, Runs
 from edge.station.start import plan_start
 from edge.station.trace_files import NoResultFiles, ResultFiles
-from edge.store import dead_letters, dedupe, disabled_tools, jobs, responses, runs, safing
+from edge.store import dead_letters, dedupe, disabled_tools, equipment_memory, jobs, responses, runs, safing
 from edge.store.client import Store
 from edge.store.commit import Commit, Stale, join
 from edge.store.dead_letters import Letter, LetterKind
@@ -319,6 +319,14 @@ class Answers:
     async def keep_disabled(self, place: str, *, disabled: bool) -> None:
         """Keep whether another system has disabled the tool at a place."""
         await disabled_tools.keep(self._store, place, self._runs.clock() if disabled else None)
+
+    async def recall(self, equipment: str) -> Mapping[str, str]:
+        """Return the texts that equipment of this name has remembered; they survive the connection and a restart."""
+        return await equipment_memory.load(self._store, equipment)
+
+    async def remember(self, equipment: str, texts: Mapping[str, str]) -> None:
+        """Remember these texts of equipment by their names; the others stay."""
+        await equipment_memory.save(self._store, equipment, texts)
 
     def record_repeated_start(self) -> None:
         """Count a start that the equipment may have received before."""

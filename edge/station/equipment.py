@@ -178,6 +178,12 @@ class StationPort(Protocol):
     async def keep_disabled(self, place: str, *, disabled: bool) -> None:
         """Keep whether another system has disabled the tool at a place."""
 
+    async def recall(self, equipment: str) -> Mapping[str, str]:
+        """Return the texts that equipment of this name has remembered; they survive the connection and a restart."""
+
+    async def remember(self, equipment: str, texts: Mapping[str, str]) -> None:
+        """Remember these texts of equipment by their names; the others stay. Call it for changed texts only."""
+
     async def store_file(self, command_id: str, parts: AsyncGenerator[bytes, None]) -> Mapping[str, Any]:
         """Store a file of the result of a command, part by part; return the reference to it for the result.
 

@@ -144,6 +144,11 @@ class Keys(SettingKeys, frozen=True):
         """Return the key of the tools that another system has disabled, by their place."""
         return f"{self.prefix}:disabled-tools"
 
+    @_key("hash", Lifetime.OURS)
+    def equipment_memory(self, name: str) -> str:
+        """Return the key of what a piece of equipment needs beyond its connection, such as its learnt revisions."""
+        return f"{self.prefix}:equipment-memory:{name}"
+
     @_key("stream", Lifetime.DEAD_LETTERS)
     def sfc_dead_letters(self) -> str:
         """Return the key of what was given up, with the reason."""

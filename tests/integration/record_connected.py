@@ -28,7 +28,8 @@ from edge.southbound.ijt import open_ijt
 from edge.southbound.vision import open_vision
 from edge.station.equipment import EquipmentAnswer, OutcomeUnknown
 from edge.store import traffic_channel
-from tests.southbound.contract import SCOPES, TYPE_ID, WORK, RecordingStation
+from tests.southbound.contract import SCOPES, TYPE_ID, WORK
+from tests.southbound.recording_station import RecordingStation
 
 DIRECTORY = Path(__file__).parents[1] / "recordings"
 LONGER_THAN_A_CUT = 1.5

@@ -29,7 +29,8 @@ from edge.southbound.kinds import KINDS
 from edge.southbound.stacklight import StackLightSettings
 from edge.station.equipment import Command
 from tests.conftest import WaitUntil
-from tests.southbound.contract import SCOPES, RecordingStation
+from tests.southbound.contract import SCOPES
+from tests.southbound.recording_station import RecordingStation
 
 # After this many turns of the event loop without an answer, all requests have been sent.
 _TURNS = 100

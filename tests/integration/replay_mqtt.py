@@ -14,7 +14,7 @@ from edge.sfc.signal import Phase
 from edge.southbound.mqtt import MqttEquipment, open_equipment
 from edge.station.equipment import Command, Task
 from tests.conftest import WaitUntil
-from tests.southbound.contract import RecordingStation
+from tests.southbound.recording_station import RecordingStation
 
 SENT_BY_EQUIPMENT = {"answers", "events", "data", "presence"}
 

@@ -6,7 +6,7 @@ from edge.sim.camera import RESULTS, open_camera
 from edge.southbound.mqtt import open_equipment
 from edge.station.equipment import EquipmentEvent, Task
 from tests.conftest import WaitUntil
-from tests.southbound.contract import RecordingStation
+from tests.southbound.recording_station import RecordingStation
 
 
 class PatientStation(RecordingStation):

@@ -81,6 +81,12 @@ class Answers(list[EquipmentAnswer]):
     async def keep_disabled(self, place: str, *, disabled: bool) -> None:
         pytest.fail(f"equipment over MQTT keeps no tool as disabled: {place} {disabled}")
 
+    async def recall(self, equipment: str) -> Mapping[str, str]:
+        return {equipment: ""}
+
+    async def remember(self, equipment: str, texts: Mapping[str, str]) -> None:
+        pytest.fail(f"equipment over MQTT remembers nothing: {equipment} {texts}")
+
     async def has_result(self, command_id: str, result_id: str) -> bool:
         return False
 

@@ -17,7 +17,8 @@ from edge.southbound.device import Device, DeviceEvent, DeviceEvents
 from edge.station.equipment import Command, EquipmentAnswer, OutcomeUnknown
 from edge.station.retry import MOST_TRIES
 from tests.conftest import WaitUntil
-from tests.southbound.contract import NEXT, SCOPES, TYPE_ID, WORK, RecordingStation
+from tests.southbound.contract import NEXT, SCOPES, TYPE_ID, WORK
+from tests.southbound.recording_station import RecordingStation
 
 
 class Plug:

@@ -16,7 +16,8 @@ from edge.southbound.ijt_collector import ControllerState, JoiningCollector, Res
 from edge.southbound.ijt_methods import IjtMethods
 from edge.southbound.late_result import LateResults
 from tests.conftest import WaitUntil
-from tests.southbound.contract import NEXT, SCOPES, WORK, Opener, RecordingStation
+from tests.southbound.contract import NEXT, SCOPES, WORK, Opener
+from tests.southbound.recording_station import RecordingStation
 from tests.southbound.tightening import TIMES, answered, begun, equipped, settings
 
 BATCH = 3

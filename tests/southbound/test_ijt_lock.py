@@ -10,7 +10,8 @@ from structlog.testing import capture_logs
 from edge.sim.ijt import JoiningController
 from edge.southbound.ijt import open_ijt
 from tests.conftest import WaitUntil
-from tests.southbound.contract import SCOPES, WORK, RecordingStation
+from tests.southbound.contract import SCOPES, WORK
+from tests.southbound.recording_station import RecordingStation
 from tests.southbound.tightening import TIMES, begun, equipped, settings
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]

@@ -10,7 +10,8 @@ from edge.sim.ijt_fault import IjtFault
 from edge.southbound.ijt import open_ijt
 from edge.station.equipment import Repetition
 from tests.conftest import WaitUntil
-from tests.southbound.contract import NEXT, RESET, SCOPES, WORK, Opener, RecordingStation
+from tests.southbound.contract import NEXT, RESET, SCOPES, WORK, Opener
+from tests.southbound.recording_station import RecordingStation
 from tests.southbound.tightening import TIMES, answered, begun, equipped, settings
 
 SPINDLE = "P1 85Nm"

@@ -11,7 +11,8 @@ from edge.southbound.ijt_lock import SharedTool, ToolLock
 from edge.southbound.ijt_methods import IjtMethods
 from edge.southbound.ijt_programs import JoiningPrograms
 from edge.southbound.ijt_tool import JoiningTool
-from tests.southbound.contract import WORK, RecordingStation
+from tests.southbound.contract import WORK
+from tests.southbound.recording_station import RecordingStation
 
 STOPPING = ("AbortJoiningProcess", "DeselectJoiningProcess", "ResetIdentifiers", "EnableAsset")
 

@@ -9,7 +9,8 @@ from structlog.testing import capture_logs
 from edge.errors import Unavailable
 from edge.southbound.late_result import LateResults
 from edge.station.equipment import LateResult
-from tests.southbound.contract import WORK, RecordingStation
+from tests.southbound.contract import WORK
+from tests.southbound.recording_station import RecordingStation
 
 AT = datetime(2026, 11, 22, tzinfo=UTC)
 DATA = {"evaluation": "OK"}

@@ -14,7 +14,8 @@ from edge.sim.controller import ToolPermissions
 from edge.southbound.mqtt import open_equipment
 from edge.station.equipment import LateResult, Repetition
 from tests.conftest import WaitUntil
-from tests.southbound.contract import SCOPES, TYPE_ID, WORK, Bench, Contract, Opener, RecordingStation
+from tests.southbound.contract import SCOPES, TYPE_ID, WORK, Bench, Contract, Opener
+from tests.southbound.recording_station import RecordingStation
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

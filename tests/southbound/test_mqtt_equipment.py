@@ -18,7 +18,7 @@ from edge.southbound.mqtt import MqttEquipment, open_equipment
 from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, OutcomeUnknown, Task
 from tests.conftest import WaitUntil
 from tests.plain_mqtt import plain_client
-from tests.southbound.contract import RecordingStation
+from tests.southbound.recording_station import RecordingStation
 
 CORRELATION = "7d444840-9dc0-11d1-b245-5ffdce74fad2"
 COMMAND = Command(

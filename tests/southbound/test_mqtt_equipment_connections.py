@@ -7,7 +7,7 @@ from edge.links.mqtt import open_session
 from edge.sim.broker import open_broker
 from edge.southbound.mqtt import open_equipment
 from tests.conftest import WaitUntil
-from tests.southbound.contract import RecordingStation
+from tests.southbound.recording_station import RecordingStation
 
 
 async def test_broker_reconnect_counts_as_a_connection_without_presence(unique: str, wait_until: WaitUntil) -> None:

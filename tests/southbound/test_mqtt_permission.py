@@ -6,7 +6,7 @@ from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.links.mqtt import Message, MqttSession, open_session
 from edge.southbound.mqtt import open_equipment
 from tests.conftest import WaitUntil
-from tests.southbound.contract import RecordingStation
+from tests.southbound.recording_station import RecordingStation
 from tests.southbound.test_mqtt_equipment import COMMAND
 
 

@@ -16,7 +16,8 @@ from edge.southbound.device import Device, DeviceEvent, DeviceEvents
 from edge.southbound.obsolete_command import ObsoleteCommandError, until_obsolete
 from edge.station.equipment import Command
 from tests.conftest import WaitUntil
-from tests.southbound.contract import NEXT, SCOPES, TYPE_ID, WORK, RecordingStation
+from tests.southbound.contract import NEXT, SCOPES, TYPE_ID, WORK
+from tests.southbound.recording_station import RecordingStation
 
 CHECK_S = 0.01
 

@@ -19,7 +19,8 @@ from edge.southbound.opcua import open_opcua_equipment, open_session
 from edge.station.equipment import Command, EquipmentAnswer
 from tests.conftest import WaitUntil
 from tests.ports import free_port
-from tests.southbound.contract import NEXT, SCOPES, TYPE_ID, WORK, RecordingStation
+from tests.southbound.contract import NEXT, SCOPES, TYPE_ID, WORK
+from tests.southbound.recording_station import RecordingStation
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 

@@ -16,7 +16,8 @@ from edge.sim.openprotocol import JAMMED, TighteningController, open_openprotoco
 from edge.sim.openprotocol_fault import OpenProtocolFault
 from edge.station.equipment import EquipmentEvent, Repetition, Task
 from tests.conftest import WaitUntil
-from tests.southbound.contract import NEXT, RESET, WORK, Bench, Contract, Opener, RecordingStation
+from tests.southbound.contract import NEXT, RESET, WORK, Bench, Contract, Opener
+from tests.southbound.recording_station import RecordingStation
 from tests.southbound.tightening_controller import BOLT, attached, connected, tightened
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from edge.sim.openprotocol import JAMMED, TighteningController, open_openprotocol_controller
 from edge.sim.openprotocol_fault import OpenProtocolFault
 from tests.conftest import WaitUntil
-from tests.southbound.contract import WORK, RecordingStation
+from tests.southbound.contract import WORK
+from tests.southbound.recording_station import RecordingStation
 from tests.southbound.tightening_controller import attached, connected
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -12,7 +12,8 @@ from edge.sim.openprotocol import TighteningController, open_openprotocol_contro
 from edge.southbound.late_result import LateResults
 from edge.southbound.openprotocol_collector import TighteningCollector, ToolState
 from edge.southbound.openprotocol_conversion import TighteningResult, identifier_of
-from tests.southbound.contract import WORK, RecordingStation
+from tests.southbound.contract import WORK
+from tests.southbound.recording_station import RecordingStation
 
 
 async def no_event(_: TighteningResult) -> bool:

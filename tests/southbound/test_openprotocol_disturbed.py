@@ -15,7 +15,8 @@ from edge.southbound.openprotocol import open_openprotocol_equipment
 from edge.southbound.openprotocol_conversion import identifier_of
 from edge.station.equipment import Begin, Command
 from tests.conftest import WaitUntil
-from tests.southbound.contract import SCOPES, WORK, RecordingStation
+from tests.southbound.contract import SCOPES, WORK
+from tests.southbound.recording_station import RecordingStation
 from tests.southbound.tightening_controller import TIMES, settings_for
 
 JOBS = 12

@@ -2,7 +2,7 @@
 
 from edge.southbound.openprotocol_events import ToolEvents
 from edge.station.equipment import Task
-from tests.southbound.contract import RecordingStation
+from tests.southbound.recording_station import RecordingStation
 
 
 async def test_event_is_reported_where_the_settings_name_its_type() -> None:

@@ -4,7 +4,7 @@ from edge.sim.vision import open_vision
 from edge.southbound.own_events import OwnEvents
 from edge.station.equipment import Task
 from tests.conftest import WaitUntil
-from tests.southbound.contract import RecordingStation
+from tests.southbound.recording_station import RecordingStation
 from tests.southbound.test_vision import equipped
 
 

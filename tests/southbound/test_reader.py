@@ -16,7 +16,8 @@ from edge.southbound.reader_settings import ReaderSettings
 from edge.southbound.scanned_job import ScannedJob
 from edge.station.equipment import Task
 from tests.conftest import WaitUntil
-from tests.southbound.contract import SCOPES, WORK, RecordingStation
+from tests.southbound.contract import SCOPES, WORK
+from tests.southbound.recording_station import RecordingStation
 
 
 class Scanner:

@@ -7,7 +7,8 @@ from edge.config import EquipmentSettings
 from edge.errors import Refused, Unavailable
 from edge.southbound.repetition import StartPolicy, chosen_repetition, count_repeated_start
 from edge.station.equipment import Command, Repetition
-from tests.southbound.contract import WORK, RecordingStation
+from tests.southbound.contract import WORK
+from tests.southbound.recording_station import RecordingStation
 
 
 @pytest.mark.parametrize(("setting", "chosen"), [("", Repetition.ONCE), ("repeatable", Repetition.REPEATABLE)])

@@ -19,7 +19,8 @@ from edge.sim.vision import open_vision as open_camera
 from edge.southbound.result_file import ResultFileReader
 from edge.southbound.vision import open_vision
 from tests.conftest import WaitUntil
-from tests.southbound.contract import NEXT, SCOPES, TYPE_ID, WORK, RecordingStation
+from tests.southbound.contract import NEXT, SCOPES, TYPE_ID, WORK
+from tests.southbound.recording_station import RecordingStation
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 

@@ -23,7 +23,8 @@ from edge.southbound.stacklight import StackLightSettings, open_stacklight
 from edge.station.equipment import EquipmentAnswer, EquipmentEvent, Task
 from tests.conftest import WaitUntil
 from tests.southbound.alarm_feed import AlarmFeed, alarm
-from tests.southbound.contract import SCOPES, TYPE_ID, WORK, RecordingStation
+from tests.southbound.contract import SCOPES, TYPE_ID, WORK
+from tests.southbound.recording_station import RecordingStation
 
 START = "com.example.station.start-pressed.v1"
 SETTINGS = StackLightSettings(

@@ -10,7 +10,8 @@ from edge.errors import Refused, Unavailable
 from edge.links.gpio import Lines
 from edge.southbound.stacklight import StackLightSettings, open_stacklight
 from tests.conftest import WaitUntil
-from tests.southbound.contract import SCOPES, TYPE_ID, Bench, Contract, Opener, RecordingStation
+from tests.southbound.contract import SCOPES, TYPE_ID, Bench, Contract, Opener
+from tests.southbound.recording_station import RecordingStation
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

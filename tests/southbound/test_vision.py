@@ -24,7 +24,8 @@ from edge.southbound.vision_results import VisionResults
 from edge.southbound.vision_state import StateReader
 from edge.station.equipment import EquipmentAnswer, Repetition
 from tests.conftest import WaitUntil
-from tests.southbound.contract import NEXT, SCOPES, TYPE_ID, WORK, Bench, Contract, Opener, RecordingStation
+from tests.southbound.contract import NEXT, SCOPES, TYPE_ID, WORK, Bench, Contract, Opener
+from tests.southbound.recording_station import RecordingStation
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 

@@ -9,7 +9,8 @@ from edge.links.opcua import ClientSession
 from edge.southbound.late_result import LateResults
 from edge.southbound.own_events import OwnEvents
 from edge.southbound.vision_results import VisionResults
-from tests.southbound.contract import WORK, RecordingStation
+from tests.southbound.contract import WORK
+from tests.southbound.recording_station import RecordingStation
 
 CAMERA = cast("ClientSession", None)
 """No test in this module calls the camera."""

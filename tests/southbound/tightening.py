@@ -12,7 +12,8 @@ from edge.sim.ijt_fault import IjtFault
 from edge.southbound.ijt import IjtTimes, open_ijt
 from edge.station.equipment import EquipmentAnswer
 from tests.conftest import WaitUntil
-from tests.southbound.contract import SCOPES, TYPE_ID, WORK, Bench, RecordingStation
+from tests.southbound.contract import SCOPES, TYPE_ID, WORK, Bench
+from tests.southbound.recording_station import RecordingStation
 
 TIMES = IjtTimes(poll=0.1, search=0.5, settled=0.0)
 

@@ -12,7 +12,8 @@ from edge.southbound.openprotocol import OpenProtocolTimes, open_openprotocol_eq
 from edge.southbound.openprotocol_settings import OpenProtocolSettings
 from edge.station.equipment import EquipmentAnswer
 from tests.conftest import WaitUntil
-from tests.southbound.contract import SCOPES, TYPE_ID, WORK, Bench, RecordingStation
+from tests.southbound.contract import SCOPES, TYPE_ID, WORK, Bench
+from tests.southbound.recording_station import RecordingStation
 
 TIMES = OpenProtocolTimes(SessionTimes(connect=30.0, answer=30.0), poll=0.1, curves=30.0)
 BOLT = replace(WORK, parameters={"parameter_set": 3, "vin": "WDB1HXQZKRAMPLE"})
