@@ -1,6 +1,6 @@
 """Decides whether a component executes a signed command: a pure function of command, policy, keys and instant."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 
 from msgspec import Struct
@@ -69,7 +69,7 @@ Admission = Admitted | RefusedCommand | NotAuthentic | NotForUs
 def admit(text: str, policy: FleetPolicy, keys: Mapping[str, PublicKey], now_s: int) -> Admission:
     """Return what a component does with a text."""
     audience = read_audience(text)
-    if audience and not _is_for(audience, policy):
+    if audience and not is_for(audience, policy.component, policy.labels):
         return NotForUs()
     match verify(text, keys):
         case SignatureRefusal(fault, kid, command):
@@ -82,9 +82,9 @@ def admit(text: str, policy: FleetPolicy, keys: Mapping[str, PublicKey], now_s: 
             return Admitted(admitted, key)
 
 
-def _is_for(audience: tuple[str, ...], policy: FleetPolicy) -> bool:
-    ours = {"*", policy.component, *(f"{name}={value}" for name, value in policy.labels.items())}
-    return not ours.isdisjoint(audience)
+def is_for(audience: Collection[str], component: str, labels: Mapping[str, str]) -> bool:
+    """Return whether an audience names a component, one of its labels, or all components."""
+    return not {"*", component, *(f"{name}={value}" for name, value in labels.items())}.isdisjoint(audience)
 
 
 def _is_id(text: str) -> bool:
@@ -94,6 +94,10 @@ def _is_id(text: str) -> bool:
 def _refusal(command: FleetCommand, policy: FleetPolicy, now_s: int) -> tuple[Refusal, str] | None:
     if not _is_id(command.jti):
         return Refusal.MALFORMED, "its id is not 16 to 64 letters and digits"
+    if not command.aud:
+        return Refusal.MALFORMED, "it names no component: `aud` is empty. For all components it is `*`"
+    if len(set(command.aud)) < len(command.aud):
+        return Refusal.MALFORMED, "`aud` names a component twice"
     if not 0 < command.exp - command.iat <= LONGEST_S:
         return Refusal.TOO_LONG, f"its lifetime is {command.exp - command.iat} s, at most {LONGEST_S} s are allowed"
     if command.iat > now_s + CLOCK_S:

@@ -6,9 +6,11 @@ The header has exactly the members `alg`, `kid` and `typ` with the expected valu
 
 import base64
 import binascii
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from typing import Any, TypeVar
 
 import msgspec
 from cryptography.exceptions import InvalidSignature
@@ -23,6 +25,8 @@ MOST_CHARACTERS = 16_384
 
 _COMPACT = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]{86})")
 _KEY_BYTES = 32
+
+_PartT = TypeVar("_PartT", bound=Struct)
 
 
 class _Header(Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,7 +85,7 @@ def read_expiry(text: str) -> int:
 def verify(text: str, keys: Mapping[str, PublicKey]) -> SignedCommand | SignatureRefusal:
     """Return the command of a text that a known key has signed, or why it is refused."""
     match = _COMPACT.fullmatch(text) if len(text) <= MOST_CHARACTERS else None
-    header = _header(match[1]) if match else None
+    header = _parse(match[1], _Header) if match else None
     if match is None or header is None:
         return SignatureRefusal(SignatureFault.MALFORMED)
     if (header.alg, header.typ) != (ALGORITHM, TYPE):
@@ -123,19 +127,26 @@ def _is_signed_by(key: PublicKey, signed: str, signature: str) -> bool:
 
 def _claims(text: str) -> FleetCommand | None:
     match = _COMPACT.fullmatch(text) if len(text) <= MOST_CHARACTERS else None
-    raw = _decode(match[2]) if match else None
-    try:
-        return msgspec.json.decode(raw, type=FleetCommand) if raw is not None else None
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
+    return _parse(match[2], FleetCommand) if match else None
 
 
-def _header(part: str) -> _Header | None:
+def _parse(part: str, kind: type[_PartT]) -> _PartT | None:
+    """Parse a part of a command; None for one that is not valid or names a member twice (RFC 7515 4, RFC 7519 4)."""
     raw = _decode(part)
-    try:
-        return msgspec.json.decode(raw, type=_Header) if raw is not None else None
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    if raw is None:
         return None
+    try:
+        parsed = msgspec.json.decode(raw, type=kind)
+        json.loads(raw, object_pairs_hook=_reject_repeated_names)
+    except (ValueError, RecursionError):
+        return None
+    return parsed
+
+
+def _reject_repeated_names(members: Sequence[tuple[str, Any]]) -> None:
+    """Raise ValueError for an object that names a member twice: two readers could take different ones."""
+    if len({name for name, _ in members}) < len(members):
+        raise ValueError("a member is repeated")
 
 
 def _encode(content: bytes) -> str:

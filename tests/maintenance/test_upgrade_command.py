@@ -68,6 +68,8 @@ def test_signed_command_is_executed_once_with_a_record(host: UpgradeHost) -> Non
         ({"cmd": "status"}, "is no upgrade"),
         ({"cmd": "restart"}, "not_allowed"),
         ({"aud": ("gw-2",)}, "for other components"),
+        ({"aud": ()}, "malformed: it names no component"),
+        ({"aud": ("*", "*")}, "malformed: `aud` names a component twice"),
         ({"iat": NOW_S - 600, "exp": NOW_S}, "expired"),
         ({"iat": NOW_S + 3600, "exp": NOW_S + 4000}, "clock"),
         ({"args": ("--version=1.0", "-oX=y")}, "arguments"),

@@ -110,6 +110,24 @@ def test_token_of_another_purpose_is_refused(others: dict[str, object]) -> None:
     assert fault(with_header(**others)) is SignatureFault.ALGORITHM
 
 
+@pytest.mark.parametrize(
+    ("header", "claims"),
+    [
+        ('{{"alg":"{alg}","kid":"{kid}","typ":"{typ}"}}', '{{"aud":["gw-2"],{claims},"aud":["*"]}}'),
+        ('{{"alg":"{alg}","kid":"{kid}","typ":"{typ}"}}', '{{"aud":["*"],{claims},"cmd":"restart"}}'),
+        ('{{"alg":"none","alg":"{alg}","kid":"{kid}","typ":"{typ}"}}', '{{"aud":["*"],{claims}}}'),
+    ],
+    ids=["aud twice", "cmd twice", "alg twice"],
+)
+def test_signed_command_with_a_repeated_member_is_refused(header: str, claims: str) -> None:
+    head = encoded(header.format(alg=ALGORITHM, kid=PUBLIC.kid, typ=TYPE).encode())
+    body = claims.format(claims='"jti":"0123456789abcdef","iat":1000,"exp":2000,"cmd":"status"')
+    signed = f"{head}.{encoded(body.encode())}"
+    text = f"{signed}.{encoded(PRIVATE.sign(signed.encode()))}"
+    assert fault(text) is SignatureFault.MALFORMED
+    assert read_audience(text) == () or "alg" in header
+
+
 def test_unknown_revoked_and_foreign_keys_are_refused() -> None:
     by_other = sign(COMMAND, OTHER_PRIVATE, OTHER.kid)
     assert fault(by_other) is SignatureFault.UNKNOWN_KEY

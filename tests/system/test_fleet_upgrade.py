@@ -79,6 +79,8 @@ async def test_root_unit_is_off_at_first_and_refuses_unsigned_commands(machine: 
     assert result["state"] == "failed"
     assert "systemctl enable --now microdcs-edge-upgrade.socket" in result["reason"]
     await machine.run("systemctl enable --now microdcs-edge-upgrade.socket")
+    exposure = await machine.run("systemd-analyze security --no-pager microdcs-edge-upgrade@1 | tail -n 1")
+    assert float(exposure.split(":")[1].split()[0]) <= 4.0
     assert "no signed command" in await pass_on(machine, "microdcs-edge; rm -rf /")
     assert "key unknown" in await pass_on(machine, await sign(machine, "ben", "upgrade"))
     assert "is no version" in await pass_on(machine, await sign(machine, "anna", "upgrade --version=-oDir::Etc=/tmp"))

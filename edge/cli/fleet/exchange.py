@@ -14,7 +14,9 @@ from edge.errors import Refused
 from edge.links.mqtt import Message, MqttSession, open_session
 from edge.model.fleet import FleetCommand, FleetResult, FleetState
 from edge.northbound.fleet import JOSE, FleetTopics
-from edge.store import fleet
+from edge.ops.fleet_admission import is_for
+from edge.store import components, fleet
+from edge.store.client import Store
 
 _LOOK_EVERY_S = 0.2
 _ENDED = frozenset(FleetState) - {FleetState.EXECUTING}
@@ -34,6 +36,13 @@ async def exchange(
             await session.publish(topic, text.encode(), retain=True, content_type=JOSE, expiry=expiry)
             await _wait(found, names, wait_s)
             return found
+
+
+async def gateways_among(store: Store, audience: Collection[str]) -> frozenset[str]:
+    """Return the names of the gateways on the store that an audience means: those that have to answer."""
+    listed = [known.component for known in (await components.load_all(store)).values()]
+    gateways = [component for component in listed if component.kind == "gateway"]
+    return frozenset(gateway.id for gateway in gateways if is_for(audience, gateway.id, gateway.labels))
 
 
 async def collect(at: StoreAccess, id: str, names: Collection[str], wait_s: float) -> dict[str, FleetResult]:

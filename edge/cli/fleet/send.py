@@ -61,14 +61,15 @@ def send(
     COMMAND is a command of `edge` that components execute, with its arguments: status, doctor, jobs list, restart, …
     Options of `fleet send` stand before it. A component checks the signature and its own policy, and executes the
     command once. The transport is `[fleet] listen` of these settings. Results that come later: `edge fleet results ID`.
-    The exit status is 0 when every result is successful and every named component has answered, else 1.
+    The exit status is 0 when every result is successful and every component has answered, else 1. For --label and --all
+    these are the gateways of `edge fleet list`.
     """
-    from edge.cli.fleet.exchange import exchange
+    from edge.cli.fleet.exchange import exchange, gateways_among
     from edge.ops.fleet_commands import fault_of
     from edge.ops.fleet_keys import read_private
     from edge.ops.fleet_signature import sign
 
-    audience = (*names, *labels, *(("*",) if to_all else ()))
+    audience = tuple(dict.fromkeys((*names, *labels, *(("*",) if to_all else ()))))
     if not audience:
         raise click.UsageError("name components: --to, --label or --all")
     words, arguments = split_command(command)
@@ -78,14 +79,17 @@ def send(
     now = int(time.time())
     claims = FleetCommand(jti=secrets.token_hex(16), aud=audience, iat=now, exp=now + valid, cmd=words, args=arguments)
 
-    async def run() -> dict[str, FleetResult]:
+    async def run() -> tuple[dict[str, FleetResult], frozenset[str]]:
         async with open_access(settings_file) as at:
-            return await exchange(at, claims, sign(claims, private, kid), names, wait)
+            expected = await gateways_among(at.store, audience) | set(names)
+            # A group may have components that another store lists: it is waited for to the end.
+            awaited = () if labels or to_all else names
+            return await exchange(at, claims, sign(claims, private, kid), awaited, wait), expected
 
-    found = asyncio.run(run())
-    _print(claims.jti, found, names, as_json=as_json)
-    is_complete = found.keys() >= set(names) and bool(found)
-    if not is_complete or any(each.state is not FleetState.SUCCESSFUL for each in found.values()):
+    answered, expected = asyncio.run(run())
+    _print(claims.jti, answered, expected, as_json=as_json)
+    is_complete = answered.keys() >= expected and bool(answered)
+    if not is_complete or any(result.state is not FleetState.SUCCESSFUL for result in answered.values()):
         raise SystemExit(1)
 
 
@@ -109,7 +113,7 @@ def results(id: str, wait: int, settings_file: Path | None, *, as_json: bool) ->
         async with open_access(settings_file) as at:
             return await collect(at, id, (), wait)
 
-    _print(id, asyncio.run(run()), (), as_json=as_json)
+    _print(id, asyncio.run(run()), frozenset(), as_json=as_json)
 
 
 def split_command(command: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
@@ -122,8 +126,8 @@ def split_command(command: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     raise click.UsageError(f"components do not execute {command[0]!r}; they execute: {', '.join(COMMANDS)}")
 
 
-def _print(id: str, found: dict[str, FleetResult], names: tuple[str, ...], *, as_json: bool) -> None:
-    missing = sorted(set(names) - found.keys())
+def _print(id: str, found: dict[str, FleetResult], expected: frozenset[str], *, as_json: bool) -> None:
+    missing = sorted(expected - found.keys())
     if as_json:
         import msgspec
 

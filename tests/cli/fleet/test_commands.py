@@ -10,9 +10,11 @@ from click.testing import CliRunner
 
 from edge.cli import main
 from edge.model.component import Component, PluginState
-from edge.store import components
+from edge.model.fleet import FleetResult, FleetState
+from edge.store import components, fleet
 from edge.store.client import Store
 from tests.cli.calling import Edge
+from tests.telemetry.plant import until_async
 
 
 async def put(store: Store, id: str, *, seen_s: int, **others: object) -> None:
@@ -96,3 +98,39 @@ async def test_send_refuses_unknown_commands_and_wrong_passwords(tmp_path: Path)
     assert "does not take '--settings' from the fleet. Options of `fleet send` stand before COMMAND." in misplaced
     assert "name components" in await send("status")
     assert "wrong password" in await send("--all", "status", given="guess\n")
+
+
+@pytest.mark.parametrize("group", [("--all",), ("--label", "line=3")])
+async def test_send_to_a_group_exits_1_when_a_gateway_does_not_answer(
+    store: Store, settings_file: Path, tmp_path: Path, group: tuple[str, ...]
+) -> None:
+    with settings_file.open("a") as settings:
+        settings.write('[fleet]\nlisten = "store"\n')
+    key = tmp_path / "anna.pem"
+    CliRunner().invoke(main, ["fleet", "keys", "create", "anna", str(key), "--password-stdin"], "a long password\n")
+    for name in ("gw-1", "gw-2"):
+        await put(store, name, seen_s=int(time.time()), labels={"line": "3"})
+    await put(store, "gw-3", seen_s=int(time.time()), labels={"line": "4"})
+
+    answered: set[str] = set()
+
+    async def unanswered() -> set[str]:
+        return set(await fleet.load_commands(store)) - answered
+
+    async def answer(names: tuple[str, ...]) -> None:
+        """Answer the next command as these components."""
+        await until_async(unanswered)
+        (id,) = await unanswered()
+        for name in names:
+            result = FleetResult(state=FleetState.SUCCESSFUL, at=1, component=name)
+            await store.commit(fleet.put_result(store.keys, id, result))
+        answered.add(id)
+
+    command = ["fleet", "send", *group, "--key", str(key), "--password-stdin", "--wait", "2", "--json"]
+    command += ["--settings", str(settings_file), "status"]
+    for names, exit_code, missing in ((("gw-1",), 1, True), (("gw-1", "gw-2", "gw-3"), 0, False)):
+        sent, _ = await asyncio.gather(
+            asyncio.to_thread(CliRunner().invoke, main, command, "a long password\n"), answer(names)
+        )
+        assert sent.exit_code == exit_code, sent.output
+        assert ("gw-2" in json.loads(sent.stdout)["missing"]) is missing
