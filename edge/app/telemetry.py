@@ -37,7 +37,7 @@ from edge.store.client import Store
 from edge.store.retry import restart_on_outage
 from edge.telemetry.definition_file import read_definitions
 from edge.telemetry.interest import RuleInterest
-from edge.telemetry.mirror import SetMirror
+from edge.telemetry.mirror import SetMirror, jobs_by_member
 from edge.telemetry.processor import RuleProcessor
 from edge.telemetry.sample_queue import QueueLimits, SampleQueue
 from edge.ticks import next_tick
@@ -120,9 +120,9 @@ async def open_telemetry(
 
         foreign = await stack.enter_async_context(open_foreign(section.url))
         read = partial(foreign.read_members, section.key)
-        mirror = SetMirror(core.store, name, read, now_ms, interest, partial(_job_of, core), settings.stream_length)
-        works_here = gate.run_while_open(mirror.run, f"mirror {name}")
-        await stack.enter_async_context(background_task(works_here, f"mirror {name} while it is ours"))
+        mirror = SetMirror(core.store, name, read, now_ms, interest, partial(_members, core), settings.stream_length)
+        works_here = core.instance.lease_held.run_while_open(mirror.run, f"mirror {name}")
+        await stack.enter_async_context(background_task(works_here, f"mirror {name} while its lease is held"))
     return TelemetryService(
         queue,
         processor,
@@ -171,12 +171,10 @@ async def publish_alarms(
     await stack.enter_async_context(background_task(while_ours, "alarms while they are ours"))
 
 
-def _job_of(core: GatewayParts, member: str) -> str | None:
-    """Return the running job whose id, or one of whose parameter values, equals the member."""
-    for job_id, loaded in core.active_runs.loaded.items():
-        if job_id == member or member in map(str, loaded.stored.run.parameters.values()):
-            return job_id
-    return None
+def _members(core: GatewayParts) -> Mapping[str, str]:
+    """Return the running jobs by their ids and the values of their parameters."""
+    loaded = core.active_runs.loaded.items()
+    return jobs_by_member((job_id, each.stored.run.parameters.values()) for job_id, each in loaded)
 
 
 async def _reconcile_jobs(core: GatewayParts, processor: RuleProcessor, queue: SampleQueue) -> None:

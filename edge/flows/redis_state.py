@@ -100,7 +100,7 @@ class RedisFlowState:
             *([_save_cycle(keys, change.cycle, change.expired)] if change.cycle else ()),
             *([_announce(keys, _flow_id(change))] if change.announced else ()),
             *(operation("XADD", keys.node_work(task.kind), "*", "task", encode_task(task)) for task in change.queued),
-            *([operation("XDEL", keys.node_results(), *change.taken)] if change.taken else ()),
+            spread("XDEL", (keys.node_results(),), change.taken),
         ]
         return isinstance(await self._store.commit(join((*parts, self._also))), Committed)
 
@@ -201,7 +201,7 @@ def _save_flow(keys: Keys, written: Written[FlowRecord]) -> Commit:
     key = keys.flow(after.flow_id)
     parts = [
         Commit(guards=(at_revision(key, before.revision if before else 0),)),
-        operation("HSET", key, *fields(changed)),
+        spread("HSET", (key,), fields(changed)),
     ]
     if before is None or before.next_at != after.next_at:
         score = _NEVER if after.next_at is None else after.next_at
@@ -259,7 +259,7 @@ def _save_cycle(keys: Keys, written: Written[CycleRecord], expired: int | None) 
     key = keys.flow_cycle(cycle.flow_id, cycle.number)
     parts = [
         Commit(guards=(at_revision(key, before.revision if before else 0),)),
-        operation("HSET", key, *fields(changed)),
+        spread("HSET", (key,), fields(changed)),
         *_save_tasks(keys, before.cycle if before else None, cycle, has_ended=after.ended_at is not None),
     ]
     if after.ended_at is not None:

@@ -16,6 +16,7 @@ from edge.maintenance.certificate_check import examine_certificates, examine_tru
 from edge.maintenance.finding import HealthFinding, failing, ok
 from edge.maintenance.host_check import examine_clock, examine_disks, examine_memory, examine_versions
 from edge.maintenance.installation import advise, install_advice, store_advice
+from edge.maintenance.mirror_check import examine_mirrors
 from edge.maintenance.opcua_check import (
     examine_announcement,
     examine_listener,
@@ -66,6 +67,8 @@ def _gateway_examinations(settings: Settings) -> Iterator[_Examination]:
     limits = CountLimits(settings.gateway.scopes, keep.marks, keep.undelivered_jobs)
     yield "store", advise(examine_store(settings.redis, limits=limits), store_advice(settings.redis.url))
     volatile_advice = f"Start it: sudo systemctl start {UNIT}"
+    if settings.mirrors:
+        yield "mirrors", advise(examine_mirrors(settings), store_advice(settings.redis.url))
     yield "volatile store", advise(examine_volatile_store(settings), volatile_advice)
     if Path(STORE).exists():
         yield "storage", examine_storage()

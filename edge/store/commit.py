@@ -11,9 +11,8 @@ CommitArgument = str | int
 RedisCommand = tuple[CommitArgument, ...]
 """One Redis command of a transaction, its name first."""
 
-_MANY = 4000
-"""The most arguments of one command; Lua unpacks fewer than 8,000 values. Even, as fields and values come in pairs."""
-
+MOST_ARGUMENTS: Final = 4000
+"""Arguments of one command: Lua unpacks fewer than 8,000 values. Even, as fields and values come in pairs."""
 
 _TRANSACTION_SIZE = 29
 """Bytes of MULTI and EXEC, which enclose what a script writes."""
@@ -111,9 +110,9 @@ def operation(command: str, *arguments: CommitArgument) -> Commit:
 def spread(command: str, fixed: Sequence[CommitArgument], many: Iterable[CommitArgument]) -> Commit:
     """Return a commit of a command with `fixed` and any number of further arguments, split where they are many."""
     listed = tuple(many)
-    if len(listed) <= _MANY:
+    if len(listed) <= MOST_ARGUMENTS:
         return operation(command, *fixed, *listed) if listed else NOTHING
-    chunks = (listed[start : start + _MANY] for start in range(0, len(listed), _MANY))
+    chunks = (listed[start : start + MOST_ARGUMENTS] for start in range(0, len(listed), MOST_ARGUMENTS))
     return Commit(operations=tuple((command, *fixed, *chunk) for chunk in chunks))
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from edge.model.fleet import FleetResult, PublicKey
 from edge.store.client import Store
-from edge.store.commit import Absent, Commit, Committed, join, operation
+from edge.store.commit import Absent, Commit, Committed, join, operation, spread
 from edge.store.keys import Keys
 
 RESULTS_MS = 8 * 24 * 3600 * 1000
@@ -44,7 +44,7 @@ async def load_commands(store: Store) -> Mapping[str, str]:
 
 def remove_commands(keys: Keys, ids: list[str]) -> Commit:
     """Remove commands that have expired."""
-    return operation("HDEL", keys.fleet_commands(), *ids)
+    return spread("HDEL", (keys.fleet_commands(),), ids)
 
 
 async def begin(store: Store, id: str, mark: str, result: FleetResult, remember_ms: int) -> bool:

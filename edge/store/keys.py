@@ -329,6 +329,11 @@ class Keys(SettingKeys, frozen=True):
         """Return the key of the copy while it is written, within one commit."""
         return f"{self.prefix}:staging:mirror:{name}"
 
+    @_key("string", Lifetime.OURS)
+    def lease_mirror(self, name: str) -> str:
+        """Return the key of the instance that reads a mirrored set, for as long as its own lease lasts."""
+        return f"{self.prefix}:lease:mirror:{name}"
+
     @_key("hash", Lifetime.OURS)
     def mirrors(self) -> str:
         """Return the key of the state of each mirror that was read since the start: current or stale, since when."""

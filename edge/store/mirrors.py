@@ -1,4 +1,4 @@
-"""Mirrored sets: a copy of the members that another system keeps, never half visible, and its state."""
+"""Mirrored sets: a copy of the members that another system keeps, its state, and which instance reads it."""
 
 from collections.abc import Collection, Iterable
 from enum import StrEnum
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from edge.sfc.mirror_copy import MirrorCopy
 from edge.store.client import Store
-from edge.store.commit import Commit, join, operation, spread
+from edge.store.commit import Absent, Commit, Guard, Holds, join, operation, spread
 from edge.store.keys import Keys
 
 
@@ -29,6 +29,43 @@ class MirrorState(Struct, frozen=True):
     changed_at: int
 
 
+class MirrorReader(Struct, frozen=True):
+    """The instance that reads a mirror, None before the first one; `is_at_work`: it holds its lease."""
+
+    instance: str | None = None
+    is_at_work: bool = False
+
+
+async def load_reader(store: Store, name: str) -> MirrorReader:
+    """Return the reader of a mirror."""
+    instance: str | None = await store.execute("GET", store.keys.lease_mirror(name))
+    if instance is None:
+        return MirrorReader()
+    return MirrorReader(instance, bool(await store.execute("EXISTS", store.keys.lease_instance(instance))))
+
+
+def claim(keys: Keys, name: str, reader: MirrorReader, instance: str) -> Commit:
+    """Set an instance as the reader of a mirror in place of another one that does not work; it may be the reader."""
+    key = keys.lease_mirror(name)
+    if reader.instance == instance:
+        return Commit((Holds(key, instance),))
+    return Commit(_without_reader(keys, key, reader), (("SET", key, instance),))
+
+
+def release_reader(keys: Keys, name: str, reader: MirrorReader, instance: str) -> Commit:
+    """Release a mirror that this instance cannot read. Stale while another one works as its reader."""
+    key = keys.lease_mirror(name)
+    if reader.instance == instance:
+        return Commit((Holds(key, instance),), (("DEL", key),))
+    return Commit(_without_reader(keys, key, reader))
+
+
+def _without_reader(keys: Keys, key: str, reader: MirrorReader) -> tuple[Guard, ...]:
+    if reader.instance is None:
+        return (Absent(key),)
+    return (Holds(key, reader.instance), Absent(keys.lease_instance(reader.instance)))
+
+
 def save(keys: Keys, name: str, members: Collection[str], now: int) -> Commit:
     """Write the members of a mirror as current: staged and renamed; without members it is deleted."""
     key, staging = keys.mirror(name), keys.mirror_staging(name)
@@ -46,7 +83,7 @@ def save_state(keys: Keys, name: str, freshness: Freshness, now: int) -> Commit:
 
 def forget_states(keys: Keys, names: Collection[str]) -> Commit:
     """Delete the states of mirrors: they were not read since the start."""
-    return operation("HDEL", keys.mirrors(), *names)
+    return spread("HDEL", (keys.mirrors(),), names)
 
 
 async def load(store: Store, name: str) -> frozenset[str]:

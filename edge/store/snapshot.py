@@ -8,7 +8,7 @@ from typing import Any, assert_never
 import msgspec
 
 from edge.store.client import Store
-from edge.store.commit import Commit, fields, join, operation, spread
+from edge.store.commit import MOST_ARGUMENTS, Commit, fields, join, operation, spread
 from edge.store.keys import Keys
 from edge.store.scan import scan_keys
 
@@ -123,9 +123,11 @@ async def restore_dump(store: Store, snapshot: Iterable[KeyDump], now: int, on_p
     kept = [each for each in snapshot if not _is_transient(each) and not (each.expires_at or now) < now]
     for done in range(0, len(kept), _BATCH):
         on_progress(done)
-        await store.commit(
-            join(_write_key(f"{staging.prefix}:{each.key}", each) for each in kept[done : done + _BATCH])
-        )
+        batch = [(f"{staging.prefix}:{each.key}", each) for each in kept[done : done + _BATCH]]
+        for key, each in batch:
+            if isinstance(each, StreamKey) and _has_wide_entry(each):
+                await _write_entries(store, key, each)
+        await store.commit(join(_write_key(key, each) for key, each in batch))
     old = [key for key in await _keys_below(store, store.keys) if not key.startswith(f"{staging.prefix}:")]
     moved = (_move_key(staging, store.keys, each) for each in kept if not _is_empty(each))
     await store.commit(join((spread("UNLINK", (), old), *moved)))
@@ -181,8 +183,18 @@ def _content(key: str, kept: KeyDump) -> Iterator[Commit]:
             assert_never(kept)
 
 
-def _stream(key: str, kept: StreamKey) -> Iterator[Commit]:
+def _has_wide_entry(kept: StreamKey) -> bool:
+    """Return whether a stream has an entry of another program that no script can write."""
+    return any(2 * len(mapping) > MOST_ARGUMENTS for _, mapping in kept.value)
+
+
+async def _write_entries(store: Store, key: str, kept: StreamKey) -> None:
     for entry_id, mapping in kept.value:
+        await store.execute("XADD", key, entry_id, *fields(mapping))
+
+
+def _stream(key: str, kept: StreamKey) -> Iterator[Commit]:
+    for entry_id, mapping in () if _has_wide_entry(kept) else kept.value:
         yield operation("XADD", key, entry_id, *fields(mapping))
     for group in kept.groups:
         yield operation("XGROUP", "CREATE", key, group.name, group.last_delivered, "MKSTREAM")

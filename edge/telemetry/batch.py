@@ -3,7 +3,7 @@
 import contextlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +13,8 @@ from edge.rules.sample_lines import Line, LineError, Occurrence, Quality, Sample
 
 MAX_TEXT_LENGTH: Final = 4_096
 MAX_NAME_LENGTH: Final = 200
+BATCH_SIZE: Final = 100
+"""Lines of a batch: an entry of the stream has a limited number of fields."""
 _ENCODER: Final = msgspec.json.Encoder()
 _INT64: Final = 1 << 63
 _LATE_MS: Final = 60_000
@@ -29,6 +31,12 @@ class Batch(Struct, frozen=True):
     number: int
     arrived_at: int
     lines: tuple[Line, ...]
+
+
+def split_lines(producer: str, number: int, arrived_at: int, lines: Sequence[Line]) -> Iterator[Batch]:
+    """Yield lines in batches of their producer; the first one has the number."""
+    for part, start in enumerate(range(0, len(lines), BATCH_SIZE)):
+        yield Batch(producer, number + part, arrived_at, tuple(lines[start : start + BATCH_SIZE]))
 
 
 class BatchError(ValueError):

@@ -2,19 +2,20 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
 import structlog
 
 from edge.errors import Unavailable
 from edge.instant import Clock
-from edge.rules.sample_lines import Occurrence
+from edge.rules.sample_lines import Line, Occurrence
 from edge.store import mirrors, telemetry
 from edge.store.client import Store
-from edge.store.commit import join
-from edge.store.mirrors import Freshness, MirrorState
-from edge.telemetry.batch import Batch, encode_batch
+from edge.store.commit import NOTHING, Commit, Committed, join
+from edge.store.mirrors import Freshness, MirrorReader, MirrorState
+from edge.telemetry.batch import BATCH_SIZE, encode_batch, split_lines
 from edge.telemetry.interest import RuleInterest
 
 logger = structlog.get_logger(__name__)
@@ -23,7 +24,7 @@ INTERVAL_S: Final = 1.0
 
 
 class SetMirror:
-    """Keeps a copy of a set; `job_of` returns the running job to which a member belongs."""
+    """Keeps a copy of a set while no other instance does; `jobs` returns the running jobs by their members."""
 
     def __init__(
         self,
@@ -32,7 +33,7 @@ class SetMirror:
         read: Callable[[], Awaitable[frozenset[str]]],
         clock: Clock,
         interest: RuleInterest,
-        job_of: Callable[[str], str | None],
+        jobs: Callable[[], Mapping[str, str]],
         stream_length: int = 1_000,
     ) -> None:
         self.is_stale = False
@@ -42,11 +43,13 @@ class SetMirror:
         self._read = read
         self._clock = clock
         self._interest = interest
-        self._job_of = job_of
+        self._jobs = jobs
         self._stream_length = stream_length
+        self._producer = uuid.uuid4().hex[:12]
+        self._number = 0
 
     async def run(self, interval_s: float = INTERVAL_S) -> None:
-        """Mirror until cancelled; a failed read keeps the last good copy."""
+        """Mirror until cancelled; a failed read keeps the last good copy, which another instance may continue."""
         while True:
             try:
                 await self.copy_once()
@@ -57,7 +60,7 @@ class SetMirror:
                 self.is_stale = True
                 # If it is the store that is unavailable, the readers of the copy are, too.
                 with contextlib.suppress(Unavailable):
-                    await self._mark_stale()
+                    await self._release()
             else:
                 if self.is_stale:
                     logger.info("mirror up to date", mirror=self._name)
@@ -65,33 +68,71 @@ class SetMirror:
             await asyncio.sleep(interval_s)
 
     async def copy_once(self) -> None:
-        """Read the set; write it with the occurrences of its changes in one commit. Raises Unavailable."""
+        """Read the set, unless another instance does; write it with the occurrences of its changes in one commit.
+
+        Raises Unavailable.
+        """
+        reader = await mirrors.load_reader(self._store, self._name)
+        if self._is_of_another(reader):
+            return
         current = await self._read()
         known = await mirrors.load(self._store, self._name)
         state = await self._state()
-        if current == known and state and state.freshness is Freshness.CURRENT:
+        is_ours = reader.instance == self._store.consumer
+        if is_ours and current == known and state and state.freshness is Freshness.CURRENT:
             return
         now = self._clock()
+        changed = await self._occurrences(now, known, current) if current != known else NOTHING
+        claim = mirrors.claim(self._store.keys, self._name, reader, self._store.consumer)
+        saved = mirrors.save(self._store.keys, self._name, current, now)
+        # Stale: another instance has become the reader.
+        if isinstance(await self._store.commit(join((claim, saved, changed))), Committed) and not is_ours:
+            logger.info("mirror read by this gateway", mirror=self._name, former=reader.instance)
+
+    async def _occurrences(self, now: int, known: frozenset[str], current: frozenset[str]) -> Commit:
+        """Return the entries of the changes: as many as a set of any size needs."""
+        jobs = self._jobs()
         changes = [("left", each) for each in sorted(known - current)]
         changes += [("joined", each) for each in sorted(current - known)]
-        lines = [
-            Occurrence(now, f"{self._name}.{verb}", self._job_of(member), {"member": member})
-            for verb, member in changes
-        ]
-        wanted = tuple(each for each in lines if self._interest.wants(each))
-        commit = [mirrors.save(self._store.keys, self._name, current, now)]
-        if wanted:
-            commit.append(
-                telemetry.append(self._store.keys, encode_batch(Batch("", 0, now, wanted)), self._stream_length)
-            )
-        await self._store.commit(join(commit))
+        wanted: list[Line] = []
+        for number, (verb, member) in enumerate(changes, 1):
+            line = Occurrence(now, f"{self._name}.{verb}", jobs.get(member), {"member": member})
+            if self._interest.wants(line):
+                wanted.append(line)
+            if not number % BATCH_SIZE:
+                await asyncio.sleep(0)
+        return join([entry async for entry in self._entries(now, wanted)])
 
-    async def _mark_stale(self) -> None:
-        """Mark the copy as stale, once; one that was not read since the start stays unread."""
+    async def _entries(self, now: int, lines: list[Line]) -> AsyncIterator[Commit]:
+        for batch in split_lines(self._producer, self._number + 1, now, lines):
+            self._number = batch.number
+            yield telemetry.append(self._store.keys, encode_batch(batch), self._stream_length)
+            await asyncio.sleep(0)
+
+    async def _release(self) -> None:
+        """Release the set to another instance; mark the copy as stale, once. One that is not read stays unread."""
+        reader, keys = await mirrors.load_reader(self._store, self._name), self._store.keys
+        if self._is_of_another(reader):
+            return
         state = await self._state()
-        if state and state.freshness is Freshness.CURRENT:
-            keys = self._store.keys
-            await self._store.commit(mirrors.save_state(keys, self._name, Freshness.STALE, self._clock()))
+        is_current = state is not None and state.freshness is Freshness.CURRENT
+        if is_current or reader.instance == self._store.consumer:
+            marked = mirrors.save_state(keys, self._name, Freshness.STALE, self._clock()) if is_current else NOTHING
+            await self._store.commit(
+                join((mirrors.release_reader(keys, self._name, reader, self._store.consumer), marked))
+            )
+
+    def _is_of_another(self, reader: MirrorReader) -> bool:
+        return reader.is_at_work and reader.instance != self._store.consumer
 
     async def _state(self) -> MirrorState | None:
         return (await mirrors.load_states(self._store, (self._name,))).get(self._name)
+
+
+def jobs_by_member(jobs: Iterable[tuple[str, Iterable[object]]]) -> dict[str, str]:
+    """Return the first job for each member that is its id or one of its values; `jobs` are ids with values."""
+    found: dict[str, str] = {}
+    for job_id, values in jobs:
+        for member in (job_id, *map(str, values)):
+            found.setdefault(member, job_id)
+    return found

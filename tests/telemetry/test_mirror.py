@@ -1,19 +1,23 @@
 """A mirror follows its set; removed members are occurrences, also after a restart and an outage."""
 
 import functools
+from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 
+from edge.config import RedisSettings
 from edge.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.rules.sample_lines import Occurrence
-from edge.store import mirrors
+from edge.store import instance_leases, mirrors
 from edge.store.client import Store
 from edge.store.mirrors import Freshness
+from edge.store.opening import open_store
 from edge.store.stream import entries
 from edge.telemetry.batch import decode_batch
 from edge.telemetry.interest import RuleInterest
-from edge.telemetry.mirror import SetMirror
+from edge.telemetry.mirror import SetMirror, jobs_by_member
 from tests.station.plant import until, until_true
 from tests.telemetry.plant import TelemetryClock, rules_of
 
@@ -34,7 +38,7 @@ class LineController:
 
 def mirror_of(store: Store, line: LineController) -> SetMirror:
     jobs = {"C1": "J1"}
-    return SetMirror(store, "carriers", line.read, TelemetryClock(), RuleInterest(rules_of(LEFT)), jobs.get)
+    return SetMirror(store, "carriers", line.read, TelemetryClock(), RuleInterest(rules_of(LEFT)), lambda: jobs)
 
 
 async def occurrences(store: Store) -> list[tuple[str, str | None, str]]:
@@ -94,3 +98,79 @@ async def test_state_separates_unread_current_and_stale_copies(store: Store) -> 
 
 async def is_in(store: Store, expected: Freshness) -> bool:
     return await state_of(store) is expected
+
+
+@pytest.mark.parametrize("members", [3_990, 10_000])
+async def test_mirror_that_loses_thousands_of_members_is_copied_whole(store: Store, members: int) -> None:
+    line = LineController()
+    mirror = mirror_of(store, line)
+    await mirror.copy_once()
+    line.members = frozenset(f"A{number}" for number in range(members))
+    await mirror.copy_once()
+    line.members = frozenset(f"B{number}" for number in range(members))
+    await mirror.copy_once()
+    assert await mirrors.load(store, "carriers") == line.members
+    raw = list(entries(await store.execute("XRANGE", store.keys.telemetry(), "-", "+")))
+    marks = [(each.fields["producer"], int(each.fields["number"])) for each in raw]
+    assert len(set(marks)) == len(marks)
+    assert [number for _, number in marks] == sorted(number for _, number in marks)
+    assert len(await occurrences(store)) == 3 * members
+
+
+@pytest_asyncio.fixture
+async def gateways(redis: RedisSettings) -> AsyncIterator[tuple[Store, Store]]:
+    """The store as two gateways use it."""
+    async with open_store(redis, "first") as first, open_store(redis, "second") as second:
+        yield first, second
+
+
+async def test_gateway_that_can_read_a_mirror_continues_it(store: Store, gateways: tuple[Store, Store]) -> None:
+    first, second = gateways
+    for each in (first, second):
+        await instance_leases.acquire(store, each.consumer, f"token of {each.consumer}")
+    line_of_first, line_of_second = LineController(), LineController()
+    line_of_first.members = line_of_second.members = frozenset({"C1"})
+    one, other = mirror_of(first, line_of_first), mirror_of(second, line_of_second)
+    async with background_task(one.run(0.01), "one"), background_task(other.run(0.01), "other"):
+        await until(functools.partial(is_in, store, Freshness.CURRENT))
+        for away, reads in ((line_of_first, second), (line_of_second, first)):
+            away.members = None
+            await until(functools.partial(is_read_by, store, reads.consumer))
+            (line_of_second if away is line_of_first else line_of_first).members = frozenset({reads.consumer})
+            await until(functools.partial(holds, store, reads.consumer))
+            assert await state_of(store) is Freshness.CURRENT
+            away.members = frozenset({reads.consumer})
+        line_of_first.members = line_of_second.members = None
+        await until(functools.partial(is_in, store, Freshness.STALE))
+        assert await mirrors.load_reader(store, "carriers") == mirrors.MirrorReader()
+
+
+async def test_mirror_of_a_working_gateway_is_left_to_it(store: Store, gateways: tuple[Store, Store]) -> None:
+    first, second = gateways
+    await instance_leases.acquire(store, "first", "token")
+    line = LineController()
+    await mirror_of(first, line).copy_once()
+    line.members = frozenset({"C1"})
+    await mirror_of(second, line).copy_once()
+    assert await mirrors.load(store, "carriers") == frozenset()
+    await instance_leases.release(store, "first", "token")
+    await mirror_of(second, line).copy_once()
+    assert await mirrors.load(store, "carriers") == {"C1"}
+
+
+async def is_read_by(store: Store, consumer: str) -> bool:
+    return (await mirrors.load_reader(store, "carriers")).instance == consumer
+
+
+async def holds(store: Store, member: str) -> bool:
+    return member in await mirrors.load(store, "carriers")
+
+
+def test_member_belongs_to_the_first_job_that_names_it() -> None:
+    assert jobs_by_member([("J1", ["C1", 7]), ("J2", ["C1", "C2"])]) == {
+        "J1": "J1",
+        "C1": "J1",
+        "7": "J1",
+        "J2": "J2",
+        "C2": "J2",
+    }

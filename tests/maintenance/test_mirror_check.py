@@ -1,0 +1,30 @@
+"""The doctor names each mirrored set that no gateway reads."""
+
+from edge.config import RedisSettings, Settings
+from edge.config.telemetry import MirrorSettings
+from edge.maintenance.doctor import findings_of
+from edge.maintenance.finding import HealthFinding
+from edge.maintenance.mirror_check import examine_mirrors
+from edge.store import instance_leases, mirrors
+from edge.store.client import Store
+from edge.store.mirrors import Freshness, MirrorReader
+
+
+async def found(redis: RedisSettings) -> HealthFinding:
+    mirror = {"carriers": MirrorSettings(url="redis://127.0.0.1:1", key="active")}
+    (finding,) = await findings_of("mirrors", examine_mirrors(Settings(redis=redis, mirror=mirror)))
+    return finding
+
+
+async def test_mirror_that_no_gateway_reads_is_a_finding(store: Store, redis: RedisSettings) -> None:
+    assert "no gateway reads it" in (await found(redis)).found
+    await store.commit(mirrors.claim(store.keys, "carriers", MirrorReader(), "edge"))
+    assert "no gateway reads it" in (await found(redis)).found
+    await instance_leases.acquire(store, "edge", "token")
+    assert (await found(redis)).found == "edge has not read it yet"
+    await store.commit(mirrors.save_state(store.keys, "carriers", Freshness.CURRENT, 1))
+    assert (await found(redis)).found == "read by edge"
+
+
+async def test_gateway_without_mirrors_has_no_finding(redis: RedisSettings) -> None:
+    assert await findings_of("mirrors", examine_mirrors(Settings(redis=redis))) == []
