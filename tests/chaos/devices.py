@@ -1,4 +1,4 @@
-"""The devices of a campaign: simulated equipment, each with a log of its own of what it has started and finished."""
+"""The devices of a campaign: equipment, each with a log of its own of what it has started and finished."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,10 +11,11 @@ from edge.links.background_task import background_task
 from edge.links.mqtt import Message, MqttSession, open_session, to_event
 from edge.sim.controller import ToolPermissions
 from edge.sim.ijt import JoiningController, open_ijt
-from edge.sim.openprotocol import TighteningController, open_openprotocol_controller
 from edge.sim.vision import VisionCamera, open_vision
 from edge.southbound.openprotocol_conversion import VIN_LENGTH
 from edge.southbound.openprotocol_settings import OpenProtocolSettings
+from tests.outside.devices.openprotocol_controller import StrictController, open_strict_controller
+from tests.outside.devices.openprotocol_tool import Habits
 
 TYPE_ID, PREFIX = "chaos.device.v1", "chaos"
 WORK_S = 0.3
@@ -79,34 +80,35 @@ class Spindle:
 
 
 class Nutrunner:
-    """A tightening controller with Open Protocol; its spindle counts by the VIN in the identifier of its results."""
+    """A strict controller with Open Protocol, written from its specification; the log of its tool counts by VIN."""
 
     repeatable = False
 
-    def __init__(self, controller: TighteningController) -> None:
+    def __init__(self, controller: StrictController) -> None:
         self._controller = controller
-        url = f"tcp://127.0.0.1:{controller.server.port}"
+        url = f"tcp://127.0.0.1:{controller.port}"
         self.settings = OpenProtocolSettings(kind="openprotocol", type_ids=(TYPE_ID,), url=url)
 
     def lock_faults(self) -> list[str]:
-        return ["the tool is enabled"] if self._controller.enabled else []
+        violations = [f"the specification is violated: {each}" for each in self._controller.violations]
+        return violations + (["the tool is enabled"] if self._controller.tool.enabled else [])
 
     def started(self, job_id: str) -> int:
-        return sum(_vin(each) == job_id for each in self._controller.begun)
+        return self.order().count(job_id)
 
     def order(self) -> list[str]:
-        return [_vin(each) for each in self._controller.begun]
+        return [_vin(entry.vin) for entry in self._controller.tool.entries("pulled")]
 
     def results(self) -> set[str]:
-        return {_vin(each) for each in self._controller.finished}
+        return {_vin(str(values["vin"])) for values in self._controller.tool.results}
 
     async def disconnect(self, seconds: float) -> None:
-        async with self._controller.server.unplugged():
+        async with self._controller.unplugged():
             await asyncio.sleep(seconds)
 
     async def power_cut(self, seconds: float) -> None:
-        async with self._controller.server.unplugged():
-            self._controller.forget()
+        async with self._controller.unplugged():
+            self._controller.tool.lose_power()
             await asyncio.sleep(seconds)
 
 
@@ -267,7 +269,7 @@ async def open_device(kind: str, broker_url: str) -> AsyncIterator[Device]:
             async with open_ijt("device", delay=WORK_S) as controller:
                 yield Spindle(controller)
         case "openprotocol":
-            async with open_openprotocol_controller("device", delay=WORK_S) as nutrunner:
+            async with open_strict_controller(habits=Habits(work=WORK_S)) as nutrunner:
                 yield Nutrunner(nutrunner)
         case "vision":
             async with open_vision("device", delay=WORK_S) as camera:

@@ -1,0 +1,72 @@
+"""Equipment of the kind openprotocol at the strict controller, whose tool keeps a physical log of its own."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec.structs import replace
+
+from edge.links.openprotocol_session import SessionTimes
+from edge.southbound.connected_equipment import ConnectedEquipment
+from edge.southbound.openprotocol import OpenProtocolTimes, open_openprotocol_equipment
+from edge.southbound.openprotocol_settings import OpenProtocolSettings
+from edge.station.equipment import Command
+from tests.conftest import WaitUntil
+from tests.outside.devices.openprotocol_controller import StrictController, open_strict_controller
+from tests.outside.devices.openprotocol_quirks import Quirks
+from tests.outside.devices.openprotocol_tool import Habits
+from tests.southbound.contract import SCOPES, TYPE_ID, WORK
+from tests.southbound.recording_station import RecordingStation
+
+TIMES = OpenProtocolTimes(SessionTimes(connect=10.0, answer=2.0), poll=0.2, curves=5.0)
+
+
+@dataclass
+class StrictBench:
+    """A strict controller, the equipment that works with it, and its station."""
+
+    controller: StrictController
+    equipment: ConnectedEquipment
+    station: RecordingStation
+
+
+def bolt(number: int, **parameters: Any) -> Command:
+    """Return the command of a job for one bolt."""
+    job_id = f"J{number}"
+    parameters = {"parameter_set": 3, "vin": job_id} | parameters
+    return replace(WORK, command_id=WORK.command_id.replace("J1", job_id), job_id=job_id, parameters=parameters)
+
+
+@asynccontextmanager
+async def attached(
+    controller: StrictController,
+    station: RecordingStation | None = None,
+    *,
+    times: OpenProtocolTimes = TIMES,
+    **keys: Any,
+) -> AsyncIterator[StrictBench]:
+    """Connect equipment to a controller; it may not be connected yet. `keys` are settings of the equipment."""
+    station = station or RecordingStation()
+    url = f"tcp://127.0.0.1:{controller.port}"
+    settings = OpenProtocolSettings(kind="openprotocol", type_ids=(TYPE_ID,), url=url, **keys)
+    async with open_openprotocol_equipment("wrench", settings, station, SCOPES, times=times) as equipment:
+        yield StrictBench(controller, equipment, station)
+
+
+@asynccontextmanager
+async def strict(
+    wait_until: WaitUntil, quirks: Quirks | None = None, habits: Habits | None = None, **keys: Any
+) -> AsyncIterator[StrictBench]:
+    """Open a controller and the equipment at it, and wait for the connection."""
+    async with open_strict_controller(quirks, habits) as controller, attached(controller, **keys) as bench:
+        await wait_until(lambda: bench.equipment.connected)
+        yield bench
+
+
+async def completed(bench: StrictBench, wait_until: WaitUntil, command: Command) -> dict[str, Any]:
+    """Send a command, wait for its answer, settle it, and return its data."""
+    await bench.equipment.send(command)
+    await wait_until(lambda: command.command_id in bench.station.outcomes())
+    data: dict[str, Any] = bench.station.outcomes()[command.command_id]
+    return data
