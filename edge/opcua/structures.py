@@ -273,8 +273,11 @@ def _fields_of(structure: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _utf8(text: str) -> str:
-    """Replace invalid UTF-8: asyncua decodes it to surrogates, which cannot be encoded."""
-    return text if text.isascii() else text.encode(errors="surrogateescape").decode(errors="replace")
+    r"""Return a text with its invalid UTF-8 as `\xff`: asyncua decodes it to surrogates, which cannot be encoded.
+
+    Different bytes stay different: the text may identify a result or a part.
+    """
+    return text if text.isascii() else text.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
 def _builtin_kind(type_id: ua.NodeId) -> ua.VariantType | None:

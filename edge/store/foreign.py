@@ -58,7 +58,7 @@ class ForeignRedis:
                 return None
             case b"hash" if await ask("HLEN", key) <= MAX_MEMBERS:
                 found = await ask("HGETALL", key)
-                return {name.decode(errors="replace"): decode_payload(each) for name, each in found.items()}
+                return {_text(name): decode_payload(each) for name, each in found.items()}
             case b"set" if await ask("SCARD", key) <= MAX_MEMBERS:
                 return [decode_payload(each) for each in sorted(await ask("SMEMBERS", key))]
             case b"list" if await ask("LLEN", key) <= MAX_MEMBERS:
@@ -117,7 +117,12 @@ class ForeignRedis:
         if not isinstance(found, list | tuple) or len(found) > MAX_MEMBERS:
             reason = f"the foreign key {key!r} holds no list, or more than {MAX_MEMBERS} members"
             raise Unavailable(reason, "Correct [mirror.<name>] key, or the system that writes it.")
-        return frozenset(each.decode(errors="replace") if isinstance(each, bytes) else str(each) for each in found)
+        return frozenset(_text(each) if isinstance(each, bytes) else str(each) for each in found)
+
+
+def _text(raw: bytes) -> str:
+    """Return a name or a member as text; different bytes stay different."""
+    return raw.decode(errors="backslashreplace")
 
 
 @contextlib.contextmanager
@@ -138,7 +143,7 @@ async def _messages(subscription: PubSub) -> AsyncIterator[tuple[str, bytes]]:
         with _foreign_errors():
             message = await subscription.get_message(timeout=None)
         if message and message["type"] == "pmessage":
-            yield message["channel"].decode(errors="replace"), message["data"]
+            yield _text(message["channel"]), message["data"]
 
 
 @contextlib.asynccontextmanager

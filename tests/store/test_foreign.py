@@ -27,6 +27,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
         await owner.set("text", b"C1")
         await owner.set("bomb", b"\x91" * 100_000)
         await owner.sadd("set", "C1", "C2")
+        await owner.sadd("bytes", b"C\xdc", b"C\xdd")
         await owner.rpush("list", "C1", "C2", "C1")
         await owner.rpush("long", *range(MAX_MEMBERS + 1))
         await owner.hset("hash", "a", "b")
@@ -43,6 +44,11 @@ async def test_members_are_read_by_a_read_only_user(server: Server) -> None:
         for key in ("text", "bomb", "long", "hash"):
             with pytest.raises(Unavailable):
                 await foreign.read_members(key)
+
+
+async def test_members_that_are_not_utf8_stay_different(server: Server) -> None:
+    async with open_foreign(server.url) as foreign:
+        assert await foreign.read_members("bytes") == {r"C\xdc", r"C\xdd"}
 
 
 async def test_killed_server_is_unavailable_and_read_again_after_restart(server: Server) -> None:
