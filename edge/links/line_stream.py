@@ -1,7 +1,8 @@
-"""Lines from a reader of codes, over TCP or a serial port: framed, bounded, decoded."""
+"""Lines from a reader of codes, over TCP or a serial port: framed, bounded, watched for silence."""
 
 import asyncio
 import os
+import socket
 import termios
 import tty
 from collections.abc import AsyncIterator, Iterator
@@ -12,7 +13,11 @@ from edge.errors import Refused, SettingsError, Unavailable
 LINE_BYTES = 1024
 """The longest line; a longer one is refused as a whole."""
 
+LineStream = AsyncIterator[bytes | Refused]
+"""The lines of a reader; Refused stands for a line that is too long. Raises Unavailable with the reason of its end."""
+
 _READ_BYTES = 4096
+_PROBES = 3
 _LINE_ENDS = b"\r\n\0"
 _STX, _ETX = b"\x02", b"\x03"
 _BAUD = {rate: getattr(termios, f"B{rate}") for rate in (1200, 2400, 4800, 9600, 19200, 38400, 57600, 115200)}
@@ -32,7 +37,7 @@ class LineFramer:
         self._buffer = b""
         self._is_skipping = False
 
-    def feed(self, received: bytes) -> Iterator[str | Refused]:
+    def feed(self, received: bytes) -> Iterator[bytes | Refused]:
         """Yield each complete line that is not empty; Refused stands for one that is too long."""
         for byte in received:
             each = bytes((byte,))
@@ -51,44 +56,80 @@ class LineFramer:
     def _ends(self, byte: bytes) -> bool:
         return byte == _ETX if self._framed else byte in _LINE_ENDS
 
-    def _line(self) -> Iterator[str]:
-        line, self._buffer, self._is_skipping = self._buffer.lstrip(_STX), b"", False
-        text = line.decode("utf-8", errors="replace").strip()
-        if text:
-            yield text
+    def _line(self) -> Iterator[bytes]:
+        # Only blanks: a separator of GS1 (0x1D) is a part of the code.
+        line, self._buffer, self._is_skipping = self._buffer.lstrip(_STX).strip(), b"", False
+        if line:
+            yield line
 
 
 @asynccontextmanager
 async def open_tcp_lines(
-    host: str, port: int, *, framed: bool, connect_s: float = 5.0
-) -> AsyncIterator[AsyncIterator[str | Refused]]:
-    """Connect to a reader that is a TCP server; yield its lines, which end with the connection. Raises Unavailable."""
+    host: str, port: int, *, framed: bool, keepalive_s: int = 0, silence_s: float = 0.0, connect_s: float = 5.0
+) -> AsyncIterator[LineStream]:
+    """Connect to a reader that is a TCP server; yield its lines, which end with the connection. Raises Unavailable.
+
+    The connection is lost when the reader answers no probe for `keepalive_s` seconds, or sends nothing for `silence_s`
+    seconds; 0 disables each.
+    """
     try:
         async with asyncio.timeout(connect_s):
             reader, writer = await asyncio.open_connection(host, port)
     except (OSError, TimeoutError) as error:
         raise Unavailable(f"cannot connect to {host}:{port}: {str(error) or 'no answer'}") from error
+    if keepalive_s:
+        _probe(writer.get_extra_info("socket"), keepalive_s)
     try:
-        yield _lines_of(reader, framed=framed)
+        yield _lines_of(reader, f"{host}:{port}", framed=framed, silence_s=silence_s)
     finally:
         writer.close()
         with suppress(OSError):
             await writer.wait_closed()
 
 
-async def _lines_of(reader: asyncio.StreamReader, *, framed: bool) -> AsyncIterator[str | Refused]:
+def _probe(connection: socket.socket, keepalive_s: int) -> None:
+    """Set the probes that end a connection whose peer has not answered for about `keepalive_s` seconds."""
+    pause_s = max(1, keepalive_s // (2 * _PROBES))
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, max(1, keepalive_s - _PROBES * pause_s))
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, pause_s)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES)
+
+
+async def _lines_of(reader: asyncio.StreamReader, place: str, *, framed: bool, silence_s: float) -> LineStream:
     framer = LineFramer(framed=framed)
-    with suppress(OSError):
-        while received := await reader.read(_READ_BYTES):
-            for line in framer.feed(received):
-                yield line
+    while True:
+        try:
+            async with _audible(place, silence_s):
+                received = await reader.read(_READ_BYTES)
+        except OSError as error:
+            raise Unavailable(f"the connection to {place} is lost: {error.strerror or error}") from error
+        if not received:
+            return
+        for line in framer.feed(received):
+            yield line
 
 
 @asynccontextmanager
-async def open_serial_lines(path: str, baud: int, *, framed: bool) -> AsyncIterator[AsyncIterator[str | Refused]]:
+async def _audible(place: str, silence_s: float) -> AsyncIterator[None]:
+    """Raise Unavailable when the block takes longer than `silence_s` seconds; 0 is no limit."""
+    limit = asyncio.timeout(silence_s or None)
+    try:
+        async with limit:
+            yield
+    except TimeoutError as error:
+        # Of the operating system, when the probes of a connection are not answered.
+        if not limit.expired():
+            raise
+        raise Unavailable(f"{place} has sent nothing for {silence_s:g} s") from error
+
+
+@asynccontextmanager
+async def open_serial_lines(path: str, baud: int, *, framed: bool, silence_s: float = 0.0) -> AsyncIterator[LineStream]:
     """Open a serial port (8 data bits, no parity, 1 stop bit); yield its lines, which end when the port is gone.
 
-    Raises Unavailable when there is no such port, SettingsError when it is no serial port or may not be opened.
+    The port is opened again when it brings nothing for `silence_s` seconds; 0 disables this. Raises Unavailable when
+    there is no such port, SettingsError when it is no serial port or may not be opened.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
@@ -99,7 +140,7 @@ async def open_serial_lines(path: str, baud: int, *, framed: bool) -> AsyncItera
         raise Unavailable(f"cannot open {path}: {error.strerror}") from error
     try:
         _set_raw(descriptor, path, baud)
-        yield _lines_at(descriptor, framed=framed)
+        yield _lines_at(descriptor, path, framed=framed, silence_s=silence_s)
     finally:
         os.close(descriptor)
 
@@ -115,19 +156,20 @@ def _set_raw(descriptor: int, path: str, baud: int) -> None:
         raise SettingsError([f"{path}: no serial port"], "Name a port such as /dev/ttyUSB0.") from error
 
 
-async def _lines_at(descriptor: int, *, framed: bool) -> AsyncIterator[str | Refused]:
+async def _lines_at(descriptor: int, path: str, *, framed: bool, silence_s: float) -> LineStream:
     framer, loop, readable = LineFramer(framed=framed), asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(descriptor, readable.set)
     try:
         while True:
-            await readable.wait()
+            async with _audible(path, silence_s):
+                await readable.wait()
             readable.clear()
             try:
                 received = os.read(descriptor, _READ_BYTES)
             except BlockingIOError:
                 continue
-            except OSError:
-                return
+            except OSError as error:
+                raise Unavailable(f"{path} is lost: {error.strerror}") from error
             if not received:
                 return
             for line in framer.feed(received):

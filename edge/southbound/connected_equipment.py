@@ -15,7 +15,14 @@ from edge.links.backoff import Backoff, delay
 from edge.links.rate_limit import RateLimit
 from edge.model.equipment_traffic import TrafficKind
 from edge.sfc.signal import Phase
-from edge.southbound.device import Connector, Device, DeviceEvent, DeviceEvents, DeviceOutcomeUnknownError
+from edge.southbound.device import (
+    Connector,
+    Device,
+    DeviceEvent,
+    DeviceEvents,
+    DeviceOutcomeUnknownError,
+    UnreadableEventError,
+)
 from edge.southbound.device_error import bounded_message, root_cause
 from edge.southbound.obsolete_command import CHECK_SECONDS, ObsoleteCommandError, until_obsolete
 from edge.southbound.resting_device import let_rest
@@ -231,8 +238,9 @@ class ConnectedEquipment:
                 fields = {"exc_info": error}
         if self._discard_logs.try_acquire():
             _log.warning("equipment event discarded", equipment=self.name, **fields)
+        payload = refusal.payload if isinstance(refusal, UnreadableEventError) else b""
         await self._station.record_refusal(
-            RefusedMessage(self._place, "", "", refusal.kind, bounded_message(refusal), b"")
+            RefusedMessage(self._place, "", "", refusal.kind, bounded_message(refusal), payload)
         )
 
     def _connected(self) -> Device:

@@ -12,6 +12,14 @@ class DeviceOutcomeUnknownError(EdgeError):
     """Error for a physical action that was started and whose result the device cannot report."""
 
 
+class UnreadableEventError(Refused):
+    """Error for an event that cannot be read; `payload` is what the device sent."""
+
+    def __init__(self, message: str, payload: bytes, advice: str = "") -> None:
+        super().__init__("unreadable", message, advice)
+        self.payload = payload
+
+
 DeviceEvent = Mapping[str, Any]
 
 

@@ -1,7 +1,7 @@
 """Readers of barcodes and RFID tags: each code is an event that a job waits for, or starts a job."""
 
 import re
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Any
@@ -11,18 +11,40 @@ import structlog
 
 from edge.errors import Refused
 from edge.instant import Clock, now_ms
-from edge.links.line_stream import open_serial_lines, open_tcp_lines
+from edge.links.line_stream import LineStream, open_serial_lines, open_tcp_lines
 from edge.model.cloudevent import new_id
 from edge.southbound.connected_equipment import ConnectedEquipment, open_connected
-from edge.southbound.device import Device, DeviceEvent, DeviceEvents
-from edge.southbound.reader_settings import ReaderSettings
-from edge.southbound.scanned_job import ScannedJob, StartScanned
+from edge.southbound.device import Device, DeviceEvent, DeviceEvents, UnreadableEventError
+from edge.southbound.gs1 import NotGs1Error, parse_element_strings
+from edge.southbound.reader_settings import GS1_MEMBER, ReaderSettings
+from edge.southbound.scanned_job import ScannedJob, StartScanned, to_job_order_id
 from edge.station.equipment import Command, EquipmentEvent, StationPort
 from edge.store.retry import retry_while_unavailable
 
 _CODES_REMEMBERED = 1000
 
 _log = structlog.get_logger(__name__)
+
+
+_CODECS = {"utf-8": "utf-8-sig", "latin-1": "latin-1", "cp1252": "cp1252"}
+"""The codec of each encoding in the settings; a byte order mark is not a part of a code."""
+
+_REPLACEMENT = "\ufffd"
+
+
+def decode_code(line: bytes, encoding: str) -> str | UnreadableEventError:
+    """Return the text of a line; UnreadableEventError stands for one in another encoding.
+
+    A replacement character says that the reader itself has lost what it read: such a text identifies nothing.
+    """
+    try:
+        code = line.decode(_CODECS[encoding]).strip(" ")
+    except UnicodeDecodeError as error:
+        reason = f"byte {error.start + 1} is not {encoding}: 0x{line[error.start]:02X}"
+        return UnreadableEventError(reason, line, "Set encoding to that of the reader.")
+    if _REPLACEMENT in code:
+        return UnreadableEventError("the reader replaced characters that it could not encode", line)
+    return code
 
 
 async def _start_nothing(job: ScannedJob) -> None:
@@ -44,21 +66,22 @@ def open_reader(
     @asynccontextmanager
     async def connect() -> AsyncIterator[tuple[Device, DeviceEvents]]:
         async with _open_lines(settings) as lines:
-            yield reader, _device_events(lines)
+            yield reader, reader.decode(lines)
 
     return open_connected(name, settings.url, settings.type_ids, station, scopes, connect)
 
 
-def _open_lines(settings: ReaderSettings) -> AbstractAsyncContextManager[AsyncIterator[str | Refused]]:
+def _open_lines(settings: ReaderSettings) -> AbstractAsyncContextManager[LineStream]:
     parts, framed = urlsplit(settings.url), settings.framing == "stx"
     if parts.scheme == "serial":
-        return open_serial_lines(parts.path, settings.baud, framed=framed)
-    return open_tcp_lines(parts.hostname or "", parts.port or 0, framed=framed)
-
-
-async def _device_events(lines: AsyncIterator[str | Refused]) -> DeviceEvents:
-    async for line in lines:
-        yield line if isinstance(line, Refused) else {"code": line}
+        return open_serial_lines(parts.path, settings.baud, framed=framed, silence_s=settings.silence)
+    return open_tcp_lines(
+        parts.hostname or "",
+        parts.port or 0,
+        framed=framed,
+        keepalive_s=settings.keepalive,
+        silence_s=settings.silence,
+    )
 
 
 class CodeReader:
@@ -75,11 +98,24 @@ class CodeReader:
         self._clock = clock
         self._pattern = re.compile(settings.pattern)
         self._read_at: dict[str, int] = {}
+        self.problem = ""
+        """Why the last code cannot be read; empty when it can."""
 
-    @property
-    def problem(self) -> str:
-        """Always empty: readers do not report faults."""
-        return ""
+    async def decode(self, lines: LineStream) -> DeviceEvents:
+        """Yield the lines as codes; UnreadableEventError stands for a line in another encoding."""
+        async for line in lines:
+            if isinstance(line, Refused):
+                yield line
+                continue
+            code = decode_code(line, self._settings.encoding)
+            if code in {"", *self._settings.ignore}:
+                continue
+            if isinstance(code, UnreadableEventError):
+                self.problem = f"the last code cannot be read: {code.message}"
+                yield code
+            else:
+                self.problem = ""
+                yield {"code": code}
 
     async def catch_up(self) -> None:
         """Return at once: a reader keeps no codes."""
@@ -87,24 +123,48 @@ class CodeReader:
     async def handle_event(self, device_event: DeviceEvent) -> None:
         """Report a code as an event; if no job uses it, start the job that it stands for.
 
-        Raises Refused for a code that does not match the pattern.
+        Raises UnreadableEventError for a code that is not what the settings require.
         """
         code = device_event["code"]
-        match = self._pattern.fullmatch(code) if self._settings.pattern else None
-        if self._settings.pattern and match is None:
-            raise Refused("unreadable", f"the code {code!r} does not match the pattern")
+        data = {"code": code} | self._groups(code) | self._identifiers(code)
         if self._is_repeated(code):
             _log.info("code repeated", equipment=self._name, code=code)
             return
-        groups = {name: value for name, value in (match.groupdict() if match else {}).items() if value is not None}
-        event_id, data = new_id(), {"code": code} | groups
+        event_id = new_id()
         source = f"urn:microdcs-edge:equipment:{self._name}"
         event = EquipmentEvent(source, event_id, self._settings.type_ids[0], self._scope, data)
         # The reader does not send it again.
         used = await retry_while_unavailable("codes", partial(self._station.event, event))
         if used is None and self._settings.starts:
-            job = ScannedJob(self._scope, code, self._settings.work_master, data, event_id)
-            await self._start(job)
+            job_id = to_job_order_id(self._job_id(data))
+            await self._start(ScannedJob(self._scope, job_id, self._settings.work_master, data, event_id))
+
+    def _groups(self, code: str) -> dict[str, str]:
+        """Return the named groups of the pattern in a code."""
+        if not self._settings.pattern:
+            return {}
+        if (match := self._pattern.fullmatch(code)) is None:
+            raise UnreadableEventError(f"the code {code!r} does not match the pattern", code.encode())
+        return {name: value for name, value in match.groupdict().items() if value is not None}
+
+    def _identifiers(self, code: str) -> dict[str, str]:
+        """Return the Application Identifiers of a code, when the settings ask for them."""
+        if self._settings.gs1 == "off":
+            return {}
+        try:
+            values = parse_element_strings(code)
+        except NotGs1Error as error:
+            if self._settings.gs1 == "required":
+                raise UnreadableEventError(f"the code {code!r} is not a GS1 code: {error}", code.encode()) from None
+            return {}
+        return {f"{GS1_MEMBER}{number}": value for number, value in values.items()}
+
+    def _job_id(self, data: Mapping[str, str]) -> str:
+        """Return the text of a code that identifies its job."""
+        member = self._settings.job_id or "code"
+        if not (text := data.get(member)):
+            raise UnreadableEventError(f"the code {data['code']!r} has no {member}", data["code"].encode())
+        return text
 
     def _is_repeated(self, code: str) -> bool:
         now, before = self._clock(), self._read_at.pop(code, None)

@@ -3,6 +3,8 @@
 import asyncio
 import os
 import pty
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ _texts = st.lists(st.text(st.characters(min_codepoint=33, max_codepoint=126), mi
 
 def framed(raw: bytes, *, stx: bool = False) -> list[str]:
     lines = list(LineFramer(framed=stx).feed(raw))
-    return [f"refused: {each.kind}" if isinstance(each, Refused) else each for each in lines]
+    return [f"refused: {each.kind}" if isinstance(each, Refused) else each.decode("latin-1") for each in lines]
 
 
 @given(_texts, st.sampled_from([b"\r", b"\n", b"\r\n", b"\0"]), st.integers(1, 20))
@@ -25,7 +27,7 @@ def test_lines_are_split_at_every_line_end(texts: list[str], end: bytes, size: i
     raw = b"".join(each.encode() + end for each in texts)
     framer = LineFramer(framed=False)
     pieces = [raw[at : at + size] for at in range(0, len(raw), size)]
-    assert [line for piece in pieces for line in framer.feed(piece)] == texts
+    assert [line for piece in pieces for line in framer.feed(piece)] == [each.encode() for each in texts]
 
 
 @pytest.mark.parametrize(
@@ -49,8 +51,12 @@ def test_line_that_is_too_long_is_refused_and_the_next_is_read(*, stx: bool) -> 
     assert framed(raw, stx=stx) == ["refused: too_large", "A1"]
 
 
-def test_bytes_that_are_not_text_are_replaced() -> None:
-    assert framed(b"\xff\xfeA1\n") == ["\ufffd\ufffdA1"]
+def test_bytes_of_a_line_stay_as_they_came() -> None:
+    assert framed(b" \xff\xfeA1 \n") == ["\xff\xfeA1"]
+
+
+def test_separators_of_gs1_at_both_ends_are_a_part_of_the_line() -> None:
+    assert framed(b"\x1d10AB\x1d21C\x1d\r\n") == ["\x1d10AB\x1d21C\x1d"]
 
 
 async def test_lines_of_a_tcp_reader_end_with_its_connection() -> None:
@@ -63,10 +69,47 @@ async def test_lines_of_a_tcp_reader_end_with_its_connection() -> None:
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         async with open_tcp_lines("127.0.0.1", port, framed=False) as lines:
-            assert [each async for each in lines] == ["A1", "B2"]
+            assert [each async for each in lines] == [b"A1", b"B2"]
     with pytest.raises(Unavailable, match="cannot connect"):
         async with open_tcp_lines("127.0.0.1", port, framed=False):
             pass
+
+
+@pytest.mark.parametrize(("keepalive_s", "timer"), [(0, "00"), (30, "02")])
+async def test_half_open_connection_of_a_reader_is_probed(keepalive_s: int, timer: str) -> None:
+    async with silent_reader() as port, open_tcp_lines("127.0.0.1", port, framed=False, keepalive_s=keepalive_s):
+        assert timers_of(port) == [timer]
+
+
+async def test_reader_that_is_silent_for_too_long_is_lost() -> None:
+    async with (
+        silent_reader(b"A1\r\n") as port,
+        open_tcp_lines("127.0.0.1", port, framed=False, silence_s=0.2) as lines,
+    ):
+        assert await anext(lines) == b"A1"
+        with pytest.raises(Unavailable, match=r"has sent nothing for 0\.2 s"):
+            await anext(lines)
+
+
+@asynccontextmanager
+async def silent_reader(first: bytes = b"") -> AsyncIterator[int]:
+    """Serve as a reader that sends some bytes and is silent then; yield its port."""
+    served: list[asyncio.StreamWriter] = []
+
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(first)
+        served.append(writer)
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1]
+        for writer in served:
+            writer.close()
+
+
+def timers_of(port: int) -> list[str]:
+    """Return the kind of timer of each connection to a port, as the kernel reports it: `02` is that of keepalive."""
+    rows = [row.split() for row in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]]
+    return [row[5].partition(":")[0] for row in rows if row[2].endswith(f":{port:04X}") and row[3] == "01"]
 
 
 async def test_lines_of_a_serial_port_end_when_it_is_gone() -> None:
@@ -74,10 +117,10 @@ async def test_lines_of_a_serial_port_end_when_it_is_gone() -> None:
     try:
         async with open_serial_lines(os.ttyname(port), 115_200, framed=False) as lines:
             os.write(ours, b"A1\r")
-            assert await anext(lines) == "A1"
+            assert await anext(lines) == b"A1"
             os.close(port)
             os.write(ours, b"B2\r")
-            assert await anext(lines) == "B2"
+            assert await anext(lines) == b"B2"
             os.close(ours)
             assert [each async for each in lines] == []
     finally:

@@ -37,10 +37,14 @@ class Readers:
 
     def scan(self, code: str) -> None:
         """Send a barcode on the connection of the gateway."""
+        self.send(f"{code}\r\n".encode())
+
+    def send(self, raw: bytes) -> None:
+        """Send bytes on the connection of the gateway."""
         if self._connection is None:
             self._server.settimeout(DEADLINE)
             self._connection, _ = self._server.accept()
-        self._connection.sendall(f"{code}\r\n".encode())
+        self._connection.sendall(raw)
 
     def disconnect(self) -> None:
         """Close the connection; the next barcode waits for a new one."""
@@ -76,7 +80,8 @@ def mes(tmp_path: Path, readers: Readers) -> Iterator[Mes]:
         f'[redis]\nurl = "unix://{store.socket}"\n[mqtt]\nurl = "mqtt://127.0.0.1:{broker.port}"\n'
         f'[northbound]\ntopic_prefix = "{PREFIX}"\n[opcua]\nendpoint = ""\n'
         f'[southbound.scanner]\nkind = "reader"\ntype_ids = ["com.example.code.v1"]\n'
-        f'url = "tcp://127.0.0.1:{readers.port}"\npattern = "VIN-(?P<number>[0-9]+)"\ndedupe = 0.0\n'
+        f'url = "tcp://127.0.0.1:{readers.port}"\npattern = "(?s)VIN-(?P<number>[0-9]+)|01.*"\n'
+        'dedupe = 0.0\ngs1 = "auto"\n'
         f'starts = "work_master"\nwork_master = "WM-1"\n'
         f'[southbound.rfid]\nkind = "reader"\ntype_ids = ["com.example.tag.v1"]\n'
         f'url = "serial://{readers.path}"\nframing = "stx"\n'
@@ -104,3 +109,24 @@ def test_barcode_starts_a_job_and_a_tag_continues_it(mes: Mes, readers: Readers)
     assert mes.states("VIN-7").count("Running") == 1
     assert "RFID-1" in str(mes.result("VIN-7"))
     assert "Ended" not in mes.states("VIN-8")
+
+
+def test_gs1_code_with_separators_starts_a_job(mes: Mes, readers: Readers) -> None:
+    job = "010950110153000310AB-123%1D21SER1"
+    readers.send(b"VIN-\xdc\r\n")
+    readers.send(b"010950110153000310AB-123\x1d21SER1\r\n")
+    mes.wait_for_state(job, "Running", DEADLINE)
+    mes.client.subscribe(f"{PREFIX}/{mes.scope}/order/+")
+    wait_for(lambda: order_of(mes, job), "the retained order", DEADLINE)
+    assert {each["ID"]: each["Value"] for each in order_of(mes, job)["JobOrderParameters"]} == {
+        "code": "010950110153000310AB-123\x1d21SER1",
+        "gs1_01": "09501101530003",
+        "gs1_10": "AB-123",
+        "gs1_21": "SER1",
+    }
+
+
+def order_of(mes: Mes, job: str) -> Any:
+    """Return the job order that is retained; None where there is none."""
+    topic = f"{PREFIX}/{mes.scope}/order/{job.replace('%', '%25')}"
+    return next((each.data["JobOrder"] for each in list(mes.client.received) if each.topic == topic), None)

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from edge.errors import Unavailable
+from edge.model.equipment_traffic import TrafficKind
+from edge.southbound.connected_equipment import ConnectedEquipment
 from edge.southbound.reader import open_reader
 from edge.southbound.reader_settings import ReaderSettings
 from edge.southbound.scanned_job import ScannedJob
@@ -32,7 +34,10 @@ class Scanner:
 
     def scan(self, *codes: str) -> None:
         for code in codes:
-            self.writers[-1].write(f"{code}\r\n".encode())
+            self.send(f"{code}\r\n".encode())
+
+    def send(self, raw: bytes) -> None:
+        self.writers[-1].write(raw)
 
 
 class Reading:
@@ -62,11 +67,17 @@ async def scanner() -> AsyncIterator[Scanner]:
 
 
 @asynccontextmanager
-async def reading(wait_until: WaitUntil, url: str, **keys: Any) -> AsyncIterator[Reading]:
+async def opened(wait_until: WaitUntil, url: str, **keys: Any) -> AsyncIterator[tuple[Reading, ConnectedEquipment]]:
     one = Reading()
     settings = ReaderSettings(kind="reader", type_ids=("scanned.v1",), url=url, **keys)
     async with open_reader("scanner", settings, one.station, SCOPES, one.start, clock=lambda: one.now) as equipment:
         await wait_until(lambda: equipment.connected)
+        yield one, equipment
+
+
+@asynccontextmanager
+async def reading(wait_until: WaitUntil, url: str, **keys: Any) -> AsyncIterator[Reading]:
+    async with opened(wait_until, url, **keys) as (one, _):
         yield one
 
 
@@ -126,6 +137,96 @@ async def test_code_starts_a_job_unless_a_job_waits_for_it(wait_until: WaitUntil
         await wait_until(lambda: used or len(one.jobs) == 2)
     found = [(each.job_order_id, each.work_master, each.parameters) for each in one.jobs][:1]
     assert found == ([] if used else [("A1", "WM-1", {"code": "A1"})])
+
+
+async def test_code_in_another_encoding_is_refused_with_its_bytes(wait_until: WaitUntil) -> None:
+    keys = {"starts": "work_master", "work_master": "WM-1"}
+    async with scanner() as device, opened(wait_until, f"tcp://127.0.0.1:{device.port}", **keys) as (one, equipment):
+        await wait_until(lambda: device.writers)
+        device.send(b"\xdcML-8\r\n")
+        await wait_until(lambda: one.station.refused)
+        assert "0xDC" in equipment.problem
+        device.send("ÜML-\ufffd\r\n".encode())
+        await wait_until(lambda: len(one.station.refused) == 2)
+        assert "replaced" in equipment.problem
+        device.send(b"\xef\xbb\xbf\xc3\x9cML-8\r\n")
+        await wait_until(lambda: one.jobs)
+        assert equipment.problem == ""
+    assert [(each.kind, each.payload) for each in one.station.refused] == [
+        ("unreadable", b"\xdcML-8"),
+        ("unreadable", "ÜML-\ufffd".encode()),
+    ]
+    assert [each.job_order_id for each in one.jobs] == ["ÜML-8"]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "raw", "code"),
+    [("latin-1", b"\xdcML", "ÜML"), ("cp1252", b"10 \x80", "10 €"), ("cp1252", b"\x81", "")],
+)
+async def test_code_is_read_in_the_encoding_of_the_settings(
+    wait_until: WaitUntil, encoding: str, raw: bytes, code: str
+) -> None:
+    async with scanner() as device, reading(wait_until, f"tcp://127.0.0.1:{device.port}", encoding=encoding) as one:
+        await wait_until(lambda: device.writers)
+        device.send(raw + b"\r\nend\r\n")
+        await wait_until(lambda: "end" in one.codes)
+    assert one.codes == ([code, "end"] if code else ["end"])
+
+
+GS1_CODE = "]d20109501101530003\x1d21SER1\x1d10AB-123"
+GS1_KEYS = {"starts": "work_master", "work_master": "WM-1"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "job_id"),
+    [
+        ({}, "]d20109501101530003%1D21SER1%1D10AB-123"),
+        ({"gs1": "auto", "job_id": "gs1_21"}, "SER1"),
+        ({"pattern": "(?s).*\x1d10(?P<batch>[^\x1d]+).*", "job_id": "batch"}, "AB-123"),
+    ],
+)
+async def test_gs1_code_starts_a_job(wait_until: WaitUntil, keys: dict[str, str], job_id: str) -> None:
+    async with scanner() as device, reading(wait_until, f"tcp://127.0.0.1:{device.port}", **GS1_KEYS, **keys) as one:
+        await wait_until(lambda: device.writers)
+        device.scan(GS1_CODE)
+        await wait_until(lambda: one.jobs)
+    assert [each.job_order_id for each in one.jobs] == [job_id]
+    assert one.jobs[0].parameters["code"] == GS1_CODE
+    identifiers = {name: value for name, value in one.jobs[0].parameters.items() if name.startswith("gs1_")}
+    expected = {"gs1_01": "09501101530003", "gs1_21": "SER1", "gs1_10": "AB-123"}
+    assert identifiers == (expected if "gs1" in keys else {})
+
+
+async def test_code_that_is_not_gs1_is_refused_only_when_required(wait_until: WaitUntil) -> None:
+    for gs1, codes in (("auto", ["VIN-7", "10AB"]), ("required", ["10AB"])):
+        async with scanner() as device, reading(wait_until, f"tcp://127.0.0.1:{device.port}", gs1=gs1) as one:
+            await wait_until(lambda: device.writers)
+            device.scan("VIN-7", "10AB")
+            await wait_until(lambda: "10AB" in one.codes)
+        assert one.codes == codes
+
+
+async def test_code_without_the_identifier_of_its_job_starts_none(wait_until: WaitUntil) -> None:
+    keys = GS1_KEYS | {"gs1": "auto", "job_id": "gs1_21"}
+    async with scanner() as device, reading(wait_until, f"tcp://127.0.0.1:{device.port}", **keys) as one:
+        await wait_until(lambda: device.writers)
+        device.scan("10AB")
+        await wait_until(lambda: one.station.refused)
+    assert one.jobs == []
+    assert "has no gs1_21" in one.station.refused[0].reason
+
+
+async def test_silent_reader_is_connected_again(wait_until: WaitUntil) -> None:
+    keys = {"silence": 0.3, "ignore": ("HB", "NOREAD")}
+    async with scanner() as device, opened(wait_until, f"tcp://127.0.0.1:{device.port}", **keys) as (one, equipment):
+        await wait_until(lambda: device.writers)
+        device.scan("HB", "NOREAD", "A1")
+        await wait_until(lambda: len(device.writers) == 2)
+        await wait_until(lambda: equipment.connection_count == 2)
+        assert one.codes == ["A1"]
+        assert [str(content) for kind, content in one.station.traffic if kind is TrafficKind.LOST] == [
+            f"127.0.0.1:{device.port} has sent nothing for 0.3 s"
+        ]
 
 
 async def test_disconnected_reader_is_reconnected(wait_until: WaitUntil) -> None:

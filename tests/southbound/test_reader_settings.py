@@ -15,7 +15,14 @@ def conflicts(**keys: Any) -> list[str]:
 
 @pytest.mark.parametrize(
     "keys",
-    [{}, {"url": "serial:///dev/ttyUSB0", "baud": 115200}, {"starts": "order"}, {"pattern": r"(?P<vin>\w{17})"}],
+    [
+        {},
+        {"url": "serial:///dev/ttyUSB0", "baud": 115200},
+        {"starts": "order"},
+        {"pattern": r"(?P<vin>\w{17})"},
+        {"starts": "order", "pattern": r"(?P<vin>\w{17})", "job_id": "vin"},
+        {"starts": "order", "gs1": "auto", "job_id": "gs1_21"},
+    ],
 )
 def test_valid_settings_have_no_conflict(keys: dict[str, Any]) -> None:
     assert conflicts(**keys) == []
@@ -30,6 +37,10 @@ def test_valid_settings_have_no_conflict(keys: dict[str, Any]) -> None:
         ({"work_master": "WM"}, "work_master"),
         ({"scope": "elsewhere"}, "scope"),
         ({"pattern": "("}, "pattern"),
+        ({"pattern": r"(?P<vin>\w{17})", "job_id": "vin"}, "job_id"),
+        ({"starts": "order", "pattern": r"(?P<vin>\w{17})", "job_id": "van"}, "job_id"),
+        ({"starts": "order", "job_id": "gs1_21"}, "job_id"),
+        ({"starts": "order", "gs1": "auto", "job_id": "gs1_2"}, "job_id"),
         ({"url": "tcp://10.0.0.7"}, "url"),
         ({"url": "serial://ttyUSB0"}, "url"),
     ],
