@@ -62,7 +62,7 @@ class GatewayDescription:
     def _plugins(self) -> Iterator[PluginState]:
         for each in self._parts.watch.health:
             state = {True: "connected", False: "disconnected", None: "unknown"}[each.connected]
-            yield PluginState(name=each.name, kind=f"equipment {each.kind}", state=state, problem=each.problem)
+            yield PluginState(name=each.name, kind=f"equipment {each.kind}", state=state, problem=each.obstacle)
         for name in self._node_kinds:
             yield PluginState(name=name, kind="node kind", state="loaded")
 

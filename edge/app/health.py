@@ -13,6 +13,7 @@ from edge.listeners import notify
 from edge.maintenance.clock import Clock, read_clock
 from edge.maintenance.finding import HealthFinding, Level
 from edge.station.active_runs import ActiveRuns
+from edge.station.equipment import EquipmentPort
 from edge.station.equipment_watch import EquipmentWatch
 from edge.store.bounded_counts import MarkCounter
 from edge.store.bounds import NO_LIMITS, BoundedCounts, CountLimits
@@ -153,7 +154,7 @@ class Health:
         # The state of equipment behind an absent broker is unknown.
         away = [name for name, session in self.sessions.items() if not session.connected]
         equipment = [each.equipment for each in self._watch.watched]
-        if lost := [each.name for each in equipment if each.connected is False and each.name not in away]:
+        if lost := [_absent(each) for each in equipment if each.connected is False and each.name not in away]:
             yield f"equipment disconnected: {', '.join(lost)}"
         if active := self._watch.maybe_active():
             yield f"tool may still be active: {', '.join(active)}"
@@ -193,6 +194,12 @@ class Health:
     def _clock_faults(self) -> Iterator[str]:
         if self._clock() is Clock.UNSYNCHRONISED:
             yield "clock not synchronised"
+
+
+def _absent(equipment: EquipmentPort) -> str:
+    """Return the name of equipment that is not connected, with the kind of the reason."""
+    fault = equipment.connection.fault.replace("_", " ")
+    return f"{equipment.name} ({fault})" if fault else equipment.name
 
 
 def _many(counts: BoundedCounts) -> Iterator[str]:

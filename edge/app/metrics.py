@@ -16,6 +16,7 @@ from edge.errors import Unavailable
 from edge.instant import now_ms
 from edge.latency import Latency
 from edge.links.http_page import Page
+from edge.model.equipment_connection import ConnectionFault
 from edge.model.equipment_health import EquipmentHealth
 from edge.model.job_state import TEXT, JobState
 from edge.station.activity import Activity
@@ -141,6 +142,11 @@ def _equipment_metrics(sources: MetricSources) -> Iterator[Metric]:
         ("equipment", "kind"),
         connected,
     )
+    disconnected = [
+        ((each.name, each.connection.fault or ConnectionFault.OTHER), 1) for each in health if each.connected is False
+    ]
+    meaning = "1 for equipment that is not connected, with the kind of the reason; absent while it is connected."
+    yield _gauge("equipment_disconnected", meaning, ("equipment", "fault"), disconnected)
     yield _gauge("equipment_last_seen_timestamp_seconds", "Last message, connection or disconnection.", one, seen)
     yield _gauge(
         "commands_outstanding",

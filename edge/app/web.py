@@ -201,7 +201,9 @@ class _ShownEquipment:
     def has_changed(self, health: Iterable[EquipmentHealth]) -> bool:
         """Return whether the equipment differs from the last call."""
         before = self._facts
-        self._facts = tuple((each.name, each.connected, each.problem, each.safing, each.outstanding) for each in health)
+        self._facts = tuple(
+            (each.name, each.connected, each.obstacle, each.safing, each.outstanding) for each in health
+        )
         return before != self._facts
 
 

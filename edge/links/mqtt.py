@@ -15,7 +15,7 @@ from edge.links.background_task import background_task
 from edge.links.backoff import Backoff
 from edge.links.cloudevent_mqtt import Message, to_event, to_message
 from edge.links.mqtt_broker import ANSWER_SECONDS, MAXIMUM_PACKET_SIZE, RECEIVE_MAXIMUM, Broker, broker_of
-from edge.links.mqtt_connection import Connection, PublishRefused, connect
+from edge.links.mqtt_connection import RETRY_SECONDS, Connection, PublishRefused, connect
 from edge.links.mqtt_subscription import Delivery, Handler, Key, PoisonHandler, Settle, Subscription
 from edge.links.mqtt_topic import matches
 from edge.links.receive_queue import ReceivedMessage
@@ -117,7 +117,7 @@ class MqttSession:
 
     Messages of one subscription are handled in order, one at a time, or one of each ordering key; subscriptions work
     side by side. When the broker redelivers a message after a reconnect while its handler still works, the redelivery
-    only replaces the packet id: the message is not handled twice.
+    only replaces the packet id: the message is not handled twice. `failure` is why it is not connected.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class MqttSession:
         self._connection: Connection | None = None
         self._connected = asyncio.Event()
         self._attempted = asyncio.Event()
-        self._last_failure: Unavailable | None = None
+        self.failure: Unavailable | None = None
         self._subscriptions: list[Subscription] = []
         self._added: asyncio.Queue[Subscription] = asyncio.Queue()
         self._unacknowledged: dict[int, Delivery] = {}
@@ -197,8 +197,8 @@ class MqttSession:
         return self._connection
 
     def _not_connected(self) -> Unavailable:
-        advice = "The session reconnects by itself; try again later."
-        return Unavailable(f"not connected to the MQTT broker at {self._broker.address}", advice)
+        message = f"not connected to the MQTT broker at {self._broker.address}"
+        return Unavailable(message, "The session reconnects by itself; try again later.")
 
     async def answer(self, request: Message, event: CloudEvent) -> None:
         """Publish the answer to a request on its response topic, with its correlation data; raises Unavailable.
@@ -274,7 +274,7 @@ class MqttSession:
                 await self._connected.wait()
         except TimeoutError:
             message = f"the MQTT broker at {self._broker.address} did not answer within {seconds:g} s"
-            raise self._last_failure or Unavailable(message, "Is the broker running?") from None
+            raise self.failure or Unavailable(message, "Is the broker running?") from None
 
     async def wait_attempted(self, seconds: float) -> None:
         """Wait for the first connection or the first failed attempt, at most `seconds`."""
@@ -292,7 +292,7 @@ class MqttSession:
                 tasks.create_task(subscription.run(self._finish), name=f"mqtt {subscription.topic_filter}")
 
     async def _stay_connected(self) -> None:
-        backoff = Backoff(shortest=0.1, longest=5.0, stable=5.0)
+        backoff = Backoff(*RETRY_SECONDS, stable=5.0)
         while True:
             try:
                 async with connect(self._broker) as connection:
@@ -327,7 +327,7 @@ class MqttSession:
                     await subscription.activate_on(connection)
 
     def _on_connected(self) -> None:
-        self._last_failure = None
+        self.failure = None
         self._connected.set()
         self._attempted.set()
         _log.info("mqtt connected", broker=self._broker.address, client_id=self._broker.client_id)
@@ -335,10 +335,10 @@ class MqttSession:
 
     def _on_failure(self, error: Unavailable) -> None:
         # Only the first failed attempt of an outage is logged.
-        if self._last_failure is None:
-            reason, advice = error.message, error.advice
-            _log.warning("mqtt not connected, retrying", broker=self._broker.address, reason=reason, advice=advice)
-        self._last_failure = error
+        if self.failure is None:
+            facts = {"reason": error.message, "advice": error.advice}
+            _log.warning("mqtt not connected, retrying", broker=self._broker.address, **facts)
+        self.failure = error
         self._attempted.set()
 
     def _notify_listeners(self) -> None:

@@ -17,10 +17,12 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 from edge.errors import Refused, Unavailable
 from edge.links.cloudevent_mqtt import Message
 from edge.links.confirmations import Confirmations
+from edge.links.connection_fault import ConnectionFailed
 from edge.links.mqtt_broker import RECEIVE_MAXIMUM, Broker
 from edge.links.mqtt_publish import MalformedPublish, PublishHead, decode_head, decode_publish, encode_publish
 from edge.links.mqtt_stream import ControlClient, MqttStream, PahoSocket
 from edge.links.receive_queue import ReceivedMessage, ReceiveQueue
+from edge.model.equipment_connection import ConnectionFault
 from edge.ticks import until_tick
 
 KEEPALIVE_SECONDS = 15
@@ -42,6 +44,9 @@ _NEVER = frozenset({0x87, 0x90, 0x99})
 
 _RETAINED_WHEN_NEW = SubscribeOptions.RETAIN_SEND_IF_NEW_SUB
 _RETAINED_ALWAYS = SubscribeOptions.RETAIN_SEND_ON_SUBSCRIBE
+
+RETRY_SECONDS = (0.1, 5.0)
+"""The shortest and the longest delay before a session connects again."""
 
 _log = structlog.get_logger(__name__)
 
@@ -255,7 +260,8 @@ class Connection:
         if self._connack.done():
             return
         if reason.is_failure:
-            self._connack.set_exception(self._unavailable(f"refuses the connection: {reason}"))
+            refusal = f"the MQTT broker at {self._address} refuses the connection: {reason}"
+            self._connack.set_exception(ConnectionFailed(ConnectionFault.DECLINED, refusal))
         else:
             self.has_session = bool(flags.session_present)
             self._connack.set_result(properties)
@@ -318,7 +324,8 @@ class Connection:
         self._lost = reason
         self.stream.close()
         self._received.wake()
-        error = self._unavailable(f"is gone: {reason}")
+        message = f"the MQTT broker at {self._address} is gone: {reason}"
+        error = ConnectionFailed(ConnectionFault.CLOSED, message)
         self._confirmations.fail(error)
         if not self._connack.done():
             self._connack.set_exception(error)
@@ -349,7 +356,7 @@ async def connect(broker: Broker) -> AsyncIterator[Connection]:
             raise failure(
                 f"cannot connect to the MQTT broker at {broker.address}: {_reason(error)}",
                 "Is the broker running, are mqtt.url, username and password right, does its certificate hold?",
-            ) from None
+            ) from error
         yield connection
     finally:
         await connection.close()

@@ -6,7 +6,22 @@ from contextlib import contextmanager
 
 from asyncua import ua
 
-from edge.errors import Unavailable
+from edge.links.connection_fault import ConnectionFailed, fault_of
+from edge.model.equipment_connection import ConnectionFault
+
+_CERTIFICATE = ("BadCertificate", "BadSecurity", "BadNonce")
+_DECLINED = ("BadIdentity", "BadUser", "BadTooMany", "BadMaxConnections", "BadTcpNotEnough", "BadTcpServerTooBusy")
+_PROTOCOL = ("BadTcp", "BadProtocol", "BadCommunication", "BadDecoding", "BadServiceUnsupported", "BadUnknownResponse")
+_SILENT = ("BadTimeout", "BadRequestTimeout", "BadNoCommunication")
+_CLOSED = ("BadConnection", "BadServerHalted", "BadShutdown", "BadSecureChannel", "BadSession", "BadServerNotConnected")
+_FAULTS = (
+    (_CERTIFICATE, ConnectionFault.CERTIFICATE),
+    (_DECLINED, ConnectionFault.DECLINED),
+    (_PROTOCOL, ConnectionFault.PROTOCOL),
+    (_SILENT, ConnectionFault.SILENT),
+    (_CLOSED, ConnectionFault.CLOSED),
+)
+"""The kind of a status code, by the beginning of its name; the first that fits."""
 
 
 @contextmanager
@@ -19,4 +34,9 @@ def translate_errors(failure: str, advice: str = "Is it running?") -> Iterator[N
         raise asyncio.CancelledError from None
     except (OSError, ua.UaError) as error:
         reason = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
-        raise Unavailable(f"{failure}: {reason}", advice) from error
+        raise ConnectionFailed(_fault_of(error), f"{failure}: {reason}", advice) from error
+
+
+def _fault_of(error: Exception) -> ConnectionFault:
+    name = type(error).__name__
+    return next((fault for starts, fault in _FAULTS if name.startswith(starts)), fault_of(error))

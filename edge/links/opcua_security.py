@@ -13,7 +13,9 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
 from edge.config import OpcuaEquipmentSettings, password_of
-from edge.errors import SettingsError, Unavailable
+from edge.errors import SettingsError
+from edge.links.connection_fault import ConnectionFailed
+from edge.model.equipment_connection import ConnectionFault
 from edge.opcua.x509 import application_uris, certificate_fault, certificate_files, read_certificate
 
 # The strongest first (OPC 10000-7); older policies are broken and not listed.
@@ -56,7 +58,7 @@ async def secure(client: Client, settings: OpcuaEquipmentSettings) -> None:
                     server_certificate=CertProperties(theirs.public_bytes(Encoding.DER), "der"),
                 )
                 return
-    raise Unavailable(f"the OPC UA server {settings.url} offers no encryption that we take", "Look at its settings.")
+    raise _not_accepted(f"the OPC UA server {settings.url} offers no encryption that we take", "Look at its settings.")
 
 
 def _uri_problems(own: x509.Certificate, cert_file: str) -> Iterator[str]:
@@ -81,17 +83,21 @@ def _trusted(der: bytes, trusted: Path, url: str) -> x509.Certificate:
         # The certificates of its authorities may follow it.
         certificate: x509.Certificate | None = x509_from_der(der)
     except ValueError as error:
-        raise Unavailable(f"the OPC UA server {url} has a certificate that we cannot read: {error}") from error
+        raise _not_accepted(f"the OPC UA server {url} has a certificate that we cannot read: {error}") from error
     if certificate is None:
-        raise Unavailable(f"the OPC UA server {url} has no certificate")
+        raise _not_accepted(f"the OPC UA server {url} has no certificate")
     if fault := certificate_fault(certificate, datetime.now(UTC)):
-        raise Unavailable(f"the certificate of the OPC UA server {url} is no good: {fault}", _RENEW)
+        raise _not_accepted(f"the certificate of the OPC UA server {url} is no good: {fault}", _RENEW)
     if certificate not in (entry.certificate for entry in certificate_files(trusted)):
         name = certificate.subject.rfc4514_string()
-        raise Unavailable(
+        raise _not_accepted(
             f"the OPC UA server {url} is not trusted: {name}", f"If it is yours, copy its certificate to {trusted}."
         )
     return certificate
+
+
+def _not_accepted(message: str, advice: str = "") -> ConnectionFailed:
+    return ConnectionFailed(ConnectionFault.CERTIFICATE, message, advice)
 
 
 def _own(cert_file: str) -> x509.Certificate:

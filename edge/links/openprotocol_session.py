@@ -9,9 +9,11 @@ from msgspec import Struct
 
 from edge.errors import Refused, Unavailable, unwrap_group
 from edge.links.background_task import background_task
+from edge.links.connection_fault import ConnectionFailed
 from edge.links.openprotocol_frame import FrameReader, MidFrame, encode_frame
 from edge.links.openprotocol_link import LinkLayer, LinkLimits
 from edge.links.openprotocol_mids import DECLINES, Decline, Mid, decline_of, new_message, parse_message, revisions_of
+from edge.model.equipment_connection import ConnectionFault
 
 _READ_BYTES = 1 << 16
 _WAITING_MESSAGES = 1000
@@ -145,7 +147,8 @@ class OpenProtocolSession:
                     await self.send(message)
                     answer = await answered
             except TimeoutError:
-                error = Unavailable(f"MID {message.mid:04d}: no answer within {self._times.answer:g} s")
+                reason = f"MID {message.mid:04d}: no answer within {self._times.answer:g} s"
+                error = ConnectionFailed(ConnectionFault.SILENT, reason)
                 self._on_request(message, None, error.message)
                 # A late answer would be taken for that of the next request.
                 self._end(error)
@@ -183,7 +186,7 @@ class OpenProtocolSession:
     async def read(self, reader: asyncio.StreamReader) -> None:
         """Read frames until the connection is lost; then raise Unavailable."""
         frames = FrameReader()
-        reason = "the controller has closed the connection"
+        fault, reason = ConnectionFault.CLOSED, "the controller has closed the connection"
         try:
             while received := await reader.read(_READ_BYTES):
                 self._last_received = asyncio.get_running_loop().time()
@@ -192,8 +195,8 @@ class OpenProtocolSession:
         except OSError as error:
             reason = f"the connection is lost: {error}"
         except Refused as refusal:
-            reason = refusal.message
-        lost = self._end(Unavailable(reason))
+            fault, reason = ConnectionFault.PROTOCOL, refusal.message
+        lost = self._end(ConnectionFailed(fault, reason))
         if not self._is_stopping:
             raise lost
 
@@ -205,9 +208,8 @@ class OpenProtocolSession:
             if self._lost is not None:
                 raise self._lost
             if loop.time() - self._last_received > self._times.silence:
-                error = Unavailable(f"the controller is silent for {self._times.silence:g} s")
-                self._end(error)
-                raise error
+                reason = f"the controller is silent for {self._times.silence:g} s"
+                raise self._end(ConnectionFailed(ConnectionFault.SILENT, reason))
             if loop.time() - self._last_sent >= self._keep_alive_s:
                 await self.send(MidFrame(Mid.KEEP_ALIVE))
 

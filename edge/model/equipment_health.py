@@ -2,11 +2,14 @@
 
 from msgspec import Struct
 
+from edge.model.equipment_connection import ConnectionState
+
 
 class EquipmentHealth(Struct, frozen=True, kw_only=True):
     """The state of one piece of equipment; counts since the gateway started, instants in milliseconds since the epoch.
 
-    `connected` is None while the equipment has not reported its presence. `last_seen` is the instant of its last
+    `connected` is None while the equipment has not reported its presence; `connection` says since when, and why it is
+    not connected; a report of an earlier version has none. `last_seen` is the instant of its last
     message, connection or disconnection. `outstanding` commands wait for an answer, `answered` ones have one,
     `failed` ones among them were not carried out. `ignored` counts late or repeated answers and events without a
     waiting action, `refused` refused messages, `unknown` commands whose outcome could not be found, `late` results
@@ -37,6 +40,12 @@ class EquipmentHealth(Struct, frozen=True, kw_only=True):
     safing: int = 0
     last_error: str = ""
     programs: tuple[str, ...] = ()
+    connection: ConnectionState = ConnectionState()
+
+    @property
+    def obstacle(self) -> str:
+        """Return why it cannot work now: it is not connected, or has a problem; empty when it can."""
+        return (self.connection.text or "not connected") if self.connected is False else self.problem
 
 
 class EquipmentReport(Struct, frozen=True, kw_only=True):

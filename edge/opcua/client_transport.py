@@ -1,6 +1,7 @@
 """The bounded transport of OPC UA clients: asyncua would buffer gigabytes, or decode a few bytes to gigabytes."""
 
 import asyncio
+import errno
 import logging
 import re
 import struct
@@ -30,6 +31,7 @@ class ClientLimits(Struct, frozen=True):
 
 DEFAULT_LIMITS = ClientLimits()
 _HEADER = struct.Struct("<3sci")
+_KINDS = frozenset({b"ACK", b"ERR", b"OPN", b"MSG", b"CLO", b"RHE"})
 _MORE = b"C"
 
 _MAX_MESSAGE_LENGTH = 500
@@ -113,7 +115,10 @@ class _BoundedProtocol(UASocketProtocol):
             return
         self._received += data
         while self.transport and not self.transport.is_closing() and len(self._received) >= _HEADER.size:
-            _kind, final, size = _HEADER.unpack_from(self._received)
+            kind, final, size = _HEADER.unpack_from(self._received)
+            if kind not in _KINDS:
+                self._end("what answers is not an OPC UA server")
+                return
             if size < _HEADER.size or self._message_bytes + size > limits.message_bytes:
                 self._end(f"an OPC UA server sends a message of more than {limits.message_bytes} bytes")
                 return
@@ -125,7 +130,7 @@ class _BoundedProtocol(UASocketProtocol):
             super().data_received(chunk)
 
     def _end(self, why: str) -> None:
-        self._fault = ConnectionError(why)
+        self._fault = ConnectionError(errno.EPROTO, why)
         # No request fails with this reason, so it is logged.
         self.logger.warning("%s", why)
         self.transport.abort()

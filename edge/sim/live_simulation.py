@@ -18,6 +18,7 @@ from msgspec import Struct, field
 from edge.config import RedisSettings
 from edge.instant import Clock, now_ms
 from edge.links.background_task import background_task
+from edge.model.equipment_connection import ConnectionState
 from edge.model.isa95 import IdCall, JobOrder, OrderCall, ReturnStatus, WorkMaster
 from edge.model.job_state import Cause
 from edge.model.recipe import RECIPE_DATASCHEMA
@@ -278,6 +279,11 @@ class LiveSimulation(Struct):
     def problem(self) -> str:
         """Return an empty reason: simulated equipment can always work."""
         return ""
+
+    @property
+    def connection(self) -> ConnectionState:
+        """Return that it is connected."""
+        return ConnectionState(connected=True)
 
     @property
     def connection_count(self) -> int:

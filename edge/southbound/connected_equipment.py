@@ -10,9 +10,12 @@ from typing import Any
 import structlog
 
 from edge.errors import Refused, SettingsError, Unavailable, unwrap_group
+from edge.instant import Clock, now_ms
 from edge.links.background_task import background_task
 from edge.links.backoff import Backoff, delay
+from edge.links.connection_fault import fault_of
 from edge.links.rate_limit import RateLimit
+from edge.model.equipment_connection import NOT_CONNECTED_YET, ConnectionFault, ConnectionState
 from edge.model.equipment_traffic import TrafficKind
 from edge.sfc.signal import Phase
 from edge.southbound.device import (
@@ -51,6 +54,7 @@ async def open_connected(
     repetition: Repetition = Repetition.REPEATABLE,
     retry_s: tuple[float, float] = RETRY_SECONDS,
     check_s: float = CHECK_SECONDS,
+    clock: Clock = now_ms,
 ) -> AsyncIterator["ConnectedEquipment"]:
     """Connect to the equipment for the length of the block, and reconnect while it is unavailable.
 
@@ -58,7 +62,7 @@ async def open_connected(
     seconds the station is asked whether it still waits for the command at work. A SettingsError of `connect` ends the
     block, unless an earlier connection succeeded.
     """
-    equipment = ConnectedEquipment(name, place, type_ids, station, scopes, repetition, retry_s, check_s)
+    equipment = ConnectedEquipment(name, place, type_ids, station, scopes, repetition, retry_s, check_s, clock)
     async with background_task(_keep_connected(equipment, connect, station), f"equipment {name}"):
         yield equipment
 
@@ -77,6 +81,7 @@ async def _keep_connected(equipment: "ConnectedEquipment", connect: Connector, s
             if isinstance(error, SettingsError) and not has_worked:
                 raise
             reason = bounded_message(error)
+            equipment.note_failure(fault_of(error), reason)
             if reason != last:
                 _log.warning("equipment not connected, retrying", equipment=equipment.name, reason=reason)
                 station.report_traffic(TrafficKind.LOST, reason)
@@ -85,6 +90,7 @@ async def _keep_connected(equipment: "ConnectedEquipment", connect: Connector, s
             defect = root_cause(error)
             if defects.try_acquire():
                 _log.error("equipment failed, retrying", equipment=equipment.name, exc_info=defect)
+            equipment.note_failure(ConnectionFault.OTHER, f"a defect of this software: {type(defect).__name__}")
             station.report_traffic(TrafficKind.LOST, type(defect).__name__)
         await backoff.pause()
 
@@ -106,9 +112,12 @@ class ConnectedEquipment:
         repetition: Repetition = Repetition.REPEATABLE,
         retry_s: tuple[float, float] = RETRY_SECONDS,
         check_s: float = CHECK_SECONDS,
+        clock: Clock = now_ms,
     ) -> None:
         self.name = name
         self.retry_s = retry_s
+        self.connection = NOT_CONNECTED_YET
+        self._clock = clock
         self._check_s = check_s
         self._repetition = repetition
         self._place = place
@@ -129,6 +138,14 @@ class ConnectedEquipment:
     def connected(self) -> bool:
         """Whether the device is connected and accepts commands."""
         return self._device is not None
+
+    def note_failure(self, fault: ConnectionFault, reason: str) -> None:
+        """Keep why the device is not connected; `since` stays that of the first failure in a row."""
+        is_first = self.connection.connected or self.connection.since is None
+        since = self._clock() if is_first else self.connection.since
+        self.connection = ConnectionState(
+            connected=False, since=since, fault=fault, reason=reason, retry_s=self.retry_s[1]
+        )
 
     @property
     def problem(self) -> str:
@@ -205,6 +222,7 @@ class ConnectedEquipment:
         self._wake.set()
         self._device = device
         self.connection_count += 1
+        self.connection = ConnectionState(connected=True, since=self._clock())
         _log.info("equipment connected", equipment=self.name, at=self._place, outstanding=len(self._pending))
         try:
             with unwrap_group():
@@ -212,6 +230,7 @@ class ConnectedEquipment:
                     await self._handle_events(device, device_events)
         finally:
             self._device = None
+            self.connection = ConnectionState(connected=False, since=self._clock(), retry_s=self.retry_s[1])
             self._pending.clear()
 
     async def _handle_events(self, device: Device, device_events: DeviceEvents) -> None:
@@ -245,7 +264,8 @@ class ConnectedEquipment:
 
     def _connected(self) -> Device:
         if self._device is None:
-            raise Unavailable(f"{self.name} at {self._place} is not connected", "It is tried again and again.")
+            why = f": {self.connection.reason}" if self.connection.reason else ""
+            raise Unavailable(f"{self.name} at {self._place} is not connected{why}", "It is tried again and again.")
         return self._device
 
     async def _run_commands(self, device: Device) -> None:

@@ -16,6 +16,7 @@ from edge.links.log_throttle import LogThrottle
 from edge.links.mqtt import Message, MqttSession, SubscriptionRefused, to_event, to_message
 from edge.links.mqtt_topic import matches
 from edge.model.cloudevent import CloudEvent, new_id
+from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_data import CommandData
 from edge.model.event_types import REFUSED_TYPE
 from edge.sfc.signal import Phase
@@ -30,6 +31,7 @@ from edge.southbound.mqtt_answer import (
     without_correlation_data,
 )
 from edge.southbound.mqtt_permission import ToolPermission
+from edge.southbound.mqtt_presence import presence_state
 from edge.southbound.repetition import chosen_repetition, count_repeated_start
 from edge.southbound.sent_commands import SentCommands
 from edge.station.equipment import (
@@ -114,6 +116,7 @@ class MqttEquipment:
         self._has_subscriber = True
         self._faults = LogThrottle(_log)
         self._births = 0
+        self._since: int | None = None
 
     @property
     def connection_count(self) -> int:
@@ -123,7 +126,12 @@ class MqttEquipment:
     @property
     def connected(self) -> bool | None:
         """Whether the equipment is present: False without its broker, None before its first presence message."""
-        return self.present if self._session.connected else False
+        return self.connection.connected
+
+    @property
+    def connection(self) -> ConnectionState:
+        """The presence of the equipment, or why its broker is not connected."""
+        return presence_state(self._session, self._since, present=self.present)
 
     @property
     def problem(self) -> str:
@@ -239,6 +247,7 @@ class MqttEquipment:
 
     async def handle_presence(self, message: Message) -> None:
         """Handle a birth or a will; a birth sends all open commands again with the same ids."""
+        self._since = now_ms()
         match message.payload:
             case b"online":
                 self._faults.info("equipment online", "online", equipment=self.name)
@@ -261,6 +270,7 @@ class MqttEquipment:
         """
 
         def on_change(connected: bool) -> None:  # noqa: FBT001 - the argument of a session's listeners
+            self._since = now_ms()
             if connected:
                 self._offer_due.set()
 

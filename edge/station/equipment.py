@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct, field
 
+from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_traffic import TrafficKind
 from edge.sfc.signal import Phase
 from edge.store.refused import RefusedMessage
@@ -205,6 +206,10 @@ class EquipmentPort(Protocol):
     @property
     def connected(self) -> bool | None:
         """Whether it is connected; None while the protocol has not shown it."""
+
+    @property
+    def connection(self) -> ConnectionState:
+        """The connection: since when, and while it is not connected the reason."""
 
     @property
     def problem(self) -> str:

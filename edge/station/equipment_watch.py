@@ -100,7 +100,16 @@ def is_due(written: EquipmentReport | None, report: EquipmentReport) -> bool:
 
 def _troubles(equipment: Sequence[EquipmentHealth]) -> list[tuple[object, ...]]:
     return [
-        (each.name, each.connected, each.failed, each.refused, each.last_error, each.unknown, each.problem, each.safing)
+        (
+            each.name,
+            each.obstacle,
+            each.connected,
+            each.failed,
+            each.refused,
+            each.last_error,
+            each.unknown,
+            each.safing,
+        )
         for each in equipment
     ]
 
@@ -132,4 +141,5 @@ def _health(watched: WatchedEquipment, outstanding: int, safing: int) -> Equipme
         safing=safing,
         last_error=stats.last_error,
         programs=programs_of(watched.equipment)[:_PROGRAMS],
+        connection=watched.equipment.connection,
     )

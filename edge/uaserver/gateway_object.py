@@ -1,9 +1,10 @@
 """Publishes the state of the gateway, its store and its equipment.
 
     Objects / Gateway / Status, StoreMemoryUsed, StoreMemoryLimit, StoreNearlyFull
-                      / Equipment / <name> / Kind, Connected, LastSeen, CommandsOutstanding, CommandsAnswered,
-                                             CommandsFailed, MessagesIgnored, MessagesRefused, LastError, Problem,
-                                             OutcomesUnknown, ResultsLate, StopsDeclined, StopsOpen, ReleaseStops()
+                      / Equipment / <name> / Kind, Connected, ConnectionSince, ConnectionFault, ConnectionReason,
+                                             LastSeen, CommandsOutstanding, CommandsAnswered, CommandsFailed,
+                                             MessagesIgnored, MessagesRefused, LastError, Problem, OutcomesUnknown,
+                                             ResultsLate, StopsDeclined, StopsOpen, ReleaseStops()
 
 The nodes exist from the start, in the namespace of the server itself. Their NodeIds are paths of browse names.
 """
@@ -81,6 +82,24 @@ EQUIPMENT = (
     VariableSpec("Kind", base(T.String), "How it is spoken to.", lambda p: text(p.kind)),
     VariableSpec(
         "Connected", base(T.Boolean), "Whether it is there; bad until it says so.", lambda p: _flag(p.connected)
+    ),
+    VariableSpec(
+        "ConnectionSince",
+        base(T.DateTime),
+        "Since when it is connected, or not; null where that is not known.",
+        lambda p: instant(p.connection.since),
+    ),
+    VariableSpec(
+        "ConnectionFault",
+        base(T.String),
+        "The kind of reason why it is not connected, such as `refused` or `declined`; empty while it is.",
+        lambda p: text(p.connection.fault),
+    ),
+    VariableSpec(
+        "ConnectionReason",
+        base(T.String),
+        "Why it is not connected, in words; empty while it is.",
+        lambda p: text(p.connection.reason),
     ),
     VariableSpec(
         "LastSeen",

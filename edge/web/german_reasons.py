@@ -277,6 +277,17 @@ GERMAN: Final[Mapping[str, str]] = MappingProxyType(
         "aborted by the MES": "vom MES abgebrochen",
         "stopped by the MES": "vom MES gestoppt",
         "nothing subscribes to {w}": "niemand abonniert {}",
+        "cannot connect to {}: {}": "keine Verbindung zu {}: {}",
+        "the OPC UA server {} does not serve us: {}": "der OPC-UA-Server {} bedient uns nicht: {}",
+        "the OPC UA server {} is not trusted: {}": "dem OPC-UA-Server {} wird nicht vertraut: {}",
+        "MID {w}: no answer within {w} s": "MID {}: keine Antwort innerhalb von {} s",
+        "MID {w} declined: {}": "MID {} abgelehnt: {}",
+        "the controller has closed the connection": "die Steuerung hat die Verbindung geschlossen",
+        "the controller is silent for {w} s": "die Steuerung schweigt seit {} s",
+        "no answer in time": "keine Antwort in der Zeit",
+        "its presence is offline: it, or its broker after a lost connection, has published that": (
+            "seine Präsenz ist offline: es selbst, oder sein Broker nach einem Verbindungsverlust, hat das gemeldet"
+        ),
         "clock not synchronised": "Uhr nicht synchronisiert",
         "broker unavailable: {}": "Broker nicht erreichbar: {}",
         "broker refuses: {}": "Broker lehnt ab: {}",

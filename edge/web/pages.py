@@ -23,6 +23,7 @@ from edge.ticks import REST_S, in_slices
 from edge.web.api import log_in, set_cookie
 from edge.web.caller import Callers, WebCaller, is_live, languages_of, refuse_other_site
 from edge.web.german_reasons import reason_in
+from edge.web.instants import utc
 from edge.web.job_views import HAS_ENDED
 from edge.web.models import Login
 from edge.web.page_data import PAGES, Render
@@ -148,7 +149,14 @@ def templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"part": _part, "clock": _clock, "day": _day, "span": duration, "shown": _shown}
+    environment.filters |= {
+        "part": _part,
+        "instant": utc,
+        "clock": _clock,
+        "day": _day,
+        "span": duration,
+        "shown": _shown,
+    }
     environment.globals |= {
         "version": __version__,
         "HAS_ENDED": HAS_ENDED,

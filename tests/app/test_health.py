@@ -77,12 +77,14 @@ async def test_disconnected_equipment_is_named_unless_its_broker_is_down(
     looking = health_of(store, wrench, camera, scanner)
     assert "equipment" not in await looking.check()
     wrench.reachable = camera.reachable = False
-    assert (await looking.check()).startswith("equipment disconnected: wrench, camera; ")
+    assert (await looking.check()).startswith("equipment disconnected: wrench (refused), camera (refused); ")
     async with open_broker() as broker, open_session(MqttSettings(url=broker.url), unique) as session:
         looking.sessions["wrench"] = session
         await broker.stop()
         await wait_until(lambda: not session.connected)
-        assert (await looking.check()).startswith("broker unavailable: wrench; equipment disconnected: camera; ")
+        assert (await looking.check()).startswith(
+            "broker unavailable: wrench; equipment disconnected: camera (refused); "
+        )
 
 
 async def test_refused_topics_are_named(store: Store) -> None:

@@ -26,6 +26,7 @@ from edge.sparkplug.node_stats import NodeStats
 from edge.station.active_runs import ActiveRuns
 from edge.station.activity import Activity
 from edge.station.equipment import EquipmentAnswer
+from edge.station.equipment_stats import EquipmentStats
 from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment
 from edge.store import dead_letters
 from edge.store.bounds import CountLimits
@@ -160,6 +161,19 @@ async def test_equipment_without_a_known_connection_has_no_connection_metric(
     assert not {name for name in found if name.startswith(("equipment_connected", "equipment_last_seen"))}
 
 
+async def test_equipment_that_is_not_connected_has_the_kind_of_reason_as_label(
+    store: Store, tool: FakeEquipment, wait_until: WaitUntil
+) -> None:
+    sources, _ = await sources_of(store, tool)
+    async with looked_at(sources, wait_until):
+        assert not [name for name in await reported(sources) if name.startswith("equipment_disconnected")]
+    tool.reachable = False
+    async with looked_at(sources, wait_until):
+        found = await reported(sources)
+    assert found["equipment_disconnected{equipment=wrench,fault=refused}"] == 1
+    assert found["equipment_connected{equipment=wrench,kind=fake}"] == 0
+
+
 async def test_nearly_full_store_is_reported(tmp_path: Path, tool: FakeEquipment) -> None:
     async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
         sources, _ = await sources_of(store, tool)
@@ -218,6 +232,9 @@ async def test_page_lists_every_metric_with_its_labels(
         "HSET", store.keys.telemetry_counters(), "rule:triggered:hot", "3", "rule:rate_limited:hot", "1"
     )
     await sources.health.check()
+    away = FakeEquipment("camera")
+    away.reachable = False
+    sources.equipment.watched.append(WatchedEquipment(away, "fake", (), EquipmentStats()))
     async with open_session(mqtt, unique) as session, looked_at(sources, wait_until):
         telemetry.edge_node = NodeStats()
         sources = replace(sources, telemetry=telemetry)

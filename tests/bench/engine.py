@@ -16,6 +16,7 @@ import redis.asyncio as aioredis
 from edge.config import RedisSettings
 from edge.instant import now_ms
 from edge.links.background_task import background_task
+from edge.model.equipment_connection import ConnectionState
 from edge.model.isa95 import JobOrder, OrderCall, ReturnStatus, WorkMaster
 from edge.model.job_state import NEW, Cause
 from edge.model.recipe import RECIPE_DATASCHEMA
@@ -75,6 +76,11 @@ class PromptEquipment:
     latencies: list[float] = field(default_factory=list)
     _answered: dict[str, float] = field(default_factory=dict)
     _commands: asyncio.Queue[Command] = field(default_factory=asyncio.Queue)
+
+    @property
+    def connection(self) -> ConnectionState:
+        """Return that it is connected."""
+        return ConnectionState(connected=True)
 
     @property
     def problem(self) -> str:

@@ -10,6 +10,7 @@ from edge.config import RedisSettings
 from edge.errors import SettingsError, Unavailable
 from edge.maintenance.finding import HealthFinding, Level
 from edge.maintenance.store_check import examine_store
+from edge.model.equipment_connection import ConnectionFault, ConnectionState
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.store import health_reports, undelivered
 from edge.store.advisories import find_advisories
@@ -96,9 +97,16 @@ async def test_embedded_store_is_a_warning() -> None:
     assert found["store"].level is Level.WARNING
 
 
+REASON = "MID 0001 declined: another client is connected"
+DECLINED = ConnectionState(connected=False, since=1, fault=ConnectionFault.DECLINED, reason=REASON)
+
+
 async def test_equipment_report_of_a_gateway_is_shown(tmp_path: Path) -> None:
     equipment = (
-        EquipmentHealth(name="wrench", kind="mqtt", connected=False, failed=1, last_error="jammed"),
+        EquipmentHealth(
+            name="wrench", kind="openprotocol", connected=False, connection=DECLINED, failed=1, last_error="jammed"
+        ),
+        EquipmentHealth(name="old", kind="mqtt", connected=False),
         EquipmentHealth(name="eye", kind="vision", connected=True, outstanding=2),
         EquipmentHealth(name="printer", kind="mqtt", refused=3, last_error="no JSON"),
         EquipmentHealth(name="scanner", kind="mqtt"),
@@ -112,12 +120,17 @@ async def test_equipment_report_of_a_gateway_is_shown(tmp_path: Path) -> None:
     reported = [(found[name].level, found[name].found) for name in found if name.startswith("equipment")]
     none = "0 open commands, 0 failed"
     assert reported == [
-        (Level.FAILING, "disconnected; 0 open commands, 1 failed, 0 messages refused; last: jammed"),
+        (
+            Level.FAILING,
+            f"not connected: declined: {REASON}; 0 open commands, 1 failed, 0 messages refused; last: jammed",
+        ),
+        (Level.FAILING, f"not connected; {none}, 0 messages refused"),
         (Level.OK, "connected; 2 open commands, 0 failed, 0 messages refused"),
         (Level.WARNING, f"{none}, 3 messages refused; last: no JSON"),
         (Level.OK, f"presence unknown; {none}, 0 messages refused"),
     ]
-    assert "equipment wrench of edge" in found
+    assert found["equipment wrench of edge"].advice.startswith("Close the other client")
+    assert found["equipment old of edge"].advice.startswith("Switch it on")
 
 
 @pytest.mark.skipif(not shutil.which("redis-server"), reason="no redis-server here")

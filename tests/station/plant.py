@@ -13,6 +13,7 @@ from edge.config import RedisSettings
 from edge.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.model.action_attempt import ATTEMPTS_ID
+from edge.model.equipment_connection import ConnectionFault, ConnectionState
 from edge.model.isa95 import IdCall, JobOrder, JobResponse, OrderCall, Parameter, WorkMaster
 from edge.model.job_state import Cause, JobState, SubState
 from edge.model.recipe import RECIPE_DATASCHEMA
@@ -82,6 +83,12 @@ class FakeEquipment:
     @property
     def connected(self) -> bool:
         return self.reachable
+
+    @property
+    def connection(self) -> ConnectionState:
+        if self.reachable:
+            return ConnectionState(connected=True)
+        return ConnectionState(connected=False, fault=ConnectionFault.REFUSED, reason=f"{self.name} is away")
 
     def repetition_of(self, type_id: str) -> Repetition:
         """Return what a start that is sent a second time may do."""

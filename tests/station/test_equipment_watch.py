@@ -11,6 +11,7 @@ import pytest
 from edge.config import RedisSettings
 from edge.errors import Unavailable
 from edge.links.background_task import background_task
+from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.model.job_state import Cause
 from edge.sfc.signal import Phase
@@ -40,7 +41,7 @@ from tests.station.plant import (
 )
 from tests.store.servers import own_server
 
-WRENCH = EquipmentHealth(name="wrench", kind="fake", connected=True)
+WRENCH = EquipmentHealth(name="wrench", kind="fake", connected=True, connection=ConnectionState(connected=True))
 
 
 async def plant_at(store: Store, tool: FakeEquipment) -> Plant:
@@ -92,6 +93,23 @@ async def test_connection_changes_are_reported_with_their_time(store: Store, wai
         tool.reachable = False
         await wait_until(lambda: not watch.health[0].connected)
         assert watch.health[0].last_seen == NOW + 1000
+
+
+async def test_reason_of_a_missing_connection_is_reported_at_once(store: Store, wait_until: WaitUntil) -> None:
+    tool = FakeEquipment("wrench")
+    plant = await plant_at(store, tool)
+    await instance_leases.register(store, (SCOPE,), "edge")
+    async with watching(plant, tool) as watch:
+        await wait_until(lambda: watch.health and watch.health[0].connected)
+        tool.reachable = False
+        written: list[EquipmentReport | None] = []
+
+        async def read() -> None:
+            written.append((await health_reports.load_all(store, (SCOPE,)))["edge"].report)
+
+        watch.listeners.append(read)
+        expected = "not connected: refused: wrench is away"
+        await wait_until(lambda: any(each and each.equipment[0].obstacle == expected for each in written))
 
 
 async def test_equipment_report_is_written_to_the_store(store: Store, wait_until: WaitUntil) -> None:

@@ -11,6 +11,7 @@ import pytest_asyncio
 from asyncua import Client, Node, ua
 from msgspec.structs import replace
 
+from edge.model.equipment_connection import ConnectionFault, ConnectionState
 from edge.model.equipment_health import EquipmentHealth
 from edge.uaserver.gateway_object import EQUIPMENT, GATEWAY
 from edge.uaserver.namespaces import TYPES_URI, application_uri
@@ -25,6 +26,12 @@ WRENCH = EquipmentHealth(
     name="wrench",
     kind="mqtt",
     connected=False,
+    connection=ConnectionState(
+        connected=False,
+        since=1_767_322_740_000,
+        fault=ConnectionFault.DECLINED,
+        reason="MID 0001 declined: another client is connected",
+    ),
     last_seen=1_767_322_800_000,
     outstanding=2,
     answered=7,
@@ -78,6 +85,9 @@ async def test_the_gateway_and_its_equipment_can_be_read(server: UaServer, space
     assert await values(await member(space, "Equipment", "wrench"), [shown.name for shown in EQUIPMENT]) == {
         "Kind": "mqtt",
         "Connected": False,
+        "ConnectionSince": datetime(2026, 1, 2, 2, 59, tzinfo=UTC),
+        "ConnectionFault": "declined",
+        "ConnectionReason": "MID 0001 declined: another client is connected",
         "LastSeen": datetime(2026, 1, 2, 3, 0, tzinfo=UTC),
         "CommandsOutstanding": 2,
         "CommandsAnswered": 7,

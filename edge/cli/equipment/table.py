@@ -9,6 +9,7 @@ from rich.text import Text
 from edge.cli.jobs.table import local_time, plain_table, utc_time
 from edge.cli.terminal.output import printable
 from edge.maintenance.ping import PingResult
+from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import EquipmentHealth
 from edge.store.health_reports import GatewayReport
 
@@ -44,6 +45,7 @@ def as_data(each: EquipmentView) -> dict[str, object]:
         "gateway_at_work": each.at_work,
         "at": utc_time(each.at),
         "connected": health.connected,
+        "connection": _connection_data(health.connection),
         "last_seen": utc_time(health.last_seen),
         "outstanding": health.outstanding,
         "answered": health.answered,
@@ -67,7 +69,7 @@ def as_data(each: EquipmentView) -> dict[str, object]:
 def table(found: Iterable[EquipmentView]) -> Table:
     """Return equipment as a table, one per row."""
     columns: tuple[str, ...] = ("name", "kind", "gateway", "connected", "last seen", "open commands", "open stops")
-    columns += ("failed", "refused", "last error")
+    columns += ("failed", "refused", "problem")
     shown = plain_table(*columns)
     for each in found:
         health, connected = each.health, _connected(each)
@@ -80,9 +82,14 @@ def table(found: Iterable[EquipmentView]) -> Table:
             Text(str(health.outstanding)),
             Text(str(health.safing), style="bold red" if health.safing else ""),
             *(Text(str(count)) for count in (health.failed, health.refused)),
-            Text(printable(health.last_error), style="red"),
+            Text(printable(_trouble(health)), style="red"),
         )
     return shown
+
+
+def _trouble(health: EquipmentHealth) -> str:
+    """Return why it cannot work now, else its last error."""
+    return health.obstacle or (health.last_error and f"last error: {health.last_error}")
 
 
 def report(each: EquipmentView) -> Iterator[str]:
@@ -93,7 +100,7 @@ def report(each: EquipmentView) -> Iterator[str]:
         "kind": health.kind,
         "gateway": each.gateway if each.at_work else f"{each.gateway}, not running",
         "as of": local_time(each.at),
-        "connected": _connected(each),
+        **_connection_facts(each),
         "last seen": local_time(health.last_seen) or "not since the gateway started",
         "open commands": f"{health.outstanding} without an answer",
         "answered": f"{health.answered} commands, {health.failed} of them failed",
@@ -111,6 +118,24 @@ def report(each: EquipmentView) -> Iterator[str]:
     width = max(map(len, facts))
     for name, text in facts.items():
         yield f"{name:<{width}}  {printable(text)}"
+
+
+def _connection_facts(each: EquipmentView) -> dict[str, str]:
+    state = each.health.connection
+    facts = {"connected": f"{_connected(each)}{f', since {local_time(state.since)}' if state.since else ''}"}
+    if each.health.connected is not False:
+        return facts
+    facts["not connected"] = each.health.obstacle.removeprefix("not connected").removeprefix(": ") or "no reason known"
+    return facts | ({"next try": f"within {state.retry_s:g} s"} if state.retry_s else {})
+
+
+def _connection_data(state: ConnectionState) -> dict[str, object]:
+    return {
+        "since": utc_time(state.since),
+        "fault": state.fault or None,
+        "reason": state.reason or None,
+        "retry_within_s": state.retry_s,
+    }
 
 
 def ping_data(name: str, result: PingResult) -> dict[str, object]:

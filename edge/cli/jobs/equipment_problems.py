@@ -8,7 +8,6 @@ from msgspec import Struct
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import open_access
 from edge.config import EquipmentSettings
-from edge.model.equipment_health import EquipmentHealth
 from edge.station.stored_job import StoredJob, load
 from edge.store.health_reports import GatewayReport, load_all
 
@@ -35,7 +34,7 @@ def problems(equipment: Collection[str], reports: Mapping[str, GatewayReport]) -
     for gateway, each in reports.items():
         if each.report and each.at_work:
             for health in each.report.equipment:
-                if health.name in equipment and (reason := _reason(health)):
+                if health.name in equipment and (reason := health.obstacle):
                     yield EquipmentProblem(health.name, gateway, reason)
 
 
@@ -57,9 +56,3 @@ def _open_type_ids(stored: StoredJob) -> frozenset[str]:
 
 def _equipment_of(type_ids: frozenset[str], southbound: Mapping[str, EquipmentSettings]) -> frozenset[str]:
     return frozenset(name for name, each in southbound.items() if not type_ids.isdisjoint(each.type_ids))
-
-
-def _reason(health: EquipmentHealth) -> str:
-    if health.connected is False:
-        return "not connected"
-    return health.problem

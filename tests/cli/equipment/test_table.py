@@ -1,9 +1,12 @@
 """Text form of equipment: its state, unknown values, and reports that are no longer current."""
 
+from datetime import UTC, datetime
+
 import pytest
 
-from edge.cli.equipment.table import EquipmentView, equipment_views, ping_data, report
+from edge.cli.equipment.table import EquipmentView, as_data, equipment_views, ping_data, report
 from edge.maintenance.ping import PingResult
+from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.store.health_reports import GatewayReport
 
@@ -23,6 +26,33 @@ def test_equipment_that_was_never_seen_is_reported_as_such() -> None:
     assert lines["connected"].strip() == "no"
     assert lines["last seen"].strip() == "not since the gateway started"
     assert lines["last error"].strip() == "none"
+
+
+REFUSED = ConnectionState(
+    connected=False, since=1_767_322_740_000, fault="refused", reason="cannot connect to 10.0.0.5:4545", retry_s=5.0
+)
+
+
+def test_reason_why_equipment_is_not_connected_is_reported() -> None:
+    health = EquipmentHealth(name="op", kind="openprotocol", connected=False, connection=REFUSED)
+    lines = dict(line.split("  ", 1) for line in report(EquipmentView("edge", True, 5, health)))
+    assert lines["connected"].strip().startswith("no, since 2026-01-0")
+    assert lines["not connected"].strip() == "refused: cannot connect to 10.0.0.5:4545"
+    assert lines["next try"].strip() == "within 5 s"
+    data = as_data(EquipmentView("edge", True, 5, health))["connection"]
+    assert data == {
+        "since": datetime(2026, 1, 2, 2, 59, tzinfo=UTC),
+        "fault": "refused",
+        "reason": "cannot connect to 10.0.0.5:4545",
+        "retry_within_s": 5.0,
+    }
+
+
+def test_equipment_that_is_connected_has_no_reason_in_its_report() -> None:
+    health = EquipmentHealth(name="op", kind="mqtt", connected=True, connection=ConnectionState(connected=True))
+    names = [line.split("  ", 1)[0] for line in report(EquipmentView("edge", True, 5, health))]
+    assert "not connected" not in names
+    assert "next try" not in names
 
 
 @pytest.mark.parametrize(("seconds", "milliseconds"), [(0.0123456, 12.346), (None, None)])

@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.model.job_state import Cause
 from edge.store import health_reports, instance_leases
@@ -13,6 +15,7 @@ from tests.cli.calling import Edge
 from tests.station.plant import TIGHTEN, FakeEquipment, Plant, order, until_true
 
 LOCKED = "locked by another system"
+REFUSED = ConnectionState(connected=False, since=1, fault="refused", reason="cannot connect to 10.0.0.5:4545")
 LINE = f"  equipment wrench of gateway line-1: {LOCKED}"
 FOUND = {"name": "wrench", "gateway": "line-1", "problem": LOCKED}
 
@@ -46,10 +49,11 @@ async def report(store: Store, gateway: str, health: EquipmentHealth) -> None:
     [
         (wrench(connected=True, problem=LOCKED), LOCKED),
         (wrench(connected=False, problem="stale"), "not connected"),
+        (replace(wrench(connected=False), connection=REFUSED), REFUSED.text),
         (wrench(connected=True), None),
         (wrench(connected=None), None),
     ],
-    ids=["problem", "not connected", "ready", "no presence reported"],
+    ids=["problem", "not connected", "refused", "ready", "no presence reported"],
 )
 async def test_problem_of_awaited_equipment_is_named(
     edge: Edge, store: Store, health: EquipmentHealth, reason: str | None

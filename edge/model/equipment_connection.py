@@ -1,0 +1,62 @@
+"""Whether a piece of equipment is connected, and why not: one value for every place that shows it."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class ConnectionFault(StrEnum):
+    """The kind of reason why equipment is not connected; the set is bounded, as it labels a metric."""
+
+    REFUSED = "refused"
+    """No program listens at its address."""
+    NO_HOST = "no_host"
+    """The name of its host cannot be resolved."""
+    UNREACHABLE = "unreachable"
+    """The network has no route to it, or its port is missing on this computer."""
+    SILENT = "silent"
+    """It does not answer in time."""
+    CLOSED = "closed"
+    """It has closed the connection."""
+    DECLINED = "declined"
+    """It declines this client, such as with error 96 of Open Protocol, or a wrong password."""
+    CERTIFICATE = "certificate"
+    """One side does not accept the certificate or the security policy of the other."""
+    PROTOCOL = "protocol"
+    """Its messages are not those of the protocol."""
+    WRONG_DEVICE = "wrong_device"
+    """It speaks the protocol, and is not the device that the settings name."""
+    BROKER = "broker"
+    """The broker between gateway and equipment is not connected."""
+    OFFLINE = "offline"
+    """It has published that it is offline, or its broker has done so for it."""
+    SETTINGS = "settings"
+    """Its settings cannot be used, such as a file that they name."""
+    OTHER = "other"
+    """Any other reason; the text has it."""
+
+
+class ConnectionState(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The connection of a piece of equipment: connected or not, `since` an instant in milliseconds since the epoch.
+
+    `connected` is None while the equipment has not reported its presence. While it is not connected, `fault` is a value
+    of `ConnectionFault`, `reason` a text for people, and the next try follows within `retry_s` seconds.
+    """
+
+    connected: bool | None = None
+    since: int | None = None
+    fault: str = ""
+    reason: str = ""
+    retry_s: float | None = None
+
+    @property
+    def text(self) -> str:
+        """Return why it is not connected as one line; empty in any other state."""
+        if self.connected is not False:
+            return ""
+        fault = self.fault.replace("_", " ")
+        return ": ".join(("not connected", *filter(None, (fault, self.reason))))
+
+
+NOT_CONNECTED_YET = ConnectionState(connected=False)
+"""The state before the first try has ended."""
