@@ -97,6 +97,17 @@ BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         },
     },
     {
+        "id": "gateway.sender_marks_pile_up",
+        "kind": "limit",
+        "tag": "gateway.marks_of.*",
+        "limits": {"high": {"at": ALARM_PART, "severity": 600}},
+        "hysteresis": 0.05,
+        "message": {
+            "en": "{subject}: {value} of the marks of this sender are used, at 1 it is refused: edge marks list",
+            "de": "{subject}: {value} der Marken dieses Absenders belegt, bei 1 wird er abgelehnt: edge marks list",
+        },
+    },
+    {
         "id": "gateway.clock_unsynchronised",
         "kind": "limit",
         "tag": "gateway.clock_synchronised",

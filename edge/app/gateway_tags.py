@@ -1,6 +1,7 @@
 """The gateway itself as a source of samples: equipment, store, clock, certificates, results, board, steps."""
 
 import contextlib
+import re
 import resource
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +21,10 @@ from edge.store import telemetry, undelivered
 from edge.ticks import next_tick
 
 _STORE_FULLNESS: Final = "gateway.store_fullness"
+_MARKS_OF: Final = "gateway.marks_of."
+_LEVEL: Final = re.compile(r"[^\w/-]+")
+"""What a level of a tag may not hold."""
+_MOST_SENDERS: Final = 10
 _INTERVAL_S: Final = 2.0
 _MACHINE_EVERY_MS: Final = 10_000
 _REPEAT_MS: Final = 600_000
@@ -139,6 +144,7 @@ class GatewayTags:
         elif self._last.get(_STORE_FULLNESS, (None, 0))[0]:
             yield _STORE_FULLNESS, 0  # The limit was removed: its alarm ends, before the tag has no value.
         yield "gateway.marks_fullness", round(self._core.health.counts.marks.fullness, 2)
+        yield from self._fullness_by_sender()
         if self._uncollected is not None:
             yield "gateway.results_uncollected", self._uncollected
         if self._core.health.certificates_expiring is not None:
@@ -149,6 +155,13 @@ class GatewayTags:
             self._measured_at, self._of_machine = now, tuple(self._measure())
         yield from self._of_machine
         yield from self._supply()
+
+    def _fullness_by_sender(self) -> Iterator[tuple[str, float]]:
+        """Yield the used part of the marks of each sender near its share, and 0 for those that were near it before."""
+        near = list(self._core.health.counts.by_sender.nearly_full.items())[:_MOST_SENDERS]
+        fullness = {f"{_MARKS_OF}{_LEVEL.sub('_', sender)}": round(own.fullness, 2) for sender, own in near}
+        yield from fullness.items()
+        yield from ((tag, 0) for tag in self._last if tag.startswith(_MARKS_OF) and tag not in fullness)
 
     def _measure(self) -> Iterator[tuple[str, float]]:
         """Read the state of the machine, which takes longer than all other values and changes slowly."""

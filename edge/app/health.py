@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from itertools import islice
 
 import structlog
 
@@ -26,6 +27,8 @@ logger = structlog.get_logger(__name__)
 _CHECK_INTERVAL_S = 1.0
 _STORE_WITHIN_S = 1.0
 """With the interval: a change is published within two seconds, even if the store hangs."""
+_MOST_SENDERS = 3
+"""The senders of marks that the line names: they choose their names."""
 _CERTIFICATE_INTERVAL_S = 60.0
 """Reading a private key takes more CPU time than all other checks together."""
 
@@ -178,12 +181,16 @@ class Health:
 
     def _count(self, counts: BoundedCounts) -> None:
         if counts.marks.is_nearly_full and not self.counts.marks.is_nearly_full:
-            advice = (
-                "Find the sender of these messages, or raise [retention] marks: at its limit new orders are refused."
-            )
+            advice = "Find the sender: edge marks list. Or raise [retention] marks: at it new orders are refused."
             logger.warning("marks pile up", count=counts.marks.count, limit=counts.marks.limit, advice=advice)
+        for sender, own in counts.by_sender.nearly_full.items():
+            if sender not in self.counts.by_sender.nearly_full:
+                advice = f"Correct the sender, or drop its marks: edge marks drop {sender}. At the limit it is refused."
+                logger.warning(
+                    "marks of sender pile up", sender=sender, count=own.count, limit=own.limit, advice=advice
+                )
         self.counts = counts
-        self._store.marks = counts.marks
+        self._store.marks, self._store.marks_by_sender = counts.marks, counts.by_sender
 
     def _warn_if_filling(self, taken: MemoryUsage) -> None:
         if taken.is_nearly_full and not self._filling_up:
@@ -209,3 +216,5 @@ def _many(counts: BoundedCounts) -> Iterator[str]:
             yield f"{each.count} of at most {each.limit} undelivered results kept in {scope}"
     if counts.marks.is_nearly_full:
         yield f"{counts.marks.count} of at most {counts.marks.limit} marks of messages kept"
+    for sender, own in islice(counts.by_sender.nearly_full.items(), _MOST_SENDERS):
+        yield f"{own.count} of at most {own.limit} marks kept of {sender}"

@@ -71,7 +71,7 @@ from edge.station.takeover import TakeOver
 from edge.station.timers import Timers
 from edge.station.traffic_publisher import TrafficPublisher
 from edge.station.worker import Worker
-from edge.store import alarms
+from edge.store import alarms, mark_senders
 from edge.store.bounds import CountLimits
 from edge.store.opening import open_store
 
@@ -205,7 +205,7 @@ async def _open_equipment(stack: contextlib.AsyncExitStack, core: GatewayParts) 
     result_files = await open_traces(stack, core)
     for name, section in southbound.items():
         dedupe_ms = core.settings.retention.dedupe * 1000
-        answers = Answers(core.store, runs, dedupe_ms, section.type_ids, core.direct_commands, result_files)
+        answers = Answers(core.store, runs, dedupe_ms, section.type_ids, core.direct_commands, result_files, name)
         answers.listeners.append(traffic.of(name))
         equipment = await _open_one(stack, core, name, section, answers)
         core.watch.watched.append(WatchedEquipment(equipment, section.kind, section.type_ids, answers.stats))
@@ -266,6 +266,7 @@ async def _open_background_work(
         ("clock", functools.partial(follow_reference_clock, core.clock, store, refresh=core.store_time.refresh)),
         ("start sweep", StartSweep(store, scopes, core.clock, worker.claimed, mode=core.mode).run),
         ("locks", functools.partial(keep_swept, store)),
+        ("marks", functools.partial(mark_senders.keep_swept, store, core.retention.dedupe_ms)),
         ("locks of jobs", LockSweep(runs, core.active_runs).run),
         ("maintenance pause", MaintenancePause(runs, core.active_runs.loaded, core.mode).run),
         *((("mirrors of conditions", MirrorWatch(runs, core.active_runs, mirrors).run),) if mirrors else ()),

@@ -15,6 +15,7 @@ COMMANDS = {
     "jobs": "Show jobs; store, start, pause or end them.",
     "equipment": "Show equipment with its connection, open commands and faults, ping it, or release its open stops.",
     "dead-letters": "Show work that failed too often; retry or drop it.",
+    "marks": "Show how many marks of messages each sender has, or drop those of a sender.",
     "refused": "Show refused messages and declined calls, newest first.",
     "replay": "Replay stored jobs: check that this release decides as they were decided.",
     "audit": "Show who did what, and verify that no record is missing or changed.",

@@ -62,8 +62,8 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
         Meta(
             ge=1000,
             description="Most marks of repeated messages and removed job orders in the store, some "
-            "250 bytes each; reported from half of that number on. At that number new orders are refused until "
-            "marks expire after `dedupe`.",
+            "300 bytes each; reported from half of that number on. At that number new orders are refused until "
+            "marks expire after `dedupe`. A source of calls may use half of them, a piece of equipment a quarter.",
         ),
     ] = 500_000
     dead_letters: Annotated[

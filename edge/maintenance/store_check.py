@@ -4,6 +4,7 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 from edge.config import RedisSettings
@@ -24,6 +25,7 @@ from edge.store.server_check import NEARLY_FULL, MemoryUsage, drops_transactions
 from edge.store.snapshot import active_gateways
 
 _PINGS = 20
+_MOST_SENDERS = 10
 _SLOW_MS = 50.0
 _FULL = 0.98
 _SWITCH_ON = "Switch it on and check its connection."
@@ -156,8 +158,11 @@ def _room(taken: MemoryUsage) -> HealthFinding:
 def _counts(counts: BoundedCounts) -> Iterator[HealthFinding]:
     """Yield the findings about the records that have a maximum number."""
     if counts.marks.limit:
-        advice = "Find the sender of these messages, or raise [retention] marks: at its limit new orders are refused."
+        advice = "Find the sender: edge marks list. Or raise [retention] marks: at its limit new orders are refused."
         yield _bounded("marks of messages", counts.marks, advice)
+    for sender, own in islice(counts.by_sender.nearly_full.items(), _MOST_SENDERS):
+        advice = f"Correct the sender, or drop its marks: edge marks drop {sender}. At its limit it is refused."
+        yield _bounded(f"marks of {sender}", own, advice)
     advice = "Connect the MES, or save them with: edge jobs export FILE --undelivered --confirm"
     for scope, each in counts.undelivered.items():
         yield _bounded(f"undelivered results of {scope}", each, advice)

@@ -7,45 +7,43 @@ from typing import Any
 import msgspec
 import structlog
 
-from edge.errors import Unavailable
 from edge.listeners import notify
-from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH, RESERVED_ID_STARTS, validate_id
+from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH, validate_id
 from edge.model.cloudevent import new_id
 from edge.model.equipment_traffic import TrafficKind
-from edge.model.job_state import JobState
 from edge.model.result_trace import lost_in, may_hold_files, stored_in
-from edge.sfc.advance import MAX_EARLY_EVENTS
 from edge.sfc.command_id import parse_command_id
-from edge.sfc.run import KeptEvent, find_command, is_outstanding, results_of
-from edge.sfc.signal import Answer, Begun, Event, Ignored, IgnoredKind, Late, Phase, Unknown
+from edge.sfc.run import find_command, is_outstanding, results_of
+from edge.sfc.signal import Answer, Begun, Ignored, IgnoredKind, Late, Phase, Unknown
 from edge.station.answer_signal import error_of, holds_result, is_result, kept_data, signal_of
 from edge.station.decision import Decision, LoadedJob, NotAllowed
 from edge.station.direct_commands import DirectCommands
 from edge.station.dispatch import command_of
-from edge.station.equipment import Begin, Command, EquipmentAnswer, EquipmentEvent, Kept, LateResult, OutcomeUnknown
+from edge.station.equipment import Begin, Command, EquipmentAnswer, EquipmentEvent, LateResult, OutcomeUnknown
+from edge.station.equipment_events import EquipmentEvents
 from edge.station.equipment_stats import EquipmentStats
-from edge.station.event_reply import EventReply, decode_reply, encode_reply, reply_of
+from edge.station.event_reply import EventReply
 from edge.station.refusal_recorder import RefusalRecorder
 from edge.station.runs import NoRun, Runs
-from edge.station.start import plan_start
 from edge.station.trace_files import NoResultFiles, ResultFiles
-from edge.store import dead_letters, dedupe, disabled_tools, equipment_memory, jobs, responses, runs, safing
+from edge.store import dead_letters, dedupe, disabled_tools, equipment_memory, runs, safing
 from edge.store.client import Store
 from edge.store.commit import Commit, Stale, join
 from edge.store.dead_letters import Letter, LetterKind
+from edge.store.mark_senders import equipment_sender
 from edge.store.refused import RefusedMessage
 
 logger = structlog.get_logger(__name__)
 
 _LETTER_DATA = 16_384
 """The longest data of a late result in its dead letter; the run of the job holds all of it."""
-_YET_TO_START = frozenset({JobState.NOT_ALLOWED_TO_START, JobState.ALLOWED_TO_START})
 
 
 class Answers:
     """The station as one piece of equipment sees it. The effect of a call is committed when the call returns.
 
     The equipment may only answer commands of `type_ids`; None allows all. `direct` has the commands without a job.
+    `name` is that of the equipment.
     """
 
     def __init__(
@@ -56,6 +54,7 @@ class Answers:
         type_ids: Collection[str] | None = None,
         direct: DirectCommands | None = None,
         result_files: ResultFiles | None = None,
+        name: str = "",
     ) -> None:
         self.stats = EquipmentStats()
         """Counts of the messages of the equipment."""
@@ -68,6 +67,8 @@ class Answers:
         self._type_ids = type_ids
         self._direct = direct or DirectCommands(runs)
         self._result_files = result_files or NoResultFiles()
+        self._sender = equipment_sender(name)
+        self._events = EquipmentEvents(runs, name, dedupe_ms, self.stats)
         self._process = new_id()
         self._released: set[str] = set()
         """The commands whose begun mark this process committed."""
@@ -206,7 +207,7 @@ class Answers:
         kept = join(
             (
                 dead_letters.add(self._store.keys, letter, self._runs.context.keep_letters_ms),
-                dedupe.mark(self._store.keys, result.source, result.key, "null", self._dedupe_ms),
+                self._mark(result.source, result.key, "null"),
             )
         )
         late = Late(result.command_id or "", kept_data(result.data) if len(data) <= MAX_BYTES else None)
@@ -237,37 +238,7 @@ class Answers:
         self.stats.record_contact(self._runs.clock())
         # A curve in the data of an event is stored as that of an answer.
         data = await self._keep_traces(event.job_id or "", event.data)
-        event = msgspec.structs.replace(event, data=kept_data(data))
-        declined: set[str] = set()
-        while True:
-            given = await dedupe.load_answer(self._store, event.source, event.event_id)
-            if given is not None:
-                return decode_reply(given)
-            if fault := dedupe.room_fault(self._store):
-                raise Unavailable(fault)
-            job_id = await self._addressee(event, declined)
-            if job_id is None or job_id in declined:
-                # The event belongs to an earlier part: its repetition must not pass the next part either.
-                mark = Commit() if _names_its_job(event) else self._mark(event, None)
-                if isinstance(await self._store.commit(mark), Stale):
-                    continue
-                logger.debug("event discarded", type=event.type_id, scope=event.scope)
-                self.stats.record_ignored()
-                return None
-            signal = Event(event.type_id, event.data, id=_identity(event), named=_names_its_job(event))
-            match await self._runs.signal(job_id, signal, also=lambda decision: self._mark(event, reply_of(decision))):
-                case Decision() as decision:
-                    return reply_of(decision)
-                case Ignored(reason=reason):
-                    logger.info("event ignored", job=job_id, type=event.type_id, reason=reason)
-                    declined.add(job_id)
-                case NoRun() if await self._keep(job_id, event) or await self._has_begun(job_id):
-                    continue
-                case NoRun() | NotAllowed():
-                    logger.info("event ignored", job=job_id, type=event.type_id, reason="the job does not run")
-                    declined.add(job_id)
-                case Stale():  # the same event was decided elsewhere: its committed reply is read now
-                    continue
+        return await self._events.apply(msgspec.structs.replace(event, data=kept_data(data)))
 
     async def record_refusal(self, message: RefusedMessage) -> None:
         """Keep a refused message for a person to look at, and count it."""
@@ -336,54 +307,11 @@ class Answers:
         """Report traffic with the equipment to its recorders."""
         notify(self.listeners, what, data)
 
-    async def _addressee(self, event: EquipmentEvent, declined: set[str]) -> str | None:
-        """Return the job for an event, without the jobs that declined it; None when there is none."""
-        if event.job_id:
-            return event.job_id
-        if event.correlation_id:
-            return await responses.find_job(self._store, event.correlation_id)
-        while job_id := await runs.longest_waiting(self._store, event.scope, event.type_id, declined):
-            if self._runs.cached(job_id) or await self._runs.load_readable(job_id):
-                break
-            # An unreadable run would wait without end: use the next one.
-            declined.add(job_id)
-        return job_id
-
-    async def _keep(self, job_id: str, event: EquipmentEvent) -> bool:
-        """Keep an event for the job it names, which has not started; return False when the job cannot use it."""
-        # A text that is not a valid job id could form the name of another key.
-        job = None if job_id.startswith(RESERVED_ID_STARTS) else await jobs.load(self._store, job_id)
-        if job is None or job.status.state not in _YET_TO_START or len(job.early) >= MAX_EARLY_EVENTS:
-            return False
-        kept = KeptEvent(event.type_id, _identity(event), event.data)
-        after = msgspec.structs.replace(job, early=(*job.early, kept), revision=job.revision + 1)
-        now = self._runs.clock()
-        parts = [jobs.save(self._store.keys, job, after, (), now), self._mark(event, Kept(job_id))]
-        if job.status.state is JobState.ALLOWED_TO_START:
-            # Writing the job removes it from the queue of starts.
-            parts.append(plan_start(self._store.keys, after, now))
-        # Kept, or decided elsewhere: either way the committed reply is read next.
-        await self._store.commit(join(parts))
-        return True
-
-    async def _has_begun(self, job_id: str) -> bool:
-        """Return whether a job that had no run a moment ago has begun one."""
-        return await self._runs.load(job_id) is not None
-
-    def _mark(self, event: EquipmentEvent, reply: EventReply) -> Commit:
-        return dedupe.mark(self._store.keys, event.source, event.event_id, encode_reply(reply), self._dedupe_ms)
-
-
-def _identity(event: EquipmentEvent) -> str:
-    """Return the identity of an event among all sources; a source is a URI without blanks."""
-    return f"{event.source} {event.event_id}"
+    def _mark(self, source: str, event_id: str, answer: str) -> Commit:
+        return dedupe.mark(self._store.keys, source, event_id, answer, self._dedupe_ms, self._sender)
 
 
 def _sent_at(loaded: LoadedJob | None, command_id: str) -> int | None:
     """Return since when a command waits for its answer; None when its run is not cached."""
     waiting = find_command(loaded.stored.run, command_id) if loaded else None
     return waiting.armed_at if waiting else None
-
-
-def _names_its_job(event: EquipmentEvent) -> bool:
-    return bool(event.job_id or event.correlation_id)

@@ -37,6 +37,7 @@ from edge.store import dedupe, jobs
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, Stale, join
 from edge.store.jobs import Job
+from edge.store.mark_senders import caller
 from edge.store.refused import RefusedMessage, record_decline
 
 logger = structlog.get_logger(__name__)
@@ -156,7 +157,7 @@ class JobService:
             facts = await self._read(call)
             if isinstance(facts, str):
                 return dedupe.decode_answer(facts, CallAnswer)
-            if call.method in _BEGIN_WORK and (fault := dedupe.room_fault(self._store)):
+            if call.method in _BEGIN_WORK and (fault := dedupe.room_fault(self._store, caller(call.source))):
                 # Answered without a mark: the same call may be sent again later.
                 self._log_refusal(call, (fault,))
                 return CallAnswer(ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, (fault,))
@@ -346,7 +347,8 @@ class JobService:
             return marked
         transaction = _transaction_of(call)
         if answer.status is ReturnStatus.NO_ERROR:
-            return join((marked, dedupe.mark_transaction(keys, call.scope, transaction, text, self._dedupe_ms)))
+            known = dedupe.mark_transaction(keys, call.scope, transaction, text, self._dedupe_ms, call.source)
+            return join((marked, known))
         # A declined call may be tried again, unless another call of the same transaction has succeeded.
         return join((marked, dedupe.transaction_is_new(keys, call.scope, transaction)))
 

@@ -16,6 +16,7 @@ from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.store import dedupe, jobs, resources
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
+from edge.store.mark_senders import caller
 
 logger = structlog.get_logger(__name__)
 
@@ -71,7 +72,7 @@ class StationSettings:
         while True:
             if origin and (known := await self.applied(origin)) is not None:
                 return known
-            if origin and (fault := dedupe.room_fault(self._store)):
+            if origin and (fault := dedupe.room_fault(self._store, caller(origin.source))):
                 raise Refused("no_room", fault)
             plan, warnings = await self.plan(scope, kind, what, payload)
             if isinstance(await self._store.commit(join((plan, self._mark(origin, warnings)))), Committed):

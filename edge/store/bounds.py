@@ -32,11 +32,25 @@ class BoundedCount(Struct, frozen=True):
         return self.fullness >= 1.0
 
 
+class MarksBySender(Struct, frozen=True):
+    """The marks of each sender, such as `events:wrench`, with its share; and those of the events of all equipment."""
+
+    senders: Mapping[str, BoundedCount] = field(default_factory=lambda: MappingProxyType({}))
+    events: BoundedCount = BoundedCount()
+
+    @property
+    def nearly_full(self) -> Mapping[str, BoundedCount]:
+        """Return the senders that have used half of their share, the fullest first."""
+        near = sorted(self.senders.items(), key=lambda item: -item[1].fullness)
+        return {sender: count for sender, count in near if count.is_nearly_full}
+
+
 class BoundedCounts(Struct, frozen=True):
-    """The marks of the store, and the undelivered results of each scope."""
+    """The marks of the store, also by sender; the undelivered results of each scope."""
 
     marks: BoundedCount = BoundedCount()
     undelivered: Mapping[str, BoundedCount] = field(default_factory=lambda: MappingProxyType({}))
+    by_sender: MarksBySender = MarksBySender()
 
 
 class CountLimits(Struct, frozen=True):

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from edge.fault_points import FaultPoint, fault_point
 from edge.latency import Latency
 from edge.store.blocking_connections import BlockingConnections
-from edge.store.bounds import BoundedCount
+from edge.store.bounds import BoundedCount, MarksBySender
 from edge.store.commit import Commit, CommitResult, pack, unpack
 from edge.store.connection import CommandConnection
 from edge.store.errors import error_of_reply
@@ -67,6 +67,8 @@ class Store:
         self.heartbeat = Heartbeat()
         self.marks = BoundedCount()
         """The last count of marks: while it is at its limit, messages that need a new one wait."""
+        self.marks_by_sender = MarksBySender()
+        """The last count of the marks of each sender."""
         self.consumer = consumer or ""
         """The name under which this instance takes work and keeps its outbox; empty for a command that only uses the
         store."""

@@ -3,7 +3,8 @@
 A mark lives as long as a broker may deliver the message again: `[retention] dedupe` covers the expiry of our session
 plus the interval at which the broker saves its database. A removed job order leaves a tombstone for the same time: an
 order that was sent before the removal does not restore it. While as many marks as allowed are kept, none is dropped:
-what begins new work is refused, what ends work or keeps a result is not.
+what begins new work is refused, what ends work or keeps a result is not. A sender that has used its share of the marks
+is refused alone.
 """
 
 import hashlib
@@ -12,36 +13,46 @@ from typing import TypeVar
 import msgspec
 
 from edge.errors import Refused
+from edge.store import mark_senders
+from edge.store.bounds import BoundedCount
 from edge.store.client import Store
-from edge.store.commit import Absent, Commit
+from edge.store.commit import Absent, Commit, join
 from edge.store.keys import Keys
+from edge.store.mark_senders import MessageSender, SenderKind, caller
 from edge.store.query import StoreQuery, query
 
 _T = TypeVar("_T")
 
 
-def _digest(space: str, name: str) -> str:
+def digest(space: str, name: str) -> str:
+    """Return the digest of a name in a space, as a part of a key."""
     # The length separates the two parts: ("a", "bc") and ("ab", "c") differ.
     return hashlib.sha256(f"{len(space)}:{space}{name}".encode()).hexdigest()[:32]
 
 
 def _key(keys: Keys, source: str, event_id: str) -> str:
-    return keys.cededupe(_digest(source, event_id))
+    return keys.cededupe(digest(source, event_id))
 
 
-def mark_transaction(keys: Keys, scope: str, transaction_id: str, answer: str, lifetime_ms: int) -> Commit:
-    """Mark a transaction with its answer; Stale when it was marked already."""
-    return _mark(keys.transdedupe(_digest(scope, transaction_id)), answer, lifetime_ms)
+def mark_transaction(keys: Keys, scope: str, transaction_id: str, answer: str, lifetime_ms: int, source: str) -> Commit:
+    """Mark a transaction of calls of a source with its answer; Stale when it was marked already."""
+    name = digest(scope, transaction_id)
+    entered = mark_senders.add(keys, caller(source), "t", name)
+    return join((_mark(keys.transdedupe(name), answer, lifetime_ms), entered))
 
 
 def transaction_is_new(keys: Keys, scope: str, transaction_id: str) -> Commit:
     """Require that a transaction has not been answered meanwhile."""
-    return Commit(guards=(Absent(keys.transdedupe(_digest(scope, transaction_id))),))
+    return Commit(guards=(Absent(keys.transdedupe(digest(scope, transaction_id))),))
 
 
-def mark(keys: Keys, source: str, event_id: str, answer: str, lifetime_ms: int) -> Commit:
-    """Mark an event with its answer; Stale when it was marked already."""
-    return _mark(_key(keys, source, event_id), answer, lifetime_ms)
+def mark(
+    keys: Keys, source: str, event_id: str, answer: str, lifetime_ms: int, sender: MessageSender | None = None
+) -> Commit:
+    """Mark an event with its answer; Stale when it was marked already. Without a `sender` that is its source."""
+    name = digest(source, event_id)
+    entered = mark_senders.add(keys, sender or caller(source), "e", name)
+    return join((_mark(keys.cededupe(name), answer, lifetime_ms), entered))
 
 
 def _mark(key: str, answer: str, lifetime_ms: int) -> Commit:
@@ -55,7 +66,7 @@ def query_answer(keys: Keys, source: str, event_id: str) -> StoreQuery[str | Non
 
 def query_transaction_answer(keys: Keys, scope: str, transaction_id: str) -> StoreQuery[str | None]:
     """Return the query of the answer given in a transaction; its value is None when the transaction is new."""
-    return query(_as_it_is, "GET", keys.transdedupe(_digest(scope, transaction_id)))
+    return query(_as_it_is, "GET", keys.transdedupe(digest(scope, transaction_id)))
 
 
 async def load_answer(store: Store, source: str, event_id: str) -> str | None:
@@ -83,14 +94,27 @@ def repeated_id() -> Refused:
     return Refused("repeated_id", "another message had this source and id.", "Each message needs an id of its own.")
 
 
-def room_fault(store: Store) -> str:
-    """Return why no new mark may be written now; empty while there is room."""
-    if not store.marks.is_full:
-        return ""
-    return (
-        f"the store holds {store.marks.count} marks of messages, {store.marks.limit} are allowed; "
-        "find the sender of these messages, raise [retention] marks, or wait until old marks expire"
-    )
+def room_fault(store: Store, sender: MessageSender) -> str:
+    """Return why a sender may get no new mark now; empty while there is room."""
+    drop = f"drop them with edge marks drop {sender.id}"
+    own = store.marks_by_sender.senders.get(sender.id, BoundedCount())
+    if own.is_full:
+        return (
+            f"the store holds {own.count} marks of {sender}, {own.limit} are allowed for one sender; "
+            f"correct the sender, raise [retention] marks, {drop}, or wait until old marks expire"
+        )
+    if store.marks.is_full:
+        return (
+            f"the store holds {store.marks.count} marks of messages, {store.marks.limit} are allowed; "
+            "find the sender with edge marks list, raise [retention] marks, or wait until old marks expire"
+        )
+    events = store.marks_by_sender.events
+    if sender.kind is SenderKind.EVENTS and events.is_full:
+        return (
+            f"the store holds {events.count} marks of events of equipment, {events.limit} are allowed; "
+            "find the sender with edge marks list, raise [retention] marks, or wait until old marks expire"
+        )
+    return ""
 
 
 def bury(keys: Keys, job_id: str, removed_at: int, lifetime_ms: int) -> Commit:

@@ -1,4 +1,4 @@
-"""Every key in Redis, with its type and its lifetime; the base classes have those of settings and operations."""
+"""Every key in Redis, with its type and lifetime; the base classes have those of messages, settings and operations."""
 
 import functools
 import inspect
@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from edge.store.key_spec import BUILDERS, KeySpec, KeyType, Lifetime, key_part, node_task_id
 from edge.store.key_spec import register_key as _key
-from edge.store.setting_keys import SettingKeys
+from edge.store.message_keys import MessageKeys
 
 
-class Keys(SettingKeys, frozen=True):
+class Keys(MessageKeys, frozen=True):
     """Builds the keys below one prefix; `host_streams`: also write the streams that only other programs read."""
 
     host_streams: bool = False
@@ -64,21 +64,6 @@ class Keys(SettingKeys, frozen=True):
         """Return the key of the ids of the job responses of a scope in that state, by start time."""
         return f"{self.prefix}:jobresponse:list:{scope}:{state}"
 
-    @_key("string", Lifetime.DEDUPE)
-    def joborder_tombstone(self, id: str) -> str:
-        """Return the key of the instant at which the job order of that id was removed."""
-        return f"{self.prefix}:tombstone:{id}"
-
-    @_key("string", Lifetime.DEDUPE)
-    def cededupe(self, digest: str) -> str:
-        """Return the key of the answer that was given to a CloudEvent, by its source and id."""
-        return f"{self.prefix}:cededupe:{digest}"
-
-    @_key("string", Lifetime.DEDUPE)
-    def transdedupe(self, digest: str) -> str:
-        """Return the key of the answer that was given in a transaction, by its scope and id."""
-        return f"{self.prefix}:transdedupe:{digest}"
-
     @_key("string", Lifetime.OURS)
     def counter(self, name: str) -> str:
         """Return the key of how often something happened."""
@@ -93,11 +78,6 @@ class Keys(SettingKeys, frozen=True):
     def event_responder_list(self) -> str:
         """Return the key of each change of a job response, for consumers on this host."""
         return f"{self.prefix}:event:responder:list"
-
-    @_key("stream", Lifetime.STREAM)
-    def event_refused_list(self) -> str:
-        """Return the key of refused messages and declined calls."""
-        return f"{self.prefix}:event:refused:list"
 
     @_key("set", Lifetime.OURS)
     def active_scopes(self) -> str:
@@ -149,11 +129,6 @@ class Keys(SettingKeys, frozen=True):
         """Return the key of what a piece of equipment needs beyond its connection, such as its learnt revisions."""
         return f"{self.prefix}:equipment-memory:{name}"
 
-    @_key("stream", Lifetime.DEAD_LETTERS)
-    def sfc_dead_letters(self) -> str:
-        """Return the key of what was given up, with the reason."""
-        return f"{self.prefix}:sfc:dead-letters"
-
     @_key("set", Lifetime.OURS)
     def instances(self, scope: str) -> str:
         """Return the key of the instances that work on a scope, or ended and left work there."""
@@ -188,6 +163,11 @@ class Keys(SettingKeys, frozen=True):
     def joborder_undelivered(self, scope: str) -> str:
         """Return the key of the ended jobs whose result is kept until the MES has received it, by their end."""
         return f"{self.prefix}:joborder:list:{scope}:undelivered"
+
+    @_key("zset", Lifetime.OURS)
+    def joborder_unconfirmed(self, scope: str) -> str:
+        """Return the key of the ended jobs whose delivered result is kept until the MES confirms it, by their end."""
+        return f"{self.prefix}:joborder:list:{scope}:unconfirmed"
 
     @_key("set", Lifetime.OURS)
     def publisher_topics(self, scope: str) -> str:

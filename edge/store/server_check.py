@@ -9,9 +9,10 @@ from msgspec import Struct
 from edge.errors import Defect, SettingsError
 from edge.store.advisories import Version, parse_version, product_of
 from edge.store.bounded_counts import MarkCounter, count_marks
-from edge.store.bounds import BoundedCount, BoundedCounts, CountLimits
+from edge.store.bounds import BoundedCount, BoundedCounts, CountLimits, MarksBySender
 from edge.store.client import Store
 from edge.store.errors import AccessDenied
+from edge.store.mark_senders import count_by_sender, is_anybody_near
 
 STORE_VERSION = 1
 """The version of the stored data. A change that an older version would misread raises it and must convert the data."""
@@ -59,6 +60,7 @@ async def read_state(store: Store, limits: CountLimits, counter: MarkCounter) ->
         ]
     )
     marks = await count_marks(store, info, limits.marks, counter)
+    by_sender = await count_by_sender(store, limits.marks) if is_anybody_near(marks) else MarksBySender()
     kept = {
         scope: BoundedCount(int(count), limits.undelivered)
         for scope, count in zip(limits.scopes, undelivered, strict=True)
@@ -66,7 +68,7 @@ async def read_state(store: Store, limits: CountLimits, counter: MarkCounter) ->
     return ServerState(
         memory=MemoryUsage(int(info["used_memory"]), int(info["maxmemory"])),
         can_write=can_write(info),
-        counts=BoundedCounts(marks, kept),
+        counts=BoundedCounts(marks, kept, by_sender),
     )
 
 

@@ -220,5 +220,6 @@ async def test_counts_near_their_limit_are_reported_and_full_marks_are_flagged(s
         await looking.check()
     assert f"1 of at most 2 undelivered results kept in {SCOPE}; " in line
     assert re.search(r"[1-9]\d* of at most 1 marks of messages kept; ", line)
-    assert [each["event"] for each in logs] == ["marks pile up"]
+    assert [each["event"] for each in logs] == ["marks pile up", "marks of sender pile up"]
+    assert "1 of at most 1 marks kept of calls:" in line
     assert store.marks.is_full

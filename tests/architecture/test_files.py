@@ -63,6 +63,7 @@ TESTED_ELSEWHERE = {
     "edge/store/components.py": ("tests/ops/test_components.py", "its documents are the list of components"),
     "edge/ops/login_throttle.py": ("tests/ops/test_login.py", "it delays logins"),
     "edge/store/login_attempts.py": ("tests/ops/test_login.py", "its guards are those of logins"),
+    "edge/store/message_keys.py": ("tests/store/test_keys.py", "its keys are some of all keys"),
     "edge/store/operation_keys.py": ("tests/store/test_keys.py", "its keys are some of all keys"),
     "edge/store/setting_keys.py": ("tests/store/test_keys.py", "its keys are some of all keys"),
     "edge/store/sessions.py": ("tests/ops/test_sessions.py", "its documents are the list of sessions"),

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.outside.conftest import Plant
-from tests.outside.plant import Mes
-from tests.outside.servers import EDGE, wait_for
+from tests.outside.plant import METHOD, Mes
+from tests.outside.servers import EDGE, PREFIX, wait_for
 
 pytestmark = pytest.mark.slow
 
+_EVENT = {"specversion": "1.0", "source": "/wrench", "type": "com.example.noise.v1", "subject": "station-1"}
 _MARKS = "for i = 1, {} do redis.call('set', 'microdcs-edge:cededupe:' .. i, '1', 'ex', 600) end return 1"
 
 
@@ -38,6 +39,37 @@ def test_new_orders_are_refused_while_marks_are_at_their_limit(plant: Plant) -> 
     assert plant.mes.start_job("J3").status == 1
     plant.mes.wait_for_state("J3", "Ended")
     assert len(set(plant.wrench.starts())) == 3
+
+
+def test_events_of_one_device_do_not_stop_orders(plant: Plant) -> None:
+    """No job waits for the events; a repetition within the hour still has no effect on a later job."""
+    _restart_with(plant, "[retention]\nmarks = 1000\n")
+    topic = f"{PREFIX}/equipment/wrench/events"
+    for number in range(1500):
+        event = _EVENT | {"id": str(number)}
+        plant.wrench.client.publish(topic, "", event, confirm=10.0 if number % 15 == 14 else None)
+    assert plant.mes.start_job("J1").status == 1
+    plant.mes.wait_for_state("J1", "Ended")
+    plant.gateway.wait_for_status(lambda line: "marks" not in line, "the events need no marks")
+    assert int(plant.store.cli("eval", "return #redis.call('keys', 'microdcs-edge:cededupe:*')", "0")) < 100
+
+
+def test_sender_of_too_many_calls_is_refused_alone_until_dropped(plant: Plant) -> None:
+    """The status names the sender at half of its share; the command is in the audit trail."""
+    _restart_with(plant, "[retention]\nmarks = 1000\n")
+    cancel = METHOD.format("Cancel")
+    for number in range(520):
+        plant.mes.send(cancel, {"JobOrderID": "none"}, source="/flood", id=f"flood-{number}")
+    plant.gateway.wait_for_status(lambda line: "of at most 500 marks kept of calls:/flood" in line, "it is named")
+    plant.gateway.wait_for_status(lambda line: _count_of(line, "calls:/flood") >= 500, "the share is used")
+    assert plant.mes.start_job("J1", source="/flood").status == 16
+    assert plant.mes.start_job("J1").status == 1
+    plant.mes.wait_for_state("J1", "Ended")
+    assert "calls:/flood" in plant.gateway.cli("marks", "list")
+    assert "520 marks dropped" in plant.gateway.cli("marks", "drop", "calls:/flood")
+    plant.gateway.wait_for_status(lambda line: "calls:/flood" not in line, "there is room again")
+    assert plant.mes.start_job("J2", source="/flood").status == 1
+    assert "marks drop" in plant.gateway.cli("audit")
 
 
 def test_mark_retention_below_the_redelivery_time_is_reported(plant: Plant) -> None:
@@ -152,6 +184,11 @@ def _wait_for_undelivered(plant: Plant, count: int) -> None:
 
 def _count(line: str) -> int:
     part = next(each for each in line.split("; ") if "marks of messages" in each)
+    return int(part.split()[0])
+
+
+def _count_of(line: str, sender: str) -> int:
+    part = next((each for each in line.split("; ") if each.endswith(f"marks kept of {sender}")), "0")
     return int(part.split()[0])
 
 

@@ -65,7 +65,7 @@ async def test_recipe_that_is_not_cached_takes_a_second_round_trip(plant: Plant)
 
 async def test_known_answer_of_an_event_hides_an_unreadable_transaction(store: Store) -> None:
     identity = CallIdentity("/mes", "call-1", SCOPE, "t-1")
-    await store.commit(dedupe.mark_transaction(store.keys, SCOPE, "t-1", "other", 10_000))
+    await store.commit(dedupe.mark_transaction(store.keys, SCOPE, "t-1", "other", 10_000, "mes"))
     (key,) = [key async for batch in scan_keys(store, store.keys.transdedupe("*")) for key in batch]
     await store.execute("DEL", key)
     await store.execute("SADD", key, "x")

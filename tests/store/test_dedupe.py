@@ -38,8 +38,8 @@ async def test_a_transaction_is_marked_once_in_its_scope(store: Store) -> None:
     keys = store.keys
     new = dedupe.transaction_is_new(keys, "s", "t")
     assert isinstance(await store.commit(new), Committed)
-    assert isinstance(await store.commit(dedupe.mark_transaction(keys, "s", "t", "first", 10_000)), Committed)
-    assert isinstance(await store.commit(dedupe.mark_transaction(keys, "s", "t", "second", 10_000)), Stale)
+    assert isinstance(await store.commit(dedupe.mark_transaction(keys, "s", "t", "first", 10_000, "mes")), Committed)
+    assert isinstance(await store.commit(dedupe.mark_transaction(keys, "s", "t", "second", 10_000, "mes")), Stale)
     assert isinstance(await store.commit(new), Stale)
     assert await store.fetch(dedupe.query_transaction_answer(keys, "s", "t")) == "first"
     assert await store.fetch(dedupe.query_transaction_answer(keys, "st", "")) is None
