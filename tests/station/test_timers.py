@@ -236,7 +236,7 @@ async def test_ended_job_is_removed_with_every_key_after_its_retention_time(
         keys.safing(),
         keys.store_version(),
     }
-    marks = (":cededupe:", ":tombstone:")
+    marks = (":cededupe:", ":tombstone:", ":marks")
     left = {key for key in await all_keys(plant.store) if not any(mark in key for mark in marks)}
     assert left == permanent
     assert await plant.store.execute("XLEN", keys.sfc_work(SCOPE)) == 0
