@@ -54,6 +54,16 @@ BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         },
     },
     {
+        "id": "gateway.results_skipped",
+        "kind": "limit",
+        "tag": "equipment.*.skipped_results",
+        "limits": {"high": {"at": 0, "severity": 600}},
+        "message": {
+            "en": "{subject}: {value} results were skipped because they are too large: edge refused",
+            "de": "{subject}: {value} Ergebnisse wurden übersprungen, weil sie zu groß sind: edge refused",
+        },
+    },
+    {
         "id": "gateway.traces_lost",
         "kind": "limit",
         "tag": "equipment.*.lost_traces",

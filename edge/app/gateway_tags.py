@@ -134,6 +134,7 @@ class GatewayTags:
                 yield tag, int(connected)
             yield f"equipment.{name}.maybe_active", int(name in maybe_active)
             yield f"equipment.{name}.fault", int(bool(each.equipment.problem))
+            yield f"equipment.{name}.skipped_results", each.stats.skipped_since_answer
             if self._core.settings.traces.directory:
                 yield f"equipment.{name}.lost_traces", each.stats.lost_since_stored
             yield f"equipment.{name}.unknown_outcomes", sum(unknown[type_id] for type_id in each.type_ids)

@@ -6,6 +6,7 @@ from edge.config.load import load_settings, main_file
 from edge.config.maintenance import MaintenanceSettings
 from edge.config.northbound import NorthboundSettings
 from edge.config.opcua import OpcuaSettings
+from edge.config.opcua_equipment import IjtSettings, OpcuaEquipmentSettings, VisionSettings
 from edge.config.operations import OperationsSettings
 from edge.config.password import password_of
 from edge.config.retention import SESSION_EXPIRY_SECONDS, RetentionSettings
@@ -13,16 +14,13 @@ from edge.config.sections import (
     SECTIONS,
     EquipmentSettings,
     GatewaySettings,
-    IjtSettings,
     LoggingSettings,
     MetricsSettings,
     MqttEquipmentSettings,
     MqttSettings,
-    OpcuaEquipmentSettings,
     RedisSettings,
     RpcSettings,
     Settings,
-    VisionSettings,
     broker_settings,
 )
 from edge.config.sparkplug import SparkplugSettings

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from edge.config.sections import OpcuaEquipmentSettings
+from edge.config.opcua_equipment import OpcuaEquipmentSettings
 from edge.config.telemetry import SourceSettings
 
 _NODE: Final = r"^[^=\s]+\s*=\s*(nsu=[^;]+;[isgb]=.+|ns=\d+;[isgb]=.+|[isgb]=.+|/.+)$"

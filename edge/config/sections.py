@@ -32,9 +32,9 @@ NAME = r"^[^\s/+#:*?\[\]{}]+$"
 NAME_EXPECTED = "a name without blanks or any of / + # : * ? [ ] { }"
 
 _Name = Annotated[str, Meta(pattern=NAME, extra={"expected": NAME_EXPECTED})]
-_File = Annotated[str, Meta(extra={"must_be": "file"})]
-_Password = Annotated[str, Meta(extra={"secret": True})]
-_PasswordFile = Annotated[
+FilePath = Annotated[str, Meta(extra={"must_be": "file"})]
+Password = Annotated[str, Meta(extra={"secret": True})]
+PasswordFile = Annotated[
     str,
     Meta(
         description="File that holds the password; systemd's credentials are found by their bare name.",
@@ -66,8 +66,8 @@ class RedisSettings(Struct, frozen=True, kw_only=True):
         ),
     ] = "redis://127.0.0.1:6379"
     prefix: Annotated[_Name, Meta(description="First part of every key.")] = "microdcs-edge"
-    password: Annotated[_Password, Meta(description="Password of the default user.")] = ""
-    password_file: _PasswordFile = ""
+    password: Annotated[Password, Meta(description="Password of the default user.")] = ""
+    password_file: PasswordFile = ""
     durability: Annotated[
         Literal["required", "any"],
         Meta(
@@ -90,11 +90,11 @@ class MqttSettings(Struct, frozen=True, kw_only=True):
     url: Annotated[_MqttUrl, Meta(description="The broker; empty switches MQTT off.")] = "mqtt://127.0.0.1:1883"
     client_id: Annotated[str, Meta(description="Client id; empty takes the gateway's name.")] = ""
     username: Annotated[str, Meta(description="User name; empty logs in without one.")] = ""
-    password: Annotated[_Password, Meta(description="Password of that user.")] = ""
-    password_file: _PasswordFile = ""
-    ca_file: Annotated[_File, Meta(description="Certificates to trust; empty trusts the system's.")] = ""
-    cert_file: Annotated[_File, Meta(description="Our certificate, if the broker asks for one.")] = ""
-    key_file: Annotated[_File, Meta(description="Private key of our certificate.")] = ""
+    password: Annotated[Password, Meta(description="Password of that user.")] = ""
+    password_file: PasswordFile = ""
+    ca_file: Annotated[FilePath, Meta(description="Certificates to trust; empty trusts the system's.")] = ""
+    cert_file: Annotated[FilePath, Meta(description="Our certificate, if the broker asks for one.")] = ""
+    key_file: Annotated[FilePath, Meta(description="Private key of our certificate.")] = ""
     broker_autosave: Annotated[
         int,
         Meta(
@@ -144,11 +144,11 @@ class MqttEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
     ] = "off"
     url: Annotated[_MqttUrl, Meta(description="Its broker; empty takes `[mqtt]`, with all that stands there.")] = ""
     username: Annotated[str, Meta(description="User name at its own broker; empty logs in without one.")] = ""
-    password: Annotated[_Password, Meta(description="Password of that user.")] = ""
-    password_file: _PasswordFile = ""
-    ca_file: Annotated[_File, Meta(description="Certificates to trust there; empty trusts the system's.")] = ""
-    cert_file: Annotated[_File, Meta(description="Our certificate, if that broker asks for one.")] = ""
-    key_file: Annotated[_File, Meta(description="Private key of our certificate.")] = ""
+    password: Annotated[Password, Meta(description="Password of that user.")] = ""
+    password_file: PasswordFile = ""
+    ca_file: Annotated[FilePath, Meta(description="Certificates to trust there; empty trusts the system's.")] = ""
+    cert_file: Annotated[FilePath, Meta(description="Our certificate, if that broker asks for one.")] = ""
+    key_file: Annotated[FilePath, Meta(description="Private key of our certificate.")] = ""
 
     def conflicts(self, settings: "Settings") -> Iterator[str]:
         """Yield a missing broker, and conflicts in its connection."""
@@ -174,90 +174,6 @@ def broker_settings(section: BrokerKeys, mqtt: MqttSettings) -> MqttSettings:
     return own if section.url and not is_url_only else mqtt
 
 
-class OpcuaEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
-    """`[southbound.<name>]`: one OPC UA server as equipment, and its action types."""
-
-    url: Annotated[str, Meta(description="Its server.", extra={"schemes": ("opc.tcp",)})]
-    security: Annotated[
-        Literal["encrypted", "none"],
-        Meta(
-            description="`encrypted` takes the strongest policy a server offers; `none` is for a network of ours alone."
-        ),
-    ] = "encrypted"
-    cert_file: Annotated[_File, Meta(description="Our certificate, for `encrypted`.")] = ""
-    key_file: Annotated[_File, Meta(description="Private key of our certificate.")] = ""
-    trusted: Annotated[
-        str, Meta(description="Directory of the certificates of servers that we trust.", extra={"must_be": "directory"})
-    ] = ""
-    username: Annotated[str, Meta(description="User name; empty logs in as anonymous.")] = ""
-    password: Annotated[_Password, Meta(description="Password of that user.")] = ""
-    password_file: _PasswordFile = ""
-    files: Annotated[
-        Literal["off", "on"],
-        Meta(
-            description="`on` fetches the file of a result, such as an image (ResultTransfer), to `[traces] directory`."
-        ),
-    ] = "off"
-
-    def conflicts(self, settings: "Settings") -> Iterator[str]:
-        """Yield missing TLS files, TLS files that are unused without encryption, and files without a directory."""
-        if self.files == "on" and not settings.traces.directory:
-            yield "files: on needs a directory; expected [traces] directory"
-        files = {"cert_file": self.cert_file, "key_file": self.key_file, "trusted": self.trusted}
-        if self.security == "encrypted":
-            yield from (f"{key}: needed, because security is encrypted" for key, file in files.items() if not file)
-        elif any(files.values()):
-            yield "security: certificates are given, but none does not use them; expected encrypted"
-
-
-class VisionSettings(OpcuaEquipmentSettings, frozen=True, kw_only=True):
-    """`[southbound.<name>]`: a Machine Vision camera."""
-
-    kind: Annotated[Literal["vision"], Meta(description="How it is spoken to: `vision` is OPC 40100-1.")]
-    events: Annotated[
-        Mapping[Literal["result", "error"], str],
-        Meta(
-            description="The `type_id` of the event for a result of no command, or a camera that stops with an error.",
-            extra={"expected": 'a table of type_ids, as in { result = "com.example.station.inspected.v1" }'},
-        ),
-    ] = msgspec.field(default_factory=dict)
-
-
-class IjtSettings(OpcuaEquipmentSettings, frozen=True, kw_only=True):
-    """`[southbound.<name>]`: a tightening controller."""
-
-    kind: Annotated[Literal["ijt"], Meta(description="How it is spoken to: `ijt` is OPC 40450-1 and 40451-1.")]
-    product_instance_uri: Annotated[
-        str, Meta(description="The tool to work with; empty when the controller has only one.")
-    ] = ""
-    acknowledge: Annotated[
-        Literal["own", "none"],
-        Meta(
-            description="`own` acknowledges the results of our commands once they are stored; `none` leaves that to "
-            "another program, which collects the results of the controller."
-        ),
-    ] = "own"
-    correlation: Annotated[
-        Literal["command_id", "next"],
-        Meta(description="`next` also takes the next result without a command id, of the same process or joint."),
-    ] = "command_id"
-    lock: Annotated[
-        Literal["on", "off"],
-        Meta(
-            description="`on` enables the tool for a command, disables it whenever no command needs it, and does not "
-            "enable it while another system has disabled it; `off` only enables it."
-        ),
-    ] = "off"
-    events: Annotated[
-        Mapping[Literal["result", "error"], str],
-        Meta(
-            description="The `type_id` of the event for a joining of the operator's own, or an error of the "
-            "controller.",
-            extra={"expected": 'a table of type_ids, as in { result = "com.example.station.joined.v1" }'},
-        ),
-    ] = msgspec.field(default_factory=dict)
-
-
 class RpcSettings(Struct, frozen=True, kw_only=True):
     """`[rpc]`: MessagePack-RPC for sidecars."""
 
@@ -269,9 +185,9 @@ class RpcSettings(Struct, frozen=True, kw_only=True):
             extra={"schemes": ("tcp", "tls", "unix")},
         ),
     ] = ""
-    cert_file: Annotated[_File, Meta(description="Our certificate, for `tls:`.")] = ""
-    key_file: Annotated[_File, Meta(description="Private key of our certificate.")] = ""
-    ca_file: Annotated[_File, Meta(description="Certificates that vouch for clients.")] = ""
+    cert_file: Annotated[FilePath, Meta(description="Our certificate, for `tls:`.")] = ""
+    key_file: Annotated[FilePath, Meta(description="Private key of our certificate.")] = ""
+    ca_file: Annotated[FilePath, Meta(description="Certificates that vouch for clients.")] = ""
 
     def conflicts(self) -> Iterator[str]:
         """Yield missing access control, and conflicts with the scheme of `listen`."""

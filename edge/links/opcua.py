@@ -3,25 +3,26 @@
 import asyncio
 import struct
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
 
 from asyncua import ua
-from asyncua.common.subscription import DataChangeEvent, OpcEvent, OverflowPolicy, Subscription
+from asyncua.common.subscription import DataChangeEvent, OpcEvent, Subscription
 from asyncua.ua.ua_binary import nodeid_to_binary
 from msgspec import Struct
 
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused, Unavailable
 from edge.instant import Clock
-from edge.links.opcua_errors import translate_errors
+from edge.links.opcua_errors import serving
 from edge.links.opcua_requests import RequestListener, ignore_request, report_failure, reported
 from edge.links.opcua_security import secure
+from edge.links.opcua_subscription import open_subscription
 from edge.links.opcua_values import ValueWatch
 from edge.model.equipment_traffic import EquipmentRequest
 from edge.opcua.browse import MOST_NODES, Browser
-from edge.opcua.client_transport import DEFAULT_LIMITS, BoundedClient, ClientLimits
+from edge.opcua.client_transport import DEFAULT_LIMITS, BoundedClient, ClientLimits, SkippedNotification
 from edge.opcua.structures import Structures
 
 _REQUEST_SECONDS = 4.0
@@ -34,9 +35,12 @@ _KEEP_ALIVE_SECONDS = 10.0
 _GOODBYE_SECONDS = 1.0
 # Time limit of a search through a server.
 _SEARCH_SECONDS = 300.0
-_PUBLISHING_MS = 50
 _EVENTS_AT_MOST = 1000
 _CHANGES_AT_MOST = 20
+# One result may take megabytes: a message with several could exceed the size limit, which each of them keeps.
+_EVENTS_PER_MESSAGE = 1
+_VALUES_PER_MESSAGE = 10_000
+_TOO_LARGE = {ua.StatusCodes.BadResponseTooLarge, ua.StatusCodes.BadEncodingLimitsExceeded}
 
 
 class Node(Struct, frozen=True):
@@ -74,16 +78,19 @@ async def open_client(
     settings: OpcuaEquipmentSettings | None = None,
     request_timeout: float = _REQUEST_SECONDS,
     on_request: RequestListener = ignore_request,
-    limits: ClientLimits = DEFAULT_LIMITS,
+    limits: ClientLimits | None = None,
 ) -> AsyncIterator["ClientSession"]:
     """Open a session for the length of the block; without `settings` it is anonymous and has no security.
 
-    Each request has a timeout of `request_timeout` seconds. Raises Unavailable when the server cannot be reached,
-    declines the session or is not trusted, SettingsError when a certificate of ours cannot be read.
+    Each request has a timeout of `request_timeout` seconds; `limits` replace the one in the settings. Raises
+    Unavailable when the server cannot be reached, declines the session or is not trusted, SettingsError when a
+    certificate of ours cannot be read.
     """
+    if limits is None:
+        limits = ClientLimits(settings.max_message_bytes) if settings is not None else DEFAULT_LIMITS
     client = BoundedClient(url, request_timeout, _KEEP_ALIVE_SECONDS, limits)
     client.session_timeout = _SESSION_SECONDS * 1000
-    with _serving(url):
+    with serving(url):
         try:
             if settings is not None:
                 await secure(client, settings)
@@ -119,7 +126,7 @@ class ClientSession:
 
         Raises Refused(`unknown_node`) when a name does not exist, or exists in two namespaces.
         """
-        with _serving(self.url):
+        with serving(self.url):
             node_id, path = ua.NodeId(ua.ObjectIds.ObjectsFolder), "/0:Objects"
             for name in names:
                 children = await self._browser.below(node_id)
@@ -138,7 +145,7 @@ class ClientSession:
 
         Raises Refused(`unreadable`) for a structure that cannot be decoded.
         """
-        with _serving(self.url):
+        with serving(self.url):
             return await self._structures.plain(await self._client.get_node(node.id).read_value())
 
     async def node(self, node_id: str) -> Node:
@@ -150,7 +157,7 @@ class ClientSession:
         uri, _, rest = node_id.removeprefix("nsu=").rpartition(";")
         if not node_id.startswith("nsu="):
             return Node(_parse_node_id(node_id).to_string(), node_id)
-        with _serving(self.url):
+        with serving(self.url):
             index = await self._namespace_index(uri)
         return Node(_parse_node_id(f"ns={index};{rest}").to_string(), node_id)
 
@@ -160,7 +167,7 @@ class ClientSession:
 
         Raises Refused(`unwritable`) for a value that the variable cannot have, or when the server declines the write.
         """
-        with _serving(self.url):
+        with serving(self.url):
             variable = self._client.get_node(node.id)
             data_type = await variable.read_data_type()
             rank = await variable.read_value_rank()
@@ -179,7 +186,7 @@ class ClientSession:
         return await self._below(node)
 
     async def _below(self, node: Node) -> dict[str, Node]:
-        with _serving(self.url):
+        with serving(self.url):
             found = await self._browser.below(ua.NodeId.from_string(node.id))
             return {
                 each.BrowseName.Name: Node(each.NodeId.to_string(), f"{node.path}/{each.BrowseName.to_string()}")
@@ -192,7 +199,7 @@ class ClientSession:
 
         Raises Refused(`unknown_node`) when there are more than `most` objects to search.
         """
-        with _serving(self.url):
+        with serving(self.url):
             async with asyncio.timeout(_SEARCH_SECONDS):
                 wanted = await self._type_id(of)
                 # The Server object is no device.
@@ -220,9 +227,10 @@ class ClientSession:
         """Call a method of an object and return its output arguments.
 
         Arguments are plain Python, in the form that `read` returns. A missing argument, or None, gets the default of
-        its type. Raises Refused(`unknown_node`) when there is no such method, Refused(`method_failed`) when it fails.
+        its type. Raises Refused(`unknown_node`) when there is no such method, Refused(`method_failed`) when it fails,
+        Refused(`too_large`) when its answer exceeds the size limit.
         """
-        with _serving(self.url):
+        with serving(self.url):
             method = self._methods.get((owner.id, name)) or await self._find_method(owner, name)
             request = ua.CallMethodRequest(ObjectId=ua.NodeId.from_string(owner.id), MethodId=method.id)
             if len(arguments) > len(method.arguments):
@@ -239,7 +247,8 @@ class ClientSession:
             if result.StatusCode.is_bad():
                 # The object may have a new method of this name: find it again at the next call.
                 self._methods.pop((owner.id, name), None)
-                raise Refused("method_failed", f"{name}: {result.StatusCode.name}")
+                kind = "too_large" if result.StatusCode.value in _TOO_LARGE else "method_failed"
+                raise Refused(kind, f"{name}: {result.StatusCode.name}")
             outputs: list[Any] = await self._structures.plain(result.OutputArguments or [])
             return outputs
 
@@ -250,7 +259,7 @@ class ClientSession:
 
     async def structure(self, of: TypeName, value: Mapping[str, Any]) -> Any:
         """Return a structure as an argument for a method that takes any subtype of an abstract structure."""
-        with _serving(self.url):
+        with serving(self.url):
             return await self._structures.variant(await self._type_id(of), value)
 
     async def _find_method(self, owner: Node, name: str) -> _Method:
@@ -273,14 +282,16 @@ class ClientSession:
         """Subscribe to the events of a node (by default the Server) and to changes of variables; yield both in order.
 
         An event has its `fields` by name, None for a missing one; `EventType` is the NodeId of its type. A change has
-        only its variable, by name. A notification that cannot be decoded becomes Refused(`unreadable`). The iterator
-        raises Unavailable when the connection is lost.
+        only its variable, by name. A notification that cannot be decoded becomes Refused(`unreadable`), one beyond the
+        size limit Refused(`too_large`). The iterator raises Unavailable when the connection is lost.
         """
         names = {node.id: name for name, node in values.items()}
         asked = partial(EquipmentRequest, "watch", (source, fields, values))
         async with AsyncExitStack() as opened:
-            with report_failure(self.on_request, asked), _serving(self.url):
-                subscription = await opened.enter_async_context(self._subscription())
+            with report_failure(self.on_request, asked), serving(self.url):
+                subscription = await opened.enter_async_context(
+                    open_subscription(self._client, self.url, _EVENTS_PER_MESSAGE)
+                )
                 for node_id in names:
                     # Each change is reported, also one that another follows at once, where the server can do so.
                     await subscription.subscribe_data_change(
@@ -297,28 +308,13 @@ class ClientSession:
     @asynccontextmanager
     async def watch_values(self, clock: Clock) -> AsyncIterator[ValueWatch]:
         """Open a subscription to values, for the length of the block."""
-        async with self._subscription() as subscription:
-            with _serving(self.url):
+        async with open_subscription(self._client, self.url, _VALUES_PER_MESSAGE) as subscription:
+            with serving(self.url):
                 yield ValueWatch(subscription, self._resolve, self._structures.plain, clock)
 
     async def _resolve(self, node: str) -> ua.NodeId:
         found = await (self.find(*filter(None, node.split("/"))) if node.startswith("/") else self.node(node))
         return ua.NodeId.from_string(found.id)
-
-    @asynccontextmanager
-    async def _subscription(self) -> AsyncIterator[Subscription]:
-        with _serving(self.url):
-            # A full queue ends the connection: missed results are requested on the next one.
-            subscription = await self._client.create_subscription(
-                _PUBLISHING_MS, queue_maxsize=_EVENTS_AT_MOST, overflow=OverflowPolicy.DISCONNECT
-            )
-            self._client.bound(subscription)
-            try:
-                yield subscription
-            finally:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_GOODBYE_SECONDS):
-                        await subscription.delete()
 
     async def _notifications(
         self, subscription: Subscription, names: Mapping[str, str]
@@ -329,13 +325,15 @@ class ClientSession:
                     yield await self._readable(event.get_event_props_as_fields_dict())
                 case DataChangeEvent(node=node, value=value):
                     yield await self._readable({names[node.nodeid.to_string()]: value})
+                case SkippedNotification(reason=reason):
+                    yield Refused("too_large", f"notifications were lost: {reason}")
                 case _:
                     break
         raise Unavailable(f"the connection to the OPC UA server {self.url} is lost")
 
     async def _readable(self, values: Mapping[str, Any]) -> Mapping[str, Any] | Refused:
         try:
-            with _serving(self.url):
+            with serving(self.url):
                 return {name: await self._structures.plain(value) for name, value in values.items()}
         except Refused as refusal:
             return refusal
@@ -347,7 +345,7 @@ class ClientSession:
         Raises Refused(`unreadable`) for an invalid NodeId.
         """
         event_type = _parse_node_id(type_id)
-        with _serving(self.url):
+        with serving(self.url):
             return await self._type_id(of) in await self._browser.bases(event_type)
 
     async def _event_filter(self, fields: Sequence[EventField]) -> ua.EventFilter:
@@ -382,8 +380,3 @@ def _parse_node_id(node_id_text: Any) -> ua.NodeId:
 
 def _clause(type_id: ua.NodeId, name: ua.QualifiedName) -> ua.SimpleAttributeOperand:
     return ua.SimpleAttributeOperand(TypeDefinitionId=type_id, BrowsePath=[name], AttributeId=ua.AttributeIds.Value)
-
-
-def _serving(url: str) -> AbstractContextManager[None]:
-    """Return a context in which each error means that the server does not serve us."""
-    return translate_errors(f"the OPC UA server {url} does not serve us")

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from asyncua import ua
 
+from edge.errors import Refused
 from edge.links.connection_fault import ConnectionFailed, fault_of
 from edge.model.equipment_connection import ConnectionFault
+from edge.opcua.client_connection import TOO_LARGE, MessageTooLargeError
 
 _CERTIFICATE = ("BadCertificate", "BadSecurity", "BadNonce")
 _DECLINED = ("BadIdentity", "BadUser", "BadTooMany", "BadMaxConnections", "BadTcpNotEnough", "BadTcpServerTooBusy")
@@ -26,12 +28,17 @@ _FAULTS = (
 
 @contextmanager
 def translate_errors(failure: str, advice: str = "Is it running?") -> Iterator[None]:
-    """Raise Unavailable, as "{failure}: {reason}", when the network or the server fails inside the block."""
+    """Raise Unavailable, as "{failure}: {reason}", when the network or the server fails inside the block.
+
+    Raise Refused(`too_large`) for an answer beyond the size limit: the connection is open, other requests work.
+    """
     try:
         yield
     except asyncio.CancelledError:
         # asyncua may raise a CancelledError that holds a result (wait_for2): a TaskGroup treats it as an error.
         raise asyncio.CancelledError from None
+    except (MessageTooLargeError, *TOO_LARGE) as error:
+        raise Refused("too_large", str(error)) from error
     except (OSError, ua.UaError) as error:
         reason = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
         raise ConnectionFailed(_fault_of(error), f"{failure}: {reason}", advice) from error
@@ -40,3 +47,8 @@ def translate_errors(failure: str, advice: str = "Is it running?") -> Iterator[N
 def _fault_of(error: Exception) -> ConnectionFault:
     name = type(error).__name__
     return next((fault for starts, fault in _FAULTS if name.startswith(starts)), fault_of(error))
+
+
+def serving(url: str) -> AbstractContextManager[None]:
+    """Return a context in which each error means that a server does not serve us."""
+    return translate_errors(f"the OPC UA server {url} does not serve us")

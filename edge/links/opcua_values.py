@@ -4,12 +4,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import structlog
 from asyncua import ua
 from asyncua.common.subscription import DataChangeEvent, Subscription
 from msgspec import Struct
 
 from edge.errors import Refused, Unavailable
 from edge.instant import Clock
+from edge.links.log_throttle import LogThrottle
+from edge.opcua.client_transport import SkippedNotification
 from edge.rules.sample_lines import Quality, Sample
 
 
@@ -40,6 +43,7 @@ class ValueWatch:
         self._plain = plain
         self._clock = clock
         self._tags: dict[int, str] = {}
+        self._log = LogThrottle(structlog.get_logger(__name__))
 
     async def add(self, values: Sequence[MonitoredValue]) -> dict[str, str]:
         """Monitor values; return the tags that the server refuses, with the reason."""
@@ -58,6 +62,9 @@ class ValueWatch:
     async def take(self) -> Sample:
         """Wait for the next change. Raises Unavailable when the connection is lost."""
         async for event in self._subscription:
+            if isinstance(event, SkippedNotification):
+                self._log.warning("values skipped", "", reason=event.reason)
+                continue
             if not isinstance(event, DataChangeEvent):
                 break
             item = event.data.monitored_item

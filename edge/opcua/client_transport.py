@@ -8,21 +8,26 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from asyncua import Client, ua
 from asyncua.client.ua_client import UaClient, UASocketProtocol
+from asyncua.common.connection import SecureConnection
 from asyncua.common.shortcuts import Shortcuts
 from asyncua.common.subscription import Subscription
 from asyncua.common.utils import Buffer, NotEnoughData
+from asyncua.crypto.security_policies import SecurityPolicy
 from asyncua.ua import ua_binary
 from msgspec import Struct
+
+from edge.opcua.client_connection import TOO_LARGE, BoundedConnection, MessageTooLargeError
 
 
 class ClientLimits(Struct, frozen=True):
     """The largest message of a server, and the bytes that may be received after the oldest waiting notification.
 
-    A decoded message takes many times as much memory.
+    A larger message is skipped. A decoded message takes many times as much memory.
     """
 
     message_bytes: int = 4 << 20
@@ -32,7 +37,6 @@ class ClientLimits(Struct, frozen=True):
 DEFAULT_LIMITS = ClientLimits()
 _HEADER = struct.Struct("<3sci")
 _KINDS = frozenset({b"ACK", b"ERR", b"OPN", b"MSG", b"CLO", b"RHE"})
-_MORE = b"C"
 
 _MAX_MESSAGE_LENGTH = 500
 _REPEAT_SECONDS = 600.0
@@ -90,19 +94,27 @@ class NotificationQueue(asyncio.Queue[Any]):
         return super()._get()
 
 
+class SkippedNotification(Struct, frozen=True):
+    """Takes the place of the notifications in a message that exceeds the size limit."""
+
+    reason: str
+
+
 class _BoundedProtocol(UASocketProtocol):
     """A protocol that accepts complete chunks of messages within the size limit."""
 
-    def __init__(self, limits: ClientLimits, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, limits: ClientLimits, timeout: float, policy: SecurityPolicy) -> None:
+        super().__init__(timeout, policy)
         self._limits = limits
         self._received = bytearray()
-        self._message_bytes = 0
+        self._connection: SecureConnection = BoundedConnection(policy, limits.message_bytes, self._fail)
         self._fault: ConnectionError | None = None
         self.received_bytes = 0
         """The number of bytes received so far."""
         self.waiting_bytes: Callable[[], int] = int
         """Returns the number of bytes that wait in the queue."""
+        self.on_skipped: Callable[[str], None] = _ignore_skipped
+        """Called with the reason when notifications were skipped."""
 
     def data_received(self, data: bytes) -> None:
         """Process every complete chunk; check the header of the next before buffering more of it."""
@@ -115,19 +127,33 @@ class _BoundedProtocol(UASocketProtocol):
             return
         self._received += data
         while self.transport and not self.transport.is_closing() and len(self._received) >= _HEADER.size:
-            kind, final, size = _HEADER.unpack_from(self._received)
+            kind, _final, size = _HEADER.unpack_from(self._received)
             if kind not in _KINDS:
                 self._end("what answers is not an OPC UA server")
                 return
-            if size < _HEADER.size or self._message_bytes + size > limits.message_bytes:
+            if size < _HEADER.size or size > limits.message_bytes:
                 self._end(f"an OPC UA server sends a message of more than {limits.message_bytes} bytes")
                 return
             if len(self._received) < size:
                 return
             chunk = bytes(self._received[:size])
             del self._received[:size]
-            self._message_bytes = self._message_bytes + size if final == _MORE else 0
             super().data_received(chunk)
+
+    async def send_request(self, request: Any, *args: Any, **kwargs: Any) -> Buffer:
+        """Send a request and return its answer; report an answer with notifications that is too large."""
+        try:
+            return await super().send_request(request, *args, **kwargs)
+        except (MessageTooLargeError, *TOO_LARGE) as error:
+            if isinstance(request, ua.PublishRequest):
+                self.on_skipped(str(error))
+            raise
+
+    def _fail(self, request_id: int, error: ua.uaerrors.UaError) -> None:
+        """End the request of a message that was skipped or aborted."""
+        future = self._callbackmap.pop(request_id, None)
+        if future is not None and not future.done():
+            future.set_exception(error)
 
     def _end(self, why: str) -> None:
         self._fault = ConnectionError(errno.EPROTO, why)
@@ -140,13 +166,17 @@ class _BoundedProtocol(UASocketProtocol):
         super().connection_lost(self._fault or exc)
 
 
+def _ignore_skipped(_reason: str) -> None:
+    """Ignore skipped notifications before a subscription is bound."""
+
+
 class _UaClient(UaClient):
     def __init__(self, limits: ClientLimits, timeout: float) -> None:
         super().__init__(timeout)
         self._limits = limits
 
     def _make_protocol(self) -> UASocketProtocol:
-        self.protocol = _BoundedProtocol(self._limits, self._timeout, security_policy=self.security_policy)
+        self.protocol = _BoundedProtocol(self._limits, self._timeout, self.security_policy)
         self.protocol.pre_request_hook = self._pre_request_hook
         self.protocol.on_connection_lost = self._on_transport_lost
         self.protocol.is_session_closing = self._is_session_closing
@@ -169,12 +199,22 @@ class BoundedClient(Client):
         self.max_messagesize = limits.message_bytes
 
     def bound(self, subscription: Subscription) -> None:
-        """Close the connection when the waiting notifications of a subscription become too many bytes."""
+        """Close the connection when the waiting notifications of a subscription become too many bytes.
+
+        Notifications that are too large themselves are replaced by a SkippedNotification.
+        """
         protocol = self.uaclient.protocol
         # asyncua accepts no queue from outside; no item is monitored yet, so no notification is lost.
         most = subscription._queue_maxsize  # noqa: SLF001
         queue = subscription._event_queue = NotificationQueue(most, lambda: protocol.received_bytes)  # noqa: SLF001
         protocol.waiting_bytes = queue.waiting_bytes
+
+        def report(reason: str) -> None:
+            # A full queue ends the connection anyhow.
+            with suppress(asyncio.QueueFull):
+                queue.put_nowait(SkippedNotification(reason))
+
+        protocol.on_skipped = report
 
 
 class RepeatedLogFilter(logging.Filter):

@@ -20,7 +20,18 @@ _ITEMS = "asyncua.server.monitored_item_service.MonitoredItemService"
 _PROCESSOR = "asyncua.server.uaprocessor.UaProcessor"
 _SECURE = "asyncua.common.connection.SecureConnection"
 
+_PROTOCOL = "asyncua.client.ua_client.UASocketProtocol"
+
 PRIVATE_NAMES = (
+    PrivateName(_PROTOCOL, "_connection", "attribute", "Our connection skips messages beyond the size limit."),
+    PrivateName(_PROTOCOL, "_callbackmap", "attribute", "The request of a skipped message fails with the reason."),
+    PrivateName(
+        _SECURE,
+        "_receive",
+        "(self, msg: 'MessageChunk') -> 'ua.Message | None'",
+        "A message beyond the size limit is skipped, an aborted one fails its request.",
+    ),
+    PrivateName(_SECURE, "_incoming_parts", "attribute", "The chunks of a message until it is complete."),
     PrivateName(
         "asyncua.server.address_space.AddressSpace",
         "_nodes",

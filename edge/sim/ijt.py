@@ -105,6 +105,11 @@ class JoiningController:
         """The ids of the results that a client has acknowledged."""
         return self.store.acknowledged
 
+    @property
+    def finished_ids(self) -> list[str]:
+        """The ids of the stored results, the oldest first."""
+        return self.store.ids
+
     async def begin(self, name: str) -> None:
         """Add the joining system below Machines and link its methods."""
         definition = await (await self._node(_RESULT_DATA)).read_data_type_definition()
@@ -229,6 +234,10 @@ class JoiningController:
     async def break_down(self, reason: str) -> None:
         """Report an error, discard the active joining and disable the tool until a client enables it."""
         self._joining, self.enabled, self.identifiers = None, False, []
+        await self.report_error(reason)
+
+    async def report_error(self, reason: str) -> None:
+        """Report an error; a joining goes on."""
         fields = {
             "ConditionClassId": ua.Variant(await self._id(_ERROR_CLASS), ua.VariantType.NodeId),
             "Message": ua.Variant(ua.LocalizedText(reason, "en"), ua.VariantType.LocalizedText),

@@ -28,6 +28,11 @@ class StoredResults:
         """The number of the last result."""
         return max(self._results)
 
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the stored results, the oldest first."""
+        return [each["id"] for each in self._results.values()]
+
     def next_number(self) -> int:
         """Return the number of the next result."""
         return next(self._numbers)

@@ -62,6 +62,7 @@ class VisionFault(Enum):
 
 class _ResultState(IntEnum):
     COMPLETED = 1
+    PROCESSING = 2
     FAILED = 4
 
 
@@ -93,8 +94,9 @@ async def open_vision(
 class VisionCamera:
     """A simulated camera; it records `begun`, `stopped` and `finished` jobs by MeasId, in order.
 
-    `fault` is the injected fault. `recipes` lists the prepared recipes; `jobs` pairs each MeasId with the recipe that
-    was prepared at its start. `state_texts` maps names of states to the texts that the camera shows instead.
+    `fault` is the injected fault; without `lists_results`, GetResultListFiltered fails. `recipes` lists the prepared
+    recipes; `jobs` pairs each MeasId with the recipe that was prepared at its start. `content` is that of the next
+    result. `state_texts` maps names of states to the texts that the camera shows instead.
     """
 
     def __init__(
@@ -108,10 +110,11 @@ class VisionCamera:
         self.jobs: list[tuple[str, str | None]] = []
         self.state_texts: Mapping[str, str] = {}
         self.fault = VisionFault.NONE
+        self.lists_results = True
         self._index = index
         self._system = system
         self._delay = delay
-        self._content = content
+        self.content = content
         self._numbers = itertools.count(1)
         self._job: dict[str, Any] | None = None
         self._results: list[dict[str, Any]] = []
@@ -189,23 +192,32 @@ class VisionCamera:
         }
         await self.end_job()
 
+    async def report_part(self) -> None:
+        """Report a partial result of the active job, which goes on."""
+        if self._job is not None:
+            self._add_result(self._job, _ResultState.PROCESSING, is_partial=True)
+            await self.send_result()
+
+    def _add_result(self, job: Mapping[str, Any], state: int, *, is_partial: bool = False) -> None:
+        self._results.append(
+            {
+                "ResultId": {"Id": f"R{next(self._numbers)}"},
+                "HasTransferableDataOnFile": bool(self.transfer and self.transfer.content),
+                "IsPartial": is_partial,
+                "IsSimulated": True,
+                "ResultState": int(state),
+                **job,
+                "CreationTime": datetime.now(UTC).replace(tzinfo=None),
+                "ResultContent": [ua.Variant(each) for each in self.content],
+            }
+        )
+
     async def end_job(self, state: int = _ResultState.COMPLETED) -> None:
         """End the active job with a result; without one, return at once."""
         job, self._job = self._job, None
         if job is None:
             return
-        self._results.append(
-            {
-                "ResultId": {"Id": f"R{next(self._numbers)}"},
-                "HasTransferableDataOnFile": bool(self.transfer and self.transfer.content),
-                "IsPartial": False,
-                "IsSimulated": True,
-                "ResultState": int(state),
-                **job,
-                "CreationTime": datetime.now(UTC).replace(tzinfo=None),
-                "ResultContent": [ua.Variant(each) for each in self._content],
-            }
-        )
+        self._add_result(job, state)
         self.finished.append(job["MeasId"]["Id"])
         await self._show("Operational", "Ready")
         await self.send_result()
@@ -285,11 +297,14 @@ class VisionCamera:
         return [ua.Variant(0, ua.VariantType.UInt32), result, _NO_ERROR if found else _ERROR]
 
     async def _get_result_list(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
-        _state, meas_id, *_others = await self.device.plain(arguments)
+        _state, meas_id, *_others, most, start, _timeout = await self.device.plain(arguments)
         found = [each for each in self._results if each["MeasId"]["Id"] == meas_id["Id"]]
-        results = await self.device.structures.variant(ua.NodeId(_RESULT, self._index), found, is_array=True)
-        count, handle = ua.Variant(len(found), ua.VariantType.UInt32), ua.Variant(0, ua.VariantType.UInt32)
-        return [ua.Variant(Value=True), count, handle, results, _NO_ERROR]
+        if not self.lists_results:
+            return [ua.Variant(Value=True), *(ua.Variant(0, ua.VariantType.UInt32),) * 2, ua.Variant(), _ERROR]
+        page = found[start : start + most if most else None]
+        results = await self.device.structures.variant(ua.NodeId(_RESULT, self._index), page, is_array=True)
+        count, handle = ua.Variant(len(page), ua.VariantType.UInt32), ua.Variant(0, ua.VariantType.UInt32)
+        return [ua.Variant(Value=start + len(page) >= len(found)), count, handle, results, _NO_ERROR]
 
     async def _id(self, data_type: int, text: str | None) -> ua.Variant:
         return await self.device.structures.variant(ua.NodeId(data_type, self._index), {"Id": text})

@@ -107,20 +107,29 @@ def open_ijt(
         programs = JoiningPrograms(methods, settings.product_instance_uri)
         await programs.read()
         uri = settings.product_instance_uri
-        enabled = await find_enabled(session, system, uri) if settings.lock == "on" else None
+        enabled = await find_enabled(session, system, uri) if settings.lock != "off" else None
         shared = SharedTool(station, f"{settings.url} {uri}".strip(), scopes, settings.type_ids)
-        is_on, settled_s = settings.lock == "on", times.settled
-        lock = ToolLock(methods, uri, session, enabled, state, shared, is_on=is_on, settled_s=settled_s)
+        is_on = settings.lock == "on" or (settings.lock == "auto" and enabled is not None)
+        lock = ToolLock(methods, uri, session, enabled, state, shared, is_on=is_on, settled_s=times.settled)
         await lock.resume()
         tool = JoiningTool(methods, uri, programs, lock)
         values = {_ENABLED: enabled} if enabled is not None and lock.is_on else {}
         async with session.watch(None, _FIELDS, values) as device_events:
             yield (
                 Controller(session, tool, results, state, programs, starts, times, events.report_error, files),
-                device_events,
+                _note_skipped(device_events, results),
             )
 
     return open_opcua_equipment(name, settings, station, scopes, session_factory, open_device, repetition)
+
+
+async def _note_skipped(device_events: DeviceEvents, results: JoiningCollector) -> DeviceEvents:
+    """Yield the events of a controller; have the collector report those that exceed the size limit."""
+    async for device_event in device_events:
+        if isinstance(device_event, Refused) and device_event.kind == "too_large":
+            await results.note_skipped(device_event)
+        else:
+            yield device_event
 
 
 class Controller:
@@ -148,6 +157,7 @@ class Controller:
         self._on_error = on_error
         self._files = files
         self._error = ""
+        self._skipped = results.skipped
         self._starting = asyncio.Lock()
 
     @property
@@ -278,6 +288,7 @@ class Controller:
 
     async def _start(self, command: Command) -> None:
         self._starts.count(command)
+        self._skipped = self._results.skipped
         await self._tool.prepare(command)
         self._results.expect(command)
         self._state.begun.add(command.command_id)
@@ -312,17 +323,20 @@ class Controller:
         """Return the result of a command; poll for it while no event reports it.
 
         Raises Refused when the controller reports an error, or when another system disabled the tool;
-        ObsoleteCommandError when another gateway disabled it, because the command was stopped there.
+        ObsoleteCommandError when another gateway disabled it, because the command was stopped there;
+        DeviceOutcomeUnknownError when its result may be one that exceeds the size limit.
         """
         lock, looks = self._tool.lock, 0
         while not (result := self._results.find(command)):
             if self._error:
-                raise Refused("device", f"the controller reports an error: {self._error}")
+                raise await self._end_after_error(command)
             ended = await self._results.changed.wait_until(
                 lambda: bool(self._results.find(command) or self._error), self._times.poll
             )
             if not ended:
                 await self._results.poll(command)
+                if self._results.skipped > self._skipped:
+                    await self._check_skipped(command)
                 looks = looks + 1 if lock.is_on and await lock.is_withdrawn() else 0
             # A controller may disable the tool itself just before it reports the result: look twice.
             if looks > 1 and not self._results.find(command):
@@ -334,3 +348,21 @@ class Controller:
                     await self._tool.make_safe(command, is_running=True)
                 raise refusal
         return result
+
+    async def _check_skipped(self, command: Command) -> None:
+        """Raise DeviceOutcomeUnknownError when the controller is no longer at work: the skipped result may be it."""
+        if await self._tool.pending_command() != command.command_id and not self._results.find(command):
+            message = (
+                "a result of the controller was skipped: it exceeds max_message_bytes. It may be that of the command"
+            )
+            raise DeviceOutcomeUnknownError(message)
+
+    async def _end_after_error(self, command: Command) -> Refused:
+        """Abort a joining after an error of the controller: it may still turn. Return the error of its command."""
+        reason = f"the controller reports an error: {self._error}"
+        try:
+            async with self._starting:
+                await self._tool.make_safe(command, is_running=True)
+        except Refused as refusal:
+            reason = f"{reason}; {refusal.message}"
+        return Refused("device", reason)

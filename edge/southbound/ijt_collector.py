@@ -23,12 +23,11 @@ from edge.southbound.ijt_conversion import (
     was_aborted,
 )
 from edge.southbound.ijt_methods import IjtMethods
+from edge.southbound.ijt_reading import latest_result, listed_ids, read_result
 from edge.southbound.ijt_schema import Result, parse_result
 from edge.southbound.late_result import LateResults
 from edge.station.equipment import Command
 
-# Time for which the server must keep a result handle; it is released at once.
-_HANDLE_MS = 1000
 # Number of settled results that are remembered, to recognize a result that is reported again.
 _SETTLED = 10_000
 # Number of newest results that are searched when a result cannot be found by its SequenceNumber.
@@ -68,6 +67,8 @@ class ControllerState(Struct):
     expected: tuple[Command, int | None] | None = None
     assigned: dict[str, str] = field(default_factory=dict)
     settled: dict[str, None] = field(default_factory=dict)
+    skipped: int = 0
+    """The number of results that exceeded the size limit of a message."""
     is_disabled_elsewhere: bool = False
     """Whether another system disabled the tool during a command."""
 
@@ -120,6 +121,7 @@ class JoiningCollector:
         self._kept = state.kept
         self._came = 0
         self._earlier_until = -1
+        self._has_large_latest = False
 
     async def handle_live(self, data: Any) -> None:
         """Keep a live result; request the results that are missing before its SequenceNumber."""
@@ -156,6 +158,11 @@ class JoiningCollector:
             ),
             None,
         )
+
+    @property
+    def skipped(self) -> int:
+        """The number of results that were skipped because they exceed the size limit of a message."""
+        return self._known.skipped
 
     async def is_awaited(self, command: Command) -> bool:
         """Return whether a command waits for its result; True while the store is unavailable."""
@@ -198,7 +205,14 @@ class JoiningCollector:
 
     async def _poll_latest(self, command: Command | None) -> None:
         last = self._known.last
-        latest = await self._latest()
+        try:
+            latest = await latest_result(self._methods)
+        except Refused as refusal:
+            if not self._has_large_latest:
+                self._has_large_latest = True
+                await self.note_skipped(refusal)
+            return
+        self._has_large_latest = False
         number = latest["ResultMetaData"].get("SequenceNumber") if latest else None
         if latest and (number is None or number != last):
             # While `last` is unknown, the latest result is not new: it was answered, or comes again as unacknowledged.
@@ -219,30 +233,44 @@ class JoiningCollector:
 
     async def _read_listed(self, command: Command) -> None:
         """Read the results that the controller lists, one by one, until the result of a command is found."""
-        if not all(name in self._methods for name in ("GetResultIdListFiltered", "GetResultById")):
-            return
-        try:
-            arguments = (None, None, _SEARCHED, _HANDLE_MS)
-            handle, ids = await self._methods.call_result_method("GetResultIdListFiltered", *arguments, output_count=2)
-            await self._release(handle)
-            known = self._kept.keys() | self._known.settled
-            for result_id in [each for each in ids or () if each not in known]:
-                handle, data = await self._methods.call_result_method(
-                    "GetResultById", result_id, _HANDLE_MS, output_count=2
-                )
-                await self._release(handle)
-                result = parse_result(data)
-                number, last = result["ResultMetaData"].get("SequenceNumber"), self._known.last
-                # A result up to the last one was reported when it came, before a restart perhaps.
-                await self._keep(result, is_new=number is None or last is None or number > last)
-                if self.find(command):
-                    return
-        except Refused as refusal:
-            _log.info("listed results not read", reason=refusal.message)
+        for result_id in (await self._unknown_ids())[:_SEARCHED]:
+            await self._read_result(result_id)
+            if self.find(command):
+                return
 
-    async def _release(self, handle: Any) -> None:
-        if handle and "ReleaseResultHandle" in self._methods:
-            await self._methods.call_result_method("ReleaseResultHandle", handle)
+    async def _unknown_ids(self) -> list[str]:
+        known = self._kept.keys() | self._known.settled
+        return [each for each in await listed_ids(self._methods) if each not in known]
+
+    async def _read_result(self, result_id: str, *, is_lost: bool = False) -> None:
+        """Keep a listed result; one that cannot be read does not hide the others."""
+        try:
+            result = await read_result(self._methods, result_id)
+        except Refused as refusal:
+            if refusal.kind == "too_large":
+                await self._skip(result_id, refusal)
+            else:
+                _log.warning("listed result not read", result=result_id, reason=refusal.message)
+            return
+        number, last = result["ResultMetaData"].get("SequenceNumber"), self._known.last
+        # A result up to the last one was reported when it came, before a restart perhaps, unless its event was lost.
+        await self._keep(result, is_new=is_lost or number is None or last is None or number > last)
+
+    async def note_skipped(self, refusal: Refused) -> None:
+        """Read the results of a message beyond the size limit one by one; report those that exceed it themselves."""
+        lost = await self._unknown_ids()
+        for result_id in lost[: self._limits.kept]:
+            await self._read_result(result_id, is_lost=True)
+        if not lost:
+            await self._skip("", refusal)
+
+    async def _skip(self, result_id: str, refusal: Refused) -> None:
+        """Report a result that is too large, once; it stays unacknowledged at the controller."""
+        await self._reporter.skip(result_id, refusal)
+        self._known.skipped += 1
+        if result_id:
+            self._known.settle([result_id])
+        self.changed.set()
 
     async def _wait_for_results(self, command: Command | None, end: int) -> None:
         """Wait until the number of requested results reaches `end`, or the result of a command is found."""
@@ -332,17 +360,6 @@ class JoiningCollector:
     async def _acknowledge(self, result_ids: list[str]) -> None:
         if self._acknowledges and result_ids:
             await self._methods.call_result_method("AcknowledgeResults", result_ids)
-
-    async def _latest(self) -> Result | None:
-        if "GetLatestResult" not in self._methods:
-            return None
-        try:
-            handle, data = await self._methods.call_result_method("GetLatestResult", _HANDLE_MS, output_count=2)
-            await self._release(handle)
-            return parse_result(data)
-        except Refused:
-            # The controller has no result yet, or none that is readable.
-            return None
 
     async def _request_range(self, first: int, last: int) -> int:
         """Request the results from one SequenceNumber to another; return the result count at which all have come."""

@@ -9,7 +9,9 @@ import structlog
 
 from edge.errors import Refused, Unavailable
 from edge.model.result_trace import FILE_MEMBER, file_error
+from edge.southbound.device_error import bounded_message
 from edge.station.equipment import EquipmentAnswer, LateResult, StationPort
+from edge.store.refused import RefusedMessage
 from edge.store.retry import retry_while_unavailable
 
 _log = structlog.get_logger(__name__)
@@ -88,6 +90,12 @@ class LateResults:
                 created_at=round(created.timestamp() * 1000) if created else None,
             )
         )
+
+    async def skip(self, result_id: str, refusal: Refused) -> None:
+        """Record a result that cannot be read, for a person to fetch at the device; raises Unavailable."""
+        _log.warning("result skipped", result=result_id, reason=refusal.message)
+        message = RefusedMessage(self._source, "", result_id, refusal.kind, bounded_message(refusal), b"")
+        await self._station.record_refusal(message)
 
     async def report_surely(
         self,

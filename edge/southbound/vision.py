@@ -54,6 +54,7 @@ _IDLE = frozenset({VisionState.ERROR, VisionState.HALTED})
 _CAUSE = (0, "the station asked for it")
 _JOBS_LIMIT = 1000
 _LOST = "the job was started, and the camera neither is at it nor has its result"
+_SKIPPED = "a result that exceeds max_message_bytes was skipped: it may be that of this command"
 _MIRROR_SECONDS = 0.05
 _UNTIL_READY = -1.0
 
@@ -104,9 +105,18 @@ def open_vision(
                 files,
                 ready_seconds=ready_seconds,
             )
-            yield camera, device_events
+            yield camera, _note_skipped(device_events, camera)
 
     return open_opcua_equipment(name, settings, station, scopes, session_factory, open_device, repetition)
+
+
+async def _note_skipped(device_events: DeviceEvents, camera: "Camera") -> DeviceEvents:
+    """Yield the events of a camera; report those that exceed the size limit."""
+    async for device_event in device_events:
+        if isinstance(device_event, Refused) and device_event.kind == "too_large":
+            await camera.note_skipped(device_event)
+        else:
+            yield device_event
 
 
 class Camera:
@@ -176,6 +186,11 @@ class Camera:
             async with self._starting:
                 pass
             await self._results.handle(result)
+
+    async def note_skipped(self, refusal: Refused) -> None:
+        """Record a result that exceeds the size limit of a message: the command at work may wait for it."""
+        await self._results.note_skipped(refusal)
+        self._changed.set()
 
     async def perform(self, command: Command) -> Any:
         """Execute a job, unless the camera has its result or already executes it; return the result as JSON.
@@ -290,6 +305,7 @@ class Camera:
         arguments = ({"Id": meas_id_of(command)}, part, recipe_of(command))
         # A camera may reuse a JobId: a kept result with this id belongs to an earlier job.
         self._results.kept.clear()
+        self._results.skipped = 0
         self._starts.count(command)
         match await self._call(self._automatic, "StartSingleJob", *arguments):
             case [{"Id": str(job_id)}]:
@@ -301,16 +317,28 @@ class Camera:
             self._forget(next(iter(self._jobs)))
 
     async def _result(self, command: Command) -> Mapping[str, Any]:
-        job_id = self._jobs[command.command_id]
-        await self._wait_until(
-            "end its job", lambda: job_id in self._results.kept or self._state in _IDLE, seconds=None
-        )
-        if job_id not in self._results.kept:
-            raise self._failed()
-        result = self._results.kept.pop(job_id)
+        job_id, results = self._jobs[command.command_id], self._results
+
+        def has_ended() -> bool:
+            return job_id in results.kept or self._state in _IDLE or results.skipped > 0
+
+        await self._wait_until("end its job", has_ended, seconds=None)
+        if job_id not in results.kept:
+            if self._state in _IDLE:
+                raise self._failed()
+            if (found := await results.find(command)) is not None:
+                return found
+            raise DeviceOutcomeUnknownError(_SKIPPED)
+        result = results.kept.pop(job_id)
         if (of := id_of(result, "MeasId")) not in {None, "", meas_id_of(command)}:
             raise Refused("device", f"the result of the job {job_id} is one of another MeasId: {of}")
-        return await self._results.fetch_content(result)
+        try:
+            return await results.fetch_content(result)
+        except Refused as refusal:
+            if refusal.kind == "too_large":
+                await results.note_skipped(refusal, id_of(result, "ResultId") or "")
+                raise DeviceOutcomeUnknownError(_SKIPPED) from refusal
+            raise
 
     async def _is_running(self, command: Command) -> bool:
         job_id = self._jobs.get(command.command_id)

@@ -1,6 +1,6 @@
 """The results of a camera: results of waiting commands are kept, others are reported as late."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,9 @@ VisionResult = Mapping[str, Any]
 
 _KEPT_LIMIT = 1000
 _HANDLE_MS = 1000
+# Results of one job that are read per call, and in all: a job may have many partial results before the complete one.
+_PAGE = 10
+_SEARCHED = 200
 
 _log = structlog.get_logger(__name__)
 
@@ -42,6 +45,8 @@ class VisionResults:
         files: ResultFileReader | None = None,
     ) -> None:
         self.kept: dict[str, VisionResult] = {}
+        self.skipped = 0
+        """The number of results since the last start that exceed the size limit of a message."""
         self._session = session
         self._parts = parts
         self._jobs = jobs
@@ -58,6 +63,11 @@ class VisionResults:
         self.kept[result["JobId"]["Id"]] = result
         if len(self.kept) > _KEPT_LIMIT:
             del self.kept[next(iter(self.kept))]
+
+    async def note_skipped(self, refusal: Refused, result_id: str = "") -> None:
+        """Record a result that exceeds the size limit of a message."""
+        await self._reporter.skip(result_id, refusal)
+        self.skipped += 1
 
     async def report_late(self, command: Command) -> None:
         """Report the result of a command that no longer waits for it, if the camera has one."""
@@ -101,18 +111,37 @@ class VisionResults:
         results = self._parts.get("ResultManagement")
         if results is None or "GetResultListFiltered" not in await self._session.children(results):
             return None
+        start, size = 0, _PAGE
+        while start < _SEARCHED:
+            try:
+                is_complete, listed = await self._page(results, meas_id, start, size)
+            except Refused as refusal:
+                if refusal.kind == "too_large" and size > 1:
+                    size = 1
+                    continue
+                # A camera may list the method without implementing it.
+                return None
+            mine = (each for each in listed if id_of(each, "MeasId") == meas_id and not each.get("IsPartial"))
+            if (found := next(mine, None)) is not None:
+                return found
+            if is_complete or not listed:
+                return None
+            start += len(listed)
+        return None
+
+    async def _page(self, results: Node, meas_id: str, start: int, size: int) -> tuple[bool, Sequence[VisionResult]]:
+        """Return whether the list of the results of a job ends with this page, and the page; partial ones are in it."""
         nothing = (None,) * 7
-        arguments = (0, {"Id": meas_id}, *nothing, 1, 0, _HANDLE_MS)
-        try:
-            outputs = await call_method(self._session, results, "GetResultListFiltered", *arguments)
-            *_, handle, listed = outputs if len(outputs) > 1 else (None, None)
-            found = [parse_result(each) for each in listed or ()]
-        except Refused:
-            # A camera may list the method without implementing it.
-            return None
+        arguments = (0, {"Id": meas_id}, *nothing, size, start, _HANDLE_MS)
+        match await call_method(self._session, results, "GetResultListFiltered", *arguments):
+            case [bool() as is_complete, _count, handle, listed]:
+                pass
+            case [*_, handle, listed]:
+                is_complete = True
+            case _:
+                return True, ()
         await self._release(results, handle)
-        mine = (each for each in found if id_of(each, "MeasId") == meas_id and not each.get("IsPartial"))
-        return next(mine, None)
+        return is_complete, [parse_result(each) for each in listed or ()]
 
     async def fetch_content(self, result: VisionResult) -> VisionResult:
         """Return a result with its content, which its event may leave out."""

@@ -243,7 +243,7 @@ class Answers:
     async def record_refusal(self, message: RefusedMessage) -> None:
         """Keep a refused message for a person to look at, and count it."""
         self.stats.record_contact(self._runs.clock())
-        self.stats.record_refused(message.reason)
+        self.stats.record_refused(message.kind, message.reason)
         await self._recorder.record(message)
 
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:

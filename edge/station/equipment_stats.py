@@ -24,6 +24,8 @@ class EquipmentStats:
         self.lost_traces = 0
         self.lost_since_stored = 0
         """The traces and files that were lost since the last one was stored."""
+        self.skipped_since_answer = 0
+        """The results and messages beyond a size limit since the last command that the equipment carried out."""
         self.ignored = 0
         self.refused = 0
         self.last_error = ""
@@ -42,6 +44,8 @@ class EquipmentStats:
         if error is not None:
             self.failed += 1
             self.last_error = error
+        else:
+            self.skipped_since_answer = 0
 
     def record_result(self, data: object) -> None:
         """Record the evaluation of a result, where the equipment reports one: `OK` or `NotOK`."""
@@ -84,7 +88,8 @@ class EquipmentStats:
         """Record a repeated answer, an answer to an unknown command, or an event that no job waits for."""
         self.ignored += 1
 
-    def record_refused(self, reason: str) -> None:
-        """Record a refused message."""
+    def record_refused(self, kind: str, reason: str) -> None:
+        """Record a refused message; one of the kind `too_large` is also counted until the next carried out command."""
         self.refused += 1
+        self.skipped_since_answer += kind == "too_large"
         self.last_error = reason

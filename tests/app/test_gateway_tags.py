@@ -86,6 +86,21 @@ def test_lost_traces_are_counted_until_one_is_stored() -> None:
     assert (values, stats.lost_traces) == ([0, 1, 2, 0], 2)
 
 
+def test_skipped_results_are_counted_until_a_command_is_carried_out() -> None:
+    taken: list[Line] = []
+    core = core_of({"wrench": True}, MemoryUsage(50, 100))
+    tags, stats = GatewayTags(core, taken.append, lambda: 0), core.watch.watched[0].stats
+    tags.sample(0)
+    for kind in ("unreadable", "too_large", "too_large"):
+        stats.record_refused(kind, "a reason")
+        tags.sample(0)
+    for error in ("declined", None):
+        stats.record_answer(0, None, error)
+        tags.sample(0)
+    values = [each.value for each in taken if isinstance(each, Sample) and each.tag.endswith("skipped_results")]
+    assert (values, stats.refused) == ([0, 1, 2, 0], 3)
+
+
 def test_equipment_without_presence_is_not_offline_forever() -> None:
     taken: list[Line] = []
     core = core_of({"wrench": None}, MemoryUsage(50, 100))

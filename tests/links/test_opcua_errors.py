@@ -5,8 +5,9 @@ import asyncio
 import pytest
 from asyncua import ua
 
-from edge.errors import Unavailable
+from edge.errors import Refused, Unavailable
 from edge.links.opcua_errors import translate_errors
+from edge.opcua.client_connection import MessageTooLargeError
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,17 @@ def test_error_is_translated_to_unavailable(error: Exception, reason: str) -> No
     with pytest.raises(Unavailable) as caught, translate_errors("it fails", "Look."):
         raise error
     assert (caught.value.message, caught.value.advice) == (f"it fails: {reason}", "Look.")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [MessageTooLargeError("5 bytes"), ua.uaerrors.BadResponseTooLarge(), ua.uaerrors.BadEncodingLimitsExceeded()],
+)
+def test_answer_beyond_the_size_limit_is_refused(error: Exception) -> None:
+    """It was a lost connection: the next one met the same answer, without an end."""
+    with pytest.raises(Refused) as caught, translate_errors("it fails"):
+        raise error
+    assert caught.value.kind == "too_large"
 
 
 def test_cancellation_carries_no_result_to_a_task_group() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from asyncua import Server, ua
-from asyncua.common.connection import TransportLimits
 from asyncua.common.utils import Buffer, NotEnoughData
 from asyncua.ua.ua_binary import variant_from_binary
 
@@ -62,21 +61,30 @@ def new_filters() -> None:
         logger.removeFilter(each)
 
 
-@pytest.mark.usefixtures("new_filters")
-async def test_message_in_many_chunks_beyond_the_limit_is_refused(
-    server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    # A server that ignores the negotiated limits.
-    monkeypatch.setattr(TransportLimits, "is_msg_size_within_limit", lambda *_: True)
+async def test_message_beyond_the_limit_is_refused_and_the_next_is_read(server: Server) -> None:
+    """Before, the connection ended at such a message, and again at the same request on the next one."""
     for name, size in (("Small", 200_000), ("Large", 400_000)):
         await server.nodes.objects.add_variable(1, name, bytes(size))
     limits = ClientLimits(message_bytes=300_000)
     async with open_client(f"opc.tcp://127.0.0.1:{server.bserver.port}", limits=limits) as session:
-        assert len(await session.read(await session.find("Small"))) == 200_000
-        large = await session.find("Large")
-        with pytest.raises(Unavailable):
-            await session.read(large)
-    assert "an OPC UA server sends a message of more than 300000 bytes" in caplog.messages
+        large, small = await session.find("Large"), await session.find("Small")
+        for _ in range(3):
+            with pytest.raises(Refused, match="bytes was skipped: max_message_bytes is 300000") as caught:
+                await session.read(large)
+            assert caught.value.kind == "too_large"
+            assert len(await session.read(small)) == 200_000
+
+
+async def test_notification_beyond_the_limit_is_reported_and_the_next_comes(server: Server) -> None:
+    fields = [EventField(TypeName("http://opcfoundation.org/UA/", 2041), "Message")]
+    events = await server.get_event_generator()
+    url, limits = f"opc.tcp://127.0.0.1:{server.bserver.port}", ClientLimits(message_bytes=100_000)
+    async with open_client(url, limits=limits) as session, session.watch(None, fields, {}) as happening:
+        async with asyncio.timeout(60):
+            for size, expected in ((10, "x" * 10), (200_000, "too_large"), (20, "x" * 20)):
+                await events.trigger(message="x" * size)
+                event = await anext(happening)
+                assert (event.kind if isinstance(event, Refused) else event["Message"]) == expected
 
 
 async def test_only_queued_notifications_are_counted() -> None:

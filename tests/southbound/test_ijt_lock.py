@@ -173,8 +173,30 @@ async def test_tool_marked_as_disabled_refuses_commands(controller: JoiningContr
         assert (bench.station.answers[0].error, controller.begun) == (REASON, [])
 
 
-async def test_without_the_lock_the_tool_stays_enabled(controller: JoiningController, wait_until: WaitUntil) -> None:
+async def test_lock_is_on_by_default_where_the_controller_reports_enabled(
+    controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    controller.enabled = True
     async with equipped(controller, wait_until) as bench:
+        await wait_until(lambda: not controller.enabled)
+        await begun(bench, wait_until)
+        await bench.device.finish()
+        await wait_until(lambda: bench.station.answers)
+        await wait_until(lambda: not controller.enabled)
+
+
+async def test_lock_is_off_by_default_where_enabled_is_not_reported(
+    controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with controller.asset.hidden(), equipped(controller, wait_until) as bench:
+        await begun(bench, wait_until)
+        await bench.device.finish()
+        await wait_until(lambda: bench.station.answers)
+        assert controller.enabled
+
+
+async def test_without_the_lock_the_tool_stays_enabled(controller: JoiningController, wait_until: WaitUntil) -> None:
+    async with equipped(controller, wait_until, lock="off") as bench:
         await begun(bench, wait_until)
         await bench.device.finish()
         await wait_until(lambda: bench.station.answers)

@@ -312,3 +312,27 @@ async def test_restarted_gateway_does_not_repeat_a_running_joining(
         await wait_until(lambda: station.answers)
     assert station.answers[0].error is None
     assert (controller.begun, controller.declined) == ([SPINDLE], [])
+
+
+async def test_error_of_the_controller_at_work_aborts_the_joining(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    """The command failed, and the joining went on: the tool turned, without a command."""
+    async with opener() as bench:
+        await begun(bench, wait_until)
+        await controller.report_error("the spindle is hot")
+        await wait_until(lambda: bench.station.answers)
+        assert (controller.stopped, controller.enabled) == ([SPINDLE], False)
+    assert bench.station.answers[0].error == "the controller reports an error: the spindle is hot"
+
+
+async def test_declined_abort_after_an_error_is_in_the_answer(
+    controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with controller.without("EnableAsset"), equipped(controller, wait_until) as bench:
+        controller.accepts_abort, controller.enabled = False, True
+        await begun(bench, wait_until)
+        await controller.report_error("the spindle is hot")
+        await wait_until(lambda: bench.station.answers)
+    error = bench.station.answers[0].error or ""
+    assert error.startswith("the controller reports an error: the spindle is hot; the tool may still be enabled")

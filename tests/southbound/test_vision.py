@@ -115,6 +115,47 @@ async def test_late_result_of_a_stopped_job_is_reported(opener: Opener, wait_unt
     assert bench.station.outcomes()[WORK.command_id]["meas_id"] == WORK.command_id
 
 
+@pytest.mark.parametrize("parts", [1, 25])
+async def test_result_behind_partial_results_is_found(
+    opener: Opener, camera: VisionCamera, wait_until: WaitUntil, parts: int
+) -> None:
+    """One result was asked for: a partial one that is listed first hid the complete one, and the job was repeated."""
+    async with opener() as bench:
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+        bench.station.unanswered = [WORK]
+        async with bench.device.cut_off():
+            for _ in range(parts):
+                await camera.report_part()
+            await bench.device.finish()
+        await wait_until(lambda: bench.station.answers)
+    assert bench.station.answers[0].data["result_state"] == "Completed"
+    assert len(camera.begun) == 1
+
+
+@pytest.mark.parametrize("has_list", [True, False])
+async def test_picture_over_the_size_limit_does_not_block_the_camera(
+    camera: VisionCamera, wait_until: WaitUntil, *, has_list: bool
+) -> None:
+    async with equipped(camera, wait_until, max_message_bytes=100_000) as bench:
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+        camera.content, content = (bytes(200_000),), camera.content
+        camera.lists_results = has_list
+        await bench.device.finish()
+        camera.content = content
+        await wait_until(lambda: bench.station.unknown)
+        await bench.equipment.send(NEXT)
+        await wait_until(lambda: len(camera.begun) == 2)
+        await bench.device.finish()
+        await wait_until(lambda: bench.station.answers)
+        camera.lists_results = True
+    assert bench.equipment.connection_count == 1
+    assert (bench.station.answers[0].command_id, bench.station.answers[0].error) == (NEXT.command_id, None)
+    assert "max_message_bytes" in bench.station.unknown[0].reason
+    assert {each.kind for each in bench.station.refused} == {"too_large"}
+
+
 async def test_result_produced_without_a_connection_is_reported_at_the_stop(
     opener: Opener, wait_until: WaitUntil
 ) -> None:
