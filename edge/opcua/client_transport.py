@@ -21,7 +21,7 @@ from asyncua.crypto.security_policies import SecurityPolicy
 from asyncua.ua import ua_binary
 from msgspec import Struct
 
-from edge.opcua.client_connection import TOO_LARGE, BoundedConnection, MessageTooLargeError
+from edge.opcua.client_channel import TOO_LARGE, BoundedChannel, MessageTooLargeError
 
 
 class ClientLimits(Struct, frozen=True):
@@ -107,7 +107,7 @@ class _BoundedProtocol(UASocketProtocol):
         super().__init__(timeout, policy)
         self._limits = limits
         self._received = bytearray()
-        self._connection: SecureConnection = BoundedConnection(policy, limits.message_bytes, self._fail)
+        self._connection: SecureConnection = BoundedChannel(policy, limits.message_bytes, self._fail)
         self._fault: ConnectionError | None = None
         self.received_bytes = 0
         """The number of bytes received so far."""

@@ -12,7 +12,7 @@ from asyncua import Node, ua
 from edge.links.background_task import background_task
 from edge.sim.ijt_asset import ToolAsset
 from edge.sim.ijt_fault import IjtFault
-from edge.sim.ijt_processes import JoiningProcesses, status
+from edge.sim.ijt_processes import JoiningProcesses, process_name, status
 from edge.sim.ijt_result import BATCH, INTERVENTION, NOT_OK, OK, SINGLE, content, meta_data, target_of
 from edge.sim.ijt_store import StoredResults
 from edge.sim.opcua_device import AWAY_SECONDS, Method, OpcuaDevice, open_device
@@ -104,11 +104,6 @@ class JoiningController:
     def acknowledged(self) -> list[str]:
         """The ids of the results that a client has acknowledged."""
         return self.store.acknowledged
-
-    @property
-    def finished_ids(self) -> list[str]:
-        """The ids of the stored results, the oldest first."""
-        return self.store.ids
 
     async def begin(self, name: str) -> None:
         """Add the joining system below Machines and link its methods."""
@@ -322,7 +317,7 @@ class JoiningController:
 
     async def _select(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         _uri, process = await self.device.plain(arguments)
-        self.selected = _named(process)
+        self.selected = process_name(process)
         return status()
 
     async def _deselect(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
@@ -338,7 +333,7 @@ class JoiningController:
 
     async def _start(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         _uri, process, entities = await self.device.plain(arguments)
-        status = await self._begin(_named(process))
+        status = await self._begin(process_name(process))
         if self._joining:
             self.identifiers += [each for each in entities if each not in self.identifiers]
         return status
@@ -400,9 +395,3 @@ class JoiningController:
     async def _id(self, named: tuple[str, int]) -> ua.NodeId:
         uri, number = named
         return ua.NodeId(number, await self.device.server.get_namespace_index(uri))
-
-
-def _named(process: Mapping[str, str]) -> str | None:
-    """Return the first identifier of a process: its id, the id of its origin, or its selection name."""
-    names: Sequence[str] = ("JoiningProcessId", "JoiningProcessOriginId", "SelectionName")
-    return next((process[name] for name in names if process.get(name)), None)

@@ -93,3 +93,9 @@ def status(failure: str = "") -> list[ua.Variant]:
     """Return Status and StatusMessage of a method; 0 unless it failed."""
     number = ua.Variant(int(bool(failure)), ua.VariantType.Int64)
     return [number, ua.Variant(ua.LocalizedText(failure or "done", "en"), ua.VariantType.LocalizedText)]
+
+
+def process_name(process: Mapping[str, str]) -> str | None:
+    """Return the first identifier of a process: its id, the id of its origin, or its selection name."""
+    names: Sequence[str] = ("JoiningProcessId", "JoiningProcessOriginId", "SelectionName")
+    return next((process[name] for name in names if process.get(name)), None)

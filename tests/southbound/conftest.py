@@ -7,6 +7,7 @@ import pytest
 import pytest_asyncio
 
 from edge.sim.ijt import JoiningController, open_ijt
+from edge.sim.vision import VisionCamera, open_vision
 from tests.conftest import WaitUntil
 from tests.southbound.contract import Opener
 from tests.southbound.tightening import equipped
@@ -16,6 +17,13 @@ from tests.southbound.tightening import equipped
 async def controller() -> AsyncIterator[JoiningController]:
     """A controller that ends no joining by itself."""
     async with open_ijt(delay=None) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def camera() -> AsyncIterator[VisionCamera]:
+    """A camera that ends no job by itself."""
+    async with open_vision(delay=None, content=(True, 3)) as running:
         yield running
 
 

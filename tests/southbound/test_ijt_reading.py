@@ -78,7 +78,7 @@ async def test_result_over_the_size_limit_does_not_block_the_controller(
         await wait_until(lambda: len(controller.begun) == 2)
         await controller.end_joining()
         await wait_until(lambda: bench.station.answers)
-        large, small = controller.finished_ids[-2:]
+        large, small = controller.store.ids[-2:]
         assert (bench.equipment.connection_count, bench.station.answers[0].data["result_id"]) == (1, small)
     assert "max_message_bytes" in bench.station.unknown[0].reason
     skipped = [(each.kind, each.event_id) for each in bench.station.refused]

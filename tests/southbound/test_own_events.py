@@ -4,8 +4,8 @@ from edge.sim.vision import open_vision
 from edge.southbound.own_events import OwnEvents
 from edge.station.equipment import Task
 from tests.conftest import WaitUntil
+from tests.southbound.inspection import equipped
 from tests.southbound.recording_station import RecordingStation
-from tests.southbound.test_vision import equipped
 
 
 async def test_only_configured_kinds_are_reported_and_their_use_is_returned() -> None:

@@ -1,21 +1,18 @@
 """A Machine Vision camera fulfils the equipment contract and returns its results after every kind of failure."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
 import msgspec
 import pytest
-import pytest_asyncio
 from msgspec.structs import replace
 
 from edge.config import VisionSettings
 from edge.errors import Refused, Unavailable
 from edge.links.opcua import ClientSession, Node
 from edge.sim.vision import VisionCamera, VisionFault
-from edge.sim.vision import open_vision as open_camera
 from edge.southbound.late_result import LateResults
 from edge.southbound.own_events import OwnEvents
 from edge.southbound.repetition import StartPolicy
@@ -24,68 +21,11 @@ from edge.southbound.vision_results import VisionResults
 from edge.southbound.vision_state import StateReader
 from edge.station.equipment import EquipmentAnswer, Repetition
 from tests.conftest import WaitUntil
-from tests.southbound.contract import NEXT, SCOPES, TYPE_ID, WORK, Bench, Contract, Opener
+from tests.southbound.contract import NEXT, SCOPES, TYPE_ID, WORK, Contract, Opener
+from tests.southbound.inspection import ByHand, equipped
 from tests.southbound.recording_station import RecordingStation
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
-
-
-class ByHand:
-    """The simulated camera under control of a test."""
-
-    def __init__(self, camera: VisionCamera) -> None:
-        self.camera = camera
-
-    @property
-    def begun(self) -> list[str]:
-        return self.camera.begun
-
-    @property
-    def stopped(self) -> list[str]:
-        return self.camera.stopped
-
-    async def finish(self) -> None:
-        await self.camera.end_job()
-
-    async def fail(self, reason: str) -> None:
-        await self.camera.break_down()
-
-    async def report_again(self) -> None:
-        await self.camera.send_result()
-
-    @asynccontextmanager
-    async def away(self) -> AsyncIterator[None]:
-        async with self.cut_off():
-            await self.camera.forget()
-            yield
-
-    @asynccontextmanager
-    async def cut_off(self) -> AsyncIterator[None]:
-        async with self.camera.device.unplugged():
-            yield
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def camera() -> AsyncIterator[VisionCamera]:
-    async with open_camera(delay=None, content=(True, 3)) as running:
-        yield running
-
-
-@asynccontextmanager
-async def equipped(camera: VisionCamera, wait_until: WaitUntil, **keys: Any) -> AsyncIterator[Bench]:
-    """Connect equipment to a camera that has forgotten its earlier work; `keys` are settings of the equipment."""
-    await camera.forget()
-    camera.begun.clear()
-    camera.recipes.clear()
-    camera.jobs.clear()
-    camera.state_texts = {}
-    camera.stopped.clear()
-    camera.fault = VisionFault.NONE
-    settings = VisionSettings(kind="vision", type_ids=(TYPE_ID,), url=camera.device.url, security="none", **keys)
-    station = RecordingStation()
-    async with open_vision("camera", settings, station, SCOPES) as equipment:
-        await wait_until(lambda: equipment.connected)
-        yield Bench(equipment, station, ByHand(camera))
 
 
 @pytest.fixture
@@ -113,47 +53,6 @@ async def test_late_result_of_a_stopped_job_is_reported(opener: Opener, wait_unt
         await bench.device.finish()
         await wait_until(lambda: bench.station.answers)
     assert bench.station.outcomes()[WORK.command_id]["meas_id"] == WORK.command_id
-
-
-@pytest.mark.parametrize("parts", [1, 25])
-async def test_result_behind_partial_results_is_found(
-    opener: Opener, camera: VisionCamera, wait_until: WaitUntil, parts: int
-) -> None:
-    """One result was asked for: a partial one that is listed first hid the complete one, and the job was repeated."""
-    async with opener() as bench:
-        await bench.equipment.send(WORK)
-        await wait_until(lambda: bench.device.begun)
-        bench.station.unanswered = [WORK]
-        async with bench.device.cut_off():
-            for _ in range(parts):
-                await camera.report_part()
-            await bench.device.finish()
-        await wait_until(lambda: bench.station.answers)
-    assert bench.station.answers[0].data["result_state"] == "Completed"
-    assert len(camera.begun) == 1
-
-
-@pytest.mark.parametrize("has_list", [True, False])
-async def test_picture_over_the_size_limit_does_not_block_the_camera(
-    camera: VisionCamera, wait_until: WaitUntil, *, has_list: bool
-) -> None:
-    async with equipped(camera, wait_until, max_message_bytes=100_000) as bench:
-        await bench.equipment.send(WORK)
-        await wait_until(lambda: bench.device.begun)
-        camera.content, content = (bytes(200_000),), camera.content
-        camera.lists_results = has_list
-        await bench.device.finish()
-        camera.content = content
-        await wait_until(lambda: bench.station.unknown)
-        await bench.equipment.send(NEXT)
-        await wait_until(lambda: len(camera.begun) == 2)
-        await bench.device.finish()
-        await wait_until(lambda: bench.station.answers)
-        camera.lists_results = True
-    assert bench.equipment.connection_count == 1
-    assert (bench.station.answers[0].command_id, bench.station.answers[0].error) == (NEXT.command_id, None)
-    assert "max_message_bytes" in bench.station.unknown[0].reason
-    assert {each.kind for each in bench.station.refused} == {"too_large"}
 
 
 async def test_result_produced_without_a_connection_is_reported_at_the_stop(

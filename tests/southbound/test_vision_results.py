@@ -6,14 +6,17 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.links.opcua import ClientSession
+from edge.sim.vision import VisionCamera
 from edge.southbound.late_result import LateResults
 from edge.southbound.own_events import OwnEvents
 from edge.southbound.vision_results import VisionResults
-from tests.southbound.contract import WORK
+from tests.conftest import WaitUntil
+from tests.southbound.contract import NEXT, WORK
+from tests.southbound.inspection import equipped
 from tests.southbound.recording_station import RecordingStation
 
 CAMERA = cast("ClientSession", None)
-"""No test in this module calls the camera."""
+"""The camera of tests that do not call it."""
 
 
 def result(meas_id: str | None = None, state: int = 1) -> dict[str, Any]:
@@ -57,3 +60,46 @@ async def test_result_of_an_aborted_job_is_only_logged() -> None:
         await results(station, {}).handle(result(state=3))
     assert station.late_results == []
     assert [each["event"] for each in logs] == ["incomplete result discarded"]
+
+
+@pytest.mark.slow
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("parts", [1, 25])
+async def test_result_behind_partial_results_is_found(camera: VisionCamera, wait_until: WaitUntil, parts: int) -> None:
+    """One result was asked for: a partial one that is listed first hid the complete one, and the job was repeated."""
+    async with equipped(camera, wait_until) as bench:
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+        bench.station.unanswered = [WORK]
+        async with bench.device.cut_off():
+            for _ in range(parts):
+                await camera.report_part()
+            await bench.device.finish()
+        await wait_until(lambda: bench.station.answers)
+    assert bench.station.answers[0].data["result_state"] == "Completed"
+    assert len(camera.begun) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("has_list", [True, False])
+async def test_picture_over_the_size_limit_does_not_block_the_camera(
+    camera: VisionCamera, wait_until: WaitUntil, *, has_list: bool
+) -> None:
+    async with equipped(camera, wait_until, max_message_bytes=100_000) as bench:
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+        camera.content, content = (bytes(200_000),), camera.content
+        camera.lists_results = has_list
+        await bench.device.finish()
+        camera.content = content
+        await wait_until(lambda: bench.station.unknown)
+        await bench.equipment.send(NEXT)
+        await wait_until(lambda: len(camera.begun) == 2)
+        await bench.device.finish()
+        await wait_until(lambda: bench.station.answers)
+        camera.lists_results = True
+    assert bench.equipment.connection_count == 1
+    assert (bench.station.answers[0].command_id, bench.station.answers[0].error) == (NEXT.command_id, None)
+    assert "max_message_bytes" in bench.station.unknown[0].reason
+    assert {each.kind for each in bench.station.refused} == {"too_large"}

@@ -7,7 +7,7 @@ from asyncua.common.utils import Buffer
 from asyncua.crypto.security_policies import SecurityPolicyNone
 from asyncua.ua.ua_binary import header_from_binary, struct_to_binary
 
-from edge.opcua.client_connection import BoundedConnection, MessageTooLargeError
+from edge.opcua.client_channel import BoundedChannel, MessageTooLargeError
 
 LIMIT = 1000
 
@@ -17,7 +17,7 @@ class Channel:
 
     def __init__(self) -> None:
         self.failed: dict[int, ua.uaerrors.UaError] = {}
-        self.connection = BoundedConnection(SecurityPolicyNone(), LIMIT, self.failed.__setitem__)
+        self.connection = BoundedChannel(SecurityPolicyNone(), LIMIT, self.failed.__setitem__)
         self.number = 0
 
     def receive(self, request_id: int, *parts: bytes, last: ua.ChunkType = ua.ChunkType.Single) -> bytes | None:

@@ -18,8 +18,8 @@ class MessageTooLargeError(ua.uaerrors.UaStructParsingError):
     """A message of the server exceeds the size limit and was skipped; asyncua then publishes again at once."""
 
 
-class BoundedConnection(SecureConnection):
-    """A connection that keeps at most `message_bytes` of a message; `fail` ends a request without an answer."""
+class BoundedChannel(SecureConnection):
+    """A channel that keeps at most `message_bytes` of a message; `fail` ends a request without an answer."""
 
     def __init__(
         self, policy: SecurityPolicy, message_bytes: int, fail: Callable[[int, ua.uaerrors.UaError], None]
