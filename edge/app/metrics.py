@@ -194,7 +194,7 @@ def _safety_metrics(health: Sequence[EquipmentHealth]) -> Iterator[Metric]:
     lost = [((each.name,), each.lost_traces) for each in health]
     yield _counter("traces_lost", "Curves and files of results that could not be stored.", one, lost)
     unconfirmed = [((each.name,), each.safing) for each in health]
-    meaning = "Stops and resets without a confirmation: the tool may still be active."
+    meaning = "Stops, resets and releases without a confirmation: the tool may still be active."
     yield _gauge("stops_unconfirmed", meaning, one, unconfirmed)
 
 

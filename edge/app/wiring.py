@@ -253,7 +253,7 @@ async def _open_background_work(
     timers = Timers(store, runs, expiry=expiry)
     jobs.listeners.append(timers.expect)
     safing = SafingSender(runs, scopes, dispatch.routes, core.clock)
-    core.watch.safing_commands = lambda: safing.open_commands
+    core.watch.open_safing = safing.open_at
     mirrors = core.settings.mirrors
     worker = Worker(store, scopes, runs, Starter(store, runs, dispatch, core.mode, mirrors))
     works: tuple[tuple[str, TaskFactory], ...] = (

@@ -14,6 +14,7 @@ from edge.maintenance.finding import HealthFinding, failing, ok, warning
 from edge.maintenance.installation import gateway_advice, is_this_machine
 from edge.model.equipment_connection import ConnectionFault
 from edge.model.equipment_health import EquipmentHealth
+from edge.station.safing_tries import problem_of
 from edge.store import health_reports
 from edge.store.advisories import find_advisories, product_of
 from edge.store.bounded_counts import MarkCounter
@@ -106,13 +107,20 @@ def _equipment(gateway: str, each: EquipmentHealth) -> HealthFinding:
         case False:
             advice = _CONNECTION_ADVICE.get(each.connection.fault, _SWITCH_ON)
             advice = f"{advice} Jobs wait for it. Check with: edge equipment ping {each.name}"
-            return failing(subject, f"{each.obstacle}; {counts}{last}", advice)
+            return failing(subject, f"{each.obstacle}; {_unsafe(each)}{counts}{last}", advice)
+        case _ if each.open_safing:
+            advice = f"Make it safe by hand. What it has not confirmed: edge equipment show {each.name}"
+            return failing(subject, f"{_unsafe(each)}{counts}{last}", advice)
         case _ if each.refused:
             return warning(subject, f"{counts}{last}", "Correct its messages: docs/reference/equipment.md")
         case True:
             return ok(subject, f"connected; {counts}{last}")
         case None:
             return ok(subject, f"presence unknown; {counts}{last}")
+
+
+def _unsafe(each: EquipmentHealth) -> str:
+    return f"{problem_of(each.open_safing)}; " if each.open_safing else ""
 
 
 def _server(info: Mapping[str, str]) -> str:

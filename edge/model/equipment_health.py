@@ -5,6 +5,21 @@ from msgspec import Struct
 from edge.model.equipment_connection import ConnectionState
 
 
+class OpenSafing(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A stop, a reset or a release that equipment has not confirmed: its tool may still be active.
+
+    `what` is `stop`, `reset` or `release`; a release disables a tool that no command needs, and names no command.
+    `since` is in milliseconds since the epoch; `tries` counts the tries of the gateway; `reason` is why the last one
+    was not confirmed, where the equipment says so.
+    """
+
+    what: str
+    command_id: str = ""
+    since: int
+    tries: int = 0
+    reason: str = ""
+
+
 class EquipmentHealth(Struct, frozen=True, kw_only=True):
     """The state of one piece of equipment; counts since the gateway started, instants in milliseconds since the epoch.
 
@@ -16,8 +31,9 @@ class EquipmentHealth(Struct, frozen=True, kw_only=True):
     without a waiting command, `declined_stops` stops and resets that it did not carry out, `repeated_starts` starts
     that it may have received before, `lost_traces` curves and files of its results that are not stored. `ok` and
     `not_ok` count the results by their evaluation, where it reports one. `problem` is why it cannot work although
-    it is connected. `safing` are stops and resets that it has not confirmed: it may still be active. `programs` are
-    the joining processes, parameter sets or jobs that it lists, the first 200.
+    it is connected, or that it may still be active. `safing` counts the stops, resets and releases that it has not
+    confirmed, `open_safing` are the oldest of these. `programs` are the joining processes, parameter sets or jobs that
+    it lists, the first 200.
     """
 
     name: str
@@ -38,6 +54,7 @@ class EquipmentHealth(Struct, frozen=True, kw_only=True):
     lost_traces: int = 0
     problem: str = ""
     safing: int = 0
+    open_safing: tuple[OpenSafing, ...] = ()
     last_error: str = ""
     programs: tuple[str, ...] = ()
     connection: ConnectionState = ConnectionState()

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from edge.links.backoff import Backoff, delay
 from edge.links.connection_fault import fault_of
 from edge.links.rate_limit import RateLimit
 from edge.model.equipment_connection import NOT_CONNECTED_YET, ConnectionFault, ConnectionState
+from edge.model.equipment_health import OpenSafing
 from edge.model.equipment_traffic import TrafficKind
 from edge.sfc.signal import Phase
 from edge.southbound.device import (
@@ -25,10 +26,11 @@ from edge.southbound.device import (
     DeviceEvents,
     DeviceOutcomeUnknownError,
     UnreadableEventError,
+    stop_device,
 )
 from edge.southbound.device_error import bounded_message, root_cause
 from edge.southbound.obsolete_command import CHECK_SECONDS, ObsoleteCommandError, until_obsolete
-from edge.southbound.resting_device import let_rest
+from edge.southbound.resting_device import DeviceRelease
 from edge.station.equipment import Command, EquipmentAnswer, OutcomeUnknown, Repetition, StationPort, programs_of
 from edge.station.retry import MOST_TRIES
 from edge.store.refused import RefusedMessage
@@ -133,6 +135,7 @@ class ConnectedEquipment:
         self._ended: dict[str, None] = {}
         self._defects: Counter[str] = Counter()
         self._discard_logs = RateLimit(_LOGS_PER_WINDOW, _LOG_WINDOW_SECONDS)
+        self._release = DeviceRelease(name)
 
     @property
     def connected(self) -> bool:
@@ -151,6 +154,11 @@ class ConnectedEquipment:
     def problem(self) -> str:
         """Reason why the connected device cannot execute commands; empty when it can."""
         return self._device.problem if self._device else ""
+
+    @property
+    def open_release(self) -> OpenSafing | None:
+        """The release of its tool that the device has not confirmed; None when it has."""
+        return self._release.open
 
     @property
     def programs(self) -> tuple[str, ...]:
@@ -187,14 +195,8 @@ class ConnectedEquipment:
         # A stop has no parameters: those of the command define what to stop.
         pending = self._pending.pop(command.command_id, None)
         running = self._running[0] if self._running and self._is_running(command) else None
-        try:
-            # A queued command is stopped too: it may have been started on an earlier connection.
-            await device.stop(running or pending or command)
-        except Refused as refusal:
-            error: str | None = bounded_message(refusal)
-            _log.warning("stop declined", equipment=self.name, command=command.command_id, reason=error)
-        else:
-            error = None
+        # A queued command is stopped too: it may have been started on an earlier connection.
+        error = await stop_device(device, running or pending or command)
         if self._running and self._is_running(command):
             self._running[1].cancel()
         await self._station.stopped(command.command_id, error)
@@ -269,32 +271,42 @@ class ConnectedEquipment:
         return self._device
 
     async def _run_commands(self, device: Device) -> None:
+        # First of all: until the tool is disabled, an operator can trigger it.
+        self._release.reconnect()
+        await self._release.attempt(device, partial(self._is_at_work, frozenset(self._pending)))
         try:
             await device.catch_up()
         except Refused as refusal:
             _log.warning("catch-up declined", equipment=self.name, reason=bounded_message(refusal))
         async with asyncio.TaskGroup() as tasks:
-            # Each connection sets the event: a device without commands enters its state of rest at once, and once.
             while True:
-                await self._wake.wait()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._release.wait_s):
+                        await self._wake.wait()
                 self._wake.clear()
+                is_release_due = self._release.open is not None
                 while self._pending:
+                    is_release_due = True
                     command = self._pending.pop(next(iter(self._pending)))
+                    self._release.withdraw()
                     task = tasks.create_task(self._perform(device, command), name=f"command {command.command_id}")
                     self._running = command, task
                     try:
                         await asyncio.wait((task,))
                     finally:
                         self._running = None
-                await let_rest(self.name, device, self._is_at_work)
+                if is_release_due:
+                    await self._release.attempt(device, self._is_at_work)
 
-    async def _is_at_work(self) -> bool:
+    async def _is_at_work(self, earlier: Collection[str] = ()) -> bool:
         """Return whether a gateway on the store has begun a command that still waits for its answer.
 
-        Our own that wait in the queue have not begun: they enable the device themselves, with their program.
+        Our own in the queue have not begun: they enable the device themselves, with their program. `earlier` ones may
+        have begun on an earlier connection.
         """
         found = await retry_while_unavailable("open commands", self._outstanding)
-        starts = [each for each in found if each.phase is Phase.START and each.command_id not in self._pending]
+        queued = self._pending.keys() - set(earlier)
+        starts = [each for each in found if each.phase is Phase.START and each.command_id not in queued]
         return any(each.begun or self._repetition is not Repetition.ONCE for each in starts)
 
     async def _perform(self, device: Device, command: Command) -> None:

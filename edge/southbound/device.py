@@ -1,11 +1,16 @@
 """What each kind of device provides during one connection: it executes commands and reports events."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from edge.errors import EdgeError, Refused
+from edge.southbound.device_error import bounded_message
 from edge.station.equipment import Command
+
+STOP_SECONDS: Final = 15.0
+"""The seconds within which a device must confirm all steps of a stop."""
 
 
 class DeviceOutcomeUnknownError(EdgeError):
@@ -58,3 +63,15 @@ Connector = Callable[[], AbstractAsyncContextManager[tuple[Device, DeviceEvents]
 
 Raises Unavailable when the device cannot be reached, Refused when it is not, or not yet, the expected device.
 """
+
+
+async def stop_device(device: Device, command: Command) -> str | None:
+    """Stop a command; return why the device has not confirmed it, None when it has. Raises Unavailable."""
+    try:
+        async with asyncio.timeout(STOP_SECONDS):
+            await device.stop(command)
+    except Refused as refusal:
+        return bounded_message(refusal)
+    except TimeoutError:
+        return f"no answer within {STOP_SECONDS:g} s"
+    return None

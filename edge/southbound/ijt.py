@@ -8,7 +8,7 @@ By default, a started joining is never started again: when its result cannot be 
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any
 
 import structlog
@@ -28,7 +28,7 @@ from edge.southbound.ijt_lock import SETTLED_SECONDS, SharedTool, ToolLock, find
 from edge.southbound.ijt_methods import find_methods
 from edge.southbound.ijt_programs import JoiningPrograms
 from edge.southbound.ijt_schema import Result
-from edge.southbound.ijt_tool import JoiningTool
+from edge.southbound.ijt_tool import JoiningTool, OpenRelease
 from edge.southbound.late_result import LateResults
 from edge.southbound.obsolete_command import ObsoleteCommandError
 from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
@@ -85,6 +85,7 @@ def open_ijt(
     events = JoiningEvents(name, settings.events, station, next(iter(scopes)))
     repetition = chosen_repetition(settings, Repetition.ONCE)
     starts = StartPolicy(station, repetition)
+    release = OpenRelease()
 
     @asynccontextmanager
     async def open_device(session: ClientSession) -> AsyncIterator[tuple[Device, DeviceEvents]]:
@@ -112,7 +113,7 @@ def open_ijt(
         is_on = settings.lock == "on" or (settings.lock == "auto" and enabled is not None)
         lock = ToolLock(methods, uri, session, enabled, state, shared, is_on=is_on, settled_s=times.settled)
         await lock.resume()
-        tool = JoiningTool(methods, uri, programs, lock)
+        tool = JoiningTool(methods, uri, programs, lock, release)
         values = {_ENABLED: enabled} if enabled is not None and lock.is_on else {}
         async with session.watch(None, _FIELDS, values) as device_events:
             yield (
@@ -220,9 +221,8 @@ class Controller:
 
     async def rest(self) -> None:
         """Disable the tool while no command needs it, if the settings say so and no other system has done so."""
-        if self._tool.lock.is_on and not self._tool.lock.problem:
-            async with self._starting:
-                await self._tool.lock.disable()
+        async with self._starting:
+            await self._tool.rest()
 
     async def wake(self) -> None:
         """Enable the tool again: another gateway began a command while this one disabled it."""
@@ -231,10 +231,10 @@ class Controller:
                 await self._tool.lock.enable()
 
     async def settle(self, command: Command) -> None:
-        """Acknowledge the result of a command; make the tool safe again if the operator was to start the joining."""
-        await self._results.settle(command)
+        """Acknowledge the result of a command; the rest makes a tool safe that the operator was to start."""
         if command.parameters.get("start") is False:
-            await self._tool.make_safe(command, is_running=False)
+            self._tool.make_safe_at_rest(command, is_running=False)
+        await self._results.settle(command)
 
     @contextmanager
     def _occupying(self, command: Command) -> Iterator[None]:
@@ -247,7 +247,7 @@ class Controller:
 
     async def _make_safe(self, command: Command) -> None:
         async with self._starting:
-            pending = await self._tool.pending_command()
+            pending = await self._tool.occupant()
             # The tool itself knows best: this gateway may wait for a joining that another one has ended.
             owner = pending or self._state.current
             if command.phase is not Phase.RESET and owner and owner != command.command_id:
@@ -344,8 +344,7 @@ class Controller:
                     raise ObsoleteCommandError
                 refusal = await lock.note_foreign()
                 # A joining that goes on when the tool is enabled again would have no command.
-                with suppress(Refused):
-                    await self._tool.make_safe(command, is_running=True)
+                self._tool.make_safe_at_rest(command, is_running=True)
                 raise refusal
         return result
 

@@ -1,9 +1,11 @@
 """The tool of a joining system: prepared for a command, started, and made safe again."""
 
+import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import structlog
+from msgspec import Struct
 
 from edge.errors import Refused
 from edge.southbound.ijt_conversion import COMMAND_ID, entities, is_command_id, process
@@ -13,18 +15,31 @@ from edge.southbound.ijt_programs import JoiningPrograms, counter_calls, selecte
 from edge.station.equipment import Command
 
 _REASON = "requested by the station"
+STEP_SECONDS: Final = 4.0
+"""The seconds within which a controller must answer one step of a stop: one without an answer delays the others."""
 
 _log = structlog.get_logger(__name__)
+
+
+class OpenRelease(Struct):
+    """The command whose tool has to be made safe while no command needs it, beyond one connection."""
+
+    command: Command | None = None
+    is_running: bool = False
 
 
 class JoiningTool:
     """One tool, identified by its ProductInstanceUri; an empty `uri` means the only tool.
 
-    Every call raises Refused when the controller declines it, Unavailable when the connection is lost.
+    `release` keeps what is still to be made safe. Every call raises Refused when the controller declines it,
+    Unavailable when the connection is lost.
     """
 
-    def __init__(self, methods: IjtMethods, uri: str, programs: JoiningPrograms, lock: ToolLock) -> None:
+    def __init__(
+        self, methods: IjtMethods, uri: str, programs: JoiningPrograms, lock: ToolLock, release: OpenRelease
+    ) -> None:
         self.lock = lock
+        self._release = release
         self._programs = programs
         self._methods = methods
         self._uri = uri
@@ -41,6 +56,15 @@ class JoiningTool:
         ids = [each for each in found or () if isinstance(each, Mapping) and isinstance(each.get("EntityId"), str)]
         return next((each["EntityId"] for each in reversed(ids) if is_command_id(each)), "")
 
+    async def occupant(self) -> str | None:
+        """Return `pending_command`; None also when the controller declines it or does not answer: a stop goes on."""
+        try:
+            async with asyncio.timeout(STEP_SECONDS):
+                return await self.pending_command()
+        except (Refused, TimeoutError) as error:
+            _log.info("identifiers not read", reason=str(error) or "no answer")
+            return None
+
     async def prepare(self, command: Command) -> None:
         """Enable the tool, replace its identifiers with those of a command, and set the counters that it names.
 
@@ -49,6 +73,7 @@ class JoiningTool:
         methods, identifiers = self._methods, entities(command)
         await self._programs.check(command)
         await self.lock.enable()
+        self._release.command = None
         await self._reset_identifiers(command)
         if "SendIdentifiers" in methods:
             await methods.call("SendIdentifiers", self._uri, identifiers)
@@ -79,25 +104,39 @@ class JoiningTool:
         for step, refusal in (await self._attempt(self._release_steps(command))).items():
             _log.info("tool release declined", step=step, reason=refusal)
 
-    async def make_safe(self, command: Command, *, is_running: bool) -> None:
-        """Abort a running joining, deselect its process, drop its identifiers and disable the tool.
+    async def rest(self) -> None:
+        """Stop what a command has left, else disable the tool if the lock is on and no other system has disabled it."""
+        if self._release.command is not None:
+            await self.make_safe(self._release.command, is_running=self._release.is_running)
+        elif self.lock.is_on and not self.lock.problem:
+            await self.lock.disable()
 
-        A declined step does not prevent the others. Raises Refused when the tool may still be able to move.
+    def make_safe_at_rest(self, command: Command, *, is_running: bool) -> None:
+        """Record that a rest has to make the tool safe after a command, until the controller confirms it."""
+        self._release.command, self._release.is_running = command, is_running
+
+    async def make_safe(self, command: Command, *, is_running: bool) -> None:
+        """Abort a running joining, disable the tool, deselect its process and drop its identifiers.
+
+        A declined or unanswered step does not prevent the others. Raises Refused when the tool may still be able to
+        move.
         """
         steps: dict[str, tuple[Any, ...]] = {}
         if is_running and "AbortJoiningProcess" in self._methods:
             steps["AbortJoiningProcess"] = (process(command), _REASON)
-        steps |= self._release_steps(command)
         if "EnableAsset" in self._methods:
             steps["EnableAsset"] = (False,)
-        declined = await self._attempt(steps)
-        for step, reason in declined.items():
-            _log.warning("stop step declined", command=command.command_id, step=step, reason=reason)
+        declined = await self._attempt(steps | self._release_steps(command))
         stops = "EnableAsset" if "EnableAsset" in steps else "AbortJoiningProcess"
         if stops not in steps and is_running:
             raise Refused("device", "the controller has no method to abort a joining")
-        if "EnableAsset" in declined or ("EnableAsset" not in steps and stops in declined):
-            raise Refused("device", f"the tool may still be enabled: {'; '.join(declined.values())}")
+        if stops in declined:
+            reasons = (reason for step, reason in declined.items() if step in steps)
+            raise Refused("device", f"the tool may still be enabled: {'; '.join(reasons)}")
+        if self._release.command is not None and self._release.command.command_id == command.command_id:
+            self._release.command = None
+        for step, reason in declined.items():
+            _log.warning("stop step declined", command=command.command_id, step=step, reason=reason)
 
     async def _set_counters(self, command: Command) -> None:
         for method, arguments in counter_calls(command):
@@ -114,13 +153,16 @@ class JoiningTool:
         return {name: arguments for name, arguments in steps.items() if name in self._methods}
 
     async def _attempt(self, steps: Mapping[str, tuple[Any, ...]]) -> dict[str, str]:
-        """Call methods one after the other; return the reason of each declined call."""
+        """Call methods one after the other; return the reason of each declined or unanswered call."""
         declined: dict[str, str] = {}
         for name, arguments in steps.items():
             try:
-                await self._methods.call(name, self._uri, *arguments)
+                async with asyncio.timeout(STEP_SECONDS):
+                    await self._methods.call(name, self._uri, *arguments)
             except Refused as refusal:
                 declined[name] = refusal.message
+            except TimeoutError:
+                declined[name] = f"{name}: no answer within {STEP_SECONDS:g} s"
         return declined
 
     async def _select(self, named: dict[str, str]) -> None:

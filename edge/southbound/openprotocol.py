@@ -274,7 +274,7 @@ class TighteningDevice:
     async def rest(self) -> None:
         """Disable the tool while no command needs it, if the settings say so."""
         # Without the lock: what somebody selects meanwhile is not ours.
-        await self._tool.release()
+        await self._tool.disable()
 
     async def wake(self) -> None:
         """Enable the tool again: another gateway began a command while this one disabled it."""

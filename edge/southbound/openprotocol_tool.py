@@ -84,28 +84,38 @@ class TighteningTool:
         """Disable the tool."""
         if self._locks:
             # The controller may report the lock before it accepts the message.
-            self.is_enabled = False
-            await self._session.request(MidFrame(Mid.DISABLE_TOOL))
+            was_enabled, self.is_enabled = self.is_enabled, False
+            try:
+                await self._session.request(MidFrame(Mid.DISABLE_TOOL))
+            except Refused:
+                self.is_enabled = was_enabled
+                raise
 
     async def release(self) -> None:
-        """Disable the tool after a result or an alarm; a refusal is logged."""
+        """Disable the tool after a result or an alarm; a refusal is logged, and the device is not at rest then."""
         try:
             await self.disable()
         except Refused as refusal:
-            _log.warning("tool not disabled", reason=refusal.message)
+            _log.info("tool not disabled after its command", reason=refusal.message)
 
     async def make_safe(self, command: Command) -> None:
         """Abort the job of a command and disable the tool; raises Refused when the tool may still be enabled."""
+        not_aborted = ""
         if number_of(command, "job") is not None:
             try:
                 await self._session.request(MidFrame(Mid.ABORT_JOB))
             except DeclinedError as declined:
                 if declined.error != Decline.NO_JOB_RUNS:
-                    _log.warning("stop step declined", command=command.command_id, reason=declined.message)
+                    not_aborted = declined.message
         try:
             await self.disable()
         except Refused as refusal:
             raise Refused("device", f"the tool may still be enabled: {refusal.message}") from refusal
+        if not_aborted and not self._locks:
+            # Without the lock nothing else stops the job.
+            raise Refused("device", f"the job may still run: {not_aborted}")
+        if not_aborted:
+            _log.warning("stop step declined", command=command.command_id, reason=not_aborted)
 
     async def set_clock(self, now: datetime) -> None:
         """Set the clock of the controller to the local time `now` if it differs; a refusal is logged."""

@@ -147,19 +147,23 @@ class Answers:
         await self.stopped(answer.command_id, error_of(answer) if key.reset else None)
 
     async def stopped(self, command_id: str, error: str | None) -> None:
-        """Remove a confirmed stop or reset from the safing commands; record why one was declined, also at its job."""
+        """Remove a confirmed stop or reset from the safing commands; record why one was declined, also at its job.
+
+        Equipment may decline it every few seconds, for days: only a new reason is written, and the job has the first.
+        """
         if error is None:
             await self._store.commit(safing.remove(self._store.keys, command_id))
             return
         reason = error[:MAX_TEXT_LENGTH]
-        logger.error("stop declined", command=command_id, reason=reason)
         self.stats.record_declined_stop(reason)
-        repeated = [each for each in await safing.load(self._store, command_id) if each.error != reason]
-        for each in repeated:
-            await self._store.commit(safing.save(self._store.keys, msgspec.structs.replace(each, error=reason)))
-            if each.phase is Phase.STOP:
+        for command in await safing.load(self._store, command_id):
+            if command.error == reason:
+                continue
+            logger.error("stop declined", command=command_id, phase=command.phase.value, reason=reason)
+            await self._store.commit(safing.save(self._store.keys, msgspec.structs.replace(command, error=reason)))
+            if command.phase is Phase.STOP and not command.error:
                 # The answer to a reset is recorded at its job already.
-                await self._runs.signal(each.job_id, Late(command_id, error=f"not stopped: {reason}"))
+                await self._runs.signal(command.job_id, Late(command_id, error=f"not stopped: {reason}"))
 
     async def late(self, result: LateResult) -> None:
         """Keep a result that no command waits for; a result that names a waiting command is its answer."""

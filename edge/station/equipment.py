@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from msgspec import Struct, field
 
 from edge.model.equipment_connection import ConnectionState
+from edge.model.equipment_health import OpenSafing
 from edge.model.equipment_traffic import TrafficKind
 from edge.sfc.signal import Phase
 from edge.store.refused import RefusedMessage
@@ -244,6 +245,20 @@ class ProgrammedEquipment(Protocol):
 def programs_of(equipment: object) -> tuple[str, ...]:
     """Return the programs of equipment, or of its device; none when it cannot list them."""
     return equipment.programs if isinstance(equipment, ProgrammedEquipment) else ()
+
+
+@runtime_checkable
+class ReleasedEquipment(Protocol):
+    """Equipment that disables its tool while no command needs it."""
+
+    @property
+    def open_release(self) -> OpenSafing | None:
+        """The release of its tool that the device has not confirmed; None when it has."""
+
+
+def release_of(equipment: object) -> OpenSafing | None:
+    """Return the release that equipment has not confirmed; None where there is none."""
+    return equipment.open_release if isinstance(equipment, ReleasedEquipment) else None
 
 
 @runtime_checkable

@@ -9,13 +9,13 @@ from msgspec import Struct
 from edge.errors import Unavailable
 from edge.instant import Clock
 from edge.listeners import notify_async
-from edge.model.equipment_health import EquipmentHealth, EquipmentReport
+from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment import EquipmentPort, programs_of
 from edge.station.equipment_stats import EquipmentStats
+from edge.station.safing_tries import problem_of
 from edge.store import health_reports
 from edge.store.client import Store
-from edge.store.safing import SafingCommand
 from edge.ticks import next_tick
 
 logger = structlog.get_logger(__name__)
@@ -23,6 +23,8 @@ logger = structlog.get_logger(__name__)
 POLL_INTERVAL_S = 5.0
 CONFIRMED_WITHIN_MS = 10_000
 """The time within which equipment must confirm a stop or a reset, in milliseconds."""
+_OPEN_SAFING = 20
+"""The most unconfirmed stops, resets and releases of a piece of equipment in a report."""
 _PROGRAMS = 200
 """The most programs of a piece of equipment in a report."""
 _COUNTS_EVERY_MS = 30_000
@@ -48,8 +50,8 @@ class EquipmentWatch:
         self.watched: list[WatchedEquipment] = []
         self.health: tuple[EquipmentHealth, ...] = ()
         self.listeners: list[Callable[[], Awaitable[None]]] = []
-        self.safing_commands: Callable[[], Sequence[SafingCommand]] = tuple
-        """Returns the stops and resets that no equipment has confirmed."""
+        self.open_safing: Callable[[EquipmentPort], Sequence[OpenSafing]] = lambda _: ()
+        """Returns the stops, resets and releases that equipment has not confirmed."""
         self._poll_interval_s = poll_interval_s
         self._store = store
         self._active_runs = active_runs
@@ -74,14 +76,18 @@ class EquipmentWatch:
             if before.get(name) is not connected and (name in before or connected):
                 each.stats.record_contact(self._clock())
         waiting = Counter(each.type_id for loaded in self._active_runs.loaded.values() for each in loaded.unanswered())
-        active = Counter(each.type_id for each in self.safing_commands())
-        return tuple(_health(each, _sum(waiting, each.type_ids), _sum(active, each.type_ids)) for each in self.watched)
+        return tuple(
+            _health(each, _sum(waiting, each.type_ids), self.open_safing(each.equipment)) for each in self.watched
+        )
 
     def maybe_active(self) -> list[str]:
         """Return the equipment that declined a stop, or has not confirmed one in time: it may still be active."""
         due = self._clock() - CONFIRMED_WITHIN_MS
-        late = {each.type_id for each in self.safing_commands() if each.error or each.since < due}
-        return [each.equipment.name for each in self.watched if late.intersection(each.type_ids)]
+        return [
+            watched.equipment.name
+            for watched in self.watched
+            if any(each.reason or each.since < due for each in self.open_safing(watched.equipment))
+        ]
 
     async def _report(self) -> None:
         report = EquipmentReport(at=self._clock(), equipment=self.health)
@@ -118,8 +124,9 @@ def _sum(counts: Counter[str], type_ids: Collection[str]) -> int:
     return sum(counts[type_id] for type_id in type_ids)
 
 
-def _health(watched: WatchedEquipment, outstanding: int, safing: int) -> EquipmentHealth:
+def _health(watched: WatchedEquipment, outstanding: int, open_safing: Sequence[OpenSafing]) -> EquipmentHealth:
     stats = watched.stats
+    problems = watched.equipment.problem, problem_of(open_safing)
     return EquipmentHealth(
         name=watched.equipment.name,
         kind=watched.kind,
@@ -137,8 +144,9 @@ def _health(watched: WatchedEquipment, outstanding: int, safing: int) -> Equipme
         late=stats.late,
         declined_stops=stats.declined_stops,
         lost_traces=stats.lost_traces,
-        problem=watched.equipment.problem,
-        safing=safing,
+        problem="; ".join(filter(None, problems)),
+        safing=len(open_safing),
+        open_safing=tuple(open_safing[:_OPEN_SAFING]),
         last_error=stats.last_error,
         programs=programs_of(watched.equipment)[:_PROGRAMS],
         connection=watched.equipment.connection,

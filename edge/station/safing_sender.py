@@ -1,33 +1,45 @@
 """Delivers stops and resets until the equipment confirms them, whatever happens to job, broker or gateway."""
 
+import asyncio
 import time
-from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Final, TypeAlias
 
 import structlog
+from msgspec.structs import replace
 
 from edge.errors import Unavailable
 from edge.instant import Clock
+from edge.links.log_throttle import LogThrottle
+from edge.model.equipment_health import OpenSafing
 from edge.sfc.signal import Late, Phase
 from edge.station.decision import Decision
-from edge.station.equipment import Command, EquipmentPort
-from edge.station.runs import Runs
+from edge.station.equipment import Command, EquipmentPort, release_of
+from edge.station.runs import Progress, Runs
+from edge.station.safing_tries import SafingTries
 from edge.store import safing
 from edge.store.isolation import Isolated
-from edge.store.retry import poll_store
+from edge.store.retry import poll_store, retry_while_unavailable
 from edge.store.safing import SafingCommand
 
 logger = structlog.get_logger(__name__)
 
-POLL_INTERVAL_S = 5.0
-REPEAT_INTERVALS_S = (60.0, 3600.0)
-"""The shortest and the longest interval between two sendings of an unconfirmed command; each doubles the one before."""
+POLL_INTERVAL_S: Final = 5.0
+LOOK_INTERVAL_S: Final = 1.0
+"""The interval at which the connection of equipment with open commands is looked at."""
+_MOST_AT_ONCE: Final = 10
+"""The most commands that are sent to one piece of equipment at each look: one that declines all is not flooded."""
+_LOG_INTERVAL_S: Final = 600.0
+
+_Key: TypeAlias = tuple[Phase, str]
 
 
 class SafingSender:
-    """Sends unconfirmed stops and resets again: when their equipment connects, and at intervals while it is connected.
+    """Sends unconfirmed stops and resets again: at once when their equipment connects, then at `INTERVALS_S`.
 
-    `open_commands` holds them as of the last poll.
+    `open_commands` holds them as of the last poll. Each piece of equipment has its own task: one that does not answer
+    delays no other. `monotonic` returns seconds of a clock that is never set.
     """
 
     def __init__(
@@ -37,40 +49,154 @@ class SafingSender:
         routes: Mapping[str, EquipmentPort],
         clock: Clock,
         poll_interval_s: float = POLL_INTERVAL_S,
-        repeat_intervals_s: tuple[float, float] = REPEAT_INTERVALS_S,
+        look_interval_s: float = LOOK_INTERVAL_S,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.open_commands: tuple[SafingCommand, ...] = ()
         self._runs = runs
         self._store = runs.store
         self._scopes = frozenset(scopes)
         self._routes = routes
+        self._equipment = {each.name: each for each in routes.values()}
+        self._wakes = {name: asyncio.Event() for name in self._equipment}
+        self._decided = asyncio.Event()
         self._poll_interval_s = poll_interval_s
-        self._repeat_intervals_s = repeat_intervals_s
-        self._sent_at: dict[tuple[Phase, str], float] = {}
-        self._repeated: Counter[tuple[Phase, str]] = Counter()
-        self._connection_counts: dict[str, int] = {}
+        self._look_interval_s = look_interval_s
+        self._monotonic = monotonic
+        self._tries: dict[_Key, SafingTries] = {}
+        self._connection_counts = {name: each.connection_count for name, each in self._equipment.items()}
         self._clock = clock
         self._started_at = clock()
+        self._log = LogThrottle(logger, _LOG_INTERVAL_S, clock=monotonic)
+        runs.listeners.append(self._note_decision)
 
     async def run(self) -> None:
-        """Poll until cancelled."""
-        await poll_store("safing", self.send_due, self._poll_interval_s)
+        """Poll and send until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(poll_store("safing", self.refresh, self._poll_interval_s), name="poll safing commands")
+            tasks.create_task(self._follow_decisions(), name="safing commands of decisions")
+            for equipment in self._equipment.values():
+                tasks.create_task(self._keep_sending(equipment), name=f"safing of {equipment.name}")
+
+    def open_at(self, equipment: EquipmentPort) -> Sequence[OpenSafing]:
+        """Return what a piece of equipment has not confirmed: stops and resets, the oldest first, and its release."""
+        commands = self._commands_of(equipment)
+        found = [self._tries[_key(each)].described(each.phase.value, each.command_id) for each in commands]
+        release = release_of(equipment)
+        return (*found, release) if release else found
 
     async def send_due(self) -> None:
-        """Send each command that is due once."""
+        """Read the open commands, and send each that is due once."""
+        await self.refresh()
+        await self.send_due_at_once()
+
+    async def send_due_at_once(self) -> None:
+        """Send each known command that is due once."""
+        for equipment in self._equipment.values():
+            await self._send_due_to(equipment)
+
+    async def refresh(self) -> None:
+        """Read the open commands, and remove those that an operator has released."""
         served = [each for each in await safing.load_all(self._store) if each.scope in self._scopes]
+        for command in served:
+            if command.released_by:
+                await self._remove_released(command)
         # The stop of a command without a job is kept before its start, and is due later.
-        found = [each for each in served if not each.released_by and each.since <= self._clock()]
-        for each in served:
-            if each.released_by:
-                await self._remove_released(each)
-        self.open_commands = tuple(found)
-        open_keys = {(each.phase, each.command_id) for each in found}
-        self._sent_at = {key: at for key, at in self._sent_at.items() if key in open_keys}
-        self._repeated = Counter({key: count for key, count in self._repeated.items() if key in open_keys})
-        self._note_connections()
-        for each in found:
-            await self._send(each)
+        now = self._clock()
+        self.open_commands = tuple(each for each in served if not each.released_by and each.since <= now)
+        before, self._tries = self._tries, {_key(each): self._tries_of(each) for each in self.open_commands}
+        for key in before.keys() - self._tries.keys():
+            self._report_closed(key, before[key])
+        for type_id in {each.type_id for each in self.open_commands} & self._routes.keys():
+            self._wakes[self._routes[type_id].name].set()
+
+    def _tries_of(self, command: SafingCommand) -> SafingTries:
+        """Return the tries of a command; those of one that this process has decided begin with its first sending."""
+        tries = self._tries.get(_key(command))
+        if tries is None:
+            tries = SafingTries(command.since)
+            equipment = self._routes.get(command.type_id)
+            if command.since >= self._started_at and equipment is not None and equipment.connected is not False:
+                tries = tries.tried(self._monotonic() - (self._clock() - command.since) / 1000)
+        return replace(tries, reason=command.error or tries.reason)
+
+    def _report_closed(self, key: _Key, tries: SafingTries) -> None:
+        if tries.reason or tries.count > 1:
+            logger.info("safing command confirmed", command=key[1], phase=key[0].value, tries=tries.count)
+
+    def _note_decision(self, progress: Progress) -> None:
+        if any(each.phase is not Phase.START for each in progress.requests):
+            self._decided.set()
+
+    async def _follow_decisions(self) -> None:
+        """Read the open commands after each decision with a stop or a reset: the next poll would be late."""
+        while True:
+            await self._decided.wait()
+            self._decided.clear()
+            with Isolated(logger, "safing commands cannot be read"):
+                await retry_while_unavailable("safing commands of decisions", self.refresh)
+
+    def _commands_of(self, equipment: EquipmentPort) -> list[SafingCommand]:
+        return [each for each in self.open_commands if self._routes.get(each.type_id) is equipment]
+
+    async def _keep_sending(self, equipment: EquipmentPort) -> None:
+        wake = self._wakes[equipment.name]
+        while True:
+            wake.clear()
+            await self._send_due_to(equipment)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._look_interval_s if self._commands_of(equipment) else None):
+                    await wake.wait()
+
+    async def _send_due_to(self, equipment: EquipmentPort) -> None:
+        """Send the due commands to connected equipment, at most `_MOST_AT_ONCE`, those that wait longest first."""
+        commands = self._commands_of(equipment)
+        if equipment.connection_count != self._connection_counts[equipment.name]:
+            # However short it was away: it may have forgotten them.
+            self._connection_counts[equipment.name] = equipment.connection_count
+            self._tries |= {_key(each): self._tries[_key(each)].reconnected() for each in commands}
+        if equipment.connected is False:
+            return
+        now = self._monotonic()
+        due = [each for each in commands if self._tries[_key(each)].due_s <= now]
+        due.sort(key=lambda each: self._tries[_key(each)].due_s)
+        for command in due[:_MOST_AT_ONCE]:
+            await self._send(equipment, command)
+
+    async def _send(self, equipment: EquipmentPort, command: SafingCommand) -> None:
+        key = _key(command)
+        try:
+            # The equipment may have confirmed it since the last poll.
+            if not any(each.phase is command.phase for each in await safing.load(self._store, command.command_id)):
+                return
+        except Unavailable:
+            return
+        tries = self._note_try(key)
+        try:
+            if command.phase is Phase.RESET:
+                await equipment.reset(command_of_safing(command))
+            else:
+                await equipment.stop(command_of_safing(command))
+        except Unavailable as error:
+            if key in self._tries:
+                self._tries[key] = replace(self._tries[key], reason=error.message)
+            logger.debug("safing command delayed", command=command.command_id, reason=error.message)
+        except Exception:  # a defect in one kind of equipment must not keep the others from being stopped
+            logger.exception("safing command failed", command=command.command_id)
+        else:
+            self._log.warning(
+                "safing command sent again",
+                f"{command.phase} {command.command_id}",
+                equipment=equipment.name,
+                command=command.command_id,
+                phase=command.phase.value,
+                tries=tries.count,
+                error=tries.reason,
+            )
+
+    def _note_try(self, key: _Key) -> SafingTries:
+        tries = self._tries[key] = self._tries[key].tried(self._monotonic())
+        return tries
 
     async def _remove_released(self, command: SafingCommand) -> None:
         """Remove a command that an operator has released, and record it at its job and in the log of the gateway."""
@@ -95,52 +221,9 @@ class SafingSender:
             reason=command.release_reason,
         )
 
-    def _note_connections(self) -> None:
-        """Mark all commands as due whose equipment has connected since the last poll, however short it was away."""
-        for equipment in {each.name: each for each in self._routes.values()}.values():
-            count = equipment.connection_count
-            known = self._connection_counts.setdefault(equipment.name, count)
-            if count == known:
-                continue
-            self._connection_counts[equipment.name] = count
-            for each in self.open_commands:
-                if self._routes.get(each.type_id) is equipment:
-                    self._sent_at[each.phase, each.command_id] = float("-inf")
-                    del self._repeated[each.phase, each.command_id]
 
-    def _interval_s(self, key: tuple[Phase, str]) -> float:
-        shortest, longest = self._repeat_intervals_s
-        return float(min(longest, shortest * 2.0 ** min(self._repeated[key], 16)))
-
-    async def _send(self, command: SafingCommand) -> None:
-        equipment = self._routes.get(command.type_id)
-        key, now = (command.phase, command.command_id), time.monotonic()
-        # A decision of this process has queued it as well: the first repetition waits for one interval.
-        last = self._sent_at.setdefault(key, float("-inf") if command.since < self._started_at else now)
-        if equipment is None or equipment.connected is False or now - last < self._interval_s(key):
-            return
-        self._sent_at[key] = now
-        try:
-            if command.phase is Phase.RESET:
-                await equipment.reset(command_of_safing(command))
-            else:
-                await equipment.stop(command_of_safing(command))
-        except Unavailable as error:
-            logger.info("safing command delayed", command=command.command_id, reason=error.message)
-            self._sent_at[key] = float("-inf")
-        except Exception:  # a defect in one kind of equipment must not keep the others from being stopped
-            logger.exception("safing command failed", command=command.command_id)
-        else:
-            if not equipment.problem:
-                # Without a problem it has the command and does not confirm it: the intervals grow.
-                self._repeated[key] += 1
-            logger.warning(
-                "safing command sent again",
-                equipment=equipment.name,
-                command=command.command_id,
-                phase=command.phase.value,
-                error=command.error,
-            )
+def _key(command: SafingCommand) -> _Key:
+    return command.phase, command.command_id
 
 
 def command_of_safing(command: SafingCommand) -> Command:

@@ -134,7 +134,7 @@ EQUIPMENT = (
     VariableSpec(
         "StopsOpen",
         base(T.UInt32),
-        "Stops and resets that it has not confirmed: the tool may still be active.",
+        "Stops, resets and releases that it has not confirmed: the tool may still be active.",
         lambda p: _count(p.safing),
     ),
 )

@@ -11,12 +11,15 @@ from edge.errors import SettingsError, Unavailable
 from edge.maintenance.finding import HealthFinding, Level
 from edge.maintenance.store_check import examine_store
 from edge.model.equipment_connection import ConnectionFault, ConnectionState
-from edge.model.equipment_health import EquipmentHealth, EquipmentReport
+from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
 from edge.store import health_reports, undelivered
 from edge.store.advisories import find_advisories
 from edge.store.bounds import CountLimits
 from edge.store.opening import open_store
 from tests.store.servers import own_server
+
+UNSAFE = "the tool may still be active, not confirmed since 2023-11-14 22:13:20Z: release: MID 0042 declined"
+RELEASE = OpenSafing(what="release", since=1_700_000_000_000, tries=7, reason="MID 0042 declined")
 
 
 async def examined(settings: RedisSettings) -> dict[str, HealthFinding]:
@@ -110,6 +113,7 @@ async def test_equipment_report_of_a_gateway_is_shown(tmp_path: Path) -> None:
         EquipmentHealth(name="eye", kind="vision", connected=True, outstanding=2),
         EquipmentHealth(name="printer", kind="mqtt", refused=3, last_error="no JSON"),
         EquipmentHealth(name="scanner", kind="mqtt"),
+        EquipmentHealth(name="press", kind="openprotocol", connected=True, safing=1, open_safing=(RELEASE,)),
     )
     async with own_server(tmp_path, "--maxmemory", "64mb") as server:
         settings = RedisSettings(url=server.url)
@@ -128,6 +132,10 @@ async def test_equipment_report_of_a_gateway_is_shown(tmp_path: Path) -> None:
         (Level.OK, "connected; 2 open commands, 0 failed, 0 messages refused"),
         (Level.WARNING, f"{none}, 3 messages refused; last: no JSON"),
         (Level.OK, f"presence unknown; {none}, 0 messages refused"),
+        (
+            Level.FAILING,
+            f"{UNSAFE}; {none}, 0 messages refused",
+        ),
     ]
     assert found["equipment wrench of edge"].advice.startswith("Close the other client")
     assert found["equipment old of edge"].advice.startswith("Switch it on")

@@ -10,11 +10,11 @@ from edge.southbound.ijt_collector import ControllerState
 from edge.southbound.ijt_lock import SharedTool, ToolLock
 from edge.southbound.ijt_methods import IjtMethods
 from edge.southbound.ijt_programs import JoiningPrograms
-from edge.southbound.ijt_tool import JoiningTool
+from edge.southbound.ijt_tool import JoiningTool, OpenRelease
 from tests.southbound.contract import WORK
 from tests.southbound.recording_station import RecordingStation
 
-STOPPING = ("AbortJoiningProcess", "DeselectJoiningProcess", "ResetIdentifiers", "EnableAsset")
+STOPPING = ("AbortJoiningProcess", "EnableAsset", "DeselectJoiningProcess", "ResetIdentifiers")
 
 
 class Controller:
@@ -39,10 +39,10 @@ def tool_of(controller: Controller) -> JoiningTool:
     methods = cast("IjtMethods", controller)
     shared = SharedTool(RecordingStation(), "opc.tcp://tool", (), ())
     lock = ToolLock(methods, "", cast("ClientSession", None), None, ControllerState(), shared, is_on=False)
-    return JoiningTool(methods, "", JoiningPrograms(methods, ""), lock)
+    return JoiningTool(methods, "", JoiningPrograms(methods, ""), lock, OpenRelease())
 
 
-@pytest.mark.parametrize("declined", [(), STOPPING[:1], STOPPING[:3]])
+@pytest.mark.parametrize("declined", [(), STOPPING[:1], (STOPPING[0], *STOPPING[2:])])
 async def test_every_safing_step_is_executed_despite_declined_ones(declined: tuple[str, ...]) -> None:
     controller = Controller(STOPPING, declined)
     await tool_of(controller).make_safe(WORK, is_running=True)

@@ -78,9 +78,25 @@ async def test_declined_lock_is_logged_or_refused(parts: Parts) -> None:
     controller.server.missing = {Mid.DISABLE_TOOL}
     with capture_logs() as logs:
         await tool.release()
-    assert [each["event"] for each in logs] == ["tool not disabled"]
+    assert [each["event"] for each in logs] == ["tool not disabled after its command"]
     with pytest.raises(Refused, match="may still be enabled"):
         await tool.make_safe(WORK)
+
+
+async def test_tool_whose_disable_is_declined_still_counts_as_enabled(parts: Parts) -> None:
+    controller, tool = parts
+    await tool.enable()
+    controller.server.missing = {Mid.DISABLE_TOOL}
+    await tool.release()
+    assert tool.is_enabled
+
+
+async def test_declined_abort_of_a_job_without_the_lock_is_no_stop(parts: Parts) -> None:
+    controller, _ = parts
+    controller.server.missing = {Mid.ABORT_JOB}
+    tool = TighteningTool(parts[1]._session, correlation="mark", locks=False)  # noqa: SLF001
+    with pytest.raises(Refused, match="the job may still run: MID 0127 declined"):
+        await tool.make_safe(replace(WORK, parameters={"job": 1}))
 
 
 async def test_clock_is_set_when_it_differs(parts: Parts) -> None:

@@ -137,10 +137,11 @@ async def test_stop_is_kept_before_the_start_and_due_after_the_answer_time(
     await until_true(lambda: tool.commands)
     (kept,) = await safing.load_all(plant.store)
     assert kept.since >= plant.runs.clock() + 20_000
-    sender = SafingSender(plant.runs, [SCOPE], {TIGHTEN: tool}, plant.runs.clock, repeat_intervals_s=(0.0, 0.0))
+    sender = SafingSender(plant.runs, [SCOPE], {TIGHTEN: tool}, plant.runs.clock)
     await sender.send_due()
     assert [each.phase for each in tool.commands] == [Phase.START]
-    late = SafingSender(plant.runs, [SCOPE], {TIGHTEN: tool}, lambda: kept.since, repeat_intervals_s=(0.0, 0.0))
+    restarted = kept.since + 1
+    late = SafingSender(plant.runs, [SCOPE], {TIGHTEN: tool}, lambda: restarted)
     await late.send_due()
     assert [each.phase for each in tool.commands] == [Phase.START, Phase.STOP]
     assert tool.station

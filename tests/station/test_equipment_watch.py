@@ -12,9 +12,8 @@ from edge.config import RedisSettings
 from edge.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.model.equipment_connection import ConnectionState
-from edge.model.equipment_health import EquipmentHealth, EquipmentReport
+from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
 from edge.model.job_state import Cause
-from edge.sfc.signal import Phase
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment import Command, EquipmentAnswer
 from edge.station.equipment_watch import CONFIRMED_WITHIN_MS, EquipmentWatch, WatchedEquipment, is_due
@@ -22,7 +21,6 @@ from edge.store import health_reports, instance_leases
 from edge.store.client import Store
 from edge.store.health_reports import LIFETIME_MS, GatewayReport
 from edge.store.opening import open_store
-from edge.store.safing import SafingCommand
 from tests.conftest import WaitUntil
 from tests.station.plant import (
     LINEAR,
@@ -227,22 +225,25 @@ async def test_tool_whose_stop_is_not_confirmed_in_time_may_be_active(store: Sto
     plant = await plant_at(store, tool)
     clock = plant.runs.clock
     assert isinstance(clock, Clock)
-    stop = SafingCommand(
-        phase=Phase.STOP,
-        command_id="J1/R/tighten/1",
-        type_id=TIGHTEN,
-        scope=SCOPE,
-        job_id="J1",
-        correlation_id="c",
-        action="tighten",
-        attempt=1,
-        since=clock.now,
-    )
+    stop = OpenSafing(what="stop", command_id="J1/R/tighten/1", since=clock.now)
     async with watching(plant, tool) as watch:
-        watch.safing_commands = lambda: (stop,)
+        watch.open_safing = lambda _: (stop,)
         assert watch.maybe_active() == []
         clock.now += CONFIRMED_WITHIN_MS + 1
         assert watch.maybe_active() == ["wrench"]
-        declined = msgspec.structs.replace(stop, error="the tool may still be enabled", since=clock.now)
-        watch.safing_commands = lambda: (declined,)
+        declined = OpenSafing(what="release", since=clock.now, tries=1, reason="MID 0042 declined")
+        watch.open_safing = lambda _: (declined,)
         assert watch.maybe_active() == ["wrench"]
+
+
+async def test_unconfirmed_release_is_a_problem_of_connected_equipment(store: Store, wait_until: WaitUntil) -> None:
+    tool = FakeEquipment("wrench")
+    plant = await plant_at(store, tool)
+    declined = OpenSafing(what="release", since=NOW, tries=7, reason="MID 0042 declined")
+    async with watching(plant, tool) as watch:
+        watch.open_safing = lambda _: (declined,)
+        await wait_until(lambda: watch.health and watch.health[0].safing)
+        (health,) = watch.health
+    assert health.open_safing == (declined,)
+    since = "2023-11-14 22:13:20Z"
+    assert health.problem == f"the tool may still be active, not confirmed since {since}: release: MID 0042 declined"

@@ -8,9 +8,10 @@ from structlog.testing import capture_logs
 
 from edge.config import RedisSettings
 from edge.errors import Unavailable
+from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
-from edge.station.equipment import OutcomeUnknown
+from edge.station.equipment import Command, OutcomeUnknown
 from edge.station.release import ReleaseRequest, release
 from edge.station.safing_sender import SafingSender
 from edge.store import runs, safing
@@ -41,10 +42,19 @@ def equipment(tool: FakeEquipment) -> dict[str, FakeEquipment]:
     return {TIGHTEN: tool, "open.v1": tool}
 
 
-def sender_of(plant: Plant, tool: FakeEquipment, repeat_interval_s: float = 60.0) -> SafingSender:
+class Seconds:
+    """A monotonic clock that a test advances."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def sender_of(plant: Plant, tool: FakeEquipment, seconds: Seconds | None = None) -> SafingSender:
     routes = {TIGHTEN: tool, "open.v1": tool}
-    intervals = (repeat_interval_s, repeat_interval_s)
-    return SafingSender(plant.runs, (SCOPE,), routes, plant.runs.clock, repeat_intervals_s=intervals)
+    return SafingSender(plant.runs, (SCOPE,), routes, plant.runs.clock, monotonic=seconds or Seconds())
 
 
 async def abort_while_away(plant: Plant, tool: FakeEquipment) -> None:
@@ -84,11 +94,15 @@ async def test_reset_survives_the_removal_of_its_job_and_a_restart(
 async def test_stop_is_repeated_until_it_is_confirmed(plant: Plant, tool: FakeEquipment) -> None:
     await started(plant, "J1")
     await plant.ask(Cause.ABORT, "J1")
-    sender = sender_of(plant, tool, repeat_interval_s=0.0)
+    seconds = Seconds()
+    sender = sender_of(plant, tool, seconds)
+    await sender.refresh()
     for _ in range(3):
+        seconds.now += 10
         await sender.send_due()
     assert tool.received(Phase.STOP) == ["a"] * 3
     await plant.answers.stopped(tool.commands[0].command_id, None)
+    seconds.now += 10
     await sender.send_due()
     assert tool.received(Phase.STOP) == ["a"] * 3
     assert sender.open_commands == ()
@@ -118,7 +132,10 @@ async def test_declined_stop_is_kept_with_its_reason_and_reported_to_the_job(pla
 async def test_declined_reset_is_sent_until_it_is_carried_out(plant: Plant, tool: FakeEquipment, outcome: str) -> None:
     await abort_while_away(plant, tool)
     tool.reachable = True
-    sender = sender_of(plant, tool, repeat_interval_s=0.0)
+    seconds = Seconds()
+    sender = sender_of(plant, tool, seconds)
+    await sender.refresh()
+    seconds.now += 2
     await sender.send_due()
     (reset,) = [each for each in tool.commands if each.phase is Phase.RESET]
     for _ in range(2):
@@ -128,6 +145,7 @@ async def test_declined_reset_is_sent_until_it_is_carried_out(plant: Plant, tool
             await plant.answers.answer(OutcomeUnknown(reset.command_id, "the clamp is locked"))
     (kept,) = await safing.load_all(plant.store)
     assert (kept.error, plant.answers.stats.declined_stops) == ("the clamp is locked", 2)
+    seconds.now += 5
     await sender.send_due()
     assert tool.received(Phase.RESET) == ["clamp"] * 2
     await plant.answer(reset, {"open": True})
@@ -189,15 +207,108 @@ async def test_reset_is_sent_at_once_after_a_reconnect_between_two_polls(plant: 
         assert len(tool.received(Phase.RESET)) == times
 
 
-async def test_resend_interval_does_not_grow_without_a_subscriber(plant: Plant, tool: FakeEquipment) -> None:
+async def test_stop_of_connected_equipment_is_repeated_in_seconds(plant: Plant, tool: FakeEquipment) -> None:
+    """The first sending is that of the outbox: the sender repeats it after 2 s, 5 s, and then each 10 s."""
+    seconds = Seconds()
+    sender = sender_of(plant, tool, seconds)
+    await started(plant, "J1")
+    await plant.ask(Cause.ABORT, "J1")
+    at = []
+    for second in range(40):
+        before = len(tool.received(Phase.STOP))
+        await sender.send_due()
+        at += [second] * (len(tool.received(Phase.STOP)) - before)
+        seconds.now += 1
+    assert at == [2, 7, 17, 27, 37]
+
+
+async def test_equipment_that_declines_for_ever_is_bounded_and_visible(
+    plant: Plant, tool: FakeEquipment, clock: Clock
+) -> None:
+    """An hour: six messages a minute, seven lines of log, one record at the job, and the reason with its tries."""
+    seconds = Seconds()
+    sender = sender_of(plant, tool, seconds)
+    await started(plant, "J1")
+    await plant.ask(Cause.ABORT, "J1")
+    with capture_logs() as logs:
+        for second in range(3600):
+            sent = len(tool.received(Phase.STOP))
+            if second % 5 == 0:
+                await sender.refresh()
+            await sender.send_due_at_once()
+            if len(tool.received(Phase.STOP)) > sent:
+                await plant.answers.stopped(tool.commands[0].command_id, f"locked, try {second % 7}")
+            seconds.now += 1
+            clock.now += 1000
+    assert len(tool.received(Phase.STOP)) == 361
+    assert len([each for each in logs if each["event"] == "safing command sent again"]) == 6
+    (open_stop,) = sender.open_at(tool)
+    assert (open_stop.what, open_stop.tries) == ("stop", 362)
+    assert open_stop.reason.startswith("locked, try")
+    assert len(await _late_errors(plant, "J1")) == 1
+
+
+async def test_many_open_stops_of_one_tool_are_sent_a_few_at_once(plant: Plant, tool: FakeEquipment) -> None:
+    stop = safing.SafingCommand(
+        phase=Phase.STOP,
+        command_id="",
+        type_id=TIGHTEN,
+        scope=SCOPE,
+        job_id="J1",
+        correlation_id="c",
+        action="a",
+        attempt=1,
+        since=1,
+    )
+    for number in range(25):
+        each = msgspec.structs.replace(stop, command_id=f"J{number}/R/a/1")
+        await plant.store.commit(safing.save(plant.store.keys, each))
+    sender = sender_of(plant, tool)
+    counts = []
+    for _ in range(4):
+        await sender.send_due()
+        counts.append(len({each.command_id for each in tool.commands}))
+    assert counts == [10, 20, 25, 25]
+
+
+async def test_equipment_that_does_not_answer_delays_no_other(plant: Plant, tool: FakeEquipment) -> None:
+    class Mute(FakeEquipment):
+        async def stop(self, command: Command) -> None:
+            await asyncio.Event().wait()
+
+    mute = Mute("mute")
+    for type_id in ("mute.v1", TIGHTEN):
+        stop = safing.SafingCommand(
+            phase=Phase.STOP,
+            command_id=f"J1/R/{type_id}/1",
+            type_id=type_id,
+            scope=SCOPE,
+            job_id="J1",
+            correlation_id="c",
+            action="a",
+            attempt=1,
+            since=1,
+        )
+        await plant.store.commit(safing.save(plant.store.keys, stop))
+    sender = SafingSender(plant.runs, (SCOPE,), {"mute.v1": mute, TIGHTEN: tool}, plant.runs.clock)
+    async with background_task(sender.run(), "safing"):
+        await until_true(lambda: tool.received(Phase.STOP))
+
+
+async def test_stop_of_a_decision_is_known_before_the_next_poll(plant: Plant, tool: FakeEquipment) -> None:
+    await started(plant, "J1")
+    sender = SafingSender(plant.runs, (SCOPE,), {TIGHTEN: tool}, plant.runs.clock, poll_interval_s=3600)
+    async with background_task(sender.run(), "safing"):
+        await asyncio.sleep(0)
+        await plant.ask(Cause.ABORT, "J1")
+        await until_true(lambda: sender.open_commands)
+
+
+async def test_stop_of_disconnected_equipment_has_no_tries(plant: Plant, tool: FakeEquipment) -> None:
+    sender = sender_of(plant, tool)
     await abort_while_away(plant, tool)
-    tool.reachable, tool.problem = True, "nothing subscribes to its commands"
-    routes = {TIGHTEN: tool, "open.v1": tool}
-    sender = SafingSender(plant.runs, (SCOPE,), routes, plant.runs.clock, repeat_intervals_s=(0.001, 3600.0))
-    async with asyncio.timeout(60):
-        # Intervals that double would be longer than a minute after sixteen of them.
-        while len(tool.received(Phase.RESET)) < 20:
-            await sender.send_due()
+    await sender.send_due()
+    assert [(each.what, each.tries) for each in sender.open_at(tool)] == [("reset", 0)]
 
 
 async def test_released_stop_is_not_sent_again(plant: Plant, tool: FakeEquipment) -> None:

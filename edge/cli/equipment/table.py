@@ -10,7 +10,7 @@ from edge.cli.jobs.table import local_time, plain_table, utc_time
 from edge.cli.terminal.output import printable
 from edge.maintenance.ping import PingResult
 from edge.model.equipment_connection import ConnectionState
-from edge.model.equipment_health import EquipmentHealth
+from edge.model.equipment_health import EquipmentHealth, OpenSafing
 from edge.store.health_reports import GatewayReport
 
 _STYLES = {"yes": "green", "no": "bold red", "gateway away": "magenta"}
@@ -60,6 +60,16 @@ def as_data(each: EquipmentView) -> dict[str, object]:
         "declined_stops": health.declined_stops,
         "lost_traces": health.lost_traces,
         "open_stops": health.safing,
+        "unconfirmed": [
+            {
+                "what": unconfirmed.what,
+                "command": unconfirmed.command_id or None,
+                "since": utc_time(unconfirmed.since),
+                "tries": unconfirmed.tries,
+                "reason": unconfirmed.reason or None,
+            }
+            for unconfirmed in health.open_safing
+        ],
         "problem": health.problem or None,
         "last_error": health.last_error or None,
         "programs": list(health.programs),
@@ -118,6 +128,15 @@ def report(each: EquipmentView) -> Iterator[str]:
     width = max(map(len, facts))
     for name, text in facts.items():
         yield f"{name:<{width}}  {printable(text)}"
+        if name == "open stops":
+            yield from (f"{'':<{width}}  {printable(unconfirmed_line(each))}" for each in health.open_safing)
+
+
+def unconfirmed_line(unconfirmed: OpenSafing) -> str:
+    """Return a stop, a reset or a release without a confirmation as a line."""
+    subject = f"{unconfirmed.what} of {unconfirmed.command_id}" if unconfirmed.command_id else unconfirmed.what
+    tries = "1 try" if unconfirmed.tries == 1 else f"{unconfirmed.tries} tries"
+    return f"{subject} since {local_time(unconfirmed.since)}, {tries}: {unconfirmed.reason or 'no answer yet'}"
 
 
 def _connection_facts(each: EquipmentView) -> dict[str, str]:

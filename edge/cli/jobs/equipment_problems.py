@@ -8,6 +8,7 @@ from msgspec import Struct
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import open_access
 from edge.config import EquipmentSettings
+from edge.station.safing_tries import problem_of
 from edge.station.stored_job import StoredJob, load
 from edge.store.health_reports import GatewayReport, load_all
 
@@ -24,18 +25,27 @@ async def read(settings_file: Path | None, job_id: str) -> tuple[StoredJob, list
     """Read a job and the problems of its equipment. Raises Refused, SettingsError and Unavailable."""
     async with open_access(settings_file) as at:
         stored = await load(at.store, job_id)
-        wanted = _equipment_of(_open_type_ids(stored), at.settings.southbound)
-        reports = await load_all(at.store, at.settings.gateway.scopes) if wanted else {}
-        return stored, list(problems(wanted, reports))
+        waiting = _equipment_of(_open_type_ids(stored), at.settings.southbound)
+        used = _equipment_of(stored.net.command_types if stored.net else (), at.settings.southbound)
+        reports = await load_all(at.store, at.settings.gateway.scopes) if used else {}
+        return stored, list(problems(waiting, used, reports))
 
 
-def problems(equipment: Collection[str], reports: Mapping[str, GatewayReport]) -> Iterator[EquipmentProblem]:
-    """Yield the problems that running gateways report of named equipment."""
+def problems(
+    waiting: Collection[str], used: Collection[str], reports: Mapping[str, GatewayReport]
+) -> Iterator[EquipmentProblem]:
+    """Yield the problems that running gateways report of the equipment that a job uses.
+
+    Of equipment that it does not wait for, only that its tool may still be active.
+    """
     for gateway, each in reports.items():
         if each.report and each.at_work:
             for health in each.report.equipment:
-                if health.name in equipment and (reason := health.obstacle):
-                    yield EquipmentProblem(health.name, gateway, reason)
+                reasons = [health.obstacle] if health.name in waiting else []
+                if unsafe := problem_of(health.open_safing):
+                    reasons = [*(each for each in reasons if unsafe not in each), unsafe]
+                if health.name in used and any(reasons):
+                    yield EquipmentProblem(health.name, gateway, "; ".join(reasons))
 
 
 def problem_line(problem: EquipmentProblem) -> str:
@@ -54,5 +64,5 @@ def _open_type_ids(stored: StoredJob) -> frozenset[str]:
     return frozenset(stored.net.actions[key.latest].type_id for key in stored.run.open)
 
 
-def _equipment_of(type_ids: frozenset[str], southbound: Mapping[str, EquipmentSettings]) -> frozenset[str]:
-    return frozenset(name for name, each in southbound.items() if not type_ids.isdisjoint(each.type_ids))
+def _equipment_of(type_ids: Collection[str], southbound: Mapping[str, EquipmentSettings]) -> frozenset[str]:
+    return frozenset(name for name, each in southbound.items() if not set(type_ids).isdisjoint(each.type_ids))

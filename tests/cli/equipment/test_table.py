@@ -3,11 +3,12 @@
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from edge.cli.equipment.table import EquipmentView, as_data, equipment_views, ping_data, report
 from edge.maintenance.ping import PingResult
 from edge.model.equipment_connection import ConnectionState
-from edge.model.equipment_health import EquipmentHealth, EquipmentReport
+from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
 from edge.store.health_reports import GatewayReport
 
 WRENCH = EquipmentHealth(name="wrench", kind="mqtt", connected=False)
@@ -53,6 +54,25 @@ def test_equipment_that_is_connected_has_no_reason_in_its_report() -> None:
     names = [line.split("  ", 1)[0] for line in report(EquipmentView("edge", True, 5, health))]
     assert "not connected" not in names
     assert "next try" not in names
+
+
+def test_each_unconfirmed_stop_is_listed_with_its_tries_and_reason() -> None:
+    stop = OpenSafing(what="stop", command_id="J1/R/a/1", since=0, tries=3, reason="the tool is locked")
+    unsafe = replace(WRENCH, safing=2, open_safing=(stop, OpenSafing(what="release", since=0, tries=1)))
+    view = EquipmentView("edge", True, 5, unsafe)
+    lines = [line.strip() for line in report(view) if " since 1970" in line]
+    assert [line.partition(" since ")[0] for line in lines] == ["stop of J1/R/a/1", "release"]
+    assert lines[0].endswith("3 tries: the tool is locked")
+    assert lines[1].endswith("1 try: no answer yet")
+    found = as_data(view)["unconfirmed"]
+    assert isinstance(found, list)
+    assert found[0] == {
+        "what": "stop",
+        "command": "J1/R/a/1",
+        "since": datetime.fromtimestamp(0, UTC),
+        "tries": 3,
+        "reason": "the tool is locked",
+    }
 
 
 @pytest.mark.parametrize(("seconds", "milliseconds"), [(0.0123456, 12.346), (None, None)])

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from edge.model.equipment_connection import ConnectionState
-from edge.model.equipment_health import EquipmentHealth, EquipmentReport
+from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
 from edge.model.job_state import Cause
 from edge.store import health_reports, instance_leases
 from edge.store.client import Store
@@ -70,6 +70,21 @@ async def test_problem_of_awaited_equipment_is_named(
 async def test_report_of_a_gateway_that_does_not_run_is_left_out(edge: Edge, store: Store) -> None:
     await report(store, "line-1", wrench(connected=True, problem=LOCKED))
     assert json.loads((await edge("jobs", "why", "J1", "--json")).output)["equipment"] == []
+
+
+@pytest.mark.usefixtures("waiting_job")
+async def test_ended_job_names_the_tool_that_is_not_confirmed_as_disabled(
+    edge: Edge, store: Store, plant: Plant
+) -> None:
+    release = OpenSafing(what="release", since=1_700_000_000_000, tries=7, reason="MID 0042 declined")
+    unsafe = EquipmentHealth(name="wrench", kind="openprotocol", connected=True, safing=1, open_safing=(release,))
+    await plant.ask(Cause.ABORT, "J1")
+    await instance_leases.acquire(store, "line-1", "token")
+    await report(store, "line-1", unsafe)
+    (found,) = json.loads((await edge("jobs", "why", "J1", "--json")).output)["equipment"]
+    since = "2023-11-14 22:13:20Z"
+    problem = f"the tool may still be active, not confirmed since {since}: release: MID 0042 declined"
+    assert found == {"name": "wrench", "gateway": "line-1", "problem": problem}
 
 
 async def test_job_that_has_not_started_waits_for_no_equipment(edge: Edge, plant: Plant) -> None:
