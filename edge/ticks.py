@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
 _SLICE_S: Final = 0.001
@@ -35,3 +35,25 @@ async def in_slices(items: Iterable[_T], rest_s: float = 0.0) -> list[_T]:
             await asyncio.sleep(rest_s)
             until = time.monotonic() + _SLICE_S
     return found
+
+
+def _never() -> bool:
+    return False
+
+
+class Slices:
+    """Pauses long work that continues at any time: one slice, a turn for others, and a rest while it is asked for.
+
+    `rests` is True while work that goes first is under way: its next turn comes at once then.
+    """
+
+    def __init__(self, rests: Callable[[], bool] = _never) -> None:
+        self._rests = rests
+        self._until = 0.0
+
+    async def pause(self) -> None:
+        """Pause if a slice of a millisecond is over."""
+        if time.monotonic() < self._until:
+            return
+        await asyncio.sleep(REST_S if self._rests() else 0)
+        self._until = time.monotonic() + _SLICE_S

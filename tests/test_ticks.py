@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from edge.ticks import in_slices, until_tick
+from edge.ticks import REST_S, Slices, in_slices, until_tick
 
 
 @example(8388608.999999998, 0.5)
@@ -40,3 +40,28 @@ async def test_other_tasks_run_while_items_are_made_that_take_long() -> None:
     assert await in_slices(items()) == list(range(20))
     counting.cancel()
     assert turns >= 20
+
+
+async def test_long_work_rests_after_a_slice_while_other_work_goes_first() -> None:
+    slices = Slices(lambda: True)
+    for _ in range(3):
+        began = time.monotonic()
+        while time.monotonic() - began < 0.0015:
+            """Work for longer than a slice."""
+        paused = time.monotonic()
+        await slices.pause()
+        assert time.monotonic() - paused >= 0.9 * REST_S
+
+
+async def test_long_work_lets_others_run_after_a_slice() -> None:
+    turns: list[int] = []
+    slices = Slices()
+    await slices.pause()
+    other = asyncio.create_task(note(turns))
+    while not turns:
+        await slices.pause()
+    await other
+
+
+async def note(turns: list[int]) -> None:
+    turns.append(1)

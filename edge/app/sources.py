@@ -10,11 +10,15 @@ from edge.config.telemetry import RedisSourceSettings, SourceSettings
 from edge.instant import now_ms
 from edge.links.background_task import background_task
 from edge.links.mqtt import MqttSession
+from edge.links.receive_queue import FloodLimits
 from edge.southbound.mqtt_source import IN_FLIGHT, LARGEST_PACKET, SampleSource
 from edge.southbound.sample_sink import SampleSink
 
-SessionOpener = Callable[[str, MqttSettings, int, int], Awaitable[MqttSession]]
-"""Opens an MQTT session by its name, the broker, the largest packet, and the messages that may be unacknowledged."""
+SessionOpener = Callable[[str, MqttSettings, int, int, FloodLimits], Awaitable[MqttSession]]
+"""Opens an MQTT session by its name, the broker, the largest packet, and the messages that may be unacknowledged, and
+those of QoS 0 that may wait."""
+_WAITING = 10_000
+"""Messages of QoS 0 that wait while the event loop is busy; the queue of telemetry decides what to drop."""
 
 
 async def open_sources(
@@ -25,11 +29,17 @@ async def open_sources(
         if isinstance(section, MqttSourceSettings) and section.payload == "sparkplug":
             await _open_sparkplug(stack, core, name, section, sink, open_session)
         elif isinstance(section, MqttSourceSettings):
-            session = await open_session(f"source-{name}", _broker(core, section), LARGEST_PACKET, IN_FLIGHT)
+            session = await open_session(
+                f"source-{name}", _broker(core, section), LARGEST_PACKET, IN_FLIGHT, _flood_of(sink)
+            )
             core.health.sessions[f"source {name}"] = session
             await SampleSource(name, section, sink, now_ms).open(session)
         else:
             await _open_polled(stack, name, section, sink)
+
+
+def _flood_of(sink: SampleSink) -> FloodLimits:
+    return FloodLimits(_WAITING, _WAITING, _WAITING, sink.note_drop)
 
 
 def _broker(core: GatewayParts, section: MqttSourceSettings) -> MqttSettings:
@@ -48,7 +58,7 @@ async def _open_sparkplug(
     from edge.southbound import sparkplug_source  # noqa: PLC0415
 
     largest = sparkplug_source.LARGEST_PACKET
-    session = await open_session(f"source-{name}", _broker(core, section), largest, IN_FLIGHT)
+    session = await open_session(f"source-{name}", _broker(core, section), largest, IN_FLIGHT, _flood_of(sink))
     core.health.sessions[f"source {name}"] = session
     source = sparkplug_source.SparkplugSource(name, section, sink, now_ms)
     await stack.enter_async_context(background_task(source.run(session), f"source {name}"))

@@ -40,7 +40,7 @@ from edge.telemetry.interest import RuleInterest
 from edge.telemetry.mirror import SetMirror, jobs_by_member
 from edge.telemetry.processor import RuleProcessor
 from edge.telemetry.sample_queue import QueueLimits, SampleQueue
-from edge.ticks import next_tick
+from edge.ticks import Slices, next_tick
 
 if TYPE_CHECKING:
     from edge.sparkplug.node_stats import NodeStats
@@ -91,9 +91,19 @@ async def open_telemetry(
     tags = read_definitions(settings.tags)
     # The store of a gateway and that of volatile samples fail apart: the log names which one.
     task = "volatile sample queue" if volatile else "samples"
-    queue = SampleQueue(volatile or core.store, now_ms, limits, interest.wants, tags.judge, task)
+    # Jobs come first: while they make decisions telemetry rests after each millisecond.
+    slices = Slices(core.runs.is_busy)
+    queue = SampleQueue(
+        volatile or core.store, now_ms, limits, interest.wants, tags.judge, task, interest.raises_alarms, slices
+    )
     processor = RuleProcessor(
-        core.store, with_built_in(own), now_ms, redactor(()), volatile=volatile, flood_limit=settings.flood_alarms
+        core.store,
+        with_built_in(own),
+        now_ms,
+        redactor(()),
+        volatile=volatile,
+        flood_limit=settings.flood_alarms,
+        slices=slices,
     )
     suppression = AlarmSuppression(core.store, core.mode, core.settings.maintenance.suppress_alarms, now_ms)
     history = await open_history(stack, settings, processor)
@@ -114,15 +124,7 @@ async def open_telemetry(
         await stack.enter_async_context(background_task(gate.run_while_open(work, name), f"{name} while it is ours"))
     await stack.enter_async_context(background_task(queue.run(), "samples"))
     await stack.enter_async_context(background_task(GatewayTags(core, queue.put, now_ms).run(), "gateway tags"))
-    for name, section in core.settings.mirror.items():
-        # Imported only for a mirror.
-        from edge.store.foreign import open_foreign  # noqa: PLC0415
-
-        foreign = await stack.enter_async_context(open_foreign(section.url))
-        read = partial(foreign.read_members, section.key)
-        mirror = SetMirror(core.store, name, read, now_ms, interest, partial(_members, core), settings.stream_length)
-        works_here = core.instance.lease_held.run_while_open(mirror.run, f"mirror {name}")
-        await stack.enter_async_context(background_task(works_here, f"mirror {name} while its lease is held"))
+    await _open_mirrors(stack, core, interest)
     return TelemetryService(
         queue,
         processor,
@@ -135,6 +137,20 @@ async def open_telemetry(
         history=history,
         volatile=volatile,
     )
+
+
+async def _open_mirrors(stack: contextlib.AsyncExitStack, core: GatewayParts, interest: RuleInterest) -> None:
+    """Mirror the sets of the settings on every gateway that has them: the first that can read one does."""
+    length = core.settings.telemetry.stream_length
+    for name, section in core.settings.mirror.items():
+        # Imported only for a mirror.
+        from edge.store.foreign import open_foreign  # noqa: PLC0415
+
+        foreign = await stack.enter_async_context(open_foreign(section.url))
+        read = partial(foreign.read_members, section.key)
+        mirror = SetMirror(core.store, name, read, now_ms, interest, partial(_members, core), length)
+        works_here = core.instance.lease_held.run_while_open(mirror.run, f"mirror {name}")
+        await stack.enter_async_context(background_task(works_here, f"mirror {name} while its lease is held"))
 
 
 async def _follow_settings(

@@ -73,7 +73,7 @@ def _metrics(
     meaning = "Alarms that a flood withheld."
     yield TelemetryMetric("alarms_withheld", meaning, is_counter=True, samples=(("", withheld),))
     dropped = service.queue.dropped
-    meaning = "Samples dropped because the queue was full."
+    meaning = "Samples, and messages with samples, that were dropped because they came too fast."
     yield TelemetryMetric("telemetry_dropped", meaning, is_counter=True, samples=(("", dropped),))
     meaning = "Samples that cannot be taken: their value, their type or their name."
     yield TelemetryMetric("telemetry_samples_refused", meaning, is_counter=True, samples=(("", service.queue.refused),))

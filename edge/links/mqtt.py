@@ -18,7 +18,7 @@ from edge.links.mqtt_broker import ANSWER_SECONDS, MAXIMUM_PACKET_SIZE, RECEIVE_
 from edge.links.mqtt_connection import RETRY_SECONDS, Connection, PublishRefused, connect
 from edge.links.mqtt_subscription import Delivery, Handler, Key, PoisonHandler, Settle, Subscription
 from edge.links.mqtt_topic import matches
-from edge.links.receive_queue import ReceivedMessage
+from edge.links.receive_queue import FLOOD_LIMITS, FloodLimits, ReceivedMessage
 from edge.links.topic_probe import TopicProbe
 from edge.model.cloudevent import CloudEvent
 from edge.ticks import next_tick
@@ -42,7 +42,6 @@ UNCLAIMED_SECONDS = 60.0
 """Time after a start in which messages of a kept session wait for their subscription."""
 
 _RETRY_REFUSED_SECONDS = 3.0
-
 _log = structlog.get_logger(__name__)
 
 
@@ -93,6 +92,7 @@ async def keep_session(
     receive_maximum: int = RECEIVE_MAXIMUM,
     answer_s: float = ANSWER_SECONDS,
     retry_refused: float = _RETRY_REFUSED_SECONDS,
+    flood: FloodLimits = FLOOD_LIMITS,
 ) -> AsyncIterator["MqttSession"]:
     """Keep a session that connects and reconnects by itself; it is usable before the broker is there.
 
@@ -101,12 +101,11 @@ async def keep_session(
     dropped after `unclaimed_after`. `on_change` is called with True at each connect and with False at each disconnect.
     The broker publishes `will` when the connection is lost, not when the block ends. It drops packets larger than
     `largest_packet` bytes, sends at most `receive_maximum` unacknowledged messages of QoS 1, and has to confirm within
-    `answer_s`. Refused subscriptions are retried every `retry_refused`. Raises SettingsError for unusable settings.
+    `answer_s`. Refused subscriptions are retried every `retry_refused`; of QoS 0 as many messages wait as `flood` says.
+    Raises SettingsError for unusable settings.
     """
-    named = broker_of(settings, client_id, session_expiry)
-    broker = replace(
-        named, will=will, largest_packet=largest_packet, receive_maximum=receive_maximum, answer_s=answer_s
-    )
+    limits = {"largest_packet": largest_packet, "receive_maximum": receive_maximum, "flood": flood}
+    broker = replace(broker_of(settings, client_id, session_expiry), will=will, answer_s=answer_s, **limits)
     session = MqttSession(broker, unclaimed_after, on_change, retry_refused)
     async with background_task(session.run(), f"mqtt {client_id}"):
         yield session
@@ -129,7 +128,7 @@ class MqttSession:
     ) -> None:
         self._broker = broker
         self._unclaimed_after = unclaimed_after
-        self._retry_refused_s = retry_refused
+        self._retry_refused_s, self._flood = retry_refused, broker.flood
         self.listeners: list[Callable[[bool], None]] = [on_change] if on_change else []
         """Called with True at each connect and with False at each disconnect."""
         self.connection_count = 0
@@ -218,11 +217,12 @@ class MqttSession:
         """Call `handler` with each message that matches `topic_filter`, for the life of the session.
 
         Returns when the broker has confirmed; without a connection at once, and the next one subscribes. A handler that
-        raises Unavailable is retried. After any other error, which is logged, `on_poison` can keep the message. It is
-        acknowledged in order of arrival, after what the handler returns was awaited. With `key` only messages with the
-        same key wait for each other. Filters must not overlap: some brokers deliver once for each. Raises Unavailable.
+        raises Unavailable is retried. After any other error `on_poison` can keep the message. It is acknowledged in
+        order of arrival, after what the handler returns was awaited. With `key` only messages with the same key wait
+        for each other. Filters must not overlap: some brokers deliver once for each. Raises Unavailable.
         """
-        await self._subscribe(Subscription(topic_filter, handler, on_poison, Connection.subscribe, key=key))
+        subscription = Subscription(topic_filter, handler, on_poison, Connection.subscribe, key=key, flood=self._flood)
+        await self._subscribe(subscription)
 
     async def follow(self, topic: str, handler: Handler) -> None:
         """Subscribe to a topic that holds a state: its retained message is delivered on each connection.

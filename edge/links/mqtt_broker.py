@@ -8,6 +8,7 @@ from msgspec import Struct
 from edge.config import MqttSettings, password_of
 from edge.errors import SettingsError
 from edge.links.cloudevent_mqtt import Message
+from edge.links.receive_queue import FLOOD_LIMITS, FloodLimits
 
 PORTS = {"mqtt": 1883, "mqtts": 8883}
 MAXIMUM_PACKET_SIZE = 8 * 1024 * 1024
@@ -23,6 +24,7 @@ class Broker(Struct, frozen=True):
     It drops packets larger than `largest_packet` bytes, sends at most `receive_maximum` messages of QoS 1 without our
     acknowledgement, and publishes `will` when the connection ends without DISCONNECT; with `will_always` at any end.
     It has to confirm what we send within `answer_s` seconds. `clean_start` drops the session that it kept.
+    Of the messages of QoS 0 `flood` may wait.
     """
 
     host: str
@@ -38,6 +40,7 @@ class Broker(Struct, frozen=True):
     answer_s: float = ANSWER_SECONDS
     will_always: bool = False
     clean_start: bool = False
+    flood: FloodLimits = FLOOD_LIMITS
 
     @property
     def address(self) -> str:

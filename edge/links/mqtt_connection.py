@@ -79,7 +79,7 @@ class Connection:
         self._confirmations = Confirmations(broker.answer_s)
         self._in_flight = asyncio.Semaphore(RECEIVE_MAXIMUM)
         self._largest_packet = math.inf
-        self._received = ReceiveQueue()
+        self._received = ReceiveQueue(broker.flood)
         self._unacknowledged: dict[int, int] = {}
         self._unacknowledged_bytes = 0
         self._postponing = False

@@ -13,7 +13,7 @@ from edge.links.backoff import delay
 from edge.links.cloudevent_mqtt import Message
 from edge.links.log_throttle import LogThrottle
 from edge.links.mqtt_connection import Connection
-from edge.links.receive_queue import QOS0_PER_TOPIC
+from edge.links.receive_queue import FLOOD_LIMITS, FloodLimits
 
 Settle = Callable[[], Awaitable[None]]
 """Waits until what a handler did with a message is durable."""
@@ -22,7 +22,6 @@ PoisonHandler = Callable[[Message, Exception], Awaitable[None]]
 Key = Callable[[Message], str]
 """Returns the ordering key of a message: messages with one key are handled in order, those of others concurrently."""
 
-_QOS0_MESSAGES = 200
 _MOST_AT_ONCE = 20
 """How many messages are handled concurrently: as many as a broker may leave unacknowledged by default."""
 
@@ -49,6 +48,7 @@ class Subscription:
         activate: Callable[[Connection, str], Awaitable[str | None]],
         retry_seconds: tuple[float, float] = (0.1, 10.0),
         key: Key | None = None,
+        flood: FloodLimits = FLOOD_LIMITS,
     ) -> None:
         """Create a subscription; `activate` subscribes on a connection and returns the broker's refusal.
 
@@ -64,8 +64,10 @@ class Subscription:
         self._activate = activate
         self._retry_seconds = retry_seconds
         self._key = key
+        self._flood = flood
         self._queue: asyncio.Queue[Delivery] = asyncio.Queue()
         self._qos0: Counter[str] = Counter()
+        self._qos0_waiting = 0
         self._dropped = LogThrottle(_log)
 
     async def activate_on(self, connection: Connection) -> None:
@@ -86,10 +88,12 @@ class Subscription:
         """
         if not delivery.packet_id:
             topic = delivery.message.topic
-            if self._qos0[topic] >= QOS0_PER_TOPIC or self._qos0.total() >= _QOS0_MESSAGES:
+            if self._qos0[topic] >= self._flood.per_topic or self._qos0_waiting >= self._flood.waiting:
+                self._flood.on_drop()
                 self._dropped.warning("mqtt message dropped", topic, topic=topic, qos=0, reason="handler too slow")
                 return
             self._qos0[topic] += 1
+            self._qos0_waiting += 1
         self._queue.put_nowait(delivery)
 
     async def run(self, finish: Callable[[Delivery], None]) -> None:
@@ -135,6 +139,7 @@ class Subscription:
         if not delivery.packet_id:
             topic = delivery.message.topic
             self._qos0[topic] -= 1
+            self._qos0_waiting -= 1
             if not self._qos0[topic]:
                 del self._qos0[topic]
         return delivery

@@ -41,6 +41,7 @@ class SampleSource:
 
         A message without a value is logged and dropped.
         """
+        await self._sink.pause()
         value, reason = self._value_of(message.payload)
         if value is MISSING:
             self._sink.refuse(self._name, 1)

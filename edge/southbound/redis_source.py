@@ -87,6 +87,7 @@ class RedisSource:
                 await self._read_keys()
             latest, self._latest = self._latest, {}
             for name, (at, payload) in latest.items():
+                await self._sink.pause()
                 self._put(name, at, payload)
             await asyncio.sleep(self._settings.interval)
 

@@ -18,5 +18,11 @@ class SampleSink(Protocol):
     def refuse(self, source: str, count: int) -> None:
         """Count values of a source that are no samples."""
 
+    async def pause(self) -> None:
+        """Pause a source that has many samples, so that the steps of jobs come in between."""
+
+    def note_drop(self) -> None:
+        """Count a message that was dropped before it became samples."""
+
     async def settle(self, received: int) -> None:
         """Wait until that many lines are stored or dropped."""

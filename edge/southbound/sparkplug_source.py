@@ -62,6 +62,7 @@ class SparkplugSource:
 
     async def take(self, message: Message) -> Settle:
         """Queue the samples of a message and return how to wait until they are stored, or were dropped."""
+        await self._sink.pause()
         taken = self._nodes.take(message.topic, message.payload, self._clock())
         self._put(taken.samples)
         if taken.faults:

@@ -2,6 +2,8 @@
 
 import asyncio
 import functools
+import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -44,6 +46,10 @@ Compiler = Callable[[str], Net | RejectedRecipe]
 _MAX_CACHED = 10_000
 _MAX_OUTBOXES = 2_000
 """The outboxes that are kept, those of ended jobs too: a store that restarts may have lost the last second of a run."""
+
+
+_BUSY_S = 0.02
+"""Time after a decision in which the next one is likely."""
 
 
 class NoRun(Struct, frozen=True):
@@ -106,6 +112,11 @@ class Runs:
         self._lock_key = store.keys.locks(LockKind.EQUIPMENT)
         self._max_cached = max_cached
         self._loaded: dict[str, LoadedJob] = {}
+        self._decided_at = -math.inf
+
+    def is_busy(self) -> bool:
+        """Return whether jobs make decisions now: work that may wait rests."""
+        return time.monotonic() - self._decided_at < _BUSY_S
 
     async def signal(
         self,
@@ -142,6 +153,7 @@ class Runs:
     async def commit(self, decision: Decision, extra: Commit) -> Committed | Stale:
         """Commit the decision, cache the new state, queue its commands."""
         loaded = decision.loaded
+        self._decided_at = time.monotonic()
         parts = (decision.commit, extra, *(each(decision) for each in self.additions))
         if decision.locks is NO_LOCK_CHANGE:
             result = await self._write(loaded.job.job_id, join(parts))

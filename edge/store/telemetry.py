@@ -92,6 +92,24 @@ async def read_lengths(store: Store) -> StreamLengths:
     return StreamLengths(length, lag, letters)
 
 
+class UnreadEntries(Struct, frozen=True):
+    """Entries that the consumer group has not read, and for how long no consumer has asked for one."""
+
+    entries: int = 0
+    idle_ms: int = 0
+
+
+async def read_unread(store: Store) -> UnreadEntries:
+    """Read how far the consumer group is behind; the stream exists. Raises Unavailable."""
+    key = store.keys.telemetry()
+    groups = [each for each in await store.execute("XINFO GROUPS", key) if each["name"] == RULES_GROUP]
+    if not groups:
+        return UnreadEntries()
+    consumers = await store.execute("XINFO CONSUMERS", key, RULES_GROUP)
+    idle_ms = min((int(each["idle"]) for each in consumers), default=0)
+    return UnreadEntries(int(groups[0].get("lag") or 0), idle_ms)
+
+
 async def read_counters(store: Store) -> dict[str, int]:
     """Read all counters by name."""
     found = await store.execute("HGETALL", store.keys.telemetry_counters())

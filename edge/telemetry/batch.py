@@ -33,10 +33,12 @@ class Batch(Struct, frozen=True):
     lines: tuple[Line, ...]
 
 
-def split_lines(producer: str, number: int, arrived_at: int, lines: Sequence[Line]) -> Iterator[Batch]:
+def split_lines(
+    producer: str, number: int, arrived_at: int, lines: Sequence[Line], size: int = BATCH_SIZE
+) -> Iterator[Batch]:
     """Yield lines in batches of their producer; the first one has the number."""
-    for part, start in enumerate(range(0, len(lines), BATCH_SIZE)):
-        yield Batch(producer, number + part, arrived_at, tuple(lines[start : start + BATCH_SIZE]))
+    for part, start in enumerate(range(0, len(lines), size)):
+        yield Batch(producer, number + part, arrived_at, tuple(lines[start : start + size]))
 
 
 class BatchError(ValueError):

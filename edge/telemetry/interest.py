@@ -42,11 +42,21 @@ class RuleInterest:
         if any(_needs_jobs(each.rule) for each in self._ready):
             self._patterns += [JOB_STARTED, JOB_ENDED]
         self._known: dict[str, bool] = {}
+        self._of_rules: dict[str, bool] = {}
 
     @property
     def is_empty(self) -> bool:
         """Whether no line is recorded."""
         return not (self._record_all or self._ready or self.tags_of_flows or self._published)
+
+    def raises_alarms(self, tag: str) -> bool:
+        """Return whether a rule evaluates the samples of a tag."""
+        known = self._of_rules.get(tag)
+        if known is None:
+            known = any(takes(each, tag) for each in self._ready)
+            if len(self._of_rules) < _MAX_CACHED:
+                self._of_rules[tag] = known
+        return known
 
     def wants(self, line: Line) -> bool:
         """Return whether a line is recorded."""
@@ -58,7 +68,7 @@ class RuleInterest:
             return True
         known = self._known.get(line.tag)
         if known is None:
-            known = any(takes(each, line.tag) for each in self._ready) or matches_any(self._published, line.tag)
+            known = self.raises_alarms(line.tag) or matches_any(self._published, line.tag)
             if len(self._known) < _MAX_CACHED:
                 self._known[line.tag] = known
         return known

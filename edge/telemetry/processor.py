@@ -1,6 +1,5 @@
 """Evaluates the batches of the stream: decides with the rules, commits once, acknowledges in that commit."""
 
-import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -32,6 +31,7 @@ from edge.telemetry.batch import Batch, BatchError, decode_batch, event_time, mo
 from edge.telemetry.latest_tags import LatestTags
 from edge.telemetry.rule_memory import RuleMemory, load_memory
 from edge.telemetry.volatile_intake import TakenEntry, VolatileIntake, take_either
+from edge.ticks import Slices
 
 logger = structlog.get_logger(__name__)
 
@@ -42,8 +42,6 @@ VOLATILE_INTERVAL_MS: Final = 5_000
 
 The entries of that time are acknowledged together: at few samples a second each commit costs more than its samples.
 """
-_LINES_PER_TURN: Final = 20
-"""Lines after which other tasks of the event loop get a turn."""
 
 Redact: TypeAlias = Callable[[str], str]
 _Stats: TypeAlias = Counter[str]
@@ -71,8 +69,10 @@ class RuleProcessor:
         volatile: Store | None = None,
         durable_interval_ms: int = DURABLE_INTERVAL_MS,
         flood_limit: int = FLOOD_ALARMS,
+        slices: Slices | None = None,
     ) -> None:
         """Evaluate the stream of a store, and that of a volatile store where samples have one of their own."""
+        self._slices = slices or Slices()
         self.tags = LatestTags(store)
         self.alarms = AlarmKeeper(store, clock, flood_limit)
         self.alarm_latency = Latency(ALARM_BUCKETS_S)
@@ -280,7 +280,7 @@ class RuleProcessor:
         evaluator, at, batch = memory.evaluator, memory.facts.at, open_batch.batch
         open_batch.samples.clear()
         found: list[FoundAlarm] = []
-        for number, line in enumerate(batch.lines, 1):
+        for line in batch.lines:
             at = event_time(line.at, batch.arrived_at, at)
             moved = moved_to(line, at, batch.arrived_at)
             found += self._found(memory, evaluator.run_until(at), None)
@@ -288,8 +288,7 @@ class RuleProcessor:
             if isinstance(moved, Sample) and self.sample_listeners:
                 open_batch.samples.append(moved)
             found += self._found(memory, evaluator.feed(moved), moved)
-            if not number % _LINES_PER_TURN:
-                await asyncio.sleep(0)
+            await self._slices.pause()
         memory.facts = replace(memory.facts, at=at)
         return found
 

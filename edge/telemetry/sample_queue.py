@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import functools
 import uuid
-from collections import Counter, deque
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import structlog
 from msgspec import Struct
@@ -15,30 +16,43 @@ from edge.links.log_throttle import LogThrottle
 from edge.rules.sample_lines import Line, Sample
 from edge.store import telemetry
 from edge.store.client import Store
-from edge.store.commit import written_size
+from edge.store.commit import NOTHING, join, written_size
 from edge.store.errors import OutOfMemory
 from edge.store.retry import RETRY_INTERVAL_S, retry_while_unavailable
-from edge.telemetry.batch import Batch, encode_batch, fault_of
+from edge.telemetry.batch import BATCH_SIZE, Batch, encode_batch, fault_of, split_lines
+from edge.telemetry.line_queue import LineQueue
+from edge.ticks import Slices
 
 logger = structlog.get_logger(__name__)
 
 
 class QueueLimits(Struct, frozen=True):
-    """How many lines wait, how many make a batch and after which time, and how many leave in a second at most.
+    """How many lines wait, how many make a batch and after which time, and how many batches one commit has.
 
-    A line after a silence of `interval_s` waits for `gather_s` only, for those that come with it.
+    A line after a silence of `interval_s` waits for `gather_s` only, for those that come with it. A backlog looks each
+    `look_s` at the entries that the rules have not read: beyond a tenth of the stream lines wait here, where the queue
+    decides which ones to drop.
     """
 
     size: int = 10_000
-    batch_size: int = 100
+    batch_size: int = BATCH_SIZE
+    most_batches: int = 10
     interval_s: float = 0.1
     gather_s: float = 0.005
-    per_second: int = 2_000
+    look_s: float = 0.05
     stream_length: int = 1_000
     retry_s: float = RETRY_INTERVAL_S
 
 
+_IDLE_MS: Final = 3_000
+"""Time without a read after which the rules are not at work: half of the stream waits for them."""
+
+
 def _wants_all(_: Line) -> bool:
+    return True
+
+
+def _raises_alarms(_: str) -> bool:
     return True
 
 
@@ -47,7 +61,7 @@ def _as_it_is(sample: Sample) -> Sample:
 
 
 class SampleQueue:
-    """Takes lines from all sources and appends them to the stream in batches; on overflow the oldest are dropped."""
+    """Takes lines from all sources and appends them to the stream in batches; a full queue drops as LineQueue does."""
 
     def __init__(
         self,
@@ -57,13 +71,15 @@ class SampleQueue:
         wants: Callable[[Line], bool] = _wants_all,
         judge: Callable[[Sample], Sample | str] = _as_it_is,
         task: str = "samples",
+        raises_alarms: Callable[[str], bool] = _raises_alarms,
+        slices: Slices | None = None,
     ) -> None:
         """Queue the lines that `wants` accepts, as `judge` returns them; count and log those that it refuses.
 
-        `task` names the queue in the log while its store is unavailable.
+        `task` names the queue in the log while its store is unavailable. Tags that `raises_alarms` are dropped last.
         """
         self.dropped = 0
-        """Lines that were dropped because the queue was full."""
+        """Lines that were dropped because the queue was full, and messages that did not become lines."""
         self.refused = 0
         """Lines that cannot be taken."""
         self.refused_of: Counter[str] = Counter()
@@ -80,7 +96,10 @@ class SampleQueue:
         self._wants = wants
         self._judge = judge
         self._task = task
-        self._lines: deque[Line] = deque()
+        self._raises_alarms = raises_alarms
+        self._slices = slices or Slices()
+        self._lines = LineQueue(self._limits.size)
+        self._looked_at = 0.0
         self._awake = asyncio.Event()
         self._settled = 0
         self._progress = asyncio.Event()
@@ -112,15 +131,21 @@ class SampleQueue:
                 self._refuse(line, judged)
                 return
             line = judged
-        if len(self._lines) >= self._limits.size:
-            self._lines.popleft()
+        if self._lines.add(line, raises_alarms=isinstance(line, Sample) and self._raises_alarms(line.tag)):
             self.dropped += 1
             self._faults.warning("sample dropped", "", reason="queue full", dropped=self.dropped)
-        self._lines.append(line)
         self.received += 1
         self._awake.set()
         if len(self._lines) >= self._limits.batch_size:
             self._full.set()
+
+    async def pause(self) -> None:
+        """Pause a source that has many samples, so that the steps of jobs come in between."""
+        await self._slices.pause()
+
+    def note_drop(self) -> None:
+        """Count a message that was dropped before it became samples."""
+        self.dropped += 1
 
     def refuse(self, source: str, count: int) -> None:
         """Count values of a source that are no samples."""
@@ -143,30 +168,47 @@ class SampleQueue:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout_at(due):
                         await self._full.wait()
-            batch, taken_at = self._take(), loop.time()
-            await retry_while_unavailable(self._task, functools.partial(self._append, batch), limits.retry_s)
-            self.appended += len(batch.lines)
-            # Lines that were dropped meanwhile are younger than the batch, and older than those in the queue.
-            self._settled = self.received - len(self._lines)
+            else:
+                await retry_while_unavailable(self._task, self._wait_for_rules, limits.retry_s)
+            batches, taken_at = self._take(), loop.time()
+            await retry_while_unavailable(self._task, functools.partial(self._append, batches), limits.retry_s)
+            self.appended += sum(len(each.lines) for each in batches)
+            self._settled = self._lines.settled
             self._progress.set()
             self._progress.clear()
-            if len(self._lines) >= limits.batch_size:
-                # Jobs come first: a flood of samples waits here, and then is dropped.
-                await asyncio.sleep(len(batch.lines) / limits.per_second)
 
-    def _take(self) -> Batch:
-        lines = tuple(self._lines.popleft() for _ in range(min(len(self._lines), self._limits.batch_size)))
+    async def _wait_for_rules(self) -> None:
+        """Wait while the rules have many entries to read. Raises Unavailable."""
+        limits, loop = self._limits, asyncio.get_running_loop()
+        if not self.appended or loop.time() - self._looked_at < limits.look_s:
+            return
+        while True:
+            unread = await telemetry.read_unread(self._store)
+            self._looked_at = loop.time()
+            if unread.entries <= limits.stream_length // (2 if unread.idle_ms > _IDLE_MS else 10):
+                return
+            await asyncio.sleep(limits.look_s)
+
+    def _take(self) -> list[Batch]:
+        limits = self._limits
+        full = min(len(self._lines) // limits.batch_size, limits.most_batches)
+        lines = self._lines.take(limits.batch_size * max(1, full))
         if not self._lines:
             self._awake.clear()
-        if len(self._lines) < self._limits.batch_size:
+        if len(self._lines) < limits.batch_size:
             self._full.clear()
-        self._number += 1
-        return Batch(self._producer, self._number, self._clock(), lines)
+        batches = list(split_lines(self._producer, self._number + 1, self._clock(), lines, limits.batch_size))
+        self._number += len(batches)
+        return batches
 
-    async def _append(self, batch: Batch) -> None:
-        # After a lost reply the batch is appended again with the same number: the processor recognises it.
+    async def _append(self, batches: Sequence[Batch]) -> None:
+        # After a lost reply the batches are appended again with the same numbers: the processor recognises them.
         try:
-            commit = telemetry.append(self._store.keys, encode_batch(batch), self._limits.stream_length)
+            commit = NOTHING
+            for batch in batches:
+                entry = telemetry.append(self._store.keys, encode_batch(batch), self._limits.stream_length)
+                commit = join((commit, entry))
+                await self._slices.pause()
             await self._store.commit(commit)
             self.written_bytes += written_size(commit)
         except OutOfMemory:

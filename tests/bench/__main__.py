@@ -13,7 +13,7 @@ from pathlib import Path
 import structlog
 import uvloop
 
-from tests.bench import engine, flows, gateway, mqtt, opcua, telemetry
+from tests.bench import engine, flows, gateway, mqtt, opcua, sample_rate, telemetry
 from tests.bench.measure import Row, fixed_per_job, summarise, verdict, with_ratios
 from tests.bench.memory import memory_over_jobs
 from tests.bench.table import label, written
@@ -66,9 +66,20 @@ async def samples() -> AsyncIterator[Row]:
     yield await telemetry.load(1_000, 10)
     yield await telemetry.load(1_000, 10, volatile=True)
     yield await telemetry.load(10_000, 5)
-    for rate in (1_000, 10_000):
+    async for row in from_broker():
+        yield row
+    for rate in (1_000, 6_000, 10_000):
         async for row in telemetry.beside_jobs(rate):
             yield row
+
+
+async def from_broker() -> AsyncIterator[Row]:
+    """Measure samples from the broker on: the goal, a stall of the store, an overload, the rate that is too high."""
+    yield await sample_rate.at_rate(sample_rate.GOAL, 10)
+    yield await sample_rate.stalled(sample_rate.GOAL)
+    yield await sample_rate.at_rate(10_000, 10)
+    async for row in sample_rate.breaking_rate():
+        yield row
 
 
 def _scenarios(arguments: argparse.Namespace) -> AsyncIterator[Row]:
@@ -76,6 +87,8 @@ def _scenarios(arguments: argparse.Namespace) -> AsyncIterator[Row]:
         return memory_over_jobs(arguments.memory)
     if arguments.telemetry:
         return samples()
+    if arguments.samples:
+        return from_broker()
     return quick() if arguments.quick else full()
 
 
@@ -120,6 +133,7 @@ if __name__ == "__main__":
     parser.add_argument("--quick", action="store_true", help="the most telling scenarios only")
     parser.add_argument("--memory", type=int, metavar="JOBS", help="the memory over so many jobs, and nothing else")
     parser.add_argument("--telemetry", action="store_true", help="samples and rules only")
+    parser.add_argument("--samples", action="store_true", help="samples from the broker on: goal, stall, breaking rate")
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N", help="rounds whose median counts")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write one JSON object a scenario to FILE")
     parser.add_argument("--compare", type=Path, metavar="FILE", help="compare with the JSON of an earlier run")

@@ -222,7 +222,7 @@ async def run_jobs(
     aof: str,
     stored_jobs: int,
     least_steps: int = 1000,
-    beside: Callable[[Store], AbstractAsyncContextManager[None]] = lambda _: nullcontext(),
+    beside: Callable[[Store, Runs], AbstractAsyncContextManager[None]] = lambda *_: nullcontext(),
 ) -> Row:
     """Measure batches of `conc` jobs of `steps` steps side by side, from their call to their end.
 
@@ -235,7 +235,7 @@ async def run_jobs(
         master = {"ID": "WM", "data": linear_recipe(steps), "dataschema": RECIPE_DATASCHEMA}
         await StationSettings(store).apply(SCOPE, "workmaster", SettingsMethod.PUT, master)
         equipment = PromptEquipment()
-        async with beside(store), engine(store, equipment) as (runs, service):
+        async with engine(store, equipment) as (runs, service), beside(store, runs):
             # The first jobs compile the recipe and warm every path: they do not count.
             for warm in ("warm-1", "warm-2"):
                 await run_batch(runs, service, [warm])

@@ -43,14 +43,19 @@ class Gateway:
 
 
 @asynccontextmanager
-async def gateway(directory: Path, url: str) -> AsyncIterator[Gateway]:
-    """Run `edge run` with OPC UA on a free port, until the block is left; its store runs before, as in the package."""
-    async with embedded_server(str(directory)) as store, _gateway(directory, store, url) as running:
+async def gateway(
+    directory: Path, url: str, further: Mapping[str, str] = MappingProxyType({})
+) -> AsyncIterator[Gateway]:
+    """Run `edge run` with OPC UA on a free port, until the block is left; its store runs before, as in the package.
+
+    `further` are settings as environment variables.
+    """
+    async with embedded_server(str(directory)) as store, _gateway(directory, store, url, further) as running:
         yield running
 
 
 @asynccontextmanager
-async def _gateway(directory: Path, store: Path, url: str) -> AsyncIterator[Gateway]:
+async def _gateway(directory: Path, store: Path, url: str, further: Mapping[str, str]) -> AsyncIterator[Gateway]:
     settings = {
         "EDGE_GATEWAY__NAME": "bench",
         "EDGE_REDIS__URL": f"unix://{store}",
@@ -59,6 +64,7 @@ async def _gateway(directory: Path, store: Path, url: str) -> AsyncIterator[Gate
         f"EDGE_SOUTHBOUND__{EQUIPMENT.upper()}__KIND": "mqtt",
         f"EDGE_SOUTHBOUND__{EQUIPMENT.upper()}__TYPE_IDS": TYPE_ID,
         "EDGE_LOGGING__LEVEL": "warning",
+        **further,
     }
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
         notify.bind(str(directory / "notify"))

@@ -43,6 +43,9 @@ class Row:
     dropped: int | None = None
     alarms_in_time: float | None = None
     """Part of the alarms that were committed within 100 ms after the arrival of their batch."""
+    samples_per_s: int | None = None
+    recovery_s: float | None = None
+    """Time after the end of a stall from which on alarms are not late."""
     times_alone: float | None = None
     """Time of a step under samples as a multiple of that without, in the same round."""
     floor_ratio: float | None = None
@@ -76,12 +79,14 @@ FIGURES = (
     "lost",
     "dropped",
     "alarms_in_time",
+    "samples_per_s",
+    "recovery_s",
     "times_alone",
     "floor_ratio",
     "cpu_ratio",
 )
 """The figures of a row that are summarised over rounds and compared between runs."""
-MORE_IS_BETTER = {"jobs_per_s", "steps_per_s", "lists_received", "alarms_in_time"}
+MORE_IS_BETTER = {"jobs_per_s", "steps_per_s", "lists_received", "alarms_in_time", "samples_per_s"}
 
 
 def with_ratios(row: Row, floor: Row | None) -> Row:

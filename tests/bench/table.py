@@ -53,6 +53,8 @@ _COLUMNS: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("CPU s", _ratio("cpu_s")),
     ("x alone", _ratio("times_alone")),
     ("alarms in 100 ms", _figure("alarms_in_time")),
+    ("samples/s", _figure("samples_per_s")),
+    ("recovery s", _figure("recovery_s")),
     ("lists received", _figure("lists_received")),
     ("dropped", _figure("dropped")),
     ("lost", _figure("lost")),

@@ -15,11 +15,13 @@ from edge.links.background_task import background_task
 from edge.model.rule import Rule
 from edge.rules.rule_form import parse_rules
 from edge.rules.sample_lines import Sample
+from edge.station.runs import Runs
 from edge.store import telemetry
 from edge.store.client import Store
 from edge.store.opening import open_store
 from edge.telemetry.processor import RuleProcessor
 from edge.telemetry.sample_queue import SampleQueue
+from edge.ticks import Slices
 from tests.bench import engine
 from tests.bench.measure import Meter, Row, rss_kb
 
@@ -79,9 +81,9 @@ async def beside_jobs(rate: int) -> AsyncIterator[Row]:
     yield replace(alone, scenario="jobs alone")
 
     @asynccontextmanager
-    async def samples(store: Store) -> AsyncIterator[None]:
+    async def samples(store: Store, runs: Runs) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            queue, _ = await _open(stack, store, None)
+            queue, _ = await _open(stack, store, None, Slices(runs.is_busy))
             await stack.enter_async_context(background_task(_offer(queue, rate, 120.0), "samples offered"))
             yield
 
@@ -95,9 +97,11 @@ async def _store(stack: AsyncExitStack) -> Store:
     return await stack.enter_async_context(open_store(RedisSettings(url=f"embedded:{directory}"), "bench"))
 
 
-async def _open(stack: AsyncExitStack, store: Store, volatile: Store | None) -> tuple[SampleQueue, RuleProcessor]:
-    queue = SampleQueue(volatile or store, now_ms)
-    processor = RuleProcessor(store, fifty_limits(), now_ms, str, volatile=volatile)
+async def _open(
+    stack: AsyncExitStack, store: Store, volatile: Store | None, slices: Slices | None = None
+) -> tuple[SampleQueue, RuleProcessor]:
+    queue = SampleQueue(volatile or store, now_ms, slices=slices)
+    processor = RuleProcessor(store, fifty_limits(), now_ms, str, volatile=volatile, slices=slices)
     await stack.enter_async_context(background_task(processor.run(), "rules"))
     await stack.enter_async_context(background_task(queue.run(), "samples"))
     return queue, processor

@@ -8,7 +8,7 @@ from edge.links.background_task import background_task
 from edge.links.cloudevent_mqtt import Message
 from edge.links.mqtt_connection import Connection
 from edge.links.mqtt_subscription import Delivery, Settle, Subscription
-from edge.links.receive_queue import QOS0_PER_TOPIC
+from edge.links.receive_queue import FloodLimits
 
 NOWHERE = cast("Connection", None)
 
@@ -57,8 +57,8 @@ async def test_qos_0_is_bounded_by_topic_and_qos_1_is_not() -> None:
             subscription.put(Delivery(Message("a/noise"), 0, NOWHERE))
     for number in range(30):
         subscription.put(Delivery(Message("a/calls"), number + 1, NOWHERE))
-    taken = [(await subscription.take()).message.topic for _ in range(QOS0_PER_TOPIC + 30)]
-    assert taken == ["a/noise"] * QOS0_PER_TOPIC + ["a/calls"] * 30
+    taken = [(await subscription.take()).message.topic for _ in range(FloodLimits().per_topic + 30)]
+    assert taken == ["a/noise"] * FloodLimits().per_topic + ["a/calls"] * 30
     assert [entry["event"] for entry in logs] == ["mqtt message dropped"]
     subscription.put(Delivery(Message("a/noise"), 0, NOWHERE))
     assert (await subscription.take()).message.topic == "a/noise"

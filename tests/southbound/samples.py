@@ -13,6 +13,7 @@ class Sink:
         self.taken: list[Line] = []
         self.refused: Counter[str] = Counter()
         self.stored = asyncio.Event()
+        self.dropped = 0
 
     @property
     def received(self) -> int:
@@ -23,6 +24,12 @@ class Sink:
 
     def refuse(self, source: str, count: int) -> None:
         self.refused[source] += count
+
+    async def pause(self) -> None:
+        """Continue at once."""
+
+    def note_drop(self) -> None:
+        self.dropped += 1
 
     async def settle(self, received: int) -> None:
         if received:

@@ -259,3 +259,11 @@ async def test_cached_outboxes_of_jobs_ended_by_the_other_instances_are_evicted(
     for number in range(6):
         await few.load(f"J{number}")
     assert [each for each in range(6) if few.outbox.get(f"J{each}")] == [3, 4, 5]
+
+
+async def test_runs_are_busy_while_jobs_make_decisions(plant: Plant, tool: FakeEquipment) -> None:
+    assert not plant.runs.is_busy()
+    await started(plant, tool)
+    await plant.answer(tool.commands[0])
+    assert plant.runs.is_busy()
+    await until_true(lambda: not plant.runs.is_busy())

@@ -53,3 +53,12 @@ def test_published_tags_are_recorded() -> None:
     assert not interest.is_empty
     assert interest.wants(Sample(1, "press.oil", 1))
     assert not interest.wants(Sample(1, "wrench.torque", 1))
+
+
+def test_only_tags_that_a_rule_evaluates_raise_alarms() -> None:
+    interest = RuleInterest(rules_of({"id": "hot", "kind": "rate", "tag": "a.*", "per_second": 1, "severity": 1}))
+    interest.publish(("b",))
+    assert [interest.raises_alarms(tag) for tag in ("a.temp", "b")] == [True, False]
+    assert interest.wants(Sample(1, "b", 1))
+    interest.use_rules(())
+    assert not interest.raises_alarms("a.temp")

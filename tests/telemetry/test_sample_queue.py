@@ -10,6 +10,7 @@ from edge.config import RedisSettings
 from edge.links.background_task import background_task
 from edge.rules.sample_lines import Occurrence, Sample
 from edge.rules.tag_definitions import TagDefinitions, parse_definitions
+from edge.store import telemetry
 from edge.store.client import Store
 from edge.store.opening import open_store
 from edge.store.stream import entries
@@ -31,7 +32,7 @@ def sample(number: int) -> Sample:
 
 
 async def test_lines_are_appended_in_batches_in_order(store: Store, wait_until: WaitUntil) -> None:
-    queue = SampleQueue(store, TelemetryClock(), QueueLimits(batch_size=4, interval_s=0.01, per_second=10_000))
+    queue = SampleQueue(store, TelemetryClock(), QueueLimits(batch_size=4, interval_s=0.01))
     for number in range(10):
         queue.put(sample(number))
     async with background_task(queue.run(), "queue"):
@@ -118,7 +119,7 @@ async def test_log_names_the_queue_whose_store_is_unavailable(store: Store, wait
 
 
 async def test_full_sample_store_recovers_by_dropping_its_older_half(tmp_path: Path) -> None:
-    limits = QueueLimits(retry_s=0.01, interval_s=0, per_second=1_000_000)
+    limits = QueueLimits(retry_s=0.01, interval_s=0)
     async with (
         own_server(tmp_path, "--maxmemory", "3mb", "--maxmemory-policy", "noeviction") as server,
         open_store(RedisSettings(url=server.url), "gw-1") as store,
@@ -142,3 +143,39 @@ async def test_sample_that_violates_its_definition_is_refused(store: Store) -> N
     for value in (1, "text", 10):
         queue.put(Sample(0, "t", value))
     assert (queue.refused, queue.waiting) == (1, 2)
+
+
+async def test_backlog_of_a_stall_is_appended_without_a_pause(store: Store) -> None:
+    """A queue that was full once let 1,800 samples pass in a second, and never recovered."""
+    queue = SampleQueue(store, TelemetryClock())
+    for number in range(8_000):
+        queue.put(sample(number))
+    async with background_task(queue.run(), "queue"), asyncio.timeout(3.5):
+        await queue.settle(8_000)
+    assert (queue.appended, queue.dropped) == (8_000, 0)
+
+
+async def test_backlog_waits_in_the_queue_while_the_rules_are_behind(store: Store, wait_until: WaitUntil) -> None:
+    """Entries that no rule has read left the stream without a count."""
+    limits = QueueLimits(size=50, batch_size=10, interval_s=0, look_s=0.001, most_batches=1, stream_length=100)
+    queue = SampleQueue(store, TelemetryClock(), limits)
+    await telemetry.create_group(store)
+    await telemetry.take_new(store, 1)
+    async with background_task(queue.run(), "queue"):
+        for number in range(1_000):
+            queue.put(sample(number))
+            if number % 50 == 49:
+                await wait_until(lambda: queue.waiting < 10 or queue.appended >= 100, 30)
+        assert queue.appended + queue.dropped + queue.waiting == 1_000
+        assert (await telemetry.read_unread(store)).entries <= 12
+        async with asyncio.timeout(30):
+            while queue.waiting:
+                await telemetry.take_new(store, 10)
+            await queue.settle(1_000)
+    assert queue.appended + queue.dropped == 1_000
+
+
+async def test_message_that_a_session_drops_is_counted(store: Store) -> None:
+    queue = SampleQueue(store, TelemetryClock())
+    queue.note_drop()
+    assert queue.dropped == 1
