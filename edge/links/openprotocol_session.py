@@ -91,11 +91,13 @@ class OpenProtocolSession:
         self._times = times
         self._on_request = on_request
         self._link = LinkLayer(self._write, limits)
-        self._messages: asyncio.Queue[MidFrame | None] = asyncio.Queue(_WAITING_MESSAGES)
+        self._messages: asyncio.Queue[tuple[MidFrame, float] | None] = asyncio.Queue(_WAITING_MESSAGES)
         self._requesting = asyncio.Lock()
         self._request: tuple[int, frozenset[int], asyncio.Future[MidFrame]] | None = None
         self._lost: Unavailable | None = None
         self._is_stopping = False
+        self.received_at = 0.0
+        """The second, by the clock of the loop, at which the message came that `messages` yielded last."""
         self._last_sent = self._last_received = asyncio.get_running_loop().time()
         self._keep_alive_s = times.keep_alive
 
@@ -122,7 +124,8 @@ class OpenProtocolSession:
 
     async def messages(self) -> AsyncIterator[MidFrame]:
         """Yield the messages that the controller sends by itself; end when the connection is lost."""
-        while (message := await self._messages.get()) is not None:
+        while (received := await self._messages.get()) is not None:
+            message, self.received_at = received
             yield message
 
     async def send(self, message: MidFrame) -> None:
@@ -223,7 +226,7 @@ class OpenProtocolSession:
             # A handler that cannot follow gets the results again as old ones.
             self._end(Unavailable(f"more than {_WAITING_MESSAGES} messages wait to be handled"))
             return
-        self._messages.put_nowait(message)
+        self._messages.put_nowait((message, self._last_received))
 
     def _is_answer(self, message: MidFrame) -> bool:
         """Return whether a message answers the waiting request, which then has its answer."""

@@ -51,16 +51,18 @@ class LateResults:
         command_id: str | None,
         data: Any,
         add_files: AddFiles = _add_nothing,
+        occurrence: str = "",
     ) -> None:
         """Pass a result to the station; raises Unavailable while the station cannot keep it.
 
         The result of a command resolves an unknown outcome, else the station keeps it as late; one that is stored
         already, by another gateway perhaps, changes nothing. `add_files` adds references to the files of a result.
+        `occurrence` distinguishes a result from others with its id and its instant.
         """
         if not command_id:
             _log.warning("unsolicited result", result=result_id)
-            await self.keep(result_id, created, None, data)
-        elif await self._station.has_result(command_id, result_id):
+            await self.keep(result_id, created, None, data, occurrence=occurrence)
+        elif not occurrence and await self._station.has_result(command_id, result_id):
             _log.info("result stored already", result=result_id, command=command_id)
             # The work has ended: a stop of it is confirmed.
             await self._station.stopped(command_id, None)
@@ -76,6 +78,7 @@ class LateResults:
         command_id: str | None,
         data: Any,
         add_files: AddFiles = _add_nothing,
+        occurrence: str = "",
     ) -> None:
         """Keep a result as late; it confirms no stop. Raises Unavailable while the station cannot keep it."""
         await _add(data, add_files)
@@ -83,11 +86,11 @@ class LateResults:
             LateResult(
                 source=self._source,
                 # A device may reuse its result numbers after a reset.
-                key=f"{result_id} {created.isoformat() if created else ''}".rstrip(),
+                key=f"{late_key(result_id, created)} {occurrence}".rstrip(),
                 scope=self._scope,
                 data=data,
                 command_id=command_id,
-                created_at=round(created.timestamp() * 1000) if created else None,
+                created_at=_milliseconds(created),
             )
         )
 
@@ -108,6 +111,19 @@ class LateResults:
         """Pass a result that the device does not report again to the station; retry while the store is unavailable."""
         report = partial(self.report, result_id, created, command_id, data, add_files)
         await retry_while_unavailable("late results", report)
+
+
+def late_key(result_id: str, created: datetime | None) -> str:
+    """Return the key of a result at its device: its id and the instant when it was made."""
+    return f"{result_id} {created.isoformat() if created else ''}".rstrip()
+
+
+def _milliseconds(created: datetime | None) -> int | None:
+    """Return an instant in milliseconds since the epoch; None for one beyond the calendar."""
+    try:
+        return round(created.timestamp() * 1000) if created else None
+    except (OverflowError, ValueError, OSError):
+        return None
 
 
 async def _add(data: Any, add_files: AddFiles) -> None:

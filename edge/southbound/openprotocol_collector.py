@@ -2,89 +2,69 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import structlog
 from msgspec import Struct, field
 
-from edge.errors import Refused
+from edge.errors import Refused, Unavailable
 from edge.links.openprotocol_frame import MidFrame
 from edge.links.openprotocol_mids import Decline, Mid, parse_message, revisions_of
 from edge.links.openprotocol_session import DeclinedError, OpenProtocolSession
-from edge.links.openprotocol_trace import CurveMessage
+from edge.model.cloudevent import new_id
 from edge.southbound.change_signal import ChangeSignal
 from edge.southbound.late_result import LateResults
 from edge.southbound.openprotocol_conversion import (
-    Curves,
     TighteningResult,
     created_at,
-    identifier_of,
     is_batch,
-    is_complete,
-    number_of,
     result_data,
 )
+from edge.southbound.openprotocol_reports import claim_of, decode_memory, encode_memory, mark_of, reported
+from edge.southbound.result_ledger import Position, ReportedResult, ResultLedger, Standing
+from edge.southbound.result_numbers import ResultNumbers
 from edge.station.equipment import Command
 
-ResultKey: TypeAlias = tuple[int, datetime | None]
-"""The number of a result and its time: a controller may count from 1 again."""
-
-_REMEMBERED = 10_000
-_FILLED = 200
-"""The most missed results that are requested after a lost connection."""
+MOST_REQUESTS = 20
+"""The most old results that are requested in a row."""
+_MISSES = 3
+"""After so many numbers without a result, the controller has none of the older ones either."""
 _SEARCHED = 50
-"""The newest results that are searched for that of a command."""
+"""The newest results that are searched for that of a command when the last number is unknown."""
 _SEARCHED_FOR_BATCH = 200
 """The same for the results of a batch, with the bolts that were tightened again."""
 
-_CURVES = 200
-"""The most results whose curves are kept until they are answered."""
+_LAST_RESULT = "last_result"
+"""The text of the equipment memory with the last number and the last result."""
+
+OnOwn: TypeAlias = Callable[[TighteningResult, str], Awaitable[bool]]
+"""Offers a result of the operator's own as an event with an occurrence; returns whether a job has used it."""
 
 _log = structlog.get_logger(__name__)
 
 
 class ToolState(Struct):
-    """The state of a tool beyond one connection.
+    """The results of a tool and their numbers, beyond one connection."""
 
-    `last` is the number of the last result; `begun` holds the ids of started commands, `current` that of the command
-    that occupies the tool. `marks` maps identifiers to command ids; `batches` holds the commands that wait for a whole
-    batch. `kept` holds the results of commands until these are settled. `expected` takes the next result, with the
-    number before its start. `settled` holds durable results, `curves` and `plots` those of the newest results by their
-    numbers.
-    """
-
-    last: int | None = None
-    current: str | None = None
-    begun: set[str] = field(default_factory=set)
-    marks: dict[str, str] = field(default_factory=dict)
-    batches: dict[str, Command] = field(default_factory=dict)
-    kept: dict[ResultKey, tuple[TighteningResult, str]] = field(default_factory=dict)
-    expected: tuple[Command, int | None] | None = None
-    curves: dict[int, list[CurveMessage]] = field(default_factory=dict)
-    plots: dict[int, Mapping[str, str]] = field(default_factory=dict)
-    settled: dict[ResultKey, None] = field(default_factory=dict)
+    ledger: ResultLedger = field(default_factory=ResultLedger)
+    numbers: ResultNumbers = field(default_factory=ResultNumbers)
+    is_restored: bool = False
+    has_memory: bool = False
+    """Whether an earlier process left the number up to which no result is missing."""
 
     def remember(self, command: Command, correlation: str) -> None:
-        """Remember the identifier of a command, to recognise its result."""
-        if is_batch(command):
-            self.batches[command.command_id] = command
-            _limit(self.batches)
-        if correlation == "mark":
-            self.marks[identifier_of(command, correlation)] = command.command_id
-            _limit(self.marks)
-
-    def settle(self, keys: Iterable[ResultKey]) -> None:
-        """Forget results that are durable; remember only their keys."""
-        for key in keys:
-            self.kept.pop(key, None)
-            self.settled[key] = None
-        _limit(self.settled)
+        """Remember what a command expects, to recognize its result; one with invalid parameters expects nothing."""
+        try:
+            self.ledger.claim(claim_of(command), mark_of(command, correlation))
+        except Refused as refusal:
+            _log.info("command not expected", command=command.command_id, reason=refusal.message)
 
 
-def _limit(memory: dict[Any, Any], most: int = _REMEMBERED) -> None:
-    while len(memory) > most:
-        del memory[next(iter(memory))]
+class ResultMemoryPort(Struct, frozen=True):
+    """Reads and writes the texts of the equipment, which survive a restart."""
+
+    recall: Callable[[], Awaitable[Mapping[str, str]]]
+    remember: Callable[[Mapping[str, str]], Awaitable[None]]
 
 
 class TighteningCollector:
@@ -92,7 +72,7 @@ class TighteningCollector:
 
     With the correlation "mark", a result belongs to the command whose identifier it has; with "next", the next
     result after a start belongs to the started command. A result is acknowledged at the controller once it is durable.
-    `on_own` offers a result of the operator's own as an event, and returns whether a job has used it.
+    With `counts`, old results are requested by their numbers.
     """
 
     def __init__(
@@ -100,171 +80,283 @@ class TighteningCollector:
         session: OpenProtocolSession,
         state: ToolState,
         reporter: LateResults,
+        memory: ResultMemoryPort,
         *,
         correlation: str,
         counts: bool,
         acknowledgement: Mid = Mid.RESULT_ACKNOWLEDGE,
-        on_own: Callable[[TighteningResult], Awaitable[bool]],
+        on_own: OnOwn,
     ) -> None:
         self.changed = ChangeSignal()
         self._session = session
         self._state = state
+        self._ledger = state.ledger
+        self._numbers = state.numbers
         self._reporter = reporter
+        self._memory = memory
         self._correlation = correlation
         self._counts = counts
         self._acknowledgement = acknowledgement
         self._on_own = on_own
-        self._unacknowledged: set[ResultKey] = set()
+        self._newest: tuple[ReportedResult, str | None] | None = None
+        self._written = ""
         self._taking = asyncio.Lock()
 
-    def expect(self, command: Command) -> None:
-        """Record the command that is about to start."""
+    def expect(self, command: Command, identifier: str) -> None:
+        """Record the command that is about to start; `identifier` is what the controller has accepted for it."""
         self._state.remember(command, self._correlation)
-        self._state.expected = (command, self._state.last) if self._correlation == "next" else None
+        if self._correlation == "next":
+            before = Position(self._numbers.last or 0, self._numbers.instant)
+            self._ledger.expected = claim_of(command, identifier), before
+
+    def is_expected(self, command: Command) -> bool:
+        """Return whether the next result belongs to a command: it was started by this process."""
+        expected = self._ledger.expected
+        return expected is not None and expected[0].command_id == command.command_id
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether results are missing that can be requested."""
+        return bool(self._numbers.gaps)
+
+    @property
+    def is_owing(self) -> bool:
+        """Whether the controller waits for the acknowledgement of a result."""
+        return any(self._ledger.owes(each.report) for each in self._ledger.unsettled())
+
+    def remember(self, command: Command) -> None:
+        """Record what a command of an earlier connection expects."""
+        self._state.remember(command, self._correlation)
 
     def find(self, command: Command) -> Sequence[TighteningResult]:
         """Return the results of a command in their order; none until all have come."""
-        found = self.parts(command)
-        return found if is_complete(found, command) else ()
+        answer = self._ledger.answer(command.command_id)
+        if answer is None:
+            return ()
+        return self.parts(command) if is_batch(command) else (answer.payload,)
 
     def parts(self, command: Command) -> Sequence[TighteningResult]:
         """Return the results of a command that have come, in their order."""
-        kept = self._state.kept.items()
-        found = {key: result for key, (result, command_id) in kept if command_id == command.command_id}
-        return [found[key] for key in sorted(found, key=lambda key: key[0])]
+        parts = self._ledger.parts(command.command_id)
+        return [each.payload for each in sorted(parts, key=lambda each: each.sequence)]
 
     async def handle_live(self, result: TighteningResult) -> None:
-        """Keep a live result; request the results that are missing before it."""
-        number, last = result["result"] or 0, self._state.last
-        if last is not None and number > last + 1:
-            await self._fill(last + 1, number - 1)
-        self._unacknowledged.add(_key(result))
-        await self._take(result)
+        """Keep a live result; the numbers that are missing before it are requested later."""
+        received = {"received": asyncio.get_running_loop().time()}
+        await self._take(received | dict(result))
 
-    def handle_curve(self, curve: CurveMessage) -> None:
-        """Keep a curve until its result is answered."""
-        self._state.curves.setdefault(curve.result, []).append(curve)
-        _limit(self._state.curves, _CURVES)
-        self.changed.set()
-
-    def handle_plot(self, number: int, parameters: Mapping[str, str]) -> None:
-        """Keep the parameters of the plot of a result until it is answered."""
-        self._state.plots[number] = parameters
-        _limit(self._state.plots, _CURVES)
-
-    def with_plots(self, results: Sequence[TighteningResult]) -> Sequence[TighteningResult]:
-        """Return these results, each with the parameters of its plot where they came."""
-        plots = self._state.plots
-        return [{**each, "plot": plot} if (plot := plots.pop(each["result"] or 0, None)) else each for each in results]
-
-    async def curves_of(self, results: Sequence[TighteningResult], kinds: int, seconds: float) -> Curves:
-        """Return the curves of these results; wait at most `seconds` until each has `kinds` of them."""
-        numbers = [result["result"] or 0 for result in results]
-        known = self._state.curves
-        if kinds:
-            await self.changed.wait_until(lambda: all(len(known.get(each, ())) >= kinds for each in numbers), seconds)
-        return {number: tuple(known.pop(number)) for number in numbers if number in known}
+    async def restore(self) -> None:
+        """Begin a connection; the first one restores what survived a restart. Raises Unavailable without the store."""
+        self._ledger.connect()
+        if self._state.is_restored:
+            return
+        memory = decode_memory((await self._memory.recall()).get(_LAST_RESULT, ""))
+        self._numbers.last, self._numbers.instant = memory.number, memory.instant
+        self._state.has_memory = memory.number is not None
+        if memory.frame or memory.sequence:
+            is_open = bool(memory.command_id) and await self._reporter.is_awaited(memory.command_id)
+            self._ledger.restore(memory.report, is_open=is_open)
+        self._state.is_restored = True
 
     async def catch_up(self) -> None:
-        """Request the results that were missed without a connection; the first connection only finds the last one."""
+        """Request the latest result; those that were missed before it are requested later.
+
+        The first connection of all reports no earlier results.
+        """
         latest = await self._request(0)
         if not self._counts:
             return
         if latest is None:
-            self._state.last = 0 if self._state.last is None else self._state.last
+            self._numbers.last = self._numbers.last or 0
             return
-        number, last = latest["result"] or 0, self._state.last
-        if last is None or number < last:
-            # The numbers of a controller that was replaced or reset begin again.
-            self._state.last = number
+        report = self._reported(latest)
+        standing = self._ledger.judge(report).standing
+        if standing is Standing.OF_COMMAND or self._numbers.is_new(report.sequence, report.instant):
+            await self._take(latest)
+        elif standing is not Standing.REPEATED:
+            self._ledger.note(report)
+        # Follow it last: a result that could not be kept is requested on the next connection.
+        self._numbers.follow(report.sequence, report.instant)
+        await self._write()
+
+    async def fill(self) -> None:
+        """Request the newest missed results, at most twenty; older ones stay missing."""
+        if not self._counts:
+            self._numbers.gaps = []
+        if not self._numbers.gaps:
             return
-        await self._fill(last + 1, number)
+        gap, found, misses = self._numbers.gaps[-1], list[TighteningResult](), 0
+        number = gap.last
+        while number >= max(gap.first, gap.last - MOST_REQUESTS + 1) and misses < _MISSES and self._counts:
+            result = await self._request(number)
+            is_found = result is not None and result["result"] == number
+            misses = 0 if is_found else misses + 1
+            found += [result] if result is not None and is_found else []
+            number -= 1
+        for result in reversed(found):
+            instant = self._reported(result).instant
+            if gap.after is None or (instant is not None and instant > gap.after):
+                await self._take(result)
+        is_at_end = misses >= _MISSES or not self._counts
+        self._numbers.narrow(gap, gap.first - 1 if is_at_end else number)
+        await self._write()
 
     async def search(self, command: Command) -> None:
-        """Search the newest results for those of a command.
+        """Search the newest unsettled results for those of a command by its mark; without marks, fill the gaps.
 
         Only the latest result is read from a controller whose results cannot be requested by number. The results of a
         batch follow each other: after them, the first result of another command ends the search.
         """
+        if self._correlation == "next":
+            await self.catch_up()
+            await self.fill()
+            return
         latest = await self._request(0)
         number = latest["result"] or 0 if latest else 0
         most = _SEARCHED_FOR_BATCH if is_batch(command) else _SEARCHED
+        settled = self._numbers.durable(self._open_numbers()) if self._state.has_memory else None
+        floor = max(1, number - most + 1, (settled or 0) + 1)
         while latest is not None and (is_batch(command) or not self.find(command)):
-            is_own = self._state.marks.get(latest["identifier"]) == command.command_id
+            is_own = self._ledger.marks.get(latest["identifier"]) == command.command_id
             if is_own:
                 await self._take(latest)
-            number, most = number - 1, most - 1
-            at_end = number < 1 or most < 1 or (not is_own and bool(self.parts(command)))
+            number -= 1
+            at_end = number < floor or (not is_own and bool(self.parts(command)))
             latest = None if at_end or not self._counts else await self._request(number)
 
     async def surrender(self, command: Command) -> None:
-        """Report the results of a batch that will not be completed as late results."""
-        found = self._state.kept.items()
-        keys = [key for key, (_, command_id) in found if command_id == command.command_id]
-        for key in keys if command.command_id in self._state.batches else ():
-            result = self._state.kept[key][0]
-            await self._reporter.keep(str(key[0]), created_at(result), command.command_id, result_data(result))
-            self._state.settle([key])
-            await self._acknowledge(key)
+        """Report the results of a command that will not be completed as late results."""
+        self._ledger.release(command.command_id)
+        parts = self._ledger.parts(command.command_id) if is_batch(command) else []
+        await self._report_late(command.command_id, parts)
 
     async def settle(self, command: Command) -> None:
-        """Drop and acknowledge the results of a command whose answer is durable."""
-        self._state.begun.discard(command.command_id)
-        self._state.batches.pop(command.command_id, None)
-        keys = [key for key, (_, command_id) in self._state.kept.items() if command_id == command.command_id]
-        self._state.settle(keys)
-        for key in keys:
-            await self._acknowledge(key)
+        """Drop and acknowledge the results of a command whose answer is durable; report further ones as late."""
+        command_id = command.command_id
+        parts, further = self._ledger.parts(command_id), self._ledger.further(command_id)
+        if self._ledger.answer(command_id) is not None:
+            self._ledger.end(command_id)
+            self._ledger.settle(parts)
+            await self._write()
+            for report in parts:
+                await self._acknowledge(report)
+            parts = []
+        self._ledger.begun.discard(command_id)
+        self._ledger.release(command_id)
+        await self._report_late(command_id, [*parts, *further])
+        self.changed.set()
 
-    async def _fill(self, first: int, last: int) -> None:
-        for number in range(max(first, last - _FILLED + 1), last + 1) if self._counts else ():
-            if (result := await self._request(number)) is not None:
-                await self._take(result)
+    async def _report_late(self, command_id: str, reports: Iterable[ReportedResult]) -> None:
+        for report in reports:
+            await self._keep_late(report, command_id)
+            await self._settle(report)
 
     async def _take(self, result: TighteningResult) -> None:
         """Keep the result of a command that waits; report any other and acknowledge it then."""
-        key = _key(result)
+        report = self._reported(result)
         async with self._taking:
-            if key in self._state.settled:
-                await self._acknowledge(key)
-            elif key not in self._state.kept:
-                command_id = self._owner(result)
-                # The answer of another gateway may be committed before this one ends its own work for the command.
-                if command_id and (command_id == self._state.current or await self._reporter.is_awaited(command_id)):
-                    self._state.kept[key] = result, command_id
-                    await self._acknowledge_part(key, command_id)
-                else:
-                    if command_id or not await self._on_own(result):
-                        await self._reporter.report(str(key[0]), created_at(result), command_id, result_data(result))
-                    self._state.settle([key])
-                    await self._acknowledge(key)
-            self._state.last = max(key[0], self._state.last or 0)
+            verdict = self._ledger.judge(report)
+            match verdict.standing:
+                case Standing.REPEATED:
+                    if verdict.is_owed:
+                        await self._acknowledge(report)
+                case Standing.OF_COMMAND if verdict.command_id:
+                    await self._take_for(report, verdict.command_id)
+                case Standing.FURTHER if verdict.command_id:
+                    await self._take_further(report, verdict.command_id)
+                case _:
+                    if verdict.reason:
+                        _log.warning("result not of the command", result=report.result_id, reason=verdict.reason)
+                    await self._report_own(report)
+            if report.frame and self._counts and verdict.standing is not Standing.REPEATED:
+                self._numbers.follow(report.sequence, report.instant)
         self.changed.set()
 
-    def _owner(self, result: TighteningResult) -> str | None:
-        """Return the id of the command that a result belongs to; None for one of the operator's own."""
-        if self._correlation == "mark":
-            return self._state.marks.get(result["identifier"])
-        match self._state.expected:
-            case command, before if _may_belong(result, command, before):
-                if command.command_id not in self._state.batches or is_complete([result], command):
-                    self._state.expected = None
-                return command.command_id
-        return None
+    async def _take_for(self, report: ReportedResult, command_id: str) -> None:
+        # The answer of another gateway may be committed before this one ends its own work for the command.
+        if command_id == self._ledger.current or await self._reporter.is_awaited(command_id):
+            self._ledger.keep(report, command_id)
+            self.changed.set()
+            self._newest = report, command_id
+            await self._write()
+            await self._acknowledge_part(report, command_id)
+            return
+        data, occurrence = result_data(report.payload), self._occurrence(report)
+        await self._reporter.report(
+            report.result_id, created_at(report.payload), command_id, data, occurrence=occurrence
+        )
+        self._ledger.end(command_id)
+        await self._settle(report)
 
-    async def _acknowledge_part(self, key: ResultKey, command_id: str) -> None:
+    async def _take_further(self, report: ReportedResult, command_id: str) -> None:
+        """Keep a second result of a command as late: at once, or when the first one is durable."""
+        _log.warning("second result of a command", result=report.result_id, command=command_id)
+        if self._ledger.answer(command_id) is not None:
+            self._ledger.keep(report, command_id, is_further=True)
+            return
+        await self._keep_late(report, command_id)
+        await self._settle(report)
+
+    async def _report_own(self, report: ReportedResult) -> None:
+        result, occurrence = report.payload, self._occurrence(report)
+        try:
+            is_used = await self._on_own(result, occurrence)
+        except Refused as refusal:
+            _log.warning("event of a result refused", result=report.result_id, reason=refusal.message)
+            is_used = False
+        if not is_used:
+            data = result_data(result)
+            await self._reporter.report(report.result_id, created_at(result), None, data, occurrence=occurrence)
+        await self._settle(report)
+
+    async def _keep_late(self, report: ReportedResult, command_id: str) -> None:
+        data, created = result_data(report.payload), created_at(report.payload)
+        await self._reporter.keep(report.result_id, created, command_id, data, occurrence=self._occurrence(report))
+
+    async def _settle(self, report: ReportedResult) -> None:
+        """Record a result that is durable, then acknowledge it."""
+        self._ledger.settle([report])
+        self._newest = report, None
+        await self._write()
+        await self._acknowledge(report)
+
+    def _occurrence(self, report: ReportedResult) -> str:
+        """Return what distinguishes a result from others with its number and instant; empty where these do."""
+        if not self._ledger.is_ambiguous(report):
+            return ""
+        return new_id() if report.frame else "/".join(map(str, (*report.measured, report.payload.get("identifier"))))
+
+    async def _acknowledge_part(self, report: ReportedResult, command_id: str) -> None:
         """Acknowledge a result before the last of its batch: without it a controller sends no further one.
 
         The controller keeps it: after a restart of the gateway it is requested by its number.
         """
-        command = self._state.batches.get(command_id)
-        if command is not None and not self.find(command):
-            await self._acknowledge(key)
+        if self._ledger.answer(command_id) is None:
+            await self._acknowledge(report)
 
-    async def _acknowledge(self, key: ResultKey) -> None:
-        if key in self._unacknowledged:
-            self._unacknowledged.discard(key)
+    async def _acknowledge(self, report: ReportedResult) -> None:
+        if self._ledger.owes(report):
+            # From now on an equal frame can be a result of its own.
+            self._ledger.acknowledge(report, asyncio.get_running_loop().time())
             await self._session.send(MidFrame(self._acknowledgement))
+
+    async def _write(self) -> None:
+        """Write what survives a restart, if it has changed; without the store, it is written with the next result."""
+        number = self._numbers.durable(self._open_numbers())
+        text = encode_memory(number, *(self._newest or (None, None)))
+        if text == self._written:
+            return
+        try:
+            await self._memory.remember({_LAST_RESULT: text})
+            self._written = text
+        except Unavailable as error:
+            _log.info("last result not written", reason=error.message)
+
+    def _open_numbers(self) -> list[int]:
+        return [each.report.sequence for each in self._ledger.unsettled()]
+
+    def _reported(self, result: TighteningResult) -> ReportedResult:
+        return reported(result, self._ledger.marks, correlation=self._correlation)
 
     async def _request(self, number: int) -> TighteningResult | None:
         """Request an old result, 0 for the latest; None when the controller does not have it."""
@@ -273,7 +365,7 @@ class TighteningCollector:
             answer = await self._session.negotiate(
                 Mid.OLD_RESULT, revisions_of(Mid.OLD_RESULT_REPLY), answers=answers, result=number
             )
-            return parse_message(answer)
+            return {**parse_message(answer), "station": answer.station, "spindle": answer.spindle}
         except DeclinedError as declined:
             if declined.error != Decline.NO_RESULT:
                 self._counts = False
@@ -281,14 +373,3 @@ class TighteningCollector:
         except Refused as refusal:
             _log.warning("old result unreadable", result=number, reason=refusal.message)
         return None
-
-
-def _key(result: TighteningResult) -> ResultKey:
-    return result["result"] or 0, result.get("time")
-
-
-def _may_belong(result: Mapping[str, Any], command: Command, before: int | None) -> bool:
-    """Return whether a result can be that of a command that was started after the result `before`."""
-    wanted, vin = number_of(command, "parameter_set"), identifier_of(command, "next")
-    is_newer = before is None or (result["result"] or 0) > before
-    return is_newer and wanted in {None, result["parameter_set"]} and vin in {"", result["identifier"]}

@@ -1,7 +1,7 @@
 """Converts commands to identifiers of Open Protocol, and results of a controller to answers."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -124,16 +124,10 @@ def is_batch(command: Command) -> bool:
     return command.parameters.get("classification") == "batch"
 
 
-def is_complete(results: Sequence[TighteningResult], command: Command) -> bool:
-    """Return whether these results of a command, in their order, are all that it waits for.
-
-    A batch is complete when the controller says so, or when its counter has reached its size.
-    """
-    if not results or not is_batch(command):
-        return bool(results)
-    last = results[-1]
-    size, counter = last.get("batch_size") or 0, last.get("batch_counter") or 0
-    return last.get("batch_status") == _BATCH_OK or 0 < size <= counter
+def is_last_of_batch(result: TighteningResult) -> bool:
+    """Return whether a batch is complete: the controller says so, or its counter has reached its size."""
+    size, counter = result.get("batch_size") or 0, result.get("batch_counter") or 0
+    return result.get("batch_status") == _BATCH_OK or 0 < size <= counter
 
 
 def answer_data(results: Sequence[TighteningResult], command: Command, curves: Curves = NO_CURVES) -> dict[str, Any]:
@@ -156,9 +150,15 @@ def answer_data(results: Sequence[TighteningResult], command: Command, curves: C
 
 
 def created_at(result: TighteningResult) -> datetime | None:
-    """Return when a result was made: the controller reports local time, without a zone."""
+    """Return when a result was made: the controller reports local time, without a zone, and the year 1 for no time."""
     time = result.get("time")
-    return time.astimezone() if isinstance(time, datetime) else None
+    if not isinstance(time, datetime) or time.year <= 1:
+        return None
+    try:
+        return time.astimezone()
+    except (OverflowError, ValueError, OSError):
+        # At the end of the calendar an offset leads beyond it.
+        return time.replace(tzinfo=UTC)
 
 
 def _violations(result: TighteningResult, unit: str) -> dict[str, Any]:

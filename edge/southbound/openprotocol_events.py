@@ -28,6 +28,10 @@ class ToolEvents:
         message = RefusedMessage(self._place, "", "", "unreadable", reason, data.encode("latin-1"))
         await self._station.record_refusal(message)
 
-    async def report_result(self, result: TighteningResult) -> bool:
-        """Report a result of the operator's own; the same result again is the same event."""
-        return await self.report("result", result_data(result), f"result {result['result']} {result.get('time')}")
+    async def report_result(self, result: TighteningResult, occurrence: str = "") -> bool:
+        """Report a result of the operator's own; the same result again is the same event.
+
+        `occurrence` distinguishes a result from others with its number and instant.
+        """
+        event_id = f"result {result['result']} {result.get('time')} {occurrence}".rstrip()
+        return await self.report("result", result_data(result), event_id)

@@ -83,9 +83,13 @@ def _parsed(message: MidFrame) -> dict[str, Any]:
 
 
 async def device_events(session: OpenProtocolSession) -> DeviceEvents:
-    """Yield each message of a controller by its fields; `unreadable` is the reason for one that cannot be read."""
+    """Yield each message of a controller by its fields; `unreadable` is the reason for one that cannot be read.
+
+    `station` and `spindle` are those of its header, `received` is the second at which it came.
+    """
     async for message in session.messages():
-        found = {"mid": message.mid, "revision": message.revision}
+        found = {"mid": message.mid, "revision": message.revision, "received": session.received_at}
+        found |= {"station": message.station, "spindle": message.spindle}
         try:
             yield _parsed(message) | found
         except Refused as refusal:

@@ -29,8 +29,11 @@ class TighteningTool:
         self.is_enabled = False
         """Whether we enabled it last."""
 
-    async def prepare(self, command: Command) -> None:
-        """Disable the tool and select what a command names: parameter set or job, batch size, identifier."""
+    async def prepare(self, command: Command) -> str:
+        """Disable the tool and select what a command names: parameter set or job, batch size, identifier.
+
+        Return the identifier that the controller has accepted; with the correlation "next" it may decline one.
+        """
         await self.disable()
         parameter_set, job = number_of(command, "parameter_set"), number_of(command, "job")
         if parameter_set is not None:
@@ -42,13 +45,19 @@ class TighteningTool:
         if is_batch(command) and parameter_set is not None:
             # A batch that was interrupted would count on.
             await self._session.request(new_message(Mid.RESET_BATCH, id=parameter_set))
-        if identifier := identifier_of(command, self._correlation):
-            try:
-                await self._session.request(new_message(Mid.IDENTIFIER, identifier=identifier))
-            except DeclinedError as declined:
+        identifier = identifier_of(command, self._correlation)
+        if not identifier:
+            return ""
+        try:
+            await self._session.request(new_message(Mid.IDENTIFIER, identifier=identifier))
+        except DeclinedError as declined:
+            if self._correlation == "mark":
                 raise Refused(
                     "device", f"the identifier: {declined.message}", 'Set correlation = "next".'
                 ) from declined
+            _log.info("identifier declined", command=command.command_id, reason=declined.message)
+            return ""
+        return identifier
 
     async def _select_job(self, job: int) -> None:
         try:

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from edge.links.openprotocol_session import SessionTimes
 from edge.southbound.connected_equipment import ConnectedEquipment
-from edge.southbound.openprotocol import OpenProtocolTimes, open_openprotocol_equipment
+from edge.southbound.openprotocol import open_openprotocol_equipment
+from edge.southbound.openprotocol_device import OpenProtocolTimes
 from edge.southbound.openprotocol_settings import OpenProtocolSettings
 from edge.station.equipment import Command
 from tests.conftest import WaitUntil

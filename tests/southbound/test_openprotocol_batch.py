@@ -77,7 +77,8 @@ async def test_results_of_a_failed_batch_are_late_results(
         controller.break_down(JAMMED)
         await wait_until(lambda: bench.station.answers)
         assert JAMMED in (bench.station.answers[0].error or "")
-        assert [each.data["evaluation"] for each in bench.station.late_results] == ["OK"]
+        # Later than the answer: the result of an open command would be its answer.
+        await wait_until(lambda: [each.data["evaluation"] for each in bench.station.late_results] == ["OK"])
 
 
 async def test_unknown_classification_is_refused(controller: TighteningController, wait_until: WaitUntil) -> None:

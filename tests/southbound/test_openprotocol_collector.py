@@ -1,7 +1,9 @@
 """Results of a controller are assigned to commands, requested when missed, or reported as late."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,13 +12,13 @@ from edge.links.openprotocol_mids import Mid
 from edge.links.openprotocol_session import OpenProtocolSession, open_openprotocol
 from edge.sim.openprotocol import TighteningController, open_openprotocol_controller
 from edge.southbound.late_result import LateResults
-from edge.southbound.openprotocol_collector import TighteningCollector, ToolState
+from edge.southbound.openprotocol_collector import ResultMemoryPort, TighteningCollector, ToolState
 from edge.southbound.openprotocol_conversion import TighteningResult, identifier_of
 from tests.southbound.contract import WORK
 from tests.southbound.recording_station import RecordingStation
 
 
-async def no_event(_: TighteningResult) -> bool:
+async def no_event(_: TighteningResult, __: str) -> bool:
     return False
 
 
@@ -29,7 +31,8 @@ class Collection:
         self.state = ToolState()
         reporter = LateResults("wrench", "station-1", self.station)
         options: dict[str, Any] = {"correlation": "mark", "counts": True, "on_own": no_event} | keys
-        self.results = TighteningCollector(session, self.state, reporter, **options)
+        memory = ResultMemoryPort(partial(self.station.recall, "wrench"), partial(self.station.remember, "wrench"))
+        self.results = TighteningCollector(session, self.state, reporter, memory, **options)
 
     def tighten(self, identifier: str) -> dict[str, Any]:
         """Tighten as an operator does; return the result as a live message has it."""
@@ -52,7 +55,7 @@ async def collecting(**keys: Any) -> AsyncIterator[Collection]:
 
 async def test_result_belongs_to_the_command_with_its_mark() -> None:
     async with collecting() as one:
-        one.results.expect(WORK)
+        one.results.expect(WORK, "")
         await one.results.handle_live(one.tighten("OTHER"))
         assert not one.results.find(WORK)
         await one.results.handle_live(one.tighten(identifier_of(WORK, "mark")))
@@ -66,16 +69,27 @@ async def test_gap_before_a_live_result_is_filled() -> None:
         for name in ("B", "C", "D"):
             one.tighten(name)
         await one.results.handle_live(one.live(4))
-        assert [each.data["identifier"] for each in one.station.late_results] == ["A", "B", "C", "D"]
+        await one.results.fill()
+        assert [each.data["identifier"] for each in one.station.late_results] == ["A", "D", "B", "C"]
 
 
-async def test_repeated_result_is_reported_once() -> None:
+async def test_frame_that_is_sent_again_before_its_acknowledgement_counts_once() -> None:
+    async with collecting() as one:
+        result = one.tighten("A")
+        sent = {"received": asyncio.get_running_loop().time()}
+        await one.results.handle_live(result | sent)
+        await one.results.handle_live(result | sent)
+        await one.results.catch_up()
+        assert len(one.station.late_results) == 1
+
+
+async def test_equal_frame_after_the_acknowledgement_is_another_result() -> None:
     async with collecting() as one:
         result = one.tighten("A")
         await one.results.handle_live(result)
         await one.results.handle_live(result)
-        await one.results.catch_up()
-        assert len(one.station.late_results) == 1
+        keys = {each.key for each in one.station.late_results}
+        assert len(keys) == len(one.station.late_results) == 2
 
 
 async def test_first_connection_reports_no_earlier_results() -> None:
@@ -83,15 +97,15 @@ async def test_first_connection_reports_no_earlier_results() -> None:
         for name in ("A", "B"):
             one.tighten(name)
         await one.results.catch_up()
-        assert (one.state.last, one.station.late_results) == (2, [])
+        assert (one.state.numbers.last, one.station.late_results) == (2, [])
 
 
 async def test_restarted_result_numbering_of_a_controller_is_followed() -> None:
     async with collecting() as one:
-        one.state.last = 900
+        one.state.numbers.last = 900
         one.tighten("A")
         await one.results.catch_up()
-        assert one.state.last == 1
+        assert one.state.numbers.last == 1
         one.tighten("B")
         await one.results.catch_up()
         assert [each.data["identifier"] for each in one.station.late_results] == ["B"]
@@ -132,7 +146,7 @@ async def test_results_without_matching_numbers_are_not_requested_again() -> Non
 async def test_own_result_not_used_as_an_event_is_late(*, used: bool) -> None:
     offered = []
 
-    async def offer(result: TighteningResult) -> bool:
+    async def offer(result: TighteningResult, _: str) -> bool:
         offered.append(result["identifier"])
         return used
 
@@ -143,7 +157,7 @@ async def test_own_result_not_used_as_an_event_is_late(*, used: bool) -> None:
 
 async def test_result_is_acknowledged_once_it_is_durable() -> None:
     async with collecting() as one:
-        one.results.expect(WORK)
+        one.results.expect(WORK, "")
         await one.results.handle_live(one.tighten(identifier_of(WORK, "mark")))
         assert one.controller.acknowledged == []
         await one.results.settle(WORK)

@@ -12,6 +12,8 @@ from edge.southbound.openprotocol_messages import ACKNOWLEDGED_UNREAD, ACKNOWLED
 class Session:
     """A session with two messages."""
 
+    received_at = 7.0
+
     async def messages(self) -> AsyncIterator[MidFrame]:
         yield new_message(Mid.IDENTIFIER_CHANGED, identifier="A")
         yield MidFrame(Mid.RESULT, b"no result")
@@ -21,7 +23,8 @@ async def test_message_is_parsed_and_an_invalid_one_has_a_reason() -> None:
     found = [
         dict(each) async for each in device_events(cast("OpenProtocolSession", Session())) if isinstance(each, dict)
     ]
-    assert found[0] == {"identifier": "A", "mid": Mid.IDENTIFIER_CHANGED, "revision": 1}
+    header = {"mid": Mid.IDENTIFIER_CHANGED, "revision": 1, "station": 0, "spindle": 0, "received": 7.0}
+    assert found[0] == {"identifier": "A"} | header
     assert (found[1]["mid"], found[1]["data"]) == (Mid.RESULT, "no result")
     assert "expected parameter 01" in found[1]["unreadable"]
 

@@ -8,14 +8,15 @@ from msgspec.structs import replace
 
 from edge.links.openprotocol_session import SessionTimes
 from edge.sim.openprotocol import JAMMED, TighteningController
-from edge.southbound.openprotocol import OpenProtocolTimes, open_openprotocol_equipment
+from edge.southbound.openprotocol import open_openprotocol_equipment
+from edge.southbound.openprotocol_device import OpenProtocolTimes
 from edge.southbound.openprotocol_settings import OpenProtocolSettings
 from edge.station.equipment import EquipmentAnswer
 from tests.conftest import WaitUntil
 from tests.southbound.contract import SCOPES, TYPE_ID, WORK, Bench
 from tests.southbound.recording_station import RecordingStation
 
-TIMES = OpenProtocolTimes(SessionTimes(connect=30.0, answer=30.0), poll=0.1, curves=30.0)
+TIMES = OpenProtocolTimes(SessionTimes(connect=30.0, answer=30.0), poll=0.1, curves=30.0, pause=0.01)
 BOLT = replace(WORK, parameters={"parameter_set": 3, "vin": "WDB1HXQZKRAMPLE"})
 
 

@@ -1,0 +1,338 @@
+"""The ledger of the results of a device: which result is new, to which command it belongs, and which are settled.
+
+It decides by values and does no I/O; the vendor's form of a result stays in `payload`, which it does not read.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from enum import Enum, auto
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from msgspec import Struct, field
+
+Program: TypeAlias = Mapping[str, frozenset[str]]
+"""Names of what is carried out, by kind: `{"parameter_set": {"3"}}`."""
+
+Identity: TypeAlias = tuple[str, int, datetime | None, tuple[object, ...]]
+
+NO_PROGRAM: Program = MappingProxyType({})
+SINGLE = frozenset({"single"})
+
+_REMEMBERED = 10_000
+_WRONG_PROGRAM = "its program is not the commanded one"
+_FOREIGN = "another station or spindle made it"
+
+
+class ReportedResult(Struct, frozen=True):
+    """A result as a device reported it.
+
+    `result_id` is its id at the device, `sequence` its number, 0 without one; `measured` are its main values.
+    `command_id` is the command that its `identifier` names. `completes` are the classifications of commands that it
+    answers. `frame` is the digest of a message that the device sends again until it is acknowledged, `received` the
+    second at which it came; a result that was requested has no frame. `size` is that of its payload in bytes.
+    """
+
+    payload: Any
+    result_id: str = ""
+    sequence: int = 0
+    instant: datetime | None = None
+    measured: tuple[object, ...] = ()
+    identifier: str = ""
+    command_id: str | None = None
+    program: Program = NO_PROGRAM
+    completes: frozenset[str] = SINGLE
+    frame: str = ""
+    received: float = 0.0
+    is_foreign: bool = False
+    size: int = 0
+
+    @property
+    def identity(self) -> Identity:
+        """Return what a result keeps, however often and in whatever form it is reported."""
+        return self.result_id, self.sequence, self.instant, self.measured
+
+
+class ResultClaim(Struct, frozen=True):
+    """What a command expects of its results; a `classification` of "" is answered by every one of them."""
+
+    command_id: str
+    program: Program = NO_PROGRAM
+    classification: str = ""
+
+
+class Position(Struct, frozen=True):
+    """The place of a result in the order of a device."""
+
+    sequence: int = 0
+    instant: datetime | None = None
+
+
+class Standing(Enum):
+    """What a reported result is."""
+
+    REPEATED = auto()
+    """It was reported before."""
+    OF_COMMAND = auto()
+    """It answers a command, or is a part of its answer."""
+    FURTHER = auto()
+    """A second result under a command that has its answer."""
+    UNSOLICITED = auto()
+    """It belongs to no command."""
+
+
+class Verdict(Struct, frozen=True):
+    """The decision on a reported result; `is_owed`: a repetition is to be acknowledged at once."""
+
+    standing: Standing
+    command_id: str | None = None
+    reason: str = ""
+    is_owed: bool = False
+
+
+class KeptResult(Struct):
+    """A result that is not durable yet; a `further` one came when its command had its answer."""
+
+    report: ReportedResult
+    command_id: str
+    is_further: bool
+
+
+class _Known(Struct, frozen=True):
+    identifier: str
+    is_live: bool
+
+
+class _Sighting(Struct):
+    """A frame on a connection; `acknowledged` is the second of its acknowledgement."""
+
+    connection: int
+    is_settled: bool = False
+    acknowledged: float | None = None
+
+
+class ResultLedger(Struct):
+    """The results of one device, beyond its connections.
+
+    `current` is the command that occupies the device, `begun` are the started ones. `marks` maps identifiers to
+    commands. `expected` takes the next result without a command, after the position of its start.
+    """
+
+    current: str | None = None
+    begun: set[str] = field(default_factory=set)
+    marks: dict[str, str] = field(default_factory=dict)
+    expected: tuple[ResultClaim, Position] | None = None
+    _claims: dict[str, ResultClaim] = field(default_factory=dict)
+    _kept: dict[int, KeptResult] = field(default_factory=dict)
+    _known: dict[Identity, _Known] = field(default_factory=dict)
+    _places: dict[Position, None] = field(default_factory=dict)
+    _answered: dict[str, None] = field(default_factory=dict)
+    _frames: dict[str, _Sighting] = field(default_factory=dict)
+    _connection: int = 0
+    _serial: int = 0
+
+    def connect(self) -> None:
+        """Begin a connection: frames of earlier ones may come again."""
+        self._connection += 1
+
+    def claim(self, claim: ResultClaim, mark: str = "") -> None:
+        """Record what a command expects; its results have `mark` as identifier."""
+        self._claims[claim.command_id] = claim
+        _limit(self._claims)
+        if mark:
+            self.marks[mark] = claim.command_id
+            _limit(self.marks)
+
+    def judge(self, report: ReportedResult) -> Verdict:
+        """Decide what a reported result is; the decision on a repeated frame is remembered."""
+        if (repeated := self._repetition(report)) is not None:
+            return repeated
+        if report.is_foreign:
+            return Verdict(Standing.UNSOLICITED, reason=_FOREIGN)
+        claim, command_id = self._owner(report)
+        if command_id is None:
+            return Verdict(Standing.UNSOLICITED)
+        completes = claim is None or claim.classification in {"", *report.completes}
+        if claim is not None and completes and not fits(claim.program, report.program):
+            return Verdict(Standing.UNSOLICITED, reason=_WRONG_PROGRAM)
+        if command_id in self._answered or (completes and self.answer(command_id) is not None):
+            return Verdict(Standing.FURTHER, command_id)
+        return Verdict(Standing.OF_COMMAND, command_id)
+
+    def keep(self, report: ReportedResult, command_id: str, *, is_further: bool = False) -> None:
+        """Keep a result until it is durable."""
+        self._serial += 1
+        self._kept[self._serial] = KeptResult(report, command_id, is_further)
+        self._see(report)
+        if self.expected and self.expected[0].command_id == command_id and self._completes(report, command_id):
+            self.expected = None
+
+    def settle(self, reports: Iterable[ReportedResult]) -> None:
+        """Record results as durable: of each only its identity is remembered."""
+        for report in reports:
+            serials = [serial for serial, kept in self._kept.items() if kept.report is report]
+            if not serials:
+                self._see(report)
+            for serial in serials:
+                del self._kept[serial]
+            self._remember(report)
+            if (sighting := self._frames.get(report.frame)) is not None:
+                sighting.is_settled = True
+
+    def end(self, command_id: str) -> None:
+        """Record that a command has its answer: each later result of it is a further one."""
+        self.begun.discard(command_id)
+        self._claims.pop(command_id, None)
+        self._answered[command_id] = None
+        _limit(self._answered)
+        self.release(command_id)
+
+    def release(self, command_id: str) -> None:
+        """Stop expecting the next result for a command."""
+        if self.expected and self.expected[0].command_id == command_id:
+            self.expected = None
+
+    def restore(self, report: ReportedResult, *, is_open: bool) -> None:
+        """Record the last result before a restart; that of a command with `is_open` was not answered then."""
+        if not is_open:
+            self._remember(report)
+            if report.frame:
+                self._frames[report.frame] = _Sighting(self._connection - 1, is_settled=True)
+
+    def note(self, report: ReportedResult) -> None:
+        """Record an old result that is not reported: requested again it is known, as a frame it is new."""
+        self._remember(report)
+        self._known[report.identity] = _Known(report.identifier, is_live=True)
+
+    def owes(self, report: ReportedResult) -> bool:
+        """Return whether a result came on this connection as a frame without an acknowledgement."""
+        sighting = self._frames.get(report.frame)
+        return sighting is not None and sighting.connection == self._connection and sighting.acknowledged is None
+
+    def acknowledge(self, report: ReportedResult, at: float) -> None:
+        """Record that the acknowledgement of a frame was sent at a second."""
+        if (sighting := self._frames.get(report.frame)) is not None:
+            sighting.acknowledged = at
+
+    def parts(self, command_id: str) -> list[ReportedResult]:
+        """Return the results of a command in the order in which they came, without further ones."""
+        return [each.report for each in self._kept.values() if each.command_id == command_id and not each.is_further]
+
+    def further(self, command_id: str) -> list[ReportedResult]:
+        """Return the results that came when a command had its answer."""
+        return [each.report for each in self._kept.values() if each.command_id == command_id and each.is_further]
+
+    def answer(self, command_id: str) -> ReportedResult | None:
+        """Return the result that answers a command; None until it has come."""
+        return next((each for each in self.parts(command_id) if self._completes(each, command_id)), None)
+
+    def unsettled(self) -> Sequence[KeptResult]:
+        """Return the results that are not durable yet, in the order in which they came."""
+        return tuple(self._kept.values())
+
+    def evict(self, most: int, most_bytes: int) -> None:
+        """Forget the oldest results beyond these limits, but never the newest: the device has to report them again."""
+        size = sum(each.report.size for each in self._kept.values())
+        while len(self._kept) > 1 and (len(self._kept) > most or size > most_bytes):
+            size -= self._kept.pop(next(iter(self._kept))).report.size
+
+    def is_ambiguous(self, report: ReportedResult) -> bool:
+        """Return whether another result may have the same number and instant."""
+        place = Position(report.sequence, report.instant)
+        return not report.sequence or report.instant is None or place in self._places
+
+    def _completes(self, report: ReportedResult, command_id: str) -> bool:
+        claim = self._claims.get(command_id)
+        return claim is None or claim.classification in {"", *report.completes}
+
+    def _owner(self, report: ReportedResult) -> tuple[ResultClaim | None, str | None]:
+        if report.command_id is not None:
+            return self._claims.get(report.command_id), report.command_id
+        match self.expected:
+            case claim, before if is_newer(report, before):
+                return claim, claim.command_id
+        return None, None
+
+    def _repetition(self, report: ReportedResult) -> Verdict | None:
+        if report.frame:
+            return self._repeated_frame(report)
+        same = (each.report for each in self._kept.values() if each.report.identity == report.identity)
+        known = next((_known_of(each) for each in same), self._known.get(report.identity))
+        return Verdict(Standing.REPEATED) if known is not None and self._is_same(report, known) else None
+
+    def _repeated_frame(self, report: ReportedResult) -> Verdict | None:
+        """Return the verdict on a frame that was sent before the device can have seen its acknowledgement."""
+        sighting = self._frames.get(report.frame)
+        if sighting is None:
+            return self._requested_before(report)
+        is_earlier = sighting.connection != self._connection
+        if not is_earlier and sighting.acknowledged is not None and report.received > sighting.acknowledged:
+            return None
+        if is_earlier:
+            sighting.connection, sighting.acknowledged = self._connection, None
+        return Verdict(Standing.REPEATED, is_owed=sighting.is_settled and sighting.acknowledged is None)
+
+    def _requested_before(self, report: ReportedResult) -> Verdict | None:
+        """Return the verdict on the first frame of a result that was requested before it came by itself."""
+        if not report.sequence and report.instant is None:
+            return None
+        for kept in self._kept.values():
+            if kept.report.identity == report.identity and not kept.report.frame:
+                self._frames[report.frame] = _Sighting(self._connection)
+                kept.report = report
+                return Verdict(Standing.REPEATED)
+        known = self._known.get(report.identity)
+        if known is None or known.is_live or not self._is_same(report, known):
+            return None
+        self._known[report.identity] = _Known(known.identifier, is_live=True)
+        self._frames[report.frame] = _Sighting(self._connection, is_settled=True)
+        return Verdict(Standing.REPEATED, is_owed=True)
+
+    def _is_same(self, report: ReportedResult, known: _Known) -> bool:
+        """Return whether a result of known identity is the known one: an open command keeps its identifier."""
+        if report.identifier == known.identifier:
+            return True
+        is_open = report.command_id is not None and report.command_id in self._claims
+        return not is_open and not (report.identifier and known.identifier)
+
+    def _remember(self, report: ReportedResult) -> None:
+        self._known.pop(report.identity, None)
+        self._known[report.identity] = _known_of(report)
+        self._places[Position(report.sequence, report.instant)] = None
+        _limit(self._known)
+        _limit(self._places)
+
+    def _see(self, report: ReportedResult) -> None:
+        if not report.frame:
+            return
+        # The device has moved on: it has seen the acknowledgements of what it sent before.
+        for frame, sighting in list(self._frames.items()):
+            seen = sighting.acknowledged is not None and sighting.acknowledged < report.received
+            if sighting.is_settled and (seen or sighting.connection != self._connection):
+                del self._frames[frame]
+        self._frames[report.frame] = _Sighting(self._connection)
+        _limit(self._frames)
+
+
+def fits(commanded: Program, reported: Program) -> bool:
+    """Return whether a reported program can be the commanded one: they share a name of each kind that both state."""
+    return all(commanded[kind] & reported[kind] for kind in commanded.keys() & reported.keys())
+
+
+def is_newer(report: ReportedResult, before: Position) -> bool:
+    """Return whether a result came after a position; numbers may be missing, repeat or begin again."""
+    if report.sequence and report.sequence > before.sequence:
+        return True
+    if report.instant is None or before.instant is None:
+        return not report.sequence or not before.sequence or bool(report.frame)
+    is_later = report.instant > before.instant
+    return is_later or (not report.sequence and report.instant == before.instant)
+
+
+def _known_of(report: ReportedResult) -> _Known:
+    return _Known(report.identifier, is_live=bool(report.frame))
+
+
+def _limit(memory: dict[Any, Any], most: int = _REMEMBERED) -> None:
+    while len(memory) > most:
+        del memory[next(iter(memory))]
