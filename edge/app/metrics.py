@@ -189,6 +189,8 @@ def _safety_metrics(health: Sequence[EquipmentHealth]) -> Iterator[Metric]:
     yield _counter("starts_repeated", "Starts that the equipment may have received before.", one, repeated)
     late = [((each.name,), each.late) for each in health]
     yield _counter("results_late", "Results that no command waited for.", one, late)
+    unsolicited = [((each.name,), each.unsolicited) for each in health]
+    yield _counter("answers_unsolicited", "Answers of a flood that no command waited for.", one, unsolicited)
     declined = [((each.name,), each.declined_stops) for each in health]
     yield _counter("stops_declined", "Stops and resets that the equipment declined.", one, declined)
     lost = [((each.name,), each.lost_traces) for each in health]

@@ -30,7 +30,8 @@ class EquipmentHealth(Struct, frozen=True, kw_only=True):
     waiting action, `refused` refused messages, `unknown` commands whose outcome could not be found, `late` results
     without a waiting command, `declined_stops` stops and resets that it did not carry out, `repeated_starts` starts
     that it may have received before, `lost_traces` curves and files of its results that are not stored. `ok` and
-    `not_ok` count the results by their evaluation, where it reports one. `problem` is why it cannot work although
+    `not_ok` count the results by their evaluation, where it reports one. `unsolicited` counts the
+    answers of a flood, which no command waited for and which are not kept. `problem` is why it cannot work although
     it is connected, or that it may still be active. `safing` counts the stops, resets and releases that it has not
     confirmed, `open_safing` are the oldest of these. `programs` are the joining processes, parameter sets or jobs that
     it lists, the first 200.
@@ -50,6 +51,7 @@ class EquipmentHealth(Struct, frozen=True, kw_only=True):
     repeated_starts: int = 0
     unknown: int = 0
     late: int = 0
+    unsolicited: int = 0
     declined_stops: int = 0
     lost_traces: int = 0
     problem: str = ""

@@ -11,7 +11,7 @@ from edge.model.late_result import LateResultEvent
 from edge.northbound.topics import Topics
 from edge.store import dead_letters
 from edge.store.client import Store
-from edge.store.dead_letters import Letter, LetterKind
+from edge.store.dead_letters import LateCursor, Letter
 from edge.ticks import next_tick
 
 logger = structlog.get_logger(__name__)
@@ -35,7 +35,7 @@ class LateResultPublisher:
         self._source = source
         self._topics = topics
         self._poll_interval_s = poll_interval_s
-        self._cursor: str | None = None
+        self._cursor: LateCursor | None = None
         """The last letter that was read; None before the first read."""
 
     async def run(self) -> None:
@@ -47,25 +47,27 @@ class LateResultPublisher:
                 await self._publish_all()
             except (Unavailable, PublishRefused, Refused) as error:
                 logger.debug("late results wait", reason=error.message)
+                self._cursor = None
             await next_tick(self._poll_interval_s)
 
     async def _publish_all(self) -> None:
         scope = self._topics.scope
         if self._cursor is None:
             self._cursor = await dead_letters.last_published(self._store, scope)
-        for letter_id, letter in (await dead_letters.load_after(self._store, self._cursor)).items():
-            if letter.kind is LetterKind.LATE and letter.scope == scope:
+        found = await dead_letters.load_late(self._store, self._cursor)
+        for letter_id, letter in found.letters.items():
+            if letter.scope == scope:
                 event = late_result_event(self._source, letter_id, letter)
                 await self._session.send(to_message(event, self._topics.events))
                 await self._store.commit(dead_letters.save_published(self._store.keys, scope, letter_id))
-            self._cursor = letter_id
+        self._cursor = found.end
 
 
 def late_result_event(source: str, letter_id: str, letter: Letter) -> CloudEvent:
     """Return the event of a late result; its id is the same each time."""
     details = letter.details
     return CloudEvent(
-        id=f"{letter.scope}/late/{letter_id}",
+        id=dead_letters.event_id(letter.scope, letter_id),
         source=source,
         type=LATE_RESULT_TYPE,
         subject=letter.scope,

@@ -21,6 +21,7 @@ from edge.model.equipment_data import CommandData
 from edge.model.event_types import REFUSED_TYPE
 from edge.sfc.signal import Phase
 from edge.southbound.mqtt_answer import (
+    command_of_answer,
     complete_answer,
     declined_stop,
     job_of_answer,
@@ -177,7 +178,9 @@ class MqttEquipment:
         await self._publish(command, command.phase)
 
     async def handle_answer(self, message: Message) -> None:
-        """Handle a message from the answers topic."""
+        """Handle a message from the answers topic; one of a flood that no command waits for is counted only."""
+        if not await self._station.admits(command_of_answer(message)):
+            return
         try:
             event = to_event(complete_answer(message))
             result = to_unsolicited(event, self._scope)
@@ -186,7 +189,8 @@ class MqttEquipment:
             await self._lose_answer(message, refusal, f"its answer cannot be read: {refusal.message}")
             return
         if result:
-            _log.warning("unsolicited result", equipment=self.name, source=result.source, result=result.key)
+            named = {"equipment": self.name, "source": result.source, "result": result.key}
+            self._faults.warning("unsolicited result", "unsolicited result", **named)
             await self._station.late(result)
         elif answer and (reason := declined_stop(event)):
             await self._station.stopped(answer.command_id, reason)

@@ -6,7 +6,7 @@ import uuid
 import msgspec
 
 from edge.errors import Refused
-from edge.links.mqtt import Message
+from edge.links.mqtt import Message, to_event
 from edge.model.cloudevent import REQUIRED, CloudEvent
 from edge.model.equipment_data import TaskData
 from edge.sfc.command_id import parse_command_id
@@ -19,6 +19,7 @@ NOT_STOPPED = "not_stopped"
 """The `mdcserrorkind` of equipment that declines to stop a command: the tool may still be active."""
 
 
+_STRUCTURED = "application/cloudevents"
 _REQUIRED = frozenset({"specversion", *REQUIRED})
 
 
@@ -35,6 +36,18 @@ def complete_answer(message: Message) -> Message:
     )
     content_type = message.content_type or ("application/json" if message.payload else None)
     return dataclasses.replace(message, user_properties=completed, content_type=content_type)
+
+
+def command_of_answer(message: Message) -> str | None:
+    """Return the command that a message answers, in binary or structured mode; None when it names none."""
+    if (command := message.user_properties.get("causationid")) or not (message.content_type or "").startswith(
+        _STRUCTURED
+    ):
+        return command or None
+    try:
+        return to_event(message).causationid
+    except Refused:
+        return None
 
 
 def job_of_answer(message: Message) -> str:

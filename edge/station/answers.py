@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 import structlog
 
+from edge.links.log_throttle import LogThrottle
+from edge.links.rate_limit import RateLimit
 from edge.listeners import notify
 from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH, validate_id
 from edge.model.cloudevent import new_id
@@ -39,6 +41,12 @@ _LETTER_DATA = 16_384
 """The longest data of a late result in its dead letter; the run of the job holds all of it."""
 
 
+_MOST_UNSOLICITED = 60
+_MOST_LATE = 600
+_WITHIN_S = 60.0
+"""The most unsolicited answers, and answers to ended commands, that are handled in this time."""
+
+
 class Answers:
     """The station as one piece of equipment sees it. The effect of a call is committed when the call returns.
 
@@ -69,6 +77,9 @@ class Answers:
         self._result_files = result_files or NoResultFiles()
         self._sender = equipment_sender(name)
         self._events = EquipmentEvents(runs, name, dedupe_ms, self.stats)
+        self._faults = LogThrottle(logger)
+        self._samples = RateLimit(_MOST_UNSOLICITED, _WITHIN_S)
+        self._late_samples = RateLimit(_MOST_LATE, _WITHIN_S)
         self._process = new_id()
         self._released: set[str] = set()
         """The commands whose begun mark this process committed."""
@@ -99,6 +110,42 @@ class Answers:
             case _:
                 return Begin.GONE
 
+    async def admits(self, command_id: str | None) -> bool:
+        """Return whether an answer to a command, or to none, is handled; else it is counted only.
+
+        An answer that a command waits for always is. Of the others a sample is, so that they delay no job.
+        """
+        if command_id is not None and self._is_awaited(command_id):
+            return True
+        if not self._store.marks_by_sender.is_near(self._sender.id) and self._samples.try_acquire():
+            return True
+        if command_id is not None and await self._lacks_result(command_id):
+            return True
+        self.stats.record_unsolicited()
+        self._faults.warning("unsolicited answer dropped", "unsolicited", equipment=self._sender.name)
+        return False
+
+    def _is_awaited(self, command_id: str) -> bool:
+        """Return whether a command is known here to wait for its answer."""
+        if self._direct.is_waiting(command_id):
+            return True
+        key = parse_command_id(command_id)
+        loaded = self._runs.cached(key.job_id) if key else None
+        return loaded is not None and is_outstanding(loaded.stored.run, command_id)
+
+    async def _lacks_result(self, command_id: str) -> bool:
+        """Return whether a command waits in the store for its answer, or has ended without a result."""
+        key = parse_command_id(command_id)
+        if key is None or any(validate_id("JobOrderID", key.job_id)):
+            return False
+        loaded = await self._runs.load(key.job_id)
+        if loaded is None:
+            return False
+        if is_outstanding(loaded.stored.run, command_id):
+            return True
+        results = results_of(loaded.stored.run, command_id)
+        return bool(results) and all(each is None for each in results) and self._late_samples.try_acquire()
+
     async def answer(self, answer: EquipmentAnswer | OutcomeUnknown) -> None:
         """Apply the answer to a command; the command id names the job, whichever instance receives the answer."""
         if self._direct.is_waiting(answer.command_id):
@@ -109,7 +156,7 @@ class Answers:
         self._released.discard(answer.command_id)
         key = parse_command_id(answer.command_id)
         if key is None or any(validate_id("JobOrderID", key.job_id)):
-            logger.warning("answer to a command that is not ours", command=answer.command_id)
+            self._faults.warning("answer to a command that is not ours", "not ours", command=answer.command_id)
             self.stats.record_ignored()
             return
         at = self._runs.clock()
@@ -117,7 +164,8 @@ class Answers:
         sent_at = _sent_at(self._runs.cached(key.job_id), answer.command_id)
         loaded = await self._runs.get(key.job_id)
         if loaded and self._is_for_other_equipment(loaded, answer.command_id):
-            logger.warning("answer to a command of other equipment", job=key.job_id, command=answer.command_id)
+            event = "answer to a command of other equipment"
+            self._faults.warning(event, event, job=key.job_id, command=answer.command_id)
             self.stats.record_ignored()
             return
         # A file is complete before the result refers to it.
@@ -135,16 +183,19 @@ class Answers:
             case Ignored(IgnoredKind.LATE | IgnoredKind.ENDED, reason) if is_result(signal):
                 await self._keep_late(self._late_result(signal, loaded), reason)
             case Ignored(kind, reason):
-                logger.info("answer ignored", job=key.job_id, command=answer.command_id, kind=kind, reason=reason)
+                self._log_ignored(answer.command_id, f"{kind}: {reason}")
                 self.stats.record_ignored()
             case NoRun() if is_result(signal):
                 await self._keep_late(self._late_result(signal, loaded), "the job is gone")
             case NoRun():
-                logger.info("answer ignored", job=key.job_id, command=answer.command_id, reason="the job is gone")
+                self._log_ignored(answer.command_id, "the job is gone")
                 self.stats.record_ignored()
             case NotAllowed() | Stale():
                 return
         await self.stopped(answer.command_id, error_of(answer) if key.reset else None)
+
+    def _log_ignored(self, command_id: str, reason: str) -> None:
+        self._faults.info("answer ignored", f"ignored {reason}", command=command_id, reason=reason)
 
     async def stopped(self, command_id: str, error: str | None) -> None:
         """Remove a confirmed stop or reset from the safing commands; record why one was declined, also at its job.
@@ -217,7 +268,8 @@ class Answers:
         late = Late(result.command_id or "", kept_data(result.data) if len(data) <= MAX_BYTES else None)
         if not key or not isinstance(await self._runs.signal(job_id, late, also=lambda _: kept), Decision):
             await self._store.commit(kept)
-        logger.warning("late result kept", job=job_id, command=result.command_id, source=result.source, reason=reason)
+        named = {"job": job_id, "command": result.command_id, "source": result.source}
+        self._faults.warning("late result kept", f"late {reason}", **named, reason=reason)
         self.stats.record_late()
         self.stats.record_result(result.data)
 

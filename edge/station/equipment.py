@@ -141,6 +141,9 @@ class StationPort(Protocol):
     async def begin(self, command_id: str) -> Begin:
         """Commit the begun mark of a command with repetition `once` before its start is sent."""
 
+    async def admits(self, command_id: str | None) -> bool:
+        """Return whether an answer to a command, or to none, is handled; of unsolicited ones only a sample is."""
+
     async def answer(self, answer: EquipmentAnswer | OutcomeUnknown) -> None:
         """Apply the answer to a command.
 

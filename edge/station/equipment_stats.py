@@ -20,6 +20,7 @@ class EquipmentStats:
         self.repeated_starts = 0
         self.unknown = 0
         self.late = 0
+        self.unsolicited = 0
         self.declined_stops = 0
         self.lost_traces = 0
         self.lost_since_stored = 0
@@ -69,6 +70,10 @@ class EquipmentStats:
     def record_late(self) -> None:
         """Record a result that no command waits for."""
         self.late += 1
+
+    def record_unsolicited(self) -> None:
+        """Record an answer that no command waits for, and that is not kept."""
+        self.unsolicited += 1
 
     def record_declined_stop(self, reason: str) -> None:
         """Record a stop or reset that the equipment did not carry out."""

@@ -142,6 +142,7 @@ def _health(watched: WatchedEquipment, outstanding: int, open_safing: Sequence[O
         repeated_starts=stats.repeated_starts,
         unknown=stats.unknown,
         late=stats.late,
+        unsolicited=stats.unsolicited,
         declined_stops=stats.declined_stops,
         lost_traces=stats.lost_traces,
         problem="; ".join(filter(None, problems)),

@@ -38,6 +38,10 @@ class MarksBySender(Struct, frozen=True):
     senders: Mapping[str, BoundedCount] = field(default_factory=lambda: MappingProxyType({}))
     events: BoundedCount = BoundedCount()
 
+    def is_near(self, sender: str) -> bool:
+        """Return whether a sender has used half of its share."""
+        return self.senders.get(sender, BoundedCount()).is_nearly_full
+
     @property
     def nearly_full(self) -> Mapping[str, BoundedCount]:
         """Return the senders that have used half of their share, the fullest first."""

@@ -1,4 +1,4 @@
-"""Dead letters: work that was given up, with the reason, for a person to look at."""
+"""Dead letters: work that was given up, with the reason, for a person to look at; and results that came late."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -14,6 +14,8 @@ from edge.store.stream import Entry, entries
 STREAM_LENGTH = 1000
 _TELEMETRY = "telemetry/"
 """Begins the id of a letter of telemetry: the streams number their entries independently."""
+_LATE = "late/"
+"""Begins the id of a late result."""
 
 
 class LetterKind(StrEnum):
@@ -43,15 +45,19 @@ class Letter(Struct, frozen=True):
 
 
 def add(keys: Keys, letter: Letter, keep_ms: int) -> Commit:
-    """Add a letter; the oldest go beyond the limit, and all go when none was added for the retention time."""
+    """Add a letter; the oldest go beyond the limit, and all go when none was added for the retention time.
+
+    Late results are apart: equipment may send any number of them, and they must not displace the others.
+    """
+    key = keys.late_results() if letter.kind is LetterKind.LATE else keys.sfc_dead_letters()
     entry = (
         *("kind", letter.kind.value, "scope", letter.scope, "job_id", letter.job_id, "at", str(letter.at)),
         *("reason", letter.reason, "details", msgspec.json.encode(letter.details).decode()),
     )
     return join(
         (
-            operation("XADD", keys.sfc_dead_letters(), "MAXLEN", "~", STREAM_LENGTH, "*", *entry),
-            operation("PEXPIRE", keys.sfc_dead_letters(), keep_ms),
+            operation("XADD", key, "MAXLEN", "~", STREAM_LENGTH, "*", *entry),
+            operation("PEXPIRE", key, keep_ms),
         )
     )
 
@@ -60,37 +66,76 @@ def delete(keys: Keys, letter_id: str) -> Commit:
     """Delete a letter."""
     if letter_id.startswith(_TELEMETRY):
         return operation("XDEL", keys.telemetry_dlq(), letter_id.removeprefix(_TELEMETRY))
+    if letter_id.startswith(_LATE):
+        return operation("XDEL", keys.late_results(), letter_id.removeprefix(_LATE))
     return operation("XDEL", keys.sfc_dead_letters(), letter_id)
 
 
 async def load_all(store: Store) -> dict[str, Letter]:
-    """Return every letter by its id: those of jobs, then the batches of telemetry; of each the oldest first."""
-    of_jobs, batches = await store.read(
-        [("XRANGE", store.keys.sfc_dead_letters(), "-", "+"), ("XRANGE", store.keys.telemetry_dlq(), "-", "+")]
-    )
+    """Return every letter by its id: those of jobs, late results, batches of telemetry; of each the oldest first."""
+    keys = store.keys
+    streams = keys.sfc_dead_letters(), keys.late_results(), keys.telemetry_dlq()
+    of_jobs, late, batches = await store.read([("XRANGE", key, "-", "+") for key in streams])
     letters = {entry.entry_id: _letter(entry) for entry in entries(of_jobs)}
+    letters |= {f"{_LATE}{entry.entry_id}": _letter(entry) for entry in entries(late)}
     return letters | {f"{_TELEMETRY}{entry.entry_id}": _batch_letter(entry) for entry in entries(batches)}
 
 
-async def last_published(store: Store, scope: str) -> str:
-    """Return the last late result of a scope that was published; empty for none."""
-    cursor: str | None = await store.execute("HGET", store.keys.publisher_cursors(), _cursor_field(scope))
-    return cursor or ""
+def queries_of_count(keys: Keys) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Return the commands that count the letters of jobs, and the late results."""
+    return ("XLEN", keys.sfc_dead_letters()), ("XLEN", keys.late_results())
 
 
-async def load_after(store: Store, letter_id: str) -> dict[str, Letter]:
-    """Return the letters of jobs after one of them, by id, the oldest first; all of them after an empty id."""
-    reply = await store.execute("XRANGE", store.keys.sfc_dead_letters(), f"({letter_id}" if letter_id else "-", "+")
-    return {entry.entry_id: _letter(entry) for entry in entries(reply)}
+class LateCursor(Struct, frozen=True):
+    """The last late results that were published: of an earlier release among the letters, then of their own stream."""
+
+    letters: str = ""
+    results: str = ""
+
+
+async def last_published(store: Store, scope: str) -> LateCursor:
+    """Return the last late results of a scope that were published."""
+    fields = _cursor_field(scope, ""), _cursor_field(scope, _LATE)
+    letters, results = await store.execute("HMGET", store.keys.publisher_cursors(), *fields)
+    return LateCursor(letters or "", results or "")
+
+
+class LateResultPage(Struct, frozen=True):
+    """The late results after a cursor by their ids, the oldest first, and the cursor after all that was read."""
+
+    letters: Mapping[str, Letter]
+    end: LateCursor
+
+
+async def load_late(store: Store, after: LateCursor) -> LateResultPage:
+    """Return the late results after those of a cursor."""
+    keys = store.keys
+    of_jobs, late = await store.read(
+        [
+            ("XRANGE", keys.sfc_dead_letters(), f"({after.letters}" if after.letters else "-", "+"),
+            ("XRANGE", keys.late_results(), f"({after.results}" if after.results else "-", "+"),
+        ]
+    )
+    letters = {each.entry_id: _letter(each) for each in entries(of_jobs)}
+    results = {f"{_LATE}{each.entry_id}": _letter(each) for each in entries(late)}
+    end = LateCursor(next(reversed(letters), after.letters), next(reversed(results), after.results).removeprefix(_LATE))
+    earlier = {id: letter for id, letter in letters.items() if letter.kind is LetterKind.LATE}
+    return LateResultPage(earlier | results, end)
 
 
 def save_published(keys: Keys, scope: str, letter_id: str) -> Commit:
     """Record the last late result of a scope that was published."""
-    return operation("HSET", keys.publisher_cursors(), _cursor_field(scope), letter_id)
+    stream = _LATE if letter_id.startswith(_LATE) else ""
+    return operation("HSET", keys.publisher_cursors(), _cursor_field(scope, stream), letter_id.removeprefix(stream))
 
 
-def _cursor_field(scope: str) -> str:
-    return f"{scope}/late"
+def _cursor_field(scope: str, stream: str) -> str:
+    return f"{scope}/late-results" if stream else f"{scope}/late"
+
+
+def event_id(scope: str, letter_id: str) -> str:
+    """Return the id of the event of a late result."""
+    return f"{scope}/late/{letter_id.removeprefix(_LATE)}"
 
 
 def _batch_letter(entry: Entry) -> Letter:

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from edge.model.job_state import JobState
-from edge.store import refused
+from edge.store import dead_letters, refused
 from edge.store.client import Store
 from edge.store.server_check import MemoryUsage
 from edge.store.stream import entries
@@ -42,10 +42,10 @@ class Gauges(Struct, frozen=True):
 async def read_gauges(store: Store, scopes: Sequence[str], batch: int = _BATCH) -> Gauges:
     """Read all figures in two round trips and one for each `batch` open jobs. Raises Unavailable."""
     keys = store.keys
-    memory, letters, count, cursors, *rest = await store.read(
+    memory, letters, late, count, cursors, *rest = await store.read(
         [
             ("INFO", "memory"),
-            ("XLEN", keys.sfc_dead_letters()),
+            *dead_letters.queries_of_count(keys),
             ("GET", keys.counter(refused.COUNTER)),
             ("HGETALL", keys.publisher_cursors()),
             *(command for scope in scopes for command in _of_scope(store, scope)),
@@ -65,7 +65,7 @@ async def read_gauges(store: Store, scopes: Sequence[str], batch: int = _BATCH) 
             )
             for scope, (open_ids, stored, work, oldest) in found.items()
         },
-        dead_letters=letters,
+        dead_letters=letters + late,
         refused=int(count or 0),
     )
 

@@ -1,6 +1,7 @@
 """The event of a late result, and its publication."""
 
 import asyncio
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import cast
 
@@ -57,7 +58,7 @@ def _publisher(store: Store, session: Session) -> LateResultPublisher:
 
 async def _kept(store: Store, letter: Letter) -> str:
     await store.commit(dead_letters.add(store.keys, letter, 60_000))
-    return f"station-1/late/{list(await dead_letters.load_all(store))[-1]}"
+    return dead_letters.event_id("station-1", list(await dead_letters.load_all(store))[-1])
 
 
 async def test_late_results_are_published_once_also_after_an_outage(store: Store) -> None:
@@ -75,7 +76,7 @@ async def test_late_results_are_published_once_also_after_an_outage(store: Store
     third = await _kept(store, _letter("5"))
     async with background_task(_publisher(store, other).run(), "late results"), asyncio.timeout(60):
         assert await other.sent.get() == third
-        while await dead_letters.last_published(store, "station-1") not in third:  # noqa: ASYNC110 - no event
+        while (await dead_letters.last_published(store, "station-1")).results not in third:  # noqa: ASYNC110 - no event
             await asyncio.sleep(0.01)
     fourth = await _kept(store, _letter("6"))
     async with background_task(publisher.run(), "late results"), asyncio.timeout(60):
@@ -87,17 +88,28 @@ async def test_letters_of_other_kinds_are_read_once(store: Store) -> None:
     starts: list[str] = []
     of_command = replace(_letter("1"), kind=LetterKind.COMMAND)
     newest = (await _kept(store, of_command)).rpartition("/")[2]
-    execute = store.execute
 
-    async def watched(command: str, *arguments: Argument) -> object:
-        if command == "XRANGE":
-            starts.append(str(arguments[1]))
-        return await execute(command, *arguments)
+    async def watched(commands: Sequence[Sequence[Argument]]) -> object:
+        starts.extend(str(each[2]) for each in commands if each[1] == store.keys.sfc_dead_letters())
+        return await store.read(commands)
 
-    watching = cast(Store, SimpleNamespace(keys=store.keys, execute=watched, commit=store.commit))
+    watching = cast(Store, SimpleNamespace(keys=store.keys, execute=store.execute, read=watched, commit=store.commit))
     publisher = _publisher(watching, Session())
     async with background_task(publisher.run(), "late results"), asyncio.timeout(60):
         while len(starts) < 3:  # noqa: ASYNC110 - the store has no event
             await asyncio.sleep(0.01)
     assert set(starts) == {"-", f"({newest}"}
     assert starts.count("-") == 1
+
+
+async def test_late_result_of_an_earlier_release_is_published_before_later_ones(store: Store) -> None:
+    """It is among the letters of jobs: such a release had no stream for late results."""
+    await store.commit(dead_letters.add(store.keys, replace(_letter("1"), kind=LetterKind.COMMAND), 60_000))
+    (entry,) = await store.execute("XRANGE", store.keys.sfc_dead_letters(), "-", "+")
+    fields = [part for pair in (entry[1] | {"kind": "late"}).items() for part in pair]
+    earlier = await store.execute("XADD", store.keys.sfc_dead_letters(), "*", *fields)
+    later = await _kept(store, _letter("2"))
+    session = Session()
+    async with background_task(_publisher(store, session).run(), "late results"), asyncio.timeout(60):
+        assert await session.sent.get() == f"station-1/late/{earlier}"
+        assert await session.sent.get() == later

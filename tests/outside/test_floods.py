@@ -13,8 +13,8 @@ import pytest
 
 from tests.outside.conftest import Plant
 from tests.outside.mqtt_client import MqttClient
-from tests.outside.plant import METHOD
-from tests.outside.servers import PREFIX, SCOPE
+from tests.outside.plant import METHOD, TIGHTEN
+from tests.outside.servers import PREFIX, SCOPE, wait_for
 
 LARGE = json.dumps({"values": list(range(40_000))})
 """About 260 KB, which decoded take many times that."""
@@ -61,6 +61,62 @@ def test_repeated_call_is_answered_during_a_qos_1_flood_of_its_topic(plant: Plan
         lines.kill()
     assert worst <= 5.0
     assert memory <= 150
+
+
+@pytest.mark.long
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize(
+    "causation", ["", "none-{}/run/tighten/1", "manual-{}"], ids=["result", "gone job", "stranger"]
+)
+def test_jobs_run_during_a_flood_of_unsolicited_answers(plant: Plant, causation: str) -> None:
+    """The answers are counted, some are stored apart from the dead letters, and the log has a line a minute."""
+    plant.store.cli("xadd", "microdcs-edge:sfc:work:station-1", "*", "not", "readable")
+    wait_for(lambda: "unreadable" in plant.gateway.cli("dead-letters", "list"), "a dead letter from before")
+    lines = _lines(plant)
+    over = threading.Event()
+    flood = threading.Thread(target=_flood_answers, args=(plant.broker.port, causation, over))
+    flood.start()
+    durations: list[float] = []
+    try:
+        end = time.monotonic() + 12
+        while time.monotonic() < end:
+            job, began = f"J{len(durations)}", time.monotonic()
+            assert plant.mes.start_job(job).status == 1
+            plant.mes.wait_for_state(job, "Ended", 60)
+            durations.append(time.monotonic() - began)
+        memory = plant.gateway.memory()
+    finally:
+        over.set()
+        flood.join()
+    assert max(durations) <= 5.0
+    assert memory <= 150
+    assert _lines(plant) - lines < 100 + 2 * len(durations)
+    assert "unreadable" in plant.gateway.cli("dead-letters", "list")
+    wait_for(lambda: _unsolicited(plant) > 1000, "the answers are counted")
+
+
+def _lines(plant: Plant) -> int:
+    return len(plant.gateway.log.read_text().splitlines())
+
+
+def _unsolicited(plant: Plant) -> int:
+    (wrench,) = json.loads(plant.gateway.cli("equipment", "list", "--json"))
+    return int(wrench["unsolicited"])
+
+
+def _flood_answers(port: int, causation: str, over: threading.Event) -> None:
+    """Send results that no command asked for, as fast as the broker takes them."""
+    client = MqttClient(port, "noise")
+    client.connect()
+    number = 0
+    while not over.is_set():
+        for _ in range(100):
+            number += 1
+            named = {"causationid": causation.format(number)} if causation else {}
+            answer = {"specversion": "1.0", "source": "/noise", "type": TIGHTEN, "id": str(number)} | named
+            client.publish(f"{PREFIX}/equipment/wrench/answers", '{"torque": 1}', answer, confirm=None)
+        client.publish(f"{PREFIX}/equipment/wrench/answers", "", {"id": f"last {number}"}, confirm=60)
+    client.close()
 
 
 def _repeat_call(plant: Plant) -> float:

@@ -96,6 +96,9 @@ class Answers(list[EquipmentAnswer]):
     async def is_outstanding(self, command_id: str) -> bool:
         return bool(command_id)
 
+    async def admits(self, command_id: str | None) -> bool:
+        return bool(command_id)
+
 
 @asynccontextmanager
 async def bench(

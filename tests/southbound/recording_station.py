@@ -34,6 +34,7 @@ class RecordingStation:
         self.unanswered: list[Command] = []
         self.stopped_meanwhile: set[str] = set()
         self.open_stops, self.stored_results = set[str](), set[str]()
+        self.unsolicited = set[str | None]()
         self.traffic: list[tuple[TrafficKind, Any]] = []
         self.repeated_starts = 0
         self.disabled: set[str] = set()
@@ -57,6 +58,9 @@ class RecordingStation:
         if self.failures:
             raise self.failures.pop()
         self.late_results.append(result)
+
+    async def admits(self, command_id: str | None) -> bool:
+        return command_id not in self.unsolicited
 
     async def answer(self, answer: EquipmentAnswer | OutcomeUnknown) -> None:
         if self.failures:

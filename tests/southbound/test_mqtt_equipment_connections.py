@@ -1,5 +1,7 @@
 """MQTT equipment counts every connection after which a stop may be lost, with and without presence."""
 
+import msgspec
+import pytest
 from structlog.testing import capture_logs
 
 from edge.config import MqttEquipmentSettings, MqttSettings
@@ -38,3 +40,25 @@ async def test_a_flood_of_presence_does_not_fill_the_log(
             await wait_until(lambda: equipment.connection_count == before + 50)
             await wait_until(lambda: equipment.connected is False)
     assert [each["event"] for each in logs if each.get("equipment")] == ["equipment online", "equipment offline"]
+
+
+@pytest.mark.parametrize("mode", ["binary", "structured"])
+async def test_unsolicited_answer_beyond_the_sample_reaches_no_job(
+    mqtt: MqttSettings, unique: str, wait_until: WaitUntil, mode: str
+) -> None:
+    settings = MqttEquipmentSettings(type_ids=("tighten.v1",), topic_prefix=unique)
+    station = RecordingStation()
+    station.unsolicited.add("J0/R/tighten/1")
+    async with open_session(mqtt, f"{unique}-edge") as edge, open_session(mqtt, f"{unique}-device") as device:
+        equipment = await open_equipment("wrench", settings, edge, station, ("station-1",), "/edge")
+        for command in ("J0/R/tighten/1", "J1/R/tighten/1"):
+            answer = {"specversion": "1.0", "id": command, "source": "/wrench", "type": "tighten.v1"}
+            answer["causationid"] = command
+            topic = f"{unique}/{equipment.name}/answers"
+            if mode == "binary":
+                await device.publish(topic, b"1", content_type="application/json", user_properties=answer)
+            else:
+                envelope = msgspec.json.encode(answer | {"data": 1})
+                await device.publish(topic, envelope, content_type="application/cloudevents+json")
+        await wait_until(lambda: bool(station.answers))
+        assert [each.command_id for each in station.answers] == ["J1/R/tighten/1"]

@@ -1,5 +1,7 @@
 """Dead letters have a lifetime and a limit, and can be deleted."""
 
+from msgspec.structs import replace
+
 from edge.store import dead_letters
 from edge.store.client import Store
 from edge.store.dead_letters import STREAM_LENGTH, Letter, LetterKind
@@ -22,3 +24,16 @@ async def test_letters_have_a_lifetime_and_a_limit(store: Store) -> None:
         await store.commit(dead_letters.add(store.keys, LETTER, 60_000))
     assert 0 < await store.execute("PTTL", store.keys.sfc_dead_letters()) <= 60_000
     assert len(await dead_letters.load_all(store)) < STREAM_LENGTH + 200
+
+
+async def test_late_results_displace_no_dead_letter(store: Store) -> None:
+    await store.commit(dead_letters.add(store.keys, LETTER, 60_000))
+    late = replace(LETTER, kind=LetterKind.LATE)
+    for _ in range(1200):
+        await store.commit(dead_letters.add(store.keys, late, 60_000))
+    found = await dead_letters.load_all(store)
+    assert next(iter(found.values())) == LETTER
+    assert len(found) < 1200
+    *_, newest = found
+    await store.commit(dead_letters.delete(store.keys, newest))
+    assert newest not in await dead_letters.load_all(store)

@@ -27,9 +27,9 @@ def dead_letters() -> None:
     """Show work that failed too often; retry or drop it.
 
     Work that meets a defect is retried with growing delay. Then it becomes a dead letter, and its job fails. A batch of
-    samples that cannot be evaluated is a dead letter, too; its name begins with telemetry/. The exit
-    status is 0 on success, 1 when the request is refused or the store is unavailable, and 2 when settings or arguments
-    are invalid.
+    samples that cannot be evaluated is a dead letter, too; its name begins with telemetry/, that of a result which no
+    command waited for with late/. The exit status is 0 on success, 1 when the request is refused or the store is
+    unavailable, and 2 when settings or arguments are invalid.
     """
 
 

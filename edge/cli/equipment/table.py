@@ -56,6 +56,7 @@ def as_data(each: EquipmentView) -> dict[str, object]:
         "not_ok": health.not_ok,
         "unknown": health.unknown,
         "late": health.late,
+        "unsolicited": health.unsolicited,
         "repeated_starts": health.repeated_starts,
         "declined_stops": health.declined_stops,
         "lost_traces": health.lost_traces,
@@ -119,7 +120,8 @@ def report(each: EquipmentView) -> Iterator[str]:
         "starts": f"{health.repeated_starts} repeated",
         "stops": f"{health.declined_stops} declined",
         "traces": f"{health.lost_traces} lost",
-        "ignored": f"{health.ignored} late or repeated answers and events without a receiver",
+        "ignored": f"{health.ignored} late or repeated answers and events without a receiver, "
+        f"{health.unsolicited} unsolicited answers",
         "refused": f"{health.refused} messages",
         "problem": health.problem or "none",
         "last error": health.last_error or "none",
