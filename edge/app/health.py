@@ -71,10 +71,8 @@ class Health:
         """Whether the store answered the last check."""
         self.listeners: list[Callable[[], None]] = []
         """Called after a check that found other problems than the one before."""
-        self.opcua_problem = ""
-        """Why the OPC UA server cannot listen; empty while it does."""
-        self.web_problem = ""
-        """Why the station page cannot be served; empty while it is."""
+        self.interface_problems: dict[str, str] = {}
+        """Why interfaces cannot listen, by their names; OPC UA server, station page, metrics page, RPC server."""
         self._store = store
         self._active_runs = active_runs
         self._watch = watch
@@ -111,10 +109,7 @@ class Health:
         for name, topics in refusing.items():
             if topics:
                 yield f"broker refuses subscriptions of {name}: {', '.join(topics)}"
-        if self.opcua_problem:
-            yield self.opcua_problem
-        if self.web_problem:
-            yield self.web_problem
+        yield from self.interface_problems.values()
 
     async def check(self) -> str:
         """Check everything and return the state in one line."""

@@ -1,20 +1,19 @@
-"""Opens the OPC UA server, and retries while its address or its disk is unavailable."""
+"""Opens the OPC UA server with what it shows of the gateway."""
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import structlog
-
+from edge.app.interface import RETRY_S, open_interface
 from edge.app.maintenance_mode import show_maintenance, switch_for_client
 from edge.app.opcua_redundancy import SharedServer, SharedServers
 from edge.app.parts import GatewayParts
-from edge.errors import Unavailable
+from edge.errors import unwrap_group
 from edge.instant import now_ms
 from edge.links.background_task import background_task
-from edge.links.backoff import Backoff
 from edge.model.role import Role
 from edge.station.intervene import intervene
 from edge.station.jobs import JobService
@@ -33,11 +32,6 @@ if TYPE_CHECKING:
     from edge.uaserver.alarms import AlarmNodes, AlarmSettings
     from edge.uaserver.flow_feed import FlowFeed
     from edge.uaserver.server import UaServer
-
-logger = structlog.get_logger(__name__)
-
-RETRY_S = (1.0, 30.0)
-"""The shortest and the longest delay between two attempts."""
 
 
 class OpcuaService:
@@ -69,39 +63,17 @@ class OpcuaService:
 
     async def open(self, stack: contextlib.AsyncExitStack) -> None:
         """Open the server on `stack`; when it is unavailable, retry in the background. Raises SettingsError."""
-        first = await stack.enter_async_context(contextlib.AsyncExitStack())
-        try:
-            await self._serve(first)
-        except Unavailable as error:
-            await first.aclose()
-            self._report(error)
-            await stack.enter_async_context(background_task(self._retry(), "OPC UA server"))
+        problems = self._parts.health.interface_problems
+        await open_interface(stack, "OPC UA server", self._serve, problems, self._retry_s)
 
-    async def _retry(self) -> None:
-        shortest, longest = self._retry_s
-        backoff = Backoff(shortest, longest, stable=longest)
-        while True:
-            await backoff.pause()
+    @contextlib.asynccontextmanager
+    async def _serve(self) -> AsyncIterator[str]:
+        with unwrap_group():
             async with contextlib.AsyncExitStack() as stack:
-                try:
-                    server = await self._serve(stack)
-                except Unavailable as error:
-                    self._parts.health.opcua_problem = error.message
-                    continue
-                logger.info("opcua server available", endpoint=server.endpoint)
-                await asyncio.Event().wait()
-
-    def _report(self, error: Unavailable) -> None:
-        logger.warning("opcua server unavailable, retrying", reason=error.message, advice=error.advice)
-        self._parts.health.opcua_problem = error.message
-
-    async def _serve(self, stack: contextlib.AsyncExitStack) -> "UaServer":
-        server = await _open_server(
-            stack, self._parts, self._jobs, self._station_settings, self._flows, self._telemetry, self._users
-        )
-        self.server = server
-        self._parts.health.opcua_problem = ""
-        return server
+                self.server = await _open_server(
+                    stack, self._parts, self._jobs, self._station_settings, self._flows, self._telemetry, self._users
+                )
+                yield self.server.endpoint
 
 
 async def _open_server(

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 def summary_of(
     settings: Settings,
     opcua: OpcuaService | None,
-    sidecars: str | None,
-    measured: str | None,
+    sidecars: str,
+    measured: str,
     telemetry: "TelemetryService | None",
 ) -> str:
-    """Return what is served: scopes, equipment and the addresses of the servers."""
+    """Return what is served: scopes, equipment and the addresses of the servers, empty ones without."""
     pieces = len(settings.southbound)
     parts = [f"scopes {', '.join(settings.gateway.scopes)}", f"{pieces} piece{'' if pieces == 1 else 's'} of equipment"]
     if opcua and opcua.server:

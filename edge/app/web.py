@@ -15,12 +15,12 @@ from msgspec import Struct
 
 from edge import __version__
 from edge.app.flow_parts import open_flow_service
+from edge.app.interface import open_interface
 from edge.app.log_memory import LogMemory, remembered_log
 from edge.app.parts import GatewayParts
-from edge.errors import SettingsError, Unavailable
+from edge.errors import SettingsError
 from edge.instant import now_ms
 from edge.links.background_task import background_task
-from edge.links.backoff import Backoff
 from edge.model.equipment_health import EquipmentHealth
 from edge.ops.sessions import show_sessions
 from edge.station.intervene import intervene
@@ -31,13 +31,9 @@ if TYPE_CHECKING:
     from edge.app.telemetry import TelemetryService
     from edge.flows.nodes.registry import NodeKinds
     from edge.ops.login import Users
-    from edge.web.server import Application
     from edge.web.services import TrendSource, WebServices
 
 logger = structlog.get_logger(__name__)
-
-RETRY_S = (1.0, 30.0)
-"""The shortest and the longest delay between two attempts."""
 
 
 class PageParts(Struct, frozen=True):
@@ -68,35 +64,21 @@ async def _serve(page: PageParts, tls: ssl.SSLContext | None) -> None:
 
 async def _serve_with(parts: GatewayParts, services: "WebServices", tls: ssl.SSLContext | None) -> None:
     from edge.web.app import build_app  # noqa: PLC0415 - imported only where the page is on
+    from edge.web.protocol import ConnectionBounds  # noqa: PLC0415 - as above
+    from edge.web.server import WebAddress, serve  # noqa: PLC0415 - as above
 
+    settings = parts.settings.web
     # Templates are compiled meanwhile: nothing waits for them, and the first view finds them ready.
     app = await asyncio.to_thread(build_app, services)
     # As at the start of the gateway: a collection that visits libraries and templates would take tens of milliseconds.
     gc.freeze()
-    shortest, longest = RETRY_S
-    backoff = Backoff(shortest, longest, stable=longest)
     async with contextlib.AsyncExitStack() as stack:
         await stack.enter_async_context(_following(parts, services))
-        while True:
-            try:
-                await _listen(parts, app, tls)
-            except Unavailable as error:
-                if not parts.health.web_problem:
-                    logger.warning("station page unavailable, retrying", reason=error.message, advice=error.advice)
-                parts.health.web_problem = error.message
-            await backoff.pause()
-
-
-async def _listen(parts: GatewayParts, app: "Application", tls: ssl.SSLContext | None) -> None:
-    from edge.web.protocol import ConnectionBounds  # noqa: PLC0415 - imported only where the page is on
-    from edge.web.server import WebAddress, serve  # noqa: PLC0415 - as above
-
-    settings = parts.settings.web
-    host, port = settings.address
-    bounds = ConnectionBounds(settings.max_connections, settings.max_connections // 2)
-    async with serve(app, WebAddress(host, port, tls), bounds) as url:
-        parts.health.web_problem = ""
-        logger.info("station page available", url=url)
+        host, port = settings.address
+        bounds = ConnectionBounds(settings.max_connections, settings.max_connections // 2)
+        opener = functools.partial(serve, app, WebAddress(host, port, tls), bounds)
+        if url := await open_interface(stack, "station page", opener, parts.health.interface_problems):
+            logger.info("station page available", url=url)
         await asyncio.Event().wait()
 
 

@@ -11,6 +11,7 @@ from edge.app.broker_session import open_session
 from edge.app.component import join_plant
 from edge.app.flow_parts import load_node_kinds, open_flow_feed, run_flows, serve_flow_calls
 from edge.app.health import Health
+from edge.app.interface import open_interface
 from edge.app.maintenance_mode import end_upgrade, operation_calls
 from edge.app.opcua import OpcuaService, open_users
 from edge.app.operation_work import run_operations
@@ -342,14 +343,14 @@ async def _open_telemetry_links(
         await open_sparkplug(stack, core, telemetry)
 
 
-async def _open_rpc(stack: contextlib.AsyncExitStack, core: GatewayParts, calls: CallHandler) -> str | None:
+async def _open_rpc(stack: contextlib.AsyncExitStack, core: GatewayParts, calls: CallHandler) -> str:
     if not core.settings.rpc.listen:
-        return None
+        return ""
     # Imported only when sidecars are served.
     from edge.northbound.rpc import open_rpc  # noqa: PLC0415
 
-    opened = open_rpc(core.settings.rpc, core.store, core.runs, calls, core.source, core.scopes)
-    return await stack.enter_async_context(opened)
+    opener = functools.partial(open_rpc, core.settings.rpc, core.store, core.runs, calls, core.source, core.scopes)
+    return await open_interface(stack, "RPC server", opener, core.health.interface_problems)
 
 
 async def _open_metrics(
@@ -358,9 +359,9 @@ async def _open_metrics(
     opcua: OpcuaService | None,
     flows: "FlowStats | None",
     telemetry: "TelemetryService | None",
-) -> str | None:
+) -> str:
     if not core.settings.metrics.listen:
-        return None
+        return ""
     # Imported only when metrics are on.
     from edge.app.metrics import PATH, MetricSources, page  # noqa: PLC0415
     from edge.links import http_page  # noqa: PLC0415
@@ -372,8 +373,9 @@ async def _open_metrics(
     sources = MetricSources(
         name, core.scopes, core.store, core.health, core.watch, activity, sessions, flows, telemetry, core.drift
     )
-    opened = http_page.serve_page(core.settings.metrics.listen, PATH, functools.partial(page, sources))
-    return await stack.enter_async_context(opened)
+    render = functools.partial(page, sources)
+    opener = functools.partial(http_page.serve_page, core.settings.metrics.listen, PATH, render)
+    return await open_interface(stack, "metrics page", opener, core.health.interface_problems)
 
 
 async def _open_northbound(stack: contextlib.AsyncExitStack, core: GatewayParts, calls: CallHandler) -> None:

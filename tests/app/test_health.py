@@ -203,7 +203,7 @@ async def test_systemd_is_notified_of_each_change_of_the_status(store: Store) ->
     printed = await asyncio.wait_for(reported.get(), 30)
     assert printed.startswith("STATUS=0 jobs at work; ")
     assert printed.endswith("; scopes station-1")
-    looking.opcua_problem = "OPC UA cannot listen"
+    looking.interface_problems["OPC UA server"] = "OPC UA cannot listen"
     printed = await asyncio.wait_for(reported.get(), 30)
     assert printed.startswith("STATUS=serving, degraded: OPC UA cannot listen; 0 jobs at work; ")
     publishing.cancel()

@@ -98,12 +98,32 @@ async def test_opc_ua_port_in_use_is_reported(
         opcua = msgspec.structs.replace(opcua_in(tmp_path), endpoint=endpoint)
         file = written(settings_of(redis, mqtt, unique, opcua), tmp_path)
         async with edge_run("--settings", file) as gateway:
-            missing = await gateway.until("opcua server unavailable, retrying")
+            missing = await gateway.until("interface unavailable, retrying")
             ready = await gateway.until("ready")
             await gateway.stop()
     assert f"cannot listen on {endpoint}" in missing["reason"]
     assert "Stop the other program" in missing["advice"]
     assert f"degraded: opcua.endpoint: cannot listen on {endpoint}" in ready["serving"]
+
+
+@pytest.mark.parametrize("section", ["metrics", "rpc", "web"])
+async def test_port_in_use_degrades_the_gateway_and_does_not_end_it(
+    redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path, section: str
+) -> None:
+    file = written(settings_of(redis, mqtt, unique, NO_OPCUA), tmp_path)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        address = f"tcp://127.0.0.1:{port}" if section == "rpc" else f"127.0.0.1:{port}"
+        variables = {f"EDGE_{section.upper()}__LISTEN": address, "EDGE_USERS__FILE": str(tmp_path / "users.toml")}
+        async with edge_run("--settings", file, **variables) as gateway:
+            missing = await gateway.until("interface unavailable, retrying")
+            await gateway.until("ready")
+            other.close()
+            await gateway.until("interface available")
+            await gateway.stop()
+    assert f"127.0.0.1:{port}" in missing["reason"]
 
 
 async def test_missing_node_sets_are_reported_with_advice(

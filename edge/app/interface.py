@@ -1,0 +1,57 @@
+"""Opens an interface of the gateway, and tries again while its address is unavailable: the jobs go on without it."""
+
+import asyncio
+from collections.abc import Callable, MutableMapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+
+import structlog
+
+from edge.errors import Unavailable
+from edge.links.background_task import background_task
+from edge.links.backoff import Backoff
+
+logger = structlog.get_logger(__name__)
+
+RETRY_S = (1.0, 30.0)
+"""The shortest and the longest delay between two attempts."""
+
+Opener = Callable[[], AbstractAsyncContextManager[str]]
+"""Serves the interface for the length of a block, with its address; raises Unavailable when it cannot listen."""
+
+
+async def open_interface(
+    stack: AsyncExitStack,
+    name: str,
+    opener: Opener,
+    problems: MutableMapping[str, str],
+    retry_s: tuple[float, float] = RETRY_S,
+) -> str:
+    """Open an interface until `stack` closes and return its address; empty while it cannot listen.
+
+    `problems` holds the reason by the name of the interface for as long, and the interface is opened in the background.
+
+        address = await open_interface(stack, "metrics page", serve_metrics, health.interface_problems)
+    """
+    try:
+        return await stack.enter_async_context(opener())
+    except Unavailable as error:
+        problems[name] = error.message
+        logger.warning("interface unavailable, retrying", interface=name, reason=error.message, advice=error.advice)
+    await stack.enter_async_context(background_task(_keep_trying(name, opener, problems, retry_s), name))
+    return ""
+
+
+async def _keep_trying(
+    name: str, opener: Opener, problems: MutableMapping[str, str], retry_s: tuple[float, float]
+) -> None:
+    shortest, longest = retry_s
+    backoff = Backoff(shortest, longest, stable=longest)
+    while True:
+        await backoff.pause()
+        try:
+            async with opener() as address:
+                problems.pop(name, None)
+                logger.info("interface available", interface=name, address=address)
+                await asyncio.Event().wait()
+        except Unavailable as error:
+            problems[name] = error.message

@@ -1,0 +1,81 @@
+"""An interface whose address is taken is opened later; meanwhile its reason is a problem of the gateway."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+
+from edge.app.interface import open_interface
+from edge.errors import Unavailable
+from edge.links.http_page import Page, serve_page
+
+RETRY_S = (0.01, 0.02)
+WITHIN_S = 20.0
+
+
+async def page() -> Page:
+    return Page("text/plain", b"here")
+
+
+async def test_taken_address_is_a_problem_until_it_is_free() -> None:
+    problems: dict[str, str] = {}
+    async with AsyncExitStack() as stack:
+        with socket.socket() as other:
+            other.bind(("127.0.0.1", 0))
+            other.listen()
+            port = other.getsockname()[1]
+            opened = await open_interface(
+                stack, "metrics page", lambda: serve_page(f"127.0.0.1:{port}", "/m", page), problems, RETRY_S
+            )
+            assert opened == ""
+            assert "cannot listen for HTTP" in problems["metrics page"]
+        async with asyncio.timeout(WITHIN_S):
+            while problems:
+                await asyncio.sleep(0)
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET /m HTTP/1.1\r\n\r\n")
+            assert (await reader.read()).endswith(b"here")
+            writer.close()
+
+
+async def test_free_address_is_returned_and_is_no_problem() -> None:
+    problems: dict[str, str] = {}
+    async with AsyncExitStack() as stack:
+        url = await open_interface(stack, "metrics page", lambda: serve_page("127.0.0.1:0", "/m", page), problems)
+        assert url.startswith("http://127.0.0.1:")
+    assert problems == {}
+
+
+async def test_other_errors_of_an_interface_are_raised() -> None:
+    @asynccontextmanager
+    async def broken() -> AsyncIterator[str]:
+        raise ValueError("defect")
+        yield ""
+
+    async with AsyncExitStack() as stack:
+        with pytest.raises(ValueError, match="defect"):
+            await open_interface(stack, "metrics page", broken, {})
+
+
+async def test_reason_of_the_last_attempt_is_the_problem() -> None:
+    reasons = iter(("first", "second"))
+    tried = asyncio.Event()
+
+    @asynccontextmanager
+    async def unavailable() -> AsyncIterator[str]:
+        reason = next(reasons, None)
+        if reason is None:
+            tried.set()
+        raise Unavailable(reason or "third")
+        yield ""
+
+    problems: dict[str, str] = {}
+    async with AsyncExitStack() as stack:
+        await open_interface(stack, "RPC server", unavailable, problems, RETRY_S)
+        assert problems == {"RPC server": "first"}
+        async with asyncio.timeout(WITHIN_S):
+            await tried.wait()
+            while problems["RPC server"] != "third":
+                await asyncio.sleep(0)
