@@ -32,7 +32,7 @@ class AlarmSuppression:
 
     async def run(self) -> None:
         """Follow the mode until cancelled; retry while the store is unavailable."""
-        await poll_store("alarm suppression", self.look, self._look_every_s)
+        await poll_store(self._store.defects, "alarm suppression", self.look, self._look_every_s)
 
     async def look(self) -> None:
         """Decide which alarms are suppressed now, and commit what changes. Raises Unavailable without the store."""

@@ -118,6 +118,16 @@ BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         },
     },
     {
+        "id": "gateway.task_fails",
+        "kind": "limit",
+        "tag": "gateway.failing_tasks",
+        "limits": {"high": {"at": 0, "severity": 700}},
+        "message": {
+            "en": "{value} background tasks fail and are tried again: the status line names them",
+            "de": "{value} Hintergrundaufgaben schlagen fehl und werden wiederholt: die Statuszeile nennt sie",
+        },
+    },
+    {
         "id": "gateway.clock_unsynchronised",
         "kind": "limit",
         "tag": "gateway.clock_synchronised",

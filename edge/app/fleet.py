@@ -18,7 +18,6 @@ from edge.app.parts import GatewayParts
 from edge.errors import Refused, Unavailable
 from edge.flows.child_process import child_environment
 from edge.instant import now_ms
-from edge.links.background_task import background_task
 from edge.model.fleet import FleetCommand, PublicKey
 from edge.model.session import Session
 from edge.northbound.fleet import FleetInbox
@@ -67,12 +66,13 @@ async def open_fleet(
             session = parts.health.sessions["MES"]
             inbox = FleetInbox(session, service, settings.topic_prefix)
             await inbox.open()
-            publishing = _finish_begun(service, inbox.publish)
-            await stack.enter_async_context(background_task(publishing, "fleet results"))
+            finish = functools.partial(_finish_begun, service, inbox.publish)
+            await parts.keep_running(stack, "fleet results", finish)
         case _:
-            await stack.enter_async_context(background_task(_finish_begun(service, _keep), "fleet results"))
+            finish = functools.partial(_finish_begun, service, _keep)
+            await parts.keep_running(stack, "fleet results", finish)
             await remove_expired(parts.store, now_ms() // 1000)
-            await stack.enter_async_context(background_task(FleetWatch(parts.store, service).run(), "fleet commands"))
+            await parts.keep_running(stack, "fleet commands", FleetWatch(parts.store, service).run)
 
 
 async def _finish_begun(service: FleetService, publish: Callable[[FleetAnswer], Awaitable[None]]) -> None:

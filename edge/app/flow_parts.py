@@ -47,7 +47,7 @@ def open_flow_feed(core: GatewayParts, kinds: "NodeKinds | None") -> "FlowFeed |
     from edge.flows.redis_state import RedisFlowState  # noqa: PLC0415
     from edge.uaserver.flow_feed import FlowFeed  # noqa: PLC0415
 
-    return FlowFeed(RedisFlowState(core.store), service)
+    return FlowFeed(RedisFlowState(core.store), service, core.store.defects)
 
 
 def open_flow_service(core: GatewayParts, kinds: "NodeKinds | None") -> "FlowService | None":

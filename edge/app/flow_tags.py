@@ -14,7 +14,6 @@ from edge.flows.ports.tags import TagReader, TagWriter
 from edge.flows.state import FlowState
 from edge.flows.tag_use import used_tags
 from edge.instant import now_ms
-from edge.links.background_task import background_task
 from edge.store.client import Store
 from edge.store.retry import restart_on_outage
 from edge.telemetry.interest import RuleInterest
@@ -28,7 +27,7 @@ async def tag_handlers(
     Samples of sources are in the `volatile` store where there is one, job results always in the other.
     """
     reader = TagReader([core.store, volatile] if volatile else [core.store])
-    await stack.enter_async_context(background_task(restart_on_outage("tag windows", reader.follow), "tag windows"))
+    await core.keep_running(stack, "tag windows", partial(restart_on_outage, "tag windows", reader.follow))
     writer = TagWriter(volatile or core.store, now_ms, core.settings.telemetry.stream_length)
     return {
         LatestValue: reader.read,

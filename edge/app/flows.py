@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,6 @@ from edge.flows.ports.web import get_resource, post_resource
 from edge.flows.record import CycleRecord, FlowRecord
 from edge.flows.redis_state import RedisFlowState
 from edge.flows.runner import RunnerContext
-from edge.links.background_task import background_task
 from edge.station.jobs import JobService
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ async def open_flows(
         from edge.app.flow_tags import record_tags, tag_handlers  # noqa: PLC0415
 
         handlers |= await tag_handlers(stack, core, telemetry.volatile)
-        await stack.enter_async_context(background_task(record_tags(state, plans, telemetry.interest), "tags of flows"))
+        await core.keep_running(stack, "tags of flows", partial(record_tags, state, plans, telemetry.interest))
     context = RunnerContext(
         state=state,
         outside=HandlerTable(handlers),
@@ -74,9 +74,8 @@ async def open_flows(
     )
     engine = FlowEngine(context, is_gone, may_begin=lambda: core.mode.in_force is None)
     engine.listeners.extend(listeners)
-    while_present = core.instance.lease_held.run_while_open(engine.run, "flows")
-    await stack.enter_async_context(background_task(while_present, "flows while present"))
-    await stack.enter_async_context(background_task(keep_clean(store), "flow clean-up"))
+    await core.keep_running_while(stack, core.instance.lease_held, "flows", engine.run)
+    await core.keep_running(stack, "flow clean-up", partial(keep_clean, store))
     return engine.stats
 
 

@@ -144,6 +144,7 @@ class GatewayTags:
             yield _STORE_FULLNESS, round(memory.fullness, 2)
         elif self._last.get(_STORE_FULLNESS, (None, 0))[0]:
             yield _STORE_FULLNESS, 0  # The limit was removed: its alarm ends, before the tag has no value.
+        yield "gateway.failing_tasks", self._core.store.defects.failing
         yield "gateway.marks_fullness", round(self._core.health.counts.marks.fullness, 2)
         yield from self._fullness_by_sender()
         if self._uncollected is not None:

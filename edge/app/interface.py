@@ -6,9 +6,9 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
 import structlog
 
+from edge.backoff import Backoff
 from edge.errors import Unavailable
 from edge.links.background_task import background_task
-from edge.links.backoff import Backoff
 
 logger = structlog.get_logger(__name__)
 

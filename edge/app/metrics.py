@@ -102,6 +102,8 @@ def _families(sources: MetricSources, found: Gauges | None) -> Iterator[Metric]:
     yield from _drift_metrics(sources.drift)
     if sources.flows is not None:
         yield from _flow_metrics(sources.flows)
+    defects = [((task,), count) for task, count in sources.store.defects.counts.items()]
+    yield _counter("task_failures", "Defects of background tasks, which are tried again.", ("task",), defects)
     yield _gauge("store_up", "Whether the store answers: 1 or 0.", (), [((), found is not None)])
     yield _histogram("commit_seconds", "Duration of commits to the store.", (), [((), sources.store.commits)])
     if found is not None:

@@ -13,7 +13,6 @@ from edge.app.opcua_redundancy import SharedServer, SharedServers
 from edge.app.parts import GatewayParts
 from edge.errors import unwrap_group
 from edge.instant import now_ms
-from edge.links.background_task import background_task
 from edge.model.role import Role
 from edge.station.intervene import intervene
 from edge.station.jobs import JobService
@@ -132,12 +131,12 @@ async def _open_server(
 
     station_settings.listeners.append(refresh)
     parts.watch.listeners.append(show_gateway)
-    await stack.enter_async_context(background_task(show_jobs(store, server, scopes), "OPC UA lists"))
+    await parts.keep_running(stack, "OPC UA lists", partial(show_jobs, store, server, scopes))
     if flows:
-        await stack.enter_async_context(background_task(flows.run(server.flows), "OPC UA flows"))
-    await stack.enter_async_context(background_task(show_maintenance(parts, server), "OPC UA maintenance"))
+        await parts.keep_running(stack, "OPC UA flows", partial(flows.run, server.flows))
+    await parts.keep_running(stack, "OPC UA maintenance", partial(show_maintenance, parts, server))
     holders = LockHolders(store, parts.active_runs)
-    await stack.enter_async_context(background_task(holders.follow(), "OPC UA lock holders"))
+    await parts.keep_running(stack, "OPC UA lock holders", holders.follow)
     show_charts(parts.active_runs, server.charts, parts.clock, holders, parts.runs.mirrors)
     if telemetry and server.alarms:
         await _follow_alarms(stack, parts, server.alarms, telemetry)
@@ -155,16 +154,16 @@ async def _publish_server(
 
     name = parts.settings.gateway.name
     own = SharedServer(application_uri(name), reachable_url(server.endpoint))
-    sharing = SharedServers(parts.store, name, own, server.redundancy.show).run()
-    await stack.enter_async_context(background_task(sharing, "OPC UA servers"))
+    sharing = SharedServers(parts.store, name, own, server.redundancy.show)
+    await parts.keep_running(stack, "OPC UA servers", sharing.run)
     if parts.settings.opcua.reverse_connect:
         # Imported only with clients to connect to.
         from edge.opcua.dialed_connection import dial, reverse_hello  # noqa: PLC0415
         from edge.uaserver.reverse_connect import wait_at_clients  # noqa: PLC0415
 
         call = partial(dial, server.listener, reverse_hello(own.uri, own.url))
-        waiting = wait_at_clients(call, parts.settings.opcua.reverse_connect)
-        await stack.enter_async_context(background_task(waiting, "OPC UA reverse connect"))
+        wait = partial(wait_at_clients, call, parts.settings.opcua.reverse_connect)
+        await parts.keep_running(stack, "OPC UA reverse connect", wait)
     if not parts.settings.opcua.discovery_server:
         return
     # Imported only with a discovery server.
@@ -177,7 +176,7 @@ async def _publish_server(
         has_history=telemetry is not None and telemetry.history is not None,
     )
     register = registration.register_at(parts.settings.opcua, application)
-    await stack.enter_async_context(background_task(registration.keep_registered(register), "OPC UA registration"))
+    await parts.keep_running(stack, "OPC UA registration", partial(registration.keep_registered, register))
 
 
 def open_users(parts: GatewayParts) -> "Users":
@@ -196,8 +195,8 @@ async def _follow_alarms(
     # Imported only with telemetry.
     from edge.uaserver.alarm_feed import show_alarms  # noqa: PLC0415
 
-    shown = show_alarms(parts.store, alarms, parts.scopes, lambda: telemetry.updates.rules)
-    await stack.enter_async_context(background_task(shown, "OPC UA alarms"))
+    show = partial(show_alarms, parts.store, alarms, parts.scopes, lambda: telemetry.updates.rules)
+    await parts.keep_running(stack, "OPC UA alarms", show)
 
 
 async def _alarm_settings(parts: GatewayParts, telemetry: "TelemetryService") -> "AlarmSettings":

@@ -35,7 +35,7 @@ class SharedServers:
     async def run(self, every_s: float = EVERY_S) -> None:
         """Publish our server until cancelled; then it is removed. An unavailable store leaves attempts out."""
         try:
-            await poll_store("OPC UA servers", self._share, every_s)
+            await poll_store(self._store.defects, "OPC UA servers", self._share, every_s)
         finally:
             with contextlib.suppress(Unavailable):
                 await self._store.commit(opcua_servers.remove(self._store.keys, self._gateway))

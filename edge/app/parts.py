@@ -1,21 +1,26 @@
 """Defines the parts of the gateway that its adapters share."""
 
+from contextlib import AsyncExitStack
+from functools import partial
+
 from msgspec import Struct, field
 
 from edge.app.health import Health
 from edge.app.scanned_jobs import ScannedJobs
 from edge.app.station_drift import StationDrift
 from edge.config import Settings
+from edge.links.background_task import background_task
 from edge.ops.audit_trail import AuditTrail
 from edge.ops.mode_watch import ModeWatch
 from edge.station.active_runs import ActiveRuns
 from edge.station.clock import SteadyClock, StoreTime
 from edge.station.direct_commands import DirectCommands
 from edge.station.equipment_watch import EquipmentWatch
-from edge.station.instance import Instance
+from edge.station.instance import Gate, Instance, TaskFactory
 from edge.station.retention import RetentionPolicy, retention_policy
 from edge.station.runs import Runs
 from edge.store.client import Store
+from edge.store.retry import restart_on_defect
 
 
 class GatewayParts(Struct, frozen=True):
@@ -35,6 +40,18 @@ class GatewayParts(Struct, frozen=True):
     mode: ModeWatch
     scanned_jobs: ScannedJobs
     drift: StationDrift = field(default_factory=StationDrift)
+
+    async def keep_running(self, stack: AsyncExitStack, name: str, work: TaskFactory) -> None:
+        """Run work in the background until the stack closes; restart it after a defect.
+
+        await core.keep_running(stack, "samples", queue.run)
+        """
+        await stack.enter_async_context(background_task(restart_on_defect(self.store.defects, name, work), name))
+
+    async def keep_running_while(self, stack: AsyncExitStack, gate: Gate, name: str, work: TaskFactory) -> None:
+        """Run work in the background, as `keep_running` does, whenever a gate is open."""
+        kept = partial(restart_on_defect, self.store.defects, name, work)
+        await stack.enter_async_context(background_task(gate.run_while_open(kept, name), f"gate of {name}"))
 
     @property
     def retention(self) -> RetentionPolicy:

@@ -8,7 +8,6 @@ from edge.app.parts import GatewayParts
 from edge.app.telemetry import TelemetryService
 from edge.config import broker_settings
 from edge.instant import now_ms
-from edge.links.background_task import background_task
 from edge.links.mqtt_broker import broker_of
 from edge.sparkplug.node import EdgeNode, NodeIdentity
 from edge.sparkplug.topics import NodeTopics, as_id
@@ -39,8 +38,7 @@ async def open_sparkplug(stack: contextlib.AsyncExitStack, core: GatewayParts, t
     core.health.problems.append(lambda: [] if node.waits_for_host else _line(node))
     core.health.notes.append(lambda: _line(node) if node.waits_for_host else [])
     gate = core.instance.publisher_gates[core.scopes[0]]
-    name = "sparkplug while it is ours"
-    await stack.enter_async_context(background_task(gate.run_while_open(node.run, "sparkplug"), name))
+    await core.keep_running_while(stack, gate, "sparkplug", node.run)
 
 
 def _line(node: EdgeNode) -> list[str]:

@@ -12,7 +12,6 @@ import structlog
 
 from edge.app.parts import GatewayParts
 from edge.instant import now_ms
-from edge.links.background_task import background_task
 from edge.model.audit import AuditRecord
 from edge.ops.initialization import FillOutcome
 from edge.store import initialization
@@ -34,7 +33,7 @@ async def open_station_files(stack: AsyncExitStack, core: GatewayParts, kinds: "
     """Fill an empty store, then compare the store with the files until the stack closes."""
     await fill_from_files(core, kinds)
     core.health.notes.append(core.drift.notes)
-    await stack.enter_async_context(background_task(StationWatch(core, kinds).run(), "station files"))
+    await core.keep_running(stack, "station files", StationWatch(core, kinds).run)
 
 
 async def fill_from_files(core: GatewayParts, kinds: "NodeKinds | None") -> None:
@@ -81,7 +80,7 @@ class StationWatch:
 
     async def run(self) -> None:
         """Compare until cancelled."""
-        await poll_store("station files", self.compare, self._core.settings.station.compare)
+        await poll_store(self._core.store.defects, "station files", self.compare, self._core.settings.station.compare)
 
     async def compare(self) -> None:
         """Compare once. Raises Unavailable without the store."""

@@ -20,7 +20,6 @@ from edge.app.tag_updates import TagUpdates
 from edge.errors import Unavailable
 from edge.hardware.sample_store import open_volatile
 from edge.instant import now_ms
-from edge.links.background_task import background_task
 from edge.links.mqtt import MqttSession
 from edge.maintenance.redaction import redactor
 from edge.model.job_state import has_ended
@@ -121,9 +120,9 @@ async def open_telemetry(
         ("ended jobs", lambda: _reconcile_jobs(core, processor, queue)),
     )
     for name, work in works:
-        await stack.enter_async_context(background_task(gate.run_while_open(work, name), f"{name} while it is ours"))
-    await stack.enter_async_context(background_task(queue.run(), "samples"))
-    await stack.enter_async_context(background_task(GatewayTags(core, queue.put, now_ms).run(), "gateway tags"))
+        await core.keep_running_while(stack, gate, name, work)
+    await core.keep_running(stack, "samples", queue.run)
+    await core.keep_running(stack, "gateway tags", GatewayTags(core, queue.put, now_ms).run)
     await _open_mirrors(stack, core, interest)
     return TelemetryService(
         queue,
@@ -149,8 +148,7 @@ async def _open_mirrors(stack: contextlib.AsyncExitStack, core: GatewayParts, in
         foreign = await stack.enter_async_context(open_foreign(section.url))
         read = partial(foreign.read_members, section.key)
         mirror = SetMirror(core.store, name, read, now_ms, interest, partial(_members, core), length)
-        works_here = core.instance.lease_held.run_while_open(mirror.run, f"mirror {name}")
-        await stack.enter_async_context(background_task(works_here, f"mirror {name} while its lease is held"))
+        await core.keep_running_while(stack, core.instance.lease_held, f"mirror {name}", mirror.run)
 
 
 async def _follow_settings(
@@ -162,7 +160,7 @@ async def _follow_settings(
         for listener in listeners:
             await listener("")
     follow = partial(follow_settings, core.store, listeners)
-    await stack.enter_async_context(background_task(restart_on_outage("rules and tags", follow), "rules and tags"))
+    await core.keep_running(stack, "rules and tags", partial(restart_on_outage, "rules and tags", follow))
 
 
 def _rule_updates(
@@ -183,8 +181,8 @@ async def publish_alarms(
     publisher = telemetry.publisher = AlarmPublisher(
         core.store, session, core.source, topics, now_ms, redact=redactor(())
     )
-    while_ours = core.instance.publisher_gates[core.scopes[0]].run_while_open(publisher.run, "alarms")
-    await stack.enter_async_context(background_task(while_ours, "alarms while they are ours"))
+    gate = core.instance.publisher_gates[core.scopes[0]]
+    await core.keep_running_while(stack, gate, "alarms", publisher.run)
 
 
 def _members(core: GatewayParts) -> Mapping[str, str]:

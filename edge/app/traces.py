@@ -8,7 +8,6 @@ import msgspec
 
 from edge.app.parts import GatewayParts
 from edge.errors import Refused
-from edge.links.background_task import background_task
 from edge.station.stored_job import load
 from edge.station.trace_files import NoResultFiles, ResultFiles, TraceFiles, TraceLimits
 from edge.store.client import Store
@@ -21,8 +20,7 @@ async def open_traces(stack: contextlib.AsyncExitStack, core: GatewayParts) -> R
         return NoResultFiles()
     limits = TraceLimits(settings.max_bytes, settings.max_files, settings.max_age, settings.max_file_bytes)
     files = TraceFiles(Path(settings.directory), limits)
-    sweeping = files.run(partial(is_referenced, core.store))
-    await stack.enter_async_context(background_task(sweeping, "traces"))
+    await core.keep_running(stack, "traces", partial(files.run, partial(is_referenced, core.store)))
     return files
 
 

@@ -20,7 +20,6 @@ from edge.app.log_memory import LogMemory, remembered_log
 from edge.app.parts import GatewayParts
 from edge.errors import SettingsError
 from edge.instant import now_ms
-from edge.links.background_task import background_task
 from edge.model.equipment_health import EquipmentHealth
 from edge.ops.sessions import show_sessions
 from edge.station.intervene import intervene
@@ -53,7 +52,7 @@ async def open_web(stack: contextlib.AsyncExitStack, page: PageParts) -> None:
     Raises SettingsError for a certificate that cannot be used, and without the libraries.
     """
     tls = await _tls_context(page.core) if page.core.settings.web.is_tls else None
-    await stack.enter_async_context(background_task(_serve(page, tls), "station page"))
+    await page.core.keep_running(stack, "station page", functools.partial(_serve, page, tls))
 
 
 async def _serve(page: PageParts, tls: ssl.SSLContext | None) -> None:
@@ -166,7 +165,9 @@ async def _following(parts: GatewayParts, services: "WebServices") -> AsyncItera
     parts.mode.listeners.append(events.note_mode)
     parts.watch.listeners.append(note_equipment)
     try:
-        async with background_task(events.run(), "web events"), show_sessions(parts.store, sessions):
+        async with contextlib.AsyncExitStack() as stack:
+            await parts.keep_running(stack, "web events", events.run)
+            await stack.enter_async_context(show_sessions(parts.store, sessions))
             yield
     finally:
         parts.runs.listeners.remove(events.note_progress)

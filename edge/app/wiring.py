@@ -119,7 +119,7 @@ async def open_gateway(
             core.store, core.runs, most, dedupe_ms, now_ms, recipes, core.retention.refuses_beyond, core.mode
         )
         if any(each.kind == "reader" for each in settings.southbound.values()):
-            await enter(background_task(core.scanned_jobs.run(jobs), "scanned jobs"))
+            await core.keep_running(stack, "scanned jobs", functools.partial(core.scanned_jobs.run, jobs))
         telemetry = await _open_telemetry(stack, core, jobs, dispatch)
         await _open_background_work(stack, core, jobs, dispatch)
         station_settings = StationSettings(core.store, dedupe_ms)
@@ -146,12 +146,12 @@ async def open_gateway(
         measured = await _open_metrics(stack, core, opcua, flows, telemetry)
         await _open_web(stack, core, jobs, users, kinds, settings_file, telemetry)
         serving = summary_of(settings, opcua, sidecars, measured, telemetry)
-        await enter(background_task(core.watch.run(), "equipment watch"))
+        await core.keep_running(stack, "equipment watch", core.watch.run)
         await join_plant(stack, core, kinds, settings_file)
-        await enter(background_task(run_operations(core, settings_file), "operations while present"))
+        await core.keep_running(stack, "operations", functools.partial(run_operations, core, settings_file))
         await enter(background_task(feed_watchdog(notify, core.store.heartbeat.stalled), "watchdog"))
         # Last, without a wait before READY=1: that is the first report.
-        await enter(background_task(core.health.publish_status(notify, serving), "health"))
+        await core.keep_running(stack, "health", functools.partial(core.health.publish_status, notify, serving))
         yield core.health.degraded_by(serving)
 
 
@@ -191,6 +191,7 @@ async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> Ga
     watch = EquipmentWatch(store, active_runs, clock)
     limits = CountLimits(scopes, keep.marks, keep.undelivered_jobs)
     health = Health(store, active_runs, watch, functools.partial(_certificates, settings), limits=limits)
+    health.problems.append(store.defects.problems)
     direct = DirectCommands(runs)
     scanned = ScannedJobs(f"urn:microdcs-edge:{settings.gateway.name}")
     return GatewayParts(
@@ -241,7 +242,7 @@ async def _open_one(
         raise SettingsError([f"southbound.{name}: has no broker"], "Set its url, or the url of [mqtt].")
     session = core.health.sessions[name] = await open_session(stack, core, name, broker, _LARGEST_OF_EQUIPMENT)
     equipment = await open_equipment(name, section, session, answers, core.scopes, core.source)
-    await stack.enter_async_context(background_task(equipment.keep_offering(), f"offers to {name}"))
+    await core.keep_running(stack, f"offers to {name}", equipment.keep_offering)
     return equipment
 
 
@@ -273,12 +274,10 @@ async def _open_background_work(
         *((("mirrors of conditions", MirrorWatch(runs, core.active_runs, mirrors).run),) if mirrors else ()),
     )
     for name, work in works:
-        await stack.enter_async_context(
-            background_task(core.instance.lease_held.run_while_open(work, name), f"{name} while present")
-        )
+        await core.keep_running_while(stack, core.instance.lease_held, name, work)
     # Runs in progress are shown from the start.
     await core.active_runs.look()
-    await stack.enter_async_context(background_task(core.active_runs.follow(), "active runs"))
+    await core.keep_running(stack, "active runs", core.active_runs.follow)
 
 
 async def _open_opcua(
@@ -379,7 +378,7 @@ async def _open_metrics(
 
 
 async def _open_northbound(stack: contextlib.AsyncExitStack, core: GatewayParts, calls: CallHandler) -> None:
-    settings, enter = core.settings, stack.enter_async_context
+    settings = core.settings
     session = core.health.sessions["MES"] = await open_session(stack, core, "", settings.mqtt, MAXIMUM_PACKET_SIZE)
     topics = {scope: Topics(settings.northbound.topic_prefix, scope) for scope in core.scopes}
     for scope, gate in core.instance.publisher_gates.items():
@@ -390,10 +389,9 @@ async def _open_northbound(stack: contextlib.AsyncExitStack, core: GatewayParts,
         core.health.refusals.append(publisher.refused)
         progress = ProgressPublisher(session, core.source, topics[scope], settings.northbound.progress)
         core.runs.listeners.append(progress.watch)
-        await enter(background_task(progress.run(), f"publish progress of {scope}"))
+        await core.keep_running(stack, f"publish progress of {scope}", progress.run)
         late = LateResultPublisher(core.store, session, core.source, topics[scope])
-        await enter(background_task(gate.run_while_open(late.run, f"late results of {scope}"), f"late of {scope}"))
-        while_ours = gate.run_while_open(publisher.run, f"publisher of {scope}")
-        await enter(background_task(while_ours, f"publisher of {scope} while it is ours"))
+        await core.keep_running_while(stack, gate, f"late results of {scope}", late.run)
+        await core.keep_running_while(stack, gate, f"publisher of {scope}", publisher.run)
     northbound = settings.northbound
     await Inbox(session, calls, northbound.topic_prefix, northbound.response_topics).open(topics)

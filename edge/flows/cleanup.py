@@ -36,7 +36,7 @@ class CleanUp(Struct, frozen=True):
 
 async def keep_clean(store: Store, interval_s: float = CLEAN_UP_INTERVAL_S) -> None:
     """Clean up at each interval until cancelled."""
-    await poll_store("flow clean-up", functools.partial(_clean_up_and_log, store), interval_s)
+    await poll_store(store.defects, "flow clean-up", functools.partial(_clean_up_and_log, store), interval_s)
 
 
 async def _clean_up_and_log(store: Store) -> None:

@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager, suppress
 import structlog
 from msgspec.structs import replace
 
+from edge.backoff import Backoff
 from edge.config import SESSION_EXPIRY_SECONDS, MqttSettings
 from edge.errors import Refused, Unavailable
 from edge.fault_points import FaultPoint, fault_point
 from edge.links.background_task import background_task
-from edge.links.backoff import Backoff
 from edge.links.cloudevent_mqtt import Message, to_event, to_message
 from edge.links.mqtt_broker import ANSWER_SECONDS, MAXIMUM_PACKET_SIZE, RECEIVE_MAXIMUM, Broker, broker_of
 from edge.links.mqtt_connection import RETRY_SECONDS, Connection, PublishRefused, connect

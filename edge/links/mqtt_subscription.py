@@ -8,8 +8,8 @@ from functools import partial
 import structlog
 from msgspec import Struct
 
+from edge.backoff import delay
 from edge.errors import Unavailable
-from edge.links.backoff import delay
 from edge.links.cloudevent_mqtt import Message
 from edge.links.log_throttle import LogThrottle
 from edge.links.mqtt_connection import Connection

@@ -9,9 +9,9 @@ from typing import Any
 
 import structlog
 
+from edge.backoff import Backoff
 from edge.errors import Refused, Unavailable
 from edge.links.background_task import background_task
-from edge.links.backoff import Backoff
 from edge.links.cloudevent_rpc import from_map, to_map
 from edge.links.rpc_frame import MESSAGE_BYTES, Frames, Notification, Request, Response, encode
 from edge.links.rpc_socket import READ_BYTES, connect

@@ -15,6 +15,7 @@ from edge.ops.process_identity import is_surely_dead
 from edge.store import components
 from edge.store.client import Store
 from edge.store.commit import join
+from edge.store.defects import Defects
 from edge.store.retry import poll_store
 from edge.store.server_time import server_time
 
@@ -90,7 +91,7 @@ async def registered(
     """
     await _claim(store, id, token, heartbeat_s)
     registration = _Registration(store, id, token, describe, clock)
-    async with _beating(registration, registration.beat, heartbeat_s):
+    async with _beating(store.defects, registration, registration.beat, heartbeat_s):
         yield
 
 
@@ -122,16 +123,16 @@ async def announced(
         elif holder is not None and not is_ours and not is_surely_dead(holder.token):
             raise another_holder(id)
 
-    async with _beating(registration, beat, heartbeat_s):
+    async with _beating(store.defects, registration, beat, heartbeat_s):
         yield
 
 
 @asynccontextmanager
 async def _beating(
-    registration: _Registration, beat: Callable[[], Awaitable[None]], heartbeat_s: float
+    defects: Defects, registration: _Registration, beat: Callable[[], Awaitable[None]], heartbeat_s: float
 ) -> AsyncIterator[None]:
     try:
-        async with background_task(poll_store("component", beat, heartbeat_s), "component"):
+        async with background_task(poll_store(defects, "component", beat, heartbeat_s), "component"):
             yield
     finally:
         with suppress(Unavailable, Defect, TimeoutError):

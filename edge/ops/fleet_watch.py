@@ -24,7 +24,7 @@ class FleetWatch:
 
     async def run(self) -> None:
         """Handle commands until cancelled; retry while the store is unavailable."""
-        await poll_store("fleet commands", self.look, LOOK_EVERY_S)
+        await poll_store(self._store.defects, "fleet commands", self.look, LOOK_EVERY_S)
 
     async def look(self) -> None:
         """Handle the commands that have arrived since the last look."""

@@ -105,7 +105,7 @@ async def hold_lock(
 
     try:
         await _wait_until_held(attempt, kind, object_id, wait_s, look_every_s)
-        async with background_task(_renew_forever(renew), f"lease of {kind} {object_id}"):
+        async with background_task(_renew_forever(store, renew), f"lease of {kind} {object_id}"):
             yield
     finally:
         await _release(store, kind, object_id, owner)
@@ -162,7 +162,7 @@ async def keep_swept(store: Store, every_s: float = SWEEP_EVERY_S) -> None:
     async def sweep() -> None:
         await sweep_locks(store)
 
-    await poll_store("locks", sweep, every_s)
+    await poll_store(store.defects, "locks", sweep, every_s)
 
 
 async def _wait_until_held(
@@ -177,9 +177,9 @@ async def _wait_until_held(
         await asyncio.sleep(look_every_s)
 
 
-async def _renew_forever(renew: Callable[[], Awaitable[None]]) -> None:
+async def _renew_forever(store: Store, renew: Callable[[], Awaitable[None]]) -> None:
     await asyncio.sleep(_RENEW_EVERY_S)
-    await poll_store("lock", renew, _RENEW_EVERY_S)
+    await poll_store(store.defects, "lock", renew, _RENEW_EVERY_S)
 
 
 async def _release(store: Store, kind: LockKind, object_id: str, owner: str) -> None:

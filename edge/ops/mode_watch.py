@@ -74,4 +74,4 @@ class ModeWatch:
 
     async def run(self) -> None:
         """Read the mode at each interval until cancelled; retry while the store is unavailable."""
-        await poll_store("mode", self.refresh, self._poll_interval_s)
+        await poll_store(self._store.defects, "mode", self.refresh, self._poll_interval_s)

@@ -110,7 +110,7 @@ class OperationRunner:
 
     async def run(self) -> None:
         """Execute until cancelled; retry while the store is unavailable."""
-        await poll_store("operations", self.look, self._look_every_s)
+        await poll_store(self._store.defects, "operations", self.look, self._look_every_s)
 
     async def look(self) -> None:
         """Execute the operations that are due; first, at every fifth look, fail those of dead owners.
@@ -215,7 +215,7 @@ class OperationRunner:
             if after is None or after.cancelled_by:
                 work.cancel()
 
-        await poll_store("operation", renew, _REPORT_EVERY_S)
+        await poll_store(self._store.defects, "operation", renew, _REPORT_EVERY_S)
 
     async def _save(self, id: str, event: OperationEvent, progress: float) -> Operation | None:
         """Apply an event with the progress; return None when the operation is no longer ours."""

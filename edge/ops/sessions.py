@@ -51,7 +51,7 @@ class SessionList:
 
     async def run(self) -> None:
         """Write changes until cancelled; retry while the store is unavailable."""
-        await poll_store("sessions", self.look, LOOK_EVERY_S)
+        await poll_store(self._store.defects, "sessions", self.look, LOOK_EVERY_S)
 
     async def look(self) -> None:
         """End the sessions that are to end, and write what has changed since the last look."""

@@ -9,10 +9,10 @@ from typing import Any
 
 import structlog
 
+from edge.backoff import Backoff, delay
 from edge.errors import Refused, SettingsError, Unavailable, unwrap_group
 from edge.instant import Clock, now_ms
 from edge.links.background_task import background_task
-from edge.links.backoff import Backoff, delay
 from edge.links.connection_fault import fault_of
 from edge.links.rate_limit import RateLimit
 from edge.model.equipment_connection import NOT_CONNECTED_YET, ConnectionFault, ConnectionState

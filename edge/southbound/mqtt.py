@@ -8,10 +8,10 @@ from functools import partial
 import msgspec.structs
 import structlog
 
+from edge.backoff import delay
 from edge.config import MqttEquipmentSettings
 from edge.errors import Refused, Unavailable
 from edge.instant import now_ms
-from edge.links.backoff import delay
 from edge.links.log_throttle import LogThrottle
 from edge.links.mqtt import Message, MqttSession, SubscriptionRefused, to_event, to_message
 from edge.links.mqtt_topic import matches

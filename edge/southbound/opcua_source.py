@@ -6,10 +6,10 @@ from typing import Final
 
 import structlog
 
+from edge.backoff import Backoff
 from edge.config.opcua_source import OpcuaSourceSettings, node_list
 from edge.errors import EdgeError, Unavailable
 from edge.instant import Clock
-from edge.links.backoff import Backoff
 from edge.links.log_throttle import LogThrottle
 from edge.links.opcua import ClientSession, open_client
 from edge.links.opcua_values import MonitoredValue, ValueWatch

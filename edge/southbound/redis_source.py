@@ -7,10 +7,10 @@ from typing import Final, Protocol
 
 import structlog
 
+from edge.backoff import Backoff
 from edge.config.telemetry import RedisSourceSettings
 from edge.errors import Unavailable
 from edge.instant import Clock
-from edge.links.backoff import Backoff
 from edge.links.log_throttle import LogThrottle
 from edge.model.payload import UnreadablePayloadError, decode_payload
 from edge.rules.sample_lines import Sample

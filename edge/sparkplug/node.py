@@ -6,9 +6,9 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
+from edge.backoff import Backoff
 from edge.errors import EdgeError, Unavailable
 from edge.instant import Clock
-from edge.links.backoff import Backoff
 from edge.links.mqtt_broker import Broker
 from edge.links.mqtt_connection import NotReached, connect
 from edge.rules.sample_lines import Sample, parse_line

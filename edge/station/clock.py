@@ -110,4 +110,4 @@ async def follow_reference_clock(
             logger.warning("clock stepped, followed when no job runs", step_s=step / 1000)
             reported = step
 
-    await poll_store("clock", look, every_s)
+    await poll_store(store.defects, "clock", look, every_s)

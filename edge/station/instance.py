@@ -97,7 +97,7 @@ class Instance:
 
     async def run(self) -> None:
         """Renew the lease and read the membership until cancelled; retry while the store is unavailable."""
-        await poll_store("lease", self._keep_and_look, LOOK_EVERY_S)
+        await poll_store(self._store.defects, "lease", self._keep_and_look, LOOK_EVERY_S)
 
     async def _keep_and_look(self) -> None:
         with renewal("the lease of the gateway"):

@@ -57,7 +57,7 @@ class LockSweep:
 
     async def run(self) -> None:
         """Run a sweep at each interval until cancelled; retry while the store is unavailable."""
-        await poll_store("locks of jobs", self.sweep, self._every_s)
+        await poll_store(self._runs.store.defects, "locks of jobs", self.sweep, self._every_s)
 
     async def sweep(self) -> None:
         """Repair every lock, and every run that waits, once."""

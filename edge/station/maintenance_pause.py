@@ -32,7 +32,7 @@ class MaintenancePause:
 
     async def run(self) -> None:
         """Pause until cancelled; retry while the store is unavailable."""
-        await poll_store("maintenance pause", self.pause_running, self._poll_interval_s)
+        await poll_store(self._runs.store.defects, "maintenance pause", self.pause_running, self._poll_interval_s)
 
     async def pause_running(self) -> None:
         """Pause every job that runs, if the mode asks for it. Raises Unavailable when the store is gone."""

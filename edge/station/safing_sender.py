@@ -73,7 +73,10 @@ class SafingSender:
     async def run(self) -> None:
         """Poll and send until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(poll_store("safing", self.refresh, self._poll_interval_s), name="poll safing commands")
+            tasks.create_task(
+                poll_store(self._store.defects, "safing", self.refresh, self._poll_interval_s),
+                name="poll safing commands",
+            )
             tasks.create_task(self._follow_decisions(), name="safing commands of decisions")
             for equipment in self._equipment.values():
                 tasks.create_task(self._keep_sending(equipment), name=f"safing of {equipment.name}")

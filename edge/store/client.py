@@ -15,6 +15,7 @@ from edge.store.blocking_connections import BlockingConnections
 from edge.store.bounds import BoundedCount, MarksBySender
 from edge.store.commit import Commit, CommitResult, pack, unpack
 from edge.store.connection import CommandConnection
+from edge.store.defects import Defects
 from edge.store.errors import error_of_reply
 from edge.store.heartbeat import Heartbeat
 from edge.store.keys import Keys
@@ -65,6 +66,7 @@ class Store:
         self.subscribe = subscribe
         self.keys = keys
         self.heartbeat = Heartbeat()
+        self.defects = Defects()
         self.marks = BoundedCount()
         """The last count of marks: while it is at its limit, messages that need a new one wait."""
         self.marks_by_sender = MarksBySender()

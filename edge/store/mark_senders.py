@@ -123,7 +123,7 @@ async def keep_swept(store: Store, lifetime_ms: int, every_s: float = SWEEP_EVER
     async def sweep_now() -> None:
         await sweep(store, lifetime_ms, await server_time(store))
 
-    await poll_store("marks", sweep_now, every_s)
+    await poll_store(store.defects, "marks", sweep_now, every_s)
 
 
 async def is_known(store: Store, sender: MessageSender) -> bool:

@@ -2,18 +2,21 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import structlog
 
-from edge.errors import Defect, EdgeError, Unavailable
+from edge.backoff import Backoff
+from edge.errors import Defect, EdgeError, Unavailable, unwrap_group
+from edge.store.defects import Defects
 from edge.ticks import next_tick
 
 logger = structlog.get_logger(__name__)
 
 RETRY_INTERVAL_S = 1.0
+_PAUSES_S = (1.0, 60.0)
 _STABLE_INTERVALS = 5
 """The end of a service that ran for so many intervals is a new outage."""
 
@@ -39,13 +42,13 @@ async def retry_while_unavailable(
             return result
 
 
-async def poll_store(task: str, attempt: Callable[[], Awaitable[None]], interval_s: float) -> None:
+async def poll_store(defects: Defects, task: str, attempt: Callable[[], Awaitable[None]], interval_s: float) -> None:
     """Run an attempt at once and at each tick of the interval, until cancelled.
 
-    An unavailable store leaves attempts out. A defect is logged once, until an attempt succeeds again.
-    Other errors with advice for a person end it.
+    An unavailable store leaves attempts out. A defect is recorded, and the next tick tries again. Other errors with
+    advice for a person end it.
     """
-    reported, is_defect_reported = False, False
+    reported = False
     while True:
         try:
             await attempt()
@@ -55,15 +58,61 @@ async def poll_store(task: str, attempt: Callable[[], Awaitable[None]], interval
             reported = True
         except EdgeError:
             raise
-        except Exception:  # the jobs go on: systemd would start the gateway again, into the same defect
-            if not is_defect_reported:
-                logger.exception("periodic task failed", task=task)
-            is_defect_reported = True
+        except Exception as error:  # noqa: BLE001 - systemd would start the gateway again, into the same defect
+            defects.record(task, error)
         else:
             if reported:
                 logger.info("store available again", task=task)
-            reported, is_defect_reported = False, False
+            reported = False
+            defects.end(task)
         await next_tick(interval_s)
+
+
+async def restart_on_defect(
+    defects: Defects,
+    task: str,
+    service: Callable[[], Coroutine[Any, Any, None]],
+    pauses_s: tuple[float, float] = _PAUSES_S,
+) -> None:
+    """Run a service until it ends or is cancelled; restart it after each defect, after growing pauses.
+
+    It works again when it has run for the longest pause. Errors with advice for a person end it.
+    """
+    shortest, longest = pauses_s
+    backoff = Backoff(shortest, longest, stable=longest)
+    loop = asyncio.get_running_loop()
+    while True:
+        works_again = loop.call_later(longest, defects.end, task)
+        try:
+            with unwrap_group():
+                await _run_apart(service, task)
+        except EdgeError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a defect in one task must not end the jobs
+            defects.record(task, error)
+        else:
+            return
+        finally:
+            works_again.cancel()
+        await backoff.pause()
+
+
+async def _run_apart(service: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
+    """Run a service in a task of its own, and raise as it does.
+
+    A task group whose work fails while its task is cancelled raises the failure, and the cancellation is lost. Here it
+    is that of another task.
+    """
+    task = asyncio.get_running_loop().create_task(service(), name=name)
+    try:
+        await asyncio.wait((task,))
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait((task,))
+        if not task.cancelled() and (error := task.exception()):
+            logger.warning("background task failed at its end", task=name, exc_info=error)
+        raise
+    task.result()
 
 
 @contextmanager

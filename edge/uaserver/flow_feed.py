@@ -9,6 +9,7 @@ from edge.flows.record import CycleRecord, FlowRecord
 from edge.flows.service import FlowService
 from edge.flows.state import FlowState
 from edge.opcua.time_slices import Pacer
+from edge.store.defects import Defects
 from edge.store.retry import poll_store
 from edge.uaserver.flow_nodes import FlowNodes, FlowView
 
@@ -22,7 +23,10 @@ class FlowFeed:
     seconds.
     """
 
-    def __init__(self, state: FlowState, service: FlowService, look_every_s: float = LOOK_EVERY_S) -> None:
+    def __init__(
+        self, state: FlowState, service: FlowService, defects: Defects, look_every_s: float = LOOK_EVERY_S
+    ) -> None:
+        self._defects = defects
         self._state = state
         self._service = service
         self._look_every_s = look_every_s
@@ -57,7 +61,7 @@ class FlowFeed:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(nodes.notify_subscribers(), name="opcua flow notifications")
-                await poll_store("OPC UA flows", self._look, self._look_every_s)
+                await poll_store(self._defects, "OPC UA flows", self._look, self._look_every_s)
         finally:
             self._nodes = None
 

@@ -8,9 +8,9 @@ from typing import Final
 
 import structlog
 
+from edge.backoff import Backoff
 from edge.config import OpcuaEquipmentSettings, OpcuaSettings
 from edge.errors import SettingsError, Unavailable
-from edge.links.backoff import Backoff
 from edge.links.opcua_discovery import RegisteredApplication, register
 from edge.uaserver.certificates import own_path
 from edge.uaserver.discovery_capabilities import discovery_capabilities

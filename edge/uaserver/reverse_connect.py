@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 import structlog
 
+from edge.backoff import Backoff
 from edge.errors import Unavailable
-from edge.links.backoff import Backoff
 from edge.opcua.dialed_connection import DialedConnection
 
 logger = structlog.get_logger(__name__)

@@ -10,6 +10,7 @@ from edge.config.traces import TracesSettings
 from edge.rules.sample_lines import Line, Quality, Sample
 from edge.station.equipment_stats import EquipmentStats
 from edge.store.bounds import BoundedCount, BoundedCounts
+from edge.store.defects import Defects
 from edge.store.server_check import MemoryUsage
 
 COUNTS = BoundedCounts(BoundedCount(600, 1000))
@@ -30,6 +31,7 @@ def core_of(connected: dict[str, bool | None], memory: MemoryUsage) -> Any:
         watch=SimpleNamespace(watched=watched, maybe_active=lambda: ["wrench"]),
         health=SimpleNamespace(memory=memory, certificates_expiring=1, counts=COUNTS),
         runs=SimpleNamespace(listeners=[]),
+        store=SimpleNamespace(defects=Defects()),
         active_runs=SimpleNamespace(loaded={}),
         clock=lambda: 0,
     )
@@ -43,6 +45,7 @@ def test_values_are_sampled_on_change_and_periodically() -> None:
     samples = {each.tag: each.value for each in taken if isinstance(each, Sample)}
     assert (samples["equipment.wrench.connected"], samples["gateway.store_fullness"]) == (1, 0.5)
     assert samples["gateway.marks_fullness"] == 0.6
+    assert samples["gateway.failing_tasks"] == 0
     assert "equipment.camera.connected" not in samples
     assert (samples["equipment.wrench.maybe_active"], samples["equipment.camera.maybe_active"]) == (1, 0)
     assert samples["equipment.wrench.unknown_outcomes"] == 0
@@ -55,6 +58,10 @@ def test_values_are_sampled_on_change_and_periodically() -> None:
     tags.sample(2_000)
     found = [each for each in taken if cast("Sample", each).tag.startswith("equipment.")]
     assert found == [Sample(2_000, "equipment.wrench.connected", 0)]
+    taken.clear()
+    core.store.defects.record("rules", KeyError("unforeseen"))
+    tags.sample(4_000)
+    assert taken == [Sample(4_000, "gateway.failing_tasks", 1)]
     taken.clear()
     tags.sample(602_000)
     assert Sample(602_000, "equipment.wrench.connected", 0) in taken

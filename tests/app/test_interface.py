@@ -10,6 +10,7 @@ import pytest
 from edge.app.interface import open_interface
 from edge.errors import Unavailable
 from edge.links.http_page import Page, serve_page
+from tests.conftest import WaitUntil
 
 RETRY_S = (0.01, 0.02)
 WITHIN_S = 20.0
@@ -19,7 +20,7 @@ async def page() -> Page:
     return Page("text/plain", b"here")
 
 
-async def test_taken_address_is_a_problem_until_it_is_free() -> None:
+async def test_taken_address_is_a_problem_until_it_is_free(wait_until: WaitUntil) -> None:
     problems: dict[str, str] = {}
     async with AsyncExitStack() as stack:
         with socket.socket() as other:
@@ -31,9 +32,8 @@ async def test_taken_address_is_a_problem_until_it_is_free() -> None:
             )
             assert opened == ""
             assert "cannot listen for HTTP" in problems["metrics page"]
+        await wait_until(lambda: not problems)
         async with asyncio.timeout(WITHIN_S):
-            while problems:
-                await asyncio.sleep(0)
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(b"GET /m HTTP/1.1\r\n\r\n")
             assert (await reader.read()).endswith(b"here")
@@ -59,23 +59,16 @@ async def test_other_errors_of_an_interface_are_raised() -> None:
             await open_interface(stack, "metrics page", broken, {})
 
 
-async def test_reason_of_the_last_attempt_is_the_problem() -> None:
+async def test_reason_of_the_last_attempt_is_the_problem(wait_until: WaitUntil) -> None:
     reasons = iter(("first", "second"))
-    tried = asyncio.Event()
 
     @asynccontextmanager
     async def unavailable() -> AsyncIterator[str]:
-        reason = next(reasons, None)
-        if reason is None:
-            tried.set()
-        raise Unavailable(reason or "third")
+        raise Unavailable(next(reasons, "third"))
         yield ""
 
     problems: dict[str, str] = {}
     async with AsyncExitStack() as stack:
         await open_interface(stack, "RPC server", unavailable, problems, RETRY_S)
         assert problems == {"RPC server": "first"}
-        async with asyncio.timeout(WITHIN_S):
-            await tried.wait()
-            while problems["RPC server"] != "third":
-                await asyncio.sleep(0)
+        await wait_until(lambda: problems["RPC server"] == "third")

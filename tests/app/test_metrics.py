@@ -240,6 +240,7 @@ async def test_page_lists_every_metric_with_its_labels(
         sources = replace(sources, telemetry=telemetry)
         sources.health.sessions["MES"] = session
         telemetry.queue.refuse("oven", 1)
+        store.defects.record("rules", KeyError("unforeseen"))
         text = (await page(sources)).body.decode()
     rows = []
     for family in text_string_to_metric_families(text):

@@ -1,11 +1,14 @@
 """Tests of the attempts that are repeated until the store is available."""
 
+import asyncio
+
 import pytest
 from structlog.testing import capture_logs
 
 from edge.errors import Defect, SettingsError, Unavailable
 from edge.links.background_task import background_task
-from edge.store.retry import poll_store, renewal, retry_while_unavailable
+from edge.store.defects import Defects
+from edge.store.retry import poll_store, renewal, restart_on_defect, retry_while_unavailable
 from tests.conftest import WaitUntil
 
 
@@ -54,13 +57,13 @@ async def test_other_errors_are_not_repeated() -> None:
 async def test_poll_continues_through_an_outage(wait_until: WaitUntil) -> None:
     store = Store(away=2)
     with capture_logs() as logs:
-        async with background_task(poll_store("look", store.poll, 0.001), "poll"):
+        async with background_task(poll_store(Defects(), "look", store.poll, 0.001), "poll"):
             await wait_until(lambda: store.attempts >= 5)
     assert [each["event"] for each in logs] == ["store unavailable, retrying", "store available again"]
 
 
 async def test_defect_of_a_periodic_task_is_logged_once_and_stops_nothing(wait_until: WaitUntil) -> None:
-    attempts = 0
+    attempts, defects = 0, Defects()
 
     async def look() -> None:
         nonlocal attempts
@@ -69,9 +72,85 @@ async def test_defect_of_a_periodic_task_is_logged_once_and_stops_nothing(wait_u
             raise KeyError("unforeseen")
 
     with capture_logs() as logs:
-        async with background_task(poll_store("look", look, 0.001), "poll"):
+        async with background_task(poll_store(defects, "look", look, 0.001), "poll"):
             await wait_until(lambda: attempts >= 6)
-    assert [(each["event"], each["task"]) for each in logs] == [("periodic task failed", "look")]
+    assert [(each["event"], each["task"]) for each in logs] == [
+        ("background task failed, retrying", "look"),
+        ("background task works again", "look"),
+    ]
+    assert defects.counts == {"look": 3}
+    assert defects.failing == 0
+
+
+async def test_service_that_fails_by_a_defect_is_restarted(wait_until: WaitUntil) -> None:
+    defects, starts = Defects(), 0
+
+    async def serve() -> None:
+        nonlocal starts
+        starts += 1
+        if starts < 3:
+            raise KeyError("unforeseen")
+        await asyncio.Event().wait()
+
+    async with background_task(restart_on_defect(defects, "rules", serve, (0.001, 0.05)), "rules"):
+        await wait_until(lambda: starts == 3)
+        assert list(defects.problems()) == ["background task fails: rules (KeyError)"]
+        await wait_until(lambda: not defects.failing)
+    assert defects.counts == {"rules": 2}
+
+
+async def test_service_with_a_failing_task_inside_is_restarted(wait_until: WaitUntil) -> None:
+    defects, starts = Defects(), 0
+
+    async def fail() -> None:
+        raise KeyError("unforeseen")
+
+    async def serve() -> None:
+        nonlocal starts
+        starts += 1
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(fail())
+
+    async with background_task(restart_on_defect(defects, "rules", serve, (0.001, 0.002)), "rules"):
+        await wait_until(lambda: starts >= 3)
+    assert defects.failing == 1
+
+
+async def test_cancelled_service_whose_work_fails_meanwhile_is_not_restarted() -> None:
+    """A task group of Python 3.11 raises the failure and forgets the cancellation: the gateway did not stop."""
+    begun, starts = asyncio.Event(), 0
+
+    async def fail_at_its_end() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise KeyError("unforeseen")
+
+    async def serve() -> None:
+        nonlocal starts
+        starts += 1
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(fail_at_its_end())
+
+    running = asyncio.create_task(restart_on_defect(Defects(), "rules", serve, (0.001, 0.002)))
+    await begun.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(running, 10)
+    assert starts == 1
+
+
+async def test_error_with_advice_ends_a_service_that_is_restarted() -> None:
+    async def serve() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(refuse())
+
+    async def refuse() -> None:
+        raise SettingsError(["two gateways have this name"])
+
+    with pytest.raises(SettingsError):
+        await restart_on_defect(Defects(), "component", serve, (0.001, 0.002))
 
 
 async def test_defect_of_a_renewal_ends_its_task() -> None:
@@ -80,7 +159,7 @@ async def test_defect_of_a_renewal_ends_its_task() -> None:
             raise KeyError("unforeseen")
 
     with pytest.raises(Defect, match="the lock of job 1 cannot be renewed"):
-        await poll_store("lock", renew, 0.001)
+        await poll_store(Defects(), "lock", renew, 0.001)
 
 
 async def test_settings_error_ends_a_periodic_task() -> None:
@@ -88,4 +167,4 @@ async def test_settings_error_ends_a_periodic_task() -> None:
         raise SettingsError(["two gateways have this name"])
 
     with pytest.raises(SettingsError):
-        await poll_store("look", look, 0.001)
+        await poll_store(Defects(), "look", look, 0.001)

@@ -6,6 +6,7 @@ from typing import Any
 from edge.flows.cycle import CycleStatus
 from edge.flows.memory_state import MemoryFlowState
 from edge.flows.record import FlowRecord, FlowStatus
+from edge.store.defects import Defects
 from edge.uaserver.flow_feed import FlowFeed, flow_view
 from edge.uaserver.flow_nodes import FlowView
 from tests.flows.gateways import CHAIN, Plant
@@ -35,7 +36,7 @@ async def until(condition: Any) -> None:
 
 async def test_flows_of_the_store_are_shown_until_they_are_deleted() -> None:
     plant, nodes = Plant(MemoryFlowState()), FakeNodes()
-    feed = FlowFeed(plant.state, plant.service, look_every_s=0.01)
+    feed = FlowFeed(plant.state, plant.service, Defects(), look_every_s=0.01)
     running = asyncio.create_task(feed.run(nodes))  # type: ignore[arg-type]
     await plant.service.put(CHAIN)
     await until(lambda: "flow" in nodes.shown)
@@ -57,7 +58,7 @@ async def test_cycles_of_another_gateway_are_shown() -> None:
     await plant.run(CHAIN)
     async with plant.gateway("other"):
         await plant.ended()
-    running = asyncio.create_task(FlowFeed(plant.state, plant.service).run(nodes))  # type: ignore[arg-type]
+    running = asyncio.create_task(FlowFeed(plant.state, plant.service, Defects()).run(nodes))  # type: ignore[arg-type]
     await until(lambda: "flow" in nodes.shown)
     assert nodes.shown["flow"].cycle_state == "completed"
     running.cancel()
@@ -65,7 +66,7 @@ async def test_cycles_of_another_gateway_are_shown() -> None:
 
 async def test_server_that_starts_later_shows_all_flows() -> None:
     plant, nodes = Plant(MemoryFlowState()), FakeNodes()
-    feed = FlowFeed(plant.state, plant.service)
+    feed = FlowFeed(plant.state, plant.service, Defects())
     await plant.service.put(CHAIN)
     feed.show(await plant.service.load("flow"), None)
     running = asyncio.create_task(feed.run(nodes))  # type: ignore[arg-type]

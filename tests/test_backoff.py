@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.links.backoff import Backoff, delay
+from edge.backoff import Backoff, delay
 
 
 @given(attempt=st.integers(0, 10_000))
