@@ -1,4 +1,4 @@
-"""Reads the wall clock in milliseconds since the epoch, the unit in which instants are stored and sent."""
+"""Reads the wall clock and the time zone of this machine."""
 
 import time
 from collections.abc import Callable
@@ -8,17 +8,15 @@ Clock = Callable[[], int]
 """Returns the present instant in milliseconds since the epoch."""
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FIRST_YEAR = 1602
-"""OPC UA has no earlier instant than 1601; that one means none."""
+def local(instant: datetime) -> datetime:
+    """Return an instant in the time zone of this machine; one without a zone is local.
 
-
-def milliseconds_of(instant: datetime | None) -> int | None:
-    """Return an instant in milliseconds since the epoch; None for none."""
-    if instant is None or instant.year < _FIRST_YEAR:
-        return None
-    at = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
-    return round((at - _EPOCH).total_seconds() * 1000)
+    At the ends of the years 1 to 9999, where the local time lies beyond them, it keeps its own zone.
+    """
+    try:
+        return instant.astimezone()
+    except (OverflowError, ValueError, OSError):
+        return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
 
 
 def now_ms() -> int:

@@ -6,7 +6,6 @@ import functools
 import gc
 import ssl
 from collections.abc import AsyncIterator, Iterable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from edge.app.parts import GatewayParts
 from edge.errors import SettingsError
 from edge.instant import now_ms
 from edge.model.equipment_health import EquipmentHealth
+from edge.model.instant import utc
 from edge.ops.sessions import show_sessions
 from edge.station.intervene import intervene
 from edge.station.jobs import JobService
@@ -137,7 +137,7 @@ def status_of(parts: GatewayParts, languages: Sequence[str]) -> Status:
     mode = parts.mode.in_force
     maintenance = MaintenanceState(on=False)
     if mode is not None:
-        until = None if mode.until is None else datetime.fromtimestamp(mode.until / 1000, UTC)
+        until = None if mode.until is None else utc(mode.until)
         message = parts.mode.message(languages)
         maintenance = MaintenanceState(on=True, kind=mode.kind.value, message=message, by=mode.by, until=until)
     return Status(

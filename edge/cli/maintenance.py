@@ -17,6 +17,7 @@ from edge.cli.terminal.store_access import (
     settings_option,
     usage_failure,
 )
+from edge.model.instant import milliseconds
 
 if TYPE_CHECKING:
     from edge.model.maintenance import Maintenance
@@ -286,4 +287,4 @@ def _instant(text: str, now: int) -> int:
             named = named if named.tzinfo else named.replace(tzinfo=here.tzinfo)
     except ValueError:
         usage_failure(f"--until {text!r} is no instant: expected HH:MM or ISO 8601, as in 2027-01-31T18:00")
-    return round(named.timestamp() * 1000)
+    return milliseconds(named)

@@ -1,7 +1,7 @@
 """Monitored values of an OPC UA session: their nodes, and each change as a sample with quality and source time."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import structlog
@@ -12,6 +12,7 @@ from msgspec import Struct
 from edge.errors import Refused, Unavailable
 from edge.instant import Clock
 from edge.links.log_throttle import LogThrottle
+from edge.model.instant import milliseconds_of
 from edge.opcua.client_transport import SkippedNotification
 from edge.rules.sample_lines import Quality, Sample
 
@@ -81,12 +82,8 @@ class ValueWatch:
         return Sample(at, tag, plain.isoformat() if isinstance(plain, datetime) else plain, quality)
 
     def _instant(self, at: datetime | None) -> int:
-        if at is None:
-            return self._clock()
-        try:
-            return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
-        except (ValueError, OverflowError):
-            return self._clock()
+        instant = milliseconds_of(at)
+        return self._clock() if instant is None else instant
 
     async def _create(self, value: MonitoredValue, node_id: ua.NodeId) -> ua.StatusCode | None:
         """Create one monitored item; return the status code of a refusal."""

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from edge.errors import Refused
+from edge.model.payload import decode_msgpack
 
 MESSAGE_BYTES = 1 << 20
 """Larger messages would endanger the memory of a gateway: a decoded message takes up to seventy times its bytes."""
@@ -170,7 +171,7 @@ _SHAPES = tuple(map(_shape_of, range(256)))
 def read(frame: bytes) -> Request | Response | Notification | InvalidRequest:
     """Read the bytes of one message. Raises Refused(`malformed`)."""
     try:
-        parts = msgspec.msgpack.decode(frame)
+        parts = decode_msgpack(frame)
     except (ValueError, RecursionError) as error:
         raise Refused("malformed", f"not MessagePack: {error}") from None
     match parts:

@@ -2,12 +2,12 @@
 
 import functools
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from edge.model.engineering_unit import engineering_unit
+from edge.model.instant import utc
 from edge.model.isa95 import LocalizedText, Parameter
 
 ATTEMPTS_ID = "Attempts"
@@ -60,7 +60,7 @@ def _instant(milliseconds: int) -> str:
 @functools.lru_cache(maxsize=64)
 def _second(second: int) -> str:
     """Return a second as text; the attempts of a job have few of them."""
-    return datetime.fromtimestamp(second, UTC).replace(tzinfo=None).isoformat()
+    return utc(second * 1000).replace(tzinfo=None).isoformat()
 
 
 def result_parameter(name: str, value: object) -> Parameter:

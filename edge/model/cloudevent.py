@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from edge.errors import Refused
+from edge.model.payload import decode_msgpack
 
 JSON = "application/json"
 MSGPACK = "application/msgpack"
@@ -71,7 +72,7 @@ def decode_data(content_type: str, payload: bytes) -> Any:
     media_type = _media_type(content_type)
     try:
         if media_type in MSGPACK_TYPES:
-            data = msgspec.msgpack.decode(payload)
+            data = decode_msgpack(payload)
         elif media_type == JSON or media_type.endswith("+json"):
             data = msgspec.json.decode(payload)
         else:

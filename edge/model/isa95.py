@@ -10,6 +10,8 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from edge.model.instant import to_microseconds
+
 _UPPER = {"id": "ID"}
 
 
@@ -333,10 +335,11 @@ _P = TypeVar("_P")
 
 _OPAQUE = frozenset({"Value", "Data", "data"})
 """Members whose content is not ours: null in them is a value."""
+_INSTANTS = frozenset({"StartTime", "EndTime", "Since", "Until"})
 
 
 def read_payload(data: object, kind: type[_P]) -> _P:
-    """Convert decoded data to a structure; null members of it count as absent.
+    """Convert decoded data to a structure; null members of it count as absent, digits finer than microseconds too.
 
     Raises msgspec.ValidationError for data of another form.
     """
@@ -347,7 +350,7 @@ def read_payload(data: object, kind: type[_P]) -> _P:
 
 
 def _normalized(data: object) -> object:
-    """Return data without null members, and with a BrowsePath that is a list of names in the form of a RelativePath."""
+    """Return data without null members, with instants to microseconds, and a BrowsePath of names as RelativePath."""
     if isinstance(data, list):
         return [_normalized(each) for each in data]
     if not isinstance(data, dict):
@@ -356,6 +359,8 @@ def _normalized(data: object) -> object:
     for name, value in members.items():
         if name == "BrowsePath" and isinstance(value, list):
             members[name] = {"Elements": [_element(each) for each in value]}
+        elif name in _INSTANTS and isinstance(value, str):
+            members[name] = to_microseconds(value)
         elif name not in _OPAQUE:
             members[name] = _normalized(value)
     return members

@@ -1,8 +1,9 @@
 """The lock methods that the MES and sidecars call, and their answer."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
+from edge.model.instant import utc
 from edge.model.isa95 import Payload, ReturnStatus
 from edge.model.lock import Lock, LockClaim, LockKind
 
@@ -57,11 +58,7 @@ def _owner(claim: LockClaim, now: int) -> LockOwner:
     return LockOwner(
         owner=claim.owner,
         reason=claim.reason,
-        since=_instant(claim.since),
-        until=None if claim.until is None else _instant(claim.until),
+        since=utc(claim.since),
+        until=None if claim.until is None else utc(claim.until),
         alive=not claim.has_expired(now),
     )
-
-
-def _instant(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)

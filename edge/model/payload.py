@@ -1,8 +1,13 @@
 """Decodes what other systems send without a content type: JSON, MessagePack or text."""
 
+import re
 from typing import Any
 
 import msgspec
+
+# A timestamp of 96 bits within the last second of the year 9999: its nanoseconds, then its seconds.
+_LAST_SECOND = re.compile(rb"(\xc7\x0c\xff).{4}(\x00\x00\x00\x3a\xff\xf4\x41\x7f)", re.DOTALL)
+_LAST_MICROSECOND = (999_999_000).to_bytes(4)
 
 
 class UnreadablePayloadError(ValueError):
@@ -10,6 +15,30 @@ class UnreadablePayloadError(ValueError):
 
     def __init__(self) -> None:
         super().__init__("it is neither JSON nor MessagePack nor UTF-8 text")
+
+
+def decode_msgpack(payload: bytes) -> Any:
+    """Return the content of MessagePack; raises msgspec.DecodeError.
+
+    msgspec rounds a timestamp to microseconds and raises ValueError for `DateTime.MaxValue` of .NET, which has seven
+    digits: these timestamps lose the last one.
+    """
+    try:
+        return msgspec.msgpack.decode(payload)
+    except msgspec.DecodeError:
+        raise
+    except ValueError as error:
+        cut, count = _LAST_SECOND.subn(rb"\1" + _LAST_MICROSECOND + rb"\2", payload)
+        if not count:
+            raise msgspec.DecodeError(str(error)) from None
+        return _decode_again(cut)
+
+
+def _decode_again(payload: bytes) -> Any:
+    try:
+        return msgspec.msgpack.decode(payload)
+    except ValueError as error:
+        raise msgspec.DecodeError(str(error)) from None
 
 
 def decode_payload(payload: bytes) -> Any:
@@ -25,7 +54,7 @@ def decode_payload(payload: bytes) -> Any:
         pass
     if not is_character:
         try:
-            return msgspec.msgpack.decode(payload)
+            return decode_msgpack(payload)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             pass
     try:

@@ -2,10 +2,10 @@
 
 import functools
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 import msgspec
 
+from edge.model.instant import utc
 from edge.model.isa95 import State
 from edge.model.job_state import JobStatus, has_ended, state_entries
 from edge.model.state_index import StateIndex, StateIndexEntry
@@ -31,7 +31,7 @@ class JobStates:
 
     def index(self, seq: int, now: int) -> StateIndex:
         """Return the index to publish at an instant, in milliseconds since the epoch."""
-        published_at = datetime.fromtimestamp(now / 1000, UTC)
+        published_at = utc(now)
         return StateIndex(seq=seq, scope=self._scope, published_at=published_at, jobs=tuple(self._entries.values()))
 
 

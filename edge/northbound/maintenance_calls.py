@@ -1,7 +1,6 @@
 """Execute the maintenance methods of the MES and of sidecars: switch the mode on and off, and show it."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
 from functools import partial
 
 import msgspec
@@ -10,6 +9,7 @@ from edge.errors import Refused
 from edge.model.audit import AuditRecord
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import MAINTENANCE_METHOD_TYPE
+from edge.model.instant import milliseconds, utc
 from edge.model.isa95 import ReturnStatus, read_payload
 from edge.model.maintenance import MAINTENANCE_METHODS, Maintenance, MaintenanceAnswer, MaintenanceCall, MaintenanceKind
 from edge.northbound.further_calls import FurtherCall
@@ -102,8 +102,8 @@ def maintenance_answer(found: Maintenance, message: str, running_jobs: int) -> M
         on=True,
         kind=found.kind,
         message=message,
-        since=_instant(found.since) if found.since else None,
-        until=None if found.until is None else _instant(found.until),
+        since=utc(found.since) if found.since else None,
+        until=None if found.until is None else utc(found.until),
         by=found.by,
         running_jobs=running_jobs,
     )
@@ -113,14 +113,4 @@ def _request(method: str, call: MaintenanceCall, source: str) -> ModeRequest:
     if method == "Off":
         return SwitchOff()
     kind = MaintenanceKind.NOW if call.now else MaintenanceKind.DRAIN
-    return SwitchOn(call.by or source, kind, call.message, _milliseconds(call.until))
-
-
-def _instant(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
-
-
-def _milliseconds(instant: datetime | None) -> int | None:
-    if instant is None:
-        return None
-    return round((instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp() * 1000)
+    return SwitchOn(call.by or source, kind, call.message, None if call.until is None else milliseconds(call.until))

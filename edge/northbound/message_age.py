@@ -1,8 +1,7 @@
 """Compute when a message was sent and when it expires, from its own attributes."""
 
-from datetime import UTC, datetime
-
 from edge.model.cloudevent import CloudEvent
+from edge.model.instant import milliseconds, parse_instant
 
 
 def sent_at_of(event: CloudEvent) -> int | None:
@@ -33,8 +32,6 @@ def _milliseconds(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        instant = datetime.fromisoformat(text)
+        return milliseconds(parse_instant(text))
     except ValueError:
         return None
-    zoned = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
-    return round(zoned.timestamp() * 1000)

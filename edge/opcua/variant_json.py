@@ -9,7 +9,7 @@ import base64
 import math
 import struct
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
@@ -20,6 +20,7 @@ from asyncua.ua.ua_binary import variant_to_binary
 from msgspec import Struct
 
 from edge.model.exact_value import ExactValue, exact_value
+from edge.model.instant import as_utc
 from edge.opcua.binary import STRING, BoundedBuffer, Codec, DecodeError, read_variant
 
 T = ua.VariantType
@@ -142,7 +143,7 @@ def _write_float(value: float) -> float | str:
 
 
 def _write_date_time(value: datetime) -> str:
-    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return as_utc(value).isoformat().replace("+00:00", "Z")
 
 
 def _write_bytes(value: bytes) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import structlog
 
 from edge.errors import Refused, Unavailable
+from edge.model.instant import milliseconds
 from edge.model.result_trace import FILE_MEMBER, file_error
 from edge.southbound.device_error import bounded_message
 from edge.station.equipment import EquipmentAnswer, LateResult, StationPort
@@ -90,7 +91,7 @@ class LateResults:
                 scope=self._scope,
                 data=data,
                 command_id=command_id,
-                created_at=_milliseconds(created),
+                created_at=None if created is None else milliseconds(created),
             )
         )
 
@@ -116,14 +117,6 @@ class LateResults:
 def late_key(result_id: str, created: datetime | None) -> str:
     """Return the key of a result at its device: its id and the instant when it was made."""
     return f"{result_id} {created.isoformat() if created else ''}".rstrip()
-
-
-def _milliseconds(created: datetime | None) -> int | None:
-    """Return an instant in milliseconds since the epoch; None for one beyond the calendar."""
-    try:
-        return round(created.timestamp() * 1000) if created else None
-    except (OverflowError, ValueError, OSError):
-        return None
 
 
 async def _add(data: Any, add_files: AddFiles) -> None:

@@ -1,7 +1,7 @@
 """Writes the response of a job from its run: ISA95JobResponseDataType of OPC 10031-4."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from edge.model.action_attempt import ActionAttempt, result_parameter
+from edge.model.instant import utc
 from edge.model.isa95 import (
     Equipment,
     JobResponse,
@@ -182,4 +183,4 @@ def _ids(material: Material) -> str:
 
 
 def _instant(milliseconds: int | None) -> datetime | None:
-    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return None if milliseconds is None else utc(milliseconds)

@@ -2,12 +2,12 @@
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
+from edge.model.instant import milliseconds
 from edge.model.isa95 import JobOrder, LocalizedText
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, has_ended, has_response
 from edge.sfc.run import KeptEvent
@@ -60,13 +60,7 @@ class Job(Struct, frozen=True, kw_only=True):
     @property
     def earliest_start(self) -> int:
         """The StartTime of the order; 0 without one: the job may start at any time."""
-        return 0 if self.order.start_time is None else _milliseconds(self.order.start_time)
-
-
-def _milliseconds(instant: datetime) -> int:
-    """Return an instant in milliseconds since the epoch; a time without a time zone is UTC."""
-    zoned = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
-    return max(0, round(zoned.timestamp() * 1000))
+        return 0 if self.order.start_time is None else max(0, milliseconds(self.order.start_time))
 
 
 def _json(value: object) -> str:
@@ -182,7 +176,7 @@ def _queue_entry(job: Job) -> tuple[int, str]:
 
     The higher priority comes first, then the earlier StartTime, the earlier EndTime, the one that was stored before.
     """
-    end = _LATEST if job.order.end_time is None else _milliseconds(job.order.end_time)
+    end = _LATEST if job.order.end_time is None else max(0, milliseconds(job.order.end_time))
     start = job.earliest_start or job.stored_at
     return -(job.order.priority or 0), f"{start:015}{end:015}{job.stored_at:015}{job.job_id}"
 

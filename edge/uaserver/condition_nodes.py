@@ -11,6 +11,7 @@ from asyncua import ua
 from asyncua.server.address_space import AttributeValue, NodeData
 from msgspec import Struct
 
+from edge.model.instant import utc
 from edge.uaserver.condition_fields import ConditionMember, member_table, name_of, variant_of
 from edge.uaserver.condition_view import ConditionView
 from edge.uaserver.namespaces import Namespace
@@ -152,7 +153,7 @@ def _read(
     member: ConditionMember, read_view: Callable[[], ConditionView], _node: ua.NodeId, _attribute: ua.AttributeIds
 ) -> ua.DataValue:
     view = read_view()
-    at = datetime.fromtimestamp(view.alarm.changed_at / 1000, UTC)
+    at = utc(view.alarm.changed_at)
     return ua.DataValue(variant_of(member, view), SourceTimestamp=at, ServerTimestamp=datetime.now(UTC))
 
 

@@ -14,7 +14,7 @@ from asyncua.ua.uaprotocol_auto import ReadAtTimeDetails, ReadEventDetails, Read
 from msgspec import Struct
 
 from edge.errors import Unavailable
-from edge.instant import milliseconds_of
+from edge.model.instant import milliseconds_of
 from edge.opcua.server_session import ServerSession
 from edge.opcua.time_slices import Turn
 from edge.uaserver.history_aggregates import AGGREGATES

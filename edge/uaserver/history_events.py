@@ -10,7 +10,7 @@ from asyncua.ua.ua_binary import struct_to_binary
 from msgspec import Struct
 from msgspec.structs import replace
 
-from edge.instant import milliseconds_of
+from edge.model.instant import milliseconds_of
 from edge.opcua.event_filter import EventRecord, matches, select_fields
 from edge.opcua.event_filter_checks import event_filter_status
 from edge.opcua.time_slices import Turn

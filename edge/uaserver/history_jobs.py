@@ -1,10 +1,9 @@
 """The past events of job states, from the changes of jobs that the store keeps."""
 
-from datetime import UTC, datetime
-
 import structlog
 from asyncua import ua
 
+from edge.model.instant import utc
 from edge.model.isa95 import JobOrder, JobResponse, JobStatusEvent
 from edge.model.job_state import has_response, is_transition, state_entries
 from edge.opcua.event_filter import EventRecord
@@ -59,7 +58,7 @@ class JobEvents:
                 job, response = await self._job(change)
             finally:
                 await turn.begin()
-        at = datetime.fromtimestamp(change.at / 1000, UTC)
+        at = utc(change.at)
         order = job.order if job else JobOrder(job_order_id=change.job_order_id)
         status_event = JobStatusEvent(job_order=order, job_state=state_entries(change.status), job_response=response)
         return self._events.record(status_event, at, at)

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -12,6 +11,7 @@ import structlog
 
 from edge.errors import Unavailable
 from edge.links.background_task import background_task
+from edge.model.instant import utc
 from edge.model.isa95 import JobOrder, JobOrderAndState, JobResponse, JobStatusEvent, State
 from edge.model.job_state import has_ended, has_response, is_transition, state_entries
 from edge.station.response import job_response
@@ -150,7 +150,7 @@ async def _publish_event(store: Store, server: UaServer, change: Change, job: Jo
         job_state=state,
         job_response=await _response_in(store, job, state) if job else None,
     )
-    await server.publish_event(change.scope, status_event, datetime.fromtimestamp(change.at / 1000, UTC))
+    await server.publish_event(change.scope, status_event, utc(change.at))
 
 
 async def _response_in(store: Store, job: Job, state: tuple[State, ...]) -> JobResponse:

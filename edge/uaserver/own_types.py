@@ -1,7 +1,7 @@
 """Builds the product's own types: tables of variables and methods, and the type nodes of these tables."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -9,6 +9,7 @@ from asyncua import ua
 from asyncua.server.internal_server import InternalServer
 from msgspec import Struct
 
+from edge.model.instant import milliseconds_of, utc
 from edge.opcua.binary import DecodeError
 from edge.uaserver.descriptions import describe
 from edge.uaserver.namespaces import Namespace
@@ -29,7 +30,6 @@ _HAS_SUBTYPE = ua.NodeId(ua.ObjectIds.HasSubtype)
 _HAS_MODELLING_RULE = ua.NodeId(ua.ObjectIds.HasModellingRule)
 _MODELLING_RULE_TYPE = ua.NodeId(ua.ObjectIds.ModellingRuleType)
 _BASE_OBJECT_TYPE = ua.NodeId(ua.ObjectIds.BaseObjectType)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class VariableSpec(Struct, frozen=True):
@@ -59,7 +59,7 @@ def base(kind: ua.VariantType) -> ua.NodeId:
 
 def instant(milliseconds: int | None) -> ua.Variant:
     """Return an instant, in milliseconds since the epoch, as DateTime; None becomes the null of DateTime."""
-    return ua.Variant(NO_INSTANT if milliseconds is None else _EPOCH + timedelta(milliseconds=milliseconds), T.DateTime)
+    return ua.Variant(NO_INSTANT if milliseconds is None else utc(milliseconds), T.DateTime)
 
 
 def text(text: str) -> ua.Variant:
@@ -131,8 +131,7 @@ def read_instant(argument: ua.Variant) -> int | None:
         return None
     if argument.VariantType is not ua.VariantType.DateTime or argument.is_array:
         raise DecodeError("it is no instant")
-    at: datetime = argument.Value if argument.Value.tzinfo else argument.Value.replace(tzinfo=UTC)
-    return None if at <= NO_INSTANT else round(at.timestamp() * 1000)
+    return milliseconds_of(argument.Value)
 
 
 def argument(name: str, data_type: ua.NodeId, description: str, *, is_array: bool = False) -> ua.Argument:

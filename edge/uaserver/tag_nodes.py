@@ -12,6 +12,7 @@ from typing import Any, Final
 from asyncua import ua
 from asyncua.server.address_space import AttributeValue, NodeData
 
+from edge.model.instant import utc
 from edge.rules.sample_lines import Sample, parse_line
 from edge.uaserver.history_values import STATUS_OF, variant_of
 from edge.uaserver.namespaces import Namespace
@@ -134,7 +135,7 @@ def data_value(text: str | None) -> ua.DataValue:
         sample = None
     if not isinstance(sample, Sample):
         return _NO_SAMPLE
-    at = datetime.fromtimestamp(sample.at / 1000, UTC)
+    at = utc(sample.at)
     status = ua.StatusCode(STATUS_OF[sample.quality])
     return ua.DataValue(variant_of(sample.value), status, at, datetime.now(UTC))
 

@@ -13,6 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from edge.errors import EdgeError, Refused
+from edge.model.instant import to_microseconds
 from edge.ops.login import Credentials, LoginRefusal
 from edge.web import models
 from edge.web.caller import Callers, WebCaller, address_of, languages_of, refuse_other_site
@@ -31,6 +32,7 @@ logger = structlog.get_logger(__name__)
 _JSON: Final = "application/json"
 _PICTURE_HEADERS: Final = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
 _PING_S: Final = 10.0
+_INSTANTS: Final = ("start_time",)
 
 _T = TypeVar("_T")
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -168,10 +170,23 @@ async def decoded(request: Request, kind: type[_T]) -> _T:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
         raise Denied(415, "media_type", "the body is no JSON.", f"Send it with Content-Type: {_JSON}.")
     try:
-        return msgspec.json.decode(await request.body(), type=kind)
+        return _converted(await request.body(), kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         advice = f"The types are in {PREFIX}/openapi.json."
         raise Refused("invalid_payload", f"the body is no {kind.__name__}: {error}.", advice) from None
+
+
+def _converted(body: bytes, kind: type[_T]) -> _T:
+    """Return a body as a structure. Raises msgspec.DecodeError."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError:
+        # A time may have more digits than microseconds, such as the largest of .NET.
+        data = msgspec.json.decode(body)
+        if not isinstance(data, dict):
+            raise
+        cut = {name: to_microseconds(data[name]) for name in _INSTANTS if isinstance(data.get(name), str)}
+        return msgspec.convert(data | cut, kind)
 
 
 async def log_in(services: WebServices, request: Request, given: models.Login) -> tuple[str, WebCaller]:

@@ -17,6 +17,7 @@ from starlette.routing import Route
 from edge import __version__
 from edge.chart.marks import duration
 from edge.errors import EdgeError
+from edge.instant import local
 from edge.model.role import Role
 from edge.station.stored_job import StartWait
 from edge.ticks import REST_S, in_slices
@@ -210,8 +211,8 @@ def _shown(value: object, t: Callable[[str], str]) -> str:
 
 def _clock(at: datetime | None) -> str:
     # A tenth of the page would be strftime, which looks at the time zone of the host each time.
-    return at.astimezone().time().isoformat("seconds") if at else ""
+    return local(at).time().isoformat("seconds") if at else ""
 
 
 def _day(at: datetime | None) -> str:
-    return at.astimezone().replace(tzinfo=None).isoformat(" ", "seconds") if at else ""
+    return local(at).replace(tzinfo=None).isoformat(" ", "seconds") if at else ""

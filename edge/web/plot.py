@@ -1,11 +1,13 @@
 """Draws a line of points over time as SVG, with limits: the trend of a tag, or a control chart."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from html import escape
 from typing import Final
 
 from msgspec import Struct
+
+from edge.instant import local
+from edge.model.instant import utc
 
 _WIDTH: Final = 800
 _HEIGHT: Final = 260
@@ -83,6 +85,6 @@ def plot_svg(title: str, points: Sequence[PlotPoint], limits: Sequence[PlotLimit
 
 def _clock(milliseconds: float) -> str:
     try:
-        return f"{datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone():%H:%M:%S}"
+        return f"{local(utc(round(milliseconds))):%H:%M:%S}"
     except (ValueError, OverflowError, OSError):
         return ""

@@ -4,13 +4,13 @@ import functools
 import hashlib
 import secrets
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.instant import Clock
 from edge.links.rate_limit import RateLimit
+from edge.model.instant import utc
 from edge.model.role import Role
 from edge.model.session import Session
 from edge.ops.sessions import LiveSession
@@ -122,7 +122,7 @@ class WebSessions:
                 address=each.address,
                 client=each.client,
             )
-            at = datetime.fromtimestamp(each.last_activity / 1000, UTC)
+            at = utc(each.last_activity)
             yield LiveSession(each.id, shown, at, functools.partial(self.close, each.id))
 
     def _expire(self) -> None:

@@ -19,6 +19,7 @@ from edge.model.isa95 import (
     State,
     WorkMaster,
     opcua_name,
+    read_payload,
 )
 from edge.model.job_state import substate_path
 
@@ -124,3 +125,27 @@ def test_response_is_unchanged_after_encoding_and_decoding() -> None:
         ),
     )
     assert msgspec.json.decode(msgspec.json.encode(response), type=JobResponse) == response
+
+
+@pytest.mark.parametrize(
+    ("text", "instant"),
+    [
+        ("9999-12-31T23:59:59.9999999Z", datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)),
+        ("9999-12-31T23:59:59.999999999Z", datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)),
+        ("0001-01-01T00:00:00Z", datetime(1, 1, 1, tzinfo=UTC)),
+    ],
+)
+def test_order_may_end_at_the_ends_of_the_calendar(text: str, instant: datetime) -> None:
+    """The largest instant of .NET stands for "no end": its seventh digit was rounded up, beyond the year 9999."""
+    parameter = {"ID": "at", "Value": text}
+    order = read_payload(
+        {"JobOrderID": "J1", "StartTime": text, "EndTime": text, "JobOrderParameters": [parameter]}, JobOrder
+    )
+    assert (order.start_time, order.end_time) == (instant, instant)
+    assert [each.value for each in order.job_order_parameters or ()] == [text]
+
+
+@pytest.mark.parametrize("text", ["2026-02-30T00:00:00Z", "", "10000-01-01T00:00:00Z", "2026-11-26"])
+def test_text_that_is_not_an_instant_is_refused(text: str) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        read_payload({"JobOrderID": "J1", "StartTime": text}, JobOrder)

@@ -1,6 +1,8 @@
 """A payload without a content type is JSON, MessagePack or text; anything else is refused with one error."""
 
+import struct
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -8,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.model.payload import UnreadablePayloadError, decode_payload
+from edge.model.payload import UnreadablePayloadError, decode_msgpack, decode_payload
 
 
 @pytest.mark.parametrize(
@@ -69,3 +71,21 @@ class EndsAtTheLimit:
 def test_finalizer_at_the_limit_of_recursion_fails_no_test() -> None:
     """The collector called one within the decoder of `bomb`, and failed the test."""
     EndsAtTheLimit()
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "microseconds"), [(999_999_900, 999_999), (999_999_999, 999_999), (0, 0), (999_999_000, 999_999)]
+)
+def test_largest_instant_of_dotnet_is_read_from_messagepack(nanoseconds: int, microseconds: int) -> None:
+    """It escaped as a ValueError that nothing expected."""
+    extension = b"\xc7\x0c\xff" + struct.pack(">Iq", nanoseconds, 253_402_300_799)
+    payload = b"\x81\xa2at" + extension
+    expected = datetime(9999, 12, 31, 23, 59, 59, microseconds, tzinfo=UTC)
+    assert decode_msgpack(payload) == {"at": expected}
+    assert decode_payload(payload) == {"at": expected}
+
+
+@pytest.mark.parametrize("seconds", [253_402_300_800, 2**62, -(2**62)])
+def test_instant_beyond_the_calendar_is_unreadable(seconds: int) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        decode_msgpack(b"\xc7\x0c\xff" + struct.pack(">Iq", 0, seconds))

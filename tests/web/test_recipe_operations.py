@@ -93,6 +93,11 @@ async def test_engineer_orders_a_job_from_a_work_master(browser: Browser, plant:
     assert stored.priority == 3
     assert [(each.id, each.value) for each in stored.job_order_parameters or ()] == [("torque", 7.5)]
     assert (await engineer.post("/api/v1/jobs", order)).status in {409, 422}
+    endless = order | {"id": "N5", "start_time": "9999-12-31T23:59:59.9999999Z"}
+    assert (await engineer.post("/api/v1/jobs", endless)).status == 200
+    assert (
+        await engineer.post("/api/v1/jobs", order | {"id": "N4", "start_time": "2026-02-30T00:00:00Z"})
+    ).status == 422
     assert (await engineer.post("/api/v1/jobs", order | {"id": "N2", "work_master": "none"})).status == 422
     assert (await engineer.post("/api/v1/jobs", order | {"id": "N2", "scope": "x"})).json["kind"] == "unknown_scope"
     assert (await engineer.post("/api/v1/jobs", order | {"id": "N3"})).status == 200

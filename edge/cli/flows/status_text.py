@@ -1,10 +1,11 @@
 """Describes the status of a flow in lines of text."""
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
+
+from edge.model.instant import utc
 
 _BAR: Final = 20
 _ENDED: Final = ("completed", "failed", "terminated", "skipped")
@@ -79,4 +80,4 @@ def _schedule(config: Mapping[str, Any]) -> str:
 
 
 def _instant(at: int | None) -> str:
-    return "none" if at is None else f"{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return "none" if at is None else f"{utc(at):%Y-%m-%d %H:%M:%S} UTC"

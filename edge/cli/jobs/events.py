@@ -10,6 +10,7 @@ import msgspec
 from edge.chart.marks import SYMBOLS
 from edge.cli.jobs.table import state_text, utc_time
 from edge.cli.terminal.output import printable
+from edge.instant import local
 from edge.model.job_state import has_ended
 from edge.sfc.run import ActionState, Association, Run, StepState
 from edge.store.changes import Change
@@ -146,7 +147,7 @@ def _action_event(job_id: str, each: Association) -> _Timed:
 
 def format_event(event: JobEvent) -> str:
     """Return an event as text: local time, subject, outcome."""
-    at = event.at.astimezone().strftime("%H:%M:%S.%f")[:-3] if event.at else ""
+    at = local(event.at).strftime("%H:%M:%S.%f")[:-3] if event.at else ""
     match event:
         case StateChanged():
             cause = f"  by {event.cause}" if event.cause else ""

@@ -13,7 +13,7 @@ from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import SOURCE, StoreAccess, open_access, print_json, read_json, usage_failure
 from edge.cli.terminal.visiting_runs import visiting_runs
 from edge.instant import now_ms
-from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnStatus
+from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnStatus, read_payload
 from edge.model.job_state import METHODS, Cause, JobState, next_status
 from edge.ops.mode_watch import ModeWatch
 from edge.station.jobs import CallAnswer, JobCall, JobService
@@ -57,7 +57,7 @@ async def call_with_order(
 def read_as(kind: type[_T], file: Path, data: object) -> _T:
     """Convert the content of a file to a data type of the model; fail the command on another shape."""
     try:
-        return msgspec.convert(data, kind)
+        return read_payload(data, kind)
     except msgspec.ValidationError as error:
         usage_failure(f"{file}: not a {kind.__name__} in OPC UA spelling: {error}")
 

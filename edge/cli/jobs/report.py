@@ -13,6 +13,7 @@ from edge.chart.marks import SYMBOLS, duration
 from edge.cli.jobs.table import local_time, plain_table, state_cell, summary, utc_time, work_masters
 from edge.cli.terminal.output import printable
 from edge.model.exact_value import plain_value
+from edge.model.instant import milliseconds
 from edge.model.isa95 import Parameter
 from edge.sfc.association_key import AssociationKey
 from edge.sfc.net import Net
@@ -167,4 +168,4 @@ def _json(value: Any) -> str:
 
 
 def _ms(at: datetime | None) -> int | None:
-    return None if at is None else int(at.timestamp() * 1000)
+    return None if at is None else milliseconds(at)

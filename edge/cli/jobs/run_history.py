@@ -1,7 +1,6 @@
 """Shows the history of a run: a row for each decision, as data, or as a Gantt chart."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.table import Table
@@ -13,6 +12,8 @@ from edge.cli.jobs.table import plain_table, utc_time
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import open_access
 from edge.errors import Refused, Unavailable
+from edge.instant import local
+from edge.model.instant import utc
 from edge.sfc.changes import Changes
 from edge.sfc.history import DecisionRecord
 from edge.sfc.mirror_copy import Mirrors
@@ -52,7 +53,7 @@ def history_table(recorded: RecordedRun) -> Table:
     table = plain_table("time", "after", "signal", "changes")
     begin = recorded.records[0].at
     for record in recorded.records:
-        at = datetime.fromtimestamp(record.at / 1000, UTC).astimezone()
+        at = local(utc(record.at))
         table.add_row(
             f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03}",
             f"{(record.at - begin) / 1000:.3f} s",

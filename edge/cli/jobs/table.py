@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from edge.cli.terminal.output import printable
+from edge.instant import local
 from edge.model.isa95 import JobOrder
 from edge.model.job_state import TEXT, JobState, JobStatus
 from edge.store.jobs import Job
@@ -37,7 +38,7 @@ def utc_time(milliseconds: int | None) -> datetime | None:
 def local_time(milliseconds: int | None) -> str:
     """Return an instant in local time; an empty text for none, or one out of range."""
     at = utc_time(milliseconds)
-    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else ""
+    return local(at).strftime("%Y-%m-%d %H:%M:%S") if at else ""
 
 
 def summary(job: Job) -> dict[str, object]:

@@ -25,6 +25,7 @@ from edge.errors import Refused
 from edge.links.rpc import open_client
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.event_types import LOCKS_METHOD_TYPE
+from edge.model.instant import milliseconds
 from edge.model.lock import LockKind
 from edge.model.lock_message import LockCall, LockInfo, LockOwner, LocksAnswer, lock_info
 from edge.ops.audit_trail import plan_append
@@ -103,7 +104,7 @@ def print_locks(infos: Sequence[LockInfo], *, as_json: bool, done: str = "") -> 
 
 
 def _cells(owner: LockOwner) -> tuple[str, str, str, str]:
-    since = local_time(round(owner.since.timestamp() * 1000))
+    since = local_time(milliseconds(owner.since))
     return owner.owner, owner.reason, since, ("held" if owner.until is None else "alive") if owner.alive else "expired"
 
 

@@ -5,7 +5,7 @@ import io
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,6 +14,8 @@ from msgspec import Struct
 
 from edge.cli.jobs.table import utc_time
 from edge.files import replace_atomically, sync
+from edge.instant import local
+from edge.model.instant import milliseconds
 from edge.rules.sample_lines import Sample
 from edge.telemetry.batch import encode_line
 from edge.telemetry.history.arrow_chunk import CONTEXT, encode_chunk, encode_schema
@@ -30,8 +32,8 @@ def parse_instant(text: str, now: int) -> int:
     if match := _AGO.fullmatch(text):
         return now - round(timedelta(**{_UNITS[match[2]]: int(match[1])}).total_seconds() * 1000)
     try:
-        return round(datetime.fromisoformat(text).astimezone(UTC).timestamp() * 1000)
-    except (ValueError, OverflowError):
+        return milliseconds(local(datetime.fromisoformat(text)))
+    except ValueError:
         raise click.UsageError(
             f"{text!r} is no instant; use 2026-11-22T08:00 or a time before now: 30s, 90m, 8h, 7d."
         ) from None

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from edge.flows.nodes.read import JobResults
 from edge.model.action_attempt import ATTEMPTS_ID
+from edge.model.instant import milliseconds
 from edge.model.isa95 import JobResponse, Parameter
 from edge.model.job_state import JobState
 from edge.model.joining_process import joining_process_of
@@ -83,4 +84,4 @@ def _members(path: Sequence[str], result: Parameter) -> Iterable[Any]:
 
 
 def _milliseconds(instant: datetime | None) -> int | None:
-    return None if instant is None else round(instant.timestamp() * 1000)
+    return None if instant is None else milliseconds(instant)

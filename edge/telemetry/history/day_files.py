@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +10,7 @@ import structlog
 from msgspec import Struct
 
 from edge.files import append_whole, make_directory, sync
+from edge.model.instant import utc
 from edge.rules.sample_lines import Sample
 from edge.telemetry.history.arrow_chunk import encode_chunk, encode_schema
 from edge.telemetry.history.gzip_member import encode_member, end_of_whole_members
@@ -37,7 +37,7 @@ class DayFile(Struct, frozen=True, order=True):
 
 def day_of(at: int) -> str:
     """Return the day of an instant, in UTC."""
-    return datetime.fromtimestamp(at / 1000, UTC).date().isoformat()
+    return utc(at).date().isoformat()
 
 
 def list_files(directory: Path) -> list[DayFile]:
