@@ -112,6 +112,7 @@ def camera(url: str, name: str, prefix: str, scope: str, interval: float) -> Non
 @click.option("--scope", default="station-1", show_default=True, help="The scope of its station.")
 @click.option("--parameters", default="{}", show_default=True, help="Parameters of the commands, a JSON object.")
 @click.option("--answer-within", type=_seconds, default=10.0, show_default=True, help="Seconds it may take to answer.")
+@click.option("--lock", is_flag=True, help="Test also that it works only with the permission on PREFIX/NAME/enabled.")
 @click.option("--strict", is_flag=True, help="Fail also on what the gateway tolerates.")
 @json_option
 def device(
@@ -123,26 +124,31 @@ def device(
     parameters: str,
     answer_within: float,
     *,
+    lock: bool,
     strict: bool,
     as_json: bool,
 ) -> None:
     """Test a device over MQTT against what the gateway expects, and print a report.
 
-    The device starts work: stop the gateway first, and clear the working area. The test sends a start, the same start
-    again, a start with its stop, a reset, and a start that is marked as offered again. The exit status is 1 when the
-    gateway could not work with the device.
+    The device starts work: stop the gateway first, and clear the working area. The test sends a start and the same
+    start again, after its answer and at work, a start with its stop in the middle of the work, a reset, and a start
+    that is marked as offered again. Meanwhile it grants the permission on PREFIX/NAME/enabled; with --lock it sends a
+    start without it, too. Work of half a second or more is timed best. The exit status is 1 when the gateway could not
+    work with the device.
     """
     from edge.cli.terminal.device_report import parse_parameters, print_report
     from edge.config import MqttSettings
     from edge.links.mqtt import open_session
-    from edge.maintenance.device_check import CheckFinding, DeviceCheck, has_passed
+    from edge.maintenance.device_check import DeviceCheck
+    from edge.maintenance.device_findings import CheckFinding, has_passed
 
     given = parse_parameters(parameters)
     log_to_stderr("critical")
 
     async def run() -> list[CheckFinding]:
         async with open_session(MqttSettings(url=url), f"edge-check-{name}", session_expiry=0) as session:
-            return await DeviceCheck(session, f"{prefix}/{name}", type_id, scope, answer_within, given).run()
+            topic = f"{prefix}/{name}"
+            return await DeviceCheck(session, topic, type_id, scope, answer_within, given, lock=lock).run()
 
     findings = asyncio.run(run())
     passed = has_passed(findings, strict=strict)

@@ -31,16 +31,34 @@ class CommandAttributes(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     type: Annotated[str, Meta(description="The type_id of the action.")]
     subject: Annotated[str, Meta(description="The scope of the station.")]
-    correlationid: Annotated[str, Meta(description="The id of the run, also in Correlation Data as 16 bytes.")]
+    correlationid: Annotated[
+        str, Meta(description="The id of the job's run, constant for its life, also in Correlation Data as 16 bytes.")
+    ]
     phase: Annotated[
-        Literal["start", "stop", "reset"], Meta(description="A stop has the id of the command that it stops.")
+        Literal["start", "stop", "reset", "pause", "resume"],
+        Meta(
+            description='Stop, pause and resume have the id of their start; the last two come with `pause = "on"` only.'
+        ),
     ]
     offeredagain: Annotated[
         Literal["true"] | None, Meta(description="Set when the command was, or may have been, sent before.")
     ] = None
     causationid: Annotated[str | None, Meta(description="The id of the event that stored the job order.")] = None
-    traceparent: str | None = None
-    tracestate: str | None = None
+    expiryinterval: (
+        Annotated[
+            str,
+            Meta(
+                pattern="^[0-9]+$",
+                description="Seconds until a start expires, from its sending; also the Message Expiry Interval, which "
+                "the broker counts down.",
+            ),
+        ]
+        | None
+    ) = None
+    traceparent: Annotated[str | None, Meta(description="W3C Trace Context of the call that stored the job order.")] = (
+        None
+    )
+    tracestate: Annotated[str | None, Meta(description="W3C Trace Context; only together with `traceparent`.")] = None
 
 
 class AnswerAttributes(msgspec.Struct, frozen=True, kw_only=True):

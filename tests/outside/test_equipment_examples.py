@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import subprocess
+import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,9 +73,12 @@ def example_on(topic: str, phase: str | None = None) -> Example:
 
 
 def test_a_command_has_the_attributes_of_the_example(plant: Plant) -> None:
-    assert plant.mes.start_job("J1").status == 1
+    trace = {"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "tracestate": "mes=1"}
+    assert plant.mes.start_job("J1", **trace).status == 1
     plant.mes.wait_for_state("J1", "Ended")
     (command,) = plant.wrench.commands
+    assert trace.items() <= command.attributes.items()
+    assert set(command.attributes) <= set(schema("command.attributes")["$defs"]["CommandAttributes"]["properties"])
     shown = example_on("commands", "start")
     assert set(shown.attributes) <= set(command.attributes)
     assert set(json.loads(shown.payload)) == set(command.data)
@@ -82,6 +86,14 @@ def test_a_command_has_the_attributes_of_the_example(plant: Plant) -> None:
     assert command.correlation_data
     for name, found in (("command", command.data), ("command.attributes", command.attributes)):
         jsonschema.validate(found, schema(name))
+
+
+@pytest.mark.parametrize("phase", ["start", "stop", "reset"])
+def test_command_of_the_examples_matches_its_schema(phase: str) -> None:
+    shown = example_on("commands", phase)
+    jsonschema.validate(shown.attributes, schema("command.attributes"))
+    jsonschema.validate(json.loads(shown.payload), schema("command"))
+    assert uuid.UUID(shown.attributes["correlationid"]).bytes == shown.properties["correlation-data"].encode()
 
 
 def test_answer_presence_and_event_of_the_examples_match_their_schemas() -> None:

@@ -1,8 +1,10 @@
 """Pause and Resume reach a tool that supports them."""
 
+import jsonschema
 import pytest
 
 from tests.outside.conftest import Plant
+from tests.outside.test_equipment_examples import schema
 
 
 @pytest.mark.slow
@@ -19,6 +21,8 @@ def test_pause_and_resume_reach_a_tool_that_supports_them(plant: Plant) -> None:
         plant.wrench.client.wait(lambda: _phases(plant)[-1] == phase, f"the tool has the {phase}", 60)  # noqa: B023
     assert _phases(plant) == ["start", "pause", "resume", "pause"]
     assert len({each.attributes["id"] for each in plant.wrench.commands}) == 1
+    for each in plant.wrench.commands:
+        jsonschema.validate(each.attributes, schema("command.attributes"))
     assert plant.mes.call("Resume", {"JobOrderID": "J1"}).status == 1
     plant.wrench.release()
     plant.mes.wait_for_state("J1", "Ended", 60)

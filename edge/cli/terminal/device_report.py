@@ -8,7 +8,7 @@ import msgspec
 
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import print_json
-from edge.maintenance.device_check import CheckFinding
+from edge.maintenance.device_findings import CheckFinding
 
 
 def parse_parameters(text: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from edge.cli.terminal.device_report import parse_parameters, print_report
-from edge.maintenance.device_check import CheckFinding, Grade
+from edge.maintenance.device_findings import CheckFinding, Grade
 
 FINDINGS = [
     CheckFinding("start", Grade.OK, "answered with {}"),
