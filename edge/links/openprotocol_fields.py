@@ -1,5 +1,6 @@
 """The data of Open Protocol messages by tables of fields: the same table decodes and encodes."""
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from enum import Enum, auto
@@ -10,14 +11,23 @@ from msgspec import Struct
 from edge.errors import Refused
 
 _DATE_FORMAT = "%Y-%m-%d:%H:%M:%S"
+_DECIMAL = re.compile(r"-?\d+\.\d+")
 
 
 class FieldKind(Enum):
     """How the characters of a field are read."""
 
     NUMBER = auto()
+    """A number that the message needs: a count, the number of a message."""
+    COUNT = auto()
+    """A number that is compared; text is None."""
+    CODE = auto()
+    """A number that is only shown; text is taken as it is, as makes write it."""
     HUNDREDTHS = auto()
-    """A number with two decimals, without the point: torques, always in N·m unless a unit is reported."""
+    """A number with two decimals, without the point: torques, always in N·m unless a unit is reported.
+
+    One with a point is taken as it is, other text is None.
+    """
     TEXT = auto()
     DATE = auto()
     NUMBERS = auto()
@@ -27,7 +37,8 @@ class FieldKind(Enum):
 class DataField(Struct, frozen=True):
     """One field. `number` is its parameter id, two digits before the value; 0 means none. `count` is that of a list.
 
-    A number or a date that is blank is None. A date that is no date is None: controllers write words there.
+    A number or a date that is blank is None. A date that is not a date is None: controllers write words there. An
+    optional field that is missing or wrong is None, as are those after it.
     """
 
     name: str
@@ -35,6 +46,7 @@ class DataField(Struct, frozen=True):
     kind: FieldKind = FieldKind.NUMBER
     number: int = 0
     count: int = 0
+    is_optional: bool = False
 
 
 Layout = tuple[DataField, ...]
@@ -47,13 +59,13 @@ def decode_data(layout: Layout, data: bytes) -> dict[str, Any]:
     """
     values: dict[str, Any] = {}
     at = 0
-    for field in layout:
-        if field.number:
-            named = data[at : at + 2]
-            if named != f"{field.number:02d}".encode():
-                raise Refused("unreadable", f"{field.name}: expected parameter {field.number:02d}, found {named!r}")
-            at += 2
-        values[field.name], at = _read(field, data, at)
+    for place, field in enumerate(layout):
+        try:
+            values[field.name], at = _read(field, data, _after_id(field, data, at))
+        except Refused:
+            if not field.is_optional:
+                raise
+            return values | dict.fromkeys(missing.name for missing in layout[place:])
     return values
 
 
@@ -77,6 +89,16 @@ def _written(layout: Layout, values: Mapping[str, Any]) -> Iterator[bytes]:
             yield _encode(field, value)
 
 
+def _after_id(field: DataField, data: bytes, at: int) -> int:
+    """Return the place of the value after its parameter id."""
+    if not field.number:
+        return at
+    named = data[at : at + 2]
+    if named != f"{field.number:02d}".encode():
+        raise Refused("unreadable", f"{field.name}: expected parameter {field.number:02d}, found {named!r}")
+    return at + 2
+
+
 def _read(field: DataField, data: bytes, at: int) -> tuple[Any, int]:
     if field.kind is not FieldKind.NUMBERS:
         return _decode(field, _take(field, data, at, field.width)), at + field.width
@@ -97,9 +119,12 @@ def _decode(field: DataField, raw: bytes) -> Any:
     match field.kind:
         case FieldKind.NUMBER | FieldKind.NUMBERS:
             return _as_number(field, raw)
+        case FieldKind.COUNT:
+            return _as_count(raw)
+        case FieldKind.CODE:
+            return _as_code(raw)
         case FieldKind.HUNDREDTHS:
-            number = _as_number(field, raw)
-            return None if number is None else number / 100
+            return _as_hundredths(raw)
         case FieldKind.TEXT:
             return _as_text(raw)
         case FieldKind.DATE:
@@ -118,7 +143,8 @@ def _encode(field: DataField, value: Any) -> bytes:
                 raise Refused("parameters", f"{field.name}: {text!r} is not at most {field.width} ASCII characters")
             return text.encode().ljust(field.width)
         case FieldKind.DATE:
-            return (value.strftime(_DATE_FORMAT) if value else "").encode().ljust(field.width)
+            # The year of strftime has no leading zeros.
+            return (f"{value.year:04d}-{value:%m-%d:%H:%M:%S}" if value else "").encode().ljust(field.width)
         case _:
             return _number(field, value or 0, field.width)
 
@@ -140,6 +166,26 @@ def _as_number(field: DataField, raw: bytes) -> int | None:
         raise Refused("unreadable", f"{field.name}: expected a number, found {raw[:20]!r}") from None
 
 
+def _as_count(raw: bytes) -> int | None:
+    code = _as_code(raw)
+    return code if isinstance(code, int) else None
+
+
+def _as_code(raw: bytes) -> int | str | None:
+    text = _as_text(raw)
+    if not text.lstrip("-").isdecimal() or not text.isascii():
+        return text or None
+    return int(text)
+
+
+def _as_hundredths(raw: bytes) -> float | None:
+    code = _as_code(raw)
+    if isinstance(code, int):
+        return code / 100
+    # A number with its point is not hundredths.
+    return float(code) if code and _DECIMAL.fullmatch(code) else None
+
+
 def _as_text(raw: bytes) -> str:
     try:
         text = raw.decode()
@@ -151,6 +197,8 @@ def _as_text(raw: bytes) -> str:
 
 def _as_date(raw: bytes) -> datetime | None:
     try:
-        return datetime.strptime(raw.decode("ascii").strip(" \0"), _DATE_FORMAT)  # noqa: DTZ007 - local time, without a zone
+        date = datetime.strptime(raw.decode("ascii").strip(" \0"), _DATE_FORMAT)  # noqa: DTZ007 - local time, without a zone
     except (UnicodeDecodeError, ValueError):
         return None
+    # The year 1 is how a program writes that there is no date.
+    return date if date.year > 1 else None

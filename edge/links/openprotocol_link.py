@@ -1,7 +1,7 @@
 """The link layer of Open Protocol: sequence numbers, acknowledgements (MID 9997, 9998) and repetition of frames."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,11 +31,13 @@ class LinkLayer:
     """Numbers and acknowledges frames while it is active; `write` sends bytes.
 
     One message at a time waits for its acknowledgement. A frame that is received twice is acknowledged twice and
-    delivered once.
+    delivered once. A message in `held` is acknowledged when it is confirmed.
     """
 
-    def __init__(self, write: Callable[[bytes], None], limits: LinkLimits) -> None:
+    def __init__(self, write: Callable[[bytes], None], limits: LinkLimits, held: Collection[int] = ()) -> None:
         self.active = False
+        self._held = held
+        self._unconfirmed: MidFrame | None = None
         self._write = write
         self._limits = limits
         self._parts = PartAssembler()
@@ -73,6 +75,7 @@ class LinkLayer:
     def receive(self, frame: MidFrame) -> MidFrame | None:
         """Return the message that a frame completes; None for a part, an acknowledgement or a repetition.
 
+        The last frame of a message in `held` is acknowledged by `confirm`, each other one at once.
         Raises Refused(`unreadable`) when a part is missing.
         """
         if frame.mid in {Mid.LINK_ACKNOWLEDGE, Mid.LINK_ERROR}:
@@ -81,7 +84,8 @@ class LinkLayer:
         if not self.active or not frame.sequence:
             return self._parts.add(frame)
         if frame.sequence == self._received:
-            self._answer(Mid.LINK_ACKNOWLEDGE, frame)
+            if self._unconfirmed is None:
+                self._answer(Mid.LINK_ACKNOWLEDGE, frame)
             return None
         if self._received and frame.sequence != next_sequence(self._received):
             self._answer(Mid.LINK_ERROR, frame, error=_ERROR_SEQUENCE)
@@ -92,8 +96,17 @@ class LinkLayer:
             self._answer(Mid.LINK_ERROR, frame, error=_ERROR_PARTS)
             raise
         self._received = frame.sequence
-        self._answer(Mid.LINK_ACKNOWLEDGE, frame)
+        if message is not None and message.mid in self._held:
+            self._unconfirmed = frame
+        else:
+            self._answer(Mid.LINK_ACKNOWLEDGE, frame)
         return message
+
+    def confirm(self) -> None:
+        """Acknowledge the message that is held; the controller sends the next one only then."""
+        if self._unconfirmed is not None:
+            frame, self._unconfirmed = self._unconfirmed, None
+            self._answer(Mid.LINK_ACKNOWLEDGE, frame)
 
     def _answer(self, mid: Mid, frame: MidFrame, **values: int) -> None:
         answer = new_message(mid, mid=frame.mid, **values)

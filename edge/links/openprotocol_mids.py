@@ -92,6 +92,40 @@ class Mid(IntEnum):
     KEEP_ALIVE = 9999
 
 
+REPLIES = frozenset(
+    {
+        Mid.STARTED,
+        Mid.DECLINED,
+        Mid.ACCEPTED,
+        Mid.PARAMETER_SETS_REPLY,
+        Mid.PARAMETER_SET_REPLY,
+        Mid.JOBS_REPLY,
+        Mid.JOB_REPLY,
+        Mid.TOOL_REPLY,
+        Mid.OLD_RESULT_REPLY,
+        Mid.TIME_REPLY,
+    }
+)
+"""The messages that a controller sends as answers only."""
+
+
+SUBSTITUTED_BY_LINK = frozenset(
+    {
+        Mid.ACCEPTED,
+        Mid.PARAMETER_SET_ACKNOWLEDGE,
+        Mid.JOB_ACKNOWLEDGE,
+        Mid.IDENTIFIER_ACKNOWLEDGE,
+        Mid.RESULT_ACKNOWLEDGE,
+        Mid.ALARM_ACKNOWLEDGE,
+        Mid.ALARM_ACKNOWLEDGED_ACKNOWLEDGE,
+        Mid.ALARM_STATUS_ACKNOWLEDGE,
+        Mid.SPINDLES_ACKNOWLEDGE,
+        Mid.RELAY_ACKNOWLEDGE,
+    }
+)
+"""The acknowledgements of a client that are not used with the link layer (3.2.2 of the specification)."""
+
+
 class Decline(IntEnum):
     """The errors of MID 0004 that the gateway acts on."""
 
@@ -101,10 +135,20 @@ class Decline(IntEnum):
     RESULTS_NOT_SUBSCRIBED = 10
     ALARMS_SUBSCRIBED = 11
     NO_RESULT = 15
+    BUSY = 16
     NO_JOB = 17
     JOB_NOT_SET = 20
     NO_JOB_RUNS = 21
     TOOL_LOCKED = 27
+    SPINDLES_SUBSCRIBED = 33
+    OTHER_ACTOR = 35
+    MID_TO_SUBSCRIBE = 73
+    REVISION_TO_SUBSCRIBE = 74
+    REQUESTED_MID = 75
+    REQUESTED_REVISION = 76
+    REQUESTED_DATA = 77
+    DATA_TO_SUBSCRIBE = 78
+    COMMAND_FAILED = 79
     CONNECTED_ALREADY = 96
     REVISION = 97
     TIMEOUT = 98
@@ -137,11 +181,24 @@ DECLINES: Mapping[int, str] = MappingProxyType(
         25: "another program controls the programming",
         27: "the tool cannot be reached",
         28: "the job is being aborted",
+        30: "the controller is not the master of its spindles",
+        33: "results of several spindles are subscribed to already",
+        35: "another client has the control",
         42: "the controller takes identifiers from another source",
         58: "there is no alarm",
         59: "the tool is in use",
+        71: "the subscription exists already",
+        72: "the subscription does not exist",
+        73: "the message to subscribe to is not known",
+        74: "the revision to subscribe to is not supported",
+        75: "the requested message is not known",
+        76: "the requested revision is not supported",
+        77: "the requested data are not supported",
+        78: "the data to subscribe to are not supported",
         79: "the command failed",
-        82: "the controller is in manual mode",
+        84: "the relay is subscribed to already",
+        92: "the controller takes no commands at present",
+        95: "the controller is in manual mode",
         96: "another client is connected already",
         97: "the revision is not supported",
         98: "the controller took too long inside",
@@ -158,10 +215,16 @@ def _revisions(*steps: Layout) -> dict[int, Layout]:
 
 _STARTED = _revisions(
     numbered(("cell", 4), ("channel", 2), ("name", 25, _TEXT)),
-    numbered(("supplier", 3, _TEXT), start=4),
-    numbered(("protocol", 19, _TEXT), ("software", 19, _TEXT), ("tool_software", 19, _TEXT), start=5),
-    numbered(("unit", 24, _TEXT), ("serial", 10, _TEXT), start=8),
-    numbered(("system_type", 3), ("system_subtype", 3), start=10),
+    numbered(("supplier", 3, _TEXT), start=4, optional_from="supplier"),
+    numbered(
+        ("protocol", 19, _TEXT),
+        ("software", 19, _TEXT),
+        ("tool_software", 19, _TEXT),
+        start=5,
+        optional_from="protocol",
+    ),
+    numbered(("unit", 24, _TEXT), ("serial", 10, _TEXT), start=8, optional_from="unit"),
+    numbered(("system_type", 3), ("system_subtype", 3), start=10, optional_from="system_type"),
     numbered(
         ("sequence_numbers", 1),
         ("parts", 1),
@@ -169,6 +232,7 @@ _STARTED = _revisions(
         ("station_name", 25, _TEXT),
         ("client", 1),
         start=12,
+        optional_from="sequence_numbers",
     ),
 )
 _PARAMETER_SET = numbered(
@@ -284,6 +348,16 @@ def parse_message(frame: MidFrame) -> dict[str, Any]:
 def new_message(mid: int, revision: int = 1, /, **values: Any) -> MidFrame:
     """Return a message with these fields; raises as `encode_data`."""
     return MidFrame(mid, encode_data(layout_of(mid, revision), values), revision)
+
+
+def named_mids(request: MidFrame) -> frozenset[int]:
+    """Return the numbers that MID 0005 and 0004 may carry as an answer to a request.
+
+    MID 0008 and 0009 are answered with the message subscribed to; some controllers answer with 0008 and 0009.
+    """
+    if request.mid not in {Mid.SUBSCRIBE_DATA, Mid.UNSUBSCRIBE_DATA}:
+        return frozenset({request.mid})
+    return frozenset({request.mid, int(request.data[:4])})
 
 
 def decline_of(frame: MidFrame) -> tuple[int, int]:

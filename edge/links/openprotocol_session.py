@@ -1,22 +1,37 @@
 """A session with an Open Protocol controller, as its client: requests, messages of the controller, keep alive."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
+import structlog
 from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.errors import Refused, Unavailable, unwrap_group
 from edge.links.background_task import background_task
 from edge.links.connection_fault import ConnectionFailed
 from edge.links.openprotocol_frame import FrameReader, MidFrame, encode_frame
 from edge.links.openprotocol_link import LinkLayer, LinkLimits
-from edge.links.openprotocol_mids import DECLINES, Decline, Mid, decline_of, new_message, parse_message, revisions_of
+from edge.links.openprotocol_mids import (
+    DECLINES,
+    REPLIES,
+    SUBSTITUTED_BY_LINK,
+    Mid,
+    decline_of,
+    named_mids,
+    new_message,
+    parse_message,
+    revisions_of,
+)
+from edge.links.openprotocol_revisions import SILENT_WHERE_UNKNOWN, Revisions, rejects_revision
 from edge.model.equipment_connection import ConnectionFault
 
 _READ_BYTES = 1 << 16
 _WAITING_MESSAGES = 1000
+
+_log = structlog.get_logger(__name__)
 
 ExchangeListener = Callable[[MidFrame, MidFrame | None, str], None]
 """Receives a request, its answer if one came, and the reason of a failure."""
@@ -30,11 +45,23 @@ class DeclinedError(Refused):
         super().__init__("device", f"MID {mid:04d} declined: {DECLINES.get(error, f'error {error}')}")
 
 
+class UnansweredError(ConnectionFailed):
+    """A message that the controller has not answered in time."""
+
+    def __init__(self, mid: int, seconds: float) -> None:
+        super().__init__(ConnectionFault.SILENT, f"MID {mid:04d}: no answer within {seconds:g} s")
+
+
 class SessionTimes(Struct, frozen=True):
-    """Times in seconds: for a connection, for an answer, between two signs of life, and of silence at most."""
+    """Times in seconds.
+
+    For a connection, for an answer, for an answer that the gateway can do without, between two signs of life, and of
+    silence at most.
+    """
 
     connect: float = 5.0
     answer: float = 5.0
+    optional: float = 2.0
     keep_alive: float = 5.0
     silence: float = 15.0
 
@@ -52,27 +79,51 @@ async def open_openprotocol(
     limits: LinkLimits = DEFAULT_LIMITS,
     link_layer: bool = True,
     on_request: ExchangeListener = lambda *_: None,
+    revisions: Revisions | None = None,
 ) -> AsyncIterator["OpenProtocolSession"]:
     """Connect to a controller and start the communication; stop it at the end of the block.
 
-    The link layer is used when the controller offers it, unless `link_layer` is false.
+    The link layer is used when the controller offers it, unless `link_layer` is false. `revisions` are those that
+    earlier connections have learnt; a controller that closes the connection after it has declined one is connected
+    again at once with an older one.
     Raises Unavailable when the controller cannot be reached or is lost, DeclinedError when it accepts no client.
     """
+    known = revisions or Revisions()
+    while True:
+        async with AsyncExitStack() as stack:
+            session = await stack.enter_async_context(_connected(host, port, times, limits, on_request, known))
+            before = known.rejections
+            try:
+                await session.start(link_layer=link_layer)
+            except UnansweredError:
+                raise
+            except Unavailable:
+                if known.rejections <= before:
+                    raise
+                continue
+            async with background_task(session.keep_alive(), f"keep alive {host}:{port}"):
+                try:
+                    yield session
+                finally:
+                    session.stop()
+            return
+
+
+@asynccontextmanager
+async def _connected(
+    host: str, port: int, times: SessionTimes, limits: LinkLimits, on_request: ExchangeListener, revisions: Revisions
+) -> AsyncIterator["OpenProtocolSession"]:
+    """Connect to a controller and read its messages for the length of the block."""
     try:
         async with asyncio.timeout(times.connect):
             reader, writer = await asyncio.open_connection(host, port)
     except (OSError, TimeoutError) as error:
         raise Unavailable(f"cannot connect to {host}:{port}: {str(error) or 'no answer'}") from error
-    session = OpenProtocolSession(writer, times, limits, on_request)
+    session = OpenProtocolSession(writer, times, limits, on_request, revisions)
     try:
         with unwrap_group():
             async with background_task(session.read(reader), f"open protocol {host}:{port}"):
-                await session.start(link_layer=link_layer)
-                async with background_task(session.keep_alive(), f"keep alive {host}:{port}"):
-                    try:
-                        yield session
-                    finally:
-                        session.stop()
+                yield session
     finally:
         writer.close()
         with suppress(OSError):
@@ -83,17 +134,24 @@ class OpenProtocolSession:
     """One connection; `controller` are the fields of MID 0002, `revisions` the negotiated revision by message."""
 
     def __init__(
-        self, writer: asyncio.StreamWriter, times: SessionTimes, limits: LinkLimits, on_request: ExchangeListener
+        self,
+        writer: asyncio.StreamWriter,
+        times: SessionTimes,
+        limits: LinkLimits,
+        on_request: ExchangeListener,
+        known: Revisions,
     ) -> None:
         self.controller: dict[str, Any] = {}
         self.revisions: dict[int, int] = {}
+        self._known = known
         self._writer = writer
         self._times = times
         self._on_request = on_request
         self._link = LinkLayer(self._write, limits)
         self._messages: asyncio.Queue[tuple[MidFrame, float] | None] = asyncio.Queue(_WAITING_MESSAGES)
         self._requesting = asyncio.Lock()
-        self._request: tuple[int, frozenset[int], asyncio.Future[MidFrame]] | None = None
+        self._request: tuple[frozenset[int], frozenset[int], asyncio.Future[MidFrame]] | None = None
+        """The messages that an answer may name, the numbers of the answers, and the future of the answer."""
         self._lost: Unavailable | None = None
         self._is_stopping = False
         self.received_at = 0.0
@@ -108,9 +166,11 @@ class OpenProtocolSession:
 
     async def start(self, *, link_layer: bool) -> None:
         """Start the communication in the newest revision that the controller accepts."""
+        newest = revisions_of(Mid.STARTED)[0]
         answer = await self.negotiate(Mid.START, revisions_of(Mid.STARTED), answers={Mid.STARTED})
-        self.controller = parse_message(answer)
-        self._link.active = link_layer and bool(self.controller.get("sequence_numbers"))
+        # All additions are optional, and the revision in the header is not always that of the data.
+        self.controller = parse_message(replace(answer, revision=newest))
+        self._link.active = link_layer and self.controller["sequence_numbers"] == 1
 
     def stop(self) -> None:
         """Stop the communication; the controller closes the connection then, and that is no failure."""
@@ -129,8 +189,13 @@ class OpenProtocolSession:
             yield message
 
     async def send(self, message: MidFrame) -> None:
-        """Send a message that has no answer, such as an acknowledgement; raises Unavailable."""
+        """Send a message that has no answer, such as an acknowledgement; raises Unavailable.
+
+        With the link layer, an acknowledgement is not sent: its own one (MID 9997) substitutes it.
+        """
         self._require_connection()
+        if self._link.active and message.mid in SUBSTITUTED_BY_LINK:
+            return
         self._last_sent = asyncio.get_running_loop().time()
         await self._link.send(message)
         with suppress(OSError):
@@ -141,20 +206,82 @@ class OpenProtocolSession:
 
         Raises DeclinedError when the controller declines it, Unavailable when it does not answer or is lost.
         """
+        try:
+            return await self._exchange(message, answers, self._times.answer)
+        except UnansweredError as error:
+            # A late answer would be taken for that of the next request.
+            raise self._end(error) from None
+
+    async def inquire(self, message: MidFrame, answers: Collection[int] = (Mid.ACCEPTED,)) -> MidFrame | None:
+        """Send a message that the gateway can do without; return None where it is declined or not answered."""
+        try:
+            return await self._exchange(message, answers, self._times.optional)
+        except (DeclinedError, UnansweredError) as error:
+            _log.info("optional message not accepted", reason=error.message)
+            return None
+
+    async def negotiate(
+        self, mid: int, revisions: Sequence[int], *, answers: Collection[int] = (Mid.ACCEPTED,), **values: Any
+    ) -> MidFrame:
+        """Request a message in the newest of these revisions that the controller accepts, and remember it."""
+        try:
+            return await self._negotiate(mid, revisions, answers, self._times.answer, values)
+        except UnansweredError as error:
+            raise self._end(error) from None
+
+    async def inquire_newest(
+        self, mid: int, revisions: Sequence[int], *, answers: Collection[int] = (Mid.ACCEPTED,), **values: Any
+    ) -> MidFrame | None:
+        """Negotiate a message that the gateway can do without; return None where it is declined or not answered."""
+        try:
+            return await self._negotiate(mid, revisions, answers, self._times.optional, values)
+        except (DeclinedError, UnansweredError) as error:
+            _log.info("optional message not accepted", reason=error.message)
+            return None
+
+    async def _negotiate(
+        self, mid: int, revisions: Sequence[int], answers: Collection[int], seconds: float, values: Mapping[str, Any]
+    ) -> MidFrame:
+        *others, last = candidates = self._known.candidates(mid, revisions)
+        for revision in others:
+            try:
+                return await self._try_revision(mid, revision, answers, seconds, values)
+            except DeclinedError as declined:
+                if not rejects_revision(mid, declined.error):
+                    raise
+            except UnansweredError:
+                if mid not in SILENT_WHERE_UNKNOWN:
+                    raise
+            except Unavailable:
+                if revision == candidates[0]:
+                    self._known.note_closed(mid, revision)
+                raise
+            self._known.reject(mid, revision)
+        return await self._try_revision(mid, last, answers, seconds, values)
+
+    async def _try_revision(
+        self, mid: int, revision: int, answers: Collection[int], seconds: float, values: Mapping[str, Any]
+    ) -> MidFrame:
+        answer = await self._exchange(new_message(mid, revision, **values), answers, seconds)
+        # Some controllers answer in their own newest revision.
+        accepted = min(revision, answer.revision) if answer.mid != Mid.ACCEPTED and answer.revision > 1 else revision
+        self.revisions[mid] = accepted
+        self._known.accept(mid, accepted)
+        return answer
+
+    async def _exchange(self, message: MidFrame, answers: Collection[int], seconds: float) -> MidFrame:
+        """Send a message and return its answer; raises UnansweredError, and lets the connection be then."""
         async with self._requesting:
             self._require_connection()
             answered: asyncio.Future[MidFrame] = asyncio.get_running_loop().create_future()
-            self._request = message.mid, frozenset(answers), answered
+            self._request = named_mids(message), frozenset(answers), answered
             try:
-                async with asyncio.timeout(self._times.answer):
+                async with asyncio.timeout(seconds):
                     await self.send(message)
                     answer = await answered
             except TimeoutError:
-                reason = f"MID {message.mid:04d}: no answer within {self._times.answer:g} s"
-                error = ConnectionFailed(ConnectionFault.SILENT, reason)
+                error = UnansweredError(message.mid, seconds)
                 self._on_request(message, None, error.message)
-                # A late answer would be taken for that of the next request.
-                self._end(error)
                 raise error from None
             except (Refused, Unavailable) as error:
                 self._on_request(message, None, error.message)
@@ -166,25 +293,6 @@ class OpenProtocolSession:
                     answered.exception()
             self._on_request(message, answer, "")
             return answer
-
-    async def negotiate(
-        self, mid: int, revisions: Sequence[int], *, answers: Collection[int] = (Mid.ACCEPTED,), **values: Any
-    ) -> MidFrame:
-        """Request a message in the newest of these revisions that the controller accepts, and remember it."""
-        known = self.revisions.get(mid)
-        tried = [known] if known is not None else list(revisions)
-        for revision in tried[:-1]:
-            try:
-                answer = await self.request(new_message(mid, revision, **values), answers)
-            except DeclinedError as declined:
-                if declined.error not in {Decline.REVISION, Decline.UNKNOWN_MID, Decline.INVALID_DATA}:
-                    raise
-            else:
-                self.revisions[mid] = revision
-                return answer
-        answer = await self.request(new_message(mid, tried[-1], **values), answers)
-        self.revisions[mid] = tried[-1]
-        return answer
 
     async def read(self, reader: asyncio.StreamReader) -> None:
         """Read frames until the connection is lost; then raise Unavailable."""
@@ -220,7 +328,8 @@ class OpenProtocolSession:
         message = self._link.receive(frame)
         if message is None or message.mid == Mid.KEEP_ALIVE:
             return
-        if self._is_answer(message):
+        if self._is_answer(message) or message.mid in REPLIES:
+            # An answer that nothing waits for any more is dropped.
             return
         if self._messages.full():
             # A handler that cannot follow gets the results again as old ones.
@@ -232,16 +341,16 @@ class OpenProtocolSession:
         """Return whether a message answers the waiting request, which then has its answer."""
         if self._request is None or self._request[2].done():
             return False
-        mid, answers, answered = self._request
+        named, answers, answered = self._request
         if message.mid == Mid.DECLINED:
             declined, error = decline_of(message)
-            if declined != mid:
+            if declined not in named:
                 return False
             answered.set_exception(DeclinedError(declined, error))
             return True
         if message.mid not in answers:
             return False
-        if message.mid == Mid.ACCEPTED and parse_message(message)["mid"] != mid:
+        if message.mid == Mid.ACCEPTED and parse_message(message)["mid"] not in named:
             return False
         answered.set_result(message)
         return True

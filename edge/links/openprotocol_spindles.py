@@ -9,12 +9,12 @@ from edge.links.openprotocol_result_fields import numbered
 
 _TEXT, _DATE, _NM = FieldKind.TEXT, FieldKind.DATE, FieldKind.HUNDREDTHS
 _COMMON = numbered(
-    ("spindle_count", 2),
+    ("spindle_count", 2, FieldKind.NUMBER),
     ("identifier", 25, _TEXT),
     ("job", 2),
     ("parameter_set", 3),
-    ("batch_size", 4),
-    ("batch_counter", 4),
+    ("batch_size", 4, FieldKind.COUNT),
+    ("batch_counter", 4, FieldKind.COUNT),
     ("batch_status", 1),
     ("torque_min", 6, _NM),
     ("torque_max", 6, _NM),
@@ -24,7 +24,7 @@ _COMMON = numbered(
     ("angle_target", 5),
     ("parameter_set_changed", 19, _DATE),
     ("time", 19, _DATE),
-    ("result", 5),
+    ("result", 5, FieldKind.COUNT),
     ("status", 1),
 )
 _SPINDLES = b"18"

@@ -20,7 +20,11 @@ KINDS = MappingProxyType({ANGLE: "Angle", TORQUE: "Torque", 3: "Current", 4: "Gr
 """The name of each type of trace."""
 
 _TEXT = FieldKind.TEXT
-_UNITS = MappingProxyType({(TORQUE, "001"): "N·m", (ANGLE, "050"): "°", (6, "100"): "N"})
+_ONLY_NEW = "0"
+_UNITS = MappingProxyType(
+    {"001": "N·m", "002": "ft·lbf", "006": "in·lbf", "050": "°", "300": "N", "301": "kN", "351": "mm"}
+)
+"""The units of traces, as table 162 of the specification numbers them."""
 _MILLISECONDS = MappingProxyType({"200": 1000.0, "201": 60_000.0, "202": 1.0, "203": 3_600_000.0})
 """The units of the time between two samples."""
 _DIVISOR, _FACTOR = "02213", "02214"
@@ -67,8 +71,11 @@ class CurveMessage(Struct, frozen=True):
 
 
 def subscription_of(kinds: Sequence[int]) -> bytes:
-    """Return the data of MID 0008 that subscribes to the traces of these kinds."""
-    extra = f"{'0' * 10}{'0' * 19}{len(kinds):03d}{''.join(f'{each:03d}' for each in kinds)}"
+    """Return the data of MID 0008 that subscribes to new traces of these kinds (5.27.1.1 of the specification).
+
+    Time stamp and index of old traces are blank.
+    """
+    extra = f"{_ONLY_NEW}{' ' * 29}{len(kinds):02d}{''.join(f'{kind:03d}' for kind in kinds)}"
     return f"0900001{len(extra):02d}{extra}".encode()
 
 
@@ -83,7 +90,7 @@ def parse_curve(data: bytes) -> CurveMessage:
     resolutions = [reader.resolution() for _ in range(count)]
     samples = reader.samples(reader.read(_SAMPLES)["samples"] or 0)
     interval = resolutions[0] if len(set(resolutions)) == 1 else None
-    unit = _UNITS.get((kind["kind"] or 0, kind["unit"].zfill(3)), f"unit {kind['unit']}")
+    unit = _UNITS.get(kind["unit"].zfill(3), f"unit {kind['unit']}")
     return CurveMessage(
         head["result"] or 0, head["time"], kind["kind"] or 0, unit, [each * scale for each in samples], interval
     )
@@ -105,7 +112,7 @@ def encode_plot(result: int, time: datetime, parameters: Mapping[str, str]) -> b
     """Return the data of a message with the parameters of a plot, by their ids."""
     head = encode_data(_HEAD, {"result": result, "time": time, "parameters": len(parameters)})
     return head + b"".join(
-        encode_data(_PARAMETER, {"id": each, "length": len(text), "type": "F", "unit": "001", "step": "0000"})
+        encode_data(_PARAMETER, {"id": each, "length": len(text), "type": "03", "unit": "001", "step": "0000"})
         + text.encode()
         for each, text in parameters.items()
     )
@@ -120,11 +127,13 @@ def encode_curve(
         (
             encode_data(_HEAD, {"result": result, "time": time, "parameters": 0}),
             encode_data(_KIND, {"kind": kind, "transducer": "01", "unit": unit, "parameters": 1}),
-            encode_data(_PARAMETER, {"id": _DIVISOR, "length": len(scale), "type": "I", "unit": "000", "step": "0000"}),
+            encode_data(
+                _PARAMETER, {"id": _DIVISOR, "length": len(scale), "type": "01", "unit": "000", "step": "0000"}
+            ),
             scale.encode(),
             encode_data(_RESOLUTIONS, {"count": 1}),
             encode_data(
-                _RESOLUTION, {"first": 1, "last": len(samples), "length": len(each), "type": "I", "unit": "202"}
+                _RESOLUTION, {"first": 1, "last": len(samples), "length": len(each), "type": "01", "unit": "202"}
             ),
             each.encode(),
             encode_data(_SAMPLES, {"samples": len(samples)}),

@@ -102,6 +102,7 @@ class TighteningController:
         self.batch_size, self.batch_counter = 1, 0
         self.clock_offset = timedelta()
         self.server = OpenProtocolServer(handlers_of(self), HIGHEST)
+        self.server.on_delivered = self._note_delivery
         self._delay = delay
         self._now = now
         self._work: Tightening | None = None
@@ -293,6 +294,10 @@ class TighteningController:
     def acknowledge(self) -> None:
         """Record that a client has acknowledged the last result that was sent."""
         self.acknowledged.append(max(self.results, default=0))
+
+    def _note_delivery(self, message: MidFrame) -> None:
+        if message.mid in {Mid.RESULT, Mid.SPINDLES_RESULT}:
+            self.acknowledge()
 
     def set_time(self, time: datetime | None) -> None:
         """Set the clock; raises DeclineError for what is no time."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from edge.links.openprotocol_frame import MidFrame
 from edge.links.openprotocol_jobs import encode_job
 from edge.links.openprotocol_mids import TOOL_LOCKED_RELAY, Decline, Mid, new_message, parse_message
-from edge.sim.openprotocol_server import DeclineError, Handler, ServedClient
+from edge.sim.openprotocol_server import DeclineError, Handler, ServedClient, named_mid
 
 if TYPE_CHECKING:
     from edge.sim.openprotocol import TighteningController
@@ -59,6 +59,7 @@ def handlers_of(controller: "TighteningController") -> Mapping[int, Handler]:
     """Return the handler of each message that the controller knows."""
     return {
         Mid.START: partial(_start, controller),
+        Mid.STOP: _stop,
         **dict.fromkeys(_SUBSCRIPTIONS, partial(_subscribe, controller)),
         **dict.fromkeys(_ENDS, _unsubscribe),
         **dict.fromkeys(_ACKNOWLEDGEMENTS, lambda _client, _message: ()),
@@ -106,6 +107,11 @@ def _start(controller: "TighteningController", _client: ServedClient, message: M
         sequence_numbers=numbers,
         parts=numbers,
     )
+
+
+def _stop(client: ServedClient, message: MidFrame) -> Sequence[MidFrame]:
+    client.subscriptions.clear()
+    return _accept(message)
 
 
 def _subscribe(controller: "TighteningController", client: ServedClient, message: MidFrame) -> Sequence[MidFrame]:
@@ -194,7 +200,7 @@ def _command(act: Callable[[dict[str, Any]], None]) -> Handler:
 
 
 def _accept(message: MidFrame) -> Sequence[MidFrame]:
-    return (new_message(Mid.ACCEPTED, mid=message.mid),)
+    return (new_message(Mid.ACCEPTED, mid=named_mid(message)),)
 
 
 def _reply(message: MidFrame, mid: Mid, **values: Any) -> Sequence[MidFrame]:

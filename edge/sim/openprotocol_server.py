@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from edge.errors import EdgeError, Refused, Unavailable
 from edge.links.openprotocol_frame import FrameReader, MidFrame
 from edge.links.openprotocol_link import LinkLayer, LinkLimits
-from edge.links.openprotocol_mids import Decline, Mid, new_message
+from edge.links.openprotocol_mids import Decline, Mid, named_mids, new_message
 from edge.sim.broker import free_port
 
 SILENCE_SECONDS = 15.0
@@ -34,8 +34,9 @@ class DeclineError(Exception):
 class ServedClient:
     """One client; `subscriptions` maps the messages that it receives to their revisions."""
 
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, writer: asyncio.StreamWriter, on_delivered: Callable[[MidFrame], None]) -> None:
         self.subscriptions: dict[int, int] = {}
+        self._on_delivered = on_delivered
         self.has_started = False
         self.writer = writer
         self.link = LinkLayer(writer.write, LinkLimits())
@@ -56,6 +57,13 @@ class ServedClient:
             message = await self._outbox.get()
             with suppress(EdgeError, OSError):
                 await self.link.send(message)
+                if self.link.active:
+                    self._on_delivered(message)
+
+
+def named_mid(message: MidFrame) -> int:
+    """Return the number that MID 0004 and 0005 carry: of MID 0008 and 0009, that of the message subscribed to."""
+    return min(named_mids(message) - {message.mid}, default=message.mid)
 
 
 class OpenProtocolServer:
@@ -73,6 +81,8 @@ class OpenProtocolServer:
         self.highest = dict(highest)
         self.missing: set[int] = set()
         self.received: list[MidFrame] = []
+        self.on_delivered: Callable[[MidFrame], None] = lambda _: None
+        """Called for each message that a client has acknowledged by its link layer."""
         self._handlers = handlers
         self._clients: dict[ServedClient, asyncio.Task[None]] = {}
         self._server: asyncio.Server | None = None
@@ -124,7 +134,7 @@ class OpenProtocolServer:
             client.send(message)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        client = ServedClient(writer)
+        client = ServedClient(writer, self.on_delivered)
         task = asyncio.current_task()
         if task is None:  # pragma: no cover - a callback of the server is a task
             return
@@ -152,8 +162,6 @@ class OpenProtocolServer:
                     message = client.link.receive(frame)
                     if message is None:
                         continue
-                    if message.mid == Mid.STOP:
-                        return
                     self._handle(client, message)
 
     def _handle(self, client: ServedClient, message: MidFrame) -> None:
@@ -164,11 +172,11 @@ class OpenProtocolServer:
         try:
             for answer in self._handler_for(client, message)(client, message):
                 client.send(answer)
-            client.has_started = True
+            client.has_started = message.mid != Mid.STOP
         except DeclineError as declined:
-            client.send(new_message(Mid.DECLINED, mid=message.mid, error=declined.error))
+            client.send(new_message(Mid.DECLINED, mid=named_mid(message), error=declined.error))
         except Refused:
-            client.send(new_message(Mid.DECLINED, mid=message.mid, error=Decline.INVALID_DATA))
+            client.send(new_message(Mid.DECLINED, mid=named_mid(message), error=Decline.INVALID_DATA))
 
     def _handler_for(self, client: ServedClient, message: MidFrame) -> Handler:
         handler = self._handlers.get(message.mid)

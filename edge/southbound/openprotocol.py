@@ -26,8 +26,9 @@ from edge.southbound.openprotocol_events import ToolEvents
 from edge.southbound.openprotocol_makes import make_of
 from edge.southbound.openprotocol_messages import described, device_events, request_reporter
 from edge.southbound.openprotocol_programs import ParameterSets
+from edge.southbound.openprotocol_revisions import LearntRevisions
 from edge.southbound.openprotocol_settings import OpenProtocolSettings, address_of
-from edge.southbound.openprotocol_subscriptions import subscribe, subscribe_to_curves, subscribe_to_lock
+from edge.southbound.openprotocol_subscriptions import subscribe
 from edge.southbound.openprotocol_tool import TighteningTool
 from edge.southbound.repetition import StartPolicy, chosen_repetition
 from edge.station.equipment import Repetition, StationPort
@@ -53,10 +54,17 @@ def open_openprotocol_equipment(
     """Connect to a controller for the length of the block, and reconnect while it is unavailable."""
     state, curves = ToolState(), ResultCurves()
     repetition = chosen_repetition(settings, Repetition.ONCE)
-    host, port = address_of(settings)
+    opened = partial(
+        open_openprotocol,
+        *address_of(settings),
+        times=times.session,
+        link_layer=settings.link_layer == "auto",
+        on_request=request_reporter(station),
+    )
     events = ToolEvents(name, settings.url, settings.events, station, next(iter(scopes)))
     reporter = LateResults(name, next(iter(scopes)), station)
     memory = ResultMemoryPort(partial(station.recall, name), partial(station.remember, name))
+    learnt = LearntRevisions(name, settings, station)
 
     @asynccontextmanager
     async def connect() -> AsyncIterator[tuple[Device, DeviceEvents]]:
@@ -64,10 +72,7 @@ def open_openprotocol_equipment(
             # A result may come before its command is offered again.
             if command.phase is Phase.START:
                 state.remember(command, settings.correlation)
-        is_linked = settings.link_layer == "auto"
-        async with open_openprotocol(
-            host, port, times=times.session, link_layer=is_linked, on_request=request_reporter(station)
-        ) as session:
+        async with opened(revisions=await learnt.load()) as session:
             make, has_several = make_of(session.controller), settings.spindles == "several"
             session.set_keep_alive(make.keep_alive)
             tool = TighteningTool(session, correlation=settings.correlation, locks=settings.lock == "on")
@@ -82,12 +87,10 @@ def open_openprotocol_equipment(
                 on_own=events.report_result,
             )
             await results.restore()
-            await subscribe(session, make, settings.events, several_spindles=has_several)
-            if make.reports_lock and settings.lock == "on":
-                await subscribe_to_lock(session)
-            curve_kinds = await subscribe_to_curves(session) if settings.traces == "on" else 0
+            curve_kinds = await subscribe(session, make, settings)
             programs = ParameterSets(session)
             await programs.read()
+            await learnt.save()
             if settings.clock == "set":
                 await tool.set_clock(now())
             known = described(session) | {"tool": await tool.read()}

@@ -1,12 +1,10 @@
 """Parameter sets and jobs of an Open Protocol controller: what a command names, checked before the tool is touched."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
 
 import structlog
 
 from edge.errors import Refused
-from edge.links.openprotocol_frame import MidFrame
 from edge.links.openprotocol_jobs import parse_job
 from edge.links.openprotocol_mids import Mid, new_message, parse_message, revisions_of
 from edge.links.openprotocol_session import OpenProtocolSession
@@ -44,24 +42,31 @@ class ParameterSets:
         await self._note("parameter set", self._parameter_sets, self._describe_parameter_set)
         await self._note("job", self._jobs, self._describe_job)
 
-    async def _note(self, kind: str, numbers: Sequence[int], describe: Callable[[int], Awaitable[str]]) -> None:
-        """Read the names that are not known yet, until the controller declines."""
+    async def _note(self, kind: str, numbers: Sequence[int], describe: Callable[[int], Awaitable[str | None]]) -> None:
+        """Read the names that are not known yet, until the controller declines or does not answer."""
         unknown = [each for each in numbers if (kind, each) not in self._notes]
         for number in unknown[: max(0, _NAMED - len(self._notes))]:
             try:
-                self._notes[kind, number] = await describe(number)
+                note = await describe(number)
             except Refused as refusal:
                 _log.info("program not described", program=f"{kind} {number}", reason=refusal.message)
                 return
+            if note is None:
+                return
+            self._notes[kind, number] = note
 
-    async def _describe_parameter_set(self, number: int) -> str:
-        asked = new_message(Mid.PARAMETER_SET, id=number)
-        found = parse_message(await self._session.request(asked, {Mid.PARAMETER_SET_REPLY}))
-        return f" ({found['name']})" if found["name"] else ""
+    async def _describe_parameter_set(self, number: int) -> str | None:
+        request = new_message(Mid.PARAMETER_SET, id=number)
+        answer = await self._session.inquire(request, {Mid.PARAMETER_SET_REPLY})
+        name = parse_message(answer)["name"] if answer else None
+        return None if name is None else f" ({name})" if name else ""
 
-    async def _describe_job(self, number: int) -> str:
+    async def _describe_job(self, number: int) -> str | None:
         answers = {Mid.JOB_REPLY}
-        job = parse_job(await self._session.negotiate(Mid.JOB, revisions_of(Mid.JOB), answers=answers, id=number))
+        answer = await self._session.inquire_newest(Mid.JOB, revisions_of(Mid.JOB), answers=answers, id=number)
+        if answer is None:
+            return None
+        job = parse_job(answer)
         steps = ", ".join(f"{each.batch_size} x {each.parameter_set}" for each in job["steps"][:_LISTED])
         noted = ": ".join(filter(None, (job["name"], steps)))
         return f" ({noted})" if noted else ""
@@ -83,14 +88,10 @@ class ParameterSets:
         return ""
 
     async def _list(self, mid: Mid, reply: Mid) -> tuple[int, ...]:
+        answer = await self._session.inquire_newest(mid, revisions_of(reply), answers={reply})
         try:
-            answer = await self._ask(mid, reply)
-        except Refused:
+            numbers = parse_message(answer)["ids"] if answer else ()
+        except Refused as refusal:
+            _log.info("list of programs unreadable", reason=refusal.message)
             return ()
-        return tuple(each for each in answer.get("ids", ()) if each)
-
-    async def _ask(self, mid: Mid, reply: Mid) -> dict[str, Any]:
-        revisions = revisions_of(reply)
-        if len(revisions) == 1:
-            return parse_message(await self._session.request(MidFrame(mid), {reply}))
-        return parse_message(await self._session.negotiate(mid, revisions, answers={reply}))
+        return tuple(number for number in numbers if number)

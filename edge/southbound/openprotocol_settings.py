@@ -42,6 +42,16 @@ class OpenProtocolSettings(EquipmentSettings, frozen=True, kw_only=True):
         Literal["auto", "off"],
         Meta(description="`auto` uses the sequence numbers of a controller that offers them; `off` never does."),
     ] = "auto"
+    revisions: Annotated[
+        Mapping[
+            Literal["0001", "0030", "0032", "0034", "0038", "0039", "0060", "0064"], Annotated[int, Meta(ge=1, le=999)]
+        ],
+        Meta(
+            description="The revision of a message, by its number, as in `{ 0001 = 3, 0060 = 1 }`. Without an entry, "
+            "the newest one that the controller accepts is found and kept.",
+            extra={"expected": "a table of revisions from 1 to 999, as in { 0001 = 3, 0060 = 1 }"},
+        ),
+    ] = msgspec.field(default_factory=dict)
     spindles: Annotated[
         Literal["one", "several"],
         Meta(description="`several` takes the results of a spindle system (MID 0101); they cannot be requested again."),

@@ -1,6 +1,6 @@
 """Subscribes to the messages of an Open Protocol controller: results, identifiers, alarms, curves."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 import structlog
@@ -10,35 +10,34 @@ from edge.links.openprotocol_mids import TOOL_LOCKED_RELAY, Decline, Mid, new_me
 from edge.links.openprotocol_session import DeclinedError, OpenProtocolSession
 from edge.links.openprotocol_trace import ANGLE, TORQUE, plot_subscription, subscription_of
 from edge.southbound.openprotocol_makes import ControllerMake
+from edge.southbound.openprotocol_settings import OpenProtocolSettings
 
 _log = structlog.get_logger(__name__)
 
 
-async def subscribe(
-    session: OpenProtocolSession, make: ControllerMake, events: Collection[str] = (), *, several_spindles: bool = False
-) -> None:
-    """Subscribe to results, identifiers, alarms and what `events` name; only results are indispensable."""
-    results = (Mid.SPINDLES_SUBSCRIBE, (1,)) if several_spindles else (Mid.RESULT_SUBSCRIBE, make.result_revisions)
-    wanted: list[tuple[Mid, tuple[int, ...]]] = [results]
-    wanted += [(Mid.IDENTIFIER_SUBSCRIBE, (1,))] + ([(Mid.ALARM_SUBSCRIBE, (1,))] if make.alarms else [])
-    wanted += [(mid, revisions_of(reply)) for name, (mid, reply) in _SELECTIONS.items() if name in events]
-    for mid, revisions in wanted:
-        try:
-            await session.negotiate(mid, revisions)
-        except DeclinedError as declined:
-            if declined.error in {Decline.RESULTS_SUBSCRIBED, Decline.ALARMS_SUBSCRIBED}:
-                continue
-            if mid == results[0]:
-                raise
-            _log.info("subscription declined", reason=declined.message)
+async def subscribe(session: OpenProtocolSession, make: ControllerMake, settings: OpenProtocolSettings) -> int:
+    """Subscribe to what the settings ask for; only results are indispensable.
 
-
-async def subscribe_to_lock(session: OpenProtocolSession) -> None:
-    """Subscribe to whether the tool is locked, whoever locked it: its state comes at once, then each change."""
+    Returns how many curves each result will have.
+    """
+    mid, revisions = Mid.RESULT_SUBSCRIBE, make.result_revisions
+    if settings.spindles == "several":
+        mid, revisions = Mid.SPINDLES_SUBSCRIBE, (1,)
     try:
-        await session.request(new_message(Mid.RELAY_SUBSCRIBE, relay=TOOL_LOCKED_RELAY))
+        await session.negotiate(mid, revisions)
     except DeclinedError as declined:
-        _log.info("tool lock not reported", reason=declined.message)
+        if declined.error not in _SUBSCRIBED:
+            raise
+    await session.inquire(MidFrame(Mid.IDENTIFIER_SUBSCRIBE))
+    if make.alarms:
+        await session.inquire(MidFrame(Mid.ALARM_SUBSCRIBE))
+    for name, (selection, reply) in _SELECTIONS.items():
+        if name in settings.events:
+            await session.inquire_newest(selection, revisions_of(reply))
+    if make.reports_lock and settings.lock == "on":
+        # Whoever locks the tool: its state comes at once, then each change.
+        await session.inquire(new_message(Mid.RELAY_SUBSCRIBE, relay=TOOL_LOCKED_RELAY))
+    return await _subscribe_to_curves(session) if settings.traces == "on" else 0
 
 
 _SELECTIONS: Mapping[str, tuple[Mid, Mid]] = MappingProxyType(
@@ -50,16 +49,14 @@ _SELECTIONS: Mapping[str, tuple[Mid, Mid]] = MappingProxyType(
 """By the name of the event: the subscription, and the message that it is for."""
 
 
-async def subscribe_to_curves(session: OpenProtocolSession) -> int:
-    """Subscribe to the curves of angle and torque; return how many a result will have."""
+_SUBSCRIBED = frozenset({Decline.RESULTS_SUBSCRIBED, Decline.SPINDLES_SUBSCRIBED})
+
+
+async def _subscribe_to_curves(session: OpenProtocolSession) -> int:
+    """Subscribe to the curves of angle and torque; return how many a result will have, 0 where there are none."""
     kinds = (ANGLE, TORQUE)
-    try:
-        await session.request(MidFrame(Mid.SUBSCRIBE_DATA, subscription_of(kinds)))
-    except DeclinedError as declined:
-        _log.warning("traces declined", reason=declined.message)
+    if await session.inquire(MidFrame(Mid.SUBSCRIBE_DATA, subscription_of(kinds))) is None:
+        _log.warning("traces not available")
         return 0
-    try:
-        await session.request(MidFrame(Mid.SUBSCRIBE_DATA, plot_subscription()))
-    except DeclinedError as declined:
-        _log.info("parameters of plots declined", reason=declined.message)
+    await session.inquire(MidFrame(Mid.SUBSCRIBE_DATA, plot_subscription()))
     return len(kinds)

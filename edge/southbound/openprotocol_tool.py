@@ -71,8 +71,9 @@ class TighteningTool:
 
     async def read(self) -> str:
         """Return the serial number of the tool; empty where the controller does not report it."""
+        answer = await self._session.inquire(MidFrame(Mid.TOOL), {Mid.TOOL_REPLY})
         try:
-            return parse_message(await self._session.request(MidFrame(Mid.TOOL), {Mid.TOOL_REPLY}))["serial"] or ""
+            return (parse_message(answer)["serial"] or "") if answer else ""
         except Refused:
             return ""
 

@@ -48,7 +48,7 @@ async def test_newest_common_revision_is_negotiated_once() -> None:
         controller.end_tightening()
         async with connected(controller) as session:
             assert (session.revisions[Mid.START], session.controller["supplier"]) == (3, "ACT")
-            assert "sequence_numbers" not in session.controller
+            assert session.controller["sequence_numbers"] is None
             for _ in range(2):
                 await session.negotiate(Mid.OLD_RESULT, (6, 1), answers={Mid.OLD_RESULT_REPLY}, result=0)
             assert session.revisions[Mid.OLD_RESULT] == 1

@@ -16,8 +16,8 @@ AT = datetime(2026, 5, 1, 12)  # noqa: DTZ001 - the local time of a controller
 GOLDEN = (
     b"00000047112026-05-01:12:00:00000"
     b"0201001001"
-    b"02213003I 0000000100"
-    b"0010000100003001I 2022"
+    b"02213003010000000100"
+    b"0010000100003001012022"
     b"00003\0\x00\x00\x01\x00\xff\x9c"
 )
 """A message by the fields of the specification: head, kind, divisor, time between samples, samples; the last is -1."""
@@ -38,8 +38,10 @@ def test_factor_scales_the_samples() -> None:
     assert parse_curve(GOLDEN.replace(b"02213", b"02214")).values[1] == 25_600
 
 
-def test_subscription_contains_the_message_id_and_the_trace_types() -> None:
-    assert subscription_of((1, 2)) == b"090000138" + b"0" * 29 + b"002001002"
+def test_subscription_to_traces_equals_the_published_example() -> None:
+    """Chapter 5.27.1.1 of the specification; the second one is by the same table."""
+    assert subscription_of((1,)) == b"0900001350" + b" " * 29 + b"01001"
+    assert subscription_of((1, 2)) == b"0900001380" + b" " * 29 + b"02001002"
     assert parse_message(new_message(Mid.SUBSCRIBE_DATA, mid=900, revision=1))["mid"] == 900
 
 

@@ -20,7 +20,7 @@ async def examined(port: int) -> HealthFinding:
 async def test_controller_is_identified() -> None:
     async with open_openprotocol_controller("station 7", supplier="BRC") as controller:
         finding = await examined(controller.server.port)
-        assert {each.mid for each in controller.server.received} == {Mid.START}
+        assert {each.mid for each in controller.server.received} == {Mid.START, Mid.STOP}
     assert finding.level is Level.OK
     assert "Bosch Rexroth, 'station 7', revision 6" in finding.found
 

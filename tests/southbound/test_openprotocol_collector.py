@@ -47,7 +47,7 @@ class Collection:
 @asynccontextmanager
 async def collecting(**keys: Any) -> AsyncIterator[Collection]:
     async with (
-        open_openprotocol_controller(delay=None) as controller,
+        open_openprotocol_controller(delay=None, link_layer=False) as controller,
         open_openprotocol("127.0.0.1", controller.server.port) as session,
     ):
         yield Collection(controller, session, **keys)

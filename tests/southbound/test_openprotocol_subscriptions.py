@@ -21,7 +21,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def controller() -> AsyncIterator[TighteningController]:
     """A controller that sends curves of 2,000 points and ends no tightening by itself."""
-    async with open_openprotocol_controller(delay=None, points=2000) as running:
+    async with open_openprotocol_controller(delay=None, points=2000, link_layer=False) as running:
         yield running
 
 
