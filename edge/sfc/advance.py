@@ -40,7 +40,9 @@ from edge.sfc.signal import (
     Stop,
     Tick,
     Unknown,
+    Withdrawn,
 )
+from edge.sfc.withdrawal import withdraw
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,6 +61,8 @@ def advance(net: Net, run: Run, signal: Signal, now: int, mirrors: Mirrors = NO_
     """
     if isinstance(signal, Late):
         return _keep_late(net, run, signal, now)
+    if isinstance(signal, Withdrawn):
+        return _withdrawn(net, run, signal, now)
     if run.ended and isinstance(signal, Answer):
         return _answer_after_end(net, run, signal, now)
     if run.ended:
@@ -77,6 +81,12 @@ def advance(net: Net, run: Run, signal: Signal, now: int, mirrors: Mirrors = NO_
     if ignored is not None:
         return ignored
     return Advanced(draft.finish(), tuple(draft.requests), tuple(draft.changes), draft.taken, asked.recorded)
+
+
+def _withdrawn(net: Net, run: Run, signal: Withdrawn, now: int) -> Advanced | Ignored:
+    """Record a withdrawn command, also after the end of the run; nothing evolves."""
+    draft = Draft(net, run, now)
+    return withdraw(draft, signal) or Advanced(draft.finish(), (), ())
 
 
 def _dispatch(

@@ -123,6 +123,7 @@ class Draft(RunView):
                 error=each.error,
                 resolved_by=each.resolved_by,
                 late=late,
+                withdrawn=each.withdrawn,
             )
         }
         self.touched.add(("past", number))

@@ -38,6 +38,7 @@ from edge.sfc.signal import (
     Stop,
     Tick,
     Unknown,
+    Withdrawn,
 )
 
 if TYPE_CHECKING:
@@ -190,6 +191,8 @@ def _encode_signal(run: Run, signal: Signal) -> tuple[str, list[Any]]:
             return "unknown", [_short(run, signal.command_id), signal.reason]
         case Begun():
             return "begun", [_short(run, signal.command_id), signal.by]
+        case Withdrawn():
+            return "withdrawn", [_short(run, signal.command_id), signal.reason or None]
         case Resolve():
             return "resolve", [signal.action, signal.resolution, signal.reason, signal.by, signal.data]
         case Intervene():
@@ -225,6 +228,8 @@ def _decode_signal(run: Run, name: str, members: list[Any]) -> Signal:
             return Unknown(_whole(run, first), second)
         case "begun":
             return Begun(_whole(run, first), second)
+        case "withdrawn":
+            return Withdrawn(_whole(run, first), second or "")
         case "resolve":
             return Resolve(first, Resolution(second), fifth, third, fourth)
         case "intervene":

@@ -77,7 +77,8 @@ class Association(msgspec.Struct, frozen=True, array_like=True):
 
     `deadline` is when its answer or event is overdue, `due` when its duration T has passed. The type is kept only where
     an event is awaited. `begun` names the process that committed the begun mark of the command; it is empty before.
-    `resolved_by` is the operator who decided about an unknown outcome, with the reason.
+    `resolved_by` is the operator who decided about an unknown outcome, with the reason. `withdrawn` says that its
+    command never left the gateway.
 
     Stored as an array of the first `_STORED_MEMBERS`, without the defaults at its end; its instants count from the
     start of the run. New members stand before `action`, or arrays that are stored already are misread.
@@ -96,6 +97,7 @@ class Association(msgspec.Struct, frozen=True, array_like=True):
     event_id: str = ""
     begun: str = ""
     resolved_by: str = ""
+    withdrawn: bool = False
     action: str = ""
     step: str = ""
     command_id: str = ""
@@ -104,6 +106,11 @@ class Association(msgspec.Struct, frozen=True, array_like=True):
     def is_open(self) -> bool:
         """Return whether an answer, an event or a duration may still change it."""
         return self.awaits_outcome or self.state is ActionState.WAITING or self.due is not None
+
+    @property
+    def sent_at(self) -> int | None:
+        """Return when its command was sent, or its wait began; None for a command that never left the gateway."""
+        return None if self.withdrawn else self.armed_at
 
     @property
     def awaits_outcome(self) -> bool:
@@ -125,6 +132,12 @@ class PastAttempt(msgspec.Struct, frozen=True, omit_defaults=True):
     error: str | None = None
     resolved_by: str = ""
     late: bool = False
+    withdrawn: bool = False
+
+    @property
+    def sent_at(self) -> int | None:
+        """Return when its command was sent, or its wait began; None for a command that never left the gateway."""
+        return None if self.withdrawn else self.armed_at
 
 
 class KeptEvent(msgspec.Struct, frozen=True):

@@ -43,6 +43,13 @@ class Begun(Struct, frozen=True):
     by: str
 
 
+class Withdrawn(Struct, frozen=True):
+    """A command that has ended never left the gateway, for a `reason` such as a missing connection."""
+
+    command_id: str
+    reason: str = ""
+
+
 class Resolution(StrEnum):
     """The decision of an operator about an unknown outcome."""
 
@@ -146,6 +153,7 @@ Signal: TypeAlias = (
     | Answer
     | Unknown
     | Begun
+    | Withdrawn
     | Resolve
     | Intervene
     | Late

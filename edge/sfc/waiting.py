@@ -17,7 +17,7 @@ from edge.sfc.run import ActionState
 from edge.sfc.view import RunView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from edge.sfc.intervention import HeldFailure
     from edge.sfc.mirror_copy import Mirrors
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 START: Final = "start"
 """Stands for the sources of the entry of the initial step, which has none."""
+
+_NOT_SENT: Final = "not sent yet"
 
 NO_HOLDERS: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -48,7 +50,8 @@ class ActionWaits(Struct, frozen=True):
     """An association that is open: a command without answer, an awaited event, or a duration that runs.
 
     Times are milliseconds; `age_ms` counts from the sending, `left_ms` is the time to the deadline, `due_in_ms` that to
-    the end of the duration. While the run is paused they stand still. `error` says why an outcome is unknown.
+    the end of the duration. While the run is paused they stand still. `error` says why an outcome is unknown;
+    `sent` is false while the command has not left the gateway.
     """
 
     action: str
@@ -59,9 +62,10 @@ class ActionWaits(Struct, frozen=True):
     left_ms: int | None
     due_in_ms: int | None
     error: str | None = None
+    sent: bool = True
 
     def __str__(self) -> str:
-        parts = [f"action {self.action} of {self.step} is {self.state}"]
+        parts = [f"action {self.action} of {self.step} is {self.state if self.sent else _NOT_SENT}"]
         if self.error is not None:
             parts.append(self.error)
         if self.age_ms is not None:
@@ -109,11 +113,16 @@ Waiting: TypeAlias = TransitionWaits | ActionWaits | PersonWaits | SecondPersonW
 
 
 def explain_waiting(
-    net: Net, run: Run, now: int, holders: Mapping[str, str] = NO_HOLDERS, mirrors: Mirrors = NO_MIRRORS
+    net: Net,
+    run: Run,
+    now: int,
+    holders: Mapping[str, str] = NO_HOLDERS,
+    mirrors: Mirrors = NO_MIRRORS,
+    unsent: Collection[str] = (),
 ) -> tuple[Waiting, ...]:
     """Return what a run waits for: transitions by rank, then actions in the order of the recipe.
 
-    `holders` says of each lock that is not free who holds it.
+    `holders` says of each lock that is not free who holds it; `unsent` are the commands that have not left the gateway.
     """
     if run.ended:
         return (RunHalted(f"the run is {run.outcome}{f': {run.error}' if run.error else ''}"),)
@@ -132,8 +141,8 @@ def explain_waiting(
     halted = (RunHalted(f"paused for {(now - at) / 1000:g} s"),) if run.paused else ()
     return (
         *halted,
-        *(_transition(enabled[index], view, holders) for index in sorted(enabled)),
-        *_actions(net, run, at),
+        *(_transition(enabled[index], view, holders, unsent) for index in sorted(enabled)),
+        *_actions(net, run, at, unsent),
         *map(PersonWaits, held_failures(net, run)),
         *(
             SecondPersonWaits(each.kind, each.subject, each.by, each.until - now)
@@ -143,9 +152,11 @@ def explain_waiting(
     )
 
 
-def _transition(transition: NetTransition, view: RunView, holders: Mapping[str, str]) -> TransitionWaits:
+def _transition(
+    transition: NetTransition, view: RunView, holders: Mapping[str, str], unsent: Collection[str]
+) -> TransitionWaits:
     unfinished = [step for step in transition.needs_done if not view.done(step)]
-    unmet = [Unmet(f"steps.{step}.done", _unfinished(step, view)) for step in unfinished]
+    unmet = [Unmet(f"steps.{step}.done", _unfinished(step, view, unsent)) for step in unfinished]
     for condition in transition.conditions:
         try:
             met = condition.evaluate(view) is True
@@ -169,13 +180,16 @@ def _lock(name: str, view: RunView, holders: Mapping[str, str]) -> Unmet:
     return Unmet(f"lock {name}", f"{holders.get(name, 'not free')}, {waited}{left}")
 
 
-def _unfinished(step: str, view: RunView) -> str:
+def _unfinished(step: str, view: RunView, unsent: Collection[str]) -> str:
     over = {ActionState.COMPLETED, ActionState.STOPPED}
     waiting = [view.associations[key] for key in view.net.steps[step].holding]
-    return ", ".join(f"{each.action} is {each.state}" for each in waiting if each.state not in over)
+    open_actions = [each for each in waiting if each.state not in over]
+    return ", ".join(
+        f"{each.action} is {_NOT_SENT if each.command_id in unsent else each.state}" for each in open_actions
+    )
 
 
-def _actions(net: Net, run: Run, at: int) -> list[ActionWaits]:
+def _actions(net: Net, run: Run, at: int, unsent: Collection[str]) -> list[ActionWaits]:
     found = []
     for key in sorted(run.open, key=lambda key: (net.actions[key.latest].index, key)):
         each = run.associations[key]
@@ -189,6 +203,7 @@ def _actions(net: Net, run: Run, at: int) -> list[ActionWaits]:
                 left_ms=None if each.deadline is None else each.deadline - at,
                 due_in_ms=None if each.due is None else each.due - at,
                 error=each.error,
+                sent=each.command_id not in unsent,
             )
         )
     return found

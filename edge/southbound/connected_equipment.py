@@ -1,7 +1,6 @@
 """Connected equipment: executes commands one by one while its device is connected; each kind provides the device."""
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -19,26 +18,34 @@ from edge.model.equipment_connection import NOT_CONNECTED_YET, ConnectionFault, 
 from edge.model.equipment_health import OpenSafing
 from edge.model.equipment_traffic import TrafficKind
 from edge.sfc.signal import Phase
+from edge.southbound.command_memory import CommandMemory
 from edge.southbound.device import (
     Connector,
     Device,
-    DeviceEvent,
     DeviceEvents,
     DeviceOutcomeUnknownError,
     UnreadableEventError,
+    describe_event,
+    handle_event,
     stop_device,
 )
 from edge.southbound.device_error import bounded_message, root_cause
 from edge.southbound.obsolete_command import CHECK_SECONDS, ObsoleteCommandError, until_obsolete
 from edge.southbound.resting_device import DeviceRelease
-from edge.station.equipment import Command, EquipmentAnswer, OutcomeUnknown, Repetition, StationPort, programs_of
+from edge.station.equipment import (
+    Command,
+    EquipmentAnswer,
+    NotSent,
+    OutcomeUnknown,
+    Repetition,
+    StationPort,
+    programs_of,
+)
 from edge.station.retry import MOST_TRIES
 from edge.store.refused import RefusedMessage
 from edge.store.retry import retry_while_unavailable
 
 RETRY_SECONDS = (0.1, 5.0)
-# Number of ended commands that are remembered, to recognize a command that is sent again.
-MEMORY = 10_000
 # Maximum number of log entries per window: for discarded events, which are all recorded, and for defects.
 _LOGS_PER_WINDOW, _LOG_WINDOW_SECONDS = 10, 600.0
 
@@ -132,8 +139,7 @@ class ConnectedEquipment:
         self._wake = asyncio.Event()
         self._running: tuple[Command, asyncio.Task[None]] | None = None
         self._superseded: list[Command] = []
-        self._ended: dict[str, None] = {}
-        self._defects: Counter[str] = Counter()
+        self._memory = CommandMemory()
         self._discard_logs = RateLimit(_LOGS_PER_WINDOW, _LOG_WINDOW_SECONDS)
         self._release = DeviceRelease(name)
 
@@ -180,18 +186,28 @@ class ConnectedEquipment:
     def _queue(self, command: Command) -> None:
         self._connected()
         self._station.report_traffic(TrafficKind.COMMAND, command)
-        if command.command_id in self._ended or self._is_running(command):
+        if self._memory.has_ended(command.command_id) or self._is_running(command):
             return
         self._pending[command.command_id] = command
         if command.phase is Phase.RESET:
             self._supersede(command)
+        else:
+            self._memory.note_queued(command)
         self._wake.set()
+
+    def withdraw(self, command_id: str) -> bool:
+        """Drop a start that waits in memory; return False for one that may have been on its way to the device."""
+        if not self._memory.is_unsent(command_id):
+            return False
+        self._pending.pop(command_id, None)
+        self._memory.note_ended(command_id)
+        return True
 
     async def stop(self, command: Command) -> None:
         """Drop a queued command and stop the device. Raises Unavailable while the device is not connected."""
         device = self._connected()
         self._station.report_traffic(TrafficKind.STOP, command)
-        self._mark_ended(command.command_id)
+        self._memory.note_ended(command.command_id)
         # A stop has no parameters: those of the command define what to stop.
         pending = self._pending.pop(command.command_id, None)
         running = self._running[0] if self._running and self._is_running(command) else None
@@ -219,7 +235,7 @@ class ConnectedEquipment:
         outstanding = await self._outstanding()
         self._station.report_traffic(TrafficKind.CONNECTED, outstanding)
         for command in outstanding:
-            if command.command_id not in self._ended:
+            if not self._memory.has_ended(command.command_id):
                 self._pending[command.command_id] = command
         self._wake.set()
         self._device = device
@@ -237,9 +253,9 @@ class ConnectedEquipment:
 
     async def _handle_events(self, device: Device, device_events: DeviceEvents) -> None:
         async for device_event in device_events:
-            self._station.report_traffic(TrafficKind.HAPPENING, _described(device_event))
+            self._station.report_traffic(TrafficKind.HAPPENING, describe_event(device_event))
             try:
-                await _handle(device, device_event)
+                await handle_event(device, device_event)
             except Unavailable:
                 raise
             except Exception as error:  # noqa: BLE001 - an event that is repeated must not end each connection
@@ -267,7 +283,7 @@ class ConnectedEquipment:
     def _connected(self) -> Device:
         if self._device is None:
             why = f": {self.connection.reason}" if self.connection.reason else ""
-            raise Unavailable(f"{self.name} at {self._place} is not connected{why}", "It is tried again and again.")
+            raise NotSent(f"{self.name} at {self._place} is not connected{why}", "It is tried again and again.")
         return self._device
 
     async def _run_commands(self, device: Device) -> None:
@@ -289,6 +305,7 @@ class ConnectedEquipment:
                     is_release_due = True
                     command = self._pending.pop(next(iter(self._pending)))
                     self._release.withdraw()
+                    self._memory.note_begun(command.command_id)
                     task = tasks.create_task(self._perform(device, command), name=f"command {command.command_id}")
                     self._running = command, task
                     try:
@@ -323,7 +340,7 @@ class ConnectedEquipment:
             self._station.report_traffic(TrafficKind.ANSWER, answer)
             await self._answer(answer)
             if isinstance(answer, EquipmentAnswer) and not _is_declined_reset(command, answer):
-                self._mark_ended(answer.command_id)
+                self._memory.note_ended(answer.command_id)
         if isinstance(answers[0], OutcomeUnknown):
             return
         try:
@@ -343,8 +360,7 @@ class ConnectedEquipment:
             raise
         except Exception as error:
             # A new connection may fix the defect. A command that fails each time must not block the others.
-            self._defects[command.command_id] += 1
-            if self._defects[command.command_id] < MOST_TRIES:
+            if self._memory.count_defect(command.command_id) < MOST_TRIES:
                 raise
             _log.exception("command abandoned", equipment=self.name, command=command.command_id)
             reason = f"the command met a defect of this software: {type(error).__name__}"
@@ -369,12 +385,6 @@ class ConnectedEquipment:
             else:
                 return
 
-    def _mark_ended(self, command_id: str) -> None:
-        self._ended[command_id] = None
-        self._defects.pop(command_id, None)
-        if len(self._ended) > MEMORY:
-            del self._ended[next(iter(self._ended))]
-
 
 def _sets_what(command: Command, reset: Command) -> bool:
     """Return whether a command is a start of the action that is reset."""
@@ -385,13 +395,3 @@ def _sets_what(command: Command, reset: Command) -> bool:
 def _is_declined_reset(command: Command, answer: EquipmentAnswer) -> bool:
     """Return whether the device declined a reset: it is sent again until the device has carried it out."""
     return command.phase is Phase.RESET and answer.command_id == command.command_id and answer.error is not None
-
-
-def _described(device_event: DeviceEvent | Refused) -> Any:
-    return {"refused": device_event.message} if isinstance(device_event, Refused) else device_event
-
-
-async def _handle(device: Device, device_event: DeviceEvent | Refused) -> None:
-    if isinstance(device_event, Refused):
-        raise device_event
-    await device.handle_event(device_event)

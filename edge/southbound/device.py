@@ -75,3 +75,15 @@ async def stop_device(device: Device, command: Command) -> str | None:
     except TimeoutError:
         return f"no answer within {STOP_SECONDS:g} s"
     return None
+
+
+def describe_event(device_event: DeviceEvent | Refused) -> Any:
+    """Return an event as recorders of the traffic show it."""
+    return {"refused": device_event.message} if isinstance(device_event, Refused) else device_event
+
+
+async def handle_event(device: Device, device_event: DeviceEvent | Refused) -> None:
+    """Pass an event to its device; raise the Refused that stands for one that cannot be read."""
+    if isinstance(device_event, Refused):
+        raise device_event
+    await device.handle_event(device_event)

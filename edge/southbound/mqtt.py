@@ -32,7 +32,7 @@ from edge.southbound.mqtt_answer import (
     without_correlation_data,
 )
 from edge.southbound.mqtt_permission import ToolPermission
-from edge.southbound.mqtt_presence import presence_state
+from edge.southbound.mqtt_presence import presence_state, require_broker
 from edge.southbound.repetition import chosen_repetition, count_repeated_start
 from edge.southbound.sent_commands import SentCommands
 from edge.station.equipment import (
@@ -147,6 +147,7 @@ class MqttEquipment:
         """Send a start; return when the broker has it. A start that must not be repeated is sent once."""
         if not command.offered_again and self._sent.is_sent(command):
             return
+        require_broker(self._session, self.name)
         if not await self._may_start(command):
             _log.info("start not repeated", equipment=self.name, command=command.command_id)
             return
@@ -156,6 +157,15 @@ class MqttEquipment:
         if self._permission:
             await self._permission.grant()
         await self._publish(command, Phase.START)
+
+    def withdraw(self, command_id: str) -> bool:
+        """Forget a start that the broker had no subscriber for; return False for one that may have been received."""
+        if not self._sent.is_undelivered(command_id) or self._sent.may_be_delivered(command_id, Phase.START):
+            return False
+        self._sent.forget(command_id)
+        # Its permission was published before it.
+        self._offer_due.set()
+        return True
 
     async def _may_start(self, command: Command) -> bool:
         """Return whether a start may be sent; one that must not be repeated only until a subscriber received it."""
@@ -333,6 +343,7 @@ class MqttEquipment:
             data=CommandData(command.job_id, command.action, command.attempt, dict(command.parameters)),
         )
         message = to_message(event, self.commands_topic, response_topic=self.answers_topic)
+        require_broker(self._session, self.name)
         self._sent.begin(command.command_id, phase)
         delivered = None
         try:

@@ -4,6 +4,7 @@ from edge.links.connection_fault import fault_of
 from edge.links.mqtt import MqttSession
 from edge.links.mqtt_connection import RETRY_SECONDS
 from edge.model.equipment_connection import ConnectionFault, ConnectionState
+from edge.station.equipment import NotSent
 
 
 def presence_state(session: MqttSession, since: int | None, *, present: bool | None) -> ConnectionState:
@@ -28,3 +29,9 @@ def _without_broker(session: MqttSession, since: int | None) -> ConnectionState:
         reason=failure.message,
         retry_s=RETRY_SECONDS[1],
     )
+
+
+def require_broker(session: MqttSession, name: str) -> None:
+    """Raise NotSent without a connection to the broker: neither mark nor memory may say that a command left."""
+    if not session.connected:
+        raise NotSent(f"{name}: {session.failure.message if session.failure else 'its broker is not connected'}")

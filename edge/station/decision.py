@@ -35,6 +35,7 @@ from edge.sfc.signal import (
     StepChange,
     Tick,
     Unknown,
+    Withdrawn,
 )
 from edge.sfc.view import next_deadline
 from edge.station.response import attempts, job_response
@@ -207,7 +208,7 @@ def end_job_without_run(context: InstanceContext, before: Job, job: Job, cause: 
 
 def _updates_response(before: LoadedJob, signal: Signal, run: Run) -> bool:
     """Return whether a decision that does not move the job has changed what the MES must know of it."""
-    if isinstance(signal, (Unknown, Resolve, Intervene, Late)):
+    if isinstance(signal, (Unknown, Resolve, Intervene, Late, Withdrawn)):
         return True
     net = before.net
     return bool(net.held) and held_failures(net, run) != held_failures(net, before.stored.run)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from edge.errors import Refused, Unavailable
 from edge.sfc.signal import Phase
-from edge.station.equipment import Begin, Command, EquipmentAnswer, EquipmentPort, OutcomeUnknown
+from edge.station.equipment import Begin, Command, EquipmentAnswer, EquipmentPort, NotSent, OutcomeUnknown, withdraw
 from edge.station.runs import Runs
 from edge.store import runs as run_store
 from edge.store import safing
@@ -104,7 +104,7 @@ class DirectCommands:
         without the store: nothing was sent.
         """
         if equipment.connected is False:
-            raise Refused("not_connected", f"{equipment.name} is not connected")
+            raise Refused("not_connected", f"{equipment.name} is {equipment.connection.text or 'not connected'}")
         if other := self._busy.get(equipment.name):
             raise Refused("in_use", f"command {other!r} uses {equipment.name}")
         # First: from here on no job sends a start to this equipment; one that has sent it before is found below.
@@ -134,11 +134,17 @@ class DirectCommands:
                 waiting.is_released = True
                 await equipment.send(command)
                 return await waiting.answer
+        except NotSent as error:
+            await self._drop_stop(command)
+            raise Refused("not_connected", error.message) from error
         except Unavailable as error:
             # The equipment may have the start nevertheless.
             await self._stop(equipment, command)
             return OutcomeUnknown(command.command_id, error.message)
         except TimeoutError:
+            if withdraw(equipment, command.command_id):
+                await self._drop_stop(command)
+                raise Refused("not_sent", f"{equipment.name} could not receive it in {answer_within_s:g} s") from None
             await self._stop(equipment, command)
             return OutcomeUnknown(command.command_id, f"{equipment.name} did not answer in {answer_within_s:g} s")
         except asyncio.CancelledError:
@@ -160,6 +166,10 @@ class DirectCommands:
             await self._keep_stop(command, 0)
         with contextlib.suppress(Unavailable):
             await equipment.stop(replace(command, phase=Phase.STOP))
+
+    async def _drop_stop(self, command: Command) -> None:
+        """Drop the stop of a command that never left the gateway."""
+        await self._runs.store.commit(safing.remove(self._runs.store.keys, command.command_id))
 
     async def _keep_stop(self, command: Command, after_s: float) -> None:
         """Keep the stop of a command until the equipment confirms it; it is due after a time."""

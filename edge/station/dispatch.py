@@ -11,7 +11,7 @@ from edge.sfc.net import Net, request_of
 from edge.sfc.run import find_command, is_outstanding
 from edge.sfc.signal import Answer, Phase
 from edge.station.decision import LoadedJob
-from edge.station.equipment import Command, EquipmentPort, PausableEquipment
+from edge.station.equipment import Command, EquipmentPort, NotSent, PausableEquipment, Repetition, withdraw
 from edge.station.runs import Runs
 from edge.store.runs import Outgoing
 
@@ -36,17 +36,18 @@ class Dispatch:
         """Return the command types of a recipe that no equipment takes."""
         return sorted(net.command_types - self.routes.keys())
 
-    async def perform(self, loaded: LoadedJob, outgoing: Outgoing) -> None:
+    async def perform(self, loaded: LoadedJob, outgoing: Outgoing) -> bool:
         """Send one command of a committed decision; a repetition has the same id.
 
-        Skip it when it was answered meanwhile. Raises Unavailable when the equipment cannot be reached now.
+        Returns False for a command that was answered or stopped meanwhile: it is not sent. Raises Unavailable when the
+        equipment cannot be reached now.
         """
         command_id = outgoing.command_id
         if not is_outstanding(loaded.stored.run, command_id):
             # The cached run may be older than the work, which another process may have added.
             newest = await self._runs.load(loaded.job.job_id)
             if newest is None or not is_outstanding(newest.stored.run, command_id):
-                return
+                return False
             loaded = newest
         phase = outgoing.phase
         command = command_of(loaded, phase, command_id, outgoing.step, offered_again=outgoing.again)
@@ -57,7 +58,7 @@ class Dispatch:
                 "command without equipment", job=loaded.job.job_id, action=command.action, type=command.type_id
             )
             await self._runs.signal(loaded.job.job_id, Answer(command_id, ok=False, data=None, error=reason))
-            return
+            return True
         match phase:
             case Phase.RESET:
                 await equipment.reset(command)
@@ -65,9 +66,26 @@ class Dispatch:
                 if isinstance(equipment, PausableEquipment) and equipment.can_pause:
                     await equipment.pause(command)
             case _ if self._is_busy(equipment.name):
-                raise Unavailable(f"{equipment.name} executes a command of a flow")
+                raise NotSent(f"{equipment.name} executes a command of a flow")
             case _:
                 await equipment.send(command)
+        return True
+
+    async def withdraw(self, stop: Outgoing, job_id: str) -> bool:
+        """Drop the start of a command that is to be stopped; return False when it may have left the gateway.
+
+        A start that is sent once leaves after its begun mark; while the equipment is not connected, none is on its way.
+        """
+        equipment = self.routes.get(stop.type_id)
+        if equipment is None:
+            return False
+        if withdraw(equipment, stop.command_id):
+            return True
+        if equipment.connected is not False or equipment.repetition_of(stop.type_id) is not Repetition.ONCE:
+            return False
+        loaded = await self._runs.load(job_id)
+        attempts = loaded.stored.run.associations.values() if loaded else ()
+        return any(each.command_id == stop.command_id and not each.begun for each in attempts)
 
     async def stop(self, scope: str, command_id: str, type_id: str) -> None:
         """Stop a command, even if its job was removed meanwhile: its id and type are sufficient.

@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct, field
 
+from edge.errors import Unavailable
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import OpenSafing
 from edge.model.equipment_traffic import TrafficKind
@@ -15,6 +16,10 @@ from edge.sfc.signal import Phase
 from edge.store.refused import RefusedMessage
 
 _MARK_LENGTH = 20
+
+
+class NotSent(Unavailable):
+    """A command did not leave the gateway, for sure; it is sent later."""
 
 
 class Repetition(StrEnum):
@@ -203,7 +208,10 @@ class StationPort(Protocol):
 
 
 class EquipmentPort(Protocol):
-    """One piece of equipment behind its protocol. Every command raises Unavailable when it cannot be sent now."""
+    """One piece of equipment behind its protocol.
+
+    Every command raises Unavailable when it cannot be sent now: NotSent when it did not leave the gateway for sure.
+    """
 
     name: str
 
@@ -234,6 +242,19 @@ class EquipmentPort(Protocol):
 
     async def stop(self, command: Command) -> None:
         """Stop the work of a command."""
+
+
+@runtime_checkable
+class QueueingEquipment(Protocol):
+    """Equipment whose port keeps a start in memory until the device can receive it."""
+
+    def withdraw(self, command_id: str) -> bool:
+        """Drop a start that has not left the gateway; return False for one that may have left it."""
+
+
+def withdraw(equipment: object, command_id: str) -> bool:
+    """Drop a start from the memory of equipment; return whether it has certainly not left the gateway."""
+    return isinstance(equipment, QueueingEquipment) and equipment.withdraw(command_id)
 
 
 @runtime_checkable

@@ -130,7 +130,7 @@ def attempts(run: Run) -> tuple[ActionAttempt, ...]:
 def _attempt(each: Association | PastAttempt, *, late: bool = False, result: Any = None) -> ActionAttempt:
     name = f"{each.action}/{'r' if each.reset else ''}{each.attempt}"
     state = each.state.value
-    return ActionAttempt(name, state, each.armed_at, each.ended_at, each.error, each.resolved_by, late, result)
+    return ActionAttempt(name, state, each.sent_at, each.ended_at, each.error, each.resolved_by, late, result)
 
 
 def _carried_out(net: Net, run: Run) -> Iterator[object]:

@@ -12,12 +12,15 @@ from msgspec.structs import replace
 
 from edge.errors import Unavailable
 from edge.fault_points import FaultPoint, fault_point
-from edge.sfc.signal import Phase
+from edge.sfc.signal import Phase, Withdrawn
 from edge.station.dead_letter_writer import DeadLetterWriter
+from edge.station.decision import Decision
 from edge.station.dispatch import Dispatch
+from edge.station.equipment import NotSent
 from edge.station.retry import MOST_TRIES, delay_s
 from edge.station.runs import Runs
 from edge.store import runs as run_store
+from edge.store import safing
 from edge.store.commit import Commit, Committed, join
 from edge.store.isolation import Isolated
 from edge.store.retry import RETRY_INTERVAL_S, retry_while_unavailable
@@ -30,11 +33,15 @@ _REMOVE_DELAY_S = 0.5
 
 
 class SendQueue(Struct, frozen=True):
-    """The commands of one job that are being sent: how often each met a defect, and why it was not sent last time."""
+    """The commands of one job that are being sent: how often each met a defect, and why it was not sent last time.
+
+    `never_sent` are the ids of commands that ended before they were sent, each with the reason.
+    """
 
     more: asyncio.Event = field(default_factory=asyncio.Event)
     defects: Counter[Outgoing] = field(default_factory=Counter)
     reasons: dict[Outgoing, str] = field(default_factory=dict)
+    never_sent: dict[str, str] = field(default_factory=dict)
 
 
 class Sender:
@@ -49,6 +56,8 @@ class Sender:
         self._queues: dict[str, SendQueue] = {}
         self._resumed: set[Outgoing] = set()
         """Commands of an earlier process, which may have sent them."""
+        self._uncertain: set[Outgoing] = set()
+        """Commands that failed after they may have left the gateway."""
         self._sent_jobs: set[str] = set()
         self._sent_some = asyncio.Event()
 
@@ -106,12 +115,15 @@ class Sender:
     async def _send(self, job_id: str, outgoing: Outgoing, queue: SendQueue) -> None:
         try:
             if outgoing.phase is Phase.STOP:
-                await self._dispatch.stop(self._outbox.scope_of(job_id), outgoing.command_id, outgoing.type_id)
+                await self._stop(job_id, outgoing, queue)
             elif (loaded := await self._runs.get(job_id)) and self._outbox.is_unsent(job_id, outgoing):
                 is_again = outgoing in self._resumed
                 given = msgspec.structs.replace(outgoing, again=True) if is_again else outgoing
-                await self._dispatch.perform(loaded, given)
+                if not await self._dispatch.perform(loaded, given) and not self._may_have_left(outgoing):
+                    queue.never_sent[outgoing.command_id] = queue.reasons.get(outgoing, "")
         except (Unavailable, DocumentTooNew) as error:
+            if not isinstance(error, NotSent):
+                self._uncertain.add(outgoing)
             # Equipment may be away for days: the reason is logged once.
             if queue.reasons.get(outgoing) != error.message:
                 command, queue.reasons[outgoing] = outgoing.command_id, error.message
@@ -120,12 +132,30 @@ class Sender:
         except Exception as error:
             # A defect in one kind of equipment, or at one command, must not stop the others.
             logger.exception("command cannot be sent", job=job_id, command=outgoing.command_id)
+            self._uncertain.add(outgoing)
             queue.defects[outgoing] += 1
             if queue.defects[outgoing] < MOST_TRIES or not await self._give_up(job_id, outgoing, error):
                 return
         fault_point(FaultPoint.SENT)
         self._outbox.mark_sent(job_id, outgoing)
         self._resumed.discard(outgoing)
+        self._uncertain.discard(outgoing)
+
+    def _may_have_left(self, outgoing: Outgoing) -> bool:
+        return outgoing.again or outgoing in self._resumed or outgoing in self._uncertain
+
+    async def _stop(self, job_id: str, stop: Outgoing, queue: SendQueue) -> None:
+        """Send a stop; where the start has never left the gateway, record that instead: nothing can be active."""
+        command_id = stop.command_id
+        if command_id not in queue.never_sent and not await self._dispatch.withdraw(stop, job_id):
+            await self._dispatch.stop(self._outbox.scope_of(job_id), command_id, stop.type_id)
+            return
+        reason, removal = queue.never_sent.get(command_id, ""), safing.remove(self._runs.store.keys, command_id)
+        outcome = await self._runs.signal(job_id, Withdrawn(command_id, reason), also=lambda _: removal)
+        if not isinstance(outcome, Decision):
+            await self._runs.store.commit(removal)
+        queue.never_sent.pop(command_id, None)
+        logger.info("command never sent", job=job_id, command=command_id, reason=reason)
 
     async def _give_up(self, job_id: str, outgoing: Outgoing, error: Exception) -> bool:
         """Write a dead letter for a command; return False when writing must be retried."""

@@ -6,6 +6,7 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from edge.errors import Refused
+from edge.instant import Clock, now_ms
 from edge.model.acceptance import validate_id
 from edge.model.isa95 import JobResponse
 from edge.model.job_state import JobState
@@ -18,6 +19,10 @@ from edge.store import jobs, responses, runs
 from edge.store.client import Store
 from edge.store.jobs import Job
 from edge.store.mirrors import load_copies
+from edge.store.runs import StoredRun
+
+_REMOVED_WITHIN_MS = 1000
+"""A command is removed from its outbox half a second after it was sent."""
 
 
 class StartWait(StrEnum):
@@ -41,7 +46,8 @@ def start_wait(job: Job, now: int) -> StartWait:
 class StoredJob(Struct, frozen=True):
     """A job with its run and compiled recipe, both None before its start; `holders` hold locks for which it waits.
 
-    `mirrors` are the copies of mirrored sets that its conditions ask for.
+    `mirrors` are the copies of mirrored sets that its conditions ask for, `unsent` the commands that have not left a
+    gateway yet.
     """
 
     job: Job
@@ -50,9 +56,10 @@ class StoredJob(Struct, frozen=True):
     response: JobResponse | None
     holders: Mapping[str, str] = field(default_factory=dict)
     mirrors: Mirrors = field(default_factory=dict)
+    unsent: frozenset[str] = frozenset()
 
 
-async def find(store: Store, job_id: str) -> StoredJob | None:
+async def find(store: Store, job_id: str, clock: Clock = now_ms) -> StoredJob | None:
     """Read a job; None when there is none. Raises Refused when the stored data cannot be decoded."""
     try:
         job = None if any(validate_id("JobOrderID", job_id)) else await jobs.load(store, job_id)
@@ -69,7 +76,16 @@ async def find(store: Store, job_id: str) -> StoredJob | None:
         return None
     if stored is None:
         return StoredJob(job, None, None, response)
-    return StoredJob(job, stored.run, net, response, holders, copies)
+    return StoredJob(job, stored.run, net, response, holders, copies, _unsent(stored, clock()))
+
+
+def _unsent(stored: StoredRun, now: int) -> frozenset[str]:
+    """Return the commands that wait in an outbox, without those that may just have been sent."""
+    waiting, due = stored.unsent, now - _REMOVED_WITHIN_MS
+    associations = stored.run.associations.values() if waiting else ()
+    return frozenset(
+        each.command_id for each in associations if each.command_id in waiting and (each.armed_at or 0) <= due
+    )
 
 
 async def load(store: Store, job_id: str) -> StoredJob:

@@ -52,7 +52,8 @@ class StoredRun(msgspec.Struct, frozen=True):
 
     The first `revision` of a run is the instant of its start, and each decision adds one: a job that was removed and
     stored again has other revisions, so that a cached copy of the earlier run is never used for the later one. `outbox`
-    holds the commands of this instance; `outdated` says that it was read in the form of an older version.
+    holds the commands of this instance, `elsewhere` those of the others, as they were read; `outdated` says that it was
+    read in the form of an older version.
     """
 
     run: Run
@@ -60,6 +61,13 @@ class StoredRun(msgspec.Struct, frozen=True):
     recipe: str
     outbox: Outbox = ()
     outdated: bool = False
+    elsewhere: Outbox = ()
+
+    @property
+    def unsent(self) -> frozenset[str]:
+        """Return the ids of the commands that no instance has sent yet."""
+        waiting = (*self.outbox, *self.elsewhere)
+        return frozenset(each.command_id for each in waiting if each.phase is not Phase.STOP and not each.again)
 
 
 def create(keys: Keys, started: StoredRun, consumer: str) -> Commit:
@@ -209,9 +217,12 @@ async def load(store: Store, job_id: str) -> StoredRun | None:
     found = version.upgrade_fields(Document.RUN, stored)
     own = (*_OWN_FIELDS, *(name for name in found if name.startswith(_OUTBOX)))
     run = decode({name: text for name, text in found.items() if name not in own})
-    outbox = _read(command_prefix(run.job_id, run.run_id), found.get(_OUTBOX + store.consumer))
+    prefix, boxes = command_prefix(run.job_id, run.run_id), {name: found[name] for name in own if name in found}
+    outbox = _read(prefix, boxes.pop(_OUTBOX + store.consumer, None))
+    others = (text for name, text in boxes.items() if name.startswith(_OUTBOX))
+    elsewhere = tuple(each for text in others for each in _read(prefix, text))
     outdated = version.is_outdated(Document.RUN, stored)
-    return StoredRun(run, int(found["rev"]), _decompressed(found["recipe"]), outbox, outdated)
+    return StoredRun(run, int(found["rev"]), _decompressed(found["recipe"]), outbox, outdated, elsewhere)
 
 
 def _read(prefix: str, text: str | None) -> Outbox:

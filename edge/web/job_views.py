@@ -1,7 +1,7 @@
 """Reads jobs for the API and the pages: lists, progress, what a job waits for, its chart and its history."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, assert_never
 
 from edge.chart.gantt import gantt_lines
@@ -112,7 +112,7 @@ def detail_of(stored: StoredJob, now: int) -> JobDetail:
     """Return the job, its progress and what it waits for, from a job that was already read."""
     job, run, net = stored.job, stored.run, stored.net
     steps = tuple(_steps(run, net)) if run and net else ()
-    actions = tuple(_actions(run, net)) if run and net else ()
+    actions = tuple(_actions(run, net, stored.unsent)) if run and net else ()
     return JobDetail(
         job=job_summary(job),
         takes=methods_of(job.status.state),
@@ -142,11 +142,13 @@ def _steps(run: Run, net: Net) -> Iterable[StepLine]:
             yield StepLine(step=name, active=state.active, count=state.count, activated_at=at)
 
 
-def _actions(run: Run, net: Net) -> Iterable[ActionLine]:
+def _actions(run: Run, net: Net, unsent: Collection[str]) -> Iterable[ActionLine]:
     """Yield the actions in the order of the recipe."""
     for key, each in sorted(run.associations.items(), key=lambda pair: net.actions[pair[0].latest].index):
         if not key.is_left_behind:
-            yield ActionLine(action=key.action, step=key.step, state=each.state.value, error=each.error or "")
+            sent = not each.withdrawn and each.command_id not in unsent
+            error, state = each.error or "", each.state.value
+            yield ActionLine(action=key.action, step=key.step, state=state, error=error, sent=sent)
 
 
 def _interventions(net: Net, run: Run, now: int) -> Iterable[PossibleIntervention]:
@@ -167,7 +169,7 @@ def _waits(stored: StoredJob, now: int) -> Waits:
     actions: list[WaitingAction] = []
     persons: list[str] = []
     halted = ""
-    for each in explain_waiting(stored.net, stored.run, now, stored.holders, stored.mirrors):
+    for each in explain_waiting(stored.net, stored.run, now, stored.holders, stored.mirrors, stored.unsent):
         match each:
             case TransitionWaits():
                 transitions.append(_transition(each))
@@ -197,6 +199,7 @@ def _action(waits: ActionWaits) -> WaitingAction:
         left_ms=waits.left_ms,
         due_in_ms=waits.due_in_ms,
         error=waits.error,
+        sent=waits.sent,
     )
 
 

@@ -108,6 +108,8 @@ class WaitingAction(Struct, frozen=True, kw_only=True):
     due_in_ms: int | None
     error: str | None
     """Why the outcome is unknown."""
+    sent: bool
+    """Whether the command has left the gateway."""
 
 
 class Waits(Struct, frozen=True, kw_only=True):
@@ -138,6 +140,8 @@ class ActionLine(Struct, frozen=True, kw_only=True):
     step: str
     state: str
     error: str
+    sent: bool
+    """Whether the command has left the gateway; true for an action without a command."""
 
 
 class PossibleIntervention(Struct, frozen=True, kw_only=True):

@@ -109,6 +109,7 @@ CATALOGUE: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
             "It may start: no gateway has taken it yet.",
             "Er darf beginnen: noch hat ihn kein Gateway übernommen.",
         ),
+        "not_sent": ("Not sent yet", "Noch nicht gesendet"),
         "not_started": ("It has not started.", "Er hat nicht begonnen."),
         "of": ("of", "von"),
         "open": ("open", "offen"),

@@ -11,7 +11,7 @@ from edge.sfc.signal import Phase
 from edge.station.answers import Answers
 from edge.station.direct_commands import DirectCommands, result_of
 from edge.station.dispatch import Dispatch
-from edge.station.equipment import Begin, Command, EquipmentAnswer, OutcomeUnknown
+from edge.station.equipment import Begin, Command, EquipmentAnswer, NotSent, OutcomeUnknown
 from edge.station.safing_sender import SafingSender
 from edge.station.sender import Sender
 from edge.store import dead_letters, safing
@@ -161,6 +161,29 @@ async def test_possibly_sent_start_is_stopped(direct: DirectCommands, tool: Fake
     tool.send = lose  # type: ignore[method-assign]
     assert isinstance(await direct.perform(tool, [TIGHTEN], command(), 30), OutcomeUnknown)
     assert [each.phase for each in tool.commands] == [Phase.START, Phase.STOP]
+
+
+async def test_start_that_did_not_leave_is_refused_and_leaves_no_stop(
+    direct: DirectCommands, plant: Plant, tool: FakeEquipment
+) -> None:
+    def away(_: Command) -> None:
+        raise NotSent("its broker is not connected")
+
+    tool.replies = away
+    with pytest.raises(Refused, match="its broker is not connected"):
+        await direct.perform(tool, [TIGHTEN], command(), 30)
+    assert await safing.load_all(plant.store) == []
+    assert not tool.received(Phase.STOP)
+
+
+async def test_start_that_waits_in_memory_beyond_its_time_leaves_no_stop(
+    direct: DirectCommands, plant: Plant, tool: FakeEquipment
+) -> None:
+    tool.withdraw = lambda _: True  # type: ignore[attr-defined]
+    with pytest.raises(Refused, match="could not receive it"):
+        await direct.perform(tool, [TIGHTEN], command(), 0.05)
+    assert await safing.load_all(plant.store) == []
+    assert not tool.received(Phase.STOP)
 
 
 async def test_job_waits_while_a_direct_command_uses_its_equipment(

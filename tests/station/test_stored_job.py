@@ -6,7 +6,7 @@ from edge.errors import Refused
 from edge.model.job_state import Cause, JobState
 from edge.station.stored_job import StoredJob, find, load
 from edge.store.client import Store
-from tests.station.plant import FakeEquipment, Plant, obliging, order
+from tests.station.plant import Clock, FakeEquipment, Plant, obliging, order, until_true
 
 
 @pytest.mark.parametrize("job_id", ["J1", "", "list:station-1", "J\n1"])
@@ -39,3 +39,19 @@ async def test_unreadable_job_is_refused_with_the_reason(plant: Plant) -> None:
     await plant.store.execute("HSET", plant.store.keys.joborder("J1"), "order", "{")
     with pytest.raises(Refused, match="the stored data of job order 'J1' cannot be decoded: DecodeError"):
         await find(plant.store, "J1")
+
+
+async def test_command_in_an_outbox_is_unsent_once_it_must_have_been_removed(
+    plant: Plant, tool: FakeEquipment, clock: Clock
+) -> None:
+    tool.reachable = False
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.refused)
+        just_now = await find(plant.store, "J1", lambda: clock.now + 900)
+        later = await find(plant.store, "J1", lambda: clock.now + 1000)
+    assert just_now
+    assert just_now.run
+    assert later
+    assert just_now.unsent == frozenset()
+    assert later.unsent == {each.command_id for each in just_now.run.associations.values()}

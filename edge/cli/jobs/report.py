@@ -1,6 +1,6 @@
 """Formats a whole job, with its order, run and response: as a report, and as data."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -39,12 +39,12 @@ def detail(stored: StoredJob) -> dict[str, object]:
         "correlation_id": job.correlation_id,
         "comment": job.comment,
         "order": job.order,
-        "run": _run(stored.run, stored.net) if stored.run and stored.net else None,
+        "run": _run(stored.run, stored.net, stored.unsent) if stored.run and stored.net else None,
         "response": stored.response,
     }
 
 
-def _run(run: Run, net: Net) -> dict[str, object]:
+def _run(run: Run, net: Net, unsent: Collection[str]) -> dict[str, object]:
     return {
         "outcome": run.outcome,
         "paused_at": utc_time(run.paused_at),
@@ -56,7 +56,7 @@ def _run(run: Run, net: Net) -> dict[str, object]:
         ],
         "actions": [
             {"action": each.action, "step": each.step, "state": each.state, "attempt": each.attempt}
-            | {"sent_at": utc_time(each.armed_at), "deadline": utc_time(each.deadline)}
+            | {"sent_at": utc_time(_sent_at(each, unsent)), "deadline": utc_time(each.deadline)}
             | {"ended_at": utc_time(each.ended_at), "result": each.result, "error": each.error}
             for each in _associations(run, net)
         ],
@@ -71,7 +71,7 @@ def report(stored: StoredJob, now: int) -> Iterator[RenderableType]:
     yield _pairs(_facts(job))
     if stored.run and stored.net:
         yield _steps(stored.run, stored.net, now)
-        yield _actions(stored.run, stored.net)
+        yield _actions(stored.run, stored.net, stored.unsent)
     response = stored.response
     if response and response.job_response_data:
         yield _heading("response")
@@ -121,16 +121,20 @@ def _steps(run: Run, net: Net, now: int) -> Table:
     return table
 
 
-def _actions(run: Run, net: Net) -> Table:
+def _actions(run: Run, net: Net, unsent: Collection[str]) -> Table:
     table = plain_table("action", "step", "state", "attempt", "sent", "deadline", "ended", "result")
     for each in _associations(run, net):
         state = Text(f"{SYMBOLS[each.state]} {each.state}", style=_ACTION_STYLES.get(each.state, ""))
         result = Text(printable(each.error), style="red") if each.error else Text(printable(_json(each.result)))
-        times = (local_time(each.armed_at), local_time(each.deadline), local_time(each.ended_at))
+        times = (local_time(_sent_at(each, unsent)), local_time(each.deadline), local_time(each.ended_at))
         table.add_row(
             Text(printable(each.action)), Text(printable(each.step)), state, str(each.attempt), *times, result
         )
     return table
+
+
+def _sent_at(each: Association, unsent: Collection[str]) -> int | None:
+    return None if each.command_id in unsent else each.sent_at
 
 
 def _associations(run: Run, net: Net) -> list[Association]:

@@ -73,7 +73,7 @@ def _earlier(stored: StoredJob) -> Iterator[Mapping[str, Any]]:
     """Yield the earlier attempts, as `detail` has the latest ones, and the late results."""
     for each in stored.run.past.values() if stored.run else ():
         known = {"action": each.action, "step": each.step, "state": each.state, "attempt": each.attempt}
-        times = {"sent_at": utc_time(each.armed_at), "ended_at": utc_time(each.ended_at)}
+        times = {"sent_at": utc_time(each.sent_at), "ended_at": utc_time(each.ended_at)}
         yield known | times | {"result": each.result, "error": each.error, "late": each.late}
 
 

@@ -34,6 +34,7 @@ from edge.sfc.signal import (
     Stop,
     Tick,
     Unknown,
+    Withdrawn,
 )
 from edge.sfc.timeline import timeline
 from edge.station.run_replay import NotRecorded, RecordedRun, load_recorded
@@ -98,6 +99,8 @@ def signal_text(signal: Signal) -> str:
             return f"unknown outcome of {_attempt(command_id)}: {reason}"
         case Begun(command_id):
             return f"begun {_attempt(command_id)}"
+        case Withdrawn(command_id, reason):
+            return f"{_attempt(command_id)} never sent{f': {reason}' if reason else ''}"
         case Resolve() | Intervene():
             return str(signal)
         case Late(command_id):

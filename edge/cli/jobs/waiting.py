@@ -30,7 +30,7 @@ def waiting_of(stored: StoredJob, now: int) -> tuple[Waiting, ...]:
     if has_ended(job.status):
         return (RunHalted(f"the job has ended{f': {job.error}' if job.error else ''}"),)
     if stored.net and stored.run:
-        return explain_waiting(stored.net, stored.run, now, stored.holders, stored.mirrors)
+        return explain_waiting(stored.net, stored.run, now, stored.holders, stored.mirrors, stored.unsent)
     match start_wait(job, now):
         case StartWait.START_TIME:
             return (RunHalted(f"the job waits for its StartTime, {local_time(job.earliest_start)}"),)
@@ -94,7 +94,8 @@ def _lines(waiting: Waiting, now: int | None) -> Iterator[str]:
                 yield "    met: it fires with the next signal"
         case ActionWaits():
             since = f" for {duration(waiting.age_ms)}" if waiting.age_ms is not None else ""
-            yield f"action {waiting.action} of {waiting.step}: {waiting.state}{since}, attempt {waiting.attempt}"
+            state = waiting.state if waiting.sent else "not sent yet"
+            yield f"action {waiting.action} of {waiting.step}: {state}{since}, attempt {waiting.attempt}"
             if waiting.left_ms is not None:
                 at = f", at {local_time(now + waiting.left_ms)}" if now else ""
                 yield f"    times out in {duration(waiting.left_ms)}{at}"
@@ -119,6 +120,7 @@ def _json(waiting: Waiting, now: int | None) -> dict[str, object]:
         case ActionWaits():
             deadline = None if waiting.left_ms is None or now is None else utc_time(now + waiting.left_ms)
             facts = {"action": waiting.action, "step": waiting.step, "state": waiting.state, "attempt": waiting.attempt}
+            facts["sent"] = waiting.sent
             times = {"age_ms": waiting.age_ms, "left_ms": waiting.left_ms, "due_in_ms": waiting.due_in_ms}
             return {"action": facts | times | {"deadline": deadline}}
         case PersonWaits(failure):

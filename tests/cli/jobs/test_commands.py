@@ -9,8 +9,10 @@ import pytest
 from edge.model.isa95 import LocalizedText, ReturnStatus
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
+from edge.station.stored_job import find
+from edge.store import runs
 from tests.cli.calling import Edge
-from tests.station.plant import FakeEquipment, Plant, obliging, order, until_true
+from tests.station.plant import FakeEquipment, Plant, obliging, order, until, until_true
 
 ORDER = json.dumps({"JobOrderID": "J1", "WorkMasterID": [{"ID": "linear"}], "Priority": 7})
 
@@ -136,10 +138,35 @@ async def test_json_report_has_order_run_and_response_of_a_job(edge: Edge, plant
     assert shown["response"]["JobOrderID"] == "J1"
 
 
+async def _has_sent_all(plant: Plant) -> bool:
+    stored = await runs.load(plant.store, "J1")
+    return stored is not None and not stored.unsent
+
+
+async def _waits_unsent(plant: Plant) -> bool:
+    stored = await find(plant.store, "J1")
+    return stored is not None and bool(stored.unsent)
+
+
+async def test_command_that_did_not_leave_is_not_sent_yet(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
+    tool.reachable = False
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until(lambda: _waits_unsent(plant))
+        lines = (await edge("jobs", "why", "J1")).output.splitlines()
+        waiting = json.loads((await edge("jobs", "why", "J1", "--json")).output)["waiting"]
+        shown = json.loads((await edge("jobs", "show", "J1", "--json")).output)
+    assert lines[2] == "      not met: steps.one.done: a is not sent yet"
+    assert lines[3].startswith("  action a of one: not sent yet for ")
+    assert waiting[1]["action"]["sent"] is False
+    assert shown["run"]["actions"][0]["sent_at"] is None
+
+
 async def test_reason_of_a_running_job_names_its_unmet_condition(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
         await until_true(lambda: "a" in tool.received())
+        await until(lambda: _has_sent_all(plant))
         lines = (await edge("jobs", "why", "J1")).output.splitlines()
         waiting = json.loads((await edge("jobs", "why", "J1", "--json")).output)["waiting"]
     assert lines[0] == "J1: Running; it accepts: pause, stop, abort"

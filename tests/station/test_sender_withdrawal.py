@@ -1,0 +1,141 @@
+"""A command that never left the gateway has no open stop and no time of sending; one that may have left keeps both."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from edge.errors import Unavailable
+from edge.instant import Clock as Now
+from edge.model.job_state import Cause, JobState
+from edge.sfc.association_key import parse_association_key as key
+from edge.sfc.run import Association
+from edge.sfc.signal import Begun
+from edge.station.equipment import Command, NotSent, Repetition
+from edge.store import runs, safing
+from edge.store.client import Store
+from tests.station.plant import LINEAR, PHOTO, TIGHTEN, FakeEquipment, Plant, order, until, until_true
+
+REASON = "wrench is not connected: refused"
+
+
+class Away(FakeEquipment):
+    """Equipment that is away: a command raises `failure`, or waits in the memory of the port where that is None."""
+
+    def __init__(self, failure: Exception | None, repetition: Repetition = Repetition.RECOGNISABLE) -> None:
+        super().__init__("wrench")
+        self.reachable = False
+        self.failure = failure
+        self.repetition = repetition
+        self.tried: list[Command] = []
+        self.stops: list[str] = []
+
+    def repetition_of(self, type_id: str) -> Repetition:
+        return self.repetition
+
+    async def send(self, command: Command) -> None:
+        self.tried.append(command)
+        if self.failure is not None:
+            raise self.failure
+
+    async def stop(self, command: Command) -> None:
+        self.stops.append(command.command_id)
+        raise NotSent(REASON)
+
+
+class Queueing(Away):
+    """Equipment whose port has each start in its memory only."""
+
+    def withdraw(self, command_id: str) -> bool:
+        return bool(command_id)
+
+
+@asynccontextmanager
+async def aborted(store: Store, clock: Now, tool: Away) -> AsyncIterator[Plant]:
+    """Work with a job that is aborted after its command was tried."""
+    equipment: Mapping[str, FakeEquipment] = {TIGHTEN: tool, PHOTO: tool}
+    plant = Plant(store, dict(equipment), clock)
+    await plant.teach("linear", LINEAR)
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.tried)
+        await plant.ask(Cause.ABORT, "J1")
+        await plant.until_state("J1", JobState.ABORTED)
+        yield plant
+
+
+async def command(plant: Plant) -> Association:
+    stored = await runs.load(plant.store, "J1")
+    assert stored is not None
+    return stored.run.associations[key("a@one")]
+
+
+async def is_withdrawn(plant: Plant) -> bool:
+    return (await command(plant)).withdrawn and not await safing.load_all(plant.store)
+
+
+async def test_stop_of_a_command_that_never_left_is_not_open(store: Store, clock: Now) -> None:
+    tool = Away(NotSent(REASON))
+    async with aborted(store, clock, tool) as plant:
+        await until(lambda: is_withdrawn(plant))
+        found = await command(plant)
+        assert (found.sent_at, found.error) == (None, f"never sent: {REASON}")
+        assert tool.stops == []
+
+
+async def test_stop_of_a_command_that_may_have_left_stays_open(store: Store, clock: Now) -> None:
+    tool = Away(Unavailable("the broker did not confirm it"))
+    async with aborted(store, clock, tool) as plant:
+        await until_true(lambda: tool.stops)
+        assert len(await safing.load_all(plant.store)) == 1
+        found = await command(plant)
+        assert found.sent_at is not None
+        assert not found.withdrawn
+
+
+async def test_command_in_the_memory_of_the_port_never_left(store: Store, clock: Now) -> None:
+    tool = Queueing(None)
+    async with aborted(store, clock, tool) as plant:
+        await until(lambda: is_withdrawn(plant))
+        assert tool.stops == []
+
+
+async def test_command_sent_once_without_begun_mark_never_left(store: Store, clock: Now) -> None:
+    tool = Away(None, Repetition.ONCE)
+    async with aborted(store, clock, tool) as plant:
+        await until(lambda: is_withdrawn(plant))
+        assert tool.stops == []
+
+
+async def test_command_with_a_begun_mark_may_have_left(store: Store, clock: Now) -> None:
+    class Begins(Away):
+        async def send(self, command: Command) -> None:
+            await plant.runs.signal("J1", Begun(command.command_id, "this process"))
+            self.tried.append(command)
+
+    tool = Begins(None, Repetition.ONCE)
+    plant = Plant(store, {TIGHTEN: tool, PHOTO: tool}, clock)
+    await plant.teach("linear", LINEAR)
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.tried)
+        await plant.ask(Cause.ABORT, "J1")
+        await until_true(lambda: tool.stops)
+        assert not await is_withdrawn(plant)
+
+
+async def test_command_that_waits_to_be_sent_is_not_sent_yet(store: Store, clock: Now) -> None:
+    tool = Away(NotSent(REASON))
+    plant = Plant(store, {TIGHTEN: tool, PHOTO: tool}, clock)
+    await plant.teach("linear", LINEAR)
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.tried)
+        stored = await runs.load(store, "J1")
+        assert stored is not None
+        assert stored.unsent == {tool.tried[0].command_id}
+        tool.failure = None
+
+        async def is_sent() -> bool:
+            again = await runs.load(store, "J1")
+            return again is not None and not again.unsent
+
+        await until(is_sent)
