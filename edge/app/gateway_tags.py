@@ -27,6 +27,8 @@ _LEVEL: Final = re.compile(r"[^\w/-]+")
 _MOST_SENDERS: Final = 10
 _INTERVAL_S: Final = 2.0
 _MACHINE_EVERY_MS: Final = 10_000
+_OF_STORE: Final = ("gateway.store_", "gateway.marks_", "gateway.consumer_lag")
+"""Beginnings of tags that are the same for every gateway of the store."""
 _REPEAT_MS: Final = 600_000
 """A value that stays is repeated so often: each time wears the flash."""
 _UNKNOWN_MS: Final = 10_000
@@ -82,7 +84,8 @@ class GatewayTags:
             last = self._last.get(name)
             if last is None or last[0] != value or abs(now - last[1]) >= _REPEAT_MS:
                 self._last[name] = (value, now)
-                self._put(Sample(now, name, value, self._quality(name, value)))
+                gateway = None if name.startswith(_OF_STORE) else self._core.settings.gateway.name
+                self._put(Sample(now, name, value, self._quality(name, value), gateway=gateway))
         # Instants of runs are those of the reference clock.
         for each in self._steps.overdue(self._core.active_runs.loaded, self._core.clock()):
             facts = {"step": each.step, "seconds": each.seconds, "usual": each.usual}

@@ -13,7 +13,7 @@ from edge.model.rule import ExpressionRule, OccursRule, Rule, Span, StaleRule
 from edge.rules.finding import Finding
 from edge.rules.running_jobs import RunningJobs
 from edge.rules.sample_lines import Line, Occurrence, Sample
-from edge.rules.sample_value import JOB_ENDED, JOB_STARTED, is_usable
+from edge.rules.sample_value import GATEWAY_TAGS, JOB_ENDED, JOB_STARTED, is_usable
 from edge.rules.subject import ends_with_job, subject_kind, subject_of_occurrence, subject_of_sample
 from edge.rules.subject_state import (
     JobEnded,
@@ -30,7 +30,7 @@ from edge.rules.subject_state import (
     new_state,
     next_instant,
 )
-from edge.rules.tag_condition import compile_tag_condition
+from edge.rules.tag_condition import ConditionState, compile_tag_condition
 from edge.rules.tag_pattern import has_wildcard, matches
 
 MAX_CARRIERS: Final = 1_000
@@ -38,6 +38,14 @@ MAX_CARRIERS: Final = 1_000
 
 Key: TypeAlias = tuple[int, str]
 """The number of a rule and one of its subjects."""
+
+
+class Renamed(Struct, frozen=True):
+    """A subject that has another name now; without one it is gone."""
+
+    rule: str
+    before: str
+    after: str = ""
 
 
 class OrderedFinding(Struct, frozen=True):
@@ -69,6 +77,7 @@ class RuleEvaluator:
         """The subjects of tags whose rules all have the tag as their subject."""
         self._subjects: list[dict[str, None]] = [{} for _ in self._rules]
         """The subjects of each rule, in the order in which they came."""
+        self._renamed: list[Renamed] = []
         self._jobs = RunningJobs()
         self._changed: set[Key] = set()
         for number, ready in enumerate(self._rules):
@@ -105,6 +114,11 @@ class RuleEvaluator:
         changed = {key: self._states.get(key) for key in self._changed}
         self._changed.clear()
         return changed
+
+    def take_renamed(self) -> list["Renamed"]:
+        """Return the subjects that have another name since the last call: states of an earlier release."""
+        renamed, self._renamed = self._renamed, []
+        return renamed
 
     def run_until(self, now: int) -> Iterator[OrderedFinding]:
         """Yield the findings of every delay, staleness and cooldown that ends up to an instant, that one included."""
@@ -219,10 +233,38 @@ class RuleEvaluator:
         if rules is None:
             takers = [(number, ready.rule) for number, ready in enumerate(self._rules) if takes(ready, tag)]
             rules = self._takers[tag] = tuple(takers)
-            if all(subject_kind(rule) == "tag" for _, rule in rules):
-                self._routes[tag] = tuple((number, subject_of_sample(rule, sample, job)) for number, rule in rules)
-        known = self._routes.get(tag)
-        return known or tuple((number, subject_of_sample(rule, sample, job)) for number, rule in rules)
+        known = self._routes.get(sample.name)
+        if known is None:
+            known = tuple(key for number, rule in rules for key in self._keys(number, rule, sample, job))
+            if sample.gateway is not None:
+                self._take_over(known, sample, job)
+            if all(subject_kind(rule) == "tag" and not isinstance(rule, ExpressionRule) for _, rule in rules):
+                self._routes[sample.name] = known
+        return known
+
+    def _keys(self, number: int, rule: Rule, sample: Sample, job: str | None) -> list[Key]:
+        """Return the subjects of a rule; a condition over tags of gateways has one for each of them."""
+        subject = subject_of_sample(rule, sample, job)
+        if isinstance(rule, ExpressionRule) and sample.gateway is None:
+            return [(number, each) for each in self._subjects[number]] or [(number, subject)]
+        return [(number, subject)]
+
+    def _take_over(self, keys: Sequence[Key], sample: Sample, job: str | None) -> None:
+        """Begin new subjects of a gateway with the state that an earlier release kept without its name."""
+        for number, subject in keys:
+            rule = self._rules[number].rule
+            former = number, subject_of_sample(rule, replace(sample, gateway=None), job)
+            is_known, state = (number, subject) in self._states, self._states.get(former)
+            if state is not None:
+                self._drop(former)
+                self._renamed.append(Renamed(rule.id, former[1], "" if is_known else subject))
+            if is_known:
+                continue
+            if state is not None:
+                self._store((number, subject), state)
+                self._changed.add((number, subject))
+            elif isinstance(rule, ExpressionRule) and self._subjects[number]:
+                self._store((number, subject), _of_another(self._states[number, next(iter(self._subjects[number]))]))
 
     def _subjects_of_occurrence(self, given: Occurrence) -> list[Key]:
         return [
@@ -230,6 +272,13 @@ class RuleEvaluator:
             for number, ready in enumerate(self._rules)
             if isinstance(ready.rule, OccursRule) and matches(ready.rule.pattern, given.name)
         ]
+
+
+def _of_another(state: SubjectState) -> SubjectState:
+    """Return the state of a condition for another gateway: the values that no gateway has measured itself."""
+    values = state.detector.values if isinstance(state.detector, ConditionState) else {}
+    shared = {tag: value for tag, value in values.items() if not tag.startswith(GATEWAY_TAGS)}
+    return SubjectState(ConditionState(shared))
 
 
 def ready_rule(rule: Rule) -> ReadyRule:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
-CONTEXT: Final = ("process", "job", "action", "carrier")
+CONTEXT: Final = ("process", "job", "action", "carrier", "gateway")
 """To what a sample may belong."""
 
 
@@ -25,7 +25,8 @@ class Quality(Enum):
 class Sample(Struct, frozen=True):
     """The value of a tag at an instant, in milliseconds since the epoch; NaN and infinity may stand as values.
 
-    `process`, `job`, `action` and `carrier` are those of a result, as far as it has them. `arrived_at` is the instant
+    `process`, `job`, `action` and `carrier` are those of a result, as far as it has them; `gateway` is the one that
+    measured itself. `arrived_at` is the instant
     of its arrival where that is known: a source with a slow clock, or with a value that rarely changes, is not silent.
     """
 
@@ -38,12 +39,18 @@ class Sample(Struct, frozen=True):
     action: str | None = None
     carrier: str | None = None
     arrived_at: int = 0
+    gateway: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Return the tag; of a gateway with its name, because each gateway of a store has the tag."""
+        return self.tag if self.gateway is None else f"{self.tag}[{self.gateway}]"
 
     @property
     def context(self) -> dict[str, str]:
         """Return to what the sample belongs, by the names of the members of a line."""
-        found = {"process": self.process, "job": self.job, "action": self.action, "carrier": self.carrier}
-        return {name: text for name, text in found.items() if text is not None}
+        found = ((name, getattr(self, name)) for name in CONTEXT)
+        return {name: text for name, text in found if text is not None}
 
 
 class Occurrence(Struct, frozen=True):
@@ -100,9 +107,10 @@ def parse_line(text: str) -> Line:
         raise LineError("at is a whole number of milliseconds")
     match data:
         case {"tag": str() as tag, "value": value} if "occurrence" not in data:
-            process, job, action, carrier = (_text(data, each) for each in CONTEXT)
+            process, job, action, carrier, gateway = (_text(data, each) for each in CONTEXT)
             # Readers keep many samples of few tags.
-            return Sample(at, sys.intern(tag), value, _quality(data), process, job, action, carrier)
+            tag, quality = sys.intern(tag), _quality(data)
+            return Sample(at, tag, value, quality, process, job, action, carrier, gateway=gateway)
         case {"occurrence": str() as name} if "tag" not in data:
             return Occurrence(at, name, _text(data, "job"), data.get("data"))
         case _:

@@ -7,6 +7,8 @@ from edge.rules.sample_lines import Quality, Sample
 
 JOB_STARTED: Final = "job.started"
 JOB_ENDED: Final = "job.ended"
+GATEWAY_TAGS: Final = ("gateway.", "equipment.")
+"""Beginnings of the tags that each gateway of a store measures itself."""
 
 
 def is_usable(sample: Sample) -> bool:

@@ -13,15 +13,19 @@ def subject_kind(rule: Rule) -> str:
 
 
 def subject_of_sample(rule: Rule, sample: Sample, job: str | None) -> str:
-    """Return the subject of a rule to which a sample belongs; without a process, job or carrier it is the tag."""
+    """Return the subject of a rule to which a sample belongs; without a process, job or carrier it is the tag.
+
+    What a gateway measured itself has its name in the subject: each gateway of a store has its own alarms.
+    """
+    gateway = "" if sample.gateway is None else f"[{sample.gateway}]"
     if isinstance(rule, ExpressionRule):
-        return rule.id
-    tag = sample.tag
+        return f"{rule.id}{gateway}"
+    tag = f"{sample.tag}{gateway}"
     match rule.subject:
         case "tag":
             return tag
         case "tool":
-            return tag.partition(".")[0]
+            return f"{sample.tag.partition('.')[0]}{gateway}"
         case "process":
             part = sample.process
         case "carrier":

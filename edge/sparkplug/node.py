@@ -107,7 +107,8 @@ class EdgeNode:
         streams = SampleStreams(self._stores, lambda tag: matches_any(self._identity.patterns, tag))
         table.announce(tag for tag in self._definitions.known if streams.wants(tag))
         for tag, text in (await tags.load(self._store)).items():
-            if streams.wants(tag) and (sample := _sample(text)) is not None:
+            sample = _sample(text)
+            if streams.wants(tag) and sample is not None and sample.gateway in {None, self._store.consumer}:
                 table.learn(sample)
         return NodeParts(
             self._store,

@@ -72,5 +72,11 @@ class SampleStreams:
             batch, _ = decode_batch(entry.fields)
         except BatchError:
             return SampleBatch(name, entry.entry_id, ())
-        samples = (line for line in batch.lines if isinstance(line, Sample) and self.wants(line.tag))
+        own = self._stores[name].consumer
+        # Other gateways of the store have the same tags.
+        samples = (
+            line
+            for line in batch.lines
+            if isinstance(line, Sample) and self.wants(line.tag) and line.gateway in {None, own}
+        )
         return SampleBatch(name, entry.entry_id, tuple(samples))

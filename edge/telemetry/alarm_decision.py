@@ -4,11 +4,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.model.alarm import ActiveState, Alarm, AlarmChangeKind, alarm_id
 from edge.model.rule import EntersRule, OccursRule, Rule
 from edge.rules.alarm import AlarmChanged, AlarmEvent, ChangeSeverity, Clear, ExpireShelving, Raise, transition
 from edge.rules.alarm_message import render_message
+from edge.rules.evaluator import Renamed
 from edge.rules.finding import Finding, FindingEvent
 from edge.store.alarms import AlarmChange
 from edge.telemetry.alarm_flood import (
@@ -102,6 +104,22 @@ def end_flood(
     if is_complete:
         _apply(summary_of(changed), Clear(), now, "", changed, changes)
     return AlarmDecision(changes, Flood(ended_at=now))
+
+
+def rename_subjects(alarms: Mapping[str, Alarm], renamed: Iterable[Renamed], now: int) -> list[AlarmChange]:
+    """Return the changes that move alarms to the new names of their subjects, with all that persons have answered."""
+    changes: list[AlarmChange] = []
+    for each in renamed:
+        before, ident = alarms.get(alarm_id(each.rule, each.before)), alarm_id(each.rule, each.after)
+        if before is None:
+            continue
+        gone = Alarm(id=before.id, rule=before.rule, subject=before.subject, changed_at=now)
+        changes.append(AlarmChange(gone, AlarmChangeKind.CLEARED))
+        if each.after and ident not in alarms:
+            moved = replace(before, id=ident, subject=each.after, changed_at=now)
+            is_active = moved.active is ActiveState.ACTIVE
+            changes.append(AlarmChange(moved, AlarmChangeKind.RAISED if is_active else AlarmChangeKind.CLEARED))
+    return changes
 
 
 def clear_orphans(alarms: Mapping[str, Alarm], active: Iterable[str], now: int) -> list[AlarmChange]:

@@ -7,6 +7,7 @@ from typing import Final
 from edge.fault_points import FaultPoint, fault_point
 from edge.instant import Clock
 from edge.model.alarm import AlarmChangeKind, alarm_id
+from edge.rules.evaluator import Renamed
 from edge.store import alarms
 from edge.store.alarms import AlarmChange, StoredAlarms
 from edge.store.client import Store
@@ -18,6 +19,7 @@ from edge.telemetry.alarm_decision import (
     end_flood,
     expire_shelvings,
     next_expiry,
+    rename_subjects,
 )
 from edge.telemetry.alarm_flood import FLOOD_ALARMS, NO_FLOOD, Flood, is_flooded
 
@@ -88,21 +90,26 @@ class AlarmKeeper:
         """Read the alarms at the next `tend` again: a person may have changed them."""
         self._looked_at = 0
 
-    async def commit(self, written: Commit, found: Sequence[FoundAlarm], stats: dict[str, int]) -> bool:
-        """Commit a decision with the alarms and counters that follow from it.
+    async def commit(
+        self, written: Commit, found: Sequence[FoundAlarm], stats: dict[str, int], renamed: Sequence[Renamed] = ()
+    ) -> bool:
+        """Commit a decision with the alarms and counters that follow from it; alarms of `renamed` subjects are moved.
 
         Return False when another part of it than the alarms was changed meanwhile.
         """
         keys = self._store.keys
         while True:
-            decision = decide_alarms(self._stored.alarms, found, self._flood, self._flood_limit)
+            moved = rename_subjects(self._stored.alarms, renamed, self._clock())
+            known = alarms.applied(self._stored, moved).alarms
+            decision = decide_alarms(known, found, self._flood, self._flood_limit)
+            changes = [*moved, *decision.changes]
             fault_point(FaultPoint.DECIDED)
             counts = stats | ({"withheld": decision.withheld} if decision.withheld else {})
-            commit = join((written, alarms.save(keys, self._stored, decision.changes), self.count(counts)))
+            commit = join((written, alarms.save(keys, self._stored, changes), self.count(counts)))
             result = await self._store.commit(commit)
             if isinstance(result, Committed):
                 self.written_bytes += written_size(commit)
-                self._note(decision.changes)
+                self._note(changes)
                 self._flood = decision.flood
                 return True
             if result.key != keys.alarms():

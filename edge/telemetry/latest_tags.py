@@ -27,22 +27,28 @@ class LatestTags:
 
     def note(self, line: Line) -> None:
         """Keep a sample as the last one of its tag."""
-        if not isinstance(line, Sample) or (line.tag not in self._latest and len(self._latest) >= MAX_TAGS):
+        if not isinstance(line, Sample):
             return
-        self._latest[line.tag] = line
+        name = line.name
+        if name not in self._latest and len(self._latest) >= MAX_TAGS:
+            return
+        self._latest[name] = line
         if is_usable(line):
-            self._usable[line.tag] = line.value
-        self._unsaved.add(line.tag)
+            self._usable[name] = line.value
+        self._unsaved.add(name)
 
     def value_of(self, tag: str) -> Any:
-        """Return the last value of a tag that rules took notice of; None when there is none."""
+        """Return the last value of a tag, by the name of its samples, that rules took notice of; None without one."""
         return self._usable.get(tag)
 
     async def save_if_due(self, now: int) -> None:
         """Write the tags that changed, when the last time was long enough ago. Raises Unavailable."""
         if not self._unsaved or 0 <= now - self._saved_at < SAVE_EVERY_MS:
             return
-        commit = tags.save(self._store.keys, {name: encode_line(self._latest[name]) for name in self._unsaved})
+        samples = {name: self._latest[name] for name in self._unsaved}
+        # An earlier release kept the tags of gateways without their name.
+        former = {each.tag for each in samples.values() if each.gateway is not None} - samples.keys()
+        commit = tags.save(self._store.keys, {name: encode_line(each) for name, each in samples.items()}, former)
         await self._store.commit(commit)
         self.written_bytes += written_size(commit)
         self._unsaved.clear()

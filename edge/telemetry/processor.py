@@ -15,7 +15,7 @@ from edge.latency import Latency
 from edge.links.background_task import background_task
 from edge.links.log_throttle import LogThrottle
 from edge.model.rule import Rule
-from edge.rules.evaluator import OrderedFinding
+from edge.rules.evaluator import OrderedFinding, Renamed
 from edge.rules.finding import Finding, FindingEvent
 from edge.rules.sample_lines import Line, Occurrence, Sample
 from edge.store import telemetry
@@ -97,6 +97,8 @@ class RuleProcessor:
         self._open: list[_OpenBatch] = []
         """Batches that were evaluated and wait for a common commit."""
         self._found_open: list[FoundAlarm] = []
+        self._renamed_open: list[Renamed] = []
+        """Subjects of open batches that have another name now."""
         self._decided = 0
         """Number of open batches that the states in memory contain."""
         self._committed_at = 0
@@ -158,7 +160,7 @@ class RuleProcessor:
 
     async def _load(self) -> RuleMemory:
         rules = self._rules
-        self._found_open, self._decided = [], 0
+        self._found_open, self._renamed_open, self._decided = [], [], 0
         self._memory = await load_memory(self._store, rules, self._clock())
         if rules is not self._rules:
             return await self._load()
@@ -216,7 +218,7 @@ class RuleProcessor:
         self._open.append(batch)
         await self._decide()
         # An entry that may have ended the process before must not make others pending again.
-        if self._found_open or batch.taken.deliveries:
+        if self._found_open or self._renamed_open or batch.taken.deliveries:
             await self._commit_open()
         await self._commit_if_due()
 
@@ -229,20 +231,24 @@ class RuleProcessor:
                 self._found_open += await self._feed(memory, each)
             memory.facts = memory.facts.with_batch(batch.producer, batch.number)
             self._decided += 1
+        renamed = memory.evaluator.take_renamed()
+        memory.forget([(each.rule, each.before) for each in renamed])
+        self._renamed_open += renamed
         return memory
 
     async def _commit_open(self) -> None:
         """Commit the open batches; when another processor was faster, decide about all of them again."""
         while True:
             memory = await self._decide()
-            found, taken = self._found_open, [each.taken for each in self._open]
+            found, renamed = self._found_open, self._renamed_open
+            taken = [each.taken for each in self._open]
             lines = sum(len(each.batch.lines) for each in self._open)
             stats: _Stats = Counter({"processed": lines})
             if faults := sum(each.faults for each in self._open):
                 stats["refused"] = faults
             facts = replace(memory.facts, jobs=memory.evaluator.jobs)
             written = join((memory.plan_commit(self._store.keys, facts), self._acknowledge(taken)))
-            if await self._commit(written, found, stats):
+            if await self._commit(written, found, stats, renamed):
                 break
             self._memory = None
         if found:
@@ -251,7 +257,7 @@ class RuleProcessor:
         deliveries = sum(each.source is self._store for each in taken)
         self.written_bytes += deliveries * telemetry.delivery_size(self._store)
         samples = [sample for each in self._open for sample in each.samples]
-        self._open, self._found_open, self._decided = [], [], 0
+        self._open, self._found_open, self._renamed_open, self._decided = [], [], [], 0
         self._committed_at = self._clock()
         for listener in self.sample_listeners if samples else ():
             listener(samples)
@@ -328,7 +334,9 @@ class RuleProcessor:
             if not await self._commit(memory.plan_commit(self._store.keys, facts), found, Counter()):
                 self._memory = None
 
-    async def _commit(self, written: Commit, found: Sequence[FoundAlarm], stats: _Stats) -> bool:
+    async def _commit(
+        self, written: Commit, found: Sequence[FoundAlarm], stats: _Stats, renamed: Sequence[Renamed] = ()
+    ) -> bool:
         """Commit a decision with the alarms that follow from it; False when the states were changed meanwhile."""
         for each in found:
             if each.finding.event is FindingEvent.RAISED:
@@ -336,7 +344,7 @@ class RuleProcessor:
         if self._memory:
             stats.update({f"rule:rate_limited:{rule}": n for rule, n in self._memory.evaluator.rate_limited.items()})
             self._memory.evaluator.rate_limited.clear()
-        return await self.alarms.commit(written, found, stats)
+        return await self.alarms.commit(written, found, stats, renamed)
 
     async def _write_dead_letter(self, taken: TakenEntry, reason: str) -> None:
         entry = taken.entry

@@ -26,6 +26,7 @@ from edge.model.rule import (
     Rule,
     StaleRule,
 )
+from edge.rules.sample_value import GATEWAY_TAGS
 from edge.store.alarms import AlarmChange
 
 _I: Final = ua.ObjectIds
@@ -188,7 +189,8 @@ def tag_of_alarm(rule: Rule | None, alarm: Alarm) -> str | None:
         return rule.tag
     if rule.subject == "tool":
         return None
-    return alarm.subject if rule.subject == "tag" else alarm.subject.partition("[")[0]
+    is_named = rule.subject == "tag" and not alarm.subject.startswith(GATEWAY_TAGS)
+    return alarm.subject if is_named else alarm.subject.partition("[")[0]
 
 
 def is_of_gateway(alarm: Alarm) -> bool:

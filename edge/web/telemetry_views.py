@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from edge.errors import Refused
 from edge.model.alarm import AckState, Alarm
@@ -90,8 +91,9 @@ def message_in(texts: Mapping[str, str], languages: Sequence[str]) -> str:
 async def list_tags(store: Store, text: str, most: int, definition_of: DefinitionOf) -> TagList:
     """Return the last samples of the first tags whose name contains a text, with the units of their definitions."""
     needle = text.casefold()
-    lines = [line for name, line in (await tags.load(store)).items() if needle in name.casefold()]
-    samples = [each for each in map(_sample, lines) if each is not None]
+    lines = {name: line for name, line in (await tags.load(store)).items() if needle in name.casefold()}
+    found = ((name, _sample(line)) for name, line in lines.items())
+    samples = [replace(each, tag=name) for name, each in found if each is not None]
     return TagList(tags=tuple(_tag(each, definition_of(each.tag)) for each in samples[:most]), total=len(samples))
 
 

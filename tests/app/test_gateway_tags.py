@@ -57,14 +57,14 @@ def test_values_are_sampled_on_change_and_periodically() -> None:
     core.watch.watched[0].equipment.connected = False
     tags.sample(2_000)
     found = [each for each in taken if cast("Sample", each).tag.startswith("equipment.")]
-    assert found == [Sample(2_000, "equipment.wrench.connected", 0)]
+    assert found == [Sample(2_000, "equipment.wrench.connected", 0, gateway="edge")]
     taken.clear()
     core.store.defects.record("rules", KeyError("unforeseen"))
     tags.sample(4_000)
-    assert taken == [Sample(4_000, "gateway.failing_tasks", 1)]
+    assert taken == [Sample(4_000, "gateway.failing_tasks", 1, gateway="edge")]
     taken.clear()
     tags.sample(602_000)
-    assert Sample(602_000, "equipment.wrench.connected", 0) in taken
+    assert Sample(602_000, "equipment.wrench.connected", 0, gateway="edge") in taken
 
 
 def test_machine_is_measured_at_intervals_after_a_clock_step_too() -> None:
@@ -118,9 +118,9 @@ def test_equipment_without_presence_is_not_offline_forever() -> None:
         tags.sample(now)
     found = [each for each in taken if cast("Sample", each).tag == "equipment.wrench.connected"]
     assert found == [
-        Sample(2_000, "equipment.wrench.connected", 0),
-        Sample(18_000, "equipment.wrench.connected", 1, Quality.UNCERTAIN),
-        Sample(20_000, "equipment.wrench.connected", 0),
+        Sample(2_000, "equipment.wrench.connected", 0, gateway="edge"),
+        Sample(18_000, "equipment.wrench.connected", 1, Quality.UNCERTAIN, gateway="edge"),
+        Sample(20_000, "equipment.wrench.connected", 0, gateway="edge"),
     ]
 
 
@@ -152,9 +152,9 @@ def test_sensor_that_can_no_longer_be_read_has_bad_quality() -> None:
     for now in (0, 10_000, 20_000, 30_000):
         tags.sample(now)
     assert [each for each in taken if cast("Sample", each).tag == "gateway.cpu_temperature"] == [
-        Sample(0, "gateway.cpu_temperature", 1),
-        Sample(10_000, "gateway.cpu_temperature", None, Quality.BAD),
-        Sample(30_000, "gateway.cpu_temperature", 0),
+        Sample(0, "gateway.cpu_temperature", 1, gateway="edge"),
+        Sample(10_000, "gateway.cpu_temperature", None, Quality.BAD, gateway="edge"),
+        Sample(30_000, "gateway.cpu_temperature", 0, gateway="edge"),
     ]
 
 

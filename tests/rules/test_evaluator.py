@@ -1,6 +1,9 @@
 """Many rules over a stream: subjects, routes, timers."""
 
-from edge.rules.evaluator import RuleEvaluator, ready_rule
+from typing import Any
+
+from edge.model.rule import Rule
+from edge.rules.evaluator import Renamed, RuleEvaluator, ready_rule
 from edge.rules.rule_form import parse_rules
 from edge.rules.sample_lines import Occurrence, Sample
 
@@ -9,6 +12,12 @@ RULES = [
     {"id": "b", "kind": "stale", "tag": "w.t", "seconds": 2, "severity": 1},
     {"id": "c", "kind": "expression", "when": "w.t > 5 and x < 1", "severity": 1},
 ]
+
+
+def rules_of(rule: dict[str, Any]) -> tuple[Rule, ...]:
+    rules, faults = parse_rules([rule])
+    assert faults == ()
+    return rules
 
 
 def evaluator() -> RuleEvaluator:
@@ -94,3 +103,53 @@ def test_each_joining_process_of_a_tag_can_be_a_subject() -> None:
     for at, process in enumerate(["A", "B", None]):
         list(found.feed(Sample(at, "w.torque", 85, process=process)))
     assert [subject for _, subject in found.states] == ["w.torque[A]", "w.torque[B]", "w.torque"]
+
+
+HOT_GATEWAY = {"id": "hot", "kind": "limit", "tag": "gateway.temp", "limits": {"high": {"at": 80, "severity": 5}}}
+
+
+def gateway_sample(at: int, value: float, gateway: str | None, tag: str = "gateway.temp") -> Sample:
+    return Sample(at, tag, value, gateway=gateway)
+
+
+def test_gateways_do_not_clear_the_findings_of_each_other() -> None:
+    watch = RuleEvaluator(rules_of(HOT_GATEWAY), 0)
+    samples = [gateway_sample(1, 90, "a"), gateway_sample(2, 20, "b"), gateway_sample(3, 95, "b")]
+    found = [each.finding for sample in samples for each in watch.feed(sample)]
+    assert [(each.subject, each.event.value) for each in found] == [
+        ("gateway.temp[a]", "raised"),
+        ("gateway.temp[b]", "raised"),
+    ]
+
+
+def test_state_without_a_gateway_is_taken_by_the_first_one() -> None:
+    watch = RuleEvaluator(rules_of(HOT_GATEWAY), 0)
+    assert [each.finding.event.value for each in watch.feed(gateway_sample(1, 90, None))] == ["raised"]
+    watch.take_changed()
+    assert list(watch.feed(gateway_sample(2, 91, "a"))) == []
+    assert watch.take_renamed() == [Renamed("hot", "gateway.temp", "gateway.temp[a]")]
+    assert {key: state is None for key, state in watch.take_changed().items()} == {
+        (0, "gateway.temp"): True,
+        (0, "gateway.temp[a]"): False,
+    }
+    assert [each.finding.event.value for each in watch.feed(gateway_sample(3, 10, "a"))] == ["cleared"]
+
+
+def test_stale_rule_of_a_gateway_tag_waits_for_samples_of_the_gateway() -> None:
+    rule = {"id": "s", "kind": "stale", "tag": "gateway.temp", "seconds": 10, "severity": 5}
+    first = RuleEvaluator(rules_of(rule), 0)
+    list(first.feed(gateway_sample(1, 1, "a")))
+    again = RuleEvaluator(rules_of(rule), 5_000)
+    again.restore(first.states, first.jobs)
+    list(again.feed(gateway_sample(9_000, 1, "a")))
+    assert again.take_renamed() == [Renamed("s", "gateway.temp")]
+    assert list(again.run_until(16_000)) == []
+    assert [each.finding.subject for each in again.run_until(19_000)] == ["gateway.temp[a]"]
+
+
+def test_condition_over_tags_of_gateways_is_evaluated_for_each_of_them() -> None:
+    rule = {"id": "e", "kind": "expression", "when": "gateway.temp > 80 and oven.on == 1", "severity": 5}
+    watch = RuleEvaluator(rules_of(rule), 0)
+    samples = [Sample(1, "oven.on", 1), gateway_sample(2, 90, "a"), gateway_sample(3, 20, "b"), Sample(4, "oven.on", 0)]
+    found = [each.finding for sample in samples for each in watch.feed(sample)]
+    assert [(each.subject, each.event.value) for each in found] == [("e[a]", "raised"), ("e[a]", "cleared")]

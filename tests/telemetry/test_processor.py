@@ -350,3 +350,22 @@ async def test_counted_bytes_match_the_growth_of_the_append_only_file() -> None:
                 counted += processor.alarms.written_bytes + processor.tags.written_bytes
     assert size > 10_000
     assert counted == pytest.approx(size, rel=0.15)
+
+
+async def test_alarm_of_an_earlier_release_is_taken_by_the_gateway_that_has_it(store: Store) -> None:
+    """The acknowledgement of a person stays, and the alarm of another gateway is another one."""
+    rule = HOT | {"tag": "gateway.temp"}
+    async with at_work(store, rules_of(rule), TelemetryClock()):
+        await append(store, Sample(BEGIN, "gateway.temp", 90))
+        await until_kinds(store, ["raised"])
+        (before,) = (await alarms.load(store)).alarms.values()
+        await request_change(store, before.id, Acknowledge("anna", "seen"), TelemetryClock())
+    async with at_work(store, rules_of(rule), TelemetryClock()):
+        for gateway, value in (("a", 91), ("b", 92), ("b", 20)):
+            await append(store, Sample(BEGIN + value, "gateway.temp", value, gateway=gateway))
+        await until_drained(store)
+    found = {each.subject: each for each in (await alarms.load(store)).alarms.values()}
+    assert found["gateway.temp[a]"].state is AlarmState.ACKNOWLEDGED
+    assert found["gateway.temp[a]"].comment == "seen"
+    assert found["gateway.temp[b]"].state is AlarmState.RETURNED_UNACKNOWLEDGED
+    assert "gateway.temp" not in found

@@ -190,12 +190,14 @@ def _trend(tag: str, settings_file: Path | None) -> "Trend | None":
 
 
 async def _load(settings_file: Path | None) -> "list[Sample]":
+    from msgspec.structs import replace
+
     from edge.rules.sample_lines import Sample, parse_line
     from edge.store.tags import load
 
     async with open_access(settings_file) as at:
-        lines = [parse_line(text) for text in (await load(at.store)).values()]
-    return [each for each in lines if isinstance(each, Sample)]
+        lines = {name: parse_line(text) for name, text in (await load(at.store)).items()}
+    return [replace(each, tag=name) for name, each in lines.items() if isinstance(each, Sample)]
 
 
 def _matches(pattern: str, sample: "Sample") -> bool:

@@ -125,7 +125,10 @@ class TagReader:
                 except BatchError:
                     continue
                 for line in batch.lines:
-                    if isinstance(line, Sample) and line.tag in wanted and is_usable(line):
+                    if not isinstance(line, Sample) or line.tag not in wanted or not is_usable(line):
+                        continue
+                    # Each gateway of the store has tags of these names: a flow sees those of its own.
+                    if line.gateway in {None, store.consumer}:
                         wanted[line.tag].add(_placed(line, batch))
         return position
 

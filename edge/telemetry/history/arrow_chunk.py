@@ -21,7 +21,7 @@ _FLOAT: Final = 3
 _TEXT: Final = 4
 _EXACT: Final = 1 << 53
 """Integers up to here are exact as float64; the text of a larger one is stored too."""
-CONTEXT: Final = ("process", "job", "action", "carrier")
+CONTEXT: Final = ("process", "job", "action", "carrier", "gateway")
 """To what a sample belongs: the last columns; files of an earlier release have the first of them only."""
 _SCHEMA: Final = na.struct(
     {
@@ -35,6 +35,7 @@ _SCHEMA: Final = na.struct(
         "job": na.string(),
         "action": na.string(),
         "carrier": na.string(),
+        "gateway": na.string(),
     },
     nullable=False,
 )

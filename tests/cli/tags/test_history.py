@@ -41,7 +41,7 @@ def test_csv_export_is_spreadsheet_safe_and_json_export_is_replayable(tmp_path: 
     file = tmp_path / "out"
     assert write_samples(SAMPLES, "csv", file) == 4
     rows = list(csv.reader(io.StringIO(file.read_text())))
-    assert rows[0] == ["at", "tag", "value", "quality", "process", "job", "action", "carrier"]
+    assert rows[0] == ["at", "tag", "value", "quality", "process", "job", "action", "carrier", "gateway"]
     assert [row[2] for row in rows[1:]] == ["1.5", "'=1+1", "", "true"]
     assert rows[1][0] == "2027-01-15T08:00:00.000+00:00"
     assert write_samples(SAMPLES, "json", file) == 4
