@@ -72,6 +72,7 @@ async def _serve_with(parts: GatewayParts, services: "WebServices", tls: ssl.SSL
     # As at the start of the gateway: a collection that visits libraries and templates would take tens of milliseconds.
     gc.freeze()
     async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(services.tools.close)
         await stack.enter_async_context(_following(parts, services))
         host, port = settings.address
         bounds = ConnectionBounds(settings.max_connections, settings.max_connections // 2)

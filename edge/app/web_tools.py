@@ -16,25 +16,29 @@ from edge.app.parts import GatewayParts
 from edge.errors import Refused, Unavailable
 from edge.ops.users import read_users
 from edge.web.gateway_models import CertificateView, FindingList, FindingView, PersonView
+from edge.web.recipe_process import RecipeProcess
 from edge.web.services import GatewayTools
 
 _DOCTOR_S: Final = 15.0
 _SIMULATION_S: Final = 15.0
+_MOST_SIMULATIONS: Final = 4
 _MOST_OUTPUT: Final = 2_000_000
 _KEPT_FINDINGS_S: Final = 10.0
 
 
 def gateway_tools(parts: GatewayParts, settings_file: Path | None, memory: LogMemory) -> GatewayTools:
     """Return what the page asks of the machine."""
-    doctor = _Doctor(settings_file)
+    doctor, checks = _Doctor(settings_file), RecipeProcess()
     return GatewayTools(
         examine=doctor.examine,
         log=lambda: tuple(memory.lines),
         certificates=lambda: asyncio.to_thread(_certificates, parts),
         trust=lambda thumbprint: asyncio.to_thread(_trust, parts, thumbprint),
+        check=checks.check,
         simulate=Simulator(run_edge).simulate,
         people=lambda: asyncio.to_thread(_people, Path(parts.settings.users_file)),
         refresh_mode=parts.mode.refresh,
+        close=checks.close,
     )
 
 
@@ -68,15 +72,23 @@ class _Doctor:
 class Simulator:
     """Runs `edge simulate` in a process of its own, one at a time: many would take the memory of the gateway."""
 
-    def __init__(self, run: "RunEdge") -> None:
+    def __init__(self, run: "RunEdge", most_waiting: int = _MOST_SIMULATIONS) -> None:
         self._run = run
         self._lock = asyncio.Lock()
+        self._waiting = 0
+        self._most_waiting = most_waiting
 
     async def simulate(self, recipe: Any, script: Any) -> dict[str, Any]:
-        """Return what the simulation prints. Raises Refused for an invalid script."""
-        async with self._lock:
-            with tempfile.TemporaryDirectory(prefix="edge-simulate-") as folder:
-                return await self._simulate(folder, recipe, script)
+        """Return what the simulation prints. Raises Refused for an invalid script, and while too many wait."""
+        if self._waiting >= self._most_waiting:
+            raise Refused("busy", f"{self._waiting} simulations wait for their turn.", "Try again in a few seconds.")
+        self._waiting += 1
+        try:
+            async with self._lock:
+                with tempfile.TemporaryDirectory(prefix="edge-simulate-") as folder:
+                    return await self._simulate(folder, recipe, script)
+        finally:
+            self._waiting -= 1
 
     async def _simulate(self, folder: str, recipe: Any, script: Any) -> dict[str, Any]:
         files = {"recipe": Path(folder, "recipe.json"), "script": Path(folder, "script.json")}

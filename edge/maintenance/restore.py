@@ -14,7 +14,7 @@ import msgspec
 from edge.config import Settings, load_settings, main_file
 from edge.errors import Refused, SettingsError, Unavailable
 from edge.files import make_directory, write_atomically
-from edge.maintenance.archive import Member, read_archive
+from edge.maintenance.archive import Member, memory_limit, read_archive
 from edge.maintenance.backup import STORE, Progress
 from edge.maintenance.gateway_files import REPLACED_SUFFIX, GatewayFiles, environment_variable, is_below, locate_files
 from edge.maintenance.restore_record import record_restore
@@ -60,7 +60,7 @@ async def restore(
     settings are invalid here; Unavailable when a file or the store cannot be written. The store is replaced in one
     transaction; replaced files are kept under another ending.
     """
-    manifest, contents = await asyncio.to_thread(read_archive, file)
+    manifest, contents = await asyncio.to_thread(read_archive, file, memory_limit())
     snapshot = _snapshot(file, contents.pop(STORE, None))
     main = main_file(given, environ)
     plan = await asyncio.to_thread(_plan, contents, manifest.members, main, environ)

@@ -107,7 +107,7 @@ class Api:
         caller = await self._callers.find(request)
         if caller is None:
             raise Denied(401, "login_required", "this needs a login.", "Log in, or send a user name and a token.")
-        if self._services.events.is_full:
+        if self._services.events.is_full(caller.user):
             raise Denied(503, "too_many_pages", "too many pages follow changes already.", "Close one of them.")
         headers = {"x-accel-buffering": "no"}
         return StreamingResponse(self._changes(caller), media_type="text/event-stream", headers=headers)
@@ -115,7 +115,7 @@ class Api:
     async def _changes(self, caller: WebCaller) -> AsyncIterator[bytes]:
         """Yield changes until the session ends; a comment in quiet times shows that the connection works."""
         try:
-            with self._services.events.subscribe() as subscription:
+            with self._services.events.subscribe(caller.user) as subscription:
                 yield b"retry: 2000\n: changes follow\n\n"
                 while not caller.session or self._services.sessions.alive(caller.session):
                     if subjects := await subscription.take(_PING_S):

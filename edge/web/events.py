@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
@@ -14,6 +15,8 @@ from edge.store.client import Store
 from edge.store.retry import restart_on_outage
 
 MOST_SUBSCRIBERS: Final = 64
+MOST_OF_USER: Final = 32
+"""Half of all: the pages of one user never keep those of others away."""
 EVERYTHING: Final = "*"
 _MOST_SUBJECTS: Final = 32
 """Subjects that wait for one page; beyond them it reads everything again."""
@@ -69,12 +72,20 @@ class PageSubscription:
 
 
 class EventHub:
-    """Distributes changes to at most `most` pages; while there is none, it reads nothing."""
+    """Distributes changes to at most `most` pages, `most_of_user` of one user; without pages it reads nothing."""
 
-    def __init__(self, store: Store, scopes: Sequence[str], most: int = MOST_SUBSCRIBERS) -> None:
+    def __init__(
+        self,
+        store: Store,
+        scopes: Sequence[str],
+        most: int = MOST_SUBSCRIBERS,
+        most_of_user: int = MOST_OF_USER,
+    ) -> None:
         self._store = store
         self._scopes = tuple(scopes)
         self._most = most
+        self._most_of_user = most_of_user
+        self._pages: Counter[str] = Counter()
         self._pace = NoticePace()
         self._subscriptions: set[PageSubscription] = set()
         self._changed = asyncio.Event()
@@ -86,16 +97,16 @@ class EventHub:
         """The number of open pages."""
         return len(self._subscriptions)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether no further page may follow changes."""
-        return len(self._subscriptions) >= self._most
+    def is_full(self, user: str) -> bool:
+        """Return whether no further page of a user may follow changes."""
+        return len(self._subscriptions) >= self._most or self._pages[user] >= self._most_of_user
 
     @contextmanager
-    def subscribe(self) -> Iterator[PageSubscription]:
-        """Collect changes for the length of the block. Raises Refused when there are too many pages."""
-        if self.is_full:
-            raise Refused("too_many_pages", f"{self._most} pages follow changes already.", "Close one of them.")
+    def subscribe(self, user: str) -> Iterator[PageSubscription]:
+        """Collect changes for a page of a user for the length of the block. Raises Refused when there are too many."""
+        if self.is_full(user):
+            raise Refused("too_many_pages", "too many pages follow changes already.", "Close one of them.")
+        self._pages[user] += 1
         subscription = PageSubscription(self._pace)
         self._subscriptions.add(subscription)
         self._changed.set()
@@ -103,6 +114,8 @@ class EventHub:
             yield subscription
         finally:
             self._subscriptions.discard(subscription)
+            self._pages[user] -= 1
+            self._pages += Counter()  # forget users without a page
             self._changed.set()
 
     def publish(self, *subjects: str) -> None:

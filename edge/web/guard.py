@@ -66,6 +66,10 @@ class Guard:
         if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEAD_BYTES:
             await _refuse(scope, receive, answer, 431, f"the head has more than {MOST_HEAD_BYTES} bytes")
             return
+        if _names_both_lengths(scope):
+            text = "Content-Length together with Transfer-Encoding is refused (RFC 9112, section 6.1)"
+            await _refuse(scope, receive, answer, 400, text)
+            return
         limit = None if scope["path"] in STREAMS else self._request_s
         most = self._most_body_bytes * (4 if scope["path"] in LARGE_BODIES else 1)
         try:
@@ -119,6 +123,11 @@ def _bounded(receive: Receive, most_bytes: int) -> Receive:
         return message
 
     return bounded
+
+
+def _names_both_lengths(scope: Scope) -> bool:
+    """Return whether a proxy and this server could take different lengths of the body: a smuggled request follows."""
+    return {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope["headers"]}
 
 
 async def _refuse(scope: Scope, receive: Receive, answer: _Answer, status: int, text: str) -> None:

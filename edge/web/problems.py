@@ -37,6 +37,7 @@ _STATUS: Final = {
     "flows_off": 409,
     "telemetry_off": 409,
     "locked": 409,
+    "busy": 503,
     "damaged": 500,
     "unreadable": 500,
 }

@@ -21,15 +21,15 @@ async def _recipes(services: WebServices, _: ApiCall) -> recipe_models.RecipeLis
 
 async def _chart(services: WebServices, call: ApiCall) -> Svg:
     scope, id = call.path["scope"], call.path["recipe"]
-    return Svg(await recipe_views.recipe_chart(services.store, services.scopes, scope, id))
+    return Svg(await recipe_views.recipe_chart(services.store, services.scopes, services.tools.check, scope, id))
 
 
-async def _check(_: WebServices, call: ApiCall) -> recipe_models.RecipeResult:
-    return await recipe_views.check_recipe(call.body.recipe, call.body.active)
+async def _check(services: WebServices, call: ApiCall) -> recipe_models.RecipeResult:
+    return await services.tools.check(call.body.recipe, call.body.active)
 
 
 async def _simulate(services: WebServices, call: ApiCall) -> recipe_models.SimulationResult:
-    checked = await recipe_views.check_recipe(call.body.recipe, ())
+    checked = await services.tools.check(call.body.recipe, ())
     if checked.faults:
         raise Refused("invalid_recipe", f"the recipe has faults: {'; '.join(checked.faults)[:1000]}.", "Check it.")
     return recipe_views.simulation_result(await services.tools.simulate(call.body.recipe, call.body.script))

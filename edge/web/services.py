@@ -17,6 +17,7 @@ from edge.web.audit import WebAudit
 from edge.web.events import EventHub
 from edge.web.gateway_models import CertificateView, FindingView, LogLine, PersonView
 from edge.web.models import ControlChartView, Status
+from edge.web.recipe_models import RecipeResult
 from edge.web.result_views import TraceReader
 from edge.web.sessions import WebSessions
 
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 DefinitionOf: TypeAlias = Callable[[str], TagDefinition | None]
 """Returns the definition of a tag; None without one."""
+
+
+CheckRecipe: TypeAlias = Callable[[Any, Sequence[str]], Awaitable[RecipeResult]]
+"""Returns the faults and the chart of a recipe, with marks at some active steps."""
 
 
 class GatewayTools(Struct, frozen=True):
@@ -38,9 +43,12 @@ class GatewayTools(Struct, frozen=True):
     log: Callable[[], Sequence[LogLine]]
     certificates: Callable[[], Awaitable[tuple[CertificateView, ...]]]
     trust: Callable[[str], Awaitable[str]]
+    check: CheckRecipe
     simulate: Callable[[Any, Any], Awaitable[dict[str, Any]]]
     people: Callable[[], Awaitable[tuple[PersonView, ...]]]
     refresh_mode: Callable[[], Awaitable[None]]
+    close: Callable[[], Awaitable[None]]
+    """Ends the processes that the page has started."""
 
 
 class TrendSource(Protocol):

@@ -37,3 +37,20 @@ async def test_simulations_run_one_after_the_other() -> None:
     simulator = Simulator(run)
     assert await asyncio.gather(*(simulator.simulate({}, None) for _ in range(3))) == [{"within": 15}] * 3
     assert most == 1
+
+
+async def test_simulations_beyond_the_waiting_ones_are_refused() -> None:
+    ends = asyncio.Event()
+
+    async def run(*_: str, within_s: float) -> EndedCommand:
+        await ends.wait()
+        return EndedCommand(0, b'{"within": %d}' % within_s, b"")
+
+    simulator = Simulator(run, most_waiting=2)
+    waiting = [asyncio.create_task(simulator.simulate({}, None)) for _ in range(2)]
+    await asyncio.sleep(0)
+    with pytest.raises(Refused, match="2 simulations wait"):
+        await simulator.simulate({}, None)
+    ends.set()
+    await asyncio.gather(*waiting)
+    assert await simulator.simulate({}, None) == {"within": 15}

@@ -14,8 +14,10 @@ from edge.errors import Refused, Unavailable
 from edge.maintenance.archive import (
     FORMAT,
     MANIFEST,
+    MAX_BYTES,
     Manifest,
     Member,
+    memory_limit,
     read_archive,
     read_members,
     sha256,
@@ -116,8 +118,24 @@ def test_manifest_that_does_not_match_the_archive_is_refused(tmp_path: Path, man
 
 def test_too_large_archive_is_refused(tmp_path: Path) -> None:
     file = tar_of(tmp_path / "b.tar.gz", ("a", bytes(3 << 20)))
-    with pytest.raises(Refused, match="larger than 1 MiB"):
+    with pytest.raises(Refused, match="unpacks to more than 1 MiB"):
         read_members(file, max_bytes=1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("meminfo", "limit"),
+    [
+        ("MemTotal: 1000000 kB\nMemAvailable:  614400 kB\n", 100 << 20),
+        ("MemAvailable: 64000000 kB\n", MAX_BYTES),
+        ("MemTotal: 1000000 kB\n", MAX_BYTES),
+        ("", MAX_BYTES),
+    ],
+)
+def test_restore_is_bounded_by_the_free_memory_of_the_machine(tmp_path: Path, meminfo: str, limit: int) -> None:
+    file = tmp_path / "meminfo"
+    file.write_text(meminfo)
+    assert memory_limit(file) == limit
+    assert memory_limit(tmp_path / "absent") == MAX_BYTES
 
 
 def test_missing_archive_is_reported(tmp_path: Path) -> None:

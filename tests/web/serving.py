@@ -3,7 +3,7 @@
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,6 +32,8 @@ from edge.web.events import EventHub
 from edge.web.gateway_models import CertificateView, FindingView, LogLine, PersonView
 from edge.web.models import ControlChartView, MaintenanceState, Status
 from edge.web.protocol import ConnectionBounds
+from edge.web.recipe_check import check_recipe
+from edge.web.recipe_models import RecipeResult
 from edge.web.server import WebAddress, serve
 from edge.web.services import GatewayTools, WebServices
 from edge.web.sessions import WebSessions
@@ -123,7 +125,15 @@ class FakeTrends:
         )
 
 
-TOOLS = GatewayTools(_examine, lambda: (_LINE,), _certificates, _trust, _simulate, _people, _refresh)
+async def _check(recipe: object, active: Sequence[str]) -> RecipeResult:
+    return check_recipe(recipe, active)
+
+
+async def _close() -> None:
+    """End nothing: no process was started."""
+
+
+TOOLS = GatewayTools(_examine, lambda: (_LINE,), _certificates, _trust, _check, _simulate, _people, _refresh, _close)
 WRENCH = EquipmentHealth(name="wrench", kind="mqtt", connected=True)
 
 

@@ -44,9 +44,21 @@ async def test_changes_are_merged_while_a_page_waits_for_its_notice() -> None:
 
 async def test_pages_beyond_the_limit_are_refused(plant: Plant) -> None:
     hub = EventHub(plant.store, ("station-1",), most=1)
-    with hub.subscribe(), pytest.raises(Refused, match="follow changes already"), hub.subscribe():
+    with hub.subscribe("eve"), pytest.raises(Refused, match="follow changes already"), hub.subscribe("otto"):
         pass
     assert hub.subscribers == 0
+
+
+async def test_pages_of_one_user_do_not_keep_those_of_others_away(plant: Plant) -> None:
+    hub = EventHub(plant.store, ("station-1",), most=3, most_of_user=1)
+    with hub.subscribe("eve"):
+        with pytest.raises(Refused, match="follow changes already"), hub.subscribe("eve"):
+            pass
+        assert (hub.is_full("eve"), hub.is_full("otto")) == (True, False)
+        with hub.subscribe("otto"), hub.subscribe(""):
+            assert hub.subscribers == 3
+    with hub.subscribe("eve"):
+        assert hub.subscribers == 1
 
 
 async def test_change_of_a_job_reaches_an_open_page(browser: Browser, plant: Plant, services: WebServices) -> None:

@@ -61,6 +61,19 @@ async def test_request_that_is_not_http_is_refused(services: WebServices) -> Non
         assert (await browser.exchange(b"\x16\x03\x01\x02\x00\r\n\r\n")).status == 400
 
 
+async def test_content_length_with_transfer_encoding_closes_the_connection(services: WebServices) -> None:
+    """A proxy that takes the other length of the two hands the rest of the body over as a request of somebody else."""
+    smuggled = b"GET /static/icon.svg HTTP/1.1\r\nhost: x\r\n\r\n"
+    both = b"content-length: 4\r\ntransfer-encoding: chunked\r\n"
+    async with serving(services) as browser, asyncio.timeout(60):
+        reader, writer = await browser.connect()
+        writer.write(b"POST /api/v1/session HTTP/1.1\r\nhost: x\r\n" + both + b"\r\n0\r\n\r\n" + smuggled)
+        received = await reader.read()
+        writer.close()
+    assert received.startswith(b"HTTP/1.1 400 ")
+    assert received.count(b"HTTP/1.1 ") == 1
+
+
 async def refused(browser: Browser) -> bool:
     """Return whether a new connection is closed at once."""
     reader, writer = await browser.connect()
