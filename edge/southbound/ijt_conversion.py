@@ -7,6 +7,7 @@ from typing import Any
 
 from edge.errors import Refused
 from edge.sfc.command_id import parse_command_id
+from edge.southbound.identifiers import identifier, validate_identifiers, validate_named_identifiers
 from edge.southbound.ijt_schema import Result
 from edge.southbound.ijt_trace import trace_data
 from edge.station.equipment import Command
@@ -58,10 +59,10 @@ def entities(command: Command) -> list[dict[str, Any]]:
     """Return the identifiers of a command: its own id, the id of its job order, and those in its parameters."""
     entities_by_name = {COMMAND_ID: (command.command_id, _TASK), "JobOrderID": (command.job_id, _ORDER)}
     for parameter, (name, entity_type) in _IDENTIFIERS.items():
-        if value := command.parameters.get(parameter):
+        if value := identifier(command, parameter):
             entities_by_name[name] = value, entity_type
     others = command.parameters.get("identifiers", {})
-    entities_by_name |= {str(name): (value, _OTHER) for name, value in others.items()}
+    entities_by_name |= {str(name): (value, _OTHER) for name, value in others.items() if value is not None}
     return [
         {"Name": name, "EntityId": str(value), "IsExternal": True, "EntityType": entity_type}
         for name, (value, entity_type) in entities_by_name.items()
@@ -74,9 +75,9 @@ def process(command: Command) -> dict[str, str]:
 
 
 def validate_command(command: Command) -> None:
-    """Raise Refused when the parameter `identifiers` or `classification` of a command is invalid."""
-    if not isinstance(command.parameters.get("identifiers", {}), Mapping):
-        raise Refused("parameters", "the parameter identifiers has to be an object: names and identifiers")
+    """Raise Refused when an identifier or the parameter `classification` of a command is invalid."""
+    validate_identifiers(command, (*_IDENTIFIERS, "joint_origin_id"))
+    validate_named_identifiers(command, "identifiers")
     wanted = command.parameters.get("classification", "single")
     if wanted not in _CLASSIFICATIONS:
         raise Refused("parameters", f"the parameter classification has to be one of {', '.join(_CLASSIFICATIONS)}")
@@ -121,7 +122,7 @@ def may_be_result_of(result: Result, command: Command) -> bool:
     meta = result["ResultMetaData"]
     reported = {each.get("EntityId") for each in meta.get("AssociatedEntities") or ()} | {meta.get("Name")}
     reported -= {None, ""}
-    named = set(process(command).values()) | {str(each) for each in [command.parameters.get("joint_id")] if each}
+    named = set(process(command).values()) | {each for each in [identifier(command, "joint_id")] if each}
     return not reported or not named or bool(reported & named)
 
 

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 from edge.errors import Refused
+from edge.southbound.identifiers import identifier
 from edge.southbound.ijt_conversion import process
 from edge.southbound.ijt_methods import IjtMethods
 from edge.station.equipment import Command
@@ -52,7 +53,7 @@ def selected_joint(command: Command) -> tuple[str, str] | None:
     """
     if command.parameters.get("select") != "joint":
         return None
-    joint, origin = (str(command.parameters.get(name) or "") for name in ("joint_id", "joint_origin_id"))
+    joint, origin = (identifier(command, name) for name in ("joint_id", "joint_origin_id"))
     if not joint and not origin:
         raise Refused("parameters", "the parameter joint_id is missing: it has to name the joint to select")
     if process(command):

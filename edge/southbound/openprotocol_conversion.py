@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from edge.errors import Refused
 from edge.links.openprotocol_trace import CurveMessage
+from edge.southbound.identifiers import identifier, validate_identifiers
 from edge.station.equipment import Command
 
 TighteningResult: TypeAlias = Mapping[str, Any]
@@ -36,7 +37,8 @@ def validate_command(command: Command, correlation: str) -> None:
     wanted = command.parameters.get("classification", "single")
     if wanted not in _CLASSIFICATIONS:
         raise Refused("parameters", f"the parameter classification has to be one of {', '.join(_CLASSIFICATIONS)}")
-    vin, longest = _vin(command), VIN_LENGTH if correlation == "mark" else _IDENTIFIER_LENGTH
+    validate_identifiers(command, ("vin",))
+    vin, longest = identifier(command, "vin"), VIN_LENGTH if correlation == "mark" else _IDENTIFIER_LENGTH
     if len(vin) > longest or not vin.isascii() or not vin.isprintable():
         raise Refused("parameters", f"the parameter vin has to be at most {longest} ASCII characters: {vin!r}")
 
@@ -56,14 +58,10 @@ def number_of(command: Command, name: str) -> int | None:
 
 def identifier_of(command: Command, correlation: str) -> str:
     """Return the identifier that the result of a command will have: its VIN, with the mark of the command."""
-    vin = _vin(command)
+    vin = identifier(command, "vin")
     if correlation != "mark":
         return vin
     return f"{vin:<{VIN_LENGTH}}{command.mark[: _IDENTIFIER_LENGTH - VIN_LENGTH]}" if vin else command.mark
-
-
-def _vin(command: Command) -> str:
-    return str(command.parameters.get("vin") or "").strip()
 
 
 Curves: TypeAlias = Mapping[int, Sequence[CurveMessage]]
@@ -132,7 +130,7 @@ def is_last_of_batch(result: TighteningResult) -> bool:
 
 def answer_data(results: Sequence[TighteningResult], command: Command, curves: Curves = NO_CURVES) -> dict[str, Any]:
     """Return the results of a command as plain JSON, with the VIN of the command."""
-    vin = {"vin": vin} if (vin := _vin(command)) else {}
+    vin = {"vin": vin} if (vin := identifier(command, "vin")) else {}
     if not is_batch(command):
         return result_data(results[0], curves) | vin
     parts = [result_data(each, curves) for each in results]

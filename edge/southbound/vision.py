@@ -18,6 +18,7 @@ from edge.sfc.signal import Phase
 from edge.southbound.change_signal import ChangeSignal
 from edge.southbound.connected_equipment import ConnectedEquipment
 from edge.southbound.device import Device, DeviceEvent, DeviceEvents, DeviceOutcomeUnknownError
+from edge.southbound.identifiers import identifier, validate_identifiers
 from edge.southbound.late_result import LateResults
 from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
 from edge.southbound.own_events import OwnEvents
@@ -49,6 +50,7 @@ _FIELDS = (
 )
 _RECIPE_FIELDS = ("ExternalId", "InternalId")
 _STATE, _MODE = "VisionStateMachine", "AutomaticModeStateMachine"
+_IDENTIFIERS = ("part_id", "meas_id")
 _IDLE = frozenset({VisionState.ERROR, VisionState.HALTED})
 # The vendor defines the causes of Reset, Stop and Abort; 0 is none of them.
 _CAUSE = (0, "the station asked for it")
@@ -201,6 +203,7 @@ class Camera:
             if await self._is_busy():
                 await self._stop_job()
             return {"reset": True}
+        validate_identifiers(command, _IDENTIFIERS)
         found = await self._results.find(command)
         if found is None and not await self._is_running(command) and await self._is_busy():
             # A killed gateway may have left this job running without its JobId: wait for the end of the job.
@@ -301,7 +304,7 @@ class Camera:
             raise self._failed()
 
     async def _start(self, command: Command) -> None:
-        part = {"Id": str(command.parameters.get("part_id", ""))}
+        part = {"Id": identifier(command, "part_id")}
         arguments = ({"Id": meas_id_of(command)}, part, recipe_of(command))
         # A camera may reuse a JobId: a kept result with this id belongs to an earlier job.
         self._results.kept.clear()

@@ -146,7 +146,14 @@ async def test_declined_step_fails_the_command_and_leaves_the_tool_disabled(
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"parameter_set": "x"}, {"parameter_set": 0}, {"job": True}, {"parameter_set": 1, "job": 1}, {"vin": "ä"}],
+    [
+        {"parameter_set": "x"},
+        {"parameter_set": 0},
+        {"job": True},
+        {"parameter_set": 1, "job": 1},
+        {"vin": "ä"},
+        {"vin": 7},
+    ],
 )
 async def test_invalid_parameters_start_no_tightening(
     opener: Opener, controller: TighteningController, wait_until: WaitUntil, parameters: dict[str, object]

@@ -120,6 +120,15 @@ async def test_a_result_is_plain_json(opener: Opener, wait_until: WaitUntil) -> 
     assert msgspec.json.encode(data)
 
 
+@pytest.mark.parametrize("name", ["part_id", "meas_id"])
+async def test_identifier_that_is_not_a_text_starts_no_job(opener: Opener, wait_until: WaitUntil, name: str) -> None:
+    async with opener() as bench:
+        await bench.equipment.send(replace(WORK, parameters={"recipe_id": "P1", name: 7}))
+        await wait_until(lambda: bench.station.answers)
+        assert bench.device.begun == []
+    assert bench.station.answers[0].error == f"the parameter {name} has to be a text, not 7"
+
+
 async def test_a_camera_in_error_is_reset_first(opener: Opener, camera: VisionCamera, wait_until: WaitUntil) -> None:
     async with opener() as bench:
         await camera.break_down()
