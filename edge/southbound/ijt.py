@@ -363,5 +363,6 @@ class Controller:
             async with self._starting:
                 await self._tool.make_safe(command, is_running=True)
         except Refused as refusal:
+            self._tool.make_safe_at_rest(command, is_running=True)
             reason = f"{reason}; {refusal.message}"
         return Refused("device", reason)

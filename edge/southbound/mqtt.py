@@ -18,6 +18,7 @@ from edge.links.mqtt_topic import matches
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_data import CommandData
+from edge.model.equipment_health import OpenSafing
 from edge.model.event_types import REFUSED_TYPE
 from edge.sfc.signal import Phase
 from edge.southbound.mqtt_answer import (
@@ -138,6 +139,11 @@ class MqttEquipment:
     def problem(self) -> str:
         """Reason why the connected equipment cannot execute commands; empty when it can."""
         return "" if self._has_subscriber else f"nothing subscribes to {self.commands_topic}"
+
+    @property
+    def open_release(self) -> OpenSafing | None:
+        """The permission of its tool that the broker has not taken; None when it has."""
+        return self._permission.open_release if self._permission else None
 
     def repetition_of(self, type_id: str) -> Repetition:
         """Return what a start that is sent a second time may do."""
@@ -290,19 +296,25 @@ class MqttEquipment:
 
         self._session.listeners.append(on_change)
         on_change(self._session.connected)
-        retries = 0
         try:
-            while True:
-                await self._wait_until_due(retries)
-                try:
-                    await self._offer_outstanding()
-                except Unavailable as error:
-                    _log.info("commands not offered again", equipment=self.name, reason=error.message)
-                    retries += 1
-                else:
-                    retries = 0 if self._has_subscriber else retries + 1
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._offer_when_due(), name=f"commands to {self.name}")
+                if self._permission:
+                    tasks.create_task(self._permission.keep_updating(), name=f"permission of {self.name}")
         finally:
             self._session.listeners.remove(on_change)
+
+    async def _offer_when_due(self) -> None:
+        retries = 0
+        while True:
+            await self._wait_until_due(retries)
+            try:
+                await self._offer_outstanding()
+            except Unavailable as error:
+                _log.info("commands not offered again", equipment=self.name, reason=error.message)
+                retries += 1
+            else:
+                retries = 0 if self._has_subscriber else retries + 1
 
     async def _wait_until_due(self, retries: int) -> None:
         """Wait for the next connection, or for the delay of a retry."""

@@ -1,13 +1,23 @@
 """The retained work permission of an MQTT tool, on a real broker."""
 
+import asyncio
+from collections.abc import Sequence
+from typing import cast
+
 from msgspec.structs import replace
 
 from edge.config import MqttEquipmentSettings, MqttSettings
+from edge.errors import Unavailable
+from edge.links.background_task import background_task
 from edge.links.mqtt import Message, MqttSession, open_session
+from edge.model.equipment_health import OpenSafing
 from edge.southbound.mqtt import open_equipment
+from edge.southbound.mqtt_permission import ToolPermission
+from edge.station.equipment import Command
 from tests.conftest import WaitUntil
 from tests.southbound.recording_station import RecordingStation
 from tests.southbound.test_mqtt_equipment import COMMAND
+from tests.virtual_time import run_virtual
 
 
 class Tool:
@@ -51,3 +61,37 @@ async def test_the_tool_is_enabled_from_the_start_to_the_answer(
         found = await late.read_retained(f"{unique}/wrench/enabled", 60)
         assert found is not None
         assert found.payload == b"false"
+
+
+def test_permission_that_cannot_be_withdrawn_is_retried_in_seconds() -> None:
+    """The store or the broker is away at the end of a command: the tool must not stay enabled until the next one."""
+
+    class Broker:
+        """A session that records what it takes, with its time, and fails a few times."""
+
+        def __init__(self) -> None:
+            self.failures = 3
+            self.taken: list[tuple[float, bytes]] = []
+
+        async def send(self, message: Message) -> bool:
+            if self.failures:
+                self.failures -= 1
+                raise Unavailable("the broker does not confirm")
+            self.taken.append((asyncio.get_running_loop().time(), message.payload))
+            return True
+
+    async def nothing() -> Sequence[Command]:
+        return ()
+
+    async def withdrawn() -> tuple[OpenSafing | None, OpenSafing | None, Broker]:
+        broker = Broker()
+        permission = ToolPermission(cast("MqttSession", broker), "wrench", nothing, lambda: 5)
+        async with background_task(permission.keep_updating(), "permission"):
+            await permission.update()
+            first = permission.open_release
+            await asyncio.sleep(60)
+        return first, permission.open_release, broker
+
+    first, last, broker = run_virtual(withdrawn())
+    assert first == OpenSafing(what="release", since=5, tries=1, reason="the broker does not confirm")
+    assert (last, broker.taken) == (None, [(17.0, b"false")])
