@@ -15,17 +15,17 @@ from edge.instant import now_ms
 from edge.links.log_throttle import LogThrottle
 from edge.links.mqtt import Message, MqttSession, SubscriptionRefused, to_event, to_message
 from edge.links.mqtt_topic import matches
-from edge.model.cloudevent import CloudEvent, new_id
+from edge.model.cloudevent import CloudEvent
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_data import CommandData
 from edge.model.equipment_health import OpenSafing
-from edge.model.event_types import REFUSED_TYPE
 from edge.sfc.signal import Phase
 from edge.southbound.mqtt_answer import (
     command_of_answer,
     complete_answer,
     declined_stop,
     job_of_answer,
+    refusal_answer,
     task_answer,
     to_answer,
     to_equipment_event,
@@ -392,18 +392,8 @@ class MqttEquipment:
             kind=refusal.kind,
             reason=refusal.message,
         )
-        answer = CloudEvent(
-            id=new_id(),
-            source=self._source,
-            type=request.get("type") or REFUSED_TYPE,
-            subject=request.get("subject"),
-            correlationid=request.get("correlationid"),
-            causationid=request.get("id"),
-            mdcserrorkind=refusal.kind,
-            mdcserrormessage=refusal.message,
-        )
         if not message.response_topic or self._may_answer(message.response_topic):
-            await self._session.answer(message, answer)
+            await self._session.answer(message, refusal_answer(message, refusal, self._source))
 
 
 def _defect(what: str, error: Exception) -> Refused:

@@ -7,8 +7,9 @@ import msgspec
 
 from edge.errors import Refused
 from edge.links.mqtt import Message, to_event
-from edge.model.cloudevent import REQUIRED, CloudEvent
+from edge.model.cloudevent import REQUIRED, CloudEvent, new_id
 from edge.model.equipment_data import TaskData
+from edge.model.event_types import REFUSED_TYPE
 from edge.sfc.command_id import parse_command_id
 from edge.station.equipment import EquipmentAnswer, EquipmentEvent, Kept, LateResult, OutcomeUnknown, Task
 
@@ -120,3 +121,18 @@ def task_answer(request: CloudEvent, task: Task | Kept | None, source: str) -> C
         return msgspec.structs.replace(answer, mdcserrorkind="kept", mdcserrormessage=message)
     data = TaskData(task.job_id, task.action, dict(task.parameters))
     return msgspec.structs.replace(answer, data=data)
+
+
+def refusal_answer(message: Message, refusal: Refused, source: str) -> CloudEvent:
+    """Return the reply to a message that is refused, with the reason."""
+    request = message.user_properties
+    return CloudEvent(
+        id=new_id(),
+        source=source,
+        type=request.get("type") or REFUSED_TYPE,
+        subject=request.get("subject"),
+        correlationid=request.get("correlationid"),
+        causationid=request.get("id"),
+        mdcserrorkind=refusal.kind,
+        mdcserrormessage=refusal.message,
+    )

@@ -59,7 +59,7 @@ class ToolPermission:
             self._tries = None
 
     async def keep_updating(self) -> None:
-        """Repeat failed updates at the intervals of `SafingTries`, until cancelled; each new connection updates, too."""
+        """Repeat failed updates at the intervals of `SafingTries`, until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             await self._failed.wait()

@@ -9,7 +9,8 @@
 // tighten a bolt of his own at once; `anonymous` leaves the identifiers out of all results from now on. Each of these
 // acts once: `quiet` reports no event of the next result; `endAtSearch` lets the next joining run until the identifiers
 // are asked for, and end right before that answer; `unanswered` starts the next joining without an answer to its start;
-// `hold` lets the next joining run until `end`. `enable` and `disable` are those of another system, such as a PLC.
+// `hold` lets the next joining run until `end`; `mute` does not answer the next disabling, and `declines NUMBER` declines
+// so many of them. `enable` and `disable` are those of another system, such as a PLC.
 "use strict";
 
 const { DataType, bind, eventSource, pause, print, serve, variant } = require("./opcua_server.js");
@@ -66,7 +67,7 @@ function build(addressSpace, cut) {
   });
   const tell = eventSource(addressSpace, addressSpace.findEventType("JoiningSystemResultReadyEventType", ijt), "Ready");
   const tellAgain = eventSource(addressSpace, addressSpace.findEventType("RequestedResultEventType", ijt), "Requested");
-  const state = { enabled: false, identifiers: [], joining: null, number: 0, results: [], anonymous: false, points: 0 };
+  const state = { enabled: false, identifiers: [], joining: null, number: 0, results: [], anonymous: false, points: 0, declines: 0 };
   const once = new Set();
   const files = serveFiles(addressSpace, system.resultManagement.resultTransfer, cut);
   const series = mode === "batch" ? addBatch(system, (name, fields) => make(ijt, name, fields), status) : null;
@@ -168,6 +169,15 @@ function build(addressSpace, cut) {
 
   bind(system.assetManagement.methodSet, {
     EnableAsset: (_uri, enable) => {
+      if (!enable && state.declines > 0) {
+        state.declines -= 1;
+        print({ declined: "disable" });
+        return status("the tool is busy");
+      }
+      if (!enable && once.delete("mute")) {
+        print({ unanswered: "disable" });
+        return new Promise(() => {});
+      }
       setEnabled(enable);
       print({ enabled: enable });
       return status();
@@ -238,13 +248,16 @@ function build(addressSpace, cut) {
     },
   });
 
-  const toggles = ["quiet", "endAtSearch", "unanswered", "hold"].map((each) => [each, () => once.add(each)]);
+  const toggles = ["quiet", "endAtSearch", "unanswered", "hold", "mute"].map((each) => [each, () => once.add(each)]);
   return {
     ...Object.fromEntries(toggles),
     ...files.orders,
     ...(series ? series.orders : {}),
     points(number) {
       state.points = Number(number);
+    },
+    declines(number) {
+      state.declines = Number(number);
     },
     anonymous() {
       state.anonymous = true;
