@@ -154,9 +154,10 @@ class GatewayObject:
         add_nodes(iserver, _instances(equipment))
         self._aspace = iserver.aspace
         self.node_id = _node("Gateway")
-        for asked in _instances(equipment):
-            if asked.NodeClass is ua.NodeClass.Variable:
-                held = self._aspace[asked.RequestedNewNodeId].attributes[ua.AttributeIds.Value]
+        parts = [((), GATEWAY), *((("Equipment", name), EQUIPMENT) for name in equipment)]
+        for path, members in parts:
+            for member in members:
+                held = self._aspace[_node("Gateway", *path, member.name)].attributes[ua.AttributeIds.Value]
                 held.value = ua.DataValue(ua.Variant(), StatusCode=_NOTHING_YET)
         self._shown: dict[ua.NodeId, ua.Variant] = {}
         self._parts: dict[tuple[str, ...], object] = {}

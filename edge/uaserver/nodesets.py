@@ -29,6 +29,7 @@ import edge
 from edge.errors import Defect, EdgeError, SettingsError
 from edge.uaserver import type_cache
 from edge.uaserver.declarations import declarations
+from edge.uaserver.missing_values import fill_missing_values
 from edge.uaserver.namespaces import OFFICIAL_URI, Namespace
 
 PACKAGE = "node-opcua-nodesets@2.182.0"
@@ -266,6 +267,7 @@ async def import_types(server: asyncua.Server, content: Content) -> None:
         ]
         await server.get_node(data_type).write_data_type_definition(ua.EnumDefinition(Fields=fields))
     _remove_unserved(server.iserver.aspace)
+    fill_missing_values(server.iserver.aspace)
 
 
 def _remove_unserved(aspace: AddressSpace) -> None:

@@ -7,6 +7,8 @@
 //   node opcua_client.js ENDPOINT limits                   the limits that the server names, and those that it holds
 //   node opcua_client.js ENDPOINT faults                   the answers to wrong arguments of standard services
 //   node opcua_client.js ENDPOINT counters                 what the diagnostics count of a subscription
+//   node opcua_client.js ENDPOINT tree                     the variables below Objects and Types without a value, and the
+//                                                          methods that take one argument too few or one too many
 //   node opcua_client.js ENDPOINT flood COUNT SECONDS      read JobOrderList COUNT times in one request, again and again
 //   node opcua_client.js ENDPOINT call OBJECT METHOD JSON  call a method with texts; print the status and the outputs
 //   node opcua_client.js ENDPOINT calls FOLDER             for each line of input, [USER, PASSWORD, OBJECT, METHOD, TEXTS]:
@@ -24,6 +26,7 @@ const {
   ClientMonitoredItem,
   ClientSubscription,
   MessageSecurityMode,
+  NodeClass,
   OPCUAClient,
   SecurityPolicy,
   TimestampsToReturn,
@@ -47,6 +50,37 @@ async function findList(session) {
     if (result.statusCode.isGood()) return { nodeId: result.targets[0].targetId, attributeId: AttributeIds.Value };
   }
   throw new Error("there is no JobOrderList below station-1");
+}
+
+// Every node below Objects and Types: its path, its owner, whether a type declares it, whether it belongs to a method.
+async function walk(session) {
+  const seen = new Map();
+  let level = [["i=85", "Objects", false, false], ["i=86", "Types", false, false]];
+  while (level.length) {
+    const some = level.splice(0, 50);
+    const asked = some.map(([nodeId]) => ({
+      nodeId, browseDirection: 0, referenceTypeId: "i=33", includeSubtypes: true, nodeClassMask: 0, resultMask: 63,
+    }));
+    const answers = await session.browse(asked);
+    for (let index = 0; index < answers.length; index += 1) {
+      let { references, continuationPoint } = answers[index];
+      while (continuationPoint && continuationPoint.length) {
+        const next = await session.browseNext(continuationPoint, false);
+        references = [...references, ...next.references];
+        continuationPoint = next.continuationPoint;
+      }
+      const [owner, above, isDeclaredAbove, isMethodAbove] = some[index];
+      for (const { nodeId, browseName, nodeClass } of references || []) {
+        const id = nodeId.toString();
+        if (seen.has(id)) continue;
+        const path = `${above}/${browseName.name}`;
+        const isDeclared = isDeclaredAbove || nodeClass === NodeClass.ObjectType || nodeClass === NodeClass.VariableType;
+        seen.set(id, { nodeId: id, path, owner, nodeClass, isDeclared, ofMethod: isMethodAbove });
+        level.push([id, path, isDeclared, nodeClass === NodeClass.Method]);
+      }
+    }
+  }
+  return [...seen.values()];
 }
 
 const send = (session, name, parameters) => new Promise((done) => {
@@ -213,6 +247,34 @@ const deeds = {
     const value = await session.read({ nodeId: "i=2290", attributeId: AttributeIds.Value });
     const found = value.value.value.find((each) => each.subscriptionId === id);
     print(Object.fromEntries(Object.entries(found).filter(([, each]) => typeof each === "number")));
+  },
+
+  async tree(session) {
+    const found = await walk(session);
+    const variables = found.filter((node) => node.nodeClass === NodeClass.Variable);
+    const empty = [];
+    for (let at = 0; at < variables.length; at += 50) {
+      const some = variables.slice(at, at + 50);
+      const values = await session.read(some.map(({ nodeId }) => ({ nodeId, attributeId: AttributeIds.Value })));
+      values.forEach((value, index) => {
+        const { path, isDeclared, ofMethod } = some[index];
+        const isEmpty = value.statusCode.value !== 0 || value.value.value === null || value.value.value === undefined;
+        // A type declares its variables; their values are those of the instances (OPC 10000-3, 6.2.6).
+        if (isEmpty && (ofMethod || !isDeclared)) empty.push([path, value.statusCode.name]);
+      });
+    }
+    const methods = [];
+    for (const { nodeId, path, owner } of found.filter((node) => node.nodeClass === NodeClass.Method && !node.isDeclared)) {
+      const inputs = found.find((node) => node.owner === nodeId && node.path.endsWith("InputArguments"));
+      const taken = inputs ? (await session.read({ nodeId: inputs.nodeId, attributeId: AttributeIds.Value })).value.value : [];
+      const count = taken.length;
+      const call = async (many) => (await session.call({
+        objectId: owner, methodId: nodeId, inputArguments: Array.from({ length: many }, () => ({ dataType: "Null" })),
+      })).statusCode.name;
+      methods.push([path, count, count ? await call(count - 1) : null, await call(count + 1)]);
+    }
+    const wrong = methods.filter(([, , few, many]) => (few && few !== "BadArgumentsMissing") || many !== "BadTooManyArguments");
+    print({ variables: variables.length, empty, methods: methods.length, wrong });
   },
 
   async flood(session, count, seconds) {

@@ -74,6 +74,16 @@ async def test_values_before_the_first_poll_are_waiting_for_initial_data(space: 
         assert found.StatusCode.value == ua.StatusCodes.BadWaitingForInitialData
 
 
+async def test_release_of_equipment_names_its_arguments(space: Space) -> None:
+    """They waited for initial data for ever: a client showed no arguments of the one method that releases a stop."""
+    method = await member(space, "Equipment", "wrench", "ReleaseStops")
+    inputs, outputs = [
+        await (await method.get_child(f"0:{kind}Arguments")).read_value() for kind in ("Input", "Output")
+    ]
+    assert [each.Name for each in inputs] == ["Command", "Reason"]
+    assert [each.Name for each in outputs] == ["ReturnStatus"]
+
+
 async def test_the_gateway_and_its_equipment_can_be_read(server: UaServer, space: Space) -> None:
     await server.gateway.show(PICTURE)
     assert await values(await member(space), [shown.name for shown in GATEWAY]) == {
