@@ -184,7 +184,7 @@ async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> Ga
         keep.ended_jobs * 1000,
         keep_letters_ms=keep.dead_letters * 1000,
         most_decisions=keep.decisions,
-        second_person=second_person(settings.users.second_person, settings.users.second_person_within),
+        second_person=second_person(settings.users),
     )
     instance.lease_regained.append(runs.invalidate_all)
     active_runs = ActiveRuns(runs, scopes)

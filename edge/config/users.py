@@ -40,6 +40,13 @@ class UsersSettings(Struct, frozen=True, kw_only=True):
             extra={"expected": "a list of retry, skip, force, complete"},
         ),
     ] = ()
+    second_person_resolve: Annotated[
+        Literal["auto", "on", "off"],
+        Meta(
+            description="Whether a decision about an unknown outcome (`edge jobs resolve`) takes effect only when a "
+            "second user asks for the same: `auto` where `skip` does, as both write a result by hand."
+        ),
+    ] = "auto"
     second_person_within: Annotated[
         int, Meta(ge=10, le=86_400, description="Seconds within which the second user must ask for it.")
     ] = 600

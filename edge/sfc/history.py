@@ -194,9 +194,10 @@ def _encode_signal(run: Run, signal: Signal) -> tuple[str, list[Any]]:
         case Withdrawn():
             return "withdrawn", [_short(run, signal.command_id), signal.reason or None]
         case Resolve():
-            return "resolve", [signal.action, signal.resolution, signal.reason, signal.by, signal.data]
+            decided = [signal.action, signal.resolution, signal.reason, signal.by, signal.data]
+            return "resolve", [*decided, _encode_second(signal.second)]
         case Intervene():
-            second = [signal.second.within_ms, int(signal.second.has_login)] if signal.second else None
+            second = _encode_second(signal.second)
             names = [signal.action, signal.step, signal.target]
             return "intervene", [signal.kind, names, signal.reason, signal.by, signal.data, second]
         case Late():
@@ -231,11 +232,10 @@ def _decode_signal(run: Run, name: str, members: list[Any]) -> Signal:
         case "withdrawn":
             return Withdrawn(_whole(run, first), second or "")
         case "resolve":
-            return Resolve(first, Resolution(second), fifth, third, fourth)
+            return Resolve(first, Resolution(second), fifth, third, fourth, _decode_second(sixth))
         case "intervene":
-            confirmation = SecondPerson(sixth[0], bool(sixth[1])) if sixth else None
             action, step, target = second
-            return Intervene(Intervention(first), action, step, target, fifth, third, fourth, confirmation)
+            return Intervene(Intervention(first), action, step, target, fifth, third, fourth, _decode_second(sixth))
         case "late":
             return Late(_whole(run, first), second, third)
         case "event":
@@ -254,6 +254,14 @@ def _decode_signal(run: Run, name: str, members: list[Any]) -> Signal:
             return Stop(first or "")
         case _:
             raise ValueError(f"{name!r} is no signal")
+
+
+def _encode_second(second: SecondPerson | None) -> list[int] | None:
+    return None if second is None else [second.within_ms, int(second.has_login)]
+
+
+def _decode_second(members: list[int] | None) -> SecondPerson | None:
+    return SecondPerson(members[0], bool(members[1])) if members else None
 
 
 def _short(run: Run, command_id: str) -> str:

@@ -46,7 +46,11 @@ def intervene(draft: Draft, signal: Intervene) -> Ignored | None:
     """Apply an intervention, or keep it until a second person confirms it."""
     if signal.kind in _MOVES and draft.paused_at is not None:
         return Ignored(IgnoredKind.PAUSED, "the job is paused: resume it first")
-    target = _find(draft, signal)
+    return _decide(draft, signal, _find(draft, signal))
+
+
+def _decide(draft: Draft, signal: Intervene | Resolve, target: _Target | Ignored) -> Ignored | None:
+    """Apply a decision to its target, or keep it until a second person confirms it."""
     if isinstance(target, Ignored):
         return target
     asked = InterventionNote(signal.kind, target.subject, signal.by, signal.reason, draft.now)
@@ -91,7 +95,7 @@ def _who(note: InterventionNote) -> str:
     return ": ".join(each for each in (people, note.reason) if each)
 
 
-def _asked_before(draft: Draft, signal: Intervene, target: _Target) -> int | None:
+def _asked_before(draft: Draft, signal: Intervene | Resolve, target: _Target) -> int | None:
     """Return the number of the same intervention that waits for a second person."""
     for number, each in draft.interventions.items():
         if each.until is not None and (each.kind, each.mark) == (signal.kind, target.mark) and draft.now <= each.until:
@@ -227,6 +231,10 @@ def _clear(draft: Draft, transition: NetTransition) -> None:
 
 def resolve(draft: Draft, signal: Resolve) -> Ignored | None:
     """Apply the decision of an operator about an unknown outcome; every recipe allows it."""
+    return _decide(draft, signal, _find_unknown(draft, signal))
+
+
+def _find_unknown(draft: Draft, signal: Resolve) -> _Target | Ignored:
     unknown = [
         key
         for key in draft.in_recipe_order(draft.open)
@@ -237,26 +245,24 @@ def resolve(draft: Draft, signal: Resolve) -> Ignored | None:
     if not unknown:
         return Ignored(IgnoredKind.NOT_UNKNOWN, f"the outcome of action {signal.action!r} is not unknown")
     key = origin_of(draft, max(unknown, key=lambda each: draft.associations[each].attempt))
-    kind = f"resolve {signal.resolution}"
-    note = InterventionNote(kind, f"{key.action} of {key.step}", signal.by, signal.reason, draft.now)
     if signal.resolution is Resolution.REPEAT and draft.paused_at is not None:
         return Ignored(IgnoredKind.PAUSED, "the job is paused: resume it first")
-    draft.put(key, replace(draft.associations[key], resolved_by=_who(note)))
-    match signal.resolution:
-        case Resolution.DONE:
-            on_completed(draft, key, signal.data)
-        case Resolution.FAILED:
-            on_failed(draft, key, f"failed: {signal.reason}" if signal.reason else "failed")
-        case Resolution.REPEAT if key.is_left_behind:
-            return Ignored(IgnoredKind.NOT_UNKNOWN, f"the step of action {signal.action!r} was activated again")
-        case Resolution.REPEAT:
-            repeat(draft, key)
-        case _:
-            assert_never(signal.resolution)
-    _keep(draft, max(draft.interventions, default=0) + 1, note)
-    if draft.paused_at is None and draft.outcome is Outcome.RUNNING:
-        settle(draft)
-    return None
+    if signal.resolution is Resolution.REPEAT and key.is_left_behind:
+        return Ignored(IgnoredKind.NOT_UNKNOWN, f"the step of action {signal.action!r} was activated again")
+
+    def apply(by: str) -> None:
+        draft.put(key, replace(draft.associations[key], resolved_by=by))
+        match signal.resolution:
+            case Resolution.DONE:
+                on_completed(draft, key, signal.data)
+            case Resolution.FAILED:
+                on_failed(draft, key, f"failed: {signal.reason}" if signal.reason else "failed")
+            case Resolution.REPEAT:
+                repeat(draft, key)
+            case _:
+                assert_never(signal.resolution)
+
+    return _Target(f"{key.action} of {key.step}", f"{key}/{draft.associations[key].attempt}", apply)
 
 
 class HeldFailure(Struct, frozen=True):

@@ -58,6 +58,13 @@ class Resolution(StrEnum):
     REPEAT = "repeat"
 
 
+class SecondPerson(Struct, frozen=True):
+    """A decision takes effect when another person asks for the same in time; `has_login` lets this one confirm."""
+
+    within_ms: int
+    has_login: bool = True
+
+
 class Resolve(Struct, frozen=True):
     """An operator decides about the unknown outcome of an action; `data` is its result, `by` names the operator."""
 
@@ -66,16 +73,16 @@ class Resolve(Struct, frozen=True):
     data: Any = None
     reason: str = ""
     by: str = ""
+    second: SecondPerson | None = None
+
+    @property
+    def kind(self) -> str:
+        """Return the name of the decision, such as `resolve done`."""
+        return f"resolve {self.resolution}"
 
     def __str__(self) -> str:
-        return f"resolve {self.action} as {self.resolution} by {self.by or 'unknown'}: {self.reason}"
-
-
-class SecondPerson(Struct, frozen=True):
-    """An intervention takes effect when another person asks for the same in time; `has_login` lets this one confirm."""
-
-    within_ms: int
-    has_login: bool = True
+        needs = ", with a second person" if self.second else ""
+        return f"resolve {self.action} as {self.resolution} by {self.by or 'unknown'}: {self.reason}{needs}"
 
 
 class Intervene(Struct, frozen=True):

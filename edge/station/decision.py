@@ -1,16 +1,16 @@
 """Decides what one signal changes: the job, its run, the commit that writes both, and the requests that follow."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from edge.config import UsersSettings
 from edge.errors import Defect
 from edge.model.isa95 import LocalizedText
 from edge.model.job_state import Cause, JobState, JobStatus, Removed, has_ended, next_status
-from edge.model.recipe import Intervention
 from edge.sfc.advance import advance
 from edge.sfc.association_key import AssociationKey
 from edge.sfc.history import record_decision
@@ -109,13 +109,21 @@ class MethodRequest(Struct, frozen=True):
 Moves = Sequence[tuple[Cause, JobStatus]]
 
 
-def second_person(kinds: Iterable[str], within_s: int) -> Mapping[Intervention, int]:
-    """Return the interventions of these names, each with the time for a second person in milliseconds."""
-    return {Intervention(each): within_s * 1000 for each in kinds}
+RESOLVE = "resolve"
+"""The name of a decision about an unknown outcome among those that need a second person."""
 
 
-NO_SECOND: Mapping[Intervention, int] = MappingProxyType({})
-"""No intervention needs a second person."""
+def second_person(users: UsersSettings) -> Mapping[str, int]:
+    """Return the decisions that need a second person, each with the time for that in milliseconds.
+
+    To resolve an outcome writes a result by hand, as to skip an action does: the settings may say otherwise.
+    """
+    needs = {"auto": "skip" in users.second_person, "on": True, "off": False}[users.second_person_resolve]
+    return dict.fromkeys((*users.second_person, *((RESOLVE,) if needs else ())), users.second_person_within * 1000)
+
+
+NO_SECOND: Mapping[str, int] = MappingProxyType({})
+"""No decision needs a second person."""
 
 
 class InstanceContext(Struct, frozen=True):
@@ -127,8 +135,8 @@ class InstanceContext(Struct, frozen=True):
     keep_letters_ms: int
     most_decisions: int = MOST_DECISIONS
     """The number of decisions that the history of a run keeps; 0 records none."""
-    second_person: Mapping[Intervention, int] = field(default_factory=dict)
-    """The interventions that a second person must confirm, with the time for it in milliseconds."""
+    second_person: Mapping[str, int] = field(default_factory=dict)
+    """The interventions, and `RESOLVE`, that a second person must confirm, with the time for it in milliseconds."""
 
 
 def begin(context: InstanceContext, job: Job, run: Run, net: Net, now: int, mirrors: Mirrors = NO_MIRRORS) -> Decision:

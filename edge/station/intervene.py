@@ -10,10 +10,9 @@ from msgspec.structs import replace
 from edge.errors import Refused
 from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH
 from edge.model.isa95 import ReturnStatus
-from edge.model.recipe import Intervention
 from edge.sfc.intervention import awaits_second, person_of
 from edge.sfc.signal import Ignored, Intervene, Resolve, SecondPerson
-from edge.station.decision import Decision, NotAllowed
+from edge.station.decision import RESOLVE, Decision, NotAllowed
 from edge.station.jobs import CallAnswer
 from edge.station.runs import NoRun, Runs
 from edge.store import dedupe
@@ -69,14 +68,15 @@ async def intervene(active_runs: Runs, request: InterventionRequest, dedupe_ms: 
                 continue
 
 
-def _with_second(request: InterventionRequest, second: Mapping[Intervention, int]) -> Resolve | Intervene:
+def _with_second(request: InterventionRequest, second: Mapping[str, int]) -> Resolve | Intervene:
     """Return the signal, with the need for a second person where the settings ask for one."""
     signal = request.signal
-    if not isinstance(signal, Intervene) or signal.kind not in second:
+    kind = RESOLVE if isinstance(signal, Resolve) else signal.kind
+    if kind not in second:
         return signal
     if person_of(signal.by) in _NAMELESS:
-        raise Refused("no_login", f"{signal.kind} needs two people, and this one has no name", "Log in as a user.")
-    return replace(signal, second=SecondPerson(second[signal.kind], request.has_login))
+        raise Refused("no_login", f"{kind} needs two people, and this one has no name", "Log in as a user.")
+    return replace(signal, second=SecondPerson(second[kind], request.has_login))
 
 
 def _answer(decision: Decision) -> CallAnswer:
@@ -92,7 +92,7 @@ def _mark(active_runs: Runs, request: InterventionRequest, dedupe_ms: int, decis
 
 def _log(job_id: str, signal: Resolve | Intervene, answer: CallAnswer) -> None:
     event = "intervention requested" if answer.reasons else "intervention applied"
-    if isinstance(signal, Resolve):
+    if isinstance(signal, Resolve) and not answer.reasons:
         event = "outcome resolved"
     logger.warning(event, job=job_id, intervention=str(signal), by=signal.by, reason=signal.reason)
 

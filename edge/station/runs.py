@@ -14,7 +14,6 @@ from edge.errors import Defect
 from edge.instant import Clock
 from edge.listeners import notify
 from edge.model.lock import LockKind
-from edge.model.recipe import Intervention
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.sfc.lock_change import NO_LOCK_CHANGE
 from edge.sfc.mirror_copy import NO_MIRRORS, Mirrors
@@ -92,7 +91,7 @@ class Runs:
         keep_letters_ms: int = 30 * 86_400_000,
         max_cached: int = _MAX_CACHED,
         most_decisions: int = MOST_DECISIONS,
-        second_person: Mapping[Intervention, int] = NO_SECOND,
+        second_person: Mapping[str, int] = NO_SECOND,
     ) -> None:
         self.outbox = OutboxCache(min(max_cached, _MAX_OUTBOXES))
         """The commands to send: a commit puts them there, the sender takes them."""

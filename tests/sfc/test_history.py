@@ -25,11 +25,13 @@ from edge.sfc.signal import (
     Resolution,
     Resolve,
     Resume,
+    SecondPerson,
     Signal,
     Start,
     Stop,
     Tick,
     Unknown,
+    Withdrawn,
 )
 from tests.sfc.charts import DAY, recipes
 from tests.sfc.recipes import action, chain, net_of, recipe, transition
@@ -82,6 +84,9 @@ def test_records_replay_a_run_exactly(document: dict[str, Any], day: Day) -> Non
         Begun("J1/R1/one/1", "gateway"),
         Resolve("one", Resolution.DONE, {"torque": 1}, "seen", "anna"),
         Resolve("one", Resolution.REPEAT),
+        Resolve("one", Resolution.FAILED, None, "seen", "anna", SecondPerson(600_000, has_login=False)),
+        Withdrawn("J1/R1/one/1", "op is not connected"),
+        Withdrawn("J1/R1/one/1"),
         Late("J1/R1/one/1", None, "x"),
         Late("J1/R1/one/1", 5),
         Event("scan", {"code": "é"}, "e1", named=True),

@@ -4,18 +4,24 @@ from typing import Any
 
 import pytest
 
+from edge.config import UsersSettings
 from edge.errors import Refused
 from edge.model.isa95 import ReturnStatus
 from edge.model.job_state import Cause
 from edge.model.recipe import Intervention
-from edge.sfc.run import Outcome
-from edge.sfc.signal import Intervene
-from edge.station.decision import second_person
+from edge.sfc.association_key import parse_association_key as key
+from edge.sfc.run import ActionState, Outcome
+from edge.sfc.signal import Intervene, Resolution, Resolve
+from edge.station.decision import RESOLVE, second_person
+from edge.station.equipment import OutcomeUnknown
 from edge.station.intervene import InterventionRequest, intervene
+from edge.station.jobs import CallAnswer
 from edge.station.runs import Runs
 from edge.store import responses
 from edge.store.client import Store
 from tests.station.plant import DEDUPE_MS, KEEP_ENDED_MS, LINEAR, SCOPE, Clock, FakeEquipment, Plant, order
+
+SKIP_BY_TWO = UsersSettings(second_person=("skip",))
 
 
 def request(
@@ -77,7 +83,7 @@ async def test_second_person_is_required_if_configured(
     plant: Plant, tool: FakeEquipment, store: Store, clock: Clock
 ) -> None:
     await failed(plant, tool)
-    runs = Runs(store, clock, KEEP_ENDED_MS, second_person=second_person(["skip"], 600))
+    runs = Runs(store, clock, KEEP_ENDED_MS, second_person=second_person(SKIP_BY_TWO))
     for _ in range(2):
         answer = await intervene(runs, request(Intervention.SKIP), DEDUPE_MS)
         assert answer.status is ReturnStatus.AWAITS_SECOND_PERSON
@@ -90,6 +96,57 @@ async def test_second_person_is_required_if_configured(
     loaded = await plant.runs.load("J1")
     assert loaded
     assert loaded.stored.run.active == {"two"}
+
+
+@pytest.mark.parametrize(
+    ("users", "needed"),
+    [
+        (UsersSettings(), {}),
+        (SKIP_BY_TWO, {"skip": 600_000, RESOLVE: 600_000}),
+        (UsersSettings(second_person=("force",)), {"force": 600_000}),
+        (UsersSettings(second_person=("skip",), second_person_resolve="off"), {"skip": 600_000}),
+        (UsersSettings(second_person_resolve="on", second_person_within=10), {RESOLVE: 10_000}),
+    ],
+)
+def test_resolve_needs_a_second_person_where_skip_does(users: UsersSettings, needed: dict[str, int]) -> None:
+    assert second_person(users) == needed
+
+
+async def test_outcome_is_resolved_when_a_second_person_asks_for_the_same(
+    plant: Plant, tool: FakeEquipment, store: Store, clock: Clock
+) -> None:
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.drive()
+    await plant.answers.answer(OutcomeUnknown(tool.commands[0].command_id, "the result is lost"))
+    runs = Runs(store, clock, KEEP_ENDED_MS, second_person=second_person(SKIP_BY_TWO))
+
+    async def asked(event_id: str, by: str, data: object, *, has_login: bool = True) -> CallAnswer:
+        signal = Resolve("a", Resolution.DONE, data, "seen at the part", by)
+        return await intervene(
+            runs,
+            InterventionRequest(
+                scope=SCOPE, job_id="J1", signal=signal, source="page", event_id=event_id, has_login=has_login
+            ),
+            DEDUPE_MS,
+        )
+
+    assert (await asked("e1", "anna", {"torque": 85})).status is ReturnStatus.AWAITS_SECOND_PERSON
+    assert (await asked("e2", "anna", {"torque": 85})).status is ReturnStatus.AWAITS_SECOND_PERSON
+    assert "another result" in (await asked("e3", "bert", {"torque": 90})).reasons[0]
+    assert "with a login" in (await asked("e4", "bert", {"torque": 85}, has_login=False)).reasons[0]
+    with pytest.raises(Refused, match="resolve needs two people"):
+        await asked("e5", "", {"torque": 85})
+    loaded = await runs.load("J1")
+    assert loaded
+    assert loaded.stored.run.associations[key("a@one")].state is ActionState.UNKNOWN
+    assert (await asked("e6", "bert", {"torque": 85})).status is ReturnStatus.NO_ERROR
+    loaded = await runs.load("J1")
+    assert loaded
+    each = loaded.stored.run.associations[key("a@one")]
+    assert (each.state, each.result) == (ActionState.COMPLETED, {"torque": 85})
+    assert each.resolved_by == "anna and bert: seen at the part"
+    (note,) = loaded.stored.run.interventions.values()
+    assert (note.kind, note.by, note.second, note.until) == ("resolve done", "anna", "bert", None)
 
 
 async def test_interventions_are_refused_without_permission_reason_or_job(plant: Plant, tool: FakeEquipment) -> None:

@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
+from edge.config import UsersSettings
 from edge.model.alarm import AlarmChangeKind
 from edge.model.job_state import Cause, SubState
 from edge.ops.login import Users
@@ -66,7 +67,9 @@ def axe() -> str:
 
 @pytest.fixture
 def services(plant: Plant, users: Users) -> WebServices:
-    plant.runs.context = replace(plant.runs.context, second_person=second_person(["skip"], 600))
+    plant.runs.context = replace(
+        plant.runs.context, second_person=second_person(UsersSettings(second_person=("skip",)))
+    )
     return services_of(plant, users, most_requests=10_000)
 
 

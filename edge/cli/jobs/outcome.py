@@ -90,8 +90,12 @@ def signal_word(signal: Resolve | Intervene) -> str:
 
 def _as_json(job_id: str, signal: Resolve | Intervene, answer: CallAnswer) -> dict[str, object]:
     head: dict[str, object] = {"job": job_id, "action": signal.action}
-    if isinstance(signal, Resolve):
-        return head | {"resolution": signal.resolution.value, "reasons": list(answer.reasons)}
-    facts = {"intervention": signal.kind.value, "step": signal.step, "target": signal.target}
     waits = answer.status is ReturnStatus.AWAITS_SECOND_PERSON
+    if isinstance(signal, Resolve):
+        return head | {
+            "resolution": signal.resolution.value,
+            "waits_for_second": waits,
+            "reasons": list(answer.reasons),
+        }
+    facts = {"intervention": signal.kind.value, "step": signal.step, "target": signal.target}
     return head | facts | {"waits_for_second": waits, "reasons": list(answer.reasons)}

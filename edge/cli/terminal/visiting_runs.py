@@ -14,5 +14,5 @@ async def visiting_runs(at: StoreAccess) -> Runs:
         await store_clock(at.store),
         keep.ended_jobs * 1000,
         most_decisions=keep.decisions,
-        second_person=second_person(users.second_person, users.second_person_within),
+        second_person=second_person(users),
     )
