@@ -51,7 +51,7 @@ from edge.northbound.message_age import expiry_of, sent_at_of
 from edge.ops.audit_trail import AuditTrail
 from edge.sfc.signal import Intervene, Resolve
 from edge.station.intervene import InterventionRequest, intervene, names_of
-from edge.station.jobs import CallAnswer, JobCall, JobService, refuse_expired
+from edge.station.jobs import UNKNOWN_AGE, CallAnswer, JobCall, JobService, refuse_expired
 from edge.station.refusal_recorder import RefusalRecorder
 from edge.station.release import ReleaseRequest, release
 from edge.station.response_provider import ResponseProvider
@@ -93,6 +93,8 @@ class IncomingCall(Struct, frozen=True):
     """When it expires by the transport, in milliseconds since the epoch; None: its own attributes decide."""
     sent_at: int | None = None
     """When it was sent by the transport's clock, in milliseconds since the epoch; None: its `time` decides."""
+    is_retained: bool = False
+    """Whether the broker had retained it: it is not necessarily new, and marks may not recognize it any more."""
 
 
 class CallEffect(Struct, frozen=True):
@@ -238,6 +240,10 @@ class CallHandler:
 
     def _expiry(self, call: IncomingCall, event: CloudEvent, sent_at: int | None) -> int | None:
         instants = [expiry_of(event) if call.expires_at is None else call.expires_at]
+        if call.is_retained:
+            if sent_at is None:
+                return UNKNOWN_AGE
+            instants.append(sent_at + self._services.jobs.dedupe_ms)
         if self._max_age_s and sent_at is not None:
             instants.append(sent_at + self._max_age_s * 1000)
         return min((each for each in instants if each is not None), default=None)

@@ -81,4 +81,5 @@ def _call(scope: str, message: Message, event: CloudEvent | Refused) -> Incoming
         raw=message.payload,
         expires_at=expires_at,
         sent_at=sent_at_by_broker(message.received_at, message.expiry, interval),
+        is_retained=message.retain,
     )

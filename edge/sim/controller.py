@@ -109,6 +109,9 @@ class SimulatedController:
     async def take(self, message: Message) -> None:
         """Handle a command message: accept, drop or stop the command."""
         answers_topic = message.response_topic or f"{self.topic}/answers"
+        if message.retain:
+            _log.warning("retained command dropped", topic=message.topic)
+            return
         try:
             command = to_event(message)
         except Refused as refusal:

@@ -13,7 +13,7 @@ from edge.config import MqttEquipmentSettings
 from edge.errors import Refused, Unavailable
 from edge.instant import now_ms
 from edge.links.log_throttle import LogThrottle
-from edge.links.mqtt import Message, MqttSession, SubscriptionRefused, to_event, to_message
+from edge.links.mqtt import Message, MqttSession, SubscriptionRefused, to_message
 from edge.links.mqtt_topic import matches
 from edge.model.cloudevent import CloudEvent
 from edge.model.equipment_connection import ConnectionState
@@ -22,15 +22,14 @@ from edge.model.equipment_health import OpenSafing
 from edge.sfc.signal import Phase
 from edge.southbound.mqtt_answer import (
     command_of_answer,
-    complete_answer,
     declined_stop,
     job_of_answer,
+    read_answer,
+    read_event,
     refusal_answer,
     task_answer,
     to_answer,
     to_equipment_event,
-    to_unsolicited,
-    without_correlation_data,
 )
 from edge.southbound.mqtt_permission import ToolPermission
 from edge.southbound.mqtt_presence import presence_state, require_broker
@@ -198,8 +197,7 @@ class MqttEquipment:
         if not await self._station.admits(command_of_answer(message)):
             return
         try:
-            event = to_event(complete_answer(message))
-            result = to_unsolicited(event, self._scope)
+            event, result = read_answer(message, self._scope)
             answer = None if result else to_answer(event)
         except Refused as refusal:
             await self._lose_answer(message, refusal, f"its answer cannot be read: {refusal.message}")
@@ -248,7 +246,7 @@ class MqttEquipment:
             await self._refuse(message, Refused("forbidden_topic", reason, "Allow it in response_topics."))
             return
         try:
-            event = to_event(without_correlation_data(message) if message.response_topic else message)
+            event = read_event(message)
             task = await self._station.event(to_equipment_event(event))
         except Refused as refusal:
             await self._refuse(message, refusal)

@@ -56,6 +56,27 @@ def job_of_answer(message: Message) -> str:
     return message.user_properties.get("causationid", "").partition("/")[0]
 
 
+def read_answer(message: Message, scope: str) -> tuple[CloudEvent, LateResult | None]:
+    """Return the event of an answer, and the result where no command of ours is answered. Raises Refused."""
+    event = to_event(complete_answer(message))
+    result = to_unsolicited(event, scope)
+    if result:
+        _refuse_retained(message)
+    return event, result
+
+
+def read_event(message: Message) -> CloudEvent:
+    """Return an event or a request of equipment. Raises Refused."""
+    _refuse_retained(message)
+    return to_event(without_correlation_data(message) if message.response_topic else message)
+
+
+def _refuse_retained(message: Message) -> None:
+    """Raise Refused(`retained`) for a message that the broker had retained: what it reports may be of any age."""
+    if message.retain:
+        raise Refused("retained", "the message was retained and may be of any age", "Send it without RETAIN.")
+
+
 def to_unsolicited(event: CloudEvent, scope: str) -> LateResult | None:
     """Return an event as an unsolicited result: it has data, no error, and no command id of ours; else return None."""
     command_id = event.causationid

@@ -52,6 +52,10 @@ _SIGNALS: dict[Cause, Signal] = {
 _RUN_STATES = frozenset({JobState.RUNNING, JobState.INTERRUPTED})
 
 
+UNKNOWN_AGE = -1
+"""The expiry of a message that a broker had retained, and that does not state when it was sent."""
+
+
 class JobCall(Struct, frozen=True):
     """One call of a job method. `source` and `event_id` identify it: the same call again gets the same answer.
 
@@ -359,7 +363,9 @@ def _timed(job: Job, status: JobStatus, now: int) -> Job:
 
 
 def refuse_expired(expires_at: int | None, now: int) -> None:
-    """Raise Refused(`expired`) for a message whose expiry, in milliseconds since the epoch, has passed."""
+    """Raise Refused for a message whose expiry, in milliseconds since the epoch, has passed, or of UNKNOWN_AGE."""
+    if expires_at == UNKNOWN_AGE:
+        raise Refused("retained", "the message was retained and may be of any age", "Send it without RETAIN.")
     if expires_at is not None and now > expires_at:
         raise Refused("expired", f"the message expired {now - expires_at} ms ago", "If still wanted, send a new one.")
 

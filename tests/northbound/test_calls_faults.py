@@ -103,6 +103,41 @@ async def test_a_call_older_than_max_age_is_refused_by_the_broker(calls: CallHan
     assert (await calls.answer(queued)).mdcserrorkind == "expired"
 
 
+def retained(incoming: IncomingCall) -> IncomingCall:
+    return msgspec.structs.replace(incoming, is_retained=True)
+
+
+async def test_retained_call_of_unknown_age_is_refused(calls: CallHandler, store: Store) -> None:
+    answer = await calls.answer(retained(method("Store", "1", order("J1"))))
+    assert answer.mdcserrorkind == "retained"
+    assert await jobs.load(store, "J1") is None
+    lasting = method("Store", "2", order("J1"), extensions={"expirytime": at(now_ms() + 60_000)})
+    assert (await calls.answer(retained(lasting))).mdcserrorkind == "retained"
+    question = method("RequestJobResponseByJobOrderID", "3", {"JobOrderID": "J1"})
+    assert (await calls.answer(retained(question))).mdcserrorkind == "retained"
+
+
+async def test_retained_setting_of_unknown_age_is_refused(calls: CallHandler) -> None:
+    answer = await calls.answer(retained(setting("equipment", "1", [{"ID": "press-7"}], "PUT")))
+    assert answer.mdcserrorkind == "retained"
+
+
+async def test_retained_call_with_its_time_is_taken_while_marks_recognize_it(calls: CallHandler, store: Store) -> None:
+    young = method("Store", "1", order("J1"), time=at(now_ms() - 30_000))
+    assert status(await calls.answer(retained(young))) == 1
+    assert await jobs.load(store, "J1") is not None
+    old = method("Store", "2", order("J2"), time=at(now_ms() - 90_000))
+    assert (await calls.answer(retained(old))).mdcserrorkind == "expired"
+
+
+async def test_retained_repetition_of_a_call_gets_the_same_answer(calls: CallHandler, store: Store) -> None:
+    first = method("Store", "1", order("J1"))
+    assert status(await calls.answer(first)) == 1
+    assert status(await calls.answer(method("Cancel", "2", {"JobOrderID": "J1"}))) == 1
+    assert status(await calls.answer(retained(first))) == 1
+    assert await jobs.load(store, "J1") is None
+
+
 async def test_event_past_its_expiry_time_is_refused(calls: CallHandler) -> None:
     over = method("Store", "1", order("J1"), extensions={"expirytime": "2026-01-01T00:00:00Z"})
     assert (await calls.answer(over)).mdcserrorkind == "expired"

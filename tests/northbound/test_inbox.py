@@ -17,9 +17,21 @@ from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE
 from edge.model.isa95 import ReturnStatus
 from edge.model.job_state import METHODS, JobState
 from edge.model.recipe import RECIPE_DATASCHEMA
+from edge.northbound.topics import Topics
 from edge.store import jobs, resources
 from edge.store.client import Store
-from tests.northbound.calling import SCOPE, WORK_MASTER, Caller, Station, binary_attributes, order, status_of
+from tests.conftest import WaitUntil
+from tests.northbound.calling import (
+    SCOPE,
+    WORK_MASTER,
+    Caller,
+    Station,
+    binary_attributes,
+    called,
+    opened_inbox,
+    order,
+    status_of,
+)
 from tests.plain_mqtt import plain_client
 
 STORE = METHOD_TYPE.format("Store")
@@ -355,3 +367,24 @@ async def test_call_and_setting_with_the_same_id_are_refused_as_repeated_id(mes:
     assert "mdcserrorkind" not in (await mes.ask(master, binary_attributes(setting, id="2"))).user_properties
     answer = await mes.ask(call, binary_attributes(method, id="2"))
     assert answer.user_properties["mdcserrorkind"] == "repeated_id"
+
+
+async def test_call_that_the_broker_had_retained_is_refused(
+    store: Store, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    topics = Topics(unique, SCOPE)
+    attributes = binary_attributes(METHOD_TYPE.format("StoreAndStart"))
+    async with called(mqtt, unique) as mes:
+        await mes.session.publish(
+            topics.commands,
+            msgspec.json.encode(order("J1")),
+            retain=True,
+            content_type="application/json",
+            user_properties=attributes,
+            response_topic=mes.answers_topic,
+        )
+        async with opened_inbox(store, mqtt, unique):
+            await wait_until(lambda: mes.unasked)
+            assert mes.unasked[0].user_properties["mdcserrorkind"] == "retained"
+            assert await state_of(store, "J1") is None
+            await still_works(mes)

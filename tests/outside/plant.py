@@ -48,6 +48,8 @@ class Mes:
         self.scope = scope
         self.client = MqttClient(port, client_id, session_expiry=3600)
         self.answers = f"{PREFIX}/answers/{client_id}"
+        self.retains = False
+        """Whether its calls have RETAIN."""
 
     def open(self) -> None:
         """Connect and subscribe to answers, events and retained topics."""
@@ -71,6 +73,7 @@ class Mes:
             call | attributes,
             response_topic=self.answers,
             correlation_data=correlation,
+            retain=self.retains,
         )
         return correlation
 

@@ -1,9 +1,13 @@
 """A message redelivered by the broker at any time has no second effect."""
 
 import pytest
+from paho.mqtt.client import Client, MQTTv5
+from paho.mqtt.enums import CallbackAPIVersion
 
 from tests.outside.conftest import Plant
+from tests.outside.mqtt_client import Received
 from tests.outside.plant import METHOD, SETTING, order
+from tests.outside.servers import wait_for
 
 HOUR = 3600.0
 
@@ -33,6 +37,41 @@ def test_finished_work_does_not_run_again_after_a_broker_restore(plant: Plant) -
     _run_another_job(plant)
     assert [each for each in plant.wrench.starts() if each not in starts and each.startswith("J1/")] == []
     assert plant.mes.states("J1").count("Running") == 1
+
+
+@pytest.mark.slow
+def test_retained_call_is_not_executed_again_after_its_marks(plant: Plant) -> None:
+    """A MES sends with RETAIN; days later the session of the gateway is gone, and the call comes again."""
+    plant.mes.retains = True
+    plant.mes.send(METHOD.format("StoreAndStart"), order("J1"))
+    plant.mes.retains = False
+    plant.mes.wait_for_state("J1", "Ended")
+    assert plant.mes.call("Clear", {"JobOrderID": "J1"}).status == 1
+    plant.gateway.stop()
+    plant.step_clocks(26 * HOUR)
+    _end_session(plant.broker.port, "edge")
+    answers = len(_refusals(plant))
+    plant.gateway.start()
+    plant.mes.client.wait(lambda: len(_refusals(plant)) > answers, "the call is refused")
+    assert _refusals(plant)[-1].attributes["mdcserrorkind"] == "retained"
+    _run_another_job(plant)
+    assert len([each for each in plant.wrench.starts() if each.startswith("J1/")]) == 1
+    assert "retained" in plant.gateway.cli("refused")
+
+
+def _refusals(plant: Plant) -> list[Received]:
+    """Return the answers of the gateway that refuse a call."""
+    return [each for each in list(plant.mes.client.received) if "mdcserrorkind" in each.attributes]
+
+
+def _end_session(port: int, client_id: str) -> None:
+    """End the session of a client at the broker, as this does some time after its last connection."""
+    client = Client(CallbackAPIVersion.VERSION2, client_id, protocol=MQTTv5)
+    client.connect("127.0.0.1", port, clean_start=True)
+    client.loop_start()
+    wait_for(client.is_connected, "the session is replaced")
+    client.disconnect()
+    client.loop_stop()
 
 
 @pytest.mark.slow

@@ -232,3 +232,14 @@ async def test_locked_tool_works_only_if_every_lock_topic_enables_it(
         assert await asked(tool, 3) == f"the tool is disabled by {topic}/plc"
         await edge.publish(f"{topic}/plc", b"true", retain=True)
         assert await asked(tool, 4) == "done"
+
+
+async def test_retained_command_is_dropped(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
+    attributes = {"specversion": "1.0", "source": "/edge", "type": TIGHTEN.type_id, "phase": "start"}
+    async with open_session(mqtt, f"{unique}-edge") as edge, open_session(mqtt, f"{unique}-device") as device:
+        commands = f"{unique}/wrench/commands"
+        await edge.publish(commands, b"{}", retain=True, user_properties=attributes | {"id": "old"})
+        async with open_controller(device, "wrench", topic_prefix=unique, delay=0.0) as controller:
+            await edge.publish(commands, b"{}", user_properties=attributes | {"id": "new"})
+            await wait_until(lambda: controller.commands)
+            assert [each.id for each in controller.commands] == ["new"]

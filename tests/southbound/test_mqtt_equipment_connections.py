@@ -1,4 +1,4 @@
-"""MQTT equipment counts every connection after which a stop may be lost, with and without presence."""
+"""MQTT equipment: what its connections mean for stops, and for messages that the broker had retained."""
 
 import msgspec
 import pytest
@@ -10,6 +10,9 @@ from edge.sim.broker import open_broker
 from edge.southbound.mqtt import open_equipment
 from tests.conftest import WaitUntil
 from tests.southbound.recording_station import RecordingStation
+
+TYPE_ID, COMMAND_ID = "com.example.station.tighten.v1", "J1/R/tighten/1"
+EVENT = {"id": "q-1", "source": "/camera", "type": "com.example.station.qa_result.v1", "subject": "station-1"}
 
 
 async def test_broker_reconnect_counts_as_a_connection_without_presence(unique: str, wait_until: WaitUntil) -> None:
@@ -62,3 +65,35 @@ async def test_unsolicited_answer_beyond_the_sample_reaches_no_job(
                 await device.publish(topic, envelope, content_type="application/cloudevents+json")
         await wait_until(lambda: bool(station.answers))
         assert [each.command_id for each in station.answers] == ["J1/R/tighten/1"]
+
+
+async def test_retained_event_and_unsolicited_result_are_refused(
+    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    settings, station = MqttEquipmentSettings(type_ids=(TYPE_ID,), topic_prefix=unique), RecordingStation()
+    async with open_session(mqtt, f"{unique}-edge") as edge, open_session(mqtt, f"{unique}-device") as device:
+        for topic, properties in (("events", EVENT), ("answers", {"id": "r-1", "source": "/wrench", "type": "t"})):
+            await device.publish(
+                f"{unique}/wrench/{topic}",
+                b'{"pass": true}',
+                retain=True,
+                content_type="application/json",
+                user_properties={"specversion": "1.0", **properties},
+            )
+        await open_equipment("wrench", settings, edge, station, ("station-1",), "/edge")
+        await wait_until(lambda: len(station.refused) == 2)
+    assert {each.kind for each in station.refused} == {"retained"}
+    assert station.events == []
+    assert station.late_results == []
+
+
+async def test_retained_answer_to_a_command_counts(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
+    settings, station = MqttEquipmentSettings(type_ids=(TYPE_ID,), topic_prefix=unique), RecordingStation()
+    async with open_session(mqtt, f"{unique}-edge") as edge, open_session(mqtt, f"{unique}-device") as device:
+        await device.publish(
+            f"{unique}/wrench/answers", b"{}", retain=True, user_properties={"causationid": COMMAND_ID}
+        )
+        await open_equipment("wrench", settings, edge, station, ("station-1",), "/edge")
+        await wait_until(lambda: station.answers)
+    assert [each.command_id for each in station.answers] == [COMMAND_ID]
+    assert station.refused == []
