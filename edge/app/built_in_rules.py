@@ -144,8 +144,8 @@ BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "tag": "gateway.results_uncollected",
         "limits": {"high": {"at": 0, "severity": 500}},
         "message": {
-            "en": "the MES has not collected {value} results of ended jobs",
-            "de": "das MES hat {value} Ergebnisse beendeter Aufträge nicht abgeholt",
+            "en": "the MES has not confirmed {value} results of ended jobs in time",
+            "de": "das MES hat {value} Ergebnisse beendeter Aufträge nicht rechtzeitig bestätigt",
         },
     },
     {

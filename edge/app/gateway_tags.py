@@ -97,10 +97,11 @@ class GatewayTags:
         return Quality.UNCERTAIN if name in self._unknown_since else Quality.GOOD
 
     async def _count_results(self) -> None:
-        """Count the jobs that stay beyond their time because the MES has not received their results."""
+        """Count the jobs that stay beyond their time because the MES has not confirmed their results."""
         if self._core.retention.confirmation != "none":
             with contextlib.suppress(Unavailable):
-                self._uncollected = sum([await undelivered.count(self._core.store, each) for each in self._core.scopes])
+                kept = [await undelivered.counts(self._core.store, each) for each in self._core.scopes]
+                self._uncollected = sum(each.undelivered + each.unconfirmed for each in kept)
 
     def _unknown_outcomes(self) -> Counter[str]:
         """Count the commands whose outcome the recipe or a person has yet to decide, by type."""

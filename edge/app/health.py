@@ -209,6 +209,9 @@ def _many(counts: BoundedCounts) -> Iterator[str]:
     for scope, each in counts.undelivered.items():
         if each.is_nearly_full:
             yield f"{each.count} of at most {each.limit} undelivered results kept in {scope}"
+    for scope, each in counts.unconfirmed.items():
+        if each.is_nearly_full and each != counts.undelivered.get(scope):
+            yield f"{each.count} of at most {each.limit} results without a confirmation of the MES kept in {scope}"
     if counts.marks.is_nearly_full:
         yield f"{counts.marks.count} of at most {counts.marks.limit} marks of messages kept"
     for sender, own in islice(counts.by_sender.nearly_full.items(), _MOST_SENDERS):

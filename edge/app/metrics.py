@@ -230,6 +230,8 @@ def _store_metrics(found: Gauges) -> Iterator[Metric]:
     nearly = f"Whether {NEARLY_FULL:.0%} of its memory are used: 1 or 0."
     yield _gauge("store_nearly_full", nearly, (), [((), memory.is_nearly_full)])
     yield _gauge("dead_letters", "Failed work kept for a decision.", (), [((), found.dead_letters)])
+    removed = [((), found.removed_unconfirmed)]
+    yield _counter("results_unconfirmed_removed", "Results removed before the MES confirmed them.", (), removed)
     yield _counter("messages_refused", "Messages refused since the store was created.", (), [((), found.refused)])
 
 
@@ -239,6 +241,8 @@ def _bounded_metrics(counts: BoundedCounts) -> Iterator[Metric]:
     yield _gauge("marks_limit", "Marks at which new orders are refused.", (), [((), marks.limit)])
     waiting = [((scope,), each.count) for scope, each in counts.undelivered.items()]
     yield _gauge("results_undelivered", "Results kept beyond their time for the MES.", ("scope",), waiting)
+    unconfirmed = [((scope,), each.count) for scope, each in counts.unconfirmed.items()]
+    yield _gauge("results_unconfirmed", "Results kept beyond their time, delivered or not.", ("scope",), unconfirmed)
     limits = [((scope,), each.limit) for scope, each in counts.undelivered.items()]
     yield _gauge("results_undelivered_limit", "Results that are kept for the MES at most.", ("scope",), limits)
 

@@ -19,6 +19,7 @@ from edge.station.jobs import JobService
 from edge.station.lock_holders import LockHolders
 from edge.station.release import release
 from edge.station.response_provider import ResponseProvider
+from edge.station.retention import Deliveries
 from edge.station.settings import StationSettings
 from edge.uaserver.view import GatewayView
 
@@ -98,7 +99,7 @@ async def _open_server(
     equipment = {name: section.type_ids for name, section in settings.southbound.items()}
     services = Services(
         jobs,
-        ResponseProvider(store),
+        ResponseProvider(store, Deliveries(store, parts.clock, parts.retention).record_request),
         partial(intervene, jobs.runs, dedupe_ms=jobs.dedupe_ms),
         partial(release, store, equipment, dedupe_ms=jobs.dedupe_ms),
         partial(switch_for_client, parts),

@@ -61,7 +61,7 @@ from edge.station.lock_sweep import LockSweep
 from edge.station.maintenance_pause import MaintenancePause
 from edge.station.mirror_watch import MirrorWatch
 from edge.station.recipe_lookup import RecipeLookup
-from edge.station.retention import Expiry
+from edge.station.retention import Deliveries, Expiry
 from edge.station.runs import Runs
 from edge.station.safing_sender import SafingSender
 from edge.station.sender import Sender
@@ -131,6 +131,7 @@ async def open_gateway(
             station_settings,
             equipment={name: section.type_ids for name, section in settings.southbound.items()},
             flows=serve_flow_calls(core, kinds),
+            deliveries=Deliveries(core.store, core.clock, core.retention),
             further=operation_calls(core),
         )
         calls = CallHandler(core.source, core.scopes, core.store, services, now_ms, max_age_s, core.trail)
@@ -394,4 +395,6 @@ async def _open_northbound(stack: contextlib.AsyncExitStack, core: GatewayParts,
         await core.keep_running_while(stack, gate, f"late results of {scope}", late.run)
         await core.keep_running_while(stack, gate, f"publisher of {scope}", publisher.run)
     northbound = settings.northbound
-    await Inbox(session, calls, northbound.topic_prefix, northbound.response_topics).open(topics)
+    inbox = Inbox(session, calls, northbound.topic_prefix, northbound.response_topics)
+    core.health.problems.append(inbox.problems)
+    await inbox.open(topics)

@@ -20,30 +20,32 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
         Meta(
             ge=1,
             description="Most ended job orders of a scope that are kept for `ended_jobs`: beyond it the oldest whose "
-            "result the MES has, as `confirmation` defines it, go at once.",
+            "result the MES has, as `confirmation` defines it, go at once; with `mes` then the oldest delivered ones.",
         ),
     ] = 10_000
     confirmation: Annotated[
-        Literal["delivery", "clear", "none"],
+        Literal["mes", "delivery", "clear", "none"],
         Meta(
-            description="What confirms that the MES has a result: `delivery` to a subscriber of its topic or status "
-            "event, only `clear`, or `none`: jobs go after `ended_jobs` in any case. Without a broker `delivery` "
-            "is `none`."
+            description="What confirms that the MES has a result: `mes`, its Clear, its acknowledgement or its request "
+            "for the response; `delivery` to a subscriber of its topic or status event; only `clear`; or `none`: jobs "
+            "go after `ended_jobs` in any case. Without a broker `delivery` is `none`."
         ),
-    ] = "delivery"
+    ] = "mes"
     undelivered_jobs: Annotated[
         int,
         Meta(
             ge=1,
             description="Most ended job orders of a scope that stay beyond `ended_jobs` until the MES has their "
-            "result; reported from half of that number on.",
+            "result; reported from half of that number on. Beyond it delivered ones that are not confirmed go first, "
+            "the oldest first.",
         ),
     ] = 10_000
     undelivered_full: Annotated[
         Literal["refuse", "delete"],
         Meta(
-            description="What happens beyond `undelivered_jobs`: `refuse` accepts no new job order until results are "
-            "delivered, cleared or exported; `delete` removes the oldest unread, with an error in the log."
+            description="What happens beyond `undelivered_jobs` with undelivered results: `refuse` accepts no new job "
+            "order until they are delivered, cleared or exported; `delete` removes the oldest, with an error in the "
+            "log."
         ),
     ] = "refuse"
     retained_topics: Annotated[

@@ -36,6 +36,10 @@ class LogThrottle:
         """Log a fault as a warning; `repeated` is the number of faults of this key since the last line."""
         self._report(self._logger.warning, event, key, fields)
 
+    def error(self, event: str, key: str, **fields: object) -> None:
+        """Log a fault as an error."""
+        self._report(self._logger.error, event, key, fields)
+
     def info(self, event: str, key: str, **fields: object) -> None:
         """Log what is no fault, but comes as often as a remote peer sends it."""
         self._report(self._logger.info, event, key, fields)

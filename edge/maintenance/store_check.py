@@ -174,6 +174,11 @@ def _counts(counts: BoundedCounts) -> Iterator[HealthFinding]:
     advice = "Connect the MES, or save them with: edge jobs export FILE --undelivered --confirm"
     for scope, each in counts.undelivered.items():
         yield _bounded(f"undelivered results of {scope}", each, advice)
+    advice = "Let the MES confirm results (docs/reference/northbound.md), or save them with: edge jobs export FILE"
+    for scope, each in counts.unconfirmed.items():
+        if each.is_nearly_full and each != counts.undelivered.get(scope):
+            found = f"{each.count} of at most {each.limit}: beyond them the oldest delivered ones go"
+            yield warning(f"unconfirmed results of {scope}", found, advice)
 
 
 def _bounded(subject: str, each: BoundedCount, advice: str) -> HealthFinding:

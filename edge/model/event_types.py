@@ -24,6 +24,9 @@ RESOLVE_TYPE = "com.github.aschamberger.microdcs.resolve.v1"
 INTERVENE_TYPE = "com.github.aschamberger.microdcs.intervene.v1"
 """The type of an intervention in a job, and of its answer."""
 
+ACKNOWLEDGE_TYPE = "com.github.aschamberger.microdcs.acknowledge.v1"
+"""The type of the acknowledgement of results, and of its answer."""
+
 RELEASE_TYPE = "com.github.aschamberger.microdcs.release.v1"
 """The type of a release of unconfirmed stops, and of its answer."""
 

@@ -17,6 +17,7 @@ from edge.model.equipment_data import (
     TaskData,
 )
 from edge.model.event_types import (
+    ACKNOWLEDGE_TYPE,
     ALARM_METHOD_TYPE,
     ALARM_TYPE,
     CONFIG_TYPE,
@@ -37,6 +38,8 @@ from edge.model.event_types import (
 )
 from edge.model.flow_message import FlowCall
 from edge.model.isa95 import (
+    AcknowledgeAnswer,
+    AcknowledgeCall,
     Equipment,
     IdCall,
     InterveneCall,
@@ -85,6 +88,8 @@ _PAYLOADS: dict[str, tuple[Any, str]] = {
     f"{_BY_STATE}.answer": (ResponsesAnswer, METHOD_TYPE.format(_BY_STATE)),
     "resolve.call": (ResolveCall, RESOLVE_TYPE),
     "intervene.call": (InterveneCall, INTERVENE_TYPE),
+    "acknowledge.call": (AcknowledgeCall, ACKNOWLEDGE_TYPE),
+    "acknowledge.answer": (AcknowledgeAnswer, ACKNOWLEDGE_TYPE),
     "release.call": (ReleaseCall, RELEASE_TYPE),
     "release.answer": (ReleaseAnswer, RELEASE_TYPE),
     "alarm": (AlarmNotice, ALARM_TYPE),

@@ -15,6 +15,7 @@ from edge.model.alarm_message import ALARM_METHODS, AlarmNotice
 from edge.model.audit import AuditRecord
 from edge.model.cloudevent import JSON, CloudEvent, new_id
 from edge.model.event_types import (
+    ACKNOWLEDGE_TYPE,
     ALARM_METHOD_TYPE,
     CONFIG_TYPE,
     FLOW_METHOD_TYPE,
@@ -28,6 +29,8 @@ from edge.model.event_types import (
 )
 from edge.model.flow_message import FLOW_KIND, FLOW_METHODS
 from edge.model.isa95 import (
+    AcknowledgeAnswer,
+    AcknowledgeCall,
     IdCall,
     InterveneCall,
     MethodAnswer,
@@ -48,6 +51,7 @@ from edge.northbound.further_calls import FurtherCall
 from edge.northbound.intervention_calls import intervene_signal, resolve_signal
 from edge.northbound.maintenance_calls import languages_of
 from edge.northbound.message_age import expiry_of, sent_at_of
+from edge.northbound.result_calls import responses_in
 from edge.ops.audit_trail import AuditTrail
 from edge.sfc.signal import Intervene, Resolve
 from edge.station.intervene import InterventionRequest, intervene, names_of
@@ -55,6 +59,7 @@ from edge.station.jobs import UNKNOWN_AGE, CallAnswer, JobCall, JobService, refu
 from edge.station.refusal_recorder import RefusalRecorder
 from edge.station.release import ReleaseRequest, release
 from edge.station.response_provider import ResponseProvider
+from edge.station.retention import Deliveries
 from edge.station.settings import KINDS, EventOrigin, SettingsMethod, StationSettings
 from edge.store.client import Store
 from edge.store.refused import RefusedMessage
@@ -126,6 +131,8 @@ class CallServices(Struct, frozen=True):
     """The command types of each piece of equipment, by its name."""
     flows: "FlowCalls | None" = None
     """None refuses the calls for flows."""
+    deliveries: Deliveries | None = None
+    """None refuses acknowledgements, and requests of results confirm nothing."""
     further: Mapping[str, FurtherCall] = MappingProxyType({})
     """The functions that execute other calls, by the type of the call."""
 
@@ -227,6 +234,8 @@ class CallHandler:
         if event_type == INTERVENE_TYPE:
             intervention = _arguments(event, InterveneCall)
             return await self._intervene(scope, event, intervention.job_order_id, intervene_signal(intervention))
+        if event_type == ACKNOWLEDGE_TYPE:
+            return await self._acknowledge(scope, _arguments(event, AcknowledgeCall))
         if event_type == RELEASE_TYPE:
             return await self._release(scope, event)
         if asked := _METHOD_OF_ALARM.get(event_type):
@@ -284,6 +293,18 @@ class CallHandler:
         subject = "/".join((job_id, *names_of(signal)))
         action = "Resolve" if isinstance(signal, Resolve) else signal.kind.capitalize()
         return _method_reply(answer, CallEffect(action, subject, signal.reason, signal.by))
+
+    async def _acknowledge(self, scope: str, arguments: AcknowledgeCall) -> Reply:
+        if self._services.deliveries is None:
+            raise Refused("unknown_type", "this gateway keeps no results.", "Call a job method or send settings.")
+        job_ids = tuple(await self._services.deliveries.acknowledge(scope, arguments.job_order_ids))
+        change = CallEffect("Acknowledge", ", ".join(job_ids)) if job_ids else None
+        return Reply(AcknowledgeAnswer(return_status=ReturnStatus.NO_ERROR, acknowledged=job_ids), change=change)
+
+    async def record_received(self, answer: CloudEvent) -> None:
+        """Record that the MES has received an answer: it has the results in it. Raises Unavailable."""
+        if self._services.deliveries:
+            await self._services.deliveries.record_request(responses_in(answer.data))
 
     async def _release(self, scope: str, event: CloudEvent) -> Reply:
         arguments = _arguments(event, ReleaseCall)

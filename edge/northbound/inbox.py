@@ -1,19 +1,16 @@
-"""Receive calls and station settings of the MES over MQTT, and publish their answers."""
+"""Receive calls and station settings of the MES over MQTT, publish their answers, and report those that may not go."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
-import structlog
-
 from edge.errors import Refused
-from edge.links.mqtt import Message, MqttSession, SubscriptionRefused, to_event
+from edge.links.mqtt import Message, MqttSession, PublishRefused, SubscriptionRefused, to_event, to_message
 from edge.model.cloudevent import CloudEvent
 from edge.northbound.calls import CallHandler, IncomingCall
 from edge.northbound.message_age import sent_at_by_broker
 from edge.northbound.topics import Topics, may_answer_to
-
-logger = structlog.get_logger(__name__)
+from edge.northbound.unsent_answers import UnsentAnswers
 
 
 class Inbox:
@@ -30,6 +27,7 @@ class Inbox:
         self._calls = calls
         self._topic_prefix = topic_prefix
         self._response_topics = tuple(response_topics)
+        self._unsent = UnsentAnswers()
 
     async def open(self, topics: Mapping[str, Topics]) -> None:
         """Subscribe to the calls of each scope; a refused subscription is retried by the session."""
@@ -41,22 +39,30 @@ class Inbox:
 
     async def _handle(self, scope: str, message: Message) -> None:
         answer = await self._calls.answer(parse_call(scope, message))
-        if self._may_answer(message):
-            await self._session.answer(message, answer)
+        if await self._reply(message, answer):
+            await self._calls.record_received(answer)
 
     async def _answer_defect(self, scope: str, message: Message, error: Exception) -> None:
-        answer = await self._calls.answer_defect(parse_call(scope, message), error)
-        if self._may_answer(message):
-            await self._session.answer(message, answer)
+        await self._reply(message, await self._calls.answer_defect(parse_call(scope, message), error))
 
-    def _may_answer(self, message: Message) -> bool:
-        topic = message.response_topic
-        if topic is None:
+    async def _reply(self, message: Message, answer: CloudEvent) -> bool:
+        """Publish an answer; return whether it was received. One that may not be published is a problem."""
+        if (topic := message.response_topic) is None:
             return False
-        if may_answer_to(topic, self._topic_prefix, self._response_topics):
-            return True
-        logger.warning("answer dropped", topic=topic, reason="response topic not allowed", source=message.topic)
-        return False
+        if not may_answer_to(topic, self._topic_prefix, self._response_topics):
+            self._unsent.add(topic, "[northbound] response_topics does not allow its response topic", message.topic)
+            return False
+        try:
+            is_read = await self._session.send(to_message(answer, topic, correlation_data=message.correlation_data))
+        except (PublishRefused, Refused) as error:
+            self._unsent.add(topic, error.message, message.topic)
+            return False
+        self._unsent.remove(topic)
+        return is_read
+
+    def problems(self) -> list[str]:
+        """Return which answers the MES does not get, and why."""
+        return self._unsent.problems()
 
 
 def parse_call(scope: str, message: Message) -> IncomingCall:

@@ -47,6 +47,7 @@ async def _publish(calls: CallHandler, scope: str, params: Sequence[Any]) -> obj
     match params:
         case [dict(event)] | [dict(event), dict() | None]:
             answer = await calls.answer(parse_call(scope, event))
+            await calls.record_received(answer)
             return [to_map(answer, form_of(event))]
         case _:
             reason = "publish takes a CloudEvent and optionally its transportmetadata."

@@ -1,8 +1,8 @@
-"""Bounds the number of ended jobs that are kept: the oldest whose results the MES has are removed early."""
+"""Bounds the number of ended jobs: the oldest whose results the MES has are removed early, then delivered ones."""
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import structlog
 
@@ -10,10 +10,11 @@ from edge.errors import Unavailable
 from edge.instant import Clock
 from edge.station.retention import Expiry
 from edge.station.runs import Progress, Runs
-from edge.store import ended_jobs, jobs
+from edge.store import ended_jobs, jobs, undelivered
 from edge.store.client import Store
 from edge.store.ended_jobs import KeptJob
 from edge.store.isolation import Isolated
+from edge.store.jobs import Job
 
 logger = structlog.get_logger(__name__)
 
@@ -25,9 +26,14 @@ _RECHECK_S = 15.0
 _MOST_AT_ONCE = 500
 """The most jobs of a scope that one sweep removes: the first sweep after an upgrade may find tens of thousands."""
 
+_MayGo = Callable[[Job | KeptJob], bool]
+
 
 class KeptJobs:
-    """Removes the ended jobs of our scopes beyond a number, the oldest first; never one whose result the MES lacks."""
+    """Removes the ended jobs of our scopes beyond a number, the oldest first.
+
+    Those go first whose result the MES has confirmed, then those with a delivered result; never an undelivered one.
+    """
 
     def __init__(
         self,
@@ -47,7 +53,7 @@ class KeptJobs:
         self._most_at_once = most_at_once
         self._page_size = page_size
         self._has_end = asyncio.Event()
-        self._passed: dict[str, int] = {}
+        self._passed: dict[tuple[str, _MayGo], int] = {}
         """How many entries at the start of the index stay, by scope: they are read again at the next recheck only."""
         self._rechecked_at = 0
         runs.listeners.append(self._note)
@@ -84,35 +90,55 @@ class KeptJobs:
     async def _bound(self, scope: str) -> None:
         if await ended_jobs.count(self._store, scope) <= self._expiry.most_kept:
             return  # No page is read below the bound.
-        gone = 0
-        while gone < self._most_at_once:
-            page = await ended_jobs.page(self._store, scope, self._passed.setdefault(scope, 0), self._page_size)
+        confirmed, delivered = self._expiry.may_go, self._expiry.may_be_dropped
+        gone = await self._remove_beyond(scope, confirmed, self._most_at_once)
+        if self._expiry.drops_delivered:
+            dropped = await self._drop_unconfirmed(scope, self._most_at_once - gone)
+            dropped += await self._remove_beyond(scope, delivered, self._most_at_once - gone - dropped)
+            if dropped:
+                # Some of them were counted among those that stay.
+                self._passed.pop((scope, confirmed), None)
+            gone += dropped
+        if gone >= self._most_at_once:
+            self._has_end.set()
+
+    async def _remove_beyond(self, scope: str, may_go: _MayGo, most: int) -> int:
+        """Remove the oldest jobs of the index beyond the bound that may go; return how many are gone."""
+        gone, passed = 0, (scope, may_go)
+        while gone < most:
+            page = await ended_jobs.page(self._store, scope, self._passed.setdefault(passed, 0), self._page_size)
             beyond = page.kept - self._expiry.most_kept
             if beyond <= 0 or not page.jobs:
-                return
-            gone += await self._remove_oldest(scope, page.jobs, beyond)
-        self._has_end.set()
+                break
+            gone += await self._remove_oldest(scope, page.jobs, beyond, may_go)
+        return gone
 
-    async def _remove_oldest(self, scope: str, page: Sequence[KeptJob], many: int) -> int:
+    async def _drop_unconfirmed(self, scope: str, most: int) -> int:
+        """Remove the oldest jobs beyond the bound that stay beyond their time, delivered but not confirmed."""
+        beyond = await ended_jobs.count(self._store, scope) - self._expiry.most_kept
+        oldest = await undelivered.oldest_unconfirmed(self._store, scope, min(beyond, most))
+        return sum([await self._remove(job_id, self._expiry.may_be_dropped) for job_id in oldest])
+
+    async def _remove_oldest(self, scope: str, page: Sequence[KeptJob], many: int, may_go: _MayGo) -> int:
         """Remove up to `many` jobs of a page; return how many are gone, also by another instance."""
         gone = 0
         for each in page:
             if gone == many:
                 break
             is_gone = not each.scope
-            goes = each.has_ended and each.scope == scope and self._expiry.may_go(is_delivered=each.is_delivered)
-            if goes and await self._remove(each.job_id):
+            goes = each.has_ended and each.scope == scope and may_go(each)
+            if goes and await self._remove(each.job_id, may_go):
                 gone += 1
             else:
                 gone += is_gone
-                self._passed[scope] += 1
+                self._passed[scope, may_go] += 1
         return gone
 
-    async def _remove(self, job_id: str) -> bool:
+    async def _remove(self, job_id: str, may_go: _MayGo) -> bool:
         """Remove a job, unless another instance has; return False for one that cannot be read."""
         with Isolated(logger, "ended job unreadable", job=job_id):
             job = await jobs.load(self._store, job_id)
-            if job and not (job.ended_at and self._expiry.may_go(is_delivered=job.delivered_at is not None)):
+            if job and not (job.ended_at and may_go(job)):
                 return True  # Since the page was read the MES has removed it, and stored another one with its id.
             if job:
                 await self._expiry.remove(job, self._clock())

@@ -1,6 +1,6 @@
 """Find job responses: the two methods of ISA95JobResponseProviderObjectType."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -37,14 +37,29 @@ class FoundResponses(Struct, frozen=True):
     next: str = ""
 
 
+RecordRequest = Callable[[Sequence[JobResponse]], Awaitable[None]]
+"""Records that these responses were asked for."""
+
+
+async def _record_nothing(_: Sequence[JobResponse]) -> None:
+    pass
+
+
 class ResponseProvider:
     """Finds job responses. Every call raises Unavailable when the store is gone."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, record: RecordRequest = _record_nothing) -> None:
+        """Find responses in a store; `record` is called with those that were found."""
         self._store = store
+        self._record = record
 
     async def of_job(self, scope: str, job_order_id: str) -> FoundResponses:
         """Find the response of a job order; a job that has not started has none."""
+        found = await self._of_job(scope, job_order_id)
+        await self._record(found.responses)
+        return found
+
+    async def _of_job(self, scope: str, job_order_id: str) -> FoundResponses:
         possible = not any(validate_id("JobOrderID", job_order_id))
         job = await jobs.load(self._store, job_order_id) if possible else None
         if job is None or job.scope != scope:
@@ -73,7 +88,9 @@ class ResponseProvider:
         if top is None:
             return FoundResponses(ReturnStatus.NO_ERROR)
         wanted = frozenset(_substates(top, query[1:])) if len(query) > 1 else None
-        return await self._page(scope, top, wanted, position, limit)
+        found = await self._page(scope, top, wanted, position, limit)
+        await self._record(found.responses)
+        return found
 
     async def _page(
         self, scope: str, state: JobState, substates: frozenset[str] | None, position: tuple[int, str], limit: PageLimit

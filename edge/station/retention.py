@@ -1,5 +1,6 @@
-"""Removes ended jobs after their retention time, but not before the MES has received their results."""
+"""Removes ended jobs after their retention time, but not before the MES has confirmed their results."""
 
+from collections.abc import Iterable
 from typing import Literal
 
 import structlog
@@ -7,54 +8,79 @@ from msgspec import Struct
 
 from edge.config import Settings
 from edge.instant import Clock
+from edge.links.log_throttle import LogThrottle
+from edge.model.acceptance import validate_id
+from edge.model.isa95 import JobResponse
 from edge.model.job_state import Cause
-from edge.store import dedupe, jobs, runs, undelivered
+from edge.store import dedupe, jobs, responses, runs, undelivered
 from edge.store.bounds import ALARM_PART
 from edge.store.client import Store
-from edge.store.commit import Commit, join
+from edge.store.commit import NOTHING, Commit, Committed, join
+from edge.store.ended_jobs import KeptJob
 from edge.store.isolation import Isolated
 from edge.store.jobs import Job
-from edge.store.keys import Keys
 
 logger = structlog.get_logger(__name__)
 
-Confirmation = Literal["delivery", "clear", "none"]
-"""What confirms that the MES has a result: its delivery to a subscriber, Clear only, or its age."""
+Confirmation = Literal["mes", "delivery", "clear", "none"]
+"""What confirms that the MES has a result: its call, the delivery to a subscriber, Clear only, or its age."""
+
+_ASKED_AGAIN_MS = 600_000
+"""How long a result stays at least that the MES has asked for: its answer may be lost, and be asked for again."""
 
 
 class RetentionPolicy(Struct, frozen=True):
-    """The retention time of ended jobs, and the most jobs with undelivered results that are kept longer."""
+    """The retention time of ended jobs, and the most jobs with unconfirmed results that are kept longer."""
 
     keep_ended_ms: int
     confirmation: Confirmation = "none"
     max_undelivered: int = 10_000
+    """The most results of a scope that are kept beyond their time."""
     dedupe_ms: int = 90_000_000
     most_kept: int = 10_000
     """The most ended jobs of a scope that are kept; beyond it the oldest go, if the MES has their results."""
     drops_undelivered: bool = False
     """Whether the oldest goes beyond that number; else new job orders are refused."""
+    delivers: bool = True
+    """Whether a broker delivers results; without one, none counts as undelivered."""
 
     @property
     def refuses_beyond(self) -> int | None:
         """The number of undelivered results from which on new job orders are refused; None: never."""
-        return None if self.drops_undelivered or self.confirmation == "none" else self.max_undelivered
+        never = self.drops_undelivered or self.confirmation == "none" or not self.delivers
+        return None if never else self.max_undelivered
+
+    def may_go(self, *, is_delivered: bool, is_confirmed: bool) -> bool:
+        """Return whether an ended job may be removed: the MES has its result, or need not confirm it."""
+        match self.confirmation:
+            case "mes":
+                return is_confirmed
+            case "delivery" | "clear":
+                return is_delivered or is_confirmed
+            case "none":
+                return True
+
+    def may_be_dropped(self, *, is_delivered: bool) -> bool:
+        """Return whether an ended job may be removed for want of room: its result is delivered, but not confirmed."""
+        return self.confirmation == "mes" and (is_delivered or not self.delivers)
 
 
 def retention_policy(settings: Settings) -> RetentionPolicy:
     """Return the policy of a gateway; without a broker no delivery can be confirmed."""
-    keep = settings.retention
+    keep, delivers = settings.retention, bool(settings.mqtt.url)
     return RetentionPolicy(
         keep.ended_jobs * 1000,
-        "none" if keep.confirmation == "delivery" and not settings.mqtt.url else keep.confirmation,
+        "none" if keep.confirmation == "delivery" and not delivers else keep.confirmation,
         keep.undelivered_jobs,
         keep.dedupe * 1000,
         keep.kept_jobs,
         drops_undelivered=keep.undelivered_full == "delete",
+        delivers=delivers or keep.confirmation != "mes",
     )
 
 
 class Deliveries:
-    """Records which results were delivered."""
+    """Records which results were delivered, and which the MES has confirmed."""
 
     def __init__(self, store: Store, clock: Clock, policy: RetentionPolicy) -> None:
         self._store = store
@@ -66,19 +92,65 @@ class Deliveries:
 
         Raises Unavailable when the store is gone.
         """
-        if self._policy.confirmation == "delivery":
-            await self.record(job)
-
-    async def record(self, job: Job) -> None:
-        """Record that somebody has the result of an ended job. Raises Unavailable when the store is gone."""
         if job.ended_at is None or job.delivered_at is not None:
             return
-        keys, now = self._store.keys, self._clock()
-        parts = [jobs.confirm_delivery(keys, job, now), undelivered.discard(keys, job.scope, job.job_id)]
-        if job.ended_at + self._policy.keep_ended_ms <= now:
-            parts.append(runs.set_timer(keys, job.job_id, now))
+        now = self._clock()
+        delivered = jobs.record_delivery(self._store.keys, job, now)
         # Stale: the job has changed, and the change is published separately.
-        await self._store.commit(join(parts))
+        match self._policy.confirmation:
+            case "mes":
+                await self._store.commit(join((delivered, await self._move_if_listed(job, job.ended_at))))
+            case "delivery":
+                await self._store.commit(join((delivered, *self._end_of_waiting(job, now, now))))
+            case "clear" | "none":
+                pass
+
+    async def _move_if_listed(self, job: Job, ended_at: int) -> Commit:
+        """Return the move of a job that stays beyond its time to those whose result is delivered."""
+        if not await undelivered.is_listed(self._store, job.scope, job.job_id):
+            return NOTHING
+        return undelivered.deliver(self._store.keys, job.scope, job.job_id, ended_at)
+
+    async def record(self, job: Job, stays_ms: int = 0) -> bool:
+        """Record that somebody has the result of an ended job; it stays so long at least.
+
+        Returns whether that is recorded. Raises Unavailable when the store is gone.
+        """
+        if job.ended_at is None or job.confirmed_at is not None:
+            return job.confirmed_at is not None
+        keys, now = self._store.keys, self._clock()
+        parts = (jobs.record_confirmation(keys, job, now), *self._end_of_waiting(job, now, now + stays_ms))
+        return isinstance(await self._store.commit(join(parts)), Committed)
+
+    def _end_of_waiting(self, job: Job, now: int, earliest: int) -> tuple[Commit, ...]:
+        keys, due = self._store.keys, (job.ended_at or now) + self._policy.keep_ended_ms
+        discarded = undelivered.discard(keys, job.scope, job.job_id)
+        if due > earliest:
+            return (discarded,)
+        return (discarded, runs.set_timer(keys, job.job_id, earliest))
+
+    async def acknowledge(self, scope: str, job_ids: Iterable[str]) -> list[str]:
+        """Record that the MES has the results of ended jobs; return the ids of those that are recorded."""
+        return [job_id for job_id in job_ids if await self._acknowledge(scope, job_id)]
+
+    async def _acknowledge(self, scope: str, job_id: str) -> bool:
+        while not any(validate_id("JobOrderID", job_id)):
+            job = await jobs.load(self._store, job_id)
+            if job is None or job.scope != scope or job.ended_at is None:
+                return False
+            if await self.record(job):
+                return True
+        return False
+
+    async def record_request(self, responses_read: Iterable[JobResponse]) -> None:
+        """Record that the MES has asked for these responses, as far as they are still as it has read them."""
+        if self._policy.confirmation not in {"mes", "delivery"}:
+            return
+        for response in responses_read:
+            with Isolated(logger, "request of a result not recorded", job=response.job_order_id):
+                job = await jobs.load(self._store, response.job_order_id or "")
+                if job and job.ended_at is not None and await responses.load(self._store, job) == response:
+                    await self.record(job, _ASKED_AGAIN_MS)
 
     async def waiting(self, scope: str, count: int) -> list[str]:
         """Return the oldest jobs of a scope that are kept longer because their result was not delivered."""
@@ -86,53 +158,78 @@ class Deliveries:
 
 
 class Expiry:
-    """Removes ended jobs after their retention time, and bounds the number of undelivered results."""
+    """Removes ended jobs after their retention time, and bounds the number of results that are kept longer."""
 
     def __init__(self, store: Store, policy: RetentionPolicy) -> None:
         self._store = store
         self._policy = policy
         self._counts: dict[str, int] = {}
+        self._dropped = LogThrottle(logger)
 
     @property
     def most_kept(self) -> int:
         """The most ended jobs of a scope that are kept."""
         return self._policy.most_kept
 
+    @property
+    def drops_delivered(self) -> bool:
+        """Whether results that are delivered but not confirmed are removed for want of room."""
+        return self._policy.confirmation == "mes"
+
     def due(self, job: Job) -> int | None:
         """Return when a job is to be removed, in milliseconds since the epoch; None before its end."""
         return None if job.ended_at is None else job.ended_at + self._policy.keep_ended_ms
 
     async def expire(self, job: Job, now: int) -> None:
-        """Remove a job after its retention time, or keep it until its result is delivered."""
-        if self.may_go(is_delivered=job.delivered_at is not None):
+        """Remove a job after its retention time, or keep it until its result is confirmed."""
+        if self.may_go(job):
             await self.remove(job, now)
             return
         keys = self._store.keys
-        kept = undelivered.add(keys, job.scope, job.job_id, job.ended_at or now)
+        is_delivered = self._policy.may_be_dropped(is_delivered=job.delivered_at is not None)
+        add = undelivered.deliver if is_delivered else undelivered.add
+        kept = add(keys, job.scope, job.job_id, job.ended_at or now)
         await self._store.commit(
             join((jobs.unchanged(keys, job.job_id, job), kept, runs.set_timer(keys, job.job_id, None)))
         )
         await self._limit(job.scope, now)
 
-    def may_go(self, *, is_delivered: bool) -> bool:
+    def may_go(self, job: Job | KeptJob) -> bool:
         """Return whether an ended job may be removed: the MES has its result, or need not confirm it."""
-        return is_delivered or self._policy.confirmation == "none"
+        is_delivered, is_confirmed = job.delivered_at is not None, job.confirmed_at is not None
+        return self._policy.may_go(is_delivered=is_delivered, is_confirmed=is_confirmed)
+
+    def may_be_dropped(self, job: Job | KeptJob) -> bool:
+        """Return whether an ended job may be removed for want of room."""
+        return self.may_go(job) or self._policy.may_be_dropped(is_delivered=job.delivered_at is not None)
 
     async def remove(self, job: Job, now: int) -> None:
-        """Remove an ended job, unless it was changed meanwhile."""
-        await self._store.commit(self._removal(self._store.keys, job, now))
+        """Remove an ended job, unless it was changed meanwhile; count one whose result the MES has not confirmed."""
+        keys = self._store.keys
+        removal = join(
+            (jobs.remove(keys, job, Cause.EXPIRE, now), dedupe.bury(keys, job.job_id, now, self._policy.dedupe_ms))
+        )
+        if self.may_go(job):
+            await self._store.commit(removal)
+            return
+        await self._store.commit(join((removal, undelivered.count_dropped(keys))))
+        advice = "Let the MES confirm results: docs/reference/northbound.md. Or save them with: edge jobs export FILE"
+        event = "result deleted unconfirmed" if self.may_be_dropped(job) else "result deleted undelivered"
+        self._dropped.error(event, f"{event} {job.scope}", scope=job.scope, job=job.job_id, advice=advice)
 
     async def _limit(self, scope: str, now: int) -> None:
-        before = self._counts.get(scope, 0)
-        count = self._counts[scope] = await undelivered.count(self._store, scope)
-        limit = self._policy.max_undelivered
-        if before < limit * ALARM_PART <= count:
+        before, limit = self._counts.get(scope, 0), self._policy.max_undelivered
+        counts = await undelivered.counts(self._store, scope)
+        kept = self._counts[scope] = counts.undelivered + counts.unconfirmed
+        if before < limit * ALARM_PART <= kept:
             advice = "Connect the MES, or save them with: edge jobs export FILE"
-            logger.warning("undelivered results pile up", scope=scope, count=count, limit=limit, advice=advice)
-        if not self._policy.drops_undelivered:
-            return
-        for job_id in await undelivered.oldest(self._store, scope, max(0, count - limit)):
+            logger.warning("undelivered results pile up", scope=scope, count=kept, limit=limit, advice=advice)
+        beyond = max(0, kept - limit)
+        for job_id in await undelivered.oldest_unconfirmed(self._store, scope, beyond):
             await self._drop(scope, job_id, now)
+        if self._policy.drops_undelivered:
+            for job_id in await undelivered.oldest(self._store, scope, beyond - counts.unconfirmed):
+                await self._drop(scope, job_id, now)
 
     async def _drop(self, scope: str, job_id: str, now: int) -> None:
         job = None
@@ -142,9 +239,4 @@ class Expiry:
             # Removed since; it may be stored again with its id.
             await self._store.commit(undelivered.discard(self._store.keys, scope, job_id))
             return
-        logger.error("result deleted undelivered", scope=scope, job=job_id, limit=self._policy.max_undelivered)
         await self.remove(job, now)
-
-    def _removal(self, keys: Keys, job: Job, now: int) -> Commit:
-        tombstone = dedupe.bury(keys, job.job_id, now, self._policy.dedupe_ms)
-        return join((jobs.remove(keys, job, Cause.EXPIRE, now), tombstone))

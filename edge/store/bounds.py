@@ -50,11 +50,15 @@ class MarksBySender(Struct, frozen=True):
 
 
 class BoundedCounts(Struct, frozen=True):
-    """The marks of the store, also by sender; the undelivered results of each scope."""
+    """The marks of the store, also by sender; the results of each scope that are kept beyond their time.
+
+    `undelivered` counts those that no subscriber has got, `unconfirmed` all that the MES has not confirmed.
+    """
 
     marks: BoundedCount = BoundedCount()
     undelivered: Mapping[str, BoundedCount] = field(default_factory=lambda: MappingProxyType({}))
     by_sender: MarksBySender = MarksBySender()
+    unconfirmed: Mapping[str, BoundedCount] = field(default_factory=lambda: MappingProxyType({}))
 
 
 class CountLimits(Struct, frozen=True):

@@ -14,8 +14,10 @@ class KeptJob(Struct, frozen=True):
     scope: str
     has_ended: bool
     """Whether it is in an EndState and has no command left to send."""
-    is_delivered: bool
-    """Whether the MES has its result."""
+    delivered_at: str | None = None
+    """When its result was delivered, None or empty before."""
+    confirmed_at: str | None = None
+    """When the MES confirmed it, None or empty before."""
 
 
 class EndedJobs(Struct, frozen=True):
@@ -44,10 +46,11 @@ async def page(store: Store, scope: str, first: int, many: int) -> EndedJobs:
             ("SMEMBERS", keys.sfc_active_jobs()),
         ]
     )
-    found = await store.read([("HMGET", keys.joborder(each), "scope", "ended_at", "delivered_at") for each in job_ids])
+    names = "scope", "ended_at", "delivered_at", "confirmed_at"
+    found = await store.read([("HMGET", keys.joborder(each), *names) for each in job_ids])
     jobs = [
-        KeptJob(job_id, of_scope or "", bool(ended_at) and job_id not in active, bool(delivered_at))
-        for job_id, (of_scope, ended_at, delivered_at) in zip(job_ids, found, strict=True)
+        KeptJob(job_id, of_scope or "", bool(ended_at) and job_id not in active, delivered_at, confirmed_at)
+        for job_id, (of_scope, ended_at, delivered_at, confirmed_at) in zip(job_ids, found, strict=True)
     ]
     return EndedJobs(int(stored) - int(still_open), jobs)
 

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from edge.model.job_state import JobState
-from edge.store import dead_letters, refused
+from edge.store import dead_letters, refused, undelivered
 from edge.store.client import Store
 from edge.store.server_check import MemoryUsage
 from edge.store.stream import entries
@@ -37,16 +37,19 @@ class Gauges(Struct, frozen=True):
     scopes: Mapping[str, ScopeGauges]
     dead_letters: int
     refused: int
+    removed_unconfirmed: int = 0
+    """The results that were removed before the MES had confirmed them, since the store was created."""
 
 
 async def read_gauges(store: Store, scopes: Sequence[str], batch: int = _BATCH) -> Gauges:
     """Read all figures in two round trips and one for each `batch` open jobs. Raises Unavailable."""
     keys = store.keys
-    memory, letters, late, count, cursors, *rest = await store.read(
+    memory, letters, late, count, removed, cursors, *rest = await store.read(
         [
             ("INFO", "memory"),
             *dead_letters.queries_of_count(keys),
             ("GET", keys.counter(refused.COUNTER)),
+            ("GET", keys.counter(undelivered.DROPPED)),
             ("HGETALL", keys.publisher_cursors()),
             *(command for scope in scopes for command in _of_scope(store, scope)),
         ]
@@ -67,6 +70,7 @@ async def read_gauges(store: Store, scopes: Sequence[str], batch: int = _BATCH) 
         },
         dead_letters=letters + late,
         refused=int(count or 0),
+        removed_unconfirmed=int(removed or 0),
     )
 
 

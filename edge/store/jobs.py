@@ -11,7 +11,7 @@ from edge.model.instant import milliseconds
 from edge.model.isa95 import JobOrder, LocalizedText
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, has_ended, has_response
 from edge.sfc.run import KeptEvent
-from edge.store import changes, version
+from edge.store import changes, undelivered, version
 from edge.store.changes import ResponseChange
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, Fewer, HashField, at_revision, fields, join, operation
@@ -48,7 +48,9 @@ class Job(Struct, frozen=True, kw_only=True):
     trace: Mapping[str, str] = {}
     """The W3C Trace Context of that event: `traceparent`, `tracestate`."""
     delivered_at: int | None = None
-    """When the MES received the result."""
+    """When the broker delivered the result to a subscriber."""
+    confirmed_at: int | None = None
+    """When the MES confirmed the result, asked for it, or a person saved it."""
     revision: int = 1
     outdated: bool = False
 
@@ -126,6 +128,7 @@ def _job(stored: Mapping[str, str]) -> Job:
         causation_id=fields.get("causation_id", ""),
         trace=msgspec.json.decode(trace, type=dict[str, str]) if (trace := fields.get("trace")) else {},
         delivered_at=int(delivered) if (delivered := fields.get("delivered_at")) else None,
+        confirmed_at=int(confirmed) if (confirmed := fields.get("confirmed_at")) else None,
         revision=int(fields["rev"]),
         outdated=version.is_outdated(Document.JOB_ORDER, stored),
     )
@@ -152,6 +155,9 @@ def save(keys: Keys, before: Job | None, job: Job, moves: Iterable[tuple[Cause, 
     for cause, status in moves:
         parts.append(changes.append_change(keys, job.scope, job.job_id, cause, status, now))
         parts.append(changes.notify_receiver(keys, job.scope, job.job_id, cause, status, now))
+    if has_ended(job.status) and any(cause is Cause.RESULT_UPDATE for cause, _ in moves):
+        # The MES has the result as it was before.
+        parts.append(operation("HDEL", keys.joborder(job.job_id), "delivered_at", "confirmed_at"))
     # A response changes only together with its job.
     parts.append(_notify_responder(keys, job, ResponseChange.UPDATE, now))
     if not before:
@@ -240,9 +246,14 @@ def require_capacity(keys: Keys, job: Job, limit: int) -> Commit:
     return Commit(guards=(Fewer(keys.joborder_open(job.scope), job.job_id, limit),))
 
 
-def confirm_delivery(keys: Keys, job: Job, now: int) -> Commit:
-    """Record that the MES received the result of a job, provided that the job has not changed since it was read."""
+def record_delivery(keys: Keys, job: Job, now: int) -> Commit:
+    """Record that the result of a job was delivered, provided that the job has not changed since it was read."""
     return join((unchanged(keys, job.job_id, job), operation("HSET", keys.joborder(job.job_id), "delivered_at", now)))
+
+
+def record_confirmation(keys: Keys, job: Job, now: int) -> Commit:
+    """Record that the MES has the result of a job, provided that the job has not changed since it was read."""
+    return join((unchanged(keys, job.job_id, job), operation("HSET", keys.joborder(job.job_id), "confirmed_at", now)))
 
 
 def remove(keys: Keys, job: Job, cause: Cause, now: int) -> Commit:
@@ -255,7 +266,7 @@ def remove(keys: Keys, job: Job, cause: Cause, now: int) -> Commit:
             operation("DEL", keys.sfc_execution(job_id), keys.sfc_history(job_id)),
             operation("ZREM", keys.joborder_list(scope), job_id),
             operation("ZREM", keys.joborder_open(scope), job_id),
-            operation("ZREM", keys.joborder_undelivered(scope), job_id),
+            undelivered.discard(keys, scope, job_id),
             operation("ZREM", keys.jobresponse_list(scope), response_id),
             operation("ZREM", keys.jobresponse_state(scope, job.status.state.name), response_id),
             operation("ZREM", keys.sfc_timers(), job_id),

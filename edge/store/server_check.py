@@ -7,12 +7,14 @@ from typing import Literal
 from msgspec import Struct
 
 from edge.errors import Defect, SettingsError
+from edge.store import undelivered
 from edge.store.advisories import Version, parse_version, product_of
 from edge.store.bounded_counts import MarkCounter, count_marks
 from edge.store.bounds import BoundedCount, BoundedCounts, CountLimits, MarksBySender
 from edge.store.client import Store
 from edge.store.errors import AccessDenied
 from edge.store.mark_senders import count_by_sender, is_anybody_near
+from edge.store.undelivered import KeptResults
 
 STORE_VERSION = 1
 """The version of the stored data. A change that an older version would misread raises it and must convert the data."""
@@ -53,22 +55,26 @@ class ServerState(Struct, frozen=True):
 
 async def read_state(store: Store, limits: CountLimits, counter: MarkCounter) -> ServerState:
     """Read the state of the server: one round trip unless it has many marks. Raises Unavailable."""
-    info, *undelivered = await store.read(
+    info, *lengths = await store.read(
         [
             ("INFO", "memory", "persistence", "keyspace"),
-            *(("ZCARD", store.keys.joborder_undelivered(scope)) for scope in limits.scopes),
+            *(each for scope in limits.scopes for each in undelivered.queries_of_counts(store.keys, scope)),
         ]
     )
     marks = await count_marks(store, info, limits.marks, counter)
     by_sender = await count_by_sender(store, limits.marks) if is_anybody_near(marks) else MarksBySender()
-    kept = {
-        scope: BoundedCount(int(count), limits.undelivered)
-        for scope, count in zip(limits.scopes, undelivered, strict=True)
-    }
+    kept = [KeptResults(*map(int, lengths[at : at + 2])) for at in range(0, len(lengths), 2)]
+    not_delivered = [BoundedCount(each.undelivered, limits.undelivered) for each in kept]
+    not_confirmed = [BoundedCount(each.undelivered + each.unconfirmed, limits.undelivered) for each in kept]
     return ServerState(
         memory=MemoryUsage(int(info["used_memory"]), int(info["maxmemory"])),
         can_write=can_write(info),
-        counts=BoundedCounts(marks, kept, by_sender),
+        counts=BoundedCounts(
+            marks,
+            dict(zip(limits.scopes, not_delivered, strict=True)),
+            by_sender,
+            dict(zip(limits.scopes, not_confirmed, strict=True)),
+        ),
     )
 
 

@@ -110,13 +110,56 @@ def test_results_without_a_reader_are_kept_and_refuse_new_orders(plant: Plant, t
 
 def test_delivered_result_is_removed_after_its_retention(plant: Plant) -> None:
     """The retained topic goes too; a reader that comes late has read it."""
-    _restart_with(plant, "[retention]\nended_jobs = 1\n")
+    _restart_with(plant, '[retention]\nended_jobs = 1\nconfirmation = "delivery"\n')
     began = time.monotonic()
     assert plant.mes.start_job("J1").status == 1
     plant.mes.client.wait(lambda: plant.mes.result("J1"), "the MES has the result")
     wait_for(lambda: plant.store.cli("exists", "microdcs-edge:joborder:J1") == "0", "the job is removed")
     assert time.monotonic() - began >= 1
     plant.mes.client.wait(lambda: plant.mes.result("J1") is None, "the retained result is removed")
+
+
+def test_results_outlast_a_weekend_without_the_mes(plant: Plant) -> None:
+    """The broker keeps the session of the MES and confirms each result, but its queue drops most of them."""
+    plant.broker.further = "max_queued_messages 5\n"
+    plant.broker.stop()
+    plant.broker.start()
+    _restart_with(plant, "[retention]\nended_jobs = 1\n")
+    names = [f"J{number}" for number in range(12)]
+    operator = Mes(plant.broker.port, "operator")
+    operator.client.connect()
+    operator.client.subscribe(operator.answers)
+    plant.mes.client.close()
+    try:
+        for name in names:
+            assert operator.start_job(name).status == 1
+        key = "microdcs-edge:joborder:list:station-1:unconfirmed"
+        wait_for(lambda: plant.store.cli("zcard", key) == "12", "all results wait for the MES beyond their time")
+        asked = operator.call("RequestJobResponseByJobOrderID", {"JobOrderID": "J0"})
+        assert "85.2" in str(asked.data["JobResponse"])
+        answer = operator.ask(
+            "com.github.aschamberger.microdcs.acknowledge.v1", {"JobOrderIDs": [*names[1:10], "none"]}
+        )
+        assert answer.data == {"ReturnStatus": 1, "Acknowledged": names[1:10]}
+        assert operator.call("Clear", {"JobOrderID": "J10"}).status == 1
+        # J0 was asked for, and stays for some minutes in case that the answer was lost.
+        wait_for(lambda: _kept_jobs(plant) == ["J0", "J11"], "the confirmed results are removed")
+    finally:
+        operator.client.close()
+
+
+def test_line_goes_on_when_the_mes_never_confirms(plant: Plant) -> None:
+    """Beyond the limit the oldest delivered results go, each counted; no order is refused."""
+    _restart_with(plant, "[retention]\nended_jobs = 1\nundelivered_jobs = 3\n")
+    for number in range(8):
+        assert plant.mes.start_job(f"J{number}").status == 1
+        plant.mes.client.wait(partial(plant.mes.result, f"J{number}"), "the MES has the result")
+    wait_for(lambda: _kept_jobs(plant) == ["J5", "J6", "J7"], "the oldest results are removed")
+    plant.gateway.wait_for_status(
+        lambda line: "3 of at most 3 results without a confirmation of the MES" in line, "the status says so"
+    )
+    assert plant.store.cli("get", "microdcs-edge:counter:results_unconfirmed_removed") == "5"
+    assert "result deleted unconfirmed" in plant.gateway.log.read_text()
 
 
 def test_ended_jobs_beyond_their_number_go_once_the_mes_has_their_results(plant: Plant) -> None:

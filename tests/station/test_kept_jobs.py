@@ -11,9 +11,9 @@ from edge.model.isa95 import JobOrder
 from edge.model.job_state import Cause, JobState, JobStatus, SubState
 from edge.station.kept_jobs import KeptJobs
 from edge.station.response import job_response
-from edge.station.retention import Confirmation, Expiry, RetentionPolicy
+from edge.station.retention import Confirmation, Deliveries, Expiry, RetentionPolicy
 from edge.station.runs import Runs
-from edge.store import changes, dedupe, jobs, responses, runs
+from edge.store import changes, dedupe, jobs, responses, runs, undelivered
 from edge.store.client import Store
 from edge.store.commit import Committed, join, operation
 from edge.store.jobs import Job
@@ -45,7 +45,7 @@ async def end(store: Store, number: int, *, delivered: bool = True, scope: str =
     ]
     assert isinstance(await store.commit(join(parts)), Committed)
     if delivered:
-        assert isinstance(await store.commit(jobs.confirm_delivery(store.keys, job, at)), Committed)
+        assert isinstance(await store.commit(jobs.record_delivery(store.keys, job, at)), Committed)
     return job
 
 
@@ -97,7 +97,7 @@ async def test_a_late_delivery_is_found_when_no_job_has_ended_since(store: Store
         await end(store, number, delivered=False)
     service = bounded(store)
     await service.sweep()
-    await store.commit(jobs.confirm_delivery(store.keys, first, NOW))
+    await store.commit(jobs.record_delivery(store.keys, first, NOW))
     await service.sweep()
     assert await kept(store) == [2, 3, 4]
 
@@ -228,3 +228,32 @@ async def test_the_bound_holds_from_the_start(store: Store) -> None:
             if removed == 2:
                 break
     assert await kept(store) == [3, 4, 5]
+
+
+async def test_delivered_results_are_dropped_after_confirmed_ones(store: Store) -> None:
+    """An undelivered one never does."""
+    policy = replace(POLICY, confirmation="mes")
+    deliveries = Deliveries(store, lambda: NOW, policy)
+    await end(store, 1, delivered=False)
+    for number in range(2, 7):
+        await end(store, number)
+    for number in (4, 6):
+        await deliveries.acknowledge(SCOPE, [f"{SCOPE}/{number}"])
+    await bounded(store, policy).sweep()
+    assert await kept(store) == [1, 3, 5]
+    await end(store, 7)
+    await bounded(store, policy).sweep()
+    assert await kept(store) == [1, 5, 7]
+
+
+async def test_result_kept_beyond_its_time_drops_delivered_to_newer_ones(store: Store) -> None:
+    policy = replace(POLICY, confirmation="mes")
+    first = await end(store, 1)
+    job = await jobs.load(store, first.job_id)
+    assert job
+    await Expiry(store, policy).expire(job, NOW)
+    for number in range(2, 5):
+        await end(store, number)
+    await bounded(store, policy).sweep()
+    assert await kept(store) == [2, 3, 4]
+    assert await undelivered.oldest_unconfirmed(store, SCOPE, 9) == []

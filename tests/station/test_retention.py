@@ -113,10 +113,12 @@ async def test_undelivered_results_are_never_deleted_by_default(store: Store) ->
 @pytest.mark.parametrize(
     ("url", "keys", "expected"),
     [
-        ("mqtt://127.0.0.1:1883", {}, ("delivery", 10_000)),
-        ("mqtt://127.0.0.1:1883", {"undelivered_full": "delete"}, ("delivery", None)),
+        ("mqtt://127.0.0.1:1883", {}, ("mes", 10_000)),
+        ("mqtt://127.0.0.1:1883", {"undelivered_full": "delete"}, ("mes", None)),
+        ("mqtt://127.0.0.1:1883", {"confirmation": "delivery"}, ("delivery", 10_000)),
         ("mqtt://127.0.0.1:1883", {"confirmation": "none"}, ("none", None)),
-        ("", {}, ("none", None)),
+        ("", {}, ("mes", None)),
+        ("", {"confirmation": "delivery"}, ("none", None)),
         ("", {"confirmation": "clear"}, ("clear", 10_000)),
     ],
 )
@@ -124,3 +126,100 @@ def test_policy_follows_the_settings(url: str, keys: dict[str, Any], expected: t
     """Without a broker a delivery cannot be confirmed, but Clear can."""
     policy = retention_policy(Settings(mqtt=MqttSettings(url=url), retention=RetentionSettings(**keys)))
     assert (policy.confirmation, policy.refuses_beyond) == expected
+
+
+MES = replace(POLICY, confirmation="mes")
+
+
+async def _expired(store: Store, job_id: str, policy: RetentionPolicy, ended_at: int, *, delivered: bool) -> None:
+    """Store an ended job, its result delivered or not, whose time is over."""
+    job = await end(store, job_id, ended_at)
+    if delivered:
+        await Deliveries(store, lambda: NOW, policy).confirm(job)
+    await Expiry(store, policy).expire(await _load(store, job_id), NOW)
+
+
+async def _load(store: Store, job_id: str) -> Job:
+    job = await jobs.load(store, job_id)
+    assert job
+    return job
+
+
+async def test_delivered_result_stays_until_the_mes_confirms_it(store: Store) -> None:
+    deliveries = Deliveries(store, lambda: NOW, MES)
+    await _expired(store, "J1", MES, ENDED_AT, delivered=True)
+    assert await undelivered.oldest_unconfirmed(store, SCOPE, 9) == ["J1"]
+    assert await undelivered.count(store, SCOPE) == 0
+    assert await deliveries.acknowledge(SCOPE, ["J1", "none", "joborder:x"]) == ["J1"]
+    assert await store.execute("ZSCORE", store.keys.sfc_timers(), "J1") == NOW
+    await Expiry(store, MES).expire(await _load(store, "J1"), NOW)
+    assert await jobs.load(store, "J1") is None
+    assert await undelivered.counts(store, SCOPE) == undelivered.KeptResults(0, 0)
+
+
+async def test_late_delivery_ends_only_the_refusal_of_orders(store: Store) -> None:
+    await _expired(store, "J1", MES, ENDED_AT, delivered=False)
+    assert await undelivered.counts(store, SCOPE) == undelivered.KeptResults(1, 0)
+    await Deliveries(store, lambda: NOW, MES).confirm(await _load(store, "J1"))
+    assert await undelivered.counts(store, SCOPE) == undelivered.KeptResults(0, 1)
+
+
+async def test_result_that_was_asked_for_may_go_after_ten_minutes(store: Store) -> None:
+    """The answer may be lost: until then the MES can ask again."""
+    await _expired(store, "J1", MES, ENDED_AT, delivered=True)
+    response = await responses.load(store, await _load(store, "J1"))
+    assert response
+    await Deliveries(store, lambda: NOW, MES).record_request([response])
+    assert (await _load(store, "J1")).confirmed_at == NOW
+    assert await store.execute("ZSCORE", store.keys.sfc_timers(), "J1") == NOW + 600_000
+
+
+async def test_request_for_an_older_form_of_a_result_confirms_nothing(store: Store) -> None:
+    await _expired(store, "J1", MES, ENDED_AT, delivered=True)
+    response = await responses.load(store, await _load(store, "J1"))
+    assert response
+    await Deliveries(store, lambda: NOW, MES).record_request([replace(response, job_response_data=())])
+    assert (await _load(store, "J1")).confirmed_at is None
+
+
+@pytest.mark.parametrize(
+    ("confirmation", "expected"), [("mes", NOW), ("delivery", NOW), ("clear", None), ("none", None)]
+)
+async def test_request_confirms_by_the_setting(store: Store, confirmation: Confirmation, expected: int | None) -> None:
+    job = await end(store, "J1")
+    response = await responses.load(store, job)
+    assert response
+    await Deliveries(store, lambda: NOW, replace(POLICY, confirmation=confirmation)).record_request([response])
+    assert (await _load(store, "J1")).confirmed_at == expected
+
+
+async def test_change_of_a_confirmed_result_has_to_be_confirmed_again(store: Store) -> None:
+    job = await end(store, "J1")
+    deliveries = Deliveries(store, lambda: NOW, MES)
+    await deliveries.confirm(job)
+    await deliveries.record(job)
+    changed = replace(job, revision=job.revision + 1)
+    await store.commit(jobs.save(store.keys, job, changed, ((Cause.RESULT_UPDATE, job.status),), NOW))
+    stored = await _load(store, "J1")
+    assert (stored.delivered_at, stored.confirmed_at) == (None, None)
+
+
+async def test_delivered_results_are_dropped_first_and_counted(store: Store) -> None:
+    for number in range(1, 4):
+        await _expired(store, f"U{number}", MES, ENDED_AT + number, delivered=False)
+    for number in range(4, 8):
+        await _expired(store, f"D{number}", MES, ENDED_AT + number, delivered=True)
+    # Four are kept at most: the undelivered ones, though they are the oldest, and the newest of the others.
+    assert await undelivered.oldest(store, SCOPE, 9) == ["U1", "U2", "U3"]
+    assert await undelivered.oldest_unconfirmed(store, SCOPE, 9) == ["D7"]
+    assert await store.execute("GET", store.keys.counter(undelivered.DROPPED)) == "3"
+
+
+async def test_gateway_without_a_broker_refuses_no_order(store: Store) -> None:
+    """Nothing can be delivered there: beyond the limit the oldest go."""
+    policy = replace(MES, delivers=False)
+    assert policy.refuses_beyond is None
+    for number in range(6):
+        await _expired(store, f"J{number}", policy, ENDED_AT + number, delivered=False)
+    assert await undelivered.counts(store, SCOPE) == undelivered.KeptResults(0, 4)
+    assert await undelivered.oldest_unconfirmed(store, SCOPE, 9) == ["J2", "J3", "J4", "J5"]

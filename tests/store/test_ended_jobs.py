@@ -33,14 +33,14 @@ async def test_ended_jobs_are_read_in_the_order_of_their_timers(store: Store) ->
     delivered = await put(store, "early", 10)
     await put(store, "open", 20, JobState.RUNNING)
     await put(store, "elsewhere", 40, scope="station-2")
-    await store.commit(jobs.confirm_delivery(store.keys, delivered, 5))
+    await store.commit(jobs.record_delivery(store.keys, delivered, 5))
     found = await ended_jobs.page(store, SCOPE, 0, 10)
     assert found.kept == await ended_jobs.count(store, SCOPE) == 2
     assert found.jobs == [
-        KeptJob("early", SCOPE, has_ended=True, is_delivered=True),
-        KeptJob("open", SCOPE, has_ended=False, is_delivered=False),
-        KeptJob("late", SCOPE, has_ended=True, is_delivered=False),
-        KeptJob("elsewhere", "station-2", has_ended=True, is_delivered=False),
+        KeptJob("early", SCOPE, has_ended=True, delivered_at="5"),
+        KeptJob("open", SCOPE, has_ended=False),
+        KeptJob("late", SCOPE, has_ended=True),
+        KeptJob("elsewhere", "station-2", has_ended=True),
     ]
 
 
@@ -61,5 +61,5 @@ async def test_a_job_with_commands_to_send_has_not_ended(store: Store) -> None:
 async def test_a_timer_of_a_removed_job_has_no_scope(store: Store) -> None:
     await store.commit(runs.set_timer(store.keys, "gone", 10))
     found = await ended_jobs.page(store, SCOPE, 0, 10)
-    assert found.jobs == [KeptJob("gone", "", has_ended=False, is_delivered=False)]
+    assert found.jobs == [KeptJob("gone", "", has_ended=False)]
     assert found.kept == 0

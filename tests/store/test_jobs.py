@@ -163,7 +163,7 @@ async def test_job_stored_with_the_id_of_a_removed_one_stays_as_it_is(store: Sto
     await save(store, None, FULL)
     for late in (
         jobs.remove(store.keys, removed, Cause.EXPIRE, NOW),
-        jobs.confirm_delivery(store.keys, removed, NOW),
+        jobs.record_delivery(store.keys, removed, NOW),
         jobs.save(store.keys, removed, moved(removed, error="late"), (), NOW),
     ):
         assert isinstance(await store.commit(late), Stale)

@@ -280,7 +280,7 @@ def resend_(job: str, settings_file: Path | None, *, as_json: bool) -> None:
 @jobs.command("export", epilog="Example: edge jobs export results.jsonl --undelivered --confirm")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @one_scope_option
-@click.option("--undelivered", is_flag=True, help="Only jobs that stay because the MES has not received their result.")
+@click.option("--undelivered", is_flag=True, help="Only jobs that stay because the MES has not confirmed their result.")
 @click.option("--confirm", is_flag=True, help="Count the written results as received: their jobs go at their time.")
 @settings_option
 def export_(file: Path, scope: str | None, settings_file: Path | None, *, undelivered: bool, confirm: bool) -> None:

@@ -47,17 +47,26 @@ async def export_jobs(
 
 async def _ended(store: Store, scopes: Sequence[str], *, undelivered_only: bool) -> AsyncIterator[Job]:
     for scope in scopes:
-        listed = await undelivered.oldest(store, scope, _ALL) if undelivered_only else await jobs.list_ids(store, scope)
+        listed = await _waiting(store, scope) if undelivered_only else await jobs.list_ids(store, scope)
         for job_id in listed:
             job = await jobs.load(store, job_id)
             if job is not None and has_ended(job.status):
                 yield job
 
 
+async def _waiting(store: Store, scope: str) -> list[str]:
+    """Return the jobs that stay because the MES has not confirmed their result."""
+    return [
+        *await undelivered.oldest(store, scope, _ALL),
+        *await undelivered.oldest_unconfirmed(store, scope, _ALL),
+    ]
+
+
 async def _record(store: Store, job: Job) -> dict[str, object]:
     return {
         "scope": job.scope,
         "delivered_at": utc_time(job.delivered_at),
+        "confirmed_at": utc_time(job.confirmed_at),
         "order": JobOrderAndState(job_order=job.order, state=state_entries(job.status)),
         "response": await responses.load(store, job),
     }

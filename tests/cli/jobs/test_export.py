@@ -48,4 +48,4 @@ async def test_confirmed_results_count_as_delivered(edge: Edge, plant: Plant, tm
     assert answer.exit_code == 0
     assert await undelivered.count(plant.store, SCOPE) == 0
     delivered = {name: await jobs.load(plant.store, name) for name in ("J1", "J2")}
-    assert {name: job and job.delivered_at is not None for name, job in delivered.items()} == {"J1": False, "J2": True}
+    assert {name: job and job.confirmed_at is not None for name, job in delivered.items()} == {"J1": False, "J2": True}
