@@ -13,7 +13,7 @@ from edge.station.decision import Decision
 from edge.store import telemetry
 from edge.store.commit import Commit, written_size
 from edge.store.keys import Keys
-from edge.telemetry.batch import Batch, encode_batch, fault_of
+from edge.telemetry.batch import Batch, doubtful, encode_batch, fault_of
 from edge.telemetry.interest import RuleInterest
 
 JOB_ABORTED: Final = "job.aborted"
@@ -47,14 +47,19 @@ class JobSamples:
         if self._interest.is_empty:
             return Commit()
         wanted = (each for each in job_lines(decision, self._equipment_of) if self._interest.wants(each))
-        judged = (self._tags.judge(each) if isinstance(each, Sample) else each for each in wanted)
-        lines = tuple(each for each in judged if not isinstance(each, str))
+        lines = tuple(self._judged(each) for each in wanted)
         if not lines:
             return Commit()
-        batch = Batch("", 0, decision.at, lines)
+        batch = Batch("", 0, decision.at, lines, is_placed=True)
         commit = telemetry.append(self._keys, encode_batch(batch), self._stream_length)
         self.written_bytes += written_size(commit)
         return commit
+
+    def _judged(self, line: Line) -> Line:
+        if not isinstance(line, Sample):
+            return line
+        judged = self._tags.judge(line)
+        return doubtful(line.tag, line.at) if isinstance(judged, str) else judged
 
 
 def job_lines(decision: Decision, equipment_of: Mapping[str, str]) -> Iterator[Line]:

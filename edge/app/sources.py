@@ -11,6 +11,7 @@ from edge.instant import now_ms
 from edge.links.background_task import background_task
 from edge.links.mqtt import MqttSession
 from edge.links.receive_queue import FloodLimits
+from edge.southbound.device_carriers import DeviceCarriers
 from edge.southbound.mqtt_source import IN_FLIGHT, LARGEST_PACKET, SampleSource
 from edge.southbound.sample_sink import SampleSink
 
@@ -24,7 +25,8 @@ _WAITING = 10_000
 async def open_sources(
     stack: contextlib.AsyncExitStack, core: GatewayParts, sink: SampleSink, open_session: SessionOpener
 ) -> None:
-    """Open every source of the settings."""
+    """Open every source of the settings; all of them know which carrier a device is bound to."""
+    carriers = DeviceCarriers()
     for name, section in core.settings.source.items():
         if isinstance(section, MqttSourceSettings) and section.payload == "sparkplug":
             await _open_sparkplug(stack, core, name, section, sink, open_session)
@@ -33,9 +35,9 @@ async def open_sources(
                 f"source-{name}", _broker(core, section), LARGEST_PACKET, IN_FLIGHT, _flood_of(sink)
             )
             core.health.sessions[f"source {name}"] = session
-            await SampleSource(name, section, sink, now_ms).open(session)
+            await SampleSource(name, section, sink, now_ms, carriers).open(session)
         else:
-            await _open_polled(stack, name, section, sink)
+            await _open_polled(stack, name, section, sink, carriers)
 
 
 def _flood_of(sink: SampleSink) -> FloodLimits:
@@ -65,14 +67,16 @@ async def _open_sparkplug(
     await source.open(session)
 
 
-async def _open_polled(stack: contextlib.AsyncExitStack, name: str, section: SourceSettings, sink: SampleSink) -> None:
+async def _open_polled(
+    stack: contextlib.AsyncExitStack, name: str, section: SourceSettings, sink: SampleSink, carriers: DeviceCarriers
+) -> None:
     if isinstance(section, RedisSourceSettings):
         # Imported only when such a source is there.
         from edge.southbound.redis_source import RedisSource  # noqa: PLC0415
         from edge.store.foreign import open_foreign  # noqa: PLC0415
 
         foreign = await stack.enter_async_context(open_foreign(section.url))
-        run = RedisSource(name, section, foreign, sink, now_ms).run
+        run = RedisSource(name, section, foreign, sink, now_ms, carriers=carriers).run
     else:
         # asyncua is imported only where it is used.
         opener = pkgutil.resolve_name("edge.southbound.opcua_source:OpcuaSource")

@@ -102,7 +102,26 @@ class SourceSettings(Struct, frozen=True, kw_only=True):
         return iter(())
 
 
-class MqttSourceSettings(SourceSettings, frozen=True, kw_only=True):
+class ValueSourceSettings(SourceSettings, frozen=True, kw_only=True):
+    """The keys of sources whose messages have one value each."""
+
+    device: Annotated[
+        str,
+        Meta(
+            description="Device to which a sample belongs, as `{3}`: the carrier that it is bound to is that of the "
+            "sample; empty for none."
+        ),
+    ] = ""
+    carrier: Annotated[
+        str,
+        Meta(
+            description="Makes the messages of this source bindings, not samples: the device in the value is bound to "
+            "the carrier that this names, as `{2}`. A value of null or an empty text ends the bindings of the carrier."
+        ),
+    ] = ""
+
+
+class MqttSourceSettings(ValueSourceSettings, frozen=True, kw_only=True):
     """`[source.<name>]`: samples from MQTT topics."""
 
     kind: Annotated[Literal["mqtt"], Meta(description="Where the samples come from.")] = "mqtt"
@@ -131,13 +150,15 @@ class MqttSourceSettings(SourceSettings, frozen=True, kw_only=True):
         if self.payload == "sparkplug":
             if not _SPARKPLUG_TOPIC.match(self.topic):
                 yield "topic: for Sparkplug B all messages of edge nodes, as in spBv1.0/GROUP/+/NODE/#"
+            if self.device or self.carrier:
+                yield "device: leave it out, and carrier: they are for single values"
             if self.pointer:
                 yield "pointer: leave it out, because a metric of Sparkplug B is a value"
             if "{metric}" not in self.tag and "{topic}" not in self.tag:
                 yield "tag: needs {metric} or {topic}, because a device of Sparkplug B has many metrics"
 
 
-class RedisSourceSettings(SourceSettings, frozen=True, kw_only=True):
+class RedisSourceSettings(ValueSourceSettings, frozen=True, kw_only=True):
     """`[source.<name>]`: samples from the Redis of another system, which is only read."""
 
     kind: Annotated[Literal["redis"], Meta(description="Where the samples come from.")]

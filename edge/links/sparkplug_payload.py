@@ -33,6 +33,7 @@ class DataType(IntEnum):
 
     INT32 = 3
     INT64 = 4
+    UINT64 = 8
     DOUBLE = 10
     BOOLEAN = 11
     STRING = 12
@@ -125,7 +126,7 @@ def _encode_value(type: DataType, value: Value, first: int) -> bytes:
     match type:
         case DataType.INT32:
             return varint_field(first, int(value or 0) & 0xFFFF_FFFF)
-        case DataType.INT64:
+        case DataType.INT64 | DataType.UINT64:
             return varint_field(first + 1, int(value or 0))
         case DataType.DOUBLE:
             return double_field(first + 3, float(value or 0))

@@ -6,11 +6,13 @@ from typing import Any, Final
 import structlog
 
 from edge.config import MqttSourceSettings
+from edge.config.telemetry import RedisSourceSettings
 from edge.instant import Clock
 from edge.links.log_throttle import LogThrottle
 from edge.links.mqtt import Message, MqttSession, Settle
 from edge.model.payload import UnreadablePayloadError, decode_payload
 from edge.rules.sample_lines import Sample
+from edge.southbound.device_carriers import DeviceCarriers
 from edge.southbound.sample_sink import SampleSink
 
 logger = structlog.get_logger(__name__)
@@ -25,7 +27,15 @@ LARGEST_PACKET: Final = 2 * MAX_PAYLOAD
 class SampleSource:
     """Turns the messages of one source into samples."""
 
-    def __init__(self, name: str, settings: MqttSourceSettings, sink: SampleSink, clock: Clock) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: MqttSourceSettings,
+        sink: SampleSink,
+        clock: Clock,
+        carriers: DeviceCarriers | None = None,
+    ) -> None:
+        self._placement = SamplePlacement(settings, carriers or DeviceCarriers())
         self._name = name
         self._settings = settings
         self._sink = sink
@@ -47,8 +57,10 @@ class SampleSource:
             self._sink.refuse(self._name, 1)
             advice = f"Correct the pointer of [source.{self._name}], or its sender."
             self._faults.warning("sample dropped", message.topic, topic=message.topic, reason=reason, advice=advice)
-        else:
-            self._sink.put(Sample(self._clock(), tag_name(self._settings.tag, message.topic), value))
+            if not self._settings.carrier:
+                self._sink.doubt(tag_name(self._settings.tag, message.topic))
+        elif (sample := self._placement.sample_of(message.topic, value, self._clock())) is not None:
+            self._sink.put(sample)
         return partial(self._sink.settle, self._sink.received)
 
     def _value_of(self, payload: bytes) -> tuple[Any, str]:
@@ -60,6 +72,31 @@ class SampleSource:
         except UnreadablePayloadError as error:
             return MISSING, str(error)
         return resolve_pointer(content, self._settings.pointer), f"no value at {self._settings.pointer!r}"
+
+
+class SamplePlacement:
+    """Names the samples of a source and adds the carrier of their device; binds devices if the source says so."""
+
+    def __init__(
+        self, settings: MqttSourceSettings | RedisSourceSettings, carriers: DeviceCarriers, separator: str = "/"
+    ) -> None:
+        self._settings = settings
+        self._carriers = carriers
+        self._separator = separator
+
+    def sample_of(self, topic: str, value: Any, at: int) -> Sample | None:
+        """Return the sample of a value; None for one that binds a device to a carrier."""
+        settings = self._settings
+        if settings.carrier:
+            carrier = tag_name(settings.carrier, topic, self._separator)
+            if value is None or value == "":
+                self._carriers.unbind_carrier(carrier)
+            elif isinstance(value, str | int):
+                self._carriers.bind(str(value), carrier)
+            return None
+        device = tag_name(settings.device, topic, self._separator) if settings.device else ""
+        carrier_of = self._carriers.of(device) if device else None
+        return Sample(at, tag_name(settings.tag, topic, self._separator), value, carrier=carrier_of)
 
 
 def resolve_pointer(data: Any, pointer: str) -> Any:

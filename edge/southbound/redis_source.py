@@ -13,8 +13,8 @@ from edge.errors import Unavailable
 from edge.instant import Clock
 from edge.links.log_throttle import LogThrottle
 from edge.model.payload import UnreadablePayloadError, decode_payload
-from edge.rules.sample_lines import Sample
-from edge.southbound.mqtt_source import MISSING, resolve_pointer, tag_name
+from edge.southbound.device_carriers import DeviceCarriers
+from edge.southbound.mqtt_source import MISSING, SamplePlacement, resolve_pointer, tag_name
 from edge.southbound.sample_sink import SampleSink
 
 logger = structlog.get_logger(__name__)
@@ -47,9 +47,11 @@ class RedisSource:
         clock: Clock,
         backoff_s: tuple[float, float] = _BACKOFF_S,
         max_channels: int = MAX_CHANNELS,
+        carriers: DeviceCarriers | None = None,
     ) -> None:
         self.dropped = 0
         """Messages of channels beyond `max_channels`."""
+        self._placement = SamplePlacement(settings, carriers or DeviceCarriers(), ":")
         self._max_channels = max_channels
         self._name = name
         self._settings = settings
@@ -122,11 +124,13 @@ class RedisSource:
             return
         if value is MISSING:
             self._refuse(name, f"no value at {self._settings.pointer!r}")
-        else:
-            self._sink.put(Sample(at, tag_name(self._settings.tag, name, separator=":"), value))
+        elif (sample := self._placement.sample_of(name, value, at)) is not None:
+            self._sink.put(sample)
 
     def _refuse(self, name: str, reason: str, **facts: int) -> None:
         self._sink.refuse(self._name, 1)
+        if name and not self._settings.carrier:
+            self._sink.doubt(tag_name(self._settings.tag, name, separator=":"))
         self._drop(name, reason, **facts)
 
     def _drop(self, name: str, reason: str, **facts: int) -> None:

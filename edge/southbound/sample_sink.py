@@ -24,5 +24,8 @@ class SampleSink(Protocol):
     def note_drop(self) -> None:
         """Count a message that was dropped before it became samples."""
 
+    def doubt(self, tag: str) -> None:
+        """Mark the value of a tag as uncertain: its source has sent one that is no sample."""
+
     async def settle(self, received: int) -> None:
         """Wait until that many lines are stored or dropped."""

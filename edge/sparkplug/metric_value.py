@@ -10,6 +10,7 @@ from edge.rules.sample_lines import Quality, Sample
 
 _EXACT: Final = 1 << 53
 """Integers up to here are exact as a double."""
+_INT64: Final = 1 << 63
 _OF_TAG: Final = {"number": DataType.DOUBLE, "text": DataType.STRING, "truth value": DataType.BOOLEAN}
 GOOD: Final = 192
 STALE: Final = 500
@@ -31,6 +32,8 @@ def data_type(definition: TagDefinition | None, sample: Sample | None) -> DataTy
             return DataType.BOOLEAN
         case str():
             return DataType.STRING
+        case int(number) if number >= _INT64:
+            return DataType.UINT64
         case int(number) if abs(number) > _EXACT:
             return DataType.INT64
         case _:
@@ -47,7 +50,8 @@ def fits(type: DataType, value: Any) -> bool:
         case str():
             return type is DataType.STRING
         case int():
-            return type is DataType.INT64 or (type is DataType.DOUBLE and abs(value) <= _EXACT)
+            exact = (type is DataType.INT64 and value < _INT64) or (type is DataType.UINT64 and value >= 0)
+            return exact or (type is DataType.DOUBLE and abs(value) <= _EXACT)
         case float():
             return type is DataType.DOUBLE
         case _:

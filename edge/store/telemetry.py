@@ -136,6 +136,29 @@ async def claim_from_others(store: Store) -> int:
     return claimed
 
 
+IDLE_MS: Final = 60_000
+"""Time after which an entry that another consumer took is claimed."""
+
+
+class ClaimedEntry(Struct, frozen=True):
+    """An entry that another consumer had, and the number of its deliveries."""
+
+    entry: Entry
+    consumer: str
+    deliveries: int
+
+
+async def claim_idle(store: Store, idle_ms: int = IDLE_MS) -> list[ClaimedEntry]:
+    """Claim entries that other consumers took and did not acknowledge for so long, at most 100 at once."""
+    key = store.keys.telemetry()
+    pending = await store.execute("XPENDING", key, RULES_GROUP, "IDLE", idle_ms, "-", "+", 100)
+    former = {str(entry_id): (str(name), int(count)) for entry_id, name, _, count in pending if name != store.consumer}
+    if not former:
+        return []
+    claimed = await store.execute("XCLAIM", key, RULES_GROUP, store.consumer, idle_ms, *former)
+    return [ClaimedEntry(each, former[each.entry_id][0], former[each.entry_id][1] + 1) for each in entries(claimed)]
+
+
 async def read_pending(store: Store, after: str) -> list[Entry]:
     """Return entries that this consumer took and never acknowledged, after a position, oldest first."""
     reply = await store.execute(

@@ -15,22 +15,26 @@ MAX_TEXT_LENGTH: Final = 4_096
 MAX_NAME_LENGTH: Final = 200
 BATCH_SIZE: Final = 100
 """Lines of a batch: an entry of the stream has a limited number of fields."""
+_PLACED: Final = "placed"
 _ENCODER: Final = msgspec.json.Encoder()
 _INT64: Final = 1 << 63
+_UINT64: Final = 1 << 64
 _LATE_MS: Final = 60_000
-_EARLY_MS: Final = 1_000
+EARLY_MS: Final = 1_000
 
 
 class Batch(Struct, frozen=True):
     """Lines that arrived together; `producer` and `number` identify one that was appended twice.
 
-    A batch in the commit of a decision has no producer: that commit is carried out once.
+    A batch in the commit of a decision has no producer: that commit is carried out once. `is_placed`: the instants of
+    its lines were checked at their arrival.
     """
 
     producer: str
     number: int
     arrived_at: int
     lines: tuple[Line, ...]
+    is_placed: bool = False
 
 
 def split_lines(
@@ -38,17 +42,22 @@ def split_lines(
 ) -> Iterator[Batch]:
     """Yield lines in batches of their producer; the first one has the number."""
     for part, start in enumerate(range(0, len(lines), size)):
-        yield Batch(producer, number + part, arrived_at, tuple(lines[start : start + size]))
+        yield Batch(producer, number + part, arrived_at, tuple(lines[start : start + size]), is_placed=True)
 
 
 class BatchError(ValueError):
     """An entry that is no batch; the message says why."""
 
 
+def is_name(name: str) -> bool:
+    """Return whether a text can be the name of a tag or an occurrence."""
+    return bool(name) and len(name) <= MAX_NAME_LENGTH and name.isprintable()
+
+
 def fault_of(line: Line) -> str | None:
     """Return why a line cannot be taken; None when it can."""
     name = line.tag if isinstance(line, Sample) else line.name
-    if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable():
+    if not is_name(name):
         return f"its name is empty, longer than {MAX_NAME_LENGTH} characters or not printable"
     if isinstance(line, Occurrence):
         return None
@@ -56,7 +65,7 @@ def fault_of(line: Line) -> str | None:
         case None | bool() | float():
             return None
         case int(number):
-            return None if -_INT64 <= number < _INT64 else "its number has more than 64 bits"
+            return None if -_INT64 <= number < _UINT64 else "its number has more than 64 bits"
         case str(text):
             return None if len(text) <= MAX_TEXT_LENGTH else f"its text has more than {MAX_TEXT_LENGTH} characters"
         case other:
@@ -66,6 +75,8 @@ def fault_of(line: Line) -> str | None:
 def encode_batch(batch: Batch) -> dict[str, str]:
     """Return the fields of a batch: its facts, then each line as JSON by its number."""
     head = {"producer": batch.producer, "number": str(batch.number), "at": str(batch.arrived_at)}
+    if batch.is_placed:
+        head[_PLACED] = "1"
     return head | {str(number): encode_line(line) for number, line in enumerate(batch.lines)}
 
 
@@ -95,7 +106,7 @@ def decode_batch(fields: Mapping[str, str]) -> tuple[Batch, tuple[str, ...]]:
     except (KeyError, ValueError) as error:
         raise BatchError(f"it is no batch: {error!r}") from None
     lines, faults = _lines(text for name, text in fields.items() if name.isdecimal())
-    return Batch(producer, number, arrived_at, lines), faults
+    return Batch(producer, number, arrived_at, lines, is_placed=_PLACED in fields), faults
 
 
 def _lines(texts: Iterable[str]) -> tuple[tuple[Line, ...], tuple[str, ...]]:
@@ -108,13 +119,33 @@ def _lines(texts: Iterable[str]) -> tuple[tuple[Line, ...], tuple[str, ...]]:
     return tuple(lines), tuple(faults)
 
 
+def at_arrival(line: Line, now: int) -> Line:
+    """Return a line that arrives now, at its source time when that is plausible, else at its arrival."""
+    at = plausible_time(line.at, now)
+    return line if at == line.at else msgspec.structs.replace(line, at=at)
+
+
+def placed_line(line: Line, batch: Batch) -> Line:
+    """Return a line of a batch at the instant that was checked at its arrival, once."""
+    return line if batch.is_placed else at_arrival(line, batch.arrived_at)
+
+
+def doubtful(tag: str, at: int) -> Sample:
+    """Return the sample of a tag whose value could not be taken: its last value is uncertain from now on."""
+    return Sample(at, tag, None, Quality.UNCERTAIN)
+
+
+def plausible_time(source_at: int, arrived_at: int) -> int:
+    """Return a source time that is at most a minute before and a second after the arrival, else the arrival."""
+    return source_at if arrived_at - _LATE_MS <= source_at <= arrived_at + EARLY_MS else arrived_at
+
+
 def event_time(source_at: int, arrived_at: int, latest: int) -> int:
     """Return the instant at which a line counts: its source time when that is plausible, else that of its arrival.
 
     A source time more than a minute before or a second after the arrival is implausible. Time never goes back.
     """
-    is_plausible = arrived_at - _LATE_MS <= source_at <= arrived_at + _EARLY_MS
-    return max(latest, source_at if is_plausible else arrived_at)
+    return max(latest, plausible_time(source_at, arrived_at))
 
 
 def moved_to(line: Line, at: int, arrived_at: int) -> Line:

@@ -2,7 +2,9 @@
 
 from typing import Any, Final
 
-from edge.rules.sample_lines import Line, Sample
+from msgspec.structs import replace
+
+from edge.rules.sample_lines import Line, Quality, Sample
 from edge.rules.sample_value import is_usable
 from edge.store import tags
 from edge.store.client import Store
@@ -32,6 +34,9 @@ class LatestTags:
         name = line.name
         if name not in self._latest and len(self._latest) >= MAX_TAGS:
             return
+        if line.value is None and line.quality is Quality.UNCERTAIN and name in self._latest:
+            # A sample of the tag was refused: the value that it had is uncertain.
+            line = replace(self._latest[name], quality=Quality.UNCERTAIN)
         self._latest[name] = line
         if is_usable(line):
             self._usable[name] = line.value

@@ -27,7 +27,8 @@ from edge.store.stream import Entry
 from edge.telemetry.alarm_decision import FoundAlarm
 from edge.telemetry.alarm_flood import FLOOD_ALARMS
 from edge.telemetry.alarm_keeper import AlarmKeeper
-from edge.telemetry.batch import Batch, BatchError, decode_batch, event_time, moved_to
+from edge.telemetry.batch import Batch, BatchError, decode_batch, moved_to, placed_line
+from edge.telemetry.late_samples import NewestSamples
 from edge.telemetry.latest_tags import LatestTags
 from edge.telemetry.rule_memory import RuleMemory, load_memory
 from edge.telemetry.volatile_intake import TakenEntry, VolatileIntake, take_either
@@ -97,11 +98,13 @@ class RuleProcessor:
         self._open: list[_OpenBatch] = []
         """Batches that were evaluated and wait for a common commit."""
         self._found_open: list[FoundAlarm] = []
+        self._newest = NewestSamples()
         self._renamed_open: list[Renamed] = []
         """Subjects of open batches that have another name now."""
         self._decided = 0
         """Number of open batches that the states in memory contain."""
         self._committed_at = 0
+        self._claimed_at = clock()
 
     @property
     def rules(self) -> Sequence[Rule]:
@@ -137,9 +140,21 @@ class RuleProcessor:
                     await self._process(each)
                 if not entries:
                     await self._pass_time()
+                await self._claim_if_due()
                 await self._commit_if_due()
                 await self.alarms.tend(lambda: self._standing(self._memory) if self._memory else [])
                 await self.tags.save_if_due(self._clock())
+
+    async def _claim_if_due(self) -> None:
+        """Evaluate what another consumer took and has not acknowledged for a minute, such as a foreign program."""
+        if 0 <= self._clock() - self._claimed_at < telemetry.IDLE_MS:
+            return
+        self._claimed_at = self._clock()
+        for store in (self._store, self._volatile):
+            with contextlib.suppress(*(Unavailable,) if store is self._volatile else ()):
+                for claimed in await telemetry.claim_idle(store) if store else ():
+                    logger.warning("entry claimed", entry=claimed.entry.entry_id, consumer=claimed.consumer)
+                    await self._process(TakenEntry(claimed.entry, store or self._store, claimed.deliveries))
 
     @contextlib.asynccontextmanager
     async def _entries(self, *, suspects: bool) -> AsyncIterator[AsyncIterator[list[TakenEntry]]]:
@@ -161,6 +176,7 @@ class RuleProcessor:
     async def _load(self) -> RuleMemory:
         rules = self._rules
         self._found_open, self._renamed_open, self._decided = [], [], 0
+        self._newest.rollback()
         self._memory = await load_memory(self._store, rules, self._clock())
         if rules is not self._rules:
             return await self._load()
@@ -258,6 +274,7 @@ class RuleProcessor:
         self.written_bytes += deliveries * telemetry.delivery_size(self._store)
         samples = [sample for each in self._open for sample in each.samples]
         self._open, self._found_open, self._renamed_open, self._decided = [], [], [], 0
+        self._newest.commit()
         self._committed_at = self._clock()
         for listener in self.sample_listeners if samples else ():
             listener(samples)
@@ -287,14 +304,18 @@ class RuleProcessor:
         open_batch.samples.clear()
         found: list[FoundAlarm] = []
         for line in batch.lines:
-            at = event_time(line.at, batch.arrived_at, at)
-            moved = moved_to(line, at, batch.arrived_at)
-            found += self._found(memory, evaluator.run_until(at), None)
-            self.tags.note(line)
-            if isinstance(moved, Sample) and self.sample_listeners:
-                open_batch.samples.append(moved)
-            found += self._found(memory, evaluator.feed(moved), moved)
             await self._slices.pause()
+            placed = placed_line(line, batch)
+            if isinstance(placed, Sample):
+                if self.sample_listeners:
+                    open_batch.samples.append(placed)
+                if self._newest.is_late(placed, batch.arrived_at):
+                    continue
+            at = max(at, placed.at)
+            moved = moved_to(placed, at, batch.arrived_at)
+            found += self._found(memory, evaluator.run_until(at), None)
+            self.tags.note(placed)
+            found += self._found(memory, evaluator.feed(moved), moved)
         memory.facts = replace(memory.facts, at=at)
         return found
 

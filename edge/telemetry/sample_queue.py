@@ -19,7 +19,7 @@ from edge.store.client import Store
 from edge.store.commit import NOTHING, join, written_size
 from edge.store.errors import OutOfMemory
 from edge.store.retry import RETRY_INTERVAL_S, retry_while_unavailable
-from edge.telemetry.batch import BATCH_SIZE, Batch, encode_batch, fault_of, split_lines
+from edge.telemetry.batch import BATCH_SIZE, Batch, at_arrival, doubtful, encode_batch, fault_of, is_name, split_lines
 from edge.telemetry.line_queue import LineQueue
 from edge.ticks import Slices
 
@@ -120,17 +120,22 @@ class SampleQueue:
 
     def put(self, line: Line) -> None:
         """Queue a line that is wanted; one that cannot be taken is logged and counted."""
-        if fault := fault_of(line):
+        fault = fault_of(line)
+        if fault and not (isinstance(line, Sample) and is_name(line.tag)):
             self._refuse(line, fault)
             return
         if not self._wants(line):
+            if fault:
+                self._refuse(line, fault)
             return
+        now = self._clock()
         if isinstance(line, Sample):
-            judged = self._judge(line)
+            judged = fault or self._judge(line)
             if isinstance(judged, str):
                 self._refuse(line, judged)
-                return
+                judged = doubtful(line.tag, now)
             line = judged
+        line = at_arrival(line, now)
         if self._lines.add(line, raises_alarms=isinstance(line, Sample) and self._raises_alarms(line.tag)):
             self.dropped += 1
             self._faults.warning("sample dropped", "", reason="queue full", dropped=self.dropped)
@@ -150,6 +155,11 @@ class SampleQueue:
     def refuse(self, source: str, count: int) -> None:
         """Count values of a source that are no samples."""
         self.refused_of[source] += count
+
+    def doubt(self, tag: str) -> None:
+        """Mark the value of a tag as uncertain: its source has sent one that is no sample."""
+        if is_name(tag):
+            self.put(doubtful(tag, self._clock()))
 
     def _refuse(self, line: Line, reason: str) -> None:
         name = line.tag if isinstance(line, Sample) else line.name

@@ -19,6 +19,7 @@ _CODE: Final = struct.Struct("<I")
 _TIME: Final = struct.Struct("<q")
 _BOOL: Final = struct.Struct("<B?")
 _INTEGER: Final = struct.Struct("<Bq")
+_UNSIGNED: Final = struct.Struct("<BQ")
 _SMALL: Final = struct.Struct("<Bi")
 _FLOAT: Final = struct.Struct("<Bd")
 _TEXT: Final = struct.Struct("<Bi")
@@ -81,6 +82,8 @@ def variant_of(value: Any) -> ua.Variant:
             return ua.Variant(value, ua.VariantType.Boolean)
         case int() if -_EXACT <= value < _EXACT:
             return ua.Variant(value, ua.VariantType.Int64)
+        case int() if _EXACT <= value < 2 * _EXACT:
+            return ua.Variant(value, ua.VariantType.UInt64)
         case int() | float():
             return ua.Variant(float(value), ua.VariantType.Double)
         case str():
@@ -97,6 +100,8 @@ def _variant(value: Any) -> bytes:
             return _BOOL.pack(ua.VariantType.Boolean.value, value)
         case int() if -_EXACT <= value < _EXACT:
             return _INTEGER.pack(ua.VariantType.Int64.value, value)
+        case int() if _EXACT <= value < 2 * _EXACT:
+            return _UNSIGNED.pack(ua.VariantType.UInt64.value, value)
         case int():
             return _FLOAT.pack(ua.VariantType.Double.value, float(value))
         case str():

@@ -22,6 +22,7 @@ from tests.sparkplug.peers import Codec, running
 VALUES = {
     DataType.INT32: st.integers(-(1 << 31), (1 << 31) - 1),
     DataType.INT64: st.integers(-(1 << 63), (1 << 63) - 1),
+    DataType.UINT64: st.integers(0, (1 << 64) - 1),
     DataType.DOUBLE: st.floats(allow_nan=False),
     DataType.BOOLEAN: st.booleans(),
     DataType.STRING: st.text(),

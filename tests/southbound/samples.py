@@ -14,6 +14,7 @@ class Sink:
         self.refused: Counter[str] = Counter()
         self.stored = asyncio.Event()
         self.dropped = 0
+        self.doubted: list[str] = []
 
     @property
     def received(self) -> int:
@@ -30,6 +31,9 @@ class Sink:
 
     def note_drop(self) -> None:
         self.dropped += 1
+
+    def doubt(self, tag: str) -> None:
+        self.doubted.append(tag)
 
     async def settle(self, received: int) -> None:
         if received:

@@ -97,3 +97,17 @@ def test_tags_beyond_the_limit_or_with_a_duplicate_name_are_omitted() -> None:
         table.learn(Sample(at, "b", at))
     assert table.left_out == 2, "tags are counted, not their samples"
     assert table.data(Sample(2, "a+.x", 3)) is None
+
+
+def test_older_sample_is_historical_and_does_not_override_a_newer_one() -> None:
+    table = table_with(Sample(5, "a.x", 1.0))
+    list(table.birth("a"))
+    late = table.data(Sample(4, "a.x", 2.0))
+    assert late is not None
+    assert late[1].is_historical
+    assert [each.value for each in table.birth("a")] == [1.0]
+
+
+def test_number_beyond_int64_is_an_unsigned_metric() -> None:
+    (metric,) = table_with(Sample(5, "a.x", 2**64 - 1)).birth("a")
+    assert (metric.datatype, metric.value) == (DataType.UINT64, 2**64 - 1)

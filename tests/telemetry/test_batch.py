@@ -48,7 +48,7 @@ def test_entry_that_is_not_a_batch_is_refused(fields: dict[str, str]) -> None:
         ("", 1),
         ("x" * 201, 1),
         ("a\nb", 1),
-        ("t", 2**63),
+        ("t", 2**64),
         ("t", "x" * (MAX_TEXT_LENGTH + 1)),
         ("t", {"a": 1}),
         ("t", [1]),
@@ -59,7 +59,7 @@ def test_invalid_sample_has_a_fault(tag: str, value: Any) -> None:
     assert fault_of(Sample(1, tag, value))
 
 
-@pytest.mark.parametrize("value", [None, True, 1, -(2**63), 1.5, math.nan, math.inf, "text"])
+@pytest.mark.parametrize("value", [None, True, 1, -(2**63), 2**63, 2**64 - 1, 1.5, math.nan, math.inf, "text"])
 def test_valid_values_have_no_fault(value: Any) -> None:
     assert fault_of(Sample(1, "t", value)) is None
 

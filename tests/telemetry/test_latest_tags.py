@@ -1,8 +1,9 @@
 """The last samples of a bounded number of tags are saved every few seconds."""
 
-from edge.rules.sample_lines import Occurrence, Sample
+from edge.rules.sample_lines import Occurrence, Quality, Sample, parse_line
 from edge.store import tags
 from edge.store.client import Store
+from edge.telemetry.batch import doubtful
 from edge.telemetry.latest_tags import MAX_TAGS, SAVE_EVERY_MS, LatestTags
 
 
@@ -24,3 +25,12 @@ def test_tags_beyond_the_limit_and_occurrences_are_not_kept(store: Store) -> Non
     latest.note(Occurrence(1, "x", None, None))
     latest.note(Sample(2, "t0", "new"))
     assert (latest.value_of("t0"), latest.value_of(f"t{MAX_TAGS}"), latest.value_of("x")) == ("new", None, None)
+
+
+async def test_refused_sample_leaves_the_last_value_as_uncertain(store: Store) -> None:
+    latest = LatestTags(store)
+    latest.note(Sample(1, "t", 5))
+    latest.note(doubtful("t", 2))
+    await latest.save_if_due(10_000)
+    line = parse_line(await tags.load_one(store, "t") or "")
+    assert line == Sample(1, "t", 5, Quality.UNCERTAIN)

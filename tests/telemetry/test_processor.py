@@ -361,8 +361,8 @@ async def test_alarm_of_an_earlier_release_is_taken_by_the_gateway_that_has_it(s
         (before,) = (await alarms.load(store)).alarms.values()
         await request_change(store, before.id, Acknowledge("anna", "seen"), TelemetryClock())
     async with at_work(store, rules_of(rule), TelemetryClock()):
-        for gateway, value in (("a", 91), ("b", 92), ("b", 20)):
-            await append(store, Sample(BEGIN + value, "gateway.temp", value, gateway=gateway))
+        for number, (gateway, value) in enumerate((("a", 91), ("b", 92), ("b", 20)), 1):
+            await append(store, Sample(BEGIN + number, "gateway.temp", value, gateway=gateway))
         await until_drained(store)
     found = {each.subject: each for each in (await alarms.load(store)).alarms.values()}
     assert found["gateway.temp[a]"].state is AlarmState.ACKNOWLEDGED

@@ -86,11 +86,14 @@ async def test_sample_after_an_idle_time_is_appended_at_once(store: Store, wait_
     assert queue.waiting == 0
 
 
-@pytest.mark.parametrize("bad", [Sample(1, "", 1), Sample(1, "t", {"a": 1}), Occurrence(1, "x" * 300, None, None)])
-async def test_invalid_line_is_refused(store: Store, bad: Sample | Occurrence) -> None:
+@pytest.mark.parametrize(
+    ("bad", "is_tag"),
+    [(Sample(1, "", 1), False), (Sample(1, "t", {"a": 1}), True), (Occurrence(1, "x" * 300, None, None), False)],
+)
+async def test_refused_sample_makes_its_tag_uncertain(store: Store, bad: Sample | Occurrence, *, is_tag: bool) -> None:
     queue = SampleQueue(store, TelemetryClock())
     queue.put(bad)
-    assert (queue.waiting, queue.refused) == (0, 1)
+    assert (queue.waiting, queue.refused) == (is_tag, 1)
 
 
 async def test_batch_is_retried_with_the_same_number_after_a_lost_reply(store: Store, wait_until: WaitUntil) -> None:
@@ -133,7 +136,9 @@ async def test_full_sample_store_recovers_by_dropping_its_older_half(tmp_path: P
         assert (queue.appended, queue.dropped) == (5_000, 0)
         found = await batches(store)
         assert len(found) < 50
-        assert found[-1].lines[-1].at == BEGIN + 4_999
+        newest = found[-1].lines[-1]
+        assert isinstance(newest, Sample)
+        assert newest.value.startswith("4999 ")
 
 
 async def test_sample_that_violates_its_definition_is_refused(store: Store) -> None:
@@ -142,7 +147,8 @@ async def test_sample_that_violates_its_definition_is_refused(store: Store) -> N
     queue = SampleQueue(store, lambda: 0, judge=TagDefinitions(definitions).judge)
     for value in (1, "text", 10):
         queue.put(Sample(0, "t", value))
-    assert (queue.refused, queue.waiting) == (1, 2)
+    # The refused one makes its tag uncertain.
+    assert (queue.refused, queue.waiting) == (1, 3)
 
 
 async def test_backlog_of_a_stall_is_appended_without_a_pause(store: Store) -> None:
@@ -179,3 +185,17 @@ async def test_message_that_a_session_drops_is_counted(store: Store) -> None:
     queue = SampleQueue(store, TelemetryClock())
     queue.note_drop()
     assert queue.dropped == 1
+
+
+@pytest.mark.parametrize(("source", "corrected"), [(-60_000, -60_000), (-60_001, 0), (1_000, 1_000), (1_001, 0)])
+async def test_implausible_source_clock_is_corrected_at_arrival(
+    store: Store, wait_until: WaitUntil, source: int, corrected: int
+) -> None:
+    queue = SampleQueue(store, TelemetryClock(), QueueLimits(interval_s=0))
+    queue.put(Sample(BEGIN + source, "t", 1))
+    async with background_task(queue.run(), "queue"):
+        await wait_until(lambda: queue.appended == 1, 30)
+    (batch,) = await batches(store)
+    assert [each.at - BEGIN for each in batch.lines] == [corrected]
+    # Whoever reads it later, after an outage too, corrects nothing again.
+    assert batch.is_placed

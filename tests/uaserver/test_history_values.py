@@ -44,6 +44,7 @@ def test_only_requested_timestamps_are_sent(wanted: Any, source: bool, server: b
 def test_number_beyond_64_bits_is_a_double() -> None:
     assert decoded(ValueEncoder(ua.TimestampsToReturn.Source).sample(Sample(AT, "t", 1 << 70))).Value.Value == 2.0**70
     assert variant_of(1 << 70).VariantType is ua.VariantType.Double
+    assert variant_of(1 << 63) == ua.Variant(1 << 63, ua.VariantType.UInt64)
 
 
 def test_history_data_begins_with_the_number_of_values() -> None:

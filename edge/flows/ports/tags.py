@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from edge.errors import Unavailable
 from edge.flows.attempt import OutcomeUnknownError
@@ -19,7 +18,7 @@ from edge.instant import Clock
 from edge.rules.sample_lines import LineError, Sample, parse_line
 from edge.store import tags, telemetry
 from edge.store.client import Store
-from edge.telemetry.batch import Batch, BatchError, decode_batch, encode_batch, event_time, fault_of
+from edge.telemetry.batch import Batch, BatchError, decode_batch, encode_batch, fault_of, placed_line
 
 _LATE_MS: Final = 60_000
 _BATCH: Final = 100
@@ -173,5 +172,5 @@ def _at(sample: Sample) -> int:
 
 def _placed(sample: Sample, batch: Batch) -> Sample:
     """Return a sample at the instant at which it counts."""
-    at = event_time(sample.at, batch.arrived_at, 0)
-    return sample if at == sample.at else replace(sample, at=at)
+    placed = placed_line(sample, batch)
+    return placed if isinstance(placed, Sample) else sample

@@ -1,0 +1,33 @@
+"""A sample that is older than one of its tag is late, unless the clock of the gateway was set back."""
+
+from edge.rules.sample_lines import Sample
+from edge.telemetry.late_samples import NewestSamples
+
+
+def test_older_sample_of_a_tag_is_late_and_an_equal_one_is_not() -> None:
+    newest = NewestSamples()
+    samples = [
+        Sample(5, "a", 1),
+        Sample(4, "b", 1),
+        Sample(4, "a", 2),
+        Sample(5, "a", 3),
+        Sample(5, "a", 4, gateway="g"),
+    ]
+    assert [newest.is_late(each, 5) for each in samples] == [False, False, True, False, False]
+
+
+def test_sample_after_a_clock_that_was_set_back_is_not_late() -> None:
+    newest = NewestSamples()
+    assert not newest.is_late(Sample(3_600_000, "a", 1), 3_600_000)
+    assert not newest.is_late(Sample(5, "a", 1), 5)
+    assert newest.is_late(Sample(4, "a", 1), 5)
+
+
+def test_samples_of_a_decision_that_is_made_again_are_not_late() -> None:
+    newest = NewestSamples()
+    assert not newest.is_late(Sample(5, "a", 1), 9)
+    newest.commit()
+    assert not newest.is_late(Sample(9, "a", 1), 9)
+    newest.rollback()
+    assert not newest.is_late(Sample(8, "a", 1), 9)
+    assert newest.is_late(Sample(4, "a", 1), 9)
