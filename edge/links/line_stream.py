@@ -9,12 +9,17 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 
 from edge.errors import Refused, SettingsError, Unavailable
+from edge.links.connection_fault import ConnectionFailed
+from edge.model.equipment_connection import ConnectionFault
 
 LINE_BYTES = 1024
 """The longest line; a longer one is refused as a whole."""
 
 LineStream = AsyncIterator[bytes | Refused]
-"""The lines of a reader; Refused stands for a line that is too long. Raises Unavailable with the reason of its end."""
+"""The lines of a reader; Refused stands for a line that is too long, an empty one for bytes that end no line.
+
+Raises Unavailable with the reason of its end.
+"""
 
 _READ_BYTES = 4096
 _PROBES = 3
@@ -23,6 +28,10 @@ _STX, _ETX = b"\x02", b"\x03"
 _BAUD = {rate: getattr(termios, f"B{rate}") for rate in (1200, 2400, 4800, 9600, 19200, 38400, 57600, 115200)}
 BAUD_RATES = tuple(_BAUD)
 """The rates of a serial port, in bit/s."""
+
+
+class ReaderSilent(ConnectionFailed):
+    """A reader that has sent nothing for longer than allowed."""
 
 
 class LineFramer:
@@ -52,6 +61,15 @@ class LineFramer:
                 yield Refused("too_large", f"a line has more than {LINE_BYTES} bytes")
             elif not self._is_skipping:
                 self._buffer += each
+
+    def lines(self, received: bytes) -> Iterator[bytes | Refused]:
+        """Yield as `feed`, and an empty line when no line has ended."""
+        has_line = False
+        for line in self.feed(received):
+            has_line = True
+            yield line
+        if not has_line:
+            yield b""
 
     def _ends(self, byte: bytes) -> bool:
         return byte == _ETX if self._framed else byte in _LINE_ENDS
@@ -106,7 +124,7 @@ async def _lines_of(reader: asyncio.StreamReader, place: str, *, framed: bool, s
             raise Unavailable(f"the connection to {place} is lost: {error.strerror or error}") from error
         if not received:
             return
-        for line in framer.feed(received):
+        for line in framer.lines(received):
             yield line
 
 
@@ -121,7 +139,7 @@ async def _audible(place: str, silence_s: float) -> AsyncIterator[None]:
         # Of the operating system, when the probes of a connection are not answered.
         if not limit.expired():
             raise
-        raise Unavailable(f"{place} has sent nothing for {silence_s:g} s") from error
+        raise ReaderSilent(ConnectionFault.SILENT, f"{place} has sent nothing for {silence_s:g} s") from error
 
 
 @asynccontextmanager
@@ -172,7 +190,7 @@ async def _lines_at(descriptor: int, path: str, *, framed: bool, silence_s: floa
                 raise Unavailable(f"{path} is lost: {error.strerror}") from error
             if not received:
                 return
-            for line in framer.feed(received):
+            for line in framer.lines(received):
                 yield line
     finally:
         loop.remove_reader(descriptor)

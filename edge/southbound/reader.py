@@ -11,7 +11,7 @@ import structlog
 
 from edge.errors import Refused
 from edge.instant import Clock, now_ms
-from edge.links.line_stream import LineStream, open_serial_lines, open_tcp_lines
+from edge.links.line_stream import LineStream, ReaderSilent, open_serial_lines, open_tcp_lines
 from edge.model.cloudevent import new_id
 from edge.southbound.connected_equipment import ConnectedEquipment, open_connected
 from edge.southbound.device import Device, DeviceEvent, DeviceEvents, UnreadableEventError
@@ -98,24 +98,37 @@ class CodeReader:
         self._clock = clock
         self._pattern = re.compile(settings.pattern)
         self._read_at: dict[str, int] = {}
-        self.problem = ""
-        """Why the last code cannot be read; empty when it can."""
+        self._silence = ""
+        self._unreadable = ""
+
+    @property
+    def problem(self) -> str:
+        """Why the reader is silent for too long, or its last code cannot be read; empty otherwise."""
+        return self._silence or self._unreadable
 
     async def decode(self, lines: LineStream) -> DeviceEvents:
         """Yield the lines as codes; UnreadableEventError stands for a line in another encoding."""
-        async for line in lines:
-            if isinstance(line, Refused):
-                yield line
-                continue
-            code = decode_code(line, self._settings.encoding)
-            if code in {"", *self._settings.ignore}:
-                continue
-            if isinstance(code, UnreadableEventError):
-                self.problem = f"the last code cannot be read: {code.message}"
-                yield code
-            else:
-                self.problem = ""
-                yield {"code": code}
+        try:
+            async for line in lines:
+                self._silence = ""
+                event = line if isinstance(line, Refused) else self._decoded(line)
+                if event is not None:
+                    yield event
+        except ReaderSilent as error:
+            # It may accept the next connection at once, and yet be at fault.
+            self._silence = error.message
+            raise
+
+    def _decoded(self, line: bytes) -> DeviceEvent | Refused | None:
+        """Return the event of a line; None for one that is not a code."""
+        code = decode_code(line, self._settings.encoding)
+        if code in {"", *self._settings.ignore}:
+            return None
+        if isinstance(code, UnreadableEventError):
+            self._unreadable = f"the last code cannot be read: {code.message}"
+            return code
+        self._unreadable = ""
+        return {"code": code}
 
     async def catch_up(self) -> None:
         """Return at once: a reader keeps no codes."""

@@ -224,9 +224,15 @@ async def test_silent_reader_is_connected_again(wait_until: WaitUntil) -> None:
         await wait_until(lambda: len(device.writers) == 2)
         await wait_until(lambda: equipment.connection_count == 2)
         assert one.codes == ["A1"]
-        assert [str(content) for kind, content in one.station.traffic if kind is TrafficKind.LOST] == [
-            f"127.0.0.1:{device.port} has sent nothing for 0.3 s"
-        ]
+        assert equipment.problem.endswith("has sent nothing for 0.3 s")
+
+        def is_heard() -> bool:
+            device.send(b"\r\n")
+            return equipment.problem == ""
+
+        await wait_until(is_heard)
+    lost = [str(content) for kind, content in one.station.traffic if kind is TrafficKind.LOST]
+    assert lost[0] == f"127.0.0.1:{device.port} has sent nothing for 0.3 s"
 
 
 async def test_disconnected_reader_is_reconnected(wait_until: WaitUntil) -> None:
