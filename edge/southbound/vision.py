@@ -59,6 +59,8 @@ _LOST = "the job was started, and the camera neither is at it nor has its result
 _SKIPPED = "a result that exceeds max_message_bytes was skipped: it may be that of this command"
 _MIRROR_SECONDS = 0.05
 _UNTIL_READY = -1.0
+_STOP_SECONDS = 3.0
+"""The seconds to answer a stop, and then to end the job."""
 
 
 def open_vision(
@@ -236,18 +238,27 @@ class Camera:
         await self._results.report_late(command)
 
     async def _stop_job(self) -> None:
-        """Stop the current job; abort it if Stop is missing or declined."""
+        """Stop the current job; abort it if Stop is missing, declined, not answered or without effect.
+
+        Raises Refused when the camera still executes it.
+        """
         methods = await self._session.children(self._automatic)
-        offered = [name for name in ("Stop", "Abort") if name in methods]
-        for name in offered:
-            try:
-                await self._call(self._automatic, name, *_CAUSE)
-            except Refused:
-                # The job may have ended in the meantime.
-                if name == offered[-1] and await self._is_busy():
-                    raise
-            else:
-                return
+        reason = "the camera has no method to stop its job"
+        for name in ("Stop", "Abort"):
+            if name in methods:
+                try:
+                    async with asyncio.timeout(_STOP_SECONDS):
+                        await self._call(self._automatic, name, *_CAUSE)
+                    await self._wait_until("end its job", lambda: not self._executes, seconds=_STOP_SECONDS)
+                except Refused as refusal:
+                    reason = refusal.message
+                except TimeoutError:
+                    reason = f"{name}: no answer within {_STOP_SECONDS:g} s"
+                else:
+                    return
+        # The job may have ended in the meantime.
+        if await self._is_busy():
+            raise Refused("device", f"the job may still run: {reason}")
 
     async def settle(self, command: Command) -> None:
         """Forget the JobId of an answered command."""

@@ -21,7 +21,7 @@ from tests.outside.servers import PREFIX, Broker, Gateway, Store, ended, wait_fo
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.slow]
 
-JOIN, TIGHTEN = "com.example.join.v1", "com.example.tighten.v1"
+JOIN, TIGHTEN, INSPECT = "com.example.join.v1", "com.example.tighten.v1", "com.example.inspect.v1"
 UNSAFE = "the tool may still be active"
 BUSY = 79
 """An error of MID 0004."""
@@ -40,11 +40,12 @@ def recipe(type_id: str, timeout_s: int = 60, **parameters: object) -> dict[str,
 
 @dataclass(frozen=True)
 class Line:
-    """A station with a joining system and a controller with Open Protocol."""
+    """A station with a joining system, a camera and a controller with Open Protocol."""
 
     gateway: Gateway
     mes: Mes
     joining: OpcuaDevice
+    camera: OpcuaDevice
     controller: StrictController
 
     def run(self, job: str, work_master: str) -> None:
@@ -84,31 +85,36 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
     directory = tmp_path_factory.mktemp("line")
     broker, store = Broker(directory / "broker"), Store(directory / "store")
     joining = OpcuaDevice(directory / "joining", "controller", 300)
+    camera = OpcuaDevice(directory / "camera", "camera", 120_000)
     broker.start()
     with running_controller(Quirks(), Habits()) as controller:
-        gateway = Gateway(directory / "gateway", "edge", settings_of(broker, store, joining, controller))
+        gateway = Gateway(directory / "gateway", "edge", settings_of(broker, store, joining, camera, controller))
         mes = Mes(broker.port)
-        with ended(gateway, broker, store, joining):
+        with ended(gateway, broker, store, joining, camera):
             with ThreadPoolExecutor() as pool:
-                for started in [pool.submit(each.start) for each in (store, joining)]:
+                for started in [pool.submit(each.start) for each in (store, joining, camera)]:
                     started.result()
             gateway.start()
             mes.open()
             mes.configure("JOIN", recipe(JOIN, joining_process_id="rear axle 85Nm"))
             mes.configure("JOIN-BY-HAND", recipe(JOIN, 3, start=False))
+            mes.configure("INSPECT", recipe(INSPECT, 3, recipe_id="P1"))
             mes.configure("TIGHTEN", recipe(TIGHTEN, parameter_set=3))
             mes.configure("TIGHTEN-SOON", recipe(TIGHTEN, 3, parameter_set=3))
-            yield Line(gateway, mes, joining, controller)
+            yield Line(gateway, mes, joining, camera, controller)
             mes.client.close()
 
 
-def settings_of(broker: Broker, store: Store, joining: OpcuaDevice, controller: StrictController) -> str:
+def settings_of(
+    broker: Broker, store: Store, joining: OpcuaDevice, camera: OpcuaDevice, controller: StrictController
+) -> str:
     """Return the settings of the gateway."""
     return (
         f'[redis]\nurl = "unix://{store.socket}"\n[mqtt]\nurl = "mqtt://127.0.0.1:{broker.port}"\n'
         f'[northbound]\ntopic_prefix = "{PREFIX}"\n[opcua]\nendpoint = ""\n'
         f'[southbound.wrench]\nkind = "ijt"\ntype_ids = ["{JOIN}"]\nurl = "{joining.url}"\nsecurity = "none"\n'
         f'lock = "on"\n'
+        f'[southbound.eye]\nkind = "vision"\ntype_ids = ["{INSPECT}"]\nurl = "{camera.url}"\nsecurity = "none"\n'
         f'[southbound.nut]\nkind = "openprotocol"\ntype_ids = ["{TIGHTEN}"]\n'
         f'url = "tcp://127.0.0.1:{controller.port}"\n'
     )
@@ -191,6 +197,15 @@ def test_open_disable_is_the_first_act_after_a_lost_connection(line: Line) -> No
     mids = [mid for mid, *_ in controller.received[last:]]
     assert mids.index(42) < mids.index(64)
     line.wait_until_safe("nut")
+
+
+def test_stop_that_a_camera_accepts_without_effect_is_repeated(line: Line) -> None:
+    line.camera.order("deaf 1")
+    line.run("picture", "INSPECT")
+    line.camera.wait_for("ignored")
+    line.camera.wait_for("stopped")
+    assert line.camera.count("finished") == 0
+    line.wait_until_safe("eye")
 
 
 class Press(Wrench):

@@ -5,7 +5,7 @@
 // It prepares a recipe a while after it has answered PrepareRecipe, and is Ready with the recipe before meanwhile.
 // Orders: `cut MILLISECONDS` closes every connection and listens again after that time; `german` shows the texts of its
 // states in German from now on; `fail` ends the job by the state Error, and the mode keeps its last state; `stuck` lets
-// no Reset lead out of Error any more. temporary_file.js has the orders for the files of its results.
+// no Reset lead out of Error any more; `deaf NUMBER` accepts so many stops, and works on. temporary_file.js has the orders for the files of its results.
 "use strict";
 
 const { DataType, Variant, bind, eventSource, pause, print, serve, variant } = require("./opcua_server.js");
@@ -129,6 +129,11 @@ function build(addressSpace, cut) {
       return [structure(id("JobIdDataType", `V-${state.jobs}`)), error(0)];
     },
     Stop: () => {
+      if (state.deaf > 0) {
+        state.deaf -= 1;
+        print({ ignored: "stop" });
+        return [error(0)];
+      }
       print({ stopped: state.job && state.job.measId });
       state.job = null;
       show("Ready");
@@ -160,6 +165,9 @@ function build(addressSpace, cut) {
     },
     stuck() {
       state.stuck = true;
+    },
+    deaf(number) {
+      state.deaf = Number(number);
     },
   };
 }
