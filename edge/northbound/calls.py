@@ -206,9 +206,8 @@ class CallHandler:
         self._trail.record(record)
 
     async def _record_refusal(self, call: IncomingCall, kind: str, reason: str) -> None:
-        event_type, event_id = call.attributes.get("type", ""), call.attributes.get("id", "")
-        message = RefusedMessage(call.source, event_type, event_id, kind, reason, call.raw)
-        await self._recorder.record(message)
+        identity = call.attributes.get("type", ""), call.attributes.get("id", "")
+        await self._recorder.record(RefusedMessage(call.source, *identity, kind, reason, call.raw))
 
     async def _execute(self, call: IncomingCall, event: CloudEvent) -> Reply:
         scope = event.subject or call.scope
@@ -250,9 +249,7 @@ class CallHandler:
     def _expiry(self, call: IncomingCall, event: CloudEvent, sent_at: int | None) -> int | None:
         instants = [expiry_of(event) if call.expires_at is None else call.expires_at]
         if call.is_retained:
-            if sent_at is None:
-                return UNKNOWN_AGE
-            instants.append(sent_at + self._services.jobs.dedupe_ms)
+            instants.append(UNKNOWN_AGE if sent_at is None else sent_at + self._services.jobs.dedupe_ms)
         if self._max_age_s and sent_at is not None:
             instants.append(sent_at + self._max_age_s * 1000)
         return min((each for each in instants if each is not None), default=None)
