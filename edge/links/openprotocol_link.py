@@ -37,6 +37,8 @@ class LinkLayer:
     def __init__(self, write: Callable[[bytes], None], limits: LinkLimits, held: Collection[int] = ()) -> None:
         self.active = False
         self._held = held
+        self.held: MidFrame | None = None
+        """The message that is to be confirmed."""
         self._unconfirmed: MidFrame | None = None
         self._write = write
         self._limits = limits
@@ -97,7 +99,7 @@ class LinkLayer:
             raise
         self._received = frame.sequence
         if message is not None and message.mid in self._held:
-            self._unconfirmed = frame
+            self.held, self._unconfirmed = message, frame
         else:
             self._answer(Mid.LINK_ACKNOWLEDGE, frame)
         return message
@@ -105,7 +107,7 @@ class LinkLayer:
     def confirm(self) -> None:
         """Acknowledge the message that is held; the controller sends the next one only then."""
         if self._unconfirmed is not None:
-            frame, self._unconfirmed = self._unconfirmed, None
+            frame, self.held, self._unconfirmed = self._unconfirmed, None, None
             self._answer(Mid.LINK_ACKNOWLEDGE, frame)
 
     def _answer(self, mid: Mid, frame: MidFrame, **values: int) -> None:

@@ -1,8 +1,9 @@
 """A session with an Open Protocol controller, as its client: requests, messages of the controller, keep alive."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 import structlog
@@ -30,11 +31,21 @@ from edge.model.equipment_connection import ConnectionFault
 
 _READ_BYTES = 1 << 16
 _WAITING_MESSAGES = 1000
+_RESULTS = frozenset({Mid.RESULT, Mid.SPINDLES_RESULT})
+_OF_RESULTS = frozenset({Mid.RESULT_ACKNOWLEDGE, Mid.SPINDLES_ACKNOWLEDGE})
 
 _log = structlog.get_logger(__name__)
 
 ExchangeListener = Callable[[MidFrame, MidFrame | None, str], None]
 """Receives a request, its answer if one came, and the reason of a failure."""
+
+
+KeepResult = Callable[[MidFrame], Awaitable[bool]]
+"""Keeps a result; returns whether it is durable."""
+
+
+async def _keep_nothing(_: MidFrame) -> bool:
+    return False
 
 
 class DeclinedError(Refused):
@@ -80,18 +91,20 @@ async def open_openprotocol(
     link_layer: bool = True,
     on_request: ExchangeListener = lambda *_: None,
     revisions: Revisions | None = None,
+    keep: KeepResult = _keep_nothing,
 ) -> AsyncIterator["OpenProtocolSession"]:
     """Connect to a controller and start the communication; stop it at the end of the block.
 
-    The link layer is used when the controller offers it, unless `link_layer` is false. `revisions` are those that
-    earlier connections have learnt; a controller that closes the connection after it has declined one is connected
-    again at once with an older one.
+    The link layer is used when the controller offers it, unless `link_layer` is false. With it, a result is confirmed
+    at once if `keep` has kept it: the controller sends nothing else before. `revisions` are those that earlier
+    connections have learnt; a controller that closes the connection after a decline is connected again at once.
     Raises Unavailable when the controller cannot be reached or is lost, DeclinedError when it accepts no client.
     """
     known = revisions or Revisions()
     while True:
         async with AsyncExitStack() as stack:
-            session = await stack.enter_async_context(_connected(host, port, times, limits, on_request, known))
+            opened = partial(OpenProtocolSession, times, limits, on_request, known, keep)
+            session = await stack.enter_async_context(_connected(host, port, times.connect, opened))
             before = known.rejections
             try:
                 await session.start(link_layer=link_layer)
@@ -111,15 +124,15 @@ async def open_openprotocol(
 
 @asynccontextmanager
 async def _connected(
-    host: str, port: int, times: SessionTimes, limits: LinkLimits, on_request: ExchangeListener, revisions: Revisions
+    host: str, port: int, seconds: float, opened: Callable[[asyncio.StreamWriter], "OpenProtocolSession"]
 ) -> AsyncIterator["OpenProtocolSession"]:
     """Connect to a controller and read its messages for the length of the block."""
     try:
-        async with asyncio.timeout(times.connect):
+        async with asyncio.timeout(seconds):
             reader, writer = await asyncio.open_connection(host, port)
     except (OSError, TimeoutError) as error:
         raise Unavailable(f"cannot connect to {host}:{port}: {str(error) or 'no answer'}") from error
-    session = OpenProtocolSession(writer, times, limits, on_request, revisions)
+    session = opened(writer)
     try:
         with unwrap_group():
             async with background_task(session.read(reader), f"open protocol {host}:{port}"):
@@ -135,19 +148,21 @@ class OpenProtocolSession:
 
     def __init__(
         self,
-        writer: asyncio.StreamWriter,
         times: SessionTimes,
         limits: LinkLimits,
         on_request: ExchangeListener,
         known: Revisions,
+        keep: KeepResult,
+        writer: asyncio.StreamWriter,
     ) -> None:
         self.controller: dict[str, Any] = {}
         self.revisions: dict[int, int] = {}
         self._known = known
+        self._keep = keep
         self._writer = writer
         self._times = times
         self._on_request = on_request
-        self._link = LinkLayer(self._write, limits)
+        self._link = LinkLayer(self._write, limits, held=_RESULTS)
         self._messages: asyncio.Queue[tuple[MidFrame, float] | None] = asyncio.Queue(_WAITING_MESSAGES)
         self._requesting = asyncio.Lock()
         self._request: tuple[frozenset[int], frozenset[int], asyncio.Future[MidFrame]] | None = None
@@ -191,10 +206,13 @@ class OpenProtocolSession:
     async def send(self, message: MidFrame) -> None:
         """Send a message that has no answer, such as an acknowledgement; raises Unavailable.
 
-        With the link layer, an acknowledgement is not sent: its own one (MID 9997) substitutes it.
+        With the link layer, an acknowledgement is not sent: its own one (MID 9997) substitutes it. That of a result
+        is sent here, as a result is confirmed only when it is durable; that of others was sent at their receipt.
         """
         self._require_connection()
         if self._link.active and message.mid in SUBSTITUTED_BY_LINK:
+            if message.mid in _OF_RESULTS:
+                self._link.confirm()
             return
         self._last_sent = asyncio.get_running_loop().time()
         await self._link.send(message)
@@ -303,6 +321,8 @@ class OpenProtocolSession:
                 self._last_received = asyncio.get_running_loop().time()
                 for frame in frames.feed(received):
                     self._receive(frame)
+                    if (message := self._link.held) is not None and await self._keep(message):
+                        self._link.confirm()
         except OSError as error:
             reason = f"the connection is lost: {error}"
         except Refused as refusal:

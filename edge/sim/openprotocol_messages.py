@@ -27,7 +27,7 @@ _SUBSCRIPTIONS: Mapping[int, tuple[int, int]] = MappingProxyType(
         Mid.JOB_SUBSCRIBE: (Mid.JOB_INFO, 18),
         Mid.IDENTIFIER_SUBSCRIBE: (Mid.IDENTIFIER_CHANGED, 6),
         Mid.RESULT_SUBSCRIBE: (Mid.RESULT, Decline.RESULTS_SUBSCRIBED),
-        Mid.SPINDLES_SUBSCRIBE: (Mid.SPINDLES_RESULT, 18),
+        Mid.SPINDLES_SUBSCRIBE: (Mid.SPINDLES_RESULT, Decline.SPINDLES_SUBSCRIBED),
         Mid.ALARM_SUBSCRIBE: (Mid.ALARM, Decline.ALARMS_SUBSCRIBED),
     }
 )
@@ -51,6 +51,8 @@ _ACKNOWLEDGEMENTS = (
     Mid.ALARM_STATUS_ACKNOWLEDGE,
     Mid.RELAY_ACKNOWLEDGE,
 )
+_EXTRA_DATA = 9
+"""Where the extra data of MID 0008 and 0009 begin."""
 _NOT_SUBSCRIBED = 1
 """What is added to the error of a second subscription, for the end of one that does not exist."""
 
@@ -136,6 +138,8 @@ def _subscribe_to_relay(
 ) -> Sequence[MidFrame]:
     if parse_message(message)["relay"] != TOOL_LOCKED_RELAY:
         raise DeclineError(Decline.INVALID_DATA)
+    if Mid.RELAY in client.subscriptions:
+        raise DeclineError(Decline.RELAY_SUBSCRIBED)
     client.subscriptions[Mid.RELAY] = 1
     return (*_accept(message), new_message(Mid.RELAY, relay=TOOL_LOCKED_RELAY, active=int(not controller.enabled)))
 
@@ -146,15 +150,30 @@ def _unsubscribe_from_relay(client: ServedClient, message: MidFrame) -> Sequence
 
 
 def _subscribe_to_data(client: ServedClient, message: MidFrame) -> Sequence[MidFrame]:
-    mid = parse_message(message)["mid"] or 0
+    fields = parse_message(message)
+    mid, extra = fields["mid"] or 0, message.data[_EXTRA_DATA:]
     if mid not in {Mid.TRACE, Mid.TRACE_PARAMETERS}:
-        raise DeclineError(Decline.UNKNOWN_MID)
+        raise DeclineError(Decline.MID_TO_SUBSCRIBE)
+    if len(extra) != (fields["extra_length"] or 0) or (mid == Mid.TRACE and not _is_of_traces(extra)):
+        raise DeclineError(Decline.INVALID_DATA)
+    if mid in client.subscriptions:
+        raise DeclineError(Decline.SUBSCRIBED)
+    if mid == Mid.TRACE_PARAMETERS and Mid.TRACE not in client.subscriptions:
+        # The parameters of plots are those of subscribed traces.
+        raise DeclineError(Decline.NOT_SUBSCRIBED)
     client.subscriptions[mid] = 1
     return _accept(message)
 
 
+def _is_of_traces(extra: bytes) -> bool:
+    """Return whether extra data ask for new traces: alternative, time stamp, index, their number, their types."""
+    number, types = extra[30:32], extra[32:]
+    return extra[:1] == b"0" and number.isdigit() and len(types) == 3 * int(number) and types.isdigit()
+
+
 def _unsubscribe_from_data(client: ServedClient, message: MidFrame) -> Sequence[MidFrame]:
-    client.subscriptions.pop(parse_message(message)["mid"] or 0, None)
+    if client.subscriptions.pop(parse_message(message)["mid"] or 0, None) is None:
+        raise DeclineError(Decline.NOT_SUBSCRIBED)
     return _accept(message)
 
 

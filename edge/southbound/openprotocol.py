@@ -14,7 +14,7 @@ import structlog
 
 from edge.links.background_task import background_task
 from edge.links.openprotocol_mids import Mid
-from edge.links.openprotocol_session import open_openprotocol
+from edge.links.openprotocol_session import ExchangeListener, KeepResult, OpenProtocolSession, open_openprotocol
 from edge.sfc.signal import Phase
 from edge.southbound.connected_equipment import ConnectedEquipment, open_connected
 from edge.southbound.device import Device, DeviceEvents
@@ -23,8 +23,9 @@ from edge.southbound.openprotocol_collector import ResultMemoryPort, TighteningC
 from edge.southbound.openprotocol_curves import ResultCurves
 from edge.southbound.openprotocol_device import OpenProtocolTimes, TighteningDevice
 from edge.southbound.openprotocol_events import ToolEvents
+from edge.southbound.openprotocol_inbox import ResultInbox
 from edge.southbound.openprotocol_makes import make_of
-from edge.southbound.openprotocol_messages import described, device_events, request_reporter
+from edge.southbound.openprotocol_messages import described, device_events, request_reporter, result_keeper
 from edge.southbound.openprotocol_programs import ParameterSets
 from edge.southbound.openprotocol_revisions import LearntRevisions
 from edge.southbound.openprotocol_settings import OpenProtocolSettings, address_of
@@ -42,6 +43,20 @@ def _local_now() -> datetime:
     return datetime.now().astimezone().replace(microsecond=0, tzinfo=None)
 
 
+def _session_opener(
+    settings: OpenProtocolSettings, times: OpenProtocolTimes, on_request: ExchangeListener, keep: KeepResult
+) -> Callable[..., AbstractAsyncContextManager[OpenProtocolSession]]:
+    """Return what opens a session with the learnt `revisions`."""
+    return partial(
+        open_openprotocol,
+        *address_of(settings),
+        times=times.session,
+        link_layer=settings.link_layer == "auto",
+        on_request=on_request,
+        keep=keep,
+    )
+
+
 def open_openprotocol_equipment(
     name: str,
     settings: OpenProtocolSettings,
@@ -54,17 +69,12 @@ def open_openprotocol_equipment(
     """Connect to a controller for the length of the block, and reconnect while it is unavailable."""
     state, curves = ToolState(), ResultCurves()
     repetition = chosen_repetition(settings, Repetition.ONCE)
-    opened = partial(
-        open_openprotocol,
-        *address_of(settings),
-        times=times.session,
-        link_layer=settings.link_layer == "auto",
-        on_request=request_reporter(station),
-    )
     events = ToolEvents(name, settings.url, settings.events, station, next(iter(scopes)))
     reporter = LateResults(name, next(iter(scopes)), station)
     memory = ResultMemoryPort(partial(station.recall, name), partial(station.remember, name))
+    inbox = ResultInbox(memory.recall, memory.remember)
     learnt = LearntRevisions(name, settings, station)
+    opened = _session_opener(settings, times, request_reporter(station), result_keeper(inbox))
 
     @asynccontextmanager
     async def connect() -> AsyncIterator[tuple[Device, DeviceEvents]]:
@@ -81,6 +91,7 @@ def open_openprotocol_equipment(
                 state,
                 reporter,
                 memory,
+                inbox,
                 correlation=settings.correlation,
                 counts=make.counts_results and not has_several,
                 acknowledgement=Mid.SPINDLES_ACKNOWLEDGE if has_several else Mid.RESULT_ACKNOWLEDGE,
@@ -109,6 +120,7 @@ def open_openprotocol_equipment(
                 curve_kinds=curve_kinds,
             )
             async with background_task(device.run(), f"tool of {name}"):
-                yield device, device_events(session)
+                confirms_at_once = session.has_link_layer or curve_kinds > 0
+                yield device, device_events(session, inbox, confirms_at_once=confirms_at_once)
 
     return open_connected(name, settings.url, settings.type_ids, station, scopes, connect, repetition)

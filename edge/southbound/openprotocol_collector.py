@@ -20,6 +20,7 @@ from edge.southbound.openprotocol_conversion import (
     is_batch,
     result_data,
 )
+from edge.southbound.openprotocol_inbox import ResultInbox
 from edge.southbound.openprotocol_reports import claim_of, decode_memory, encode_memory, mark_of, reported
 from edge.southbound.result_ledger import Position, ReportedResult, ResultLedger, Standing
 from edge.southbound.result_numbers import ResultNumbers
@@ -81,6 +82,7 @@ class TighteningCollector:
         state: ToolState,
         reporter: LateResults,
         memory: ResultMemoryPort,
+        inbox: ResultInbox,
         *,
         correlation: str,
         counts: bool,
@@ -94,6 +96,7 @@ class TighteningCollector:
         self._numbers = state.numbers
         self._reporter = reporter
         self._memory = memory
+        self._inbox = inbox
         self._correlation = correlation
         self._counts = counts
         self._acknowledgement = acknowledgement
@@ -258,7 +261,7 @@ class TighteningCollector:
             verdict = self._ledger.judge(report)
             match verdict.standing:
                 case Standing.REPEATED:
-                    if verdict.is_owed:
+                    if verdict.is_owed or not self._is_unsettled(report):
                         await self._acknowledge(report)
                 case Standing.OF_COMMAND if verdict.command_id:
                     await self._take_for(report, verdict.command_id)
@@ -268,6 +271,8 @@ class TighteningCollector:
                     if verdict.reason:
                         _log.warning("result not of the command", result=report.result_id, reason=verdict.reason)
                     await self._report_own(report)
+            if _is_confirmed(report):
+                self._ledger.acknowledge(report, asyncio.get_running_loop().time())
             if report.frame and self._counts and verdict.standing is not Standing.REPEATED:
                 self._numbers.follow(report.sequence, report.instant)
         self.changed.set()
@@ -331,14 +336,23 @@ class TighteningCollector:
 
         The controller keeps it: after a restart of the gateway it is requested by its number.
         """
-        if self._ledger.answer(command_id) is None:
+        if self._ledger.answer(command_id) is None and not _is_confirmed(report):
             await self._acknowledge(report)
 
     async def _acknowledge(self, report: ReportedResult) -> None:
-        if self._ledger.owes(report):
+        """Acknowledge a result that is durable; one in the inbox was confirmed at its receipt, and is removed there."""
+        if _is_confirmed(report):
+            try:
+                await self._inbox.remove(report.payload["kept"])
+            except Unavailable as error:
+                _log.info("settled result still in the inbox", reason=error.message)
+        elif self._ledger.owes(report):
             # From now on an equal frame can be a result of its own.
             self._ledger.acknowledge(report, asyncio.get_running_loop().time())
             await self._session.send(MidFrame(self._acknowledgement))
+
+    def _is_unsettled(self, report: ReportedResult) -> bool:
+        return any(each.report.frame == report.frame for each in self._ledger.unsettled())
 
     async def _write(self) -> None:
         """Write what survives a restart, if it has changed; without the store, it is written with the next result."""
@@ -373,3 +387,7 @@ class TighteningCollector:
         except Refused as refusal:
             _log.warning("old result unreadable", result=number, reason=refusal.message)
         return None
+
+
+def _is_confirmed(report: ReportedResult) -> bool:
+    return "kept" in report.payload

@@ -1,18 +1,22 @@
 """What an Open Protocol controller sends, as events of a device; its requests, as recorders and the log show them."""
 
+import asyncio
 from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from edge.errors import Refused
+import structlog
+
+from edge.errors import Refused, Unavailable
 from edge.links.openprotocol_frame import MidFrame
 from edge.links.openprotocol_mids import Mid, new_message, parse_message
-from edge.links.openprotocol_session import ExchangeListener, OpenProtocolSession
+from edge.links.openprotocol_session import ExchangeListener, KeepResult, OpenProtocolSession
 from edge.links.openprotocol_spindles import parse_spindles
 from edge.links.openprotocol_trace import parse_curve, parse_plot
 from edge.model.equipment_traffic import EquipmentRequest, TrafficKind
 from edge.southbound.device import DeviceEvents
+from edge.southbound.openprotocol_inbox import ResultInbox
 from edge.station.equipment import StationPort
 
 ACKNOWLEDGEMENTS: Mapping[int, MidFrame] = MappingProxyType(
@@ -38,6 +42,11 @@ ACKNOWLEDGED_UNREAD: Mapping[int, MidFrame] = MappingProxyType(
     }
 )
 """The same for messages that cannot be read: without it a controller sends no further one."""
+
+
+_RESULTS = frozenset({Mid.RESULT, Mid.SPINDLES_RESULT})
+
+_log = structlog.get_logger(__name__)
 
 
 def request_reporter(station: StationPort) -> ExchangeListener:
@@ -82,15 +91,52 @@ def _parsed(message: MidFrame) -> dict[str, Any]:
             return parse_message(message)
 
 
-async def device_events(session: OpenProtocolSession) -> DeviceEvents:
+async def device_events(session: OpenProtocolSession, inbox: ResultInbox, *, confirms_at_once: bool) -> DeviceEvents:
     """Yield each message of a controller by its fields; `unreadable` is the reason for one that cannot be read.
 
-    `station` and `spindle` are those of its header, `received` is the second at which it came.
+    `station` and `spindle` are those of its header, `received` is the second at which it came. The results of an
+    earlier process that are not settled come first. With `confirms_at_once`, a result is confirmed when it is in the
+    inbox; `kept` is its key there.
     """
+    for message in await inbox.restore():
+        yield _event(message, asyncio.get_running_loop().time()) | {"kept": await inbox.keep(message)}
     async for message in session.messages():
-        found = {"mid": message.mid, "revision": message.revision, "received": session.received_at}
-        found |= {"station": message.station, "spindle": message.spindle}
-        try:
-            yield _parsed(message) | found
-        except Refused as refusal:
-            yield {"unreadable": refusal.message, "data": message.data.decode("latin-1")} | found
+        device_event = _event(message, session.received_at)
+        if confirms_at_once and message.mid in _RESULTS and "unreadable" not in device_event:
+            device_event |= await _confirmed(session, inbox, message)
+        yield device_event
+
+
+def _event(message: MidFrame, received: float) -> dict[str, Any]:
+    envelope = {"mid": message.mid, "revision": message.revision, "received": received}
+    envelope |= {"station": message.station, "spindle": message.spindle}
+    try:
+        return _parsed(message) | envelope
+    except Refused as refusal:
+        return {"unreadable": refusal.message, "data": message.data.decode("latin-1")} | envelope
+
+
+def result_keeper(inbox: ResultInbox) -> KeepResult:
+    """Return what keeps the results of a session in an inbox; one that cannot be read is not kept."""
+
+    async def keep(message: MidFrame) -> bool:
+        return "unreadable" in _event(message, 0.0) or bool(await _kept(inbox, message))
+
+    return keep
+
+
+async def _confirmed(session: OpenProtocolSession, inbox: ResultInbox, message: MidFrame) -> dict[str, str]:
+    """Keep a result and confirm it; without the store it is confirmed when it is settled, as the ledger demands."""
+    if not (key := await _kept(inbox, message)):
+        return {}
+    await session.send(ACKNOWLEDGED_UNREAD[message.mid])
+    return {"kept": key}
+
+
+async def _kept(inbox: ResultInbox, message: MidFrame) -> str:
+    """Keep a result; return its key, empty without the store."""
+    try:
+        return await inbox.keep(message)
+    except Unavailable as error:
+        _log.warning("result not kept, confirmed later", reason=error.message)
+        return ""

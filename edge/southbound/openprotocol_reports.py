@@ -22,7 +22,7 @@ from edge.station.equipment import Command
 _DEFAULT = frozenset({0, 1})
 """The station and the spindle of a header that names none are the first."""
 
-_ENVELOPE = frozenset({"mid", "revision", "station", "spindle", "received"})
+_ENVELOPE = frozenset({"mid", "revision", "station", "spindle", "received", "kept"})
 
 
 def claim_of(command: Command, identifier: str = "") -> ResultClaim:

@@ -43,8 +43,8 @@ class TighteningTool:
         if (size := number_of(command, "batch_size")) is not None:
             await self._session.request(new_message(Mid.SET_BATCH_SIZE, id=parameter_set or 0, size=size))
         if is_batch(command) and parameter_set is not None:
-            # A batch that was interrupted would count on.
-            await self._session.request(new_message(Mid.RESET_BATCH, id=parameter_set))
+            # A batch that was interrupted would count on. Where the message is not known, the selection resets it.
+            await self._session.inquire(new_message(Mid.RESET_BATCH, id=parameter_set))
         identifier = identifier_of(command, self._correlation)
         if not identifier:
             return ""

@@ -14,6 +14,7 @@ from edge.sim.openprotocol import TighteningController, open_openprotocol_contro
 from edge.southbound.late_result import LateResults
 from edge.southbound.openprotocol_collector import ResultMemoryPort, TighteningCollector, ToolState
 from edge.southbound.openprotocol_conversion import TighteningResult, identifier_of
+from edge.southbound.openprotocol_inbox import ResultInbox
 from tests.southbound.contract import WORK
 from tests.southbound.recording_station import RecordingStation
 
@@ -32,7 +33,8 @@ class Collection:
         reporter = LateResults("wrench", "station-1", self.station)
         options: dict[str, Any] = {"correlation": "mark", "counts": True, "on_own": no_event} | keys
         memory = ResultMemoryPort(partial(self.station.recall, "wrench"), partial(self.station.remember, "wrench"))
-        self.results = TighteningCollector(session, self.state, reporter, memory, **options)
+        inbox = ResultInbox(memory.recall, memory.remember)
+        self.results = TighteningCollector(session, self.state, reporter, memory, inbox, **options)
 
     def tighten(self, identifier: str) -> dict[str, Any]:
         """Tighten as an operator does; return the result as a live message has it."""

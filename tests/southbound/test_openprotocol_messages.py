@@ -1,12 +1,15 @@
 """Messages of a controller are converted to device events."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import cast
 
 from edge.links.openprotocol_frame import MidFrame
 from edge.links.openprotocol_mids import Mid, new_message
 from edge.links.openprotocol_session import OpenProtocolSession
+from edge.southbound.openprotocol_inbox import ResultInbox
 from edge.southbound.openprotocol_messages import ACKNOWLEDGED_UNREAD, ACKNOWLEDGEMENTS, device_events
+from tests.southbound.recording_station import RecordingStation
 
 
 class Session:
@@ -20,9 +23,10 @@ class Session:
 
 
 async def test_message_is_parsed_and_an_invalid_one_has_a_reason() -> None:
-    found = [
-        dict(each) async for each in device_events(cast("OpenProtocolSession", Session())) if isinstance(each, dict)
-    ]
+    station = RecordingStation()
+    inbox = ResultInbox(partial(station.recall, "wrench"), partial(station.remember, "wrench"))
+    events = device_events(cast("OpenProtocolSession", Session()), inbox, confirms_at_once=True)
+    found = [dict(each) async for each in events if isinstance(each, dict)]
     header = {"mid": Mid.IDENTIFIER_CHANGED, "revision": 1, "station": 0, "spindle": 0, "received": 7.0}
     assert found[0] == {"identifier": "A"} | header
     assert (found[1]["mid"], found[1]["data"]) == (Mid.RESULT, "no result")

@@ -1,0 +1,85 @@
+"""Results that a controller needs to have confirmed before they are answered: kept in the memory of their equipment."""
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from edge.links.openprotocol_frame import MidFrame
+
+_NAME = "unsettled_results"
+_MOST = 50
+"""The most results that are kept; the oldest goes first."""
+
+Remember: TypeAlias = Callable[[Mapping[str, str]], Awaitable[None]]
+
+
+class KeptFrame(Struct, frozen=True, array_like=True):
+    """A message with a result; its data are encoded as Latin-1."""
+
+    mid: int
+    revision: int
+    station: int
+    spindle: int
+    data: str
+
+    @property
+    def key(self) -> str:
+        """Return what identifies the message: equal for an equal one."""
+        return hashlib.sha256(msgspec.json.encode(self)).hexdigest()[:16]
+
+
+class ResultInbox:
+    """Keeps results from their receipt until they are settled.
+
+    With the link layer, and before curves, a controller sends nothing further until a result is confirmed. A result in
+    the inbox survives a restart: it may be confirmed at once.
+    """
+
+    def __init__(self, recall: Callable[[], Awaitable[Mapping[str, str]]], remember: Remember) -> None:
+        self._recall = recall
+        self._remember = remember
+        self._frames: dict[str, KeptFrame] | None = None
+
+    async def restore(self) -> Sequence[MidFrame]:
+        """Return the results of an earlier process, once; raises Unavailable without the store."""
+        if self._frames is not None:
+            return ()
+        frames = _decoded((await self._recall()).get(_NAME, ""))
+        self._frames = {frame.key: frame for frame in frames}
+        return [
+            MidFrame(
+                frame.mid, frame.data.encode("latin-1"), frame.revision, station=frame.station, spindle=frame.spindle
+            )
+            for frame in frames
+        ]
+
+    async def keep(self, message: MidFrame) -> str:
+        """Keep a result; return its key when it is durable. Raises Unavailable without the store."""
+        data = message.data.decode("latin-1")
+        frame = KeptFrame(message.mid, message.revision, message.station, message.spindle, data)
+        frames = (self._frames or {}) | {frame.key: frame}
+        for key in list(frames)[:-_MOST]:
+            del frames[key]
+        await self._write(frames)
+        return frame.key
+
+    async def remove(self, key: str) -> None:
+        """Remove a result that is settled; raises Unavailable without the store."""
+        if key in (frames := self._frames or {}):
+            await self._write({other: frame for other, frame in frames.items() if other != key})
+
+    async def _write(self, frames: dict[str, KeptFrame]) -> None:
+        if frames != self._frames:
+            await self._remember({_NAME: msgspec.json.encode(list(frames.values())).decode()})
+            self._frames = frames
+
+
+def _decoded(text: str) -> list[KeptFrame]:
+    """Return the results of a text; none of one that is damaged or of a later release."""
+    try:
+        return msgspec.json.decode(text, type=list[KeptFrame]) if text else []
+    except msgspec.DecodeError:
+        return []
