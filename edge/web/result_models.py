@@ -5,6 +5,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from edge.model.result_part import ResultPart
+
 
 class ResultValue(Struct, frozen=True, kw_only=True):
     """A value of a result; `name` is its path in the result, `unit` is empty without one."""
@@ -32,7 +34,10 @@ class FileLine(Struct, frozen=True, kw_only=True):
 
 
 class ResultLine(Struct, frozen=True, kw_only=True):
-    """The result of one attempt at an action: its first values, its traces and files; `late` came after its end."""
+    """The result of one attempt at an action: its first values, its traces and files; `late` came after its end.
+
+    `parts` are the joinings of a batch, or the spindles of a tool; `values` are then those of the whole.
+    """
 
     action: str
     step: str
@@ -41,6 +46,7 @@ class ResultLine(Struct, frozen=True, kw_only=True):
     late: bool
     ended_at: datetime | None
     values: tuple[ResultValue, ...]
+    parts: tuple[ResultPart, ...]
     traces: tuple[TraceLine, ...]
     files: tuple[FileLine, ...]
 

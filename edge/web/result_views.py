@@ -10,6 +10,8 @@ import msgspec
 
 from edge.errors import Refused
 from edge.model.exact_value import plain_value
+from edge.model.result_part import MEMBER as PARTS
+from edge.model.result_part import parts_of
 from edge.model.result_trace import (
     FILE_MEMBER,
     MEMBER,
@@ -32,6 +34,7 @@ from edge.web.result_models import FileLine, ResultLine, ResultList, ResultValue
 MOST_RESULTS: Final = 200
 _MOST_VALUES: Final = 40
 _MOST_TRACES: Final = 40
+_MOST_PARTS: Final = 100
 _LONGEST_VALUE: Final = 200
 _MOST_TRACE_BYTES: Final = 64 * 1024 * 1024
 _MOST_PLOTTED: Final = 1500
@@ -58,7 +61,8 @@ def _attempts(stored: StoredJob) -> Iterator[Association | PastAttempt]:
 
 def _line(attempt: Association | PastAttempt) -> ResultLine:
     result = attempt.result
-    stored = stored_in(result)[:_MOST_TRACES]
+    stored, parts = stored_in(result)[:_MOST_TRACES], parts_of(result, _MOST_PARTS)
+    whole = {name: each for name, each in result.items() if name != PARTS} if parts else result
     return ResultLine(
         action=attempt.action,
         step=attempt.step,
@@ -66,7 +70,8 @@ def _line(attempt: Association | PastAttempt) -> ResultLine:
         state=attempt.state.value,
         late=isinstance(attempt, PastAttempt) and attempt.late,
         ended_at=utc(attempt.ended_at),
-        values=tuple(each for each, _ in zip(_values("", result, MOST_LEVELS), range(_MOST_VALUES), strict=False)),
+        values=tuple(each for each, _ in zip(_values("", whole, MOST_LEVELS), range(_MOST_VALUES), strict=False)),
+        parts=parts,
         traces=tuple(
             TraceLine(sha256=each.sha256, size=each.size, points=each.points, channels=each.channels)
             for each in stored

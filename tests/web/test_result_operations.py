@@ -41,6 +41,26 @@ async def answered(plant: Plant, tool: FakeEquipment, browser: Browser, folder: 
     return next((each.sha256 for each in references_in(kept)), "")
 
 
+async def test_each_bolt_of_a_batch_is_shown(
+    plant: Plant, tool: FakeEquipment, browser: Browser, tmp_path: Path
+) -> None:
+    eve = await browser.logged_in("eve")
+    bolts = {str(n): {"evaluation": "OK", "torque": {"value": 80 + n, "unit": "N·m"}} for n in range(1, 25)}
+    batch = {"evaluation": "OK", "counts": {"ok": 24, "not_ok": 0}, "results": bolts}
+    await answered(plant, tool, eve, tmp_path / "traces", batch)
+    (line,) = (await eve.get("/api/v1/jobs/J1/results")).json["results"]
+    assert [each["name"] for each in line["values"]] == ["evaluation", "counts.ok", "counts.not_ok"]
+    assert len(line["parts"]) == 24
+    assert line["parts"][23] == {
+        "name": "24",
+        "evaluation": "OK",
+        "measured": [{"name": "torque", "value": 104, "unit": "N·m"}],
+    }
+    page = (await eve.get("/job?id=J1")).text
+    assert page.partition("class=\"parts\"")[2].partition("</table>")[0].count("<tr><td>") == 24
+    assert "104 N·m" in page
+
+
 async def test_result_and_its_curves_are_shown(
     plant: Plant, tool: FakeEquipment, browser: Browser, tmp_path: Path
 ) -> None:

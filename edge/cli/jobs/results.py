@@ -13,6 +13,7 @@ from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import open_access
 from edge.errors import Refused
 from edge.files import write_atomically
+from edge.model.result_part import parts_of
 from edge.model.result_trace import Reference, TraceReference, stored_in
 from edge.station.stored_job import StoredJob, load
 from edge.station.trace_files import read_file
@@ -50,15 +51,22 @@ async def read_results(settings_file: Path | None, job_id: str, target: Path | N
 
 
 def results_text(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a line for each result: action, attempt, whether it came late, evaluation, values, size of its trace."""
+    """Yield a line for each result: action, attempt, whether it came late, evaluation, values, size of its trace.
+
+    The parts of a result, such as the bolts of a batch, follow, one a line.
+    """
     for each in results:
         result = each["result"]
         known = result if isinstance(result, Mapping) else {}
         measured = ((name, known.get(name)) for name in ("torque", "angle"))
+        parts = parts_of(result)
         values = [f"{name} {_measured(value)}" for name, value in measured if isinstance(value, Mapping)]
         traces = [f"{_kind(found)} {found.size} bytes" for found in stored_in(result)]
-        shown = ["late" if each.get("late") else "", str(known.get("evaluation") or ""), *values, *traces]
+        count = f"{len(parts)} {'part' if len(parts) == 1 else 'parts'}" if parts else ""
+        late, evaluation = "late" if each.get("late") else "", str(known.get("evaluation") or "")
+        shown = [late, evaluation, *values, count, *traces]
         yield printable(f"{each['action']} #{each['attempt']}: {', '.join(filter(None, shown)) or result}")
+        yield from (printable(f"  {part.text}") for part in parts)
 
 
 def _kind(reference: Reference) -> str:

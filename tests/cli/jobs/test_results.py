@@ -58,3 +58,16 @@ async def test_earlier_attempts_and_late_results_are_shown(edge: Edge, plant: Pl
     assert "a #1: late, OK, torque 85.2 N·m" in (await edge("jobs", "results", "J1")).output
     (found,) = json.loads((await edge("jobs", "results", "J1", "--json")).output)["results"]
     assert (found["late"], found["attempt"], found["result"]["evaluation"]) == (True, 1, "OK")
+
+
+async def test_batch_lists_each_bolt(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.drive()
+    bolts = {str(n): {"evaluation": "OK", "torque": {"value": 80 + n, "unit": "N·m"}} for n in range(1, 4)}
+    await plant.answer(tool.commands[0], {"evaluation": "OK", "counts": {"ok": 3, "not_ok": 0}, "results": bolts})
+    assert (await edge("jobs", "results", "J1")).output.splitlines() == [
+        "a #1: OK, 3 parts",
+        "  1: OK, torque 81 N·m",
+        "  2: OK, torque 82 N·m",
+        "  3: OK, torque 83 N·m",
+    ]
