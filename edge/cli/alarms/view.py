@@ -56,7 +56,8 @@ def change_as_data(change: AlarmChange) -> dict[str, object]:
 
 def table(alarms: Iterable[Alarm]) -> Table:
     """Return alarms as a table."""
-    found = plain_table("alarm", "severity", "state", "raised", "rule", "subject", "job", "message")
+    columns = ("alarm", "severity", "state", "raised", "rule", "subject", "job", "message")
+    found = plain_table(*columns, drop=("rule", "severity", "raised", "subject", "job"))
     for each in alarms:
         _add_row(
             found,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from rich.table import Table
 from rich.text import Text
 
-from edge.cli.jobs.table import local_time, utc_time
+from edge.cli.jobs.table import local_time, plain_table, utc_time
 from edge.cli.terminal.output import printable
 from edge.sfc.signal import Phase
 from edge.store.dead_letters import Letter, LetterKind
@@ -26,9 +26,7 @@ def as_data(letter_id: str, letter: Letter) -> dict[str, object]:
 
 def table(letters: Mapping[str, Letter]) -> Table:
     """Return letters as a table, one per row."""
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("letter", "at", "job", "what", "reason"):
-        shown.add_column(name, no_wrap=name != "reason")
+    shown = plain_table("letter", "at", "job", "what", "reason", drop=("at", "what"))
     for letter_id, letter in letters.items():
         cells = (letter_id, local_time(letter.at), letter.job_id, _what(letter), letter.reason)
         shown.add_row(*(Text(printable(each)) for each in cells))

@@ -81,7 +81,9 @@ def table(found: Iterable[EquipmentView]) -> Table:
     """Return equipment as a table, one per row."""
     columns: tuple[str, ...] = ("name", "kind", "gateway", "connected", "last seen", "open commands", "open stops")
     columns += ("failed", "refused", "problem")
-    shown = plain_table(*columns)
+    shown = plain_table(
+        *columns, drop=("refused", "gateway", "failed", "last seen", "open commands", "kind", "open stops")
+    )
     for each in found:
         health, connected = each.health, _connected(each)
         shown.add_row(

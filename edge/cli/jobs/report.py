@@ -21,6 +21,7 @@ from edge.sfc.run import ActionState, Association, Run
 from edge.station.stored_job import StoredJob
 from edge.store.jobs import Job
 
+_ACTION_COLUMNS = ("action", "step", "state", "attempt", "sent", "deadline", "ended", "result")
 _ACTION_STYLES = {
     ActionState.DISPATCHED: "bold blue",
     ActionState.WAITING: "bold blue",
@@ -122,7 +123,7 @@ def _steps(run: Run, net: Net, now: int) -> Table:
 
 
 def _actions(run: Run, net: Net, unsent: Collection[str]) -> Table:
-    table = plain_table("action", "step", "state", "attempt", "sent", "deadline", "ended", "result")
+    table = plain_table(*_ACTION_COLUMNS, drop=("deadline", "step", "sent", "attempt", "ended"))
     for each in _associations(run, net):
         state = Text(f"{SYMBOLS[each.state]} {each.state}", style=_ACTION_STYLES.get(each.state, ""))
         result = Text(printable(each.error), style="red") if each.error else Text(printable(_json(each.result)))

@@ -1,12 +1,13 @@
 """Formats jobs: as a table and as data; formats states and times for all commands."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
 
 from rich.table import Table
 from rich.text import Text
 
+from edge.cli.terminal.fitted_table import FittedTable
 from edge.cli.terminal.output import printable
 from edge.instant import local
 from edge.model.isa95 import JobOrder
@@ -75,18 +76,19 @@ _COLUMNS: Mapping[str, Callable[[Job], Text]] = MappingProxyType(
 
 def job_table(jobs: Iterable[Job]) -> Table:
     """Return jobs as a table."""
-    table = plain_table(*_COLUMNS)
+    table = plain_table(*_COLUMNS, drop=("scope", "priority", "started", "Work Master", "ended"))
     for job in jobs:
         table.add_row(*(cell(job) for cell in _COLUMNS.values()))
     return table
 
 
-def plain_table(*columns: str) -> Table:
-    """Return a table without borders."""
-    table = Table(box=None, header_style="bright_black", padding=(0, 2, 0, 0), pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
+def plain_table(*columns: str, drop: Sequence[str] | None = None) -> FittedTable:
+    """Return a table without borders that fits the terminal.
+
+    Where it is too wide it leaves out the columns of `drop`, the first one first; by default all but the first two and
+    the last, from the right.
+    """
+    return FittedTable(columns, columns[-2:1:-1] if drop is None else drop)
 
 
 def state_cell(status: JobStatus) -> Text:

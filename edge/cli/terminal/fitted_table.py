@@ -1,0 +1,86 @@
+"""A table that fits the terminal: long texts wrap at words, columns of less interest are left out, ids stay whole."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+_GAP: Final = 2
+_LONGEST_WORD: Final = 24
+"""A text that wraps gets at least the width of its longest word, up to this."""
+_TEXTS: Final = frozenset(
+    {"message", "error", "problem", "comment", "reason", "result", "detail", "labels", "client", "changes", "signal"}
+)
+"""The columns with texts, which may wrap; all others hold ids, states, instants and numbers."""
+
+
+class ColumnWidth(Struct, frozen=True):
+    """The width of a column in characters: in one line, and the least at which no id and no word is broken."""
+
+    whole: int
+    least: int
+
+
+def kept_columns(widths: Sequence[ColumnWidth], drop: Sequence[int], room: int) -> tuple[int, ...]:
+    """Return the columns that fit into `room` characters; those of `drop` are left out in this order, none else."""
+    kept = list(range(len(widths)))
+    for index in drop:
+        if _sum([widths[each].least for each in kept]) <= room:
+            break
+        kept.remove(index)
+    return tuple(kept)
+
+
+def _sum(widths: Sequence[int]) -> int:
+    return sum(widths) + _GAP * max(0, len(widths) - 1)
+
+
+class FittedTable(Table):
+    """A table without borders; where it is too wide, it leaves out the columns of `drop`, the first one first."""
+
+    def __init__(self, columns: Sequence[str], drop: Sequence[str]) -> None:
+        super().__init__(box=None, header_style="bright_black", padding=(0, _GAP, 0, 0), pad_edge=False)
+        for column in columns:
+            self.add_column(column, overflow="fold")
+        self._drop = [columns.index(each) for each in drop]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the table as it fits, and the names of the columns that are left out."""
+        cells = [[_plain(cell) for cell in column.cells] for column in self.columns]
+        names = [_plain(column.header) for column in self.columns]
+        widths = [_width(name, texts) for name, texts in zip(names, cells, strict=True)]
+        if _sum([each.whole for each in widths]) <= options.max_width:
+            yield from super().__rich_console__(console, options)
+            return
+        kept = kept_columns(widths, self._drop, options.max_width)
+        table = Table(box=None, header_style="bright_black", padding=(0, _GAP, 0, 0), pad_edge=False)
+        for index in kept:
+            is_text = names[index] in _TEXTS
+            least = widths[index].least
+            header = Text("\n".join(names[index].split()))
+            table.add_column(header, no_wrap=not is_text, overflow="fold", min_width=least)
+        for row in zip(*(self.columns[index].cells for index in kept), strict=True):
+            table.add_row(*row)
+        # Ids that are wider than the terminal are not cut: the terminal breaks the line.
+        width = max(options.max_width, _sum([widths[index].least for index in kept]))
+        yield from console.render(table, options.update(width=width))
+        if left_out := [name for index, name in enumerate(names) if index not in kept]:
+            yield Text(f"not shown: {', '.join(left_out)}; a wider terminal or --json has all", style="bright_black")
+
+
+def _plain(cell: object) -> str:
+    return cell.plain if isinstance(cell, Text) else str(cell)
+
+
+def _width(name: str, cells: Sequence[str]) -> ColumnWidth:
+    """Return the width of a column; its header may break between words."""
+    own, header = [cell_len(each) for each in cells], max(map(cell_len, name.split()), default=0)
+    whole = max([*own, cell_len(name)])
+    if name in _TEXTS:
+        longest = max((cell_len(word) for each in cells for word in each.split()), default=0)
+        return ColumnWidth(whole, min(whole, max(header, min(longest, _LONGEST_WORD))))
+    return ColumnWidth(whole, max([*own, header]))
