@@ -15,7 +15,7 @@ from edge.maintenance.installation import gateway_advice, is_this_machine
 from edge.model.equipment_connection import ConnectionFault
 from edge.model.equipment_health import EquipmentHealth
 from edge.station.safing_tries import problem_of
-from edge.store import health_reports
+from edge.store import components, health_reports
 from edge.store.advisories import find_advisories, product_of
 from edge.store.bounded_counts import MarkCounter
 from edge.store.bounds import NO_LIMITS, BoundedCount, BoundedCounts, CountLimits
@@ -70,6 +70,10 @@ async def examine_store(
             yield finding
         there = await active_gateways(store)
         yield _gateways(there)
+        for id, known in (await components.load_all(store)).items():
+            if id in there and known.component.problems:
+                advice = f"Correct what it names. Its log: journalctl -u microdcs-edge, on {known.component.host}"
+                yield warning(f"problems of {id}", known.component.problems, advice)
         for gateway, report in (await health_reports.load(store, there)).items():
             for each in report.equipment if report else ():
                 yield _equipment(gateway, each)

@@ -29,7 +29,6 @@ from edge.model.event_types import (
 )
 from edge.model.flow_message import FLOW_KIND, FLOW_METHODS
 from edge.model.isa95 import (
-    AcknowledgeAnswer,
     AcknowledgeCall,
     IdCall,
     InterveneCall,
@@ -51,7 +50,7 @@ from edge.northbound.further_calls import FurtherCall
 from edge.northbound.intervention_calls import intervene_signal, resolve_signal
 from edge.northbound.maintenance_calls import languages_of
 from edge.northbound.message_age import expiry_of, sent_at_of
-from edge.northbound.result_calls import responses_in
+from edge.northbound.result_calls import acknowledge, responses_in
 from edge.ops.audit_trail import AuditTrail
 from edge.sfc.signal import Intervene, Resolve
 from edge.station.intervene import InterventionRequest, intervene, names_of
@@ -234,7 +233,8 @@ class CallHandler:
             intervention = _arguments(event, InterveneCall)
             return await self._intervene(scope, event, intervention.job_order_id, intervene_signal(intervention))
         if event_type == ACKNOWLEDGE_TYPE:
-            return await self._acknowledge(scope, _arguments(event, AcknowledgeCall))
+            acknowledged = await acknowledge(self._services.deliveries, scope, _arguments(event, AcknowledgeCall))
+            return Reply(acknowledged, change=CallEffect("Acknowledge", ", ".join(acknowledged.acknowledged)))
         if event_type == RELEASE_TYPE:
             return await self._release(scope, event)
         if asked := _METHOD_OF_ALARM.get(event_type):
@@ -290,13 +290,6 @@ class CallHandler:
         subject = "/".join((job_id, *names_of(signal)))
         action = "Resolve" if isinstance(signal, Resolve) else signal.kind.capitalize()
         return _method_reply(answer, CallEffect(action, subject, signal.reason, signal.by))
-
-    async def _acknowledge(self, scope: str, arguments: AcknowledgeCall) -> Reply:
-        if self._services.deliveries is None:
-            raise Refused("unknown_type", "this gateway keeps no results.", "Call a job method or send settings.")
-        job_ids = tuple(await self._services.deliveries.acknowledge(scope, arguments.job_order_ids))
-        change = CallEffect("Acknowledge", ", ".join(job_ids)) if job_ids else None
-        return Reply(AcknowledgeAnswer(return_status=ReturnStatus.NO_ERROR, acknowledged=job_ids), change=change)
 
     async def record_received(self, answer: CloudEvent) -> None:
         """Record that the MES has received an answer: it has the results in it. Raises Unavailable."""

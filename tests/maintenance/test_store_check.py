@@ -10,9 +10,10 @@ from edge.config import RedisSettings
 from edge.errors import SettingsError, Unavailable
 from edge.maintenance.finding import HealthFinding, Level
 from edge.maintenance.store_check import examine_store
+from edge.model.component import Component
 from edge.model.equipment_connection import ConnectionFault, ConnectionState
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
-from edge.store import health_reports, undelivered
+from edge.store import components, health_reports, undelivered
 from edge.store.advisories import find_advisories
 from edge.store.bounds import CountLimits
 from edge.store.opening import open_store
@@ -142,6 +143,21 @@ async def test_equipment_report_of_a_gateway_is_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("redis-server"), reason="no redis-server here")
+async def test_problems_of_a_working_gateway_are_shown(tmp_path: Path) -> None:
+    async with own_server(tmp_path, "--maxmemory", "64mb") as server:
+        settings = RedisSettings(url=server.url)
+        async with open_store(settings, "edge") as store:
+            await store.execute("SET", f"{settings.prefix}:lease:instance:edge", "token", "PX", 60_000)
+            for name in ("edge", "gone"):
+                ill = Component(
+                    id=name, kind="gateway", version="1", started=0, host="box", problems="broker refuses: a"
+                )
+                await store.commit(components.put(store.keys, ill))
+        found = await examined(settings)
+    assert (found["problems of edge"].level, found["problems of edge"].found) == (Level.WARNING, "broker refuses: a")
+    assert "problems of gone" not in found
+
+
 async def test_a_server_with_a_known_vulnerability_is_a_warning(tmp_path: Path) -> None:
     async with own_server(tmp_path, program=shutil.which("redis-server") or "") as server:
         settings = RedisSettings(url=server.url)
