@@ -1,23 +1,40 @@
 """Pings equipment over its own protocol and measures the response time."""
 
 import time
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from edge.config import EquipmentSettings, MqttEquipmentSettings, OpcuaEquipmentSettings, Settings, broker_settings
 from edge.errors import Refused, SettingsError, Unavailable
+from edge.links.connection_fault import fault_of
 from edge.links.mqtt_connection import connect
 from edge.links.openprotocol_session import open_openprotocol
 from edge.maintenance.broker_check import address, diagnostic_broker, read_retained
+from edge.model.equipment_connection import ConnectionFault
 from edge.southbound.openprotocol_settings import OpenProtocolSettings, address_of
+
+_OF_ONE_CLIENT = frozenset(
+    {ConnectionFault.DECLINED, ConnectionFault.REFUSED, ConnectionFault.CLOSED, ConnectionFault.SILENT}
+)
+"""How equipment that allows a single client receives a second one: it depends on the make."""
 
 
 class PingResult(Struct, frozen=True):
-    """The response and its time in seconds; `answers` is None when that is unknown."""
+    """The response and its time in seconds; `answers` is None when that is unknown, `fault` why there is none."""
 
     answers: bool | None
     detail: str
     seconds: float | None = None
+    fault: ConnectionFault | None = None
+
+
+def with_clients(result: PingResult, clients: Sequence[str]) -> PingResult:
+    """Return a result as it is where gateways are connected to the equipment: it may allow a single client."""
+    if not clients or result.answers is not False or result.fault not in _OF_ONE_CLIENT:
+        return result
+    detail = f"works: {', '.join(clients)} is its client, and it takes no second one ({result.detail})"
+    return PingResult(answers=True, detail=detail)
 
 
 async def ping(name: str, section: EquipmentSettings, settings: Settings) -> PingResult:
@@ -33,7 +50,7 @@ async def ping(name: str, section: EquipmentSettings, settings: Settings) -> Pin
             case _:
                 return PingResult(None, f"equipment of kind {section.kind} can be reached by its gateway only")
     except (Refused, SettingsError, Unavailable) as error:
-        return PingResult(answers=False, detail=error.message)
+        return PingResult(answers=False, detail=error.message, fault=fault_of(error))
 
 
 async def _over_mqtt(name: str, section: MqttEquipmentSettings, settings: Settings) -> PingResult:

@@ -4,10 +4,12 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from edge.config import MqttEquipmentSettings, MqttSettings, OpcuaEquipmentSettings, Settings
 from edge.links.mqtt import open_session
-from edge.maintenance.ping import ping
+from edge.maintenance.ping import PingResult, ping, with_clients
+from edge.model.equipment_connection import ConnectionFault
 from edge.sim.openprotocol import open_openprotocol_controller
 from edge.southbound.openprotocol_settings import OpenProtocolSettings
 from edge.southbound.stacklight import StackLightSettings
@@ -85,3 +87,24 @@ async def test_equipment_behind_its_gateway_is_not_pinged() -> None:
     light = StackLightSettings(kind="stacklight", type_ids=("show.v1",), chip="gpiochip0", lamps={"red": 1})
     pong = await ping("light", light, Settings())
     assert (pong.answers, pong.detail) == (None, "equipment of kind stacklight can be reached by its gateway only")
+
+
+DECLINED = PingResult(answers=False, detail="MID 0001 declined", fault=ConnectionFault.DECLINED)
+
+
+@pytest.mark.parametrize(
+    ("result", "clients", "answers"),
+    [
+        (DECLINED, ["gateway a"], True),
+        (DECLINED, [], False),
+        (replace(DECLINED, fault=ConnectionFault.NO_HOST), ["gateway a"], False),
+        (replace(DECLINED, fault=None), ["gateway a"], False),
+        (PingResult(answers=None, detail="unknown"), ["gateway a"], None),
+    ],
+)
+def test_equipment_of_one_client_works_while_a_gateway_is_connected(
+    result: PingResult, clients: list[str], *, answers: bool | None
+) -> None:
+    found = with_clients(result, clients)
+    assert found.answers is answers
+    assert ("gateway a is its client" in found.detail) == (answers is True)

@@ -11,6 +11,8 @@ from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from edge.cli.equipment.table import EquipmentView
     from edge.maintenance.ping import PingResult
 
@@ -71,8 +73,8 @@ def ping(names: tuple[str, ...], settings_file: Path | None, *, as_json: bool) -
     """Ping equipment on a connection of its own and measure the response time.
 
     NAMES are those of [southbound.NAME] in the settings; without a name all equipment is pinged. From an OPC UA server
-    the time is read, from an MQTT broker the retained presence. The exit status is 1 when equipment is disconnected
-    or does not answer.
+    the time is read, from an MQTT broker the retained presence. Equipment that allows a single client works while a
+    gateway is that client. The exit status is 1 when equipment is disconnected or does not answer.
     """
     from edge.cli.equipment.table import ping_data, ping_table
 
@@ -131,4 +133,19 @@ async def _ping_all(settings_file: Path | None, names: tuple[str, ...]) -> "dict
             name: tasks.create_task(asking.ping(name, settings.southbound[name], settings), name=f"ping {name}")
             for name in chosen
         }
-    return {name: task.result() for name, task in asked.items()}
+    results = {name: task.result() for name, task in asked.items()}
+    if all(result.answers is not False for result in results.values()):
+        return results
+    clients = await _read_clients(settings_file)
+    return {name: asking.with_clients(result, clients.get(name, ())) for name, result in results.items()}
+
+
+async def _read_clients(settings_file: Path | None) -> "Mapping[str, Sequence[str]]":
+    """Return the gateways that are connected to equipment, by its name; none without the store."""
+    from edge.cli.equipment.table import connected_gateways
+    from edge.errors import EdgeError
+
+    try:
+        return connected_gateways(await _read_views(settings_file))
+    except EdgeError:
+        return {}

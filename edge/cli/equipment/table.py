@@ -35,6 +35,15 @@ def equipment_views(reports: Mapping[str, GatewayReport]) -> list[EquipmentView]
     ]
 
 
+def connected_gateways(views: Iterable[EquipmentView]) -> dict[str, list[str]]:
+    """Return the gateways at work that are connected to equipment, by the name of the equipment."""
+    found: dict[str, list[str]] = {}
+    for each in views:
+        if each.at_work and each.health.connected:
+            found.setdefault(each.health.name, []).append(f"gateway {each.gateway}")
+    return found
+
+
 def as_data(each: EquipmentView) -> dict[str, object]:
     """Return the view as data; instants in UTC."""
     health = each.health

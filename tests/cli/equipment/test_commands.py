@@ -1,7 +1,10 @@
 """`edge equipment` shows the reported equipment of all gateways and pings equipment directly."""
 
+import asyncio
 import json
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -96,3 +99,36 @@ async def test_ping_reports_whether_equipment_answers(
     unknown = await edge("equipment", "ping", "wretch")
     assert unknown.exit_code == 2
     assert "the settings have no [southbound.wretch]" in unknown.stderr
+
+
+@asynccontextmanager
+async def busy_controller() -> AsyncIterator[int]:
+    """Serve a controller with one client already: MID 0001 is declined with error 96 (Open Protocol, MID 0004)."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100)
+        writer.write(b"00260004001         000196\0")
+        await reader.read(100)
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1]
+
+
+@pytest.mark.parametrize(("connected", "status"), [(True, 0), (False, 1)])
+async def test_ping_of_a_controller_with_one_client_names_the_gateway(
+    edge: Edge, store: Store, settings_file: Path, *, connected: bool, status: int
+) -> None:
+    health = EquipmentHealth(name="op", kind="openprotocol", connected=connected)
+    await instance_leases.register(store, ("station-1",), "edge")
+    await instance_leases.acquire(store, "edge", "token")
+    await store.commit(health_reports.save(store.keys, "edge", EquipmentReport(at=AT, equipment=(health,))))
+    async with busy_controller() as port:
+        with settings_file.open("a") as settings:
+            settings.write(
+                f'\n[southbound.op]\nkind = "openprotocol"\ntype_ids = ["op.v1"]\nurl = "tcp://127.0.0.1:{port}"\n'
+            )
+        shown = await edge("equipment", "ping", "op")
+    assert shown.exit_code == status
+    assert ("works: gateway edge is its client, and it takes no second one" in shown.output) == connected
+    assert "another client is connected already" in shown.output
