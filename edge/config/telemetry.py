@@ -105,6 +105,13 @@ class SourceSettings(Struct, frozen=True, kw_only=True):
 class ValueSourceSettings(SourceSettings, frozen=True, kw_only=True):
     """The keys of sources whose messages have one value each."""
 
+    encoding: Annotated[
+        Literal["auto", "json", "msgpack", "text"],
+        Meta(
+            description="How a value is encoded. `auto` is MessagePack, else JSON, else UTF-8 text; one character "
+            "alone, as `7`, is what the longer payloads of its topic and source are, without one a MessagePack integer."
+        ),
+    ] = "auto"
     device: Annotated[
         str,
         Meta(
@@ -128,7 +135,7 @@ class MqttSourceSettings(ValueSourceSettings, frozen=True, kw_only=True):
     topic: Annotated[TopicFilter, Meta(description="Topic filter of the samples.")]
     payload: Annotated[
         Literal["value", "sparkplug"],
-        Meta(description="`value` is MessagePack, JSON or text; `sparkplug` is Sparkplug B: births, data and deaths."),
+        Meta(description="`value` is one value in an `encoding`; `sparkplug` is Sparkplug B: births, data and deaths."),
     ] = "value"
     pointer: _Pointer = ""
     tag: Annotated[
@@ -150,6 +157,8 @@ class MqttSourceSettings(ValueSourceSettings, frozen=True, kw_only=True):
         if self.payload == "sparkplug":
             if not _SPARKPLUG_TOPIC.match(self.topic):
                 yield "topic: for Sparkplug B all messages of edge nodes, as in spBv1.0/GROUP/+/NODE/#"
+            if self.encoding != "auto":
+                yield "encoding: leave it out, because Sparkplug B has its own"
             if self.device or self.carrier:
                 yield "device: leave it out, and carrier: they are for single values"
             if self.pointer:

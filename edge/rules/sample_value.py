@@ -21,6 +21,19 @@ def is_usable(sample: Sample) -> bool:
     return known and sample.quality is not Quality.BAD
 
 
+def type_name(value: object) -> str | None:
+    """Return the type of a value as definitions of tags name it; None for no value."""
+    match value:
+        case bool():
+            return "truth value"
+        case int() | float():
+            return "number"
+        case str():
+            return "text"
+        case _:
+            return None
+
+
 def as_number(value: object) -> float | None:
     """Return a value as a finite floating-point number; None for any other value."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):

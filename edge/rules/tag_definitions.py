@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from edge.model.tag import MAX_TAGS, TagDefinition, TagType
 from edge.rules.sample_lines import Quality, Sample
-from edge.rules.sample_value import as_number
+from edge.rules.sample_value import as_number, type_name
 
 
 def parse_definitions(data: object) -> tuple[tuple[TagDefinition, ...], tuple[str, ...]]:
@@ -81,12 +81,4 @@ class TagDefinitions:
 
 
 def _has_type(value: object, expected: TagType) -> bool:
-    match value:
-        case bool():
-            return expected == "truth value"
-        case int() | float():
-            return expected == "number"
-        case str():
-            return expected == "text"
-        case _:
-            return False
+    return type_name(value) == expected

@@ -10,10 +10,11 @@ from edge.config.telemetry import RedisSourceSettings
 from edge.instant import Clock
 from edge.links.log_throttle import LogThrottle
 from edge.links.mqtt import Message, MqttSession, Settle
-from edge.model.payload import UnreadablePayloadError, decode_payload
+from edge.model.payload import UnreadablePayloadError
 from edge.rules.sample_lines import Sample
 from edge.southbound.device_carriers import DeviceCarriers
 from edge.southbound.sample_sink import SampleSink
+from edge.southbound.value_payload import ValueDecoder
 
 logger = structlog.get_logger(__name__)
 
@@ -35,6 +36,7 @@ class SampleSource:
         clock: Clock,
         carriers: DeviceCarriers | None = None,
     ) -> None:
+        self._decoder = ValueDecoder(name, settings.encoding)
         self._placement = SamplePlacement(settings, carriers or DeviceCarriers())
         self._name = name
         self._settings = settings
@@ -52,7 +54,7 @@ class SampleSource:
         A message without a value is logged and dropped.
         """
         await self._sink.pause()
-        value, reason = self._value_of(message.payload)
+        value, reason = self._value_of(message.topic, message.payload)
         if value is MISSING:
             self._sink.refuse(self._name, 1)
             advice = f"Correct the pointer of [source.{self._name}], or its sender."
@@ -63,12 +65,12 @@ class SampleSource:
             self._sink.put(sample)
         return partial(self._sink.settle, self._sink.received)
 
-    def _value_of(self, payload: bytes) -> tuple[Any, str]:
+    def _value_of(self, topic: str, payload: bytes) -> tuple[Any, str]:
         """Return the value of a payload; MISSING and the reason where there is none."""
         if len(payload) > MAX_PAYLOAD:
             return MISSING, f"more than {MAX_PAYLOAD} bytes"
         try:
-            content = decode_payload(payload) if payload else None
+            content = self._decoder.decode(topic, payload) if payload else None
         except UnreadablePayloadError as error:
             return MISSING, str(error)
         return resolve_pointer(content, self._settings.pointer), f"no value at {self._settings.pointer!r}"

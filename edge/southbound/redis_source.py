@@ -12,10 +12,11 @@ from edge.config.telemetry import RedisSourceSettings
 from edge.errors import Unavailable
 from edge.instant import Clock
 from edge.links.log_throttle import LogThrottle
-from edge.model.payload import UnreadablePayloadError, decode_payload
+from edge.model.payload import UnreadablePayloadError
 from edge.southbound.device_carriers import DeviceCarriers
 from edge.southbound.mqtt_source import MISSING, SamplePlacement, resolve_pointer, tag_name
 from edge.southbound.sample_sink import SampleSink
+from edge.southbound.value_payload import ValueDecoder
 
 logger = structlog.get_logger(__name__)
 
@@ -51,6 +52,7 @@ class RedisSource:
     ) -> None:
         self.dropped = 0
         """Messages of channels beyond `max_channels`."""
+        self._decoder = ValueDecoder(name, settings.encoding)
         self._placement = SamplePlacement(settings, carriers or DeviceCarriers(), ":")
         self._max_channels = max_channels
         self._name = name
@@ -118,7 +120,7 @@ class RedisSource:
             self._refuse(name, f"more than {MAX_PAYLOAD} bytes")
             return
         try:
-            value = resolve_pointer(decode_payload(payload), self._settings.pointer)
+            value = resolve_pointer(self._decoder.decode(name, payload), self._settings.pointer)
         except UnreadablePayloadError as error:
             self._refuse(name, str(error))
             return

@@ -14,6 +14,7 @@ from msgspec import Struct
 from edge.instant import Clock
 from edge.links.log_throttle import LogThrottle
 from edge.rules.sample_lines import Line, Sample
+from edge.rules.sample_value import type_name
 from edge.store import telemetry
 from edge.store.client import Store
 from edge.store.commit import NOTHING, join, written_size
@@ -44,6 +45,7 @@ class QueueLimits(Struct, frozen=True):
     retry_s: float = RETRY_INTERVAL_S
 
 
+_MAX_TYPES: Final = 10_000
 _IDLE_MS: Final = 3_000
 """Time without a read after which the rules are not at work: half of the stream waits for them."""
 
@@ -96,6 +98,8 @@ class SampleQueue:
         self._wants = wants
         self._judge = judge
         self._task = task
+        self._types: dict[str, str] = {}
+        """The type of the last value of each tag."""
         self._raises_alarms = raises_alarms
         self._slices = slices or Slices()
         self._lines = LineQueue(self._limits.size)
@@ -135,6 +139,7 @@ class SampleQueue:
                 self._refuse(line, judged)
                 judged = doubtful(line.tag, now)
             line = judged
+            self._note_type(line)
         line = at_arrival(line, now)
         if self._lines.add(line, raises_alarms=isinstance(line, Sample) and self._raises_alarms(line.tag)):
             self.dropped += 1
@@ -166,6 +171,20 @@ class SampleQueue:
         self.refused += 1
         advice = "Correct its source, or the definition of its tag, or take it from the settings."
         self._faults.warning("sample refused", name[:200], name=name[:200], reason=reason, advice=advice)
+
+    def _note_type(self, sample: Sample) -> None:
+        """Log a tag whose values change their type: rules of numbers ignore texts."""
+        kind = type_name(sample.value)
+        before = self._types.get(sample.tag)
+        if kind is None or kind == before:
+            return
+        if before is not None:
+            advice = "Correct its source, or set its encoding; rules take values of their own type only."
+            self._faults.warning(
+                "sample type changed", sample.tag, name=sample.tag, before=before, now=kind, advice=advice
+            )
+        if before is not None or len(self._types) < _MAX_TYPES:
+            self._types[sample.tag] = kind
 
     async def run(self) -> None:
         """Append the queued lines in batches until cancelled; an unavailable store is waited for."""

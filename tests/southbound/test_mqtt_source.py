@@ -55,7 +55,7 @@ async def test_message_is_redelivered_if_its_sample_was_not_stored(
     mqtt: MqttSettings, unique: str, sender: MqttSession, wait_until: WaitUntil
 ) -> None:
     """The acknowledgement came before the sample was in the stream: a kill in between lost the sample."""
-    settings = MqttSourceSettings(topic=f"{unique}/#", tag="{2}")
+    settings = MqttSourceSettings(topic=f"{unique}/#", tag="{2}", encoding="json")
     lost, kept = Sink(), Sink()
     async with open_session(mqtt, unique) as session:
         await SampleSource("oven", settings, lost, lambda: 7).open(session)

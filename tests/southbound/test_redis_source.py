@@ -80,19 +80,19 @@ async def test_lost_server_is_read_again_after_its_return(tmp_path: Path, wait_u
     sink = Sink()
     async with own_server(tmp_path) as server:
         owner = aioredis.Redis(unix_socket_path=server.url[7:])
-        await owner.set("k", b"1")
+        await owner.set("k", b"10")
         settings = settings_of(keys=("k",), patterns=("c:*",))
         with capture_logs() as logs:
             async with (
                 open_foreign(server.url) as foreign,
                 background_task(RedisSource("line", settings, foreign, sink, lambda: 7, (0.05, 0.1)).run(), "source"),
             ):
-                await wait_until(lambda: Sample(7, "k", 1) in sink.taken)
+                await wait_until(lambda: Sample(7, "k", 10) in sink.taken)
                 await server.kill()
                 await wait_until(lambda: len([each for each in logs if "unavailable" in each["event"]]) == 2)
                 await server.start()
-                await owner.set("k", b"2")
-                await wait_until(lambda: Sample(7, "k", 2) in sink.taken)
+                await owner.set("k", b"20")
+                await wait_until(lambda: Sample(7, "k", 20) in sink.taken)
                 await wait_until(lambda: len([each for each in logs if "again" in each["event"]]) == 2)
                 await owner.publish("c:1", b"on")
                 await wait_until(lambda: Sample(7, "c.1", "on") in sink.taken)

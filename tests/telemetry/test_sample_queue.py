@@ -199,3 +199,13 @@ async def test_implausible_source_clock_is_corrected_at_arrival(
     assert [each.at - BEGIN for each in batch.lines] == [corrected]
     # Whoever reads it later, after an outage too, corrects nothing again.
     assert batch.is_placed
+
+
+def test_tag_whose_type_changes_is_logged_once(store: Store) -> None:
+    queue = SampleQueue(store, TelemetryClock())
+    with capture_logs() as logs:
+        for value in (1, 2.5, None, "on", 3):
+            queue.put(Sample(BEGIN, "t", value))
+    assert [(each["event"], each["before"], each["now"]) for each in logs] == [
+        ("sample type changed", "number", "text")
+    ]

@@ -1,0 +1,78 @@
+"""Values in the encoding of their source; a bare MessagePack integer is neither a text nor a digit."""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from edge.model.payload import UnreadablePayloadError
+from edge.southbound.value_payload import Encoding, ValueDecoder
+
+
+def test_bare_messagepack_integers_keep_their_value() -> None:
+    """Those from 32 to 126 were texts or digits: 55 was 7, and 65 was `A`."""
+    decoder = ValueDecoder("s", "auto")
+    assert [decoder.decode("t", msgpack.packb(number)) for number in range(-40, 300)] == list(range(-40, 300))
+
+
+@pytest.mark.parametrize("payload", [b"12", b"7.5", b"on", b'{"v": 1}'])
+def test_one_character_is_what_longer_payloads_of_the_topic_are(payload: bytes) -> None:
+    decoder = ValueDecoder("s", "auto")
+    decoder.decode("t", payload)
+    assert [decoder.decode("t", each) for each in (b"7", b"A")] == [7, "A"]
+    # Another topic of the source has the same encoding until it shows its own.
+    assert decoder.decode("other", b"7") == 7
+    decoder.decode("other", msgpack.packb(300))
+    assert (decoder.decode("other", b"7"), decoder.decode("t", b"7")) == (55, 7)
+
+
+def test_ambiguous_payload_without_evidence_is_reported_once() -> None:
+    decoder = ValueDecoder("oven", "auto")
+    with capture_logs() as logs:
+        assert [decoder.decode("t", b"7"), decoder.decode("t", b"8")] == [55, 56]
+    assert [(each["event"], each["source"], each["name"]) for each in logs] == [("payload ambiguous", "oven", "t")]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "payload", "value"),
+    [
+        ("json", b"7", 7),
+        ("json", b'"7"', "7"),
+        ("msgpack", b"7", 55),
+        ("msgpack", b"\xcf" + b"\xff" * 8, 2**64 - 1),
+        ("text", b"7", "7"),
+        ("text", "ä".encode(), "ä"),
+        ("auto", b"", ""),
+        ("auto", b"[1]", [1]),
+    ],
+)
+def test_value_is_decoded_in_the_encoding_of_its_source(encoding: Encoding, payload: bytes, value: Any) -> None:
+    assert ValueDecoder("s", encoding).decode("t", payload) == value
+
+
+_OTHERS = [("json", b"on"), ("msgpack", b"12"), ("text", b"\xff"), ("auto", b"\xff\xfe")]
+
+
+@pytest.mark.parametrize(("encoding", "payload"), _OTHERS)
+def test_payload_in_another_encoding_is_refused(encoding: Encoding, payload: bytes) -> None:
+    with pytest.raises(UnreadablePayloadError):
+        ValueDecoder("s", encoding).decode("t", payload)
+
+
+@given(st.sampled_from(["auto", "json", "msgpack", "text"]), st.binary(max_size=100))
+def test_any_payload_is_decoded_or_refused(encoding: Encoding, payload: bytes) -> None:
+    with suppress(UnreadablePayloadError):
+        ValueDecoder("s", encoding).decode("t", payload)
+
+
+@given(st.one_of(st.integers(-(2**63), 2**64 - 1), st.floats(allow_nan=False), st.booleans(), st.text(min_size=1)))
+def test_packed_value_is_read_back_after_any_json_value(value: Any) -> None:
+    decoder = ValueDecoder("s", "auto")
+    decoder.decode("json", json.dumps({"v": 1}).encode())
+    decoder.decode("t", msgpack.packb([1, 2]))
+    assert decoder.decode("t", msgpack.packb(value)) == value
