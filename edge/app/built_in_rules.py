@@ -88,6 +88,16 @@ BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "message": {"en": "job {job} was aborted", "de": "Auftrag {job} wurde abgebrochen"},
     },
     {
+        "id": "gateway.store_repaired",
+        "kind": "limit",
+        "tag": "gateway.store_repairs",
+        "limits": {"high": {"at": 0, "severity": 500}},
+        "message": {
+            "en": "the file of the store was repaired after a power cut: edge doctor names the damaged one",
+            "de": "die Datei des Speichers wurde nach einem Stromausfall repariert: edge doctor nennt die beschädigte",
+        },
+    },
+    {
         "id": "gateway.store_nearly_full",
         "kind": "limit",
         "tag": "gateway.store_fullness",

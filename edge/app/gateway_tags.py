@@ -18,6 +18,7 @@ from edge.sfc.intervention import held_failures
 from edge.sfc.run import ActionState
 from edge.station.equipment import EquipmentPort
 from edge.store import telemetry, undelivered
+from edge.store.store_repair import find_repairs
 from edge.ticks import next_tick
 
 _STORE_FULLNESS: Final = "gateway.store_fullness"
@@ -53,6 +54,7 @@ class GatewayTags:
         self._last: dict[str, tuple[float | None, int]] = {}
         self._uncollected: int | None = None
         self._lag: int | None = None
+        self._repairs: int | None = None
         sensors = BoardSensors()
         self._board = board or sensors.values
         self._supply = supply or sensors.supply
@@ -72,6 +74,7 @@ class GatewayTags:
                 self._counted_at = now
                 await self._count_results()
                 with contextlib.suppress(Unavailable):
+                    self._repairs = len(await find_repairs(self._core.store, self._core.settings.redis.url))
                     self._lag = (await telemetry.read_lengths(self._core.store)).lag
             self.sample(now)
             await next_tick(interval_s)
@@ -155,6 +158,8 @@ class GatewayTags:
             yield "gateway.results_uncollected", self._uncollected
         if self._core.health.certificates_expiring is not None:
             yield "gateway.certificates_expiring", self._core.health.certificates_expiring
+        if self._repairs is not None:
+            yield "gateway.store_repairs", self._repairs
         if self._lag is not None:
             yield "gateway.consumer_lag", self._lag
         if abs(now - self._measured_at) >= _MACHINE_EVERY_MS:  # the clock may be set back

@@ -4,6 +4,7 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from edge.store.opening import open_store
 from edge.store.runs import active_jobs
 from edge.store.server_check import NEARLY_FULL, MemoryUsage, drops_transactions, read_state
 from edge.store.snapshot import active_gateways
+from edge.store.store_repair import StoreRepair, find_repairs
 
 _PINGS = 20
 _MOST_SENDERS = 10
@@ -78,6 +80,8 @@ async def examine_store(
             for each in report.equipment if report else ():
                 yield _equipment(gateway, each)
         yield await _durability(store, info)
+        for repair in await find_repairs(store, settings.url):
+            yield _repaired(repair)
         state = await read_state(store, limits, MarkCounter(sys.maxsize))
         yield _room(state.memory)
         for finding in _counts(state.counts):
@@ -94,6 +98,15 @@ def _advisories(settings: RedisSettings, info: Mapping[str, str], documents: Pat
         if each.id not in fixes:
             found = f"{_server(info)} has {each.id}: {each.summary}"
             yield warning("store version", found, _UPDATE if is_here else "Update the server.")
+
+
+def _repaired(repair: StoreRepair) -> HealthFinding:
+    made = datetime.fromtimestamp(repair.report.at / 1000, UTC).isoformat(timespec="seconds")
+    found = f"{repair.report.cut_bytes} bytes were cut off at the end of its file after a power cut, {made}"
+    advice = (
+        f"Nothing acknowledged is lost. Check supply and storage, then remove the damaged file: rm -r {repair.kept}"
+    )
+    return warning("store repaired", found, advice)
 
 
 def _gateways(there: Sequence[str]) -> HealthFinding:

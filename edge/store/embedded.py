@@ -12,9 +12,11 @@ from pathlib import Path
 
 import structlog
 
-from edge.errors import EdgeError, SettingsError, Unavailable
+from edge.errors import EdgeError, Refused, SettingsError, Unavailable
+from edge.instant import now_ms
 from edge.store.connection import CommandConnection, Endpoint
 from edge.store.pipeline import Command, ReplyError
+from edge.store.store_repair import repair_store
 
 logger = structlog.get_logger(__name__)
 
@@ -63,8 +65,23 @@ async def embedded_server(directory: str) -> AsyncIterator[Path]:
             logger.info("embedded store taken over", directory=str(data_dir))
             stack.push_async_callback(_shut_down, socket)
         else:
-            await stack.enter_async_context(_started_server(data_dir, socket))
+            try:
+                await stack.enter_async_context(_started_server(data_dir, socket))
+            except Unavailable as error:
+                await asyncio.to_thread(_repair, data_dir, error)
+                await stack.enter_async_context(_started_server(data_dir, socket))
         yield socket
+
+
+def _repair(data_dir: Path, error: Unavailable) -> None:
+    """Repair what a power cut has left in a directory. Raises Unavailable, also when that was not the cause."""
+    try:
+        repair = repair_store(data_dir, Path(server_program()), now_ms())
+    except Refused as refusal:
+        raise Unavailable(f"{error.message}; {refusal.message}", refusal.advice) from error
+    if repair is None:
+        raise error
+    logger.warning("store repaired after a power cut", cut_bytes=repair.report.cut_bytes, kept=str(repair.kept))
 
 
 async def running_server(directory: str) -> Path | None:

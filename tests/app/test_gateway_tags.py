@@ -1,17 +1,22 @@
 """The gateway as a source: changed values are sampled, and built-in rules may be replaced by the user."""
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 from edge.app.gateway_tags import GatewayTags
-from edge.config import Settings
+from edge.config import RedisSettings, Settings
 from edge.config.traces import TracesSettings
+from edge.links.background_task import background_task
 from edge.rules.sample_lines import Line, Quality, Sample
 from edge.station.equipment_stats import EquipmentStats
 from edge.store.bounds import BoundedCount, BoundedCounts
 from edge.store.defects import Defects
+from edge.store.opening import open_store
 from edge.store.server_check import MemoryUsage
+from tests.conftest import WaitUntil
 
 COUNTS = BoundedCounts(BoundedCount(600, 1000))
 
@@ -33,6 +38,7 @@ def core_of(connected: dict[str, bool | None], memory: MemoryUsage) -> Any:
         runs=SimpleNamespace(listeners=[]),
         store=SimpleNamespace(defects=Defects()),
         active_runs=SimpleNamespace(loaded={}),
+        retention=SimpleNamespace(confirmation="none"),
         clock=lambda: 0,
     )
 
@@ -173,3 +179,22 @@ def test_supply_that_is_too_low_for_a_moment_is_noticed() -> None:
         tags.sample(now)
     found = [cast("Sample", each) for each in taken]
     assert [each.value for each in found if each.tag == "gateway.undervoltage"] == [0, 1, 0]
+
+
+async def test_kept_files_of_repairs_are_counted_until_they_are_removed(tmp_path: Path, wait_until: WaitUntil) -> None:
+    taken: list[Line] = []
+    directory = tmp_path / "store"
+    settings = RedisSettings(url=f"embedded:{directory}", durability="any")
+    async with open_store(settings, None) as store:
+        await store.execute("SET", "job", "stored")
+    with (directory / "appendonlydir" / "appendonly.aof.1.incr.aof").open("ab") as file:
+        file.write(bytes(512))
+    async with open_store(settings, None) as store:
+        core = core_of({}, MemoryUsage(50, 100))
+        core.settings, core.store = Settings(redis=settings), store
+        now = 60_000
+        async with background_task(GatewayTags(core, taken.append, lambda: now).run(0.01), "gateway tags"):
+            await wait_until(lambda: Sample(60_000, "gateway.store_repairs", 1) in taken)
+            shutil.rmtree(directory / "repaired")
+            now = 120_000
+            await wait_until(lambda: Sample(120_000, "gateway.store_repairs", 0) in taken)

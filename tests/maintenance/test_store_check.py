@@ -45,6 +45,18 @@ async def test_well_configured_store_is_ok(tmp_path: Path) -> None:
     assert "of 64 MiB" in found["store memory"].found
 
 
+async def test_repaired_store_is_a_warning_with_the_kept_file(tmp_path: Path) -> None:
+    directory = tmp_path / "store"
+    settings = RedisSettings(url=f"embedded:{directory}", durability="any")
+    async with open_store(settings, None) as store:
+        await store.execute("SET", "job", "stored")
+    with (directory / "appendonlydir" / "appendonly.aof.1.incr.aof").open("ab") as file:
+        file.write(bytes(512))
+    finding = (await examined(settings))["store repaired"]
+    assert (finding.level, "512 bytes were cut off" in finding.found) == (Level.WARNING, True)
+    assert f"rm -r {directory}/repaired/" in finding.advice
+
+
 @pytest.mark.parametrize(
     ("options", "subject", "reported"),
     [

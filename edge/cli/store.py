@@ -1,0 +1,50 @@
+"""`edge store`: repairs the store that runs on this machine."""
+
+from pathlib import Path
+
+import click
+
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import print_json
+
+
+@click.group()
+def store() -> None:
+    """Repair the store of a gateway that does not start after a power cut.
+
+    The exit status is 0 when the store is whole or repaired, 1 when it is not repaired, and 2 when arguments are
+    invalid.
+    """
+
+
+@store.command(epilog="Example: edge store repair /var/lib/redis-microdcs")
+@click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option(
+    "--server",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="The program of the server that wrote the files. [default: the installed one]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def repair(directory: Path, server: Path | None, *, as_json: bool) -> None:
+    """Cut off what a power cut left at the end of the append-only file of a stopped store.
+
+    DIRECTORY is that of the store. Only a torn command and zeros at the end are cut off: the server had not confirmed
+    them, so no acknowledged job is lost. The checks of the server have to accept the result; the damaged file is kept
+    below DIRECTORY/repaired. Every other damage is refused. The units of the package call this after a failed start.
+    """
+    import msgspec
+
+    from edge.instant import now_ms
+    from edge.store.embedded import server_program
+    from edge.store.store_repair import repair_store
+
+    done = repair_store(directory, server or Path(server_program()), now_ms())
+    if as_json:
+        kept = str(done.kept) if done else None
+        print_json({"repaired": done is not None, "kept": kept, **(msgspec.to_builtins(done.report) if done else {})})
+    elif done is None:
+        print_text(f"the append-only file in {directory} is whole")
+    else:
+        print_text(
+            f"repaired: {done.report.cut_bytes} bytes cut off at the end of {done.report.file}, kept: {done.kept}"
+        )

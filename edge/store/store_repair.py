@@ -1,0 +1,184 @@
+"""Repairs the append-only file of a store that does not start after a power cut, where nothing acknowledged is lost.
+
+Only what a power cut leaves is cut off: a torn command and zeros at the end of the last file. The checks of the server
+itself have to accept the result before it replaces the file. The damaged file is kept.
+"""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from edge.errors import Refused, Unavailable
+from edge.files import write_atomically
+from edge.store.append_only_file import Rest, survey
+from edge.store.client import Store
+
+KEPT = "repaired"
+"""The folder of damaged files, below that of the store; each repair has a folder of its own there."""
+_REPORT = "report.json"
+_FOLDER = "appendonlydir"
+_MANIFEST = "appendonly.aof.manifest"
+_CHECK_WITHIN_S = 300.0
+_MOST_KEPT = 3
+_SNAPSHOTS = (b"REDIS", b"VALKEY")
+"""How a snapshot begins; a base file may be one, or have commands."""
+_PAGE = "The page store-repair.md says the way back for each case."
+
+
+class RepairReport(Struct, frozen=True, kw_only=True):
+    """A repair: its instant in milliseconds since the epoch, the file, and the bytes that were cut off at its end."""
+
+    at: int
+    file: str
+    cut_bytes: int
+    whole_bytes: int
+
+
+class StoreRepair(Struct, frozen=True):
+    """A repair with the folder that holds its report and the damaged file."""
+
+    report: RepairReport
+    kept: Path
+
+
+def repair_store(directory: Path, program: Path, now: int) -> StoreRepair | None:
+    """Repair the append-only file in the directory of a store that is stopped; None when the file is whole.
+
+    `program` is the server, which checks the result under the name redis-check-aof; `now` is in milliseconds since the
+    epoch. Raises Refused(`damaged`) for every other damage, Refused(`in_use`) while a process has the file open,
+    Unavailable when a file cannot be read or written.
+    """
+    try:
+        return _repair(directory, program, now)
+    except OSError as error:
+        message = f"{error.filename or directory}: {error.strerror or error}"
+        raise Unavailable(message, "Call it as root (sudo), and free space on its disk.") from error
+
+
+def load_repairs(directory: Path) -> tuple[StoreRepair, ...]:
+    """Return the repairs whose damaged files are kept, the oldest first. Raises OSError."""
+    found = []
+    for report in sorted((directory / KEPT).glob(f"*/{_REPORT}")):
+        try:
+            found.append(StoreRepair(msgspec.json.decode(report.read_bytes(), type=RepairReport), report.parent))
+        except msgspec.DecodeError:
+            continue
+    return tuple(found)
+
+
+async def find_repairs(store: Store, url: str) -> tuple[StoreRepair, ...]:
+    """Return the repairs of a store on this machine whose damaged files are kept; none where they cannot be seen.
+
+    Raises Unavailable without the store.
+    """
+    if not url.startswith(("unix:", "embedded:")):
+        return ()
+    settings = await store.execute("CONFIG", "GET", "dir")
+    try:
+        return await asyncio.to_thread(load_repairs, Path(settings["dir"]))
+    except (OSError, KeyError):
+        return ()
+
+
+def _repair(directory: Path, program: Path, now: int) -> StoreRepair | None:
+    folder = directory / _FOLDER
+    files = _files(folder)
+    last = files[-1]
+    if (pid := _user_of(last)) is not None:
+        raise Refused("in_use", f"process {pid} has {last} open", "Stop the store first: systemctl stop its unit.")
+    content = last.read_bytes()
+    found = survey(content)
+    match found.rest:
+        case Rest.NONE:
+            _check(files, program, content)
+            return None
+        case Rest.DAMAGE:
+            message = f"{last} is damaged at byte {found.whole}: more than a power cut leaves at its end"
+            raise Refused("damaged", message, f"It is not cut off there, since that could lose jobs. {_PAGE}")
+        case Rest.TORN:
+            _check(files, program, content[: found.whole])
+    report = RepairReport(at=now, file=last.name, cut_bytes=len(content) - found.whole, whole_bytes=found.whole)
+    kept = _new_folder(directory, now)
+    # The damaged file is kept before it is replaced: after a power cut in between, the repair begins again.
+    os.link(last, kept / last.name)
+    write_atomically(kept / _REPORT, msgspec.json.encode(report) + b"\n", 0o640)
+    write_atomically(last, content[: found.whole], last.stat().st_mode & 0o777)
+    return StoreRepair(report, kept)
+
+
+def _new_folder(directory: Path, now: int) -> Path:
+    """Create the folder of a repair, for the owner of the store; remove the oldest ones beyond a number."""
+    kept = directory / KEPT / str(now)
+    kept.mkdir(parents=True, mode=0o750)
+    if os.geteuid() == 0:
+        owner = directory.stat()
+        for path in (kept.parent, kept):
+            os.chown(path, owner.st_uid, owner.st_gid)
+    for repair in load_repairs(directory)[: -_MOST_KEPT + 1 or None]:
+        shutil.rmtree(repair.kept)
+    return kept
+
+
+def _user_of(file: Path) -> int | None:
+    """Return the id of a process that has a file open, as far as this user may see it."""
+    for process in _processes():
+        with suppress(OSError):
+            if any(link.readlink() == file.resolve() for link in (process / "fd").iterdir()):
+                return int(process.name)
+    return None
+
+
+def _processes() -> Iterator[Path]:
+    yield from (path for path in Path("/proc").iterdir() if path.name.isdigit())
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return the files of the store in the order of the manifest: only the end of the last one can be torn."""
+    manifest = folder / _MANIFEST
+    if not manifest.exists():
+        raise Refused("damaged", f"{folder} has no manifest of an append-only file", _PAGE)
+    files, is_increment = [], False
+    for line in manifest.read_text(encoding="utf-8", errors="replace").splitlines():
+        match line.split():
+            case ["file", name, "seq", _, "type", ("b" | "i") as kind, *_]:
+                files.append(folder / Path(name).name)
+                is_increment = kind == "i"
+            case ["file", _, "seq", _, "type", "h", *_] | []:
+                continue  # a file that a rewrite has replaced
+            case _:
+                raise Refused("damaged", f"{manifest} cannot be read", _PAGE)
+    if not is_increment:
+        raise Refused("damaged", f"{manifest} cannot be read: it ends without an append-only file", _PAGE)
+    return files
+
+
+def _check(files: Sequence[Path], program: Path, content: bytes) -> None:
+    """Check each file by the server's own tools, with this content of the last one. Raises Refused."""
+    *others, last = files
+    with tempfile.TemporaryDirectory(prefix="check-", dir=last.parent.parent) as name:
+        copy = Path(name, last.name)
+        copy.write_bytes(content)
+        for file in (*others, copy):
+            # The server is the tool of this name: Debian installs one program under several.
+            tool = Path(name, "redis-check-rdb" if _is_snapshot(file) else "redis-check-aof")
+            tool.unlink(missing_ok=True)
+            tool.symlink_to(program)
+            command = [str(tool), str(file)]
+            ended = subprocess.run(command, capture_output=True, check=False, timeout=_CHECK_WITHIN_S)  # noqa: S603 - the server
+            if ended.returncode:
+                lines = (ended.stdout + ended.stderr).decode(errors="replace").strip().splitlines()
+                message = f"{last.parent / file.name} is damaged: {lines[-1] if lines else 'the check failed'}"
+                raise Refused("damaged", message, f"It is not repaired, since that could lose jobs. {_PAGE}")
+
+
+def _is_snapshot(file: Path) -> bool:
+    with file.open("rb") as content:
+        return content.read(max(map(len, _SNAPSHOTS))).startswith(_SNAPSHOTS)

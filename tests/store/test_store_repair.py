@@ -1,0 +1,146 @@
+"""A store is repaired after a power cut, and after no other damage: with the files of real servers, and their check."""
+
+import asyncio
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from edge.config import RedisSettings
+from edge.errors import Refused, Unavailable
+from edge.store.embedded import server_program
+from edge.store.opening import open_store
+from edge.store.store_repair import StoreRepair, load_repairs, repair_store
+from tests.telemetry.plant import until_async
+
+INCREMENT = "appendonly.aof.1.incr.aof"
+BASE = "appendonly.aof.1.base.rdb"
+JOBS = {f"job:{number}": "x" * 50 for number in range(20)}
+
+
+def settings_of(directory: Path) -> RedisSettings:
+    return RedisSettings(url=f"embedded:{directory}", prefix="repair", durability="any")
+
+
+@pytest.fixture
+async def stopped(tmp_path: Path) -> Path:
+    """The directory of a store with twenty keys that was stopped."""
+    directory = tmp_path / "store"
+    await write(directory)
+    return directory
+
+
+async def write(directory: Path) -> None:
+    async with open_store(settings_of(directory), None) as store:
+        for key, value in JOBS.items():
+            await store.execute("SET", key, value)
+
+
+async def keys_of(directory: Path) -> dict[str, str]:
+    async with open_store(settings_of(directory), None) as store:
+        return {key: value for key in JOBS if (value := await store.execute("GET", key)) is not None}
+
+
+def append(directory: Path, rest: bytes) -> None:
+    with (directory / "appendonlydir" / INCREMENT).open("ab") as file:
+        file.write(rest)
+
+
+def names_in(directory: Path) -> set[str]:
+    return {str(path.relative_to(directory)) for path in directory.rglob("*")}
+
+
+def program() -> Path:
+    return Path(server_program())
+
+
+@pytest.mark.parametrize("rest", [bytes(512), bytes(8192), b"*3\r\n$3\r\nSET\r\n$5\r\njob" + bytes(4000)])
+async def test_zeros_after_a_power_cut_are_cut_off_at_the_start(stopped: Path, rest: bytes) -> None:
+    append(stopped, rest)
+    assert await keys_of(stopped) == JOBS
+    (repair,) = load_repairs(stopped)
+    assert (repair.kept / INCREMENT).read_bytes().endswith(rest)
+    assert repair.report.cut_bytes == len(rest)
+
+
+async def test_torn_command_without_zeros_is_left_to_the_server(stopped: Path) -> None:
+    append(stopped, b"*3\r\n$3\r\nSET\r\n$5\r\njob")
+    assert await keys_of(stopped) == JOBS
+    assert load_repairs(stopped) == ()
+
+
+@pytest.mark.parametrize("rest", [bytes(64) + b"*1\r\n$4\r\nPING\r\n", b"garbage", bytes(9) + b"x"])
+async def test_store_with_data_behind_the_damage_is_left_as_it_is(stopped: Path, rest: bytes) -> None:
+    append(stopped, rest)
+    before = (stopped / "appendonlydir" / INCREMENT).read_bytes()
+    with pytest.raises(Unavailable, match="more than a power cut leaves") as raised:
+        await keys_of(stopped)
+    assert "store-repair.md" in raised.value.advice
+    assert (stopped / "appendonlydir" / INCREMENT).read_bytes() == before
+    assert load_repairs(stopped) == ()
+
+
+async def test_damaged_base_file_is_left_as_it_is(stopped: Path) -> None:
+    base = stopped / "appendonlydir" / BASE
+    base.write_bytes(base.read_bytes()[:-20] + bytes(20))
+    append(stopped, bytes(512))
+    with pytest.raises(Unavailable, match="is damaged"):
+        await keys_of(stopped)
+    assert load_repairs(stopped) == ()
+
+
+@pytest.mark.parametrize("manifest", ["", "\0" * 88, "file appendonly.aof.1.base.rdb seq 1 type b\n", "file x\n"])
+async def test_damaged_manifest_is_left_as_it_is(stopped: Path, manifest: str) -> None:
+    (stopped / "appendonlydir" / "appendonly.aof.manifest").write_text(manifest)
+    with pytest.raises(Refused, match="cannot be read"):
+        repair_store(stopped, program(), 1)
+
+
+async def test_directory_without_a_store_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="has no manifest"):
+        repair_store(tmp_path, program(), 1)
+
+
+async def test_store_that_runs_is_not_repaired(stopped: Path) -> None:
+    async with open_store(settings_of(stopped), None):
+        append(stopped, bytes(16))
+        with pytest.raises(Refused, match="open"):
+            repair_store(stopped, program(), 1)
+
+
+async def test_whole_store_is_left_as_it_is(stopped: Path) -> None:
+    before = names_in(stopped)
+    assert repair_store(stopped, program(), 1) is None
+    assert names_in(stopped) == before
+
+
+async def test_newest_three_damaged_files_are_kept(stopped: Path) -> None:
+    for now in (100, 200, 300, 400):
+        append(stopped, bytes(16))
+        assert isinstance(repair_store(stopped, program(), now), StoreRepair)
+    assert [repair.report.at for repair in load_repairs(stopped)] == [200, 300, 400]
+
+
+async def test_files_of_debians_redis_are_repaired_by_its_own_checks(tmp_path: Path) -> None:
+    directory = tmp_path / "debian"
+    directory.mkdir()
+    server = shutil.which("redis-server")
+    assert server is not None, "make setup installs it"
+    command = [server, "--port", "0", "--unixsocket", f"{directory}/s", "--dir", str(directory), "--appendonly", "yes"]
+    tool = ["redis-cli", "-s", f"{directory}/s"]
+
+    def ask(*arguments: str) -> str:
+        return subprocess.run([*tool, *arguments], capture_output=True, text=True, check=False).stdout.strip()
+
+    for start in range(2):
+        running = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.DEVNULL)
+        await until_async(lambda: asyncio.to_thread(lambda: ask("ping") == "PONG"))
+        if start == 0:
+            ask("set", "job:1", "stored")
+        assert ask("get", "job:1") == "stored"
+        ask("shutdown", "nosave")
+        await running.wait()
+        if start == 0:
+            append(directory, bytes(512))
+            assert repair_store(directory, Path(server), 1) is not None
