@@ -37,7 +37,8 @@ async def _call(store: Store, service: JobService, source: str, change: AlarmCha
         return
     text = next(iter(alarm.message.values()), alarm.rule)
     arguments = IdCall(job_order_id=job.job_id, comment=(LocalizedText(text=text),))
-    answer = await service.call(JobCall(job.scope, method, arguments, f"{source}:alarms", change.position))
+    call = JobCall(job.scope, method, arguments, f"{source}:alarms", change.position, by=f"alarm {alarm.rule}")
+    answer = await service.call(call)
     taken = answer.status is ReturnStatus.NO_ERROR
     log = logger.info if taken else logger.warning
     log("alarm action called", job=job.job_id, method=method.value, alarm=alarm.id, reasons=answer.reasons)

@@ -32,10 +32,8 @@ from edge.model.isa95 import (
     AcknowledgeCall,
     IdCall,
     InterveneCall,
-    MethodAnswer,
     OrderCall,
     Payload,
-    RefusalAnswer,
     ReleaseAnswer,
     ReleaseCall,
     ResolveCall,
@@ -50,11 +48,12 @@ from edge.northbound.further_calls import FurtherCall
 from edge.northbound.intervention_calls import intervene_signal, resolve_signal
 from edge.northbound.maintenance_calls import languages_of
 from edge.northbound.message_age import expiry_of, sent_at_of
+from edge.northbound.reply import CallEffect, Reply, change_of, method_reply, refusal_reply
 from edge.northbound.result_calls import acknowledge, responses_in
 from edge.ops.audit_trail import AuditTrail
 from edge.sfc.signal import Intervene, Resolve
 from edge.station.intervene import InterventionRequest, intervene, names_of
-from edge.station.jobs import UNKNOWN_AGE, CallAnswer, JobCall, JobService, refuse_expired
+from edge.station.jobs import UNKNOWN_AGE, JobCall, JobService, refuse_expired
 from edge.station.refusal_recorder import RefusalRecorder
 from edge.station.release import ReleaseRequest, release
 from edge.station.response_provider import ResponseProvider
@@ -99,26 +98,6 @@ class IncomingCall(Struct, frozen=True):
     """When it was sent by the transport's clock, in milliseconds since the epoch; None: its `time` decides."""
     is_retained: bool = False
     """Whether the broker had retained it: it is not necessarily new, and marks may not recognize it any more."""
-
-
-class CallEffect(Struct, frozen=True):
-    """What a call changed, or tried to: for the audit trail."""
-
-    action: str
-    subject: str
-    comment: str = ""
-    by: str = ""
-    """The person that the call names; empty where it names only its source."""
-
-
-class Reply(Struct, frozen=True):
-    """The content of an answer: its data; the kind of an error; the reason of an error or of a status other than 1."""
-
-    data: object = None
-    error_kind: str | None = None
-    reason: str | None = None
-    change: CallEffect | None = None
-    """None for a call that only reads."""
 
 
 class CallServices(Struct, frozen=True):
@@ -176,7 +155,7 @@ class CallHandler:
             key = f"{call.source} {kind} {reason}"
             self._refusals.warning("message refused", key, source=call.source, kind=kind, reason=reason)
             await self._record_refusal(call, kind, reason)
-            reply = _refusal(kind, reason)
+            reply = refusal_reply(kind, reason)
         return self._reply_event(reply, call)
 
     async def answer_defect(self, call: IncomingCall, error: Exception) -> CloudEvent:
@@ -185,7 +164,7 @@ class CallHandler:
         if isinstance(error, DocumentTooNew):
             reason = error.sentences
         await self._record_refusal(call, "internal", reason)
-        return self._reply_event(_refusal("internal", reason), call)
+        return self._reply_event(refusal_reply("internal", reason), call)
 
     def _record_change(self, call: IncomingCall, event: CloudEvent, reply: Reply) -> None:
         if self._trail is None or (change := reply.change) is None:
@@ -217,7 +196,8 @@ class CallHandler:
         expires_at = self._expiry(call, event, sent_at)
         event_type = canonical_type(event.type)
         if method := _METHOD_OF_TYPE.get(event_type):
-            return await self._call_method(scope, method, event, expires_at, sent_at)
+            by = "a program over RPC" if call.source == "rpc" else "the MES"
+            return await self._call_method(scope, method, event, expires_at, sent_at, by)
         if kind := _KIND_OF_TYPE.get(event_type):
             return await self._apply_settings(scope, kind, event, expires_at)
         refuse_expired(expires_at, self._clock())
@@ -255,7 +235,7 @@ class CallHandler:
         return min((each for each in instants if each is not None), default=None)
 
     async def _call_method(
-        self, scope: str, method: Cause, event: CloudEvent, expires_at: int | None, sent_at: int | None
+        self, scope: str, method: Cause, event: CloudEvent, expires_at: int | None, sent_at: int | None, by: str
     ) -> Reply:
         taken: type[OrderCall | IdCall] = OrderCall if method in ORDER_METHODS else IdCall
         call = JobCall(
@@ -269,9 +249,10 @@ class CallHandler:
             sent_at=sent_at,
             trace={name: event.extensions[name] for name in _TRACE_CONTEXT if name in event.extensions},
             languages=languages_of(event),
+            by=by,
         )
         answer = await self._services.jobs.call(call)
-        return _method_reply(answer, _change_of(call))
+        return method_reply(answer, change_of(call))
 
     async def _apply_settings(self, scope: str, kind: str, event: CloudEvent, expires_at: int | None) -> Reply:
         method, origin = _settings_method(event), EventOrigin(event.source, event.id)
@@ -289,7 +270,7 @@ class CallHandler:
         answer = await intervene(self._services.jobs.runs, request, self._services.jobs.dedupe_ms)
         subject = "/".join((job_id, *names_of(signal)))
         action = "Resolve" if isinstance(signal, Resolve) else signal.kind.capitalize()
-        return _method_reply(answer, CallEffect(action, subject, signal.reason, signal.by))
+        return method_reply(answer, CallEffect(action, subject, signal.reason, signal.by))
 
     async def record_received(self, answer: CloudEvent) -> None:
         """Record that the MES has received an answer: it has the results in it. Raises Unavailable."""
@@ -360,22 +341,6 @@ class CallHandler:
             extensions=MappingProxyType({name: extensions[name] for name in _TRACE_CONTEXT if name in extensions}),
             data=reply.data,
         )
-
-
-def _change_of(call: JobCall) -> CallEffect:
-    arguments = call.arguments
-    job_id = arguments.job_order.job_order_id if isinstance(arguments, OrderCall) else arguments.job_order_id
-    comment = " / ".join(each.text for each in arguments.comment or () if each.text)
-    return CallEffect(call.method.value, job_id, comment)
-
-
-def _method_reply(answer: CallAnswer, change: CallEffect) -> Reply:
-    reason = "; ".join(answer.reasons) or None
-    return Reply(MethodAnswer(return_status=answer.status, reason=reason), reason=reason, change=change)
-
-
-def _refusal(kind: str, reason: str) -> Reply:
-    return Reply(RefusalAnswer(error_kind=kind, reason=reason), kind, reason)
 
 
 def _arguments(event: CloudEvent, kind: type[_P]) -> _P:

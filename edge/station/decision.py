@@ -21,6 +21,7 @@ from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Outcome, Run
 from edge.sfc.run_locks import NO_LOCKS
 from edge.sfc.signal import (
+    Abort,
     Advanced,
     CommandRequest,
     Ignored,
@@ -33,6 +34,7 @@ from edge.sfc.signal import (
     Signal,
     Start,
     StepChange,
+    Stop,
     Tick,
     Unknown,
     Withdrawn,
@@ -104,6 +106,21 @@ class MethodRequest(Struct, frozen=True):
 
     cause: Cause
     comment: tuple[LocalizedText, ...] = ()
+
+
+def method_signal(cause: Cause, by: str) -> Signal:
+    """Return the signal of a job method for a job that runs; `by` is its caller in the reason of a stop or an abort."""
+    match cause:
+        case Cause.PAUSE | Cause.HOLD:
+            return Pause()
+        case Cause.RESUME:
+            return Resume()
+        case Cause.STOP:
+            return Stop(f"stopped by {by}")
+        case Cause.ABORT:
+            return Abort(f"aborted by {by}")
+        case _:
+            raise Defect(f"{cause} is not a method of a job that runs")
 
 
 Moves = Sequence[tuple[Cause, JobStatus]]

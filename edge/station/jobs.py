@@ -27,9 +27,9 @@ from edge.model.job_state import (
     timed_status,
 )
 from edge.ops.mode_watch import ModeWatch
-from edge.sfc.signal import Abort, Ignored, Pause, Resume, Signal, Stop
+from edge.sfc.signal import Ignored, Signal
 from edge.station.call_facts import CallIdentity, OrderFacts, read_answer, read_job, read_order_facts
-from edge.station.decision import Decision, MethodRequest, NotAllowed, end_job_without_run
+from edge.station.decision import Decision, MethodRequest, NotAllowed, end_job_without_run, method_signal
 from edge.station.recipe_lookup import NoRecipe, RecipeLookup
 from edge.station.runs import NoRun, Runs
 from edge.station.start import plan_start
@@ -42,13 +42,6 @@ from edge.store.refused import RefusedMessage, record_decline
 
 logger = structlog.get_logger(__name__)
 
-_SIGNALS: dict[Cause, Signal] = {
-    Cause.PAUSE: Pause(),
-    Cause.HOLD: Pause(),
-    Cause.RESUME: Resume(),
-    Cause.STOP: Stop("stopped by the MES"),
-    Cause.ABORT: Abort("aborted by the MES"),
-}
 _RUN_STATES = frozenset({JobState.RUNNING, JobState.INTERRUPTED})
 
 
@@ -75,6 +68,8 @@ class JobCall(Struct, frozen=True):
     trace: Mapping[str, str] = {}
     languages: tuple[str, ...] = ()
     """The languages of the caller, the preferred one first: for the message of a maintenance mode."""
+    by: str = "the MES"
+    """The caller in the reason of a stop or an abort, a person with the place: `anna at the station page`."""
 
 
 class CallAnswer(Struct, frozen=True):
@@ -326,10 +321,11 @@ class JobService:
             tombstone = dedupe.bury(self._store.keys, job.job_id, call.sent_at or self._wall(), self._dedupe_ms)
             return _Change(join((jobs.remove(self._store.keys, job, call.method, now), tombstone)))
         if job.status.state in _RUN_STATES:
-            return _ToRun(job.job_id, _SIGNALS[call.method])
+            return _ToRun(job.job_id, method_signal(call.method, call.by))
         remarked = msgspec.structs.replace(job, comment=arguments.comment or job.comment)
         if call.method is Cause.ABORT:
-            return _Change(end_job_without_run(self._runs.context, job, remarked, call.method, now))
+            aborted = msgspec.structs.replace(remarked, error=f"aborted by {call.by}")
+            return _Change(end_job_without_run(self._runs.context, job, aborted, call.method, now))
         moved = _timed(msgspec.structs.replace(remarked, revision=job.revision + 1), target, now)
         saved = jobs.save(self._store.keys, job, moved, ((call.method, moved.status),), now)
         return self._with_start(saved, moved, now)

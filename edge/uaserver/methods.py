@@ -260,7 +260,15 @@ class JobMethodService(MethodService):
 
     async def _ask(self, scope: str, name: str, call: OrderCall | IdCall) -> ua.CallMethodResult:
         # An OPC UA call carries no identifier, so a repeated call counts as a new one.
-        asked = JobCall(scope, Cause(name), call, source=_SOURCE, event_id=str(uuid.uuid4()), languages=LOCALES.get())
+        asked = JobCall(
+            scope,
+            Cause(name),
+            call,
+            source=_SOURCE,
+            event_id=str(uuid.uuid4()),
+            languages=LOCALES.get(),
+            by=f"{CALLER.get().name or 'anonymous'} over OPC UA",
+        )
         answer = await self._services.jobs.call(asked)
         if self.refresh is not None and answer.status is ReturnStatus.NO_ERROR:
             job_order_id = call.job_order.job_order_id if isinstance(call, OrderCall) else call.job_order_id

@@ -41,4 +41,5 @@ async def test_action_is_called_once_for_the_job_of_the_alarm(store: Store, wait
             while await alarms.cursor(store, READER) != last:
                 await store.execute("PING")
     assert [each.method for each in recorder.calls] == [Cause.ABORT, Cause.HOLD]
+    assert {each.by for each in recorder.calls} == {"alarm r"}
     assert len({each.event_id for each in recorder.calls}) == 2

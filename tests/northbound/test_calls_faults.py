@@ -103,6 +103,20 @@ async def test_a_call_older_than_max_age_is_refused_by_the_broker(calls: CallHan
     assert (await calls.answer(queued)).mdcserrorkind == "expired"
 
 
+@pytest.mark.parametrize(
+    ("transport", "by"), [("app/jobs/station-1/commands", "the MES"), ("rpc", "a program over RPC")]
+)
+async def test_aborted_job_names_the_transport_of_its_caller(
+    calls: CallHandler, store: Store, transport: str, by: str
+) -> None:
+    await calls.answer(method("Store", "1", order("J1")))
+    abort = msgspec.structs.replace(method("Abort", "2", {"JobOrderID": "J1"}), source=transport)
+    assert status(await calls.answer(abort)) == 1
+    job = await jobs.load(store, "J1")
+    assert job
+    assert job.error == f"aborted by {by}"
+
+
 def retained(incoming: IncomingCall) -> IncomingCall:
     return msgspec.structs.replace(incoming, is_retained=True)
 

@@ -1,4 +1,4 @@
-"""A stop supersedes a start that was not sent."""
+"""A stop supersedes a start that was not sent, and its caller is named."""
 
 from pathlib import Path
 
@@ -32,3 +32,19 @@ def test_stop_supersedes_a_start_that_was_not_sent(plant: Plant, tmp_path: Path)
         plant.mes.wait_for_state("J2", "Ended", 60)
         wrench.client.close()
     assert [each for each in wrench.starts() if each.startswith("J1/")] == []
+
+
+def test_result_of_a_stopped_job_names_who_stopped_it(plant: Plant) -> None:
+    plant.wrench.holds = True
+    for job in ("J1", "J2"):
+        assert plant.mes.start_job(job).status == 1
+        plant.mes.wait_for_state(job, "Running")
+    assert plant.mes.call("Stop", {"JobOrderID": "J1"}).status == 1
+    assert "Ended" in plant.gateway.cli("jobs", "stop", "J2")
+    for job, expected in (("J1", "stopped by the MES"), ("J2", " at the command line")):
+        plant.mes.client.wait(lambda: plant.mes.result(job), f"the result of {job}")  # noqa: B023
+        description = plant.mes.result(job)["Description"]["Text"]
+        assert description.startswith("stopped by ")
+        assert description.endswith(expected)
+        reported = [each.data for each in list(plant.mes.client.received) if expected in each.payload.decode()]
+        assert [each for each in reported if "JobState" in each], "a status event names the caller"

@@ -283,6 +283,23 @@ async def test_a_job_aborted_before_its_start_has_a_response_and_never_runs(plan
     assert "J1" not in {command.job_id for command in tool.commands}
 
 
+@pytest.mark.parametrize(
+    ("method", "state", "reason"),
+    [
+        (Cause.STOP, 3, "stopped by anna at the station page"),
+        (Cause.ABORT, 3, "aborted by anna at the station page"),
+        (Cause.ABORT, 1, "aborted by anna at the station page"),
+    ],
+)
+async def test_response_of_a_stopped_job_names_its_caller(plant: Plant, method: Cause, state: int, reason: str) -> None:
+    await bring_to(plant, state)
+    by = "anna at the station page"
+    await plant.jobs.call(JobCall(SCOPE, method, IdCall(job_order_id="J1"), "mes", "stop", by=by))
+    response = await responses.load(plant.store, await plant.job("J1"))
+    assert response
+    assert response.description == LocalizedText(text=reason, locale="en")
+
+
 async def test_resumed_job_whose_last_answer_arrived_in_the_pause_ends_at_once(
     plant: Plant, tool: FakeEquipment
 ) -> None:

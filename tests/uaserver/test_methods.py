@@ -99,6 +99,7 @@ class TestReceiver:
         assert plain(result) == (0, [(T.UInt64, 1)])
         (call,) = station.calls
         assert (call.scope, call.method) == ("station-2", Cause(name))
+        assert call.by == "anonymous over OPC UA"
         assert call.arguments == IdCall(job_order_id="job-1", comment=(LocalizedText(text="Schicht 2", locale="de"),))
 
     @pytest.mark.parametrize("comment", [NO_COMMENT, ua.Variant()], ids=["empty", "null"])

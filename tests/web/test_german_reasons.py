@@ -42,6 +42,8 @@ OF_PROGRAMS = {
             "Station weicht von ihren Dateien ab: 2 geändert, 1 nicht in den Dateien",
         ),
         ("aborted by the MES", "vom MES abgebrochen"),
+        ("stopped by anna at the station page", "von anna an der Stationsseite gestoppt"),
+        ("aborted by alarm hot", "durch den Alarm hot abgebrochen"),
         ("Redis says ERR max number of clients reached", "Redis says ERR max number of clients reached"),
         ("x" * 5000, "x" * 5000),
     ],

@@ -81,7 +81,8 @@ async def _call(at: StoreAccess, scope: str, method: Cause, arguments: OrderCall
         max_undelivered=retention_policy(at.settings).refuses_beyond,
         mode=mode,
     )
-    asked = JobCall(scope, method, arguments, SOURCE, str(uuid.uuid4()), languages=operator_languages())
+    by = f"{user} at the command line"
+    asked = JobCall(scope, method, arguments, SOURCE, str(uuid.uuid4()), languages=operator_languages(), by=by)
     answer = await service.call(asked)
     comment = " / ".join(each.text or "" for each in arguments.comment or ())
     await record_as(at, user, f"jobs {method}", job_id, "; ".join(answer.reasons) or "Good", comment)

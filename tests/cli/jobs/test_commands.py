@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from edge.cli.terminal.operator import operator_name
 from edge.model.isa95 import LocalizedText, ReturnStatus
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
@@ -62,6 +63,8 @@ async def test_stop_of_a_job_aborted_by_the_command_is_sent_by_the_gateway(
         assert answer.output == "J1: Aborted\n"
         await until_true(lambda: tool.received(Phase.STOP) == ["a"])
     assert (await plant.job("J1")).comment == (LocalizedText(text="wrong car"),)
+    assert (await plant.job("J1")).error == f"aborted by {operator_name()} at the command line"
+    assert "at the command line" in (await edge("jobs", "show", "J1")).output
 
 
 async def test_gateway_continues_a_job_paused_and_resumed_by_the_command(

@@ -1,0 +1,45 @@
+"""The content of the answers to calls of the MES, and what a call changed."""
+
+from msgspec import Struct
+
+from edge.model.isa95 import MethodAnswer, OrderCall, RefusalAnswer
+from edge.station.jobs import CallAnswer, JobCall
+
+
+class CallEffect(Struct, frozen=True):
+    """What a call changed, or tried to: for the audit trail."""
+
+    action: str
+    subject: str
+    comment: str = ""
+    by: str = ""
+    """The person that the call names; empty where it names only its source."""
+
+
+class Reply(Struct, frozen=True):
+    """The content of an answer: its data; the kind of an error; the reason of an error or of a status other than 1."""
+
+    data: object = None
+    error_kind: str | None = None
+    reason: str | None = None
+    change: CallEffect | None = None
+    """None for a call that only reads."""
+
+
+def change_of(call: JobCall) -> CallEffect:
+    """Return what the call of a job method changes."""
+    arguments = call.arguments
+    job_id = arguments.job_order.job_order_id if isinstance(arguments, OrderCall) else arguments.job_order_id
+    comment = " / ".join(each.text for each in arguments.comment or () if each.text)
+    return CallEffect(call.method.value, job_id, comment)
+
+
+def method_reply(answer: CallAnswer, change: CallEffect) -> Reply:
+    """Return the reply to the call of a method."""
+    reason = "; ".join(answer.reasons) or None
+    return Reply(MethodAnswer(return_status=answer.status, reason=reason), reason=reason, change=change)
+
+
+def refusal_reply(kind: str, reason: str) -> Reply:
+    """Return the reply to a message that is refused."""
+    return Reply(RefusalAnswer(error_kind=kind, reason=reason), kind, reason)
