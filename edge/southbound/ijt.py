@@ -20,18 +20,21 @@ from edge.links.opcua import ClientSession, EventField, TypeName
 from edge.sfc.signal import Phase
 from edge.southbound.connected_equipment import ConnectedEquipment
 from edge.southbound.device import Device, DeviceEvent, DeviceEvents, DeviceOutcomeUnknownError
-from edge.southbound.ijt_collector import ControllerState, JoiningCollector
+from edge.southbound.ijt_collector import LAST_NUMBER, JoiningCollector
 from edge.southbound.ijt_conversion import answer_data, validate_command
 from edge.southbound.ijt_events import JoiningEvents
 from edge.southbound.ijt_files import JoiningFiles
+from edge.southbound.ijt_late import LateJoinings
 from edge.southbound.ijt_lock import SETTLED_SECONDS, SharedTool, ToolLock, find_enabled
 from edge.southbound.ijt_methods import find_methods
 from edge.southbound.ijt_programs import JoiningPrograms
 from edge.southbound.ijt_schema import Result
+from edge.southbound.ijt_state import ControllerState
 from edge.southbound.ijt_tool import JoiningTool, OpenRelease
 from edge.southbound.late_result import LateResults
 from edge.southbound.obsolete_command import ObsoleteCommandError
 from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
+from edge.southbound.remembered_text import RememberedText
 from edge.southbound.repetition import StartPolicy, chosen_repetition
 from edge.southbound.result_file import ResultFileReader, find_transfer
 from edge.station.equipment import Command, Repetition, StationPort
@@ -96,23 +99,29 @@ def open_ijt(
         transfer = await find_transfer(session, methods.owner("ResultTransfer")) if settings.files == "on" else None
         reader = ResultFileReader(session, transfer, station, tries) if settings.files == "on" else None
         files = JoiningFiles(session, reader)
+        programs = JoiningPrograms(methods, settings.product_instance_uri)
+        await programs.read()
         results = JoiningCollector(
             methods,
             state,
             reporter,
+            RememberedText(station, name, LAST_NUMBER),
             acknowledge=acknowledges,
+            programs=programs,
             correlation=settings.correlation,
-            on_own=events.report_own,
-            add_late_files=files.add_late,
+            late=LateJoinings(reporter, state.ledger, events.report_own, files.add_late),
         )
-        programs = JoiningPrograms(methods, settings.product_instance_uri)
-        await programs.read()
         uri = settings.product_instance_uri
         enabled = await find_enabled(session, system, uri) if settings.lock != "off" else None
         shared = SharedTool(station, f"{settings.url} {uri}".strip(), scopes, settings.type_ids)
         is_on = settings.lock == "on" or (settings.lock == "auto" and enabled is not None)
         lock = ToolLock(methods, uri, session, enabled, state, shared, is_on=is_on, settled_s=times.settled)
         await lock.resume()
+        await results.restore()
+        for command in await station.outstanding(scopes, settings.type_ids):
+            # A result may come before its command is offered again.
+            if command.phase is Phase.START:
+                results.claim(command)
         tool = JoiningTool(methods, uri, programs, lock, release)
         values = {_ENABLED: enabled} if enabled is not None and lock.is_on else {}
         async with session.watch(None, _FIELDS, values) as device_events:
@@ -125,9 +134,9 @@ def open_ijt(
 
 
 async def _note_skipped(device_events: DeviceEvents, results: JoiningCollector) -> DeviceEvents:
-    """Yield the events of a controller; have the collector report those that exceed the size limit."""
+    """Yield the events of a controller; have the collector report those that cannot be read."""
     async for device_event in device_events:
-        if isinstance(device_event, Refused) and device_event.kind == "too_large":
+        if isinstance(device_event, Refused) and device_event.kind in {"too_large", "unreadable"}:
             await results.note_skipped(device_event)
         else:
             yield device_event
@@ -151,7 +160,7 @@ class Controller:
         self._session = session
         self._tool = tool
         self._results = results
-        self._state = state
+        self._ledger = state.ledger
         self._programs = programs
         self._starts = starts
         self._times = times
@@ -193,7 +202,7 @@ class Controller:
 
     async def _handle_change(self, enabled: object) -> None:
         # While a command is at work, the search for its result looks for a tool that another system disabled.
-        if isinstance(enabled, bool) and self._state.current is None and not self._starting.locked():
+        if isinstance(enabled, bool) and self._ledger.current is None and not self._starting.locked():
             await self._tool.lock.handle_change(enabled=enabled)
 
     async def perform(self, command: Command) -> Any:
@@ -206,14 +215,33 @@ class Controller:
             return {"reset": True}
         validate_command(command)
         self._error = ""
+        self._results.claim(command)
         with self._occupying(command):
-            if not self._results.find(command):
-                await self._ensure_begun(command)
-            result = await self._result(command)
+            result = await self._outcome(command)
             parts = self._results.parts(command)
             data = answer_data(result, parts)
             await self._files.add(command, result, parts, data)
             return data
+
+    async def _outcome(self, command: Command) -> Result:
+        """Return the result of a command; make the tool safe when its outcome is unknown."""
+        try:
+            if not self._results.find(command):
+                await self._ensure_begun(command)
+            return await self._result(command)
+        except DeviceOutcomeUnknownError:
+            await self._leave(command)
+            raise
+
+    async def _leave(self, command: Command) -> None:
+        """Disable the tool after an unknown outcome, unless it works for another command."""
+        async with self._starting:
+            if await self._tool.occupant() in {None, "", command.command_id}:
+                try:
+                    await self._tool.make_safe(command, is_running=True)
+                except Refused as refusal:
+                    _log.warning("tool not made safe", command=command.command_id, reason=refusal.message)
+                    self._tool.make_safe_at_rest(command, is_running=True)
 
     async def stop(self, command: Command) -> None:
         """Abort the joining of a command and make the tool safe, unless the tool works for another command."""
@@ -239,26 +267,26 @@ class Controller:
     @contextmanager
     def _occupying(self, command: Command) -> Iterator[None]:
         """Reserve the tool for a command during the block; the stop of another command does not affect it."""
-        self._state.current = command.command_id
+        self._ledger.current = command.command_id
         try:
             yield
         finally:
-            self._state.current = None
+            self._ledger.current = None
 
     async def _make_safe(self, command: Command) -> None:
         async with self._starting:
             pending = await self._tool.occupant()
             # The tool itself knows best: this gateway may wait for a joining that another one has ended.
-            owner = pending or self._state.current
+            owner = pending or self._ledger.current
             if command.phase is not Phase.RESET and owner and owner != command.command_id:
                 # The tool already works for another command.
                 return
-            if self._state.current == command.command_id:
+            if self._ledger.current == command.command_id:
                 # From here on no work waits for its result.
-                self._state.current = None
-            may_run = pending != "" or bool(self._state.begun)
+                self._ledger.current = None
+            may_run = pending != "" or bool(self._ledger.begun)
             await self._tool.make_safe(command, is_running=may_run and not self._results.find(command))
-            self._state.begun.discard(command.command_id)
+            self._ledger.begun.discard(command.command_id)
 
     async def _ensure_begun(self, command: Command) -> None:
         """Start a command that was never started; search for the joining of a started one.
@@ -280,7 +308,7 @@ class Controller:
 
     async def _may_start(self, command: Command) -> bool:
         """Return whether a command may be started; commit its begun mark if it must not be repeated."""
-        if command.begun or command.command_id in self._state.begun:
+        if command.begun or command.command_id in self._ledger.begun:
             return False
         if not self._starts.is_once:
             return await self._tool.pending_command() != command.command_id
@@ -291,24 +319,24 @@ class Controller:
         self._skipped = self._results.skipped
         await self._tool.prepare(command)
         self._results.expect(command)
-        self._state.begun.add(command.command_id)
+        self._ledger.begun.add(command.command_id)
         try:
             await self._tool.start(command)
         except Refused:
             # A declined start has started nothing.
-            self._state.begun.discard(command.command_id)
+            self._ledger.begun.discard(command.command_id)
             await self._tool.release(command)
             raise
 
     async def _search(self, command: Command) -> None:
-        """Search for the result of a started joining; return when it is found, or when the joining may still run.
+        """Search for the result of a started joining; return when it is found, or when the joining still runs.
 
-        Raises DeviceOutcomeUnknownError when the controller has neither the result nor the identifier.
+        Raises DeviceOutcomeUnknownError when the controller has no result, and does not report the identifier.
         """
         end = asyncio.get_running_loop().time() + self._times.search
         while not self._results.find(command):
             pending = await self._tool.pending_command()
-            if pending is None or pending == command.command_id:
+            if pending == command.command_id:
                 return
             # The joining may have ended after the last check for results. A slow controller is searched to the end.
             await self._results.search(command)
@@ -330,8 +358,10 @@ class Controller:
         while not (result := self._results.find(command)):
             if self._error:
                 raise await self._end_after_error(command)
+            if reason := self._results.unreadable:
+                raise DeviceOutcomeUnknownError(f"the controller has reported a result that cannot be read: {reason}")
             ended = await self._results.changed.wait_until(
-                lambda: bool(self._results.find(command) or self._error), self._times.poll
+                lambda: bool(self._results.find(command) or self._error or self._results.unreadable), self._times.poll
             )
             if not ended:
                 await self._results.poll(command)

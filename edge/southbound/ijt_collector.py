@@ -1,93 +1,37 @@
 """Collects the results of a tightening controller: live results and missed ones."""
 
-from collections.abc import Awaitable, Callable, Collection
-from functools import partial
+import asyncio
 from typing import Any, Literal
 
-import msgspec
 import structlog
-from msgspec import Struct, field
 
 from edge.errors import Refused
 from edge.southbound.change_signal import ChangeSignal
 from edge.southbound.ijt_conversion import (
-    command_id_of,
-    has_classification_for,
-    has_command_id,
-    is_newer,
-    is_result_of,
     is_single,
-    joinings_in,
-    may_be_result_of,
-    result_data,
-    was_aborted,
+    raw_command_id,
 )
+from edge.southbound.ijt_late import LateJoinings
 from edge.southbound.ijt_methods import IjtMethods
+from edge.southbound.ijt_programs import JoiningPrograms
 from edge.southbound.ijt_reading import latest_result, listed_ids, read_result
+from edge.southbound.ijt_reports import claim_of, reported
 from edge.southbound.ijt_schema import Result, parse_result
+from edge.southbound.ijt_state import ControllerState, ResultLimits
 from edge.southbound.late_result import LateResults
+from edge.southbound.remembered_text import RememberedText
+from edge.southbound.result_ledger import Position, ReportedResult, Standing, Verdict
 from edge.station.equipment import Command
 
-# Number of settled results that are remembered, to recognize a result that is reported again.
-_SETTLED = 10_000
+LAST_NUMBER = "last_sequence_number"
+"""The name of the text with the SequenceNumber up to which no result is missing."""
+
 # Number of newest results that are searched when a result cannot be found by its SequenceNumber.
 _SEARCHED = 100
 
-_log = structlog.get_logger(__name__)
-
-
-class ResultLimits(Struct, frozen=True):
-    """Limits: seconds to wait for requested results, and number and bytes of JSON of the results kept in memory.
-
-    In memory, a result takes ten times the size of its JSON.
-    """
-
-    missed_seconds: float = 5.0
-    kept: int = 1000
-    kept_bytes: int = 8 << 20
-
-
 _LIMITS = ResultLimits()
 
-
-class ControllerState(Struct):
-    """The state of a controller beyond one connection.
-
-    `last` is the last SequenceNumber: results up to it are not requested again. `begun` holds the ids of started
-    commands, `current` the id of the command that occupies the tool. `kept` holds the results that are not settled,
-    each with the size of its JSON in bytes. `expected` is the command that takes the next result without a command id,
-    with the SequenceNumber before its start; `assigned` maps the ResultIds of such results to command ids. `settled`
-    holds the ids of results that are durable.
-    """
-
-    last: int | None = None
-    current: str | None = None
-    begun: set[str] = field(default_factory=set)
-    kept: dict[str, tuple[Result, int]] = field(default_factory=dict)
-    expected: tuple[Command, int | None] | None = None
-    assigned: dict[str, str] = field(default_factory=dict)
-    settled: dict[str, None] = field(default_factory=dict)
-    skipped: int = 0
-    """The number of results that exceeded the size limit of a message."""
-    is_disabled_elsewhere: bool = False
-    """Whether another system disabled the tool during a command."""
-
-    def settle(self, result_ids: Collection[str]) -> None:
-        """Forget results whose answers are durable; remember only their ids."""
-        for result_id in result_ids:
-            self.kept.pop(result_id, None)
-            self.assigned.pop(result_id, None)
-            self.settled[result_id] = None
-        while len(self.settled) > _SETTLED:
-            del self.settled[next(iter(self.settled))]
-
-
-async def _use_nothing(_: Result) -> bool:
-    return False
-
-
-async def _add_nothing(_: str, __: Result, ___: dict[str, Any]) -> None:
-    """Add nothing to the data of a late result."""
+_log = structlog.get_logger(__name__)
 
 
 class JoiningCollector:
@@ -102,11 +46,12 @@ class JoiningCollector:
         methods: IjtMethods,
         state: ControllerState,
         reporter: LateResults,
+        memory: RememberedText,
         *,
         acknowledge: bool,
+        programs: JoiningPrograms,
         correlation: Literal["command_id", "next"] = "command_id",
-        on_own: Callable[[Result], Awaitable[bool]] = _use_nothing,
-        add_late_files: Callable[[str, Result, dict[str, Any]], Awaitable[None]] = _add_nothing,
+        late: LateJoinings,
         limits: ResultLimits = _LIMITS,
     ) -> None:
         self.changed = ChangeSignal()
@@ -116,23 +61,40 @@ class JoiningCollector:
         self._acknowledges = acknowledge and "AcknowledgeResults" in methods
         self._correlation = correlation
         self._limits = limits
-        self._on_own = on_own
-        self._add_late_files = add_late_files
-        self._kept = state.kept
+        self._late = late
+        self._ledger = state.ledger
+        self._memory = memory
+        self._programs = programs
+        self._taking = asyncio.Lock()
         self._came = 0
+        self._missing: tuple[int, int] | None = None
         self._earlier_until = -1
         self._has_large_latest = False
 
+    async def restore(self) -> None:
+        """Restore the last SequenceNumber after a restart. Raises Unavailable without the store."""
+        if self._known.is_restored:
+            return
+        text = await self._memory.recall()
+        if self._known.last is None and text.lstrip("-").isdecimal():
+            self._known.last = int(text)
+        self._known.is_restored = True
+
     async def handle_live(self, data: Any) -> None:
         """Keep a live result; request the results that are missing before its SequenceNumber."""
-        result = parse_result(data)
+        try:
+            result = parse_result(data)
+        except Refused as refusal:
+            await self._note_unreadable(data, refusal)
+            raise
         number, last = result["ResultMetaData"].get("SequenceNumber"), self._known.last
+        await self._keep(result)
         if number is not None and last is not None:
             await self._request_range(last + 1, number - 1)
-        await self._keep(result)
         if number is not None:
             # Set it last: a result that could not be requested or kept is requested on the next connection.
             self._known.last = number
+        await self._write()
 
     async def handle_requested(self, data: Any) -> None:
         """Keep a requested result and advance `last`: the next connection requests only later results."""
@@ -142,27 +104,33 @@ class JoiningCollector:
         await self._keep(result, is_new=number is None or number > self._earlier_until)
         if number is not None and last is not None:
             self._known.last = max(last, number)
+        await self._write()
+
+    def claim(self, command: Command) -> None:
+        """Record what a command expects of its results."""
+        self._ledger.claim(claim_of(command, self._programs))
 
     def expect(self, command: Command) -> None:
         """Record the command that is about to start: the next result without a command id may belong to it."""
-        self._known.expected = (command, self._known.last) if self._correlation == "next" else None
+        self._known.unreadable = ""
+        if self._correlation == "next":
+            before = Position(self._known.last or 0, self._known.instant)
+            self._ledger.expected = claim_of(command, self._programs), before
 
     def find(self, command: Command) -> Result | None:
         """Return the result of a command; None until the result has come."""
-        return next(
-            (
-                each
-                for result_id, (each, _) in self._kept.items()
-                if is_result_of(each, command)
-                or (self._known.assigned.get(result_id) == command.command_id and has_classification_for(each, command))
-            ),
-            None,
-        )
+        answer = self._ledger.answer(command.command_id)
+        return None if answer is None else answer.payload
 
     @property
     def skipped(self) -> int:
-        """The number of results that were skipped because they exceed the size limit of a message."""
+        """The number of results that were skipped because they could not be read."""
         return self._known.skipped
+
+    @property
+    def unreadable(self) -> str:
+        """Why a result since the last start could not be read; it may be that of the command at work."""
+        return self._known.unreadable
 
     async def is_awaited(self, command: Command) -> bool:
         """Return whether a command waits for its result; True while the store is unavailable."""
@@ -172,8 +140,8 @@ class JoiningCollector:
         """Return the results of single joinings of a command that waits for a batch, in the order of their numbers."""
         if command.parameters.get("classification", "single") == "single":
             return []
-        found = [each for each, _ in self._kept.values() if has_command_id(each, command) and is_single(each)]
-        return sorted(found, key=lambda each: each["ResultMetaData"].get("SequenceNumber") or 0)
+        parts = [each for each in self._ledger.parts(command.command_id) if is_single(each.payload)]
+        return [each.payload for each in sorted(parts, key=lambda each: each.sequence)]
 
     async def catch_up(self, command: Command | None = None) -> None:
         """Collect the results from the time without a connection; stop early when the result of `command` is found."""
@@ -239,7 +207,7 @@ class JoiningCollector:
                 return
 
     async def _unknown_ids(self) -> list[str]:
-        known = self._kept.keys() | self._known.settled
+        known = self._ledger.result_ids() | self._known.skipped_ids.keys()
         return [each for each in await listed_ids(self._methods) if each not in known]
 
     async def _read_result(self, result_id: str, *, is_lost: bool = False) -> None:
@@ -267,10 +235,20 @@ class JoiningCollector:
     async def _skip(self, result_id: str, refusal: Refused) -> None:
         """Report a result that is too large, once; it stays unacknowledged at the controller."""
         await self._reporter.skip(result_id, refusal)
-        self._known.skipped += 1
-        if result_id:
-            self._known.settle([result_id])
+        self._known.skip(result_id)
         self.changed.set()
+
+    async def _note_unreadable(self, data: Any, refusal: Refused) -> None:
+        """Read the stored results when one that cannot be read may be that of the command at work."""
+        current = self._ledger.current
+        if current is None or raw_command_id(data) not in {None, current}:
+            return
+        await self._poll_latest(None)
+        for result_id in (await self._unknown_ids())[:_SEARCHED]:
+            await self._read_result(result_id, is_lost=True)
+        if self._ledger.answer(current) is None:
+            self._known.unreadable = refusal.message
+            self.changed.set()
 
     async def _wait_for_results(self, command: Command | None, end: int) -> None:
         """Wait until the number of requested results reaches `end`, or the result of a command is found."""
@@ -281,81 +259,96 @@ class JoiningCollector:
             _log.warning("missed results incomplete", missing=end - self._came)
 
     async def settle(self, command: Command) -> None:
-        """Drop and acknowledge the results of a command whose answer is durable."""
-        self._known.begun.discard(command.command_id)
-        assigned = self._known.assigned
-        ids = [
-            result_id
-            for result_id, (each, _) in self._kept.items()
-            if has_command_id(each, command) or assigned.get(result_id) == command.command_id
-        ]
-        # The joinings of a batch are in its result: one that is reported later is not a late result.
-        held = [part["ResultMetaData"]["ResultId"] for each in ids for part in joinings_in(self._kept[each][0])]
-        self._known.settle([*ids, *(each for each in held if each not in self._kept)])
-        await self._acknowledge(ids)
+        """Drop and acknowledge the results of a command whose answer is durable; report further ones as late."""
+        command_id = command.command_id
+        parts, further = self._ledger.parts(command_id), self._ledger.further(command_id)
+        if self._ledger.answer(command_id) is not None:
+            self._known.hold(command_id, parts)
+            self._ledger.end(command_id)
+            self._ledger.settle(parts)
+            await self._acknowledge([each.result_id for each in parts])
+            parts = []
+        self._ledger.begun.discard(command_id)
+        self._ledger.release(command_id)
+        for report in [*parts, *further]:
+            await self._report_further(report, command_id)
+        await self._write()
 
     async def _keep(self, result: Result, *, is_new: bool = True) -> None:
-        meta, command_id = result["ResultMetaData"], command_id_of(result)
-        if meta.get("IsPartial"):
+        if result["ResultMetaData"].get("IsPartial"):
             return
-        if command_id is None:
-            self._assign(result)
-        if meta["ResultId"] in self._known.settled:
-            await self._acknowledge_own(result)
-        # The answer of another gateway may be committed before this one ends its own work for the command.
-        elif (command_id is None and meta["ResultId"] not in self._known.assigned) or (
-            command_id and command_id != self._known.current and not await self._reporter.is_awaited(command_id)
-        ):
-            await self._dismiss(result, is_new=is_new)
-        else:
-            self._store(meta["ResultId"], result)
+        # A poll may find a result while its event is handled.
+        async with self._taking:
+            await self._take(reported(result, self._programs), is_new=is_new)
         self.changed.set()
 
-    async def _dismiss(self, result: Result, *, is_new: bool) -> None:
-        """Report a new result that no command waits for, then acknowledge it; an aborted joining is not reported.
+    async def _take(self, report: ReportedResult, *, is_new: bool) -> None:
+        verdict = self._ledger.judge(report)
+        if report.command_id is None:
+            _log.info("result without command id", result=report.result_id, correlation=self._correlation)
+        match verdict.standing:
+            case _ if self._known.is_held(report):
+                await self._acknowledge_own(report)
+            case Standing.REPEATED:
+                if verdict.is_owed:
+                    await self._acknowledge_own(report)
+            case Standing.OF_COMMAND if verdict.command_id and await self._is_open(verdict.command_id):
+                self._ledger.keep(report, verdict.command_id)
+            case Standing.FURTHER if verdict.command_id and self._ledger.answer(verdict.command_id) is not None:
+                self._ledger.keep(report, verdict.command_id, is_further=True)
+            case Standing.FURTHER if verdict.command_id:
+                await self._report_further(report, verdict.command_id)
+            case _:
+                await self._dismiss(report, verdict, is_new=is_new)
+        self._ledger.evict(self._limits.kept, self._limits.kept_bytes)
+        self._known.instant = max(filter(None, (self._known.instant, report.instant)), default=None)
+
+    async def _is_open(self, command_id: str) -> bool:
+        # The answer of another gateway may be committed before this one ends its own work for the command.
+        return command_id == self._ledger.current or await self._reporter.is_awaited(command_id)
+
+    async def _dismiss(self, report: ReportedResult, verdict: Verdict, *, is_new: bool) -> None:
+        """Report a new result that no command waits for, then acknowledge it.
 
         After a restart, a result that may have been answered before is new if its command was given up meanwhile.
         """
-        meta, command_id = result["ResultMetaData"], command_id_of(result)
+        command_id = verdict.command_id
         was_given_up = not is_new and command_id is not None and await self._reporter.was_given_up(command_id)
         if not is_new and not was_given_up:
             return
-        was_used = command_id is None and not was_aborted(result) and await self._on_own(result)
-        if not was_used and not was_aborted(result):
-            report = self._reporter.keep if was_given_up else self._reporter.report
-            add_files = partial(self._add_late_files, command_id or "", result)
-            await report(meta["ResultId"], meta.get("CreationTime"), command_id, result_data(result), add_files)
-        self._known.settle([meta["ResultId"]])
-        await self._acknowledge_own(result)
+        if verdict.reason:
+            _log.warning("result not of the command", result=report.result_id, reason=verdict.reason)
+        if was_given_up and command_id is not None:
+            await self._late.keep(report, command_id)
+        else:
+            await self._late.report(report, command_id)
+        if command_id is not None and not was_given_up:
+            self._ledger.end(command_id)
+        self._ledger.settle([report])
+        await self._acknowledge_own(report)
 
-    async def _acknowledge_own(self, result: Result) -> None:
-        if command_id_of(result) is None:
+    async def _report_further(self, report: ReportedResult, command_id: str) -> None:
+        _log.warning("late result of a command", result=report.result_id, command=command_id)
+        await self._late.keep(report, command_id)
+        self._ledger.settle([report])
+        await self._acknowledge_own(report)
+
+    async def _acknowledge_own(self, report: ReportedResult) -> None:
+        if report.command_id is None:
             # A result without a command id belongs to other clients that collect results.
             return
         try:
-            await self._acknowledge([result["ResultMetaData"]["ResultId"]])
+            await self._acknowledge([report.result_id])
         except Refused as refusal:
             _log.debug("late result not acknowledged", reason=refusal.message)
 
-    def _assign(self, result: Result) -> None:
-        """Assign a result without a command id to the command that was started last, if the settings allow it."""
-        meta, known = result["ResultMetaData"], self._known
-        if meta["ResultId"] in known.assigned or meta["ResultId"] in self._kept:
-            return
-        _log.info("result without command id", result=meta["ResultId"], correlation=self._correlation)
-        match known.expected:
-            case command, before if is_newer(result, before) and may_be_result_of(result, command):
-                known.assigned[meta["ResultId"]] = command.command_id
-                known.expected = None
-
-    def _store(self, result_id: str, result: Result) -> None:
-        kept, limits = self._kept, self._limits
-        kept[result_id] = result, len(msgspec.json.encode(result))
-        # Keep the newest result in any case: a command with a result that is too large must fail with that reason.
-        while len(kept) > 1 and (len(kept) > limits.kept or sum(size for _, size in kept.values()) > limits.kept_bytes):
-            oldest = next(iter(kept))
-            del kept[oldest]
-            self._known.assigned.pop(oldest, None)
+    async def _write(self) -> None:
+        """Write the SequenceNumber after which a restart continues."""
+        if self._missing and self._came >= self._missing[1]:
+            self._missing = None
+        number = self._known.durable(self._missing[0] if self._missing else None)
+        if number is not None:
+            await self._memory.write(str(number))
 
     async def _acknowledge(self, result_ids: list[str]) -> None:
         if self._acknowledges and result_ids:
@@ -367,10 +360,12 @@ class JoiningCollector:
         if first > last or "RequestResults" not in self._methods:
             return self._came
         end = self._came + last - first + 1
+        self._missing = self._missing or (first, end)
         try:
             await self._methods.call("RequestResults", first, last)
         except Refused as refusal:
             _log.warning("missed results not requested", first=first, last=last, reason=refusal.message)
+            self._missing = None
             return self._came
         return end
 

@@ -27,7 +27,7 @@ _PROCESS = MappingProxyType(
         "selection_name": "SelectionName",
     }
 )
-_CLASSIFICATIONS = MappingProxyType({"single": 1, "sync": 2, "batch": 3, "job": 4, "stitching": 5})
+CLASSIFICATIONS = MappingProxyType({"single": 1, "sync": 2, "batch": 3, "job": 4, "stitching": 5})
 _INTERVENTION = 6
 _EVALUATIONS = MappingProxyType({0: "Undefined", 1: "OK", 2: "NotOK", 3: "NotDecidable"})
 _NOT_OK = 2
@@ -79,57 +79,46 @@ def validate_command(command: Command) -> None:
     validate_identifiers(command, (*_IDENTIFIERS, "joint_origin_id"))
     validate_named_identifiers(command, "identifiers")
     wanted = command.parameters.get("classification", "single")
-    if wanted not in _CLASSIFICATIONS:
-        raise Refused("parameters", f"the parameter classification has to be one of {', '.join(_CLASSIFICATIONS)}")
+    if wanted not in CLASSIFICATIONS:
+        raise Refused("parameters", f"the parameter classification has to be one of {', '.join(CLASSIFICATIONS)}")
 
 
-def has_command_id(result: Result, command: Command) -> bool:
-    """Return whether a result contains the id of a command."""
-    entities_of_it = result["ResultMetaData"].get("AssociatedEntities") or ()
-    return command.command_id in {each.get("EntityId") for each in entities_of_it}
+def classification_of(meta: Mapping[str, Any]) -> str:
+    """Return the classification of a result by its name; empty for one that no command expects."""
+    number = meta.get("Classification")
+    return next((name for name, known in CLASSIFICATIONS.items() if known == number), "")
 
 
-def is_result_of(result: Result, command: Command) -> bool:
-    """Return whether a result contains the id of a command and has the classification that the command expects."""
-    return has_classification_for(result, command) and has_command_id(result, command)
+def classifications_of(result: Result) -> frozenset[str]:
+    """Return the classifications of commands that a result answers: all of them for an intervention."""
+    meta = result["ResultMetaData"]
+    if meta.get("Classification") == _INTERVENTION:
+        return frozenset(CLASSIFICATIONS)
+    name = classification_of(meta)
+    return frozenset({name}) if name else frozenset()
 
 
-def has_classification_for(result: Result, command: Command) -> bool:
-    """Return whether a result has the classification that a command expects, or is an intervention."""
-    wanted = command.parameters.get("classification")
-    classification = result["ResultMetaData"].get("Classification")
-    return wanted is None or classification in {_CLASSIFICATIONS.get(wanted), _INTERVENTION}
+def entity_ids(meta: Mapping[str, Any]) -> set[str]:
+    """Return the ids of everything that a result names."""
+    return {str(each["EntityId"]) for each in meta.get("AssociatedEntities") or () if each.get("EntityId")}
+
+
+def process_ids(meta: Mapping[str, Any]) -> set[str]:
+    """Return the ids of the joining processes that a result names."""
+    entities_of_it = meta.get("AssociatedEntities") or ()
+    named = [each for each in entities_of_it if each.get("EntityType") == _JOINING_PROCESS]
+    return {str(each["EntityId"]) for each in named if each.get("EntityId")}
 
 
 def is_single(result: Result) -> bool:
     """Return whether a result is that of a single joining."""
-    return bool(result["ResultMetaData"].get("Classification") == _CLASSIFICATIONS["single"])
+    return bool(result["ResultMetaData"].get("Classification") == CLASSIFICATIONS["single"])
 
 
 def joinings_in(result: Result) -> list[Result]:
     """Return the results that a result holds, such as those of the joinings of a batch."""
     contents = result.get("ResultContent") or ()
     return [each for each in contents if isinstance(each, Mapping) and "ResultMetaData" in each]
-
-
-def may_be_result_of(result: Result, command: Command) -> bool:
-    """Return whether a result without a command id can belong to a command.
-
-    The classification must match. If both name processes or joints, they must have one in common.
-    """
-    if not has_classification_for(result, command):
-        return False
-    meta = result["ResultMetaData"]
-    reported = {each.get("EntityId") for each in meta.get("AssociatedEntities") or ()} | {meta.get("Name")}
-    reported -= {None, ""}
-    named = set(process(command).values()) | {each for each in [identifier(command, "joint_id")] if each}
-    return not reported or not named or bool(reported & named)
-
-
-def is_newer(result: Result, number: int | None) -> bool:
-    """Return whether a result came after a SequenceNumber; a result without a number counts as newer."""
-    own = result["ResultMetaData"].get("SequenceNumber")
-    return own is None or number is None or own > number
 
 
 def was_aborted(result: Result) -> bool:
@@ -149,6 +138,15 @@ def is_command_id(entity: Mapping[str, Any]) -> bool:
     """Return whether an entity is the id of a command; an id that was sent as plain text has no name."""
     name = entity.get("Name")
     return name == COMMAND_ID or (not name and parse_command_id(entity["EntityId"]) is not None)
+
+
+def raw_command_id(raw: object) -> str | None:
+    """Return the command id in data that are not a valid result; None when it contains none of ours."""
+    meta = raw.get("ResultMetaData") if isinstance(raw, Mapping) else None
+    found = meta.get("AssociatedEntities") if isinstance(meta, Mapping) else None
+    named = [each for each in found if isinstance(each, Mapping)] if isinstance(found, Sequence) else []
+    ids = [each["EntityId"] for each in named if isinstance(each.get("EntityId"), str) and is_command_id(each)]
+    return ids[-1] if ids else None
 
 
 def answer_data(result: Result, parts: Sequence[Result] = ()) -> dict[str, Any]:
@@ -281,6 +279,14 @@ def _value(each: Mapping[str, Any], field: str = "MeasuredValue") -> dict[str, A
 def _evaluation(of: Mapping[str, Any]) -> str:
     number = of.get("ResultEvaluation") or 0
     return _EVALUATIONS.get(number, str(number))
+
+
+def measured_values(result: Result) -> tuple[object, ...]:
+    """Return the final torque and angle of a result, None for one that it does not have."""
+    contents = result.get("ResultContent") or ()
+    measured = [each for each in contents if isinstance(each, Mapping) and "OverallResultValues" in each]
+    values = _quantities(measured[0]["OverallResultValues"] or []) if measured else {}
+    return tuple(values[name]["value"] if name in values else None for name in _QUANTITIES)
 
 
 def _name(value: Mapping[str, Any]) -> str:

@@ -15,10 +15,13 @@ class JoiningEvents:
     def __init__(self, name: str, type_ids: Mapping[Any, str], station: StationPort, scope: str) -> None:
         self._events = OwnEvents(name, type_ids, station, scope)
 
-    async def report_own(self, result: Result) -> bool:
-        """Report a joining of the operator's own, the same one as the same event; return whether a job has used it."""
-        result_id = f"result {result['ResultMetaData']['ResultId']}"
-        return await self._events.report("result", result_data(result), result_id)
+    async def report_own(self, result: Result, occurrence: str = "") -> bool:
+        """Report a joining of the operator's own, the same one as the same event; return whether a job has used it.
+
+        `occurrence` distinguishes a result from others with its id.
+        """
+        event_id = f"result {result['ResultMetaData']['ResultId']} {occurrence}".rstrip()
+        return await self._events.report("result", result_data(result), event_id)
 
     async def report_error(self, message: str) -> None:
         """Report an error that stops the tool."""

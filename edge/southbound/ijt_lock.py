@@ -9,8 +9,8 @@ from msgspec import Struct
 from edge.errors import Refused
 from edge.links.opcua import ClientSession, Node
 from edge.sfc.signal import Phase
-from edge.southbound.ijt_collector import ControllerState
 from edge.southbound.ijt_methods import IjtMethods
+from edge.southbound.ijt_state import ControllerState
 from edge.station.equipment import StationPort
 
 _log = structlog.get_logger(__name__)

@@ -1,6 +1,6 @@
 """Joining processes, joints and counters of a tightening controller: what a command names, checked before its start."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -75,6 +75,16 @@ class JoiningPrograms:
         """The names of the processes, and of the joints, as people know them."""
         listed = [_shown(each, _NAMES) for each in self._processes]
         return tuple(listed + [f"joint {_shown(each, _JOINT_NAMES)}" for each in self._joints])
+
+    @property
+    def listed_names(self) -> frozenset[str]:
+        """The ids and the names of the listed processes."""
+        return frozenset(str(each[field]) for each in self._processes for field in _NAMES if each.get(field))
+
+    def names_of(self, ids: Collection[str]) -> frozenset[str]:
+        """Return what a controller may call the process with these ids: the ids, and those of its entry in the list."""
+        entries = [{str(each[field]) for field in _NAMES if each.get(field)} for each in self._processes]
+        return frozenset(ids).union(*(names for names in entries if names & set(ids)))
 
     async def read(self) -> None:
         """Read both lists, where the controller has them; a refusal leaves a list empty."""

@@ -19,7 +19,7 @@ from edge.sfc.signal import Phase
 from edge.southbound.connected_equipment import ConnectedEquipment, open_connected
 from edge.southbound.device import Device, DeviceEvents
 from edge.southbound.late_result import LateResults
-from edge.southbound.openprotocol_collector import ResultMemoryPort, TighteningCollector, ToolState
+from edge.southbound.openprotocol_collector import LAST_RESULT, TighteningCollector, ToolState
 from edge.southbound.openprotocol_curves import ResultCurves
 from edge.southbound.openprotocol_device import OpenProtocolTimes, TighteningDevice
 from edge.southbound.openprotocol_events import ToolEvents
@@ -31,6 +31,7 @@ from edge.southbound.openprotocol_revisions import LearntRevisions
 from edge.southbound.openprotocol_settings import OpenProtocolSettings, address_of
 from edge.southbound.openprotocol_subscriptions import subscribe
 from edge.southbound.openprotocol_tool import TighteningTool
+from edge.southbound.remembered_text import RememberedText
 from edge.southbound.repetition import StartPolicy, chosen_repetition
 from edge.station.equipment import Repetition, StationPort
 
@@ -71,8 +72,8 @@ def open_openprotocol_equipment(
     repetition = chosen_repetition(settings, Repetition.ONCE)
     events = ToolEvents(name, settings.url, settings.events, station, next(iter(scopes)))
     reporter = LateResults(name, next(iter(scopes)), station)
-    memory = ResultMemoryPort(partial(station.recall, name), partial(station.remember, name))
-    inbox = ResultInbox(memory.recall, memory.remember)
+    memory = RememberedText(station, name, LAST_RESULT)
+    inbox = ResultInbox(partial(station.recall, name), partial(station.remember, name))
     learnt = LearntRevisions(name, settings, station)
     opened = _session_opener(settings, times, request_reporter(station), result_keeper(inbox))
 

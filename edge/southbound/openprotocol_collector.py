@@ -1,7 +1,7 @@
 """Collects the results of an Open Protocol controller: live ones, missed ones, and those of commands."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeAlias
 
 import structlog
@@ -22,6 +22,7 @@ from edge.southbound.openprotocol_conversion import (
 )
 from edge.southbound.openprotocol_inbox import ResultInbox
 from edge.southbound.openprotocol_reports import claim_of, decode_memory, encode_memory, mark_of, reported
+from edge.southbound.remembered_text import RememberedText
 from edge.southbound.result_ledger import Position, ReportedResult, ResultLedger, Standing
 from edge.southbound.result_numbers import ResultNumbers
 from edge.station.equipment import Command
@@ -35,8 +36,8 @@ _SEARCHED = 50
 _SEARCHED_FOR_BATCH = 200
 """The same for the results of a batch, with the bolts that were tightened again."""
 
-_LAST_RESULT = "last_result"
-"""The text of the equipment memory with the last number and the last result."""
+LAST_RESULT = "last_result"
+"""The name of the text with the last number and the last result."""
 
 OnOwn: TypeAlias = Callable[[TighteningResult, str], Awaitable[bool]]
 """Offers a result of the operator's own as an event with an occurrence; returns whether a job has used it."""
@@ -61,13 +62,6 @@ class ToolState(Struct):
             _log.info("command not expected", command=command.command_id, reason=refusal.message)
 
 
-class ResultMemoryPort(Struct, frozen=True):
-    """Reads and writes the texts of the equipment, which survive a restart."""
-
-    recall: Callable[[], Awaitable[Mapping[str, str]]]
-    remember: Callable[[Mapping[str, str]], Awaitable[None]]
-
-
 class TighteningCollector:
     """Collector of the results on one connection; each sets `changed`.
 
@@ -81,7 +75,7 @@ class TighteningCollector:
         session: OpenProtocolSession,
         state: ToolState,
         reporter: LateResults,
-        memory: ResultMemoryPort,
+        memory: RememberedText,
         inbox: ResultInbox,
         *,
         correlation: str,
@@ -102,7 +96,6 @@ class TighteningCollector:
         self._acknowledgement = acknowledgement
         self._on_own = on_own
         self._newest: tuple[ReportedResult, str | None] | None = None
-        self._written = ""
         self._taking = asyncio.Lock()
 
     def expect(self, command: Command, identifier: str) -> None:
@@ -153,7 +146,7 @@ class TighteningCollector:
         self._ledger.connect()
         if self._state.is_restored:
             return
-        memory = decode_memory((await self._memory.recall()).get(_LAST_RESULT, ""))
+        memory = decode_memory(await self._memory.recall())
         self._numbers.last, self._numbers.instant = memory.number, memory.instant
         self._state.has_memory = memory.number is not None
         if memory.frame or memory.sequence:
@@ -272,7 +265,8 @@ class TighteningCollector:
                         _log.warning("result not of the command", result=report.result_id, reason=verdict.reason)
                     await self._report_own(report)
             if _is_confirmed(report):
-                self._ledger.acknowledge(report, asyncio.get_running_loop().time())
+                # It was confirmed at its receipt: an equal frame after that is a result of its own.
+                self._ledger.acknowledge(report, report.received)
             if report.frame and self._counts and verdict.standing is not Standing.REPEATED:
                 self._numbers.follow(report.sequence, report.instant)
         self.changed.set()
@@ -327,7 +321,7 @@ class TighteningCollector:
 
     def _occurrence(self, report: ReportedResult) -> str:
         """Return what distinguishes a result from others with its number and instant; empty where these do."""
-        if not self._ledger.is_ambiguous(report):
+        if report.sequence and report.instant is not None and not self._ledger.is_taken(report):
             return ""
         return new_id() if report.frame else "/".join(map(str, (*report.measured, report.payload.get("identifier"))))
 
@@ -355,16 +349,9 @@ class TighteningCollector:
         return any(each.report.frame == report.frame for each in self._ledger.unsettled())
 
     async def _write(self) -> None:
-        """Write what survives a restart, if it has changed; without the store, it is written with the next result."""
+        """Write what survives a restart."""
         number = self._numbers.durable(self._open_numbers())
-        text = encode_memory(number, *(self._newest or (None, None)))
-        if text == self._written:
-            return
-        try:
-            await self._memory.remember({_LAST_RESULT: text})
-            self._written = text
-        except Unavailable as error:
-            _log.info("last result not written", reason=error.message)
+        await self._memory.write(encode_memory(number, *(self._newest or (None, None))))
 
     def _open_numbers(self) -> list[int]:
         return [each.report.sequence for each in self._ledger.unsettled()]

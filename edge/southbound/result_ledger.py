@@ -125,7 +125,7 @@ class ResultLedger(Struct):
     _claims: dict[str, ResultClaim] = field(default_factory=dict)
     _kept: dict[int, KeptResult] = field(default_factory=dict)
     _known: dict[Identity, _Known] = field(default_factory=dict)
-    _places: dict[Position, None] = field(default_factory=dict)
+    _places: dict[tuple[str, datetime | None], None] = field(default_factory=dict)
     _answered: dict[str, None] = field(default_factory=dict)
     _frames: dict[str, _Sighting] = field(default_factory=dict)
     _connection: int = 0
@@ -138,10 +138,10 @@ class ResultLedger(Struct):
     def claim(self, claim: ResultClaim, mark: str = "") -> None:
         """Record what a command expects; its results have `mark` as identifier."""
         self._claims[claim.command_id] = claim
-        _limit(self._claims)
+        limit_memory(self._claims)
         if mark:
             self.marks[mark] = claim.command_id
-            _limit(self.marks)
+            limit_memory(self.marks)
 
     def judge(self, report: ReportedResult) -> Verdict:
         """Decide what a reported result is; the decision on a repeated frame is remembered."""
@@ -153,7 +153,7 @@ class ResultLedger(Struct):
         if command_id is None:
             return Verdict(Standing.UNSOLICITED)
         completes = claim is None or claim.classification in {"", *report.completes}
-        if claim is not None and completes and not fits(claim.program, report.program):
+        if claim is not None and not fits(claim.program, report.program):
             return Verdict(Standing.UNSOLICITED, reason=_WRONG_PROGRAM)
         if command_id in self._answered or (completes and self.answer(command_id) is not None):
             return Verdict(Standing.FURTHER, command_id)
@@ -184,7 +184,7 @@ class ResultLedger(Struct):
         self.begun.discard(command_id)
         self._claims.pop(command_id, None)
         self._answered[command_id] = None
-        _limit(self._answered)
+        limit_memory(self._answered)
         self.release(command_id)
 
     def release(self, command_id: str) -> None:
@@ -236,10 +236,13 @@ class ResultLedger(Struct):
         while len(self._kept) > 1 and (len(self._kept) > most or size > most_bytes):
             size -= self._kept.pop(next(iter(self._kept))).report.size
 
-    def is_ambiguous(self, report: ReportedResult) -> bool:
-        """Return whether another result may have the same number and instant."""
-        place = Position(report.sequence, report.instant)
-        return not report.sequence or report.instant is None or place in self._places
+    def is_taken(self, report: ReportedResult) -> bool:
+        """Return whether another result that is durable has the same id and instant."""
+        return (report.result_id, report.instant) in self._places
+
+    def result_ids(self) -> set[str]:
+        """Return the ids of the results that are kept or durable."""
+        return {each[0] for each in self._known} | {each.report.result_id for each in self._kept.values()}
 
     def _completes(self, report: ReportedResult, command_id: str) -> bool:
         claim = self._claims.get(command_id)
@@ -250,15 +253,20 @@ class ResultLedger(Struct):
             return self._claims.get(report.command_id), report.command_id
         match self.expected:
             case claim, before if is_newer(report, before):
-                return claim, claim.command_id
+                # A single result is at least a part of what a command expects.
+                is_expected = report.completes >= SINGLE or claim.classification in {"", *report.completes}
+                return (claim, claim.command_id) if is_expected else (None, None)
         return None, None
 
     def _repetition(self, report: ReportedResult) -> Verdict | None:
         if report.frame:
             return self._repeated_frame(report)
         same = (each.report for each in self._kept.values() if each.report.identity == report.identity)
-        known = next((_known_of(each) for each in same), self._known.get(report.identity))
-        return Verdict(Standing.REPEATED) if known is not None and self._is_same(report, known) else None
+        settled = self._known.get(report.identity)
+        known = next((_known_of(each) for each in same), settled)
+        if known is None or not self._is_same(report, known):
+            return None
+        return Verdict(Standing.REPEATED, is_owed=known is settled)
 
     def _repeated_frame(self, report: ReportedResult) -> Verdict | None:
         """Return the verdict on a frame that was sent before the device can have seen its acknowledgement."""
@@ -298,9 +306,9 @@ class ResultLedger(Struct):
     def _remember(self, report: ReportedResult) -> None:
         self._known.pop(report.identity, None)
         self._known[report.identity] = _known_of(report)
-        self._places[Position(report.sequence, report.instant)] = None
-        _limit(self._known)
-        _limit(self._places)
+        self._places[report.result_id, report.instant] = None
+        limit_memory(self._known)
+        limit_memory(self._places)
 
     def _see(self, report: ReportedResult) -> None:
         if not report.frame:
@@ -311,7 +319,7 @@ class ResultLedger(Struct):
             if sighting.is_settled and (seen or sighting.connection != self._connection):
                 del self._frames[frame]
         self._frames[report.frame] = _Sighting(self._connection)
-        _limit(self._frames)
+        limit_memory(self._frames)
 
 
 def fits(commanded: Program, reported: Program) -> bool:
@@ -333,6 +341,7 @@ def _known_of(report: ReportedResult) -> _Known:
     return _Known(report.identifier, is_live=bool(report.frame))
 
 
-def _limit(memory: dict[Any, Any], most: int = _REMEMBERED) -> None:
+def limit_memory(memory: dict[Any, Any], most: int = _REMEMBERED) -> None:
+    """Drop the oldest entries of a memory beyond `most`."""
     while len(memory) > most:
         del memory[next(iter(memory))]

@@ -12,15 +12,20 @@ from edge.errors import Refused, Unavailable
 from edge.sim.ijt import JoiningController
 from edge.sim.ijt_fault import IjtFault
 from edge.southbound.ijt import open_ijt
-from edge.southbound.ijt_collector import ControllerState, JoiningCollector, ResultLimits
+from edge.southbound.ijt_collector import LAST_NUMBER, JoiningCollector
+from edge.southbound.ijt_late import LateJoinings
 from edge.southbound.ijt_methods import IjtMethods
+from edge.southbound.ijt_programs import JoiningPrograms
+from edge.southbound.ijt_state import ControllerState, ResultLimits
 from edge.southbound.late_result import LateResults
+from edge.southbound.remembered_text import RememberedText
 from tests.conftest import WaitUntil
 from tests.southbound.contract import NEXT, SCOPES, WORK, Opener
 from tests.southbound.recording_station import RecordingStation
 from tests.southbound.tightening import TIMES, answered, begun, equipped, settings
 
 BATCH = 3
+_LIMITS = ResultLimits()
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
@@ -97,20 +102,6 @@ async def test_results_missed_while_disconnected_are_requested_by_number(
     assert len(controller.begun) == 2
 
 
-async def test_joining_that_the_controller_cannot_report_is_awaited_not_repeated(
-    opener: Opener, controller: JoiningController, wait_until: WaitUntil
-) -> None:
-    async with controller.without("GetIdentifiers"), opener() as bench:
-        await begun(bench, wait_until)
-        bench.station.unanswered = [WORK]
-        async with bench.device.cut_off():
-            pass
-        await wait_until(lambda: bench.equipment.connected)
-        await bench.device.finish()
-        await wait_until(lambda: bench.station.answers)
-    assert len(controller.begun) == 1
-
-
 async def test_all_results_of_a_batch_are_acknowledged_with_it(
     opener: Opener, controller: JoiningController, wait_until: WaitUntil
 ) -> None:
@@ -143,9 +134,33 @@ def reporter(station: RecordingStation | None = None) -> LateResults:
     return LateResults("wrench", "station-1", station or RecordingStation())
 
 
-def results_of_nobody(limits: ResultLimits = ResultLimits()) -> JoiningCollector:  # noqa: B008 - frozen
-    methods, state = cast("IjtMethods", Mute()), ControllerState()
-    return JoiningCollector(methods, state, reporter(), acknowledge=False, limits=limits)
+async def use_nothing(_: object, __: str) -> bool:
+    return False
+
+
+async def add_nothing(_: str, __: object, ___: object) -> None:
+    """Add nothing to the data of a late result."""
+
+
+def collector(
+    methods: object,
+    state: ControllerState,
+    late: LateResults,
+    limits: ResultLimits = _LIMITS,
+    station: RecordingStation | None = None,
+) -> JoiningCollector:
+    """Return a collector that acknowledges nothing, at a controller that lists no programs."""
+    calls = cast("IjtMethods", methods)
+    memory = RememberedText(station or RecordingStation(), "wrench", LAST_NUMBER)
+    programs = JoiningPrograms(calls, "")
+    reports = LateJoinings(late, state.ledger, use_nothing, add_nothing)
+    return JoiningCollector(
+        calls, state, late, memory, acknowledge=False, programs=programs, late=reports, limits=limits
+    )
+
+
+def results_of_nobody(limits: ResultLimits = _LIMITS) -> JoiningCollector:
+    return collector(Mute(), ControllerState(), reporter(), limits)
 
 
 @pytest.mark.parametrize("entities", ["J1", [None], [{"EntityId": {}}], [{"Name": "CommandID"}], [{"Name": "VIN"}]])
@@ -160,20 +175,19 @@ async def test_result_with_invalid_entities_does_not_hide_others(entities: Any) 
 
 async def test_uncollected_results_are_bounded() -> None:
     results = results_of_nobody(ResultLimits(kept_bytes=11_500))
-    for number in range(20):
-        await results.handle_live(result_of(WORK.command_id, f"R{number}", Vendor="x" * 1000))
-    found = results.find(WORK)
-    assert found
-    assert found["ResultMetaData"]["ResultId"] == "R11"
+    commands = [replace(WORK, command_id=f"J{number}/work/1") for number in range(20)]
+    for command in commands:
+        await results.handle_live(result_of(command.command_id, "R", Vendor="x" * 1000))
+    kept = [number for number, command in enumerate(commands) if results.find(command)]
+    assert kept == [*range(10, 20)]
 
 
 async def test_newest_result_larger_than_the_memory_limit_is_kept() -> None:
     results = results_of_nobody(ResultLimits(kept_bytes=1000))
-    for number in range(2):
-        await results.handle_live(result_of(WORK.command_id, f"R{number}", Vendor="x" * 2000))
-    found = results.find(WORK)
-    assert found
-    assert found["ResultMetaData"]["ResultId"] == "R1"
+    for command in (NEXT, WORK):
+        await results.handle_live(result_of(command.command_id, "R", Vendor="x" * 2000))
+    assert results.find(WORK)
+    assert not results.find(NEXT)
 
 
 @pytest.mark.parametrize("open_stop", [False, True])
@@ -190,8 +204,8 @@ async def test_latest_result_of_an_abandoned_command_is_late_after_a_restart(*, 
         async def call_result_method(self, *_: object, output_count: int | None = None) -> list[Any]:
             return [0, latest]
 
-    methods = cast("IjtMethods", Latest())
-    await JoiningCollector(methods, ControllerState(), reporter(station), acknowledge=False).catch_up()
+    methods = Latest()
+    await collector(methods, ControllerState(), reporter(station)).catch_up()
     assert [each.command_id for each in station.late_results] == ([WORK.command_id] if open_stop else [])
     assert station.answers == []
 
@@ -213,7 +227,7 @@ async def test_missed_results_received_before_the_next_loss_are_not_requested() 
 
     asked, memory = Asked(), ControllerState(last=1)
     for came in (range(2, 5), range(5, 7)):
-        results = JoiningCollector(cast("IjtMethods", asked), memory, reporter(), acknowledge=False)
+        results = collector(asked, memory, reporter())
         with pytest.raises(Unavailable):
             await results.catch_up(WORK)
         for number in came:
@@ -222,7 +236,7 @@ async def test_missed_results_received_before_the_next_loss_are_not_requested() 
             await results.handle_requested(raw)
     assert asked.ranges == [(2, 8), (5, 8)]
     assert memory.last == 6
-    found = JoiningCollector(cast("IjtMethods", asked), memory, reporter(), acknowledge=False).find(WORK)
+    found = collector(asked, memory, reporter()).find(WORK)
     assert found
     assert found["ResultMetaData"]["ResultId"] == "R3"
 
@@ -241,8 +255,8 @@ async def test_search_does_not_wait_for_numbers_before_the_first() -> None:
                 await results.handle_requested(raw)
             return []
 
-    methods, memory = cast("IjtMethods", Numbered()), ControllerState(last=3)
-    results = JoiningCollector(methods, memory, reporter(), acknowledge=False, limits=ResultLimits(missed_seconds=0))
+    methods, memory = Numbered(), ControllerState(last=3)
+    results = collector(methods, memory, reporter(), ResultLimits(missed_seconds=0))
     with capture_logs() as logs:
         await results.search(WORK)
     assert "missed results incomplete" not in [each["event"] for each in logs]
@@ -257,7 +271,7 @@ async def test_result_interrupted_by_a_lost_connection_is_requested_on_the_next(
     raw = result_of(WORK.command_id, "R2")
     raw["ResultMetaData"]["SequenceNumber"] = 2
     with pytest.raises(asyncio.CancelledError):
-        await JoiningCollector(cast("IjtMethods", Mute()), memory, reporter(Slow()), acknowledge=False).handle_live(raw)
+        await collector(Mute(), memory, reporter(Slow())).handle_live(raw)
     assert memory.last == 1
 
 
@@ -274,8 +288,98 @@ async def test_sequence_numbers_that_jump_or_restart_are_followed() -> None:
             return []
 
     asked, memory = Asked(), ControllerState()
-    results = JoiningCollector(cast("IjtMethods", asked), memory, reporter(), acknowledge=False)
+    results = collector(asked, memory, reporter())
     for number in (1, 4_000_000_000, 7, 8, -9):
         await results.handle_live({"ResultMetaData": {"ResultId": f"R{number}", "SequenceNumber": number}})
     assert asked.ranges == [(3_999_999_000, 3_999_999_999)]
     assert memory.last == -9
+
+
+def numbered(command_id: str, result_id: str, number: int | None = None, **meta: Any) -> dict[str, Any]:
+    raw = result_of(command_id, result_id)
+    raw["ResultMetaData"] |= ({"SequenceNumber": number} if number is not None else {}) | meta
+    return raw
+
+
+async def test_reused_result_id_is_the_result_of_the_open_command() -> None:
+    results = results_of_nobody()
+    await results.handle_live(numbered(WORK.command_id, "R1"))
+    await results.settle(WORK)
+    await results.handle_live(numbered(NEXT.command_id, "R1"))
+    assert results.find(NEXT)
+
+
+async def test_reused_result_id_of_own_joinings_is_reported_each_time() -> None:
+    station = RecordingStation()
+    results = collector(Mute(), ControllerState(), reporter(station))
+    for number in (1, 2, 1):
+        raw = {"ResultMetaData": {"ResultId": "R1", "SequenceNumber": number}}
+        await results.handle_live(raw)
+    assert len({each.key for each in station.late_results}) == len(station.late_results) == 2
+
+
+async def test_second_result_of_a_command_is_kept_as_late() -> None:
+    station = RecordingStation()
+    results = collector(Mute(), ControllerState(), reporter(station))
+    for number in (1, 2):
+        await results.handle_live(numbered(WORK.command_id, f"R{number}", number))
+    assert station.late_results == []
+    await results.settle(WORK)
+    await results.handle_live(numbered(WORK.command_id, "R3", 3))
+    assert [(each.key, each.command_id) for each in station.late_results] == [
+        ("R2", WORK.command_id),
+        ("R3", WORK.command_id),
+    ]
+
+
+async def test_result_of_another_process_leaves_the_command_waiting() -> None:
+    station = RecordingStation()
+    results = collector(Mute(), ControllerState(), reporter(station))
+    results.claim(WORK)
+    raw = numbered(WORK.command_id, "R1", 1)
+    raw["ResultMetaData"]["AssociatedEntities"].append({"Name": "P", "EntityId": "P2 10Nm", "EntityType": 26})
+    await results.handle_live(raw)
+    assert results.find(WORK) is None
+    assert [each.command_id for each in station.late_results] == [None]
+    await results.handle_live(numbered(WORK.command_id, "R2", 2))
+    assert results.find(WORK)
+
+
+async def test_last_number_survives_a_restart_of_the_gateway() -> None:
+    station, ranges = RecordingStation(), list[tuple[int, int]]()
+
+    class Asked(Mute):
+        def __contains__(self, name: object) -> bool:
+            return name in {"RequestResults", "GetLatestResult"}
+
+        async def call(self, _: str, first: int, last: int) -> list[Any]:
+            ranges.append((first, last))
+            raise Refused("device", "later")
+
+        async def call_result_method(self, *_: object, output_count: int | None = None) -> list[Any]:
+            return [0, {"ResultMetaData": {"ResultId": "R9", "SequenceNumber": 9}}]
+
+    results = collector(Asked(), ControllerState(), reporter(station), station=station)
+    await results.restore()
+    for command, number in ((WORK, 4), (NEXT, 5)):
+        await results.handle_live(numbered(command.command_id, f"R{number}", number))
+        await results.settle(command)
+    await results.handle_live(numbered("J3/work/1", "R6", 6))
+    restarted = collector(Asked(), ControllerState(), reporter(station), station=station)
+    await restarted.restore()
+    await restarted.catch_up()
+    # The result with the number 6 was not durable.
+    assert ranges == [(6, 8)]
+
+
+async def test_result_that_a_poll_finds_while_its_event_is_handled_is_kept_once() -> None:
+    class Slow(RecordingStation):
+        async def is_outstanding(self, command_id: str) -> bool:
+            await asyncio.sleep(0)
+            return True
+
+    state = ControllerState()
+    results = collector(Mute(), state, reporter(Slow()))
+    raw = numbered(WORK.command_id, "R1", 1)
+    await asyncio.gather(results.handle_live(raw), results.handle_requested(raw))
+    assert len(state.ledger.unsettled()) == 1

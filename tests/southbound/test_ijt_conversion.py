@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from edge.errors import Refused
 from edge.southbound.ijt_conversion import (
     answer_data,
+    classifications_of,
     command_id_of,
     entities,
-    is_result_of,
     process,
+    raw_command_id,
     validate_command,
 )
 from tests.southbound.contract import WORK
@@ -114,12 +115,17 @@ def test_incomplete_joining_is_refused_as_a_result(meta: dict[str, Any], why: st
         answer_data(result(**meta))
 
 
-def test_batch_command_is_answered_by_the_result_of_the_batch() -> None:
-    batch = replace(WORK, parameters={"classification": "batch"})
-    single, whole, intervention = of(WORK.command_id), of(WORK.command_id, 3), of(WORK.command_id, 6)
-    assert is_result_of(single, WORK)
-    assert [is_result_of(each, batch) for each in (single, whole, intervention)] == [False, True, True]
-    assert not is_result_of(of("another"), WORK)
+def test_result_answers_its_classification_and_an_intervention_all() -> None:
+    assert classifications_of(of("J1")) == {"single"}
+    assert classifications_of(of("J1", 3)) == {"batch"}
+    assert classifications_of(of("J1", 6)) == {"single", "sync", "batch", "job", "stitching"}
+    assert classifications_of(of("J1", 99)) == frozenset()
+
+
+@pytest.mark.parametrize("raw", [None, {}, {"ResultMetaData": 7}, {"ResultMetaData": {"AssociatedEntities": "J1"}}])
+def test_command_id_in_data_that_are_not_a_result_is_none(raw: object) -> None:
+    assert raw_command_id(raw) is None
+    assert raw_command_id({**of("J1"), "ResultContent": 7}) == "J1"
 
 
 @pytest.mark.parametrize("parameters", [{"identifiers": "SN-7"}, {"classification": "all"}])

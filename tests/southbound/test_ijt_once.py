@@ -1,6 +1,7 @@
 """A joining is started only once: the work of the spindle is compared with the results at the station."""
 
 import pytest
+from asyncua import ua
 from msgspec.structs import replace
 from structlog.testing import capture_logs
 
@@ -100,7 +101,7 @@ async def test_joining_that_ends_between_two_reconnect_requests_is_found(
 ) -> None:
     async with opener() as bench:
         await begun(bench, wait_until)
-        bench.station.unanswered = [WORK]
+        bench.station.unanswered = [replace(WORK, begun=True)]
         controller.fault = IjtFault.UNSEEN
         async with bench.device.cut_off():
             pass
@@ -207,7 +208,7 @@ async def test_unconfirmed_start_is_not_sent_again(
 ) -> None:
     async with controller.without(*missing), opener() as bench:
         controller.fault = IjtFault.CUT
-        bench.station.unanswered = [WORK]
+        bench.station.unanswered = [replace(WORK, begun=True)]
         await begun(bench, wait_until)
         await wait_until(lambda: not bench.equipment.connected)
         await wait_until(lambda: bench.equipment.connected)
@@ -305,7 +306,7 @@ async def test_restarted_gateway_does_not_repeat_a_running_joining(
     async with opener() as bench:
         await begun(bench, wait_until)
     station = RecordingStation()
-    station.unanswered = [WORK]
+    station.unanswered = [replace(WORK, begun=True)]
     async with open_ijt("wrench", settings(controller), station, SCOPES, times=TIMES) as equipment:
         await wait_until(lambda: equipment.connected)
         await controller.end_joining()
@@ -336,3 +337,41 @@ async def test_declined_abort_after_an_error_is_in_the_answer(
         await wait_until(lambda: bench.station.answers)
     error = bench.station.answers[0].error or ""
     assert error.startswith("the controller reports an error: the spindle is hot; the tool may still be enabled")
+
+
+async def test_started_joining_without_identifiers_of_the_controller_is_unknown(
+    controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    """After a lost connection nothing shows whether the joining still runs: the tool is made safe."""
+    async with controller.without("GetIdentifiers"), equipped(controller, wait_until) as bench:
+        await begun(bench, wait_until)
+        bench.station.unanswered = [replace(WORK, begun=True)]
+        async with bench.device.cut_off():
+            pass
+        await wait_until(lambda: bench.station.unknown)
+        await wait_until(lambda: controller.stopped)
+    assert (bench.station.answers, len(controller.begun)) == ([], 1)
+
+
+async def test_result_that_cannot_be_read_is_unknown_and_the_tool_safe(
+    controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with equipped(controller, wait_until) as bench:
+        await begun(bench, wait_until)
+        await controller.device.send_event(controller.store.events["ResultReady"], {"Result": ua.Variant("garbage")})
+        await wait_until(lambda: bench.station.unknown)
+        await wait_until(lambda: controller.stopped)
+    assert "cannot be read" in bench.station.unknown[0].reason
+    assert [each.kind for each in bench.station.refused] == ["unreadable"]
+
+
+async def test_result_that_cannot_be_read_as_an_event_is_read_by_its_id(
+    controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with equipped(controller, wait_until) as bench:
+        await begun(bench, wait_until)
+        controller.fault = IjtFault.UNTOLD
+        await controller.end_joining()
+        await controller.device.send_event(controller.store.events["ResultReady"], {"Result": ua.Variant("garbage")})
+        await wait_until(lambda: bench.station.answers)
+    assert (bench.station.answers[0].error, bench.station.unknown) == (None, [])

@@ -6,10 +6,10 @@ import pytest
 
 from edge.errors import Refused
 from edge.links.opcua import ClientSession
-from edge.southbound.ijt_collector import ControllerState
 from edge.southbound.ijt_lock import SharedTool, ToolLock
 from edge.southbound.ijt_methods import IjtMethods
 from edge.southbound.ijt_programs import JoiningPrograms
+from edge.southbound.ijt_state import ControllerState
 from edge.southbound.ijt_tool import JoiningTool, OpenRelease
 from tests.southbound.contract import WORK
 from tests.southbound.recording_station import RecordingStation

@@ -12,9 +12,10 @@ from edge.links.openprotocol_mids import Mid
 from edge.links.openprotocol_session import OpenProtocolSession, open_openprotocol
 from edge.sim.openprotocol import TighteningController, open_openprotocol_controller
 from edge.southbound.late_result import LateResults
-from edge.southbound.openprotocol_collector import ResultMemoryPort, TighteningCollector, ToolState
+from edge.southbound.openprotocol_collector import LAST_RESULT, TighteningCollector, ToolState
 from edge.southbound.openprotocol_conversion import TighteningResult, identifier_of
 from edge.southbound.openprotocol_inbox import ResultInbox
+from edge.southbound.remembered_text import RememberedText
 from tests.southbound.contract import WORK
 from tests.southbound.recording_station import RecordingStation
 
@@ -32,8 +33,8 @@ class Collection:
         self.state = ToolState()
         reporter = LateResults("wrench", "station-1", self.station)
         options: dict[str, Any] = {"correlation": "mark", "counts": True, "on_own": no_event} | keys
-        memory = ResultMemoryPort(partial(self.station.recall, "wrench"), partial(self.station.remember, "wrench"))
-        inbox = ResultInbox(memory.recall, memory.remember)
+        memory = RememberedText(self.station, "wrench", LAST_RESULT)
+        inbox = ResultInbox(partial(self.station.recall, "wrench"), partial(self.station.remember, "wrench"))
         self.results = TighteningCollector(session, self.state, reporter, memory, inbox, **options)
 
     def tighten(self, identifier: str) -> dict[str, Any]:

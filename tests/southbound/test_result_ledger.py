@@ -274,13 +274,13 @@ def test_memory_of_results_is_bounded() -> None:
     assert [each.report.sequence for each in book.unsettled()] == [29]
 
 
-def test_results_with_the_number_and_instant_of_another_are_ambiguous() -> None:
+def test_id_and_instant_of_a_durable_result_are_taken() -> None:
     book = ledger()
-    assert book.is_ambiguous(frame(0))
-    assert book.is_ambiguous(frame(1, instant=None))
-    assert not book.is_ambiguous(frame(1))
+    assert not book.is_taken(frame(1))
     take(book, frame(1))
-    assert book.is_ambiguous(frame(1, measured=(86.0, 42)))
+    assert book.is_taken(frame(1, measured=(86.0, 42)))
+    assert not book.is_taken(frame(1, instant=None))
+    assert book.result_ids() == {"1"}
 
 
 def test_result_that_was_only_noted_is_new_as_a_frame() -> None:

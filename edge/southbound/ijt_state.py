@@ -1,0 +1,68 @@
+"""The state of a joining system beyond one connection, and the limits of what is kept of it."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from msgspec import Struct, field
+
+from edge.southbound.ijt_conversion import joinings_in
+from edge.southbound.result_ledger import ReportedResult, ResultLedger, limit_memory
+
+
+class ResultLimits(Struct, frozen=True):
+    """Limits: seconds to wait for requested results, and number and bytes of JSON of the results kept in memory.
+
+    In memory, a result takes ten times the size of its JSON.
+    """
+
+    missed_seconds: float = 5.0
+    kept: int = 1000
+    kept_bytes: int = 8 << 20
+
+
+class ControllerState(Struct):
+    """The state of a controller beyond one connection.
+
+    `last` is the last SequenceNumber: results up to it are not requested again; `instant` is the newest CreationTime.
+    `held` are the ids of joinings within the result of a batch, with their commands, and `skipped_ids` those of results
+    that could not be read.
+    """
+
+    ledger: ResultLedger = field(default_factory=ResultLedger)
+    last: int | None = None
+    instant: datetime | None = None
+    is_restored: bool = False
+    held: dict[tuple[str, str], None] = field(default_factory=dict)
+    skipped_ids: dict[str, None] = field(default_factory=dict)
+    skipped: int = 0
+    """The number of results that were skipped because they could not be read."""
+    unreadable: str = ""
+    """Why the last result that came could not be read."""
+    is_disabled_elsewhere: bool = False
+    """Whether another system disabled the tool during a command."""
+
+    def skip(self, result_id: str) -> None:
+        """Record that a result could not be read; an empty id is not known."""
+        self.skipped += 1
+        if result_id:
+            self.skipped_ids[result_id] = None
+            limit_memory(self.skipped_ids)
+
+    def hold(self, command_id: str, results: Sequence[ReportedResult]) -> None:
+        """Remember the joinings within results of a command: one that is reported later is not a late result."""
+        for result in results:
+            for joining in joinings_in(result.payload):
+                self.held[joining["ResultMetaData"]["ResultId"], command_id] = None
+        limit_memory(self.held)
+
+    def is_held(self, report: ReportedResult) -> bool:
+        """Return whether a result was within one of its command that is durable."""
+        return (report.result_id, report.command_id) in self.held
+
+    def durable(self, missing: int | None) -> int | None:
+        """Return the SequenceNumber up to which no result is unsettled, or `missing` and those after it."""
+        if self.last is None:
+            return None
+        open_numbers = [kept.report.sequence for kept in self.ledger.unsettled() if kept.report.sequence > 0]
+        open_numbers += [] if missing is None else [missing]
+        return min([self.last, *(number - 1 for number in open_numbers)])

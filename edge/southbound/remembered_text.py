@@ -1,0 +1,32 @@
+"""One text that equipment remembers beyond its connection and a restart."""
+
+import structlog
+
+from edge.errors import Unavailable
+from edge.station.equipment import StationPort
+
+_log = structlog.get_logger(__name__)
+
+
+class RememberedText:
+    """The text `field` of the equipment `name`: written when it changes; without the store, with its next change."""
+
+    def __init__(self, station: StationPort, name: str, field: str) -> None:
+        self._station = station
+        self._name = name
+        self._field = field
+        self._written = ""
+
+    async def recall(self) -> str:
+        """Return the text, empty when none was written; raises Unavailable without the store."""
+        return (await self._station.recall(self._name)).get(self._field, "")
+
+    async def write(self, text: str) -> None:
+        """Write the text if it has changed."""
+        if text == self._written:
+            return
+        try:
+            await self._station.remember(self._name, {self._field: text})
+            self._written = text
+        except Unavailable as error:
+            _log.info("text of equipment not written", equipment=self._name, field=self._field, reason=error.message)

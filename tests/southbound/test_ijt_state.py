@@ -1,0 +1,36 @@
+"""The state of a joining system: what its results hold, and the number after which a restart continues."""
+
+from msgspec.structs import replace
+
+from edge.southbound.ijt_state import ControllerState
+from edge.southbound.result_ledger import ReportedResult
+
+
+def report(sequence: int, command_id: str | None = "J1", **payload: object) -> ReportedResult:
+    return ReportedResult(payload=payload, result_id=f"R{sequence}", sequence=sequence, command_id=command_id)
+
+
+def test_restart_continues_before_what_is_unsettled_or_missing() -> None:
+    state = ControllerState()
+    assert state.durable(None) is None
+    state.last = 9
+    assert (state.durable(None), state.durable(5)) == (9, 4)
+    kept = report(7)
+    state.ledger.keep(kept, "J1")
+    assert state.durable(None) == 6
+    state.ledger.settle([kept])
+    assert state.durable(None) == 9
+
+
+def test_joinings_within_a_result_belong_to_its_command_only() -> None:
+    state = ControllerState()
+    state.hold("J1", [report(9, ResultContent=[{"ResultMetaData": {"ResultId": "R7"}}])])
+    assert state.is_held(report(7))
+    assert not state.is_held(replace(report(7), command_id="J2"))
+
+
+def test_skipped_result_is_counted_and_its_id_remembered() -> None:
+    state = ControllerState()
+    for result_id in ("R1", ""):
+        state.skip(result_id)
+    assert (state.skipped, list(state.skipped_ids)) == (2, ["R1"])
