@@ -3,7 +3,7 @@
 Plain data, so that a chart can be drawn of a run that lives elsewhere.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -36,12 +36,22 @@ class StepMark(Struct, frozen=True):
 
 
 class ActionMark(Struct, frozen=True):
-    """An action that was activated at least once; `elapsed_ms` from sending to the end, or until now."""
+    """An action that was activated at least once; `elapsed_ms` from sending to the end, or until now.
+
+    `sent` is false while its command has not left the gateway.
+    """
 
     state: ActionState
     attempt: int
     elapsed_ms: int | None
     stored: bool
+    sent: bool = True
+
+    @property
+    def text(self) -> str:
+        """Return the state with its symbol."""
+        state = self.state.value.replace("_", " ") if self.sent else "not sent yet"
+        return f"{SYMBOLS[self.state]} {state}"
 
 
 class Marks(Struct, frozen=True):
@@ -57,22 +67,30 @@ class Marks(Struct, frozen=True):
 
 
 def marks_of(
-    net: Net, run: Run, now: int, holders: Mapping[str, str] = NO_HOLDERS, mirrors: Mirrors = NO_MIRRORS
+    net: Net,
+    run: Run,
+    now: int,
+    holders: Mapping[str, str] = NO_HOLDERS,
+    mirrors: Mirrors = NO_MIRRORS,
+    unsent: Collection[str] = (),
 ) -> Marks:
-    """Return the marks of a run at an instant, in milliseconds; a pause or the end of the run stops its clocks."""
+    """Return the marks of a run at an instant, in milliseconds; a pause or the end of the run stops its clocks.
+
+    `unsent` are the commands that have not left the gateway.
+    """
     halted = run.ended_at if run.ended_at is not None else run.paused_at
     at = now if halted is None else min(now, halted)
     steps = {name: StepMark(state.active, state.t(at), state.count) for name, state in run.steps.items() if state.count}
     actions = {
-        action.index: _mark(run, action, association, at)
+        action.index: _mark(run, action, association, at, unsent)
         for key, action in net.actions.items()
         if (association := run.associations.get(key)) is not None
     }
-    waiting = () if run.ended else tuple(map(str, explain_waiting(net, run, now, holders, mirrors)))
+    waiting = () if run.ended else tuple(map(str, explain_waiting(net, run, now, holders, mirrors, unsent)))
     return Marks(_title(run, at), steps, actions, waiting)
 
 
-def _mark(run: Run, action: NetAction, association: Association, at: int) -> ActionMark:
+def _mark(run: Run, action: NetAction, association: Association, at: int, unsent: Collection[str]) -> ActionMark:
     since = association.armed_at
     until = at if association.ended_at is None else association.ended_at
     return ActionMark(
@@ -80,6 +98,7 @@ def _mark(run: Run, action: NetAction, association: Association, at: int) -> Act
         attempt=association.attempt,
         elapsed_ms=None if since is None else max(0, until - since),
         stored=run.stored.get(action.name) == action.key,
+        sent=association.command_id not in unsent,
     )
 
 

@@ -114,7 +114,7 @@ def _row(action: Action, limits: LineLimits, mark: ActionMark | None) -> _Row:
 
 
 def _standing(mark: ActionMark) -> list[str]:
-    parts = [f"{SYMBOLS[mark.state]} {mark.state.value.replace('_', ' ')}"]
+    parts = [mark.text]
     if mark.elapsed_ms is not None:
         parts.append(duration(mark.elapsed_ms) + (f", #{mark.attempt}" if mark.attempt > 1 else ""))
     if mark.stored:

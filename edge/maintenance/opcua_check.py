@@ -8,7 +8,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from edge.config import OpcuaSettings, Settings
+from edge.links.connection_fault import fault_of
 from edge.maintenance import mdns_file
+from edge.maintenance.connection_advice import connection_advice
 from edge.maintenance.finding import HealthFinding, failing, ok, warning
 from edge.maintenance.installation import gateway_advice
 
@@ -57,7 +59,7 @@ async def examine_server(subject: str, url: str, waiting: str) -> AsyncIterator[
     try:
         answer = await _send_hello(parts.hostname or "", parts.port or _PORT, url)
     except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
-        advice = f"Switch it on and check its connection; {waiting}."
+        advice = f"{connection_advice(fault_of(error))} {waiting[:1].upper()}{waiting[1:]}."
         yield failing(subject, f"no answer at {url}: {str(error) or 'too slow'}", advice)
     else:
         if answer in _OPCUA:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from edge.config import RedisSettings
 from edge.errors import EdgeError
+from edge.maintenance.connection_advice import connection_advice
 from edge.maintenance.debian_fixes import DOCUMENTS, fixes_of
 from edge.maintenance.finding import HealthFinding, failing, ok, warning
 from edge.maintenance.installation import gateway_advice, is_this_machine
-from edge.model.equipment_connection import ConnectionFault
 from edge.model.equipment_health import EquipmentHealth
 from edge.station.safing_tries import problem_of
 from edge.store import components, health_reports
@@ -31,22 +31,6 @@ _PINGS = 20
 _MOST_SENDERS = 10
 _SLOW_MS = 50.0
 _FULL = 0.98
-_SWITCH_ON = "Switch it on and check its connection."
-_CONNECTION_ADVICE: Mapping[str, str] = {
-    ConnectionFault.REFUSED: "Switch it on, and compare address and port with [southbound]: no program listens there.",
-    ConnectionFault.NO_HOST: "Correct the name of its host in [southbound], or the DNS of this computer.",
-    ConnectionFault.UNREACHABLE: "Check cable, network and route to it.",
-    ConnectionFault.SILENT: "Compare its address with [southbound], and check that no firewall drops its packets.",
-    ConnectionFault.CLOSED: "Check at the equipment why it closes the connection.",
-    ConnectionFault.DECLINED: "Close the other client, allow one more at the equipment, or correct the login.",
-    ConnectionFault.CERTIFICATE: "Exchange the certificates of both: docs/how-to/opcua-equipment.md.",
-    ConnectionFault.PROTOCOL: "Compare kind, address and port with [southbound]: another protocol answers there.",
-    ConnectionFault.WRONG_DEVICE: "Compare its address with [southbound]: another device answers there.",
-    ConnectionFault.BROKER: "Check the connection to its broker.",
-    ConnectionFault.OFFLINE: "Switch the equipment on: its broker is connected.",
-    ConnectionFault.SETTINGS: "Correct its settings.",
-}
-"""What a person does about each kind of reason."""
 _UPDATE = "Install its security update when there is one: apt update && apt list --upgradable"
 
 
@@ -122,8 +106,8 @@ def _equipment(gateway: str, each: EquipmentHealth) -> HealthFinding:
     last = f"; last: {each.last_error}" if each.last_error else ""
     match each.connected:
         case False:
-            advice = _CONNECTION_ADVICE.get(each.connection.fault, _SWITCH_ON)
-            advice = f"{advice} Jobs wait for it. Check with: edge equipment ping {each.name}"
+            what = connection_advice(each.connection.fault)
+            advice = f"{what} Jobs wait for it. Check with: edge equipment ping {each.name}"
             return failing(subject, f"{each.obstacle}; {_unsafe(each)}{counts}{last}", advice)
         case _ if each.open_safing:
             advice = f"Make it safe by hand. What it has not confirmed: edge equipment show {each.name}"

@@ -3,8 +3,10 @@
 from collections.abc import AsyncIterator
 
 from edge.errors import Refused, Unavailable
+from edge.links.connection_fault import fault_of
 from edge.links.openprotocol_mids import Decline, Mid
 from edge.links.openprotocol_session import DeclinedError, SessionTimes, open_openprotocol
+from edge.maintenance.connection_advice import connection_advice
 from edge.maintenance.finding import HealthFinding, failing, ok
 from edge.southbound.openprotocol_makes import make_of
 from edge.southbound.openprotocol_settings import OpenProtocolSettings, address_of
@@ -30,4 +32,4 @@ async def examine_controller(name: str, settings: OpenProtocolSettings) -> Async
     except Refused as refusal:
         yield failing(subject, f"the program at {settings.url} is no controller: {refusal.message}", "Correct its url.")
     except Unavailable as error:
-        yield failing(subject, error.message, "Switch it on and check its connection; jobs wait for it.")
+        yield failing(subject, error.message, f"{connection_advice(fault_of(error))} Jobs wait for it.")

@@ -30,8 +30,12 @@ class ResultPart(Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """Return the part as one line: `3: OK, torque 85.2 N·m, angle 31 °`."""
-        values = (f"{each.name} {each.value} {each.unit}".rstrip() for each in self.measured)
+        values = (f"{each.name} {_rounded(each.value)} {each.unit}".rstrip() for each in self.measured)
         return f"{self.name}: {', '.join(filter(None, (self.evaluation, *values))) or 'no values'}"
+
+
+def _rounded(value: str | float) -> str | float:
+    return round(value, 6) if isinstance(value, float) else value
 
 
 def parts_of(result: object, most: int = MOST_PARTS) -> tuple[ResultPart, ...]:

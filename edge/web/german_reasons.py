@@ -303,6 +303,8 @@ GERMAN: Final[Mapping[str, str]] = MappingProxyType(
         "its presence is offline: it, or its broker after a lost connection, has published that": (
             "seine Präsenz ist offline: es selbst, oder sein Broker nach einem Verbindungsverlust, hat das gemeldet"
         ),
+        "{w} recipes wait for their check": "{} Rezepte warten auf ihre Prüfung",
+        "Try again in a few seconds": "Versuchen Sie es in einigen Sekunden wieder",
         "clock not synchronised": "Uhr nicht synchronisiert",
         "broker unavailable: {}": "Broker nicht erreichbar: {}",
         "broker refuses: {}": "Broker lehnt ab: {}",

@@ -208,7 +208,7 @@ async def job_chart(store: Store, job_id: str, now: int) -> str:
     stored = await load(store, job_id)
     if not (stored.run and stored.net):
         raise Refused("no_chart", f"job {job_id!r} has not started.", "It has a chart once it was started.")
-    marks = marks_of(stored.net, stored.run, now, stored.holders, stored.mirrors)
+    marks = marks_of(stored.net, stored.run, now, stored.holders, stored.mirrors, stored.unsent)
     chart = read_chart(stored.net.recipe)
     await asyncio.sleep(REST_S)  # each part takes a millisecond or more: the others run between them
     drawing = draw(chart, "", marks)

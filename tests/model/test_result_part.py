@@ -19,6 +19,7 @@ def bolt(evaluation: str, torque: float, **further: Any) -> dict[str, Any]:
         ({"results": [bolt("OK", 1), bolt("OK", 2)]}, ["1: OK, torque 1 N·m", "2: OK, torque 2 N·m"]),
         ({"results": {"1": {"results": {"1": bolt("OK", 1), "2": bolt("OK", 2)}}, "2": bolt("OK", 3)}},
          ["1.1: OK, torque 1 N·m", "1.2: OK, torque 2 N·m", "2: OK, torque 3 N·m"]),
+        ({"results": [bolt("OK", 84.19999999999999)]}, ["1: OK, torque 84.2 N·m"]),
         ({"results": {"1": {"evaluation": "OK"}, "2": {}, "3": 5}}, ["1: OK", "2: no values"]),
         ({"results": 5}, []),
         ({"torque": {"value": 1, "unit": "N·m"}}, []),

@@ -24,7 +24,7 @@ def render_job(stored: StoredJob, now: int, width: int, height: int) -> Renderab
     """Render the chart of a job with its run, whole after its end; before its start, what the job waits for."""
     if not (stored.run and stored.net):
         return Text("\n".join(waiting_text(stored, now)))
-    marks = marks_of(stored.net, stored.run, now, stored.holders, stored.mirrors)
+    marks = marks_of(stored.net, stored.run, now, stored.holders, stored.mirrors, stored.unsent)
     drawing = draw_within(read_chart(stored.net.recipe), "", marks, max(MIN_WIDTH, width))
     rows = drawing.height if has_ended(stored.job.status) else height - _ROWS_AROUND
     head = Text(f"{printable(stored.job.job_id)}: {state_text(stored.job.status)}", style="bold")
