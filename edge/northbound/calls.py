@@ -48,7 +48,7 @@ from edge.northbound.further_calls import FurtherCall
 from edge.northbound.intervention_calls import intervene_signal, resolve_signal
 from edge.northbound.maintenance_calls import languages_of
 from edge.northbound.message_age import expiry_of, sent_at_of
-from edge.northbound.reply import CallEffect, Reply, change_of, method_reply, refusal_reply
+from edge.northbound.reply import CallEffect, Reply, caller_of, change_of, method_reply, refusal_reply
 from edge.northbound.result_calls import acknowledge, responses_in
 from edge.ops.audit_trail import AuditTrail
 from edge.sfc.signal import Intervene, Resolve
@@ -196,13 +196,12 @@ class CallHandler:
         expires_at = self._expiry(call, event, sent_at)
         event_type = canonical_type(event.type)
         if method := _METHOD_OF_TYPE.get(event_type):
-            by = "a program over RPC" if call.source == "rpc" else "the MES"
-            return await self._call_method(scope, method, event, expires_at, sent_at, by)
+            return await self._call_method(scope, method, event, expires_at, sent_at, caller_of(call.source))
         if kind := _KIND_OF_TYPE.get(event_type):
             return await self._apply_settings(scope, kind, event, expires_at)
         refuse_expired(expires_at, self._clock())
         if event_type == _FLOW_SETTING or event_type in _METHOD_OF_FLOW:
-            return await self._call_flow(event_type, event)
+            return await self._call_flow(event_type, event, caller_of(call.source))
         if further := self._services.further.get(event_type):
             # Such a call records its change itself, in the commit of its effect.
             return Reply(await further(event, call.source))
@@ -299,11 +298,11 @@ class CallHandler:
 
         return await call_alarm(self._store, method, event, self._clock, self._services.jobs.dedupe_ms)
 
-    async def _call_flow(self, event_type: str, event: CloudEvent) -> Reply:
+    async def _call_flow(self, event_type: str, event: CloudEvent, caller: str) -> Reply:
         if self._services.flows is None:
             raise Refused("unknown_type", "this gateway runs no flows.", 'Set [flows] run = "on".')
         if method := _METHOD_OF_FLOW.get(event_type):
-            action, found = f"{method} flow", await self._services.flows.call(method, event)
+            action, found = f"{method} flow", await self._services.flows.call(method, event, caller)
         else:
             asked = _settings_method(event)
             action, found = f"{asked.value} flow", await self._services.flows.configure(asked, event)

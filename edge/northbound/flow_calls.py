@@ -13,6 +13,7 @@ from edge.flows.view import flow_status, flow_summary
 from edge.model.cloudevent import CloudEvent
 from edge.model.flow_message import FlowCall
 from edge.model.isa95 import read_payload
+from edge.northbound.reply import THE_MES
 from edge.station.settings import SettingsMethod
 from edge.store import dedupe
 from edge.store.client import Store
@@ -67,8 +68,8 @@ class FlowCalls:
         if flow_id in {each.flow_id for each in await service.load_all()}:
             await service.delete(flow_id)
 
-    async def call(self, method: str, event: CloudEvent) -> FlowAnswer:
-        """Execute a method of FLOW_METHODS and return the flow after it."""
+    async def call(self, method: str, event: CloudEvent, caller: str = THE_MES) -> FlowAnswer:
+        """Execute a method of FLOW_METHODS and return the flow after it; `caller` is named where no person is."""
         try:
             call = read_payload(event.data, FlowCall)
         except msgspec.ValidationError as error:
@@ -76,14 +77,14 @@ class FlowCalls:
             raise Refused("invalid_payload", reason, "Send FlowID, and optionally Reason and By.") from None
         is_new = not await self._is_done(event)
         if is_new:
-            await self._execute(method, call, self._service_with(self._mark(event)))
+            await self._execute(method, call, caller, self._service_with(self._mark(event)))
             await self._mark_without_effect(event)
         data = flow_summary(await self._service.load(call.flow_id))
         return FlowAnswer(data, call.flow_id, is_new, call.by, call.reason)
 
-    async def _execute(self, method: str, call: FlowCall, marking: FlowService) -> None:
+    async def _execute(self, method: str, call: FlowCall, caller: str, marking: FlowService) -> None:
         """Execute a method; the last commit is that of the service that marks the event."""
-        reason = call.reason or f"{method} by the MES"
+        reason = call.reason or f"{method} by {call.by or caller}"
         match method:
             case "Start":
                 await marking.start(call.flow_id)

@@ -1,9 +1,12 @@
-"""The content of the answers to calls of the MES, and what a call changed."""
+"""The content of the answers to calls of the MES, what a call changed, and who sent it."""
 
 from msgspec import Struct
 
 from edge.model.isa95 import MethodAnswer, OrderCall, RefusalAnswer
 from edge.station.jobs import CallAnswer, JobCall
+
+THE_MES = "the MES"
+"""The caller of calls over MQTT."""
 
 
 class CallEffect(Struct, frozen=True):
@@ -24,6 +27,11 @@ class Reply(Struct, frozen=True):
     reason: str | None = None
     change: CallEffect | None = None
     """None for a call that only reads."""
+
+
+def caller_of(source: str) -> str:
+    """Return the caller of a call by the topic or adapter that it came from."""
+    return "a program over RPC" if source == "rpc" else THE_MES
 
 
 def change_of(call: JobCall) -> CallEffect:

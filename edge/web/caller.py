@@ -36,6 +36,11 @@ class WebCaller(Struct, frozen=True):
     session: str = ""
     client: str = ""
 
+    @property
+    def at_page(self) -> str:
+        """The person and the place, for the reason of a stop."""
+        return f"{self.user or 'a person'} at the station page"
+
 
 class Callers:
     """Authenticates requests by the settings, the sessions and the users of the gateway."""

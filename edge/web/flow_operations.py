@@ -13,7 +13,6 @@ from edge.web.services import WebServices
 if TYPE_CHECKING:
     from edge.flows.service import FlowService
 
-_BY_HAND: Final = "by hand"
 _CYCLE: Final = {"cycle": "The number of a cycle; without it the last."}
 
 
@@ -40,13 +39,13 @@ def cycle_number(text: str) -> int | None:
     return int(text)
 
 
-def _change(action: str, change: "Callable[[FlowService, str, FlowChangeBody], Awaitable[object]]") -> Execute:
+def _change(action: str, change: "Callable[[FlowService, str, FlowChangeBody, str], Awaitable[object]]") -> Execute:
     """Return the operation that changes a flow."""
 
     async def execute(services: WebServices, call: ApiCall) -> FlowDetail:
         flows, flow_id, asked = flow_views.require_flows(services.flows), call.path["flow"], call.body
         try:
-            await change(flows, flow_id, asked)
+            await change(flows, flow_id, asked, f"by {call.caller.at_page}")
         except Refused as refusal:
             services.audit.called(call.caller, action, flow_id, asked.reason, refusal.message)
             raise
@@ -57,8 +56,12 @@ def _change(action: str, change: "Callable[[FlowService, str, FlowChangeBody], A
     return execute
 
 
-async def _terminate(flows: "FlowService", flow_id: str, asked: FlowChangeBody) -> None:
-    reason = asked.reason or _BY_HAND
+async def _stop(flows: "FlowService", flow_id: str, asked: FlowChangeBody, by: str) -> None:
+    await flows.stop(flow_id, asked.reason or by)
+
+
+async def _terminate(flows: "FlowService", flow_id: str, asked: FlowChangeBody, by: str) -> None:
+    reason = asked.reason or by
     if asked.node and asked.component is not None:
         raise Refused("invalid_payload", "`node` and `component` exclude each other.", "Leave one of them out.")
     if not asked.node and asked.component is None:
@@ -72,11 +75,11 @@ _FLOW: Final = "/flows/{flow}"
 _CHANGES: Final[dict[str, tuple[str, Execute]]] = {
     "start": (
         "Start a flow: its cycles run from now on.",
-        _change("flows start", lambda flows, flow_id, _: flows.start(flow_id)),
+        _change("flows start", lambda flows, flow_id, *_: flows.start(flow_id)),
     ),
     "stop": (
         "Stop a flow: its running cycle ends by itself, no further one begins.",
-        _change("flows stop", lambda flows, flow_id, asked: flows.stop(flow_id, asked.reason or _BY_HAND)),
+        _change("flows stop", _stop),
     ),
     "terminate": (
         "Stop a flow and cancel its running cycle; with a node or a component only that part of the cycle.",

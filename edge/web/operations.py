@@ -136,7 +136,7 @@ def _method(cause: Cause) -> Execute:
             source_of(services),
             call.id,
             languages=call.caller.languages,
-            by=f"{call.caller.user or 'a person'} at the station page",
+            by=call.caller.at_page,
         )
         answer = await services.jobs.call(asked)
         services.audit.called(call.caller, cause.value, job_id, comment, refusal_of(answer))

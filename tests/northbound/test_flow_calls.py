@@ -108,6 +108,15 @@ async def test_repeated_event_has_no_second_effect(calls: CallHandler, plant: Pl
     assert (await plant.service.load("flow")).status is FlowStatus.STOPPED
 
 
+async def test_stop_without_a_reason_names_its_caller(calls: CallHandler) -> None:
+    await configure(calls, {**CHAIN, "interval_seconds": 3600})
+    for by, reason in ((None, "Stop by the MES"), ("bo", "Stop by bo")):
+        await call(calls, "Start")
+        answer = await call(calls, "Stop", **({"By": by} if by else {}))
+        assert isinstance(answer.data, dict)
+        assert answer.data["reason"] == reason
+
+
 async def test_effect_of_a_call_and_its_mark_are_one_commit(calls: CallHandler, store: Store, plant: Plant) -> None:
     """A start that is delivered again, because its answer was lost, must not start a flow that was stopped since."""
     await configure(calls, {**CHAIN, "interval_seconds": 3600})

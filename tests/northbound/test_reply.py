@@ -2,7 +2,7 @@
 
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, MethodAnswer, OrderCall, RefusalAnswer, ReturnStatus
 from edge.model.job_state import Cause
-from edge.northbound.reply import CallEffect, change_of, method_reply, refusal_reply
+from edge.northbound.reply import CallEffect, caller_of, change_of, method_reply, refusal_reply
 from edge.station.jobs import CallAnswer, JobCall
 
 
@@ -12,6 +12,11 @@ def test_effect_of_a_job_method_names_job_and_comment() -> None:
     assert change_of(named) == CallEffect("Pause", "J1", "lunch / late")
     ordered = JobCall("s", Cause.STORE, OrderCall(job_order=JobOrder(job_order_id="J2")), "/mes", "2")
     assert change_of(ordered) == CallEffect("Store", "J2")
+
+
+def test_caller_is_named_by_the_transport() -> None:
+    assert caller_of("app/jobs/station-1/commands") == "the MES"
+    assert caller_of("rpc") == "a program over RPC"
 
 
 def test_reply_holds_the_reasons_in_payload_and_attribute() -> None:

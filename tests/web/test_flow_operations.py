@@ -64,7 +64,8 @@ async def test_operator_stops_and_restarts_a_flow(flow_page: Browser, flow_plant
         assert (await alice.post("/api/v1/flows/flow/terminate", {"node": "read"})).json["kind"] == "no_cycle"
     assert "wrong tag" in (await alice.get("/flow?id=flow")).text
     assert (await alice.post("/api/v1/flows/flow/start", {})).json["flow"]["status"] == "running"
-    assert (await alice.post("/api/v1/flows/flow/stop", {})).json["flow"]["status"] == "stopped"
+    stopped = (await alice.post("/api/v1/flows/flow/stop", {})).json["flow"]
+    assert (stopped["status"], stopped["reason"]) == ("stopped", "by alice at the station page")
 
 
 async def test_disabled_flows_are_reported(browser: Browser) -> None:
