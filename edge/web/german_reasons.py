@@ -245,8 +245,6 @@ GERMAN: Final[Mapping[str, str]] = MappingProxyType(
         "Work Master {} has no recipe that can be drawn": "Arbeitsplan {} hat kein Rezept, das gezeichnet werden kann",
         "Check its recipe": "Prüfen Sie sein Rezept",
         "the recipe has faults: {}": "das Rezept hat Fehler: {}",
-        "{w} recipes wait for their check": "{} Rezepte warten auf ihre Prüfung",
-        "Try again in a few seconds": "Versuchen Sie es in ein paar Sekunden noch einmal",
         "the simulation is refused: {}": "die Simulation ist abgelehnt: {}",
         "Correct the script": "Berichtigen Sie das Skript",
         "it prints more than {} bytes": "die Ausgabe ist länger als {} Bytes",
