@@ -11,7 +11,19 @@ import pytest
 from tests.outside.conftest import Plant
 from tests.outside.plant import TIGHTEN_ACTION, TIGHTENING
 from tests.outside.servers import wait_for
-from tests.outside.test_decisions import CONTROL, DATA, GOOD, _audit, _edge, _mes, _opcua, _rpc, _with_rpc
+from tests.outside.test_decisions import (
+    CONTROL,
+    DATA,
+    GOOD,
+    RESOLVE,
+    _audit,
+    _edge,
+    _mes,
+    _opcua,
+    _resolve_call,
+    _rpc,
+    _with_rpc,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -123,6 +135,26 @@ def test_second_user_with_a_login_confirms_a_mes_intervention(plant: Plant) -> N
     other = _edge(plant, "jobs", "skip", "J1", "tighten", "--reason", "seen")
     assert (other.returncode, "another result" in other.stderr) == (1, True)
     _by_command(plant, Path(), "skip", "seen, it is tight")
+    plant.mes.wait_for_state("J1", "Ended", 60)
+
+
+def test_second_user_with_a_login_confirms_a_resolved_outcome(plant: Plant) -> None:
+    settings = plant.gateway.settings
+    settings.write_text(f'{settings.read_text()}\n[users]\nsecond_person = ["skip"]\n')
+    plant.gateway.stop()
+    plant.gateway.start()
+    plant.wrench.holds = True
+    assert plant.mes.start_job("J1").status == 1
+    plant.wrench.client.wait(plant.wrench.starts, "the tool has the command", 60)
+    unknown = {"causationid": plant.wrench.starts()[-1], "mdcserrorkind": "unknown"}
+    plant.wrench.client.publish(f"{plant.wrench.topic}/answers", "", unknown, confirm=None)
+    wait_for(lambda: ": unknown" in _edge(plant, "jobs", "why", "J1").stdout, "the outcome is unknown")
+    assert _mes(plant, RESOLVE, _resolve_call())[1]["ReturnStatus"] == AWAITS_SECOND
+    refused = _mes(plant, RESOLVE, _resolve_call(By="bert"))[1]
+    assert (refused["ReturnStatus"], "login at the gateway" in refused["Reason"]) == (8, True)
+    assert "waits for a second person" in _edge(plant, "jobs", "why", "J1").stdout
+    seen = ("--done", "--data", json.dumps(DATA), "--reason", "seen, it is tight")
+    assert _edge(plant, "jobs", "resolve", "J1", "tighten", *seen).returncode == 0
     plant.mes.wait_for_state("J1", "Ended", 60)
 
 
