@@ -1,10 +1,13 @@
 """Methods of a joining system (OPC 40450-1, clause 7): all are optional, so callers check whether a method exists."""
 
-from typing import Any
+import asyncio
+from typing import Any, Final
 
 from edge.errors import Refused
 from edge.links.opcua import ClientSession, Node
 
+STEP_SECONDS: Final = 4.0
+"""The seconds within which a controller must answer one step of a stop: one without an answer delays the others."""
 _MANAGEMENTS = ("JoiningProcessManagement", "JointManagement", "ResultManagement")
 
 
@@ -37,6 +40,14 @@ class IjtMethods:
                 return outputs
             case _:
                 raise Refused("device", f"{name}: what the controller answers is not what OPC 40450-1 says")
+
+    async def call_step(self, name: str, *arguments: Any) -> None:
+        """Call a method of a stop; raises Refused also when it is not answered within `STEP_SECONDS`."""
+        try:
+            async with asyncio.timeout(STEP_SECONDS):
+                await self.call(name, *arguments)
+        except TimeoutError:
+            raise Refused("device", f"{name}: no answer within {STEP_SECONDS:g} s") from None
 
     async def call_result_method(self, name: str, *arguments: Any, output_count: int | None = None) -> list[Any]:
         """Call a method of OPC 40001-101, which returns an Error as its last output; return the outputs before it.

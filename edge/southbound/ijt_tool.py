@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import structlog
 from msgspec import Struct
@@ -10,13 +10,11 @@ from msgspec import Struct
 from edge.errors import Refused
 from edge.southbound.ijt_conversion import COMMAND_ID, entities, is_command_id, process
 from edge.southbound.ijt_lock import ToolLock
-from edge.southbound.ijt_methods import IjtMethods
+from edge.southbound.ijt_methods import STEP_SECONDS, IjtMethods
 from edge.southbound.ijt_programs import JoiningPrograms, counter_calls, selected_joint
 from edge.station.equipment import Command
 
 _REASON = "requested by the station"
-STEP_SECONDS: Final = 4.0
-"""The seconds within which a controller must answer one step of a stop: one without an answer delays the others."""
 
 _log = structlog.get_logger(__name__)
 
@@ -130,7 +128,7 @@ class JoiningTool:
         stops = "EnableAsset" if "EnableAsset" in steps else "AbortJoiningProcess"
         if stops not in steps and is_running:
             raise Refused("device", "the controller has no method to abort a joining")
-        if stops in declined:
+        if stops in declined and not await self.lock.is_disabled():
             reasons = (reason for step, reason in declined.items() if step in steps)
             raise Refused("device", f"the tool may still be enabled: {'; '.join(reasons)}")
         if self._release.command is not None and self._release.command.command_id == command.command_id:
@@ -157,12 +155,9 @@ class JoiningTool:
         declined: dict[str, str] = {}
         for name, arguments in steps.items():
             try:
-                async with asyncio.timeout(STEP_SECONDS):
-                    await self._methods.call(name, self._uri, *arguments)
+                await self._methods.call_step(name, self._uri, *arguments)
             except Refused as refusal:
                 declined[name] = refusal.message
-            except TimeoutError:
-                declined[name] = f"{name}: no answer within {STEP_SECONDS:g} s"
         return declined
 
     async def _select(self, named: dict[str, str]) -> None:

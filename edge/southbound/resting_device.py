@@ -45,6 +45,7 @@ class DeviceRelease:
         self._time = asyncio.get_running_loop().time
         self._log = LogThrottle(_log, _LOG_INTERVAL_S, clock=self._time)
         self._tries: SafingTries | None = None
+        self._is_used = False
         self._must_wake = False
 
     @property
@@ -58,8 +59,8 @@ class DeviceRelease:
         return None if self._tries is None else max(0.0, self._tries.due_s - self._time())
 
     def withdraw(self) -> None:
-        """Forget an open release: a command needs the tool."""
-        self._tries, self._must_wake = None, False
+        """Forget an open release: a command needs the tool, and its release follows."""
+        self._tries, self._must_wake, self._is_used = None, False, True
 
     async def attempt(self, device: object, is_at_work: Callable[[], Awaitable[bool]]) -> None:
         """Put a device that can rest into that state, unless it works for a gateway; keep why it does not rest.
@@ -75,12 +76,14 @@ class DeviceRelease:
         except TimeoutError:
             self._fail(f"no answer within {self._answer_s:g} s")
         except Unavailable as error:
-            self._fail(bounded_message(error))
+            # A connection that is lost at its begin says nothing about a tool that no command has used.
+            if self._is_used or self._tries is not None:
+                self._fail(bounded_message(error))
             raise
         else:
             if is_at_rest and self._tries is not None:
                 _log.info("tool disabled", equipment=self._name, tries=self._tries.count + 1)
-            self.withdraw()
+            self._tries, self._must_wake, self._is_used = None, False, False
 
     def reconnect(self) -> None:
         """Begin the intervals again: the next try is the first on its connection."""

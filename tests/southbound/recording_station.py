@@ -4,6 +4,8 @@ from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
+from msgspec.structs import replace
+
 from edge.errors import Refused
 from edge.model.equipment_traffic import TrafficKind
 from edge.station.equipment import (
@@ -82,7 +84,12 @@ class RecordingStation:
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> Sequence[Command]:
         if self.failures:
             raise self.failures.pop()
-        return [each for each in self.unanswered if each.scope in scopes and each.type_id in type_ids]
+        # As in the store: a command keeps its begun mark.
+        return [
+            replace(command, begun=True) if command.command_id in self.begun else command
+            for command in self.unanswered
+            if command.scope in scopes and command.type_id in type_ids
+        ]
 
     async def is_outstanding(self, command_id: str) -> bool:
         return command_id not in self.stopped_meanwhile

@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from edge.errors import Refused
-from edge.links.opcua import ClientSession
+from edge.links.opcua import ClientSession, Node
 from edge.southbound.ijt_lock import SharedTool, ToolLock
 from edge.southbound.ijt_methods import IjtMethods
 from edge.southbound.ijt_programs import JoiningPrograms
@@ -23,22 +23,34 @@ class Controller:
     def __init__(self, offered: tuple[str, ...], declined: tuple[str, ...] = ()) -> None:
         self.called: list[str] = []
         self._offered = offered
-        self._declined = declined
+        self.declined = declined
 
     def __contains__(self, name: object) -> bool:
         return name in self._offered
 
     async def call(self, name: str, *_: Any, output_count: int | None = None) -> list[Any]:
         self.called.append(name)
-        if name in self._declined:
+        if name in self.declined:
             raise Refused("device", f"{name}: no")
         return [[{"Name": "CommandID", "EntityId": "J1"}, "odd"]]
 
+    async def call_step(self, name: str, *arguments: Any) -> None:
+        await self.call(name, *arguments)
 
-def tool_of(controller: Controller) -> JoiningTool:
-    methods = cast("IjtMethods", controller)
+
+class Disabled:
+    """A session with a server whose tool is disabled."""
+
+    async def read(self, _: Node) -> bool:
+        return False
+
+
+def tool_of(controller: Controller, session: Disabled | None = None) -> JoiningTool:
+    methods, enabled = cast("IjtMethods", controller), Node("i=1", "Enabled") if session else None
     shared = SharedTool(RecordingStation(), "opc.tcp://tool", (), ())
-    lock = ToolLock(methods, "", cast("ClientSession", None), None, ControllerState(), shared, is_on=False)
+    lock = ToolLock(
+        methods, "", cast("ClientSession", session), enabled, ControllerState(), shared, is_on=session is not None
+    )
     return JoiningTool(methods, "", JoiningPrograms(methods, ""), lock, OpenRelease())
 
 
@@ -68,6 +80,31 @@ async def test_tool_that_may_still_move_is_reported(
 ) -> None:
     with pytest.raises(Refused, match=reason):
         await tool_of(Controller(offered, declined)).make_safe(WORK, is_running=True)
+
+
+async def test_declined_disable_of_a_tool_that_is_disabled_is_confirmed() -> None:
+    """A slow controller disables the tool without an answer in time: what counts is the tool."""
+    tool = tool_of(Controller(STOPPING, ("EnableAsset",)), Disabled())
+    await tool.make_safe(WORK, is_running=True)
+    await tool.rest()
+
+
+async def test_tool_of_an_unstarted_joining_is_made_safe_at_rest_until_confirmed() -> None:
+    controller = Controller(STOPPING, ("EnableAsset",))
+    tool = tool_of(controller)
+    tool.make_safe_at_rest(WORK, is_running=False)
+    for _ in range(2):
+        with pytest.raises(Refused, match="may still be enabled"):
+            await tool.rest()
+    controller.declined = ()
+    await tool.rest()
+    await tool.rest()
+    assert controller.called.count("EnableAsset") == 3
+
+
+async def test_declined_identifiers_do_not_prevent_a_stop() -> None:
+    tool = tool_of(Controller(("SendIdentifiers", "GetIdentifiers"), ("GetIdentifiers",)))
+    assert await tool.occupant() is None
 
 
 @pytest.mark.parametrize(

@@ -139,12 +139,20 @@ def test_unanswered_release_is_tried_again_on_the_same_connection() -> None:
 
 async def test_release_cut_off_by_a_lost_connection_stays_open(release: DeviceRelease) -> None:
     tool = Tool(failures=(Unavailable("cable pulled"),))
+    release.withdraw()
     with pytest.raises(Unavailable):
         await release.attempt(tool, tool.is_at_work)
     assert release.open is not None
     assert release.open.reason == "cable pulled"
     release.reconnect()
     assert release.wait_s == 0.0
+
+
+async def test_lost_connection_of_an_unused_tool_opens_no_release(release: DeviceRelease) -> None:
+    tool = Tool(failures=(Unavailable("cable pulled"),))
+    with pytest.raises(Unavailable):
+        await release.attempt(tool, tool.is_at_work)
+    assert release.open is None
 
 
 async def test_command_that_needs_the_tool_withdraws_its_release(release: DeviceRelease) -> None:
