@@ -1,6 +1,8 @@
 """`edge refused`: shows refused messages and declined calls."""
 
 import asyncio
+import dataclasses
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +13,7 @@ from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import json_option, open_access, print_json, settings_option
 
 if TYPE_CHECKING:
+    from edge.maintenance.redaction import Redact
     from edge.store.refused import RefusedMessage
 
 _SHOWN_CHARACTERS = 400
@@ -25,14 +28,17 @@ def refused(settings_file: Path | None, last: int, *, as_json: bool) -> None:
 
     A message of the MES or of equipment is refused when it cannot be read or executed; it is shown with its topic. A
     call of a job method is declined when its ReturnStatus is not 1; it is shown with the `source` of the call. Each has
-    its reason and the beginning of its payload; with --json the stored 4 KiB of the payload. The newest thousand are
-    stored. The exit status is 0, or 1 when the store is unavailable.
+    its reason and the beginning of its payload, without secrets; with --json the stored 4 KiB of the payload. The
+    newest thousand are stored. The exit status is 0, or 1 when the store is unavailable.
     """
+    from edge.config import main_file
+    from edge.maintenance.redaction import redactor, secrets_of
     from edge.store.refused import DECLINED_COUNTER, count, newest
 
     async def show() -> None:
         async with open_access(settings_file) as at:
-            found = await newest(at.store, last)
+            redact = redactor(secrets_of(at.settings, main_file(settings_file, os.environ), os.environ))
+            found = [_redacted(each, redact) for each in await newest(at.store, last)]
             if as_json:
                 print_json([_as_data(each) for each in found])
                 return
@@ -42,6 +48,12 @@ def refused(settings_file: Path | None, last: int, *, as_json: bool) -> None:
             print_text(f"{refused} messages refused, {declined} calls declined since the store was created")
 
     asyncio.run(show())
+
+
+def _redacted(message: "RefusedMessage", redact: "Redact") -> "RefusedMessage":
+    """Return a message without secrets: a sender may have sent its password where it does not belong."""
+    payload = redact(message.payload.decode()).encode()
+    return dataclasses.replace(message, reason=redact(message.reason), payload=payload)
 
 
 def _as_data(message: "RefusedMessage") -> dict[str, object]:

@@ -15,6 +15,12 @@ JOB_RESPONSE_TYPE = METHOD_TYPE.format("ISA95JobResponseDataType")
 
 PROGRESS_TYPE = "com.github.aschamberger.microdcs.sfc-progress.v1"
 
+RESPONSE_UPDATE_TYPE = "com.github.aschamberger.microdcs.ResponseUpdate.v1"
+"""The type of the event about a job response that changed without a transition of its job, also after the end."""
+
+AWAITS_PERSON_TYPE = "com.github.aschamberger.microdcs.AwaitsPerson.v1"
+"""The type of the event about a job that waits for the decision of a person."""
+
 LATE_RESULT_TYPE = "com.github.aschamberger.microdcs.result.late.v1"
 """The type of the event about a result that no command waited for."""
 

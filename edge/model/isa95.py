@@ -286,19 +286,6 @@ class ReleasedStop(Payload, frozen=True, kw_only=True):
     job_order_id: str
 
 
-class AcknowledgeCall(Payload, frozen=True, kw_only=True):
-    """The acknowledgement that the MES has the results of these ended job orders (not part of the standard)."""
-
-    job_order_ids: tuple[str, ...] = msgspec.field(name="JobOrderIDs")
-
-
-class AcknowledgeAnswer(Payload, frozen=True, kw_only=True):
-    """The answer to an acknowledgement: the job orders whose results may go; others are not stored or not ended."""
-
-    return_status: int
-    acknowledged: tuple[str, ...]
-
-
 class ReleaseAnswer(Payload, frozen=True, kw_only=True):
     """The answer to a release: what was released."""
 

@@ -20,6 +20,7 @@ from edge.model.event_types import (
     ACKNOWLEDGE_TYPE,
     ALARM_METHOD_TYPE,
     ALARM_TYPE,
+    AWAITS_PERSON_TYPE,
     CONFIG_TYPE,
     FLOW_METHOD_TYPE,
     INTERVENE_TYPE,
@@ -32,14 +33,13 @@ from edge.model.event_types import (
     PROGRESS_TYPE,
     RELEASE_TYPE,
     RESOLVE_TYPE,
+    RESPONSE_UPDATE_TYPE,
     STATE_INDEX_TYPE,
     STATUS_EVENT_TYPE,
     TRACES_METHOD_TYPE,
 )
 from edge.model.flow_message import FlowCall
 from edge.model.isa95 import (
-    AcknowledgeAnswer,
-    AcknowledgeCall,
     Equipment,
     IdCall,
     InterveneCall,
@@ -66,6 +66,7 @@ from edge.model.late_result import LateResultEvent
 from edge.model.lock_message import LockCall, LocksAnswer
 from edge.model.maintenance import MaintenanceAnswer, MaintenanceCall
 from edge.model.recipe import recipe_schema
+from edge.model.result_message import AcknowledgeAnswer, AcknowledgeCall, AwaitsPersonEvent
 from edge.model.rule import rules_schema
 from edge.model.state_index import StateIndex
 from edge.model.station_file import station_file_schema
@@ -88,6 +89,8 @@ _PAYLOADS: dict[str, tuple[Any, str]] = {
     f"{_BY_STATE}.answer": (ResponsesAnswer, METHOD_TYPE.format(_BY_STATE)),
     "resolve.call": (ResolveCall, RESOLVE_TYPE),
     "intervene.call": (InterveneCall, INTERVENE_TYPE),
+    "ResponseUpdate": (JobStatusEvent, RESPONSE_UPDATE_TYPE),
+    "AwaitsPerson": (AwaitsPersonEvent, AWAITS_PERSON_TYPE),
     "acknowledge.call": (AcknowledgeCall, ACKNOWLEDGE_TYPE),
     "acknowledge.answer": (AcknowledgeAnswer, ACKNOWLEDGE_TYPE),
     "release.call": (ReleaseCall, RELEASE_TYPE),

@@ -29,7 +29,6 @@ from edge.model.event_types import (
 )
 from edge.model.flow_message import FLOW_KIND, FLOW_METHODS
 from edge.model.isa95 import (
-    AcknowledgeCall,
     IdCall,
     InterveneCall,
     OrderCall,
@@ -44,6 +43,7 @@ from edge.model.isa95 import (
     read_payload,
 )
 from edge.model.job_state import METHODS, ORDER_METHODS, RESPONSE_METHODS, Cause
+from edge.model.result_message import AcknowledgeCall
 from edge.northbound.further_calls import FurtherCall
 from edge.northbound.intervention_calls import intervene_signal, resolve_signal
 from edge.northbound.maintenance_calls import languages_of
@@ -59,6 +59,7 @@ from edge.station.release import ReleaseRequest, release
 from edge.station.response_provider import ResponseProvider
 from edge.station.retention import Deliveries
 from edge.station.settings import KINDS, EventOrigin, SettingsMethod, StationSettings
+from edge.store import audit
 from edge.store.client import Store
 from edge.store.refused import RefusedMessage
 from edge.store.version import DocumentTooNew
@@ -149,7 +150,7 @@ class CallHandler:
             if isinstance(call.event, Refused):
                 raise call.event
             reply = await self._execute(call, call.event)
-            self._record_change(call, call.event, reply)
+            await self._record_change(call, call.event, reply)
         except Refused as refusal:
             kind, reason = refusal.kind, refusal.sentences
             key = f"{call.source} {kind} {reason}"
@@ -166,7 +167,7 @@ class CallHandler:
         await self._record_refusal(call, "internal", reason)
         return self._reply_event(refusal_reply("internal", reason), call)
 
-    def _record_change(self, call: IncomingCall, event: CloudEvent, reply: Reply) -> None:
+    async def _record_change(self, call: IncomingCall, event: CloudEvent, reply: Reply) -> None:
         if self._trail is None or (change := reply.change) is None:
             return
         record = AuditRecord(
@@ -181,7 +182,10 @@ class CallHandler:
             comment=change.comment,
             status=reply.reason or "Good",
         )
-        self._trail.record(record)
+        # Each gateway of the store receives the call, and a broker may deliver it again.
+        name = f"{event.id}\n{record.kind}\n{record.action}\n{record.status}"
+        if await audit.claim(self._store, event.source, name, record.at):
+            self._trail.record(record)
 
     async def _record_refusal(self, call: IncomingCall, kind: str, reason: str) -> None:
         identity = call.attributes.get("type", ""), call.attributes.get("id", "")

@@ -1,13 +1,17 @@
-"""Compose the events for the MES: transitions of a job's state, and the progress of running recipes."""
+"""Compose the events for the MES: transitions of a job, changes of its response, and the progress of recipes."""
+
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import structlog
 
 from edge.model.cloudevent import CloudEvent, new_id
-from edge.model.event_types import PROGRESS_TYPE, STATUS_EVENT_TYPE
+from edge.model.event_types import AWAITS_PERSON_TYPE, PROGRESS_TYPE, RESPONSE_UPDATE_TYPE, STATUS_EVENT_TYPE
 from edge.model.isa95 import JobOrder, JobResponse, JobStatusEvent
 from edge.model.job_progress import CommandProgress, JobProgress, StepProgress
-from edge.model.job_state import has_response, is_transition, state_entries
+from edge.model.job_state import Cause, has_response, is_transition, state_entries
+from edge.model.result_message import AwaitsPersonEvent, OpenQuestion
+from edge.station.response import HELD_ID, UNKNOWN_ID
 from edge.station.runs import Progress
 from edge.store import jobs, responses
 from edge.store.changes import Change
@@ -33,6 +37,49 @@ async def load_changed_job(store: Store, change: Change) -> tuple[Job | None, Jo
     return None
 
 
+def change_events(source: str, change: Change, job: Job | None, response: JobResponse | None) -> Sequence[CloudEvent]:
+    """Return the events of a change: of a transition, or of a response that changed without one; none for others.
+
+    A job that waits for a person has an event of its own. The events of a change have the same ids each time they are
+    made.
+    """
+    if event := status_event(source, change, job, response):
+        return (event,)
+    if change.cause is not Cause.RESULT_UPDATE or job is None or response is None:
+        return ()
+    state = state_entries(change.status)
+    update = JobStatusEvent(job_order=job.order, job_state=state, job_response=response)
+    events = [_job_event(source, change, job, RESPONSE_UPDATE_TYPE, update)]
+    if questions := tuple(open_questions(response)):
+        waiting = AwaitsPersonEvent(job_order_id=job.job_id, job_state=state, questions=questions)
+        events.append(_job_event(source, change, job, AWAITS_PERSON_TYPE, waiting, part="/person"))
+    return events
+
+
+def open_questions(response: JobResponse) -> Iterator[OpenQuestion]:
+    """Yield what a person has to decide about the job of a response."""
+    for parameter in response.job_response_data or ():
+        if parameter.id in {UNKNOWN_ID, HELD_ID} and parameter.subparameters:
+            for each in parameter.subparameters:
+                reason = None if each.value is None else str(each.value)
+                yield OpenQuestion(kind=parameter.id, action=each.id, reason=reason)
+
+
+def _job_event(
+    source: str, change: Change, job: Job | None, event_type: str, data: object, part: str = ""
+) -> CloudEvent:
+    return CloudEvent(
+        id=f"{change.scope}/{change.position}{part}",
+        source=source,
+        type=event_type,
+        subject=change.scope,
+        correlationid=job.correlation_id if job else None,
+        causationid=job.causation_id or None if job else None,
+        extensions=job.trace if job else {},
+        data=data,
+    )
+
+
 def status_event(source: str, change: Change, job: Job | None, response: JobResponse | None) -> CloudEvent | None:
     """Return the event of a change (OPC 10031-4, 6.2.8); None for a change that is no transition.
 
@@ -41,16 +88,8 @@ def status_event(source: str, change: Change, job: Job | None, response: JobResp
     if not is_transition(change.cause):
         return None
     order = job.order if job else JobOrder(job_order_id=change.job_order_id)
-    return CloudEvent(
-        id=f"{change.scope}/{change.position}",
-        source=source,
-        type=STATUS_EVENT_TYPE,
-        subject=change.scope,
-        correlationid=job.correlation_id if job else None,
-        causationid=job.causation_id or None if job else None,
-        extensions=job.trace if job else {},
-        data=JobStatusEvent(job_order=order, job_state=state_entries(change.status), job_response=response),
-    )
+    status = JobStatusEvent(job_order=order, job_state=state_entries(change.status), job_response=response)
+    return _job_event(source, change, job, STATUS_EVENT_TYPE, status)
 
 
 def progress_event(source: str, progress: Progress) -> CloudEvent:

@@ -14,7 +14,7 @@ from edge.links.background_task import background_task
 from edge.links.cloudevent_rpc import form_of, from_map, to_map
 from edge.links.rpc_server import Method, RpcServer, open_server
 from edge.northbound.calls import CallHandler, IncomingCall
-from edge.northbound.events import load_changed_job, progress_event, status_event
+from edge.northbound.events import change_events, load_changed_job, progress_event
 from edge.station.runs import Progress, Runs
 from edge.store import changes
 from edge.store.client import Store
@@ -118,5 +118,5 @@ class _EventNotifier:
     async def _notify(self, change: changes.Change) -> None:
         if not self._server.clients or (found := await load_changed_job(self._store, change)) is None:
             return
-        if event := status_event(self._source, change, *found):
+        for event in change_events(self._source, change, *found):
             self._server.notify("cloudevent", to_map(event), "events")

@@ -6,7 +6,7 @@ from msgspec import Struct
 from edge.links.mqtt import MqttSession, to_message
 from edge.model.cloudevent import CloudEvent
 from edge.model.isa95 import JobResponse
-from edge.northbound.events import load_changed_job, status_event
+from edge.northbound.events import change_events, load_changed_job
 from edge.northbound.topic_writer import TopicWriter, WriteOutcome
 from edge.northbound.topics import Topics
 from edge.store import changes, published_events
@@ -68,13 +68,18 @@ class StatusEventPublisher:
         await self._store.commit(changes.save_event_cursor(self._store.keys, self._topics.scope, self.position))
 
     async def _send(self, change: Change, job: Job | None, response: JobResponse | None) -> WriteOutcome:
-        event = status_event(self._source, change, job, response)
-        if event is None:
-            return WriteOutcome.UNREAD
-        return await self._writer.send(to_message(await self._first_form(change, event), self._topics.events))
+        """Publish the events of a change; the outcome is refused if one is, and read if one is."""
+        outcome = WriteOutcome.UNREAD
+        for event in change_events(self._source, change, job, response):
+            first = await self._first_form(change, event)
+            written = await self._writer.send(to_message(first, self._topics.events))
+            if written is WriteOutcome.REFUSED:
+                return written
+            outcome = written if outcome is WriteOutcome.UNREAD else outcome
+        return outcome
 
     async def _first_form(self, change: Change, event: CloudEvent) -> CloudEvent:
         """Return the event as it was published first: the job may have changed since."""
-        text = msgspec.json.encode(event).decode()
-        first = await published_events.keep(self._store, change.scope, change.position, text, REPUBLISH_WINDOW_S)
+        text, part = msgspec.json.encode(event).decode(), event.id.removeprefix(f"{change.scope}/")
+        first = await published_events.keep(self._store, change.scope, part, text, REPUBLISH_WINDOW_S)
         return event if first == text else msgspec.json.decode(first, type=CloudEvent)

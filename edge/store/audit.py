@@ -4,11 +4,14 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 
 from edge.model.audit import ChainHead, SealedRecord
 from edge.store.client import Store
-from edge.store.commit import Absent, Commit, Holds, RedisCommand, fields
+from edge.store.commit import Absent, Commit, Committed, HashField, Holds, RedisCommand, fields
+from edge.store.dedupe import digest
 from edge.store.keys import Keys
 from edge.store.stream import Entry, entries
 
 _PAGE = 500
+_CLAIM_MS = 90_000_000
+"""How long a call is not recorded again: a broker may deliver it to another gateway a day later."""
 
 
 async def load_head(store: Store) -> ChainHead:
@@ -26,6 +29,18 @@ def append(keys: Keys, before: ChainHead, sealed: Sequence[SealedRecord], keep: 
         ("XADD", keys.audit(), "MAXLEN", "~", keep, "*", *fields(_as_fields(each))) for each in sealed
     )
     return Commit((guard,), (*added, ("SET", key, _head_text(after.number, after.digest))))
+
+
+async def claim(store: Store, source: str, name: str, now: int) -> bool:
+    """Claim the record of a call for this gateway; return False when it was claimed before, here or elsewhere.
+
+    Each gateway of a store receives each call of the MES.
+    """
+    now_key, before_key = store.keys.audited(now // _CLAIM_MS), store.keys.audited(now // _CLAIM_MS - 1)
+    claimed = digest(source, name)
+    guards = tuple(HashField(key, claimed, None) for key in (now_key, before_key))
+    operations = (("HSET", now_key, claimed, ""), ("PEXPIRE", now_key, 2 * _CLAIM_MS))
+    return isinstance(await store.commit(Commit(guards, operations)), Committed)
 
 
 async def newest(store: Store, count: int) -> list[SealedRecord]:

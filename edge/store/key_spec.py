@@ -16,6 +16,7 @@ class Lifetime(StrEnum):
     OURS = "as long as the store; does not grow with the jobs that ran"
     JOB = "as long as the job order, which goes `[retention] ended_jobs` after its EndState, or beyond `kept_jobs`"
     DEDUPE = "`[retention] dedupe`"
+    AUDITED = "50 hours after the last was added"
     DISCARDED = "an hour after the first of its half hour"
     REPUBLISH = "an hour"
     STREAM = "bounded by length"

@@ -37,6 +37,11 @@ class MessageKeys(SettingKeys, frozen=True):
         """Return the key of the events of equipment that no job took, by digest; one for each half hour."""
         return f"{self.prefix}:discarded:{key_part(equipment)}:{period}"
 
+    @register_key("hash", Lifetime.AUDITED)
+    def audited(self, period: int) -> str:
+        """Return the key of the calls that a gateway has put in the audit trail, by digest; one for each 25 hours."""
+        return f"{self.prefix}:audited:{period}"
+
     @register_key("stream", Lifetime.STREAM)
     def event_refused_list(self) -> str:
         """Return the key of refused messages and declined calls."""

@@ -74,3 +74,12 @@ async def test_declined_call_is_shown_once_with_status_and_job(edge: Edge, plant
     assert json.loads(shown["payload"]) == {"JobOrderID": "J9"}
     report = (await edge("refused")).output.splitlines()
     assert report[-1] == "0 messages refused, 1 calls declined since the store was created"
+
+
+async def test_secrets_of_a_refused_message_are_not_shown(edge: Edge, plant: Plant) -> None:
+    payload = b'{"JobOrder": 7, "password": "hunter2", "url": "redis://u:s3cret@host/0"}'
+    refused = RefusedMessage("app/jobs/station-1/commands", "", "", "invalid_payload", "token=abc123 is wrong", payload)
+    await plant.store.commit(record_refusal(plant.store.keys, refused))
+    for shown in ((await edge("refused")).output, (await edge("refused", "--json")).output):
+        assert "JobOrder" in shown
+        assert not any(secret in shown for secret in ("hunter2", "s3cret", "abc123"))

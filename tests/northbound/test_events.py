@@ -2,16 +2,19 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
-from edge.model.event_types import STATUS_EVENT_TYPE
-from edge.model.isa95 import JobOrder, JobStatusEvent, OrderCall, WorkMaster
+from edge.model.event_types import AWAITS_PERSON_TYPE, RESPONSE_UPDATE_TYPE, STATUS_EVENT_TYPE
+from edge.model.isa95 import JobOrder, JobResponse, JobStatusEvent, OrderCall, Parameter, WorkMaster
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, state_entries
-from edge.northbound.events import load_changed_job, status_event
+from edge.model.result_message import OpenQuestion
+from edge.northbound.events import change_events, load_changed_job, status_event
 from edge.station.jobs import JobCall, JobService
 from edge.store import changes
 from edge.store.changes import Change
 from edge.store.client import Store
+from edge.store.jobs import Job
 from tests.northbound.calling import SCOPE, WORK_MASTER, opened_station
 
 ENDED = JobStatus(JobState.ENDED, SubState.CLOSED)
@@ -50,6 +53,29 @@ async def test_the_response_has_the_state_right_after_the_change(store: Store) -
     assert job.job_id == "J1"
     assert response
     assert response.job_state == state_entries(ENDED)
+
+
+JOB = Job(order=JobOrder(job_order_id="J1"), scope=SCOPE, status=ENDED, correlation_id="R1", stored_at=1)
+RESPONSE = JobResponse(job_response_id="R1", job_order_id="J1", job_state=())
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [("OutcomeUnknown", "OutcomeUnknown"), ("AwaitsIntervention", "AwaitsIntervention"), ("tighten", "")],
+)
+def test_changed_response_has_an_event_and_a_wait_for_a_person_too(question: str, kind: str) -> None:
+    data = (Parameter(id=question, subparameters=(Parameter(id="tighten", value="jammed"),)),)
+    response = msgspec.structs.replace(RESPONSE, job_response_data=data)
+    update, *waits = change_events("/edge", change(Cause.RESULT_UPDATE), JOB, response)
+    assert (update.id, update.type) == (f"{SCOPE}/7-0", RESPONSE_UPDATE_TYPE)
+    assert update.data == JobStatusEvent(job_order=JOB.order, job_state=state_entries(ENDED), job_response=response)
+    found = [(each.id, each.type, each.data.questions) for each in waits]
+    asked = (OpenQuestion(kind=kind, action="tighten", reason="jammed"),)
+    assert found == ([(f"{SCOPE}/7-0/person", AWAITS_PERSON_TYPE, asked)] if kind else [])
+
+
+def test_changed_response_of_a_removed_job_has_no_event() -> None:
+    assert change_events("/edge", change(Cause.RESULT_UPDATE), None, None) == ()
 
 
 async def test_unreadable_job_is_not_reported(store: Store) -> None:

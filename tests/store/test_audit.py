@@ -32,3 +32,12 @@ async def test_oldest_records_are_deleted_beyond_the_limit(store: Store) -> None
 async def test_invalid_entry_is_read_as_number_zero(store: Store) -> None:
     await store.execute("XADD", store.keys.audit(), "*", "number", "²", "other", "x")
     assert await audit.newest(store, 1) == [SealedRecord(0, "", "")]
+
+
+async def test_record_of_a_call_is_claimed_once_for_a_day(store: Store) -> None:
+    now, day = 1_700_000_000_000, 86_400_000
+    assert await audit.claim(store, "/mes", "1", now)
+    assert not await audit.claim(store, "/mes", "1", now)
+    assert not await audit.claim(store, "/mes", "1", now + day)
+    assert await audit.claim(store, "/mes", "2", now + day)
+    assert await audit.claim(store, "/mes", "1", now + 3 * day)
