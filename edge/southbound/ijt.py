@@ -335,8 +335,8 @@ class Controller:
         """
         end = asyncio.get_running_loop().time() + self._times.search
         while not self._results.find(command):
-            pending = await self._tool.pending_command()
-            if pending == command.command_id:
+            # A controller that declines the question cannot be asked: its result is searched for to the end.
+            if await self._tool.occupant() == command.command_id:
                 return
             # The joining may have ended after the last check for results. A slow controller is searched to the end.
             await self._results.search(command)

@@ -24,7 +24,7 @@ from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_
 from edge.southbound.own_events import OwnEvents
 from edge.southbound.repetition import StartPolicy, chosen_repetition
 from edge.southbound.result_file import ResultFileReader, find_transfer
-from edge.southbound.vision_conversion import answer_data, id_of, meas_id_of, parse_result, recipe_of
+from edge.southbound.vision_conversion import answer_data, id_of, meas_id_of, parse_result, raw_job_id, recipe_of
 from edge.southbound.vision_methods import call_method, find_part
 from edge.southbound.vision_results import VisionResults
 from edge.southbound.vision_state import StateReader, VisionState, find_states
@@ -56,7 +56,7 @@ _IDLE = frozenset({VisionState.ERROR, VisionState.HALTED})
 _CAUSE = (0, "the station asked for it")
 _JOBS_LIMIT = 1000
 _LOST = "the job was started, and the camera neither is at it nor has its result"
-_SKIPPED = "a result that exceeds max_message_bytes was skipped: it may be that of this command"
+_SKIPPED = "a result that {} was skipped: it may be that of this command"
 _MIRROR_SECONDS = 0.05
 _UNTIL_READY = -1.0
 _STOP_SECONDS = 3.0
@@ -115,9 +115,9 @@ def open_vision(
 
 
 async def _note_skipped(device_events: DeviceEvents, camera: "Camera") -> DeviceEvents:
-    """Yield the events of a camera; report those that exceed the size limit."""
+    """Yield the events of a camera; report those that cannot be read."""
     async for device_event in device_events:
-        if isinstance(device_event, Refused) and device_event.kind == "too_large":
+        if isinstance(device_event, Refused) and device_event.kind in {"too_large", "unreadable"}:
             await camera.note_skipped(device_event)
         else:
             yield device_event
@@ -185,14 +185,20 @@ class Camera:
 
     async def _handle_result(self, device_event: DeviceEvent) -> None:
         if not device_event["IsPartial"]:
-            result = parse_result(device_event)
+            try:
+                result = parse_result(device_event)
+            except Refused as refusal:
+                if not self._jobs or raw_job_id(device_event) not in {None, *self._jobs.values()}:
+                    raise
+                await self.note_skipped(refusal)
+                return
             # Wait for a start in progress: the JobId is known only after the start.
             async with self._starting:
                 pass
             await self._results.handle(result)
 
     async def note_skipped(self, refusal: Refused) -> None:
-        """Record a result that exceeds the size limit of a message: the command at work may wait for it."""
+        """Record a result that cannot be read: the command at work may wait for it."""
         await self._results.note_skipped(refusal)
         self._changed.set()
 
@@ -342,7 +348,7 @@ class Camera:
                 raise self._failed()
             if (found := await results.find(command)) is not None:
                 return found
-            raise DeviceOutcomeUnknownError(_SKIPPED)
+            raise DeviceOutcomeUnknownError(_SKIPPED.format(results.skip_reason))
         result = results.kept.pop(job_id)
         if (of := id_of(result, "MeasId")) not in {None, "", meas_id_of(command)}:
             raise Refused("device", f"the result of the job {job_id} is one of another MeasId: {of}")
@@ -351,7 +357,7 @@ class Camera:
         except Refused as refusal:
             if refusal.kind == "too_large":
                 await results.note_skipped(refusal, id_of(result, "ResultId") or "")
-                raise DeviceOutcomeUnknownError(_SKIPPED) from refusal
+                raise DeviceOutcomeUnknownError(_SKIPPED.format(results.skip_reason)) from refusal
             raise
 
     async def _is_running(self, command: Command) -> bool:

@@ -59,6 +59,13 @@ def parse_result(raw: Any) -> Mapping[str, Any]:
     return result
 
 
+def raw_job_id(raw: Mapping[str, Any]) -> str | None:
+    """Return the JobId of data that are not a valid result; None when it cannot be read."""
+    job_id = raw.get("JobId")
+    found = job_id.get("Id") if isinstance(job_id, Mapping) else None
+    return found if isinstance(found, str) and found else None
+
+
 def id_of(result: Mapping[str, Any], field: str) -> str | None:
     """Return the id in a field of a result."""
     found: str | None = (result.get(field) or {}).get("Id")

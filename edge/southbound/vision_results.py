@@ -46,6 +46,7 @@ class VisionResults:
     ) -> None:
         self.kept: dict[str, VisionResult] = {}
         self.skipped = 0
+        self.skip_reason = ""
         """The number of results since the last start that exceed the size limit of a message."""
         self._session = session
         self._parts = parts
@@ -65,9 +66,11 @@ class VisionResults:
             del self.kept[next(iter(self.kept))]
 
     async def note_skipped(self, refusal: Refused, result_id: str = "") -> None:
-        """Record a result that exceeds the size limit of a message."""
+        """Record a result that cannot be read, as one that exceeds the size limit of a message."""
         await self._reporter.skip(result_id, refusal)
         self.skipped += 1
+        is_large = refusal.kind == "too_large"
+        self.skip_reason = "exceeds max_message_bytes" if is_large else f"cannot be read ({refusal.message})"
 
     async def report_late(self, command: Command) -> None:
         """Report the result of a command that no longer waits for it, if the camera has one."""

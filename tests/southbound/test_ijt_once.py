@@ -375,3 +375,13 @@ async def test_result_that_cannot_be_read_as_an_event_is_read_by_its_id(
         await controller.device.send_event(controller.store.events["ResultReady"], {"Result": ua.Variant("garbage")})
         await wait_until(lambda: bench.station.answers)
     assert (bench.station.answers[0].error, bench.station.unknown) == (None, [])
+
+
+async def test_started_joining_is_unknown_when_identifiers_are_declined(
+    controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    """The method is gone after the connection: its call is declined, which failed the action before."""
+    async with equipped(controller, wait_until) as bench, controller.without("GetIdentifiers"):
+        await bench.equipment.send(replace(WORK, begun=True, offered_again=True))
+        await wait_until(lambda: bench.station.unknown or bench.station.answers)
+    assert (bench.station.answers, controller.begun) == ([], [])

@@ -3,18 +3,21 @@
 from typing import Any, cast
 
 import pytest
+from asyncua import ua
 from structlog.testing import capture_logs
 
 from edge.links.opcua import ClientSession
 from edge.sim.vision import VisionCamera
 from edge.southbound.late_result import LateResults
 from edge.southbound.own_events import OwnEvents
+from edge.southbound.vision import NAMESPACE_URI
 from edge.southbound.vision_results import VisionResults
 from tests.conftest import WaitUntil
 from tests.southbound.contract import NEXT, WORK
 from tests.southbound.inspection import equipped
 from tests.southbound.recording_station import RecordingStation
 
+_RESULT_READY = 1024
 CAMERA = cast("ClientSession", None)
 """The camera of tests that do not call it."""
 
@@ -103,3 +106,18 @@ async def test_picture_over_the_size_limit_does_not_block_the_camera(
     assert (bench.station.answers[0].command_id, bench.station.answers[0].error) == (NEXT.command_id, None)
     assert "max_message_bytes" in bench.station.unknown[0].reason
     assert {each.kind for each in bench.station.refused} == {"too_large"}
+
+
+@pytest.mark.slow
+@pytest.mark.asyncio(loop_scope="module")
+async def test_result_of_a_camera_that_cannot_be_read_is_unknown(camera: VisionCamera, wait_until: WaitUntil) -> None:
+    async with equipped(camera, wait_until) as bench:
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+        camera.lists_results = False
+        index = await camera.device.server.get_namespace_index(NAMESPACE_URI)
+        await camera.device.send_event(ua.NodeId(_RESULT_READY, index), {"JobId": ua.Variant("garbage")})
+        await wait_until(lambda: bench.station.unknown)
+        camera.lists_results = True
+    assert "cannot be read" in bench.station.unknown[0].reason
+    assert {each.kind for each in bench.station.refused} == {"unreadable"}
