@@ -1,5 +1,6 @@
 """A tool whose controller declines a disabling, or does not answer it, is disabled in seconds and shown until then."""
 
+import asyncio
 import json
 import time
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from asyncua import Client
 
 from tests.outside.conftest import Plant
 from tests.outside.devices.openprotocol_controller import StrictController
@@ -208,6 +210,15 @@ def test_stop_that_a_camera_accepts_without_effect_is_repeated(line: Line) -> No
     line.wait_until_safe("eye")
 
 
+async def variables_of_wrench(port: int) -> tuple[str, int]:
+    """Read Problem and StopsOpen of the wrench over OPC UA."""
+    node = "ns=1;s=Gateway/Equipment/wrench"
+    async with Client(f"opc.tcp://127.0.0.1:{port}") as client:
+        problem: str = await client.get_node(f"{node}/Problem").read_value()
+        stops_open: int = await client.get_node(f"{node}/StopsOpen").read_value()
+        return problem, stops_open
+
+
 class Press(Wrench):
     """A device that never ends its work, and declines to stop until its third request; `stops` are their times."""
 
@@ -236,6 +247,9 @@ def test_stop_that_an_mqtt_device_declines_is_repeated_after_2_s_and_5_s(plant: 
     assert plant.mes.call("Abort", {"JobOrderID": "J1"}).status == 1
     press.client.wait(lambda: len(press.stops) == 2, "the stop is repeated", 10)
     wait_for(lambda: "the ram is down" in plant.gateway.cli("jobs", "why", "J1"), "jobs why has the reason")
+    problem, stops_open = asyncio.run(variables_of_wrench(plant.opcua_port))
+    assert "the ram is down" in problem
+    assert stops_open == 1
     press.client.wait(lambda: len(press.stops) == 3, "the stop is repeated again", 10)
     wait_for(lambda: "open stops" in plant.gateway.cli("equipment", "show", "wrench"), "the report")
     first, second, third = press.stops
