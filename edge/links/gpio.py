@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 import structlog
 
 from edge.errors import SettingsError, Unavailable
+from edge.links.connection_fault import ConnectionFailed
+from edge.model.equipment_connection import ConnectionFault
 
 if TYPE_CHECKING:
     from gpiod import LineRequest
@@ -154,4 +156,5 @@ def _device(label: str, devices: Path) -> Path:
             labels.append(chip.get_info().label)
         if labels[-1] == label:
             return device
-    raise Unavailable(f"there is no GPIO chip {label}", f"There are: {', '.join(labels) or 'none'}. edge hw check")
+    advice = f"There are: {', '.join(labels) or 'none'}. edge hw check"
+    raise ConnectionFailed(ConnectionFault.UNREACHABLE, f"there is no GPIO chip {label}", advice)

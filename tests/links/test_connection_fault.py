@@ -10,6 +10,7 @@ import pytest
 
 from edge.errors import Refused, SettingsError, Unavailable
 from edge.links.connection_fault import ConnectionFailed, fault_of
+from edge.links.gpio import open_lines
 from edge.links.line_stream import open_serial_lines, open_tcp_lines
 from edge.links.mqtt_broker import Broker
 from edge.links.mqtt_connection import connect
@@ -77,6 +78,11 @@ async def decline_client(reader: asyncio.StreamReader, writer: asyncio.StreamWri
     await reader.read(100)
 
 
+async def decline_client_and_close(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Decline MID 0001 with error 96, and close the connection at once."""
+    writer.write(encode_frame(new_message(Mid.DECLINED, mid=1, error=96)))
+
+
 async def fault(peer: Peer, host: str, port: int) -> tuple[ConnectionFault, str]:
     """Connect, and return the kind of the failure with its message."""
     with pytest.raises((Unavailable, Refused)) as raised:
@@ -113,6 +119,7 @@ async def test_name_that_does_not_resolve_is_an_unknown_host(peer: Peer) -> None
         (opcua, close, ConnectionFault.CLOSED),
         (mqtt, close, ConnectionFault.CLOSED),
         (openprotocol, decline_client, ConnectionFault.DECLINED),
+        (openprotocol, decline_client_and_close, ConnectionFault.DECLINED),
     ],
 )
 async def test_answer_of_a_peer_has_its_kind(peer: Peer, answer: Answer, expected: ConnectionFault) -> None:
@@ -139,6 +146,12 @@ async def test_missing_serial_port_is_unreachable() -> None:
     with pytest.raises(Unavailable) as raised:
         async with open_serial_lines("/dev/no-such-port", 9600, framed=False):
             pytest.fail("there is such a port")
+    assert fault_of(raised.value) is ConnectionFault.UNREACHABLE
+
+
+def test_missing_gpio_chip_is_unreachable() -> None:
+    with pytest.raises(Unavailable) as raised, open_lines("no such chip", {"red": 1}, {}):
+        pytest.fail("there is such a chip")
     assert fault_of(raised.value) is ConnectionFault.UNREACHABLE
 
 

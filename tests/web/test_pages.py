@@ -8,14 +8,17 @@ from urllib.parse import quote
 
 import jinja2
 import pytest
+from msgspec.structs import replace
 
+from edge.model.equipment_connection import ConnectionFault, ConnectionState
+from edge.model.equipment_health import EquipmentHealth
 from edge.web.app import build_app
 from edge.web.pages import templates
 from edge.web.protocol import ConnectionBounds
 from edge.web.server import WebAddress, serve
 from edge.web.services import WebServices
 from tests.passwords import PASSWORD
-from tests.web.serving import ATTACK, Browser
+from tests.web.serving import ATTACK, Browser, serving
 
 RECIPES = ["/recipes", "/recipe?scope=station-1&id=linear"]
 PAGES = [
@@ -55,6 +58,25 @@ async def test_page_is_complete_and_executes_no_data(browser: Browser, path: str
     assert [each["type"] for each in scripts] == ["module"]
     assert ATTACK not in reply.text
     assert f'<html lang="{language}">' in reply.text
+
+
+@pytest.mark.parametrize(
+    ("language", "texts"),
+    [
+        ("en", ("disconnected since ", "connection refused", "cannot connect to 10.0.0.5:4545: Connection refused")),
+        ("de", ("getrennt seit ", "Verbindung verweigert", "keine Verbindung zu 10.0.0.5:4545: Connection refused")),
+    ],
+)
+async def test_station_names_why_equipment_is_not_connected(
+    services: WebServices, language: str, texts: tuple[str, ...]
+) -> None:
+    reason = "cannot connect to 10.0.0.5:4545: Connection refused"
+    state = ConnectionState(connected=False, since=1_767_322_740_000, fault=ConnectionFault.REFUSED, reason=reason)
+    away = EquipmentHealth(name="op", kind="openprotocol", connected=False, connection=state)
+    async with serving(replace(services, equipment=lambda: (away,))) as browser:
+        eve = await browser.logged_in("eve")
+        page = (await eve.get("/", accept_language=language)).text
+    assert [each for each in texts if each not in page] == []
 
 
 async def test_observer_gets_no_controls(browser: Browser) -> None:
