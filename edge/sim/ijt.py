@@ -10,8 +10,9 @@ from typing import Any
 from asyncua import Node, ua
 
 from edge.links.background_task import background_task
-from edge.sim.ijt_asset import ToolAsset
+from edge.sim.ijt_asset import AssetNamespaces, ToolAsset
 from edge.sim.ijt_fault import IjtFault
+from edge.sim.ijt_identifiers import SentIdentifiers
 from edge.sim.ijt_processes import JoiningProcesses, process_name, status
 from edge.sim.ijt_result import BATCH, INTERVENTION, NOT_OK, OK, SINGLE, content, meta_data, target_of
 from edge.sim.ijt_store import StoredResults
@@ -32,8 +33,10 @@ _DI = "http://opcfoundation.org/UA/DI/"
 _MACHINERY = "http://opcfoundation.org/UA/Machinery/"
 _RESULT = "http://opcfoundation.org/UA/Machinery/Result/"
 _IJT = "http://opcfoundation.org/UA/IJT/Base/"
+_ASSET_NAMESPACES = (_IJT, "http://opcfoundation.org/UA/IJT/Tightening/", _DI, _MACHINERY)
 _MACHINES = (_MACHINERY, 1001)
-_RESULT_DATA, _JOINING_RESULT, _META_DATA, _ENTITY = (_RESULT, 3008), (_IJT, 3005), (_IJT, 3020), (_IJT, 3010)
+_RESULT_DATA, _JOINING_RESULT, _META_DATA = (_RESULT, 3008), (_IJT, 3005), (_IJT, 3020)
+_LISTED = {"JoiningProcessMetaDataType": (_IJT, 3024), "JointDataType": (_IJT, 3028), "EntityDataType": (_IJT, 3010)}
 _ERROR_CLASS = (_IJT, 1063)
 _SEVERE = 900
 NO_JOINTS: Mapping[str, str] = MappingProxyType({})
@@ -80,7 +83,7 @@ class JoiningController:
         self.finished: list[str] = []
         self.echoes_identifiers = True
         self.accepts_abort = True
-        self.identifiers: list[dict[str, Any]] = []
+        self._sent = SentIdentifiers(device, self._listed, self._before_read)
         self.fault = IjtFault.NONE
         self._delay = delay
         self.asset = ToolAsset()
@@ -101,6 +104,15 @@ class JoiningController:
         self.asset.enabled = enabled
 
     @property
+    def identifiers(self) -> list[dict[str, Any]]:
+        """The entities of the next result."""
+        return self._sent.entities
+
+    @identifiers.setter
+    def identifiers(self, entities: list[dict[str, Any]]) -> None:
+        self._sent.entities = entities
+
+    @property
     def acknowledged(self) -> list[str]:
         """The ids of the results that a client has acknowledged."""
         return self.store.acknowledged
@@ -118,7 +130,8 @@ class JoiningController:
         processes = await self._add(system, _IJT, "JoiningProcessManagement", (_IJT, 1025))
         results = await self._add(system, _RESULT, "ResultManagement", (_IJT, 1022))
         await self._offer(method_set, self._asset_methods())
-        await self.asset.add(self.device, assets, (await self._id((_IJT, 0))).NamespaceIndex)
+        ijt, tightening, di, machinery = [await self._index(uri) for uri in _ASSET_NAMESPACES]
+        await self.asset.add(self.device, assets, AssetNamespaces(ijt, tightening, di, machinery))
         await self._offer(
             processes, self._process_methods() | self.processes.process_methods(self.device, self._listed)
         )
@@ -126,6 +139,10 @@ class JoiningController:
             joints = await self._add(system, _IJT, "JointManagement", (_IJT, 1023))
             await self._offer(joints, joint_methods)
         await self._offer(results, self.store.methods())
+        # A folder for results as variables; without them, clients get results by events and methods.
+        await results.add_folder(
+            ua.NodeId("Results", self.device.index), ua.QualifiedName("Results", await self._index(_RESULT))
+        )
         for event, base in (("ResultReady", 1007), ("RequestedResult", 1035), ("System", 1006)):
             event_type = await (await self._node((_IJT, base))).add_object_type(
                 self.device.index, f"Simulated{event}EventType"
@@ -216,8 +233,7 @@ class JoiningController:
         return await self.device.structures.variant(await self._id(named), value)
 
     async def _listed(self, name: str, values: Sequence[Mapping[str, Any]]) -> ua.Variant:
-        of = {"JoiningProcessMetaDataType": (_IJT, 3024), "JointDataType": (_IJT, 3028)}[name]
-        return await self.device.structures.variant(await self._id(of), list(values), is_array=True)
+        return await self.device.structures.variant(await self._id(_LISTED[name]), list(values), is_array=True)
 
     def _select_process(self, process: str) -> None:
         self.selected = process
@@ -266,13 +282,7 @@ class JoiningController:
     # The methods for clients.
 
     def _asset_methods(self) -> Mapping[str, Method]:
-        return {
-            "EnableAsset": self._enable,
-            "SendIdentifiers": self._send_identifiers,
-            "SendTextIdentifiers": self._send_text_identifiers,
-            "GetIdentifiers": self._get_identifiers,
-            "ResetIdentifiers": self._reset_identifiers,
-        }
+        return {"EnableAsset": self._enable} | dict(self._sent.methods())
 
     def _process_methods(self) -> dict[str, Method]:
         return {
@@ -290,30 +300,9 @@ class JoiningController:
             await self._stop()
         return status()
 
-    async def _send_identifiers(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
-        _uri, entities = await self.device.plain(arguments)
-        self.identifiers += entities
-        return status()
-
-    async def _send_text_identifiers(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
-        _uri, texts = await self.device.plain(arguments)
-        self.identifiers += [{"EntityId": text, "IsExternal": True, "EntityType": 0} for text in texts]
-        return status()
-
-    async def _get_identifiers(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
-        _uri, names = await self.device.plain(arguments)
+    async def _before_read(self) -> None:
         if self.fault is IjtFault.UNSEEN and self._joining:
             await self.end_joining()
-        found = [each for each in self.identifiers if not names or each.get("Name") in names]
-        return [await self.device.structures.variant(await self._id(_ENTITY), found, is_array=True), *status()]
-
-    async def _reset_identifiers(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
-        _uri, names, everything, latest = await self.device.plain(arguments)
-        if names:
-            self.identifiers = [each for each in self.identifiers if each.get("Name") not in names]
-        elif everything or latest:
-            self.identifiers = [] if everything else self.identifiers[:-1]
-        return status()
 
     async def _select(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         _uri, process = await self.device.plain(arguments)
@@ -383,7 +372,7 @@ class JoiningController:
         await self.device.link(owner, methods)
 
     async def _add(self, parent: Node, namespace: str | None, name: str, of: tuple[str, int]) -> Node:
-        index = self.device.index if namespace is None else (await self._id((namespace, 0))).NamespaceIndex
+        index = self.device.index if namespace is None else await self._index(namespace)
         node_id = ua.NodeId(name, self.device.index)
         return await parent.add_object(
             node_id, ua.QualifiedName(name, index), objecttype=await self._id(of), instantiate_optional=False
@@ -394,4 +383,7 @@ class JoiningController:
 
     async def _id(self, named: tuple[str, int]) -> ua.NodeId:
         uri, number = named
-        return ua.NodeId(number, await self.device.server.get_namespace_index(uri))
+        return ua.NodeId(number, await self._index(uri))
+
+    async def _index(self, uri: str) -> int:
+        return int(await self.device.server.get_namespace_index(uri))

@@ -16,7 +16,7 @@ from edge.errors import SettingsError, Unavailable
 from edge.opcua.structures import Structures
 from edge.sim.broker import free_port
 
-Method = Callable[..., Awaitable[Sequence[ua.Variant]]]
+Method = Callable[..., Awaitable[Sequence[ua.Variant] | ua.StatusCode]]
 
 AWAY_SECONDS = 0.5
 """How long a device is unreachable after a broken connection or a power failure."""
@@ -83,6 +83,7 @@ class OpcuaDevice:
         self.server = server
         self.index = index
         self.structures = Structures(server)
+        self._linked: set[ua.NodeId] = set()
 
     @property
     def url(self) -> str:
@@ -99,10 +100,23 @@ class OpcuaDevice:
             await self.server.bserver.start()
 
     async def link(self, owner: Node, methods: Mapping[str, Method]) -> None:
-        """Link the methods of an object to their handlers."""
+        """Link the methods of an object to their handlers, which are called with all of their arguments only."""
         children = {child.BrowseName.Name: child.NodeId for child in await owner.get_children_descriptions()}
         for name, method in methods.items():
-            self.server.link_method(self.server.get_node(children[name]), method)
+            node = self.server.get_node(children[name])
+            parts = {child.BrowseName.Name: child.NodeId for child in await node.get_children_descriptions()}
+            inputs = parts.get("InputArguments")
+            arguments = await self.server.get_node(inputs).read_value() if inputs else ()
+            self.server.link_method(node, _checked(method, len(arguments or ())))
+            self._linked.add(node.nodeid)
+
+    async def link_others(self, owner: Node) -> None:
+        """Link each other method at an object and below it, so that it is answered as not implemented."""
+        for child in await owner.get_children_descriptions():
+            if child.NodeClass is ua.NodeClass.Object:
+                await self.link_others(self.server.get_node(child.NodeId))
+            elif child.NodeClass is ua.NodeClass.Method and child.NodeId not in self._linked:
+                await self.link(owner, {child.BrowseName.Name: _not_implemented})
 
     async def send_event(self, event_type: ua.NodeId, fields: Mapping[str, ua.Variant]) -> None:
         """Trigger an event at the Server object."""
@@ -114,3 +128,20 @@ class OpcuaDevice:
     async def plain(self, values: Sequence[ua.Variant]) -> list[Any]:
         """Return method arguments as plain Python values."""
         return [await self.structures.plain(value) for value in values]
+
+
+def _checked(method: Method, count: int) -> Method:
+    """Return the handler of a method that refuses a wrong number of arguments (OPC 10000-4, 5.12.2)."""
+
+    async def handle(owner: ua.NodeId, *arguments: ua.Variant) -> Sequence[ua.Variant] | ua.StatusCode:
+        if len(arguments) < count:
+            return ua.StatusCode(ua.StatusCodes.BadArgumentsMissing)
+        if len(arguments) > count:
+            return ua.StatusCode(ua.StatusCodes.BadTooManyArguments)
+        return await method(owner, *arguments)
+
+    return handle
+
+
+async def _not_implemented(_: ua.NodeId, *_arguments: ua.Variant) -> ua.StatusCode:
+    return ua.StatusCode(ua.StatusCodes.BadNotImplemented)

@@ -135,6 +135,7 @@ class VisionCamera:
         await self.device.link(
             results, {"GetResultById": self._get_result_by_id, "GetResultListFiltered": self._get_result_list}
         )
+        await self.device.link_others(self._system)
         await self._show("Preoperational", None)
 
     async def offer(self, image: bytes | None) -> None:

@@ -3,6 +3,7 @@
 import socket
 
 import pytest
+from asyncua import Client, ua
 
 from edge.errors import SettingsError, Unavailable
 from edge.links.opcua import open_client
@@ -33,3 +34,42 @@ async def test_missing_node_set_is_named() -> None:
     with pytest.raises(SettingsError, match="Nowhere"):
         async with open_device("device", ("Nowhere.xml",)):
             pass
+
+
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [(0, "BadArgumentsMissing"), (1, "BadArgumentsMissing"), (2, "Good"), (3, "BadTooManyArguments")],
+)
+async def test_wrong_number_of_arguments_is_refused(given: int, status: str) -> None:
+    called: list[int] = []
+
+    async def handle(_: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+        called.append(len(arguments))
+        return []
+
+    async with open_device("device", ()) as device, Client(device.url) as client:
+        owner = await device.server.nodes.objects.add_object(device.index, "Tool")
+        takes = [ua.VariantType.String, ua.VariantType.Boolean]
+        method = await owner.add_method(device.index, "Work", handle, takes, [])
+        await device.link(owner, {"Work": handle})
+        request = ua.CallMethodRequest(owner.nodeid, method.nodeid, [ua.Variant("a")] * given)
+        (result,) = await client.uaclient.call([request])
+        assert result.StatusCode.name == status
+    assert called == ([2] if status == "Good" else [])
+
+
+async def test_method_that_is_not_simulated_is_not_implemented() -> None:
+    async def handle(_: ua.NodeId, *_arguments: ua.Variant) -> list[ua.Variant]:
+        return []
+
+    async with open_device("device", ()) as device, Client(device.url) as client:
+        owner = await device.server.nodes.objects.add_object(device.index, "Tool")
+        below = await owner.add_object(device.index, "Part")
+        methods = [await each.add_method(device.index, "Work", handle, [], []) for each in (owner, below)]
+        await device.link(owner, {"Work": handle})
+        await device.link_others(owner)
+        requests = [
+            ua.CallMethodRequest(each.nodeid, method.nodeid)
+            for each, method in zip((owner, below), methods, strict=True)
+        ]
+        assert [each.StatusCode.name for each in await client.uaclient.call(requests)] == ["Good", "BadNotImplemented"]
