@@ -21,7 +21,6 @@ from edge.errors import Unavailable
 from edge.hardware.sample_store import open_volatile
 from edge.instant import now_ms
 from edge.links.mqtt import MqttSession
-from edge.maintenance.redaction import redactor
 from edge.model.job_state import has_ended
 from edge.model.rule import Rule
 from edge.northbound.alarm_publisher import AlarmPublisher
@@ -99,7 +98,6 @@ async def open_telemetry(
         core.store,
         with_built_in(own),
         now_ms,
-        redactor(()),
         volatile=volatile,
         flood_limit=settings.flood_alarms,
         slices=slices,
@@ -178,9 +176,7 @@ async def publish_alarms(
 ) -> None:
     """Publish alarms to the MES."""
     topics = Topics(core.settings.northbound.topic_prefix, core.scopes[0])
-    publisher = telemetry.publisher = AlarmPublisher(
-        core.store, session, core.source, topics, now_ms, redact=redactor(())
-    )
+    publisher = telemetry.publisher = AlarmPublisher(core.store, session, core.source, topics, now_ms)
     gate = core.instance.publisher_gates[core.scopes[0]]
     await core.keep_running_while(stack, gate, "alarms", publisher.run)
 

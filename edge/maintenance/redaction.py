@@ -14,34 +14,18 @@ import msgspec
 
 from edge.config import Settings
 from edge.config.value import Secret
-
-HIDDEN = "***"
+from edge.model.secret_text import HIDDEN, PATTERNS, START_OF_WORD
 
 Redact = Callable[[str], str]
 
 _SHORT = 4
 """Shorter secrets are hidden as whole words only: they would match within other words."""
 
-_WORD = r"(?:_|-|(?-i:(?<=[a-z0-9])(?=[A-Z])))"
-"""Start of a word within a name: `pin` matches in `user_pin` and `userPin`, not in `spinning`."""
-_NAMED = (
-    r"\b(?:\w*(?:password|passwd|pwd|passphrase|secret|token|(?:api|private)_?key|credentials?)"
-    rf"|(?:\w*{_WORD})?(?:pin|pin_?code|auth|authori[sz]ation))"
-    r"[\"']?\s*[=:]\s*(?:(?:basic|bearer)\s+)?"
-)
-_PATTERNS = (
-    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), HIDDEN),
-    (re.compile(r"\$argon2\w*\$[^\s\"']+"), HIDDEN),
-    # Greedy, because a password may contain @; bounded, so that no text takes long to search.
-    (re.compile(r"((?<![\w+.-])[\w+.-]+://)[^\s\"'<>]{0,1000}@"), rf"\1{HIDDEN}@"),
-    (re.compile(rf"(?i)({_NAMED}\")((?:[^\"\\]|\\.)+)"), rf"\1{HIDDEN}"),
-    (re.compile(rf"(?i)({_NAMED}'?)([^\s\"',;)]+)"), rf"\1{HIDDEN}"),
-)
 
 _SENSITIVE_NAMES = re.compile(
     r"(?i)passw|pwd|passphrase|secret|token|api_?key|private|credential|auth(?!or(?!i[sz]ation))|pin_?code"
     r"|serial|instance_?uri|user|login|operator|personnel|employee|host"
-    rf"|(?:ip|mac)_?addr|(?:^|{_WORD})(?:pin|sn|vin|ip|mac)$"
+    rf"|(?:ip|mac)_?addr|(?:^|{START_OF_WORD})(?:pin|sn|vin|ip|mac)$"
 )
 """Names of members whose values are secret, a serial number, a person or a host."""
 _ADDRESSES = (
@@ -68,7 +52,7 @@ def redactor(secrets: Iterable[str], names: Iterable[str] = ()) -> Redact:
     def redact(text: str) -> str:
         for pattern in known:
             text = pattern.sub(HIDDEN, text)
-        for pattern, instead in _PATTERNS:
+        for pattern, instead in PATTERNS:
             text = pattern.sub(instead, text)
         return text
 

@@ -32,7 +32,6 @@ BUCKETS_S = (0.05, 0.1, 0.2, 0.5, 1.0, 5.0, 60.0, 3600.0)
 LATE_MS = 5_000
 """Age from which a change is marked as late."""
 _RETRY_S = 0.5
-_LONGEST_PAYLOAD = 2_000
 """Characters of a payload that its attempt keeps."""
 _RESTORED = 1_000
 """Newest changes whose alarms are published again on a new connection, removed ones included."""
@@ -64,9 +63,7 @@ class AlarmPublisher:
         clock: Clock,
         times: RestoreTimes = _TIMES,
         monotonic: Callable[[], float] = time.monotonic,
-        redact: Callable[[str], str] = str,
     ) -> None:
-        """Publish changes; `redact` hides secrets in the payload that is kept of each attempt."""
         self.sent = 0
         self.failed = 0
         self.latency = Latency(BUCKETS_S)
@@ -83,7 +80,6 @@ class AlarmPublisher:
         """The changes to publish again on the next connection."""
         self._times = times
         self._monotonic = monotonic
-        self._redact = redact
         self._connected_at = monotonic()
         self._expects_mes = True
         """Whether the MES subscribes to the events, as far as is known."""
@@ -188,7 +184,7 @@ class AlarmPublisher:
 
     def _attempt(self, change: AlarmChange, message: Message, error: str) -> SendAttempt:
         payload = message.payload.decode(errors="replace")
-        return SendAttempt(change.alarm.id, "mqtt", self._redact(payload)[:_LONGEST_PAYLOAD], error)
+        return SendAttempt(change.alarm.id, "mqtt", payload, error)
 
     def _event_of(self, change: AlarmChange) -> CloudEvent:
         return alarm_event(self._source, self._topics.scope, change, self._clock())

@@ -6,6 +6,7 @@ from enum import StrEnum
 import msgspec
 from msgspec import Struct, field
 
+from edge.model.secret_text import hide_in_data, hide_secrets
 from edge.store.client import Store
 from edge.store.commit import Commit, join, operation
 from edge.store.keys import Keys
@@ -45,14 +46,14 @@ class Letter(Struct, frozen=True):
 
 
 def add(keys: Keys, letter: Letter, keep_ms: int) -> Commit:
-    """Add a letter; the oldest go beyond the limit, and all go when none was added for the retention time.
+    """Add a letter without secrets; the oldest go beyond the limit, and all go when none was added for `keep_ms`.
 
     Late results are apart: equipment may send any number of them, and they must not displace the others.
     """
     key = keys.late_results() if letter.kind is LetterKind.LATE else keys.sfc_dead_letters()
     entry = (
         *("kind", letter.kind.value, "scope", letter.scope, "job_id", letter.job_id, "at", str(letter.at)),
-        *("reason", letter.reason, "details", msgspec.json.encode(letter.details).decode()),
+        *("reason", hide_secrets(letter.reason), "details", msgspec.json.encode(hide_in_data(letter.details)).decode()),
     )
     return join(
         (

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field  # noqa: TID251 - a member is not compared
 
 from edge.errors import Refused
+from edge.model.secret_text import hide_in_payload, hide_secrets
 from edge.store.client import Store
 from edge.store.commit import Commit, fields, join, operation
 from edge.store.keys import Keys
@@ -12,6 +13,7 @@ COUNTER = "refused"
 DECLINED_COUNTER = "declined"
 STREAM_LENGTH = 1000
 _KEPT_BYTES = 4096
+_READ_BYTES = 65_536
 _KEPT_CHARACTERS = 1000
 """The limit of each other text: some of them come from the sender."""
 
@@ -46,10 +48,11 @@ def _append(keys: Keys, message: RefusedMessage) -> Commit:
         "type": message.event_type,
         "id": message.event_id,
         "kind": message.kind,
-        "reason": message.reason,
+        "reason": hide_secrets(message.reason),
     }
     cut = {name: text[:_KEPT_CHARACTERS] for name, text in texts.items()}
-    payload = message.payload[:_KEPT_BYTES].decode(errors="backslashreplace")
+    # A longer payload is not read whole: secrets in its beginning are found by their form.
+    payload = hide_in_payload(message.payload[:_READ_BYTES])[:_KEPT_BYTES]
     entry = fields(cut | {"payload": payload})
     return operation("XADD", keys.event_refused_list(), "MAXLEN", "~", STREAM_LENGTH, "*", *entry)
 

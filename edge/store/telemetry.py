@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from edge.model.secret_text import hide_in_data, hide_secrets
 from edge.store import consumer_group
 from edge.store.client import Store, block_ms
 from edge.store.commit import Commit, command_size, fields, join, operation, spread
@@ -17,6 +18,7 @@ ATTEMPTS_LENGTH: Final = 5_000
 MAX_DELIVERIES: Final = 5
 """Deliveries after which an entry is set aside."""
 
+_LONGEST_PAYLOAD: Final = 2_000
 _BATCH: Final = 10
 
 
@@ -49,14 +51,14 @@ def delivery_size(store: Store) -> int:
 
 
 def dead_letter(keys: Keys, entry: Entry, reason: str, now: int) -> Commit:
-    """Return the letter of an entry; its fields must be free of secrets."""
-    letter = {"id": entry.entry_id, "at": str(now), "reason": reason}
-    letter["fields"] = msgspec.json.encode(entry.fields).decode()
+    """Return the letter of an entry, without secrets."""
+    letter = {"id": entry.entry_id, "at": str(now), "reason": hide_secrets(reason)}
+    letter["fields"] = msgspec.json.encode(hide_in_data(entry.fields)).decode()
     return operation("XADD", keys.telemetry_dlq(), "MAXLEN", "~", DLQ_LENGTH, "*", *fields(letter))
 
 
 class SendAttempt(Struct, frozen=True):
-    """An attempt to send a change of an alarm; `payload` is without secrets, an empty error stands for success."""
+    """An attempt to send a change of an alarm; an empty error stands for success."""
 
     alarm_id: str
     channel: str
@@ -65,10 +67,11 @@ class SendAttempt(Struct, frozen=True):
 
 
 def record_attempt(keys: Keys, attempt: SendAttempt, now: int) -> Commit:
-    """Append an attempt and count it."""
+    """Append an attempt, without secrets and with the beginning of its payload, and count it."""
+    payload, error = hide_secrets(attempt.payload)[:_LONGEST_PAYLOAD], hide_secrets(attempt.error)
     status = "failed" if attempt.error else "sent"
     known = {"alarm": attempt.alarm_id, "channel": attempt.channel, "status": status, "at": str(now)}
-    entry = fields(known | ({"error": attempt.error} if attempt.error else {}) | {"payload": attempt.payload})
+    entry = fields(known | ({"error": error} if error else {}) | {"payload": payload})
     counted = operation("HINCRBY", keys.telemetry_counters(), status, 1)
     return join((operation("XADD", keys.telemetry_attempts(), "MAXLEN", "~", ATTEMPTS_LENGTH, "*", *entry), counted))
 

@@ -23,7 +23,6 @@ from edge.store.client import Store, block_ms
 from edge.store.commit import Commit, join
 from edge.store.dead_letters import LetterKind
 from edge.store.retry import RETRY_INTERVAL_S, restart_on_outage
-from edge.store.stream import Entry
 from edge.telemetry.alarm_decision import FoundAlarm
 from edge.telemetry.alarm_flood import FLOOD_ALARMS
 from edge.telemetry.alarm_keeper import AlarmKeeper
@@ -44,7 +43,6 @@ VOLATILE_INTERVAL_MS: Final = 5_000
 The entries of that time are acknowledged together: at few samples a second each commit costs more than its samples.
 """
 
-Redact: TypeAlias = Callable[[str], str]
 _Stats: TypeAlias = Counter[str]
 
 
@@ -65,7 +63,6 @@ class RuleProcessor:
         store: Store,
         rules: Sequence[Rule],
         clock: Clock,
-        redact: Redact,
         retry_s: float = RETRY_INTERVAL_S,
         volatile: Store | None = None,
         durable_interval_ms: int = DURABLE_INTERVAL_MS,
@@ -87,7 +84,6 @@ class RuleProcessor:
         self._store = store
         self._rules = rules
         self._clock = clock
-        self._redact = redact
         self._retry_s = retry_s
         self._has_begun = False
         self._memory: RuleMemory | None = None
@@ -369,8 +365,7 @@ class RuleProcessor:
 
     async def _write_dead_letter(self, taken: TakenEntry, reason: str) -> None:
         entry = taken.entry
-        clean = Entry(entry.entry_id, {name: self._redact(text) for name, text in entry.fields.items()})
-        letter = telemetry.dead_letter(self._store.keys, clean, self._redact(reason), self._clock())
+        letter = telemetry.dead_letter(self._store.keys, entry, reason, self._clock())
         await self._store.commit(join((letter, self._acknowledge([taken]), self.alarms.count({"dlq": 1}))))
         await self._release([taken])
         logger.error("dead letter written", kind=LetterKind.TELEMETRY.value, entry=entry.entry_id, reason=reason)

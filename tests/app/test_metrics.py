@@ -219,7 +219,7 @@ async def test_page_lists_every_metric_with_its_labels(
     clock, rules = TelemetryClock(), rules_of(HOT)
     telemetry = TelemetryService(
         SampleQueue(store, clock),
-        RuleProcessor(store, rules, clock, str),
+        RuleProcessor(store, rules, clock),
         RuleUpdates(store, rules, print),
         RuleInterest(rules),
         JobSamples(store.keys, RuleInterest(rules), {}, 10),

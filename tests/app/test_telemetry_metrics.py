@@ -17,7 +17,7 @@ async def test_telemetry_metrics_are_read_from_store_and_process(store: Store) -
     clock, rules = TelemetryClock(), rules_of(HOT)
     service = TelemetryService(
         SampleQueue(store, clock),
-        RuleProcessor(store, rules, clock, str),
+        RuleProcessor(store, rules, clock),
         RuleUpdates(store, rules, print),
         RuleInterest(rules),
         JobSamples(store.keys, RuleInterest(rules), {}, 10),

@@ -101,7 +101,7 @@ async def _open(
     stack: AsyncExitStack, store: Store, volatile: Store | None, slices: Slices | None = None
 ) -> tuple[SampleQueue, RuleProcessor]:
     queue = SampleQueue(volatile or store, now_ms, slices=slices)
-    processor = RuleProcessor(store, fifty_limits(), now_ms, str, volatile=volatile, slices=slices)
+    processor = RuleProcessor(store, fifty_limits(), now_ms, volatile=volatile, slices=slices)
     await stack.enter_async_context(background_task(processor.run(), "rules"))
     await stack.enter_async_context(background_task(queue.run(), "samples"))
     return queue, processor

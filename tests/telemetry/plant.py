@@ -67,15 +67,10 @@ async def at_work(
     flood_limit: int = FLOOD_ALARMS,
 ) -> AsyncIterator[RuleProcessor]:
     """Run a processor for the length of the block; it commits each entry of the durable store by default."""
-
-    def redact(text: str) -> str:
-        return text.replace("secret", "***")
-
     processor = RuleProcessor(
         store,
         rules,
         clock,
-        redact,
         retry_s=0.05,
         volatile=volatile,
         durable_interval_ms=durable_interval_ms,
