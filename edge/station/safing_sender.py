@@ -169,12 +169,13 @@ class SafingSender:
     async def _send(self, equipment: EquipmentPort, command: SafingCommand) -> None:
         key = _key(command)
         try:
-            # The equipment may have confirmed it since the last poll.
-            if not any(each.phase is command.phase for each in await safing.load(self._store, command.command_id)):
-                return
+            # The equipment may have confirmed it since the last poll, and a poll may note that meanwhile.
+            is_open = any(each.phase is command.phase for each in await safing.load(self._store, command.command_id))
         except Unavailable:
             return
-        tries = self._note_try(key)
+        if not is_open or key not in self._tries:
+            return
+        tries = self._tries[key] = self._tries[key].tried(self._monotonic())
         try:
             if command.phase is Phase.RESET:
                 await equipment.reset(command_of_safing(command))
@@ -196,10 +197,6 @@ class SafingSender:
                 tries=tries.count,
                 error=tries.reason,
             )
-
-    def _note_try(self, key: _Key) -> SafingTries:
-        tries = self._tries[key] = self._tries[key].tried(self._monotonic())
-        return tries
 
     async def _remove_released(self, command: SafingCommand) -> None:
         """Remove a command that an operator has released, and record it at its job and in the log of the gateway."""

@@ -308,6 +308,9 @@ GERMAN: Final[Mapping[str, str]] = MappingProxyType(
         "broker refuses: {}": "Broker lehnt ab: {}",
         "broker refuses subscriptions of {}: {}": "Broker lehnt Abonnements von {} ab: {}",
         "equipment disconnected: {}": "Ausrüstung getrennt: {}",
+        "the tool may still be active, not confirmed since {}Z: {}": (
+            "das Werkzeug ist vielleicht noch aktiv, nicht bestätigt seit {}Z: {}"
+        ),
         "tool may still be active: {}": "Werkzeug ist vielleicht noch aktiv: {}",
         "no progress: {}": "kein Fortschritt: {}",
         "Redis cannot write to its disk: is it full?": "Redis kann nicht auf die Platte schreiben: ist sie voll?",

@@ -1,6 +1,7 @@
 """Tests of stops and resets that are sent until the equipment confirms them."""
 
 import asyncio
+from typing import Any
 
 import msgspec
 import pytest
@@ -293,6 +294,27 @@ async def test_equipment_that_does_not_answer_delays_no_other(plant: Plant, tool
     sender = SafingSender(plant.runs, (SCOPE,), {"mute.v1": mute, TIGHTEN: tool}, plant.runs.clock)
     async with background_task(sender.run(), "safing"):
         await until_true(lambda: tool.received(Phase.STOP))
+
+
+async def test_stop_confirmed_during_the_check_before_it_is_sent_is_dropped(plant: Plant, tool: FakeEquipment) -> None:
+    """The store still has it when it is read, and the next poll, which ends first, has it no more."""
+
+    class Slow(LosingStore):
+        async def execute(self, command: str, *arguments: str | bytes | int) -> Any:
+            found = await super().execute(command, *arguments)
+            if command == "HMGET":
+                await plant.answers.stopped(tool.commands[0].command_id, None)
+                await sender.refresh()
+            return found
+
+    await started(plant, "J1")
+    await plant.ask(Cause.ABORT, "J1")
+    seconds = Seconds()
+    sender = sender_of(Plant(Slow(plant.store, []), {TIGHTEN: tool}, plant.runs.clock), tool, seconds)
+    await sender.refresh()
+    seconds.now += 10
+    await sender.send_due()
+    assert (tool.received(Phase.STOP), sender.open_commands) == ([], ())
 
 
 async def test_stop_of_a_decision_is_known_before_the_next_poll(plant: Plant, tool: FakeEquipment) -> None:

@@ -30,6 +30,10 @@ OF_PROGRAMS = {
     [
         ("1 job at work; store holds 2 MiB", "1 Auftrag in Arbeit; Speicher belegt 2 MiB"),
         ("Pause is refused: Pause is not allowed in state Ended.", "Pause ist abgelehnt: Pause ist im Zustand Ended"),
+        (
+            "the tool may still be active, not confirmed since 2023-11-14 22:13:20Z: release: MID 0042 declined",
+            "das Werkzeug ist vielleicht noch aktiv, nicht bestätigt seit 2023-11-14 22:13:20Z: release",
+        ),
         ("actions.a.result.ok: no value yet", "actions.a.result.ok: noch kein Wert"),
         ("tighten is dispatched, b is pending", "tighten ist gesendet, b ist anstehend"),
         (
