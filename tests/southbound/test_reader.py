@@ -9,11 +9,14 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from edge.errors import Unavailable
 from edge.model.equipment_traffic import TrafficKind
 from edge.southbound.connected_equipment import ConnectedEquipment
-from edge.southbound.reader import open_reader
+from edge.southbound.device import UnreadableEventError
+from edge.southbound.reader import decode_code, open_reader
 from edge.southbound.reader_settings import ReaderSettings
 from edge.southbound.scanned_job import ScannedJob
 from edge.station.equipment import Task
@@ -79,6 +82,18 @@ async def opened(wait_until: WaitUntil, url: str, **keys: Any) -> AsyncIterator[
 async def reading(wait_until: WaitUntil, url: str, **keys: Any) -> AsyncIterator[Reading]:
     async with opened(wait_until, url, **keys) as (one, _):
         yield one
+
+
+@given(st.binary(min_size=1, max_size=20), st.sampled_from(["utf-8", "latin-1", "cp1252"]))
+def test_any_bytes_are_a_code_without_loss_or_unreadable(line: bytes, encoding: str) -> None:
+    match decode_code(line, encoding):
+        case UnreadableEventError(payload=payload):
+            assert payload == line
+        case str(code):
+            assert "\ufffd" not in code
+            assert code.encode(encoding) == line.removeprefix(b"\xef\xbb\xbf" if encoding == "utf-8" else b"").strip(
+                b" "
+            )
 
 
 async def test_code_is_an_event_of_its_scope(wait_until: WaitUntil) -> None:
