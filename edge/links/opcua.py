@@ -22,6 +22,7 @@ from edge.links.opcua_subscription import open_subscription
 from edge.links.opcua_values import ValueWatch
 from edge.model.equipment_traffic import EquipmentRequest
 from edge.opcua.browse import MOST_NODES, Browser
+from edge.opcua.client_channel import TOO_LARGE
 from edge.opcua.client_transport import DEFAULT_LIMITS, BoundedClient, ClientLimits, SkippedNotification
 from edge.opcua.structures import Structures
 
@@ -40,7 +41,7 @@ _CHANGES_AT_MOST = 20
 # One result may take megabytes: a message with several could exceed the size limit, which each of them keeps.
 _EVENTS_PER_MESSAGE = 1
 _VALUES_PER_MESSAGE = 10_000
-_TOO_LARGE = {ua.StatusCodes.BadResponseTooLarge, ua.StatusCodes.BadEncodingLimitsExceeded}
+_TOO_LARGE = {each.code for each in TOO_LARGE}
 
 
 class Node(Struct, frozen=True):

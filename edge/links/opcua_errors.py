@@ -37,8 +37,11 @@ def translate_errors(failure: str, advice: str = "Is it running?") -> Iterator[N
     except asyncio.CancelledError:
         # asyncua may raise a CancelledError that holds a result (wait_for2): a TaskGroup treats it as an error.
         raise asyncio.CancelledError from None
-    except (MessageTooLargeError, *TOO_LARGE) as error:
+    except MessageTooLargeError as error:
         raise Refused("too_large", str(error)) from error
+    except TOO_LARGE as error:
+        reason = f"the server declines an answer of more than max_message_bytes: {type(error).__name__}"
+        raise Refused("too_large", reason) from error
     except (OSError, ua.UaError) as error:
         reason = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
         raise ConnectionFailed(_fault_of(error), f"{failure}: {reason}", advice) from error

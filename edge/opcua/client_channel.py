@@ -10,7 +10,11 @@ from asyncua.ua.ua_binary import struct_from_binary
 # asyncua would apply the limits that the server has for our requests to its answers, too; 0 switches its check off.
 _LIMITS = TransportLimits(65535, 65535, 0, 0)
 
-TOO_LARGE = (ua.uaerrors.BadResponseTooLarge, ua.uaerrors.BadEncodingLimitsExceeded)
+TOO_LARGE = (
+    ua.uaerrors.BadResponseTooLarge,
+    ua.uaerrors.BadEncodingLimitsExceeded,
+    ua.uaerrors.BadTcpMessageTooLarge,
+)
 """The errors of a server whose answer exceeds the limit that we announce (OPC 10000-6, 6.7.3, 7.1.2.3)."""
 
 

@@ -38,6 +38,8 @@ DEFAULT_LIMITS = ClientLimits()
 _HEADER = struct.Struct("<3sci")
 _KINDS = frozenset({b"ACK", b"ERR", b"OPN", b"MSG", b"CLO", b"RHE"})
 
+# The least size that is announced: node-opcua reserves 512 KiB for an answer, and declines sessions below that.
+_ANNOUNCED_BYTES = 1 << 20
 _MAX_MESSAGE_LENGTH = 500
 _REPEAT_SECONDS = 600.0
 _MAX_MESSAGES = 100
@@ -196,7 +198,7 @@ class BoundedClient(Client):
         self.uaclient = _UaClient(limits, timeout)
         self.uaclient.pre_request_hook = self._wait_until_ready
         self.nodes = Shortcuts(self.uaclient.session)
-        self.max_messagesize = limits.message_bytes
+        self.max_messagesize = max(limits.message_bytes, _ANNOUNCED_BYTES)
 
     def bound(self, subscription: Subscription) -> None:
         """Close the connection when the waiting notifications of a subscription become too many bytes.

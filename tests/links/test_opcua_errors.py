@@ -28,7 +28,12 @@ def test_error_is_translated_to_unavailable(error: Exception, reason: str) -> No
 
 @pytest.mark.parametrize(
     "error",
-    [MessageTooLargeError("5 bytes"), ua.uaerrors.BadResponseTooLarge(), ua.uaerrors.BadEncodingLimitsExceeded()],
+    [
+        MessageTooLargeError("5 bytes"),
+        ua.uaerrors.BadResponseTooLarge(),
+        ua.uaerrors.BadEncodingLimitsExceeded(),
+        ua.uaerrors.BadTcpMessageTooLarge(),
+    ],
 )
 def test_answer_beyond_the_size_limit_is_refused(error: Exception) -> None:
     """It was a lost connection: the next one met the same answer, without an end."""

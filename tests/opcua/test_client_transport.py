@@ -2,8 +2,11 @@
 
 import asyncio
 import logging
+import os
 import struct
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +20,9 @@ from edge.links.opcua import EventField, TypeName, open_client
 from edge.opcua.client_transport import ClientLimits, NotificationQueue, RepeatedLogFilter, patch_decoder_limits
 
 pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+DEVICES = ROOT / "tests" / "outside" / "devices"
 
 
 @pytest.mark.parametrize(
@@ -73,6 +79,31 @@ async def test_message_beyond_the_limit_is_refused_and_the_next_is_read(server: 
                 await session.read(large)
             assert caught.value.kind == "too_large"
             assert len(await session.read(small)) == 200_000
+
+
+@pytest.mark.parametrize("limit", [300_000, 4 << 20])
+async def test_other_vendor_that_declines_a_large_answer_stays_connected(
+    unused_tcp_port: int, tmp_path: Path, limit: int
+) -> None:
+    """node-opcua keeps the limit that we announce, and declines sessions when it is below 512 KiB."""
+    command = ["node", str(DEVICES / "large_value.js"), str(unused_tcp_port), str(tmp_path)]
+    environment = {"PATH": os.environ["PATH"], "NODE_PATH": str(ROOT / ".node" / "node_modules")}
+    device = await asyncio.create_subprocess_exec(*command, env=environment, stdin=PIPE, stdout=PIPE)
+    assert device.stdout
+    try:
+        async with asyncio.timeout(60):
+            assert b"listening" in await device.stdout.readline()
+        url = f"opc.tcp://127.0.0.1:{unused_tcp_port}"
+        async with open_client(url, limits=ClientLimits(message_bytes=limit)) as session:
+            large, small = await session.find("Large"), await session.find("Small")
+            for _ in range(2):
+                with pytest.raises(Refused) as caught:
+                    await session.read(large)
+                assert caught.value.kind == "too_large"
+                assert len(await session.read(small)) == 200_000
+    finally:
+        device.kill()
+        await device.wait()
 
 
 async def test_notification_beyond_the_limit_is_reported_and_the_next_comes(server: Server) -> None:
