@@ -153,6 +153,41 @@ def test_bolt_of_an_operator_is_kept_and_assigned_to_no_job(line: Line) -> None:
     assert line.controller.count("acknowledged") == acknowledged
 
 
+def late_job(line: Line) -> str | None:
+    """Return the job of the newest late result."""
+    letters = json.loads(line.gateway.cli("dead-letters", "list", "--json"))
+    job: str | None = [each["job_order_id"] for each in letters if each["kind"] == "late"][-1]
+    return job
+
+
+def test_result_of_another_process_is_kept_and_its_action_waits(line: Line) -> None:
+    late, before = line.metric("results_late_total"), line.controller.count("started")
+    line.controller.order("other")
+    line.start("other process", "WM-1")
+    response = str(line.response("other process"))
+    assert "85.2" in response
+    assert "102" not in response
+    wait_for(lambda: line.metric("results_late_total") == late + 1, "the result is counted as late")
+    assert (late_job(line), line.controller.count("started")) == (None, before + 1)
+
+
+def test_second_result_of_a_joining_is_a_late_result_of_its_job(line: Line) -> None:
+    late = line.metric("results_late_total")
+    line.controller.order("twice")
+    line.start("joined twice", "WM-1")
+    assert "85.2" in str(line.response("joined twice"))
+    wait_for(lambda: line.metric("results_late_total") == late + 1, "the result is counted as late")
+    assert late_job(line) == "joined twice"
+
+
+def test_result_with_the_id_of_an_earlier_one_counts(line: Line) -> None:
+    finished = line.controller.count("finished")
+    line.controller.order("reuse")
+    line.start("reused id", "WM-1")
+    assert "85.2" in str(line.response("reused id"))
+    assert line.controller.count("finished") == finished + 1
+
+
 def test_bolt_of_an_operator_in_between_does_not_repeat_a_joining(line: Line) -> None:
     """The latest result is that of the operator; that of the command is found behind it."""
     before, finished = line.controller.count("started"), line.controller.count("finished")

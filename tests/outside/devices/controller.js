@@ -10,7 +10,8 @@
 // acts once: `quiet` reports no event of the next result; `endAtSearch` lets the next joining run until the identifiers
 // are asked for, and end right before that answer; `unanswered` starts the next joining without an answer to its start;
 // `hold` lets the next joining run until `end`; `mute` does not answer the next disabling, and `declines NUMBER` declines
-// so many of them. `enable` and `disable` are those of another system, such as a PLC.
+// so many of them; `other` has the operator join with another process first, under the same identifiers; `twice` reports a
+// second result of the next joining; `reuse` gives the next result the id of the one before. `enable` and `disable` are those of another system, such as a PLC.
 "use strict";
 
 const { DataType, bind, eventSource, pause, print, serve, variant } = require("./opcua_server.js");
@@ -104,12 +105,13 @@ function build(addressSpace, cut) {
   }
 
   // Store a result with the identifiers of now and raise its event; `content` are structures.
-  function report(process, classification, evaluation, content) {
+  function report(process, classification, evaluation, content, program = []) {
     const number = state.results.length + 1;
+    const resultId = `N${once.delete("reuse") ? number - 1 : number}`;
     const added = series ? { resultCounters: series.counters() } : {};
     const each = make(result, "ResultDataType", {
       resultMetaData: make(ijt, "JoiningResultMetaDataType", {
-        resultId: `N${number}`,
+        resultId,
         hasTransferableDataOnFile: files.hasFile(),
         isPartial: false,
         creationTime: new Date(),
@@ -117,13 +119,13 @@ function build(addressSpace, cut) {
         sequenceNumber: [0, number],
         name: process,
         classification,
-        associatedEntities: state.anonymous ? [] : [...state.identifiers, ...people()],
+        associatedEntities: state.anonymous ? [] : [...state.identifiers, ...people(), ...program],
         ...added,
       }),
       resultContent: content.map((one) => variant(DataType.ExtensionObject, one)),
     });
     state.results.push(each);
-    print({ finished: process, result: `N${number}`, classification, evaluation });
+    print({ finished: process, result: resultId, classification, evaluation });
     if (!once.delete("quiet")) raise(tell, each);
     return each;
   }
@@ -135,7 +137,12 @@ function build(addressSpace, cut) {
   }
 
   function finish(process) {
+    if (once.delete("other")) {
+      const program = make(ijt, "EntityDataType", { name: "Program", entityId: "front axle 10Nm", entityType: 26 });
+      report("front axle 10Nm", SINGLE, NOT_OK, [joining(NOT_OK)], [program]);
+    }
     report(process, SINGLE, OK, [joining(OK)]);
+    if (once.delete("twice")) report(process, SINGLE, NOT_OK, [joining(NOT_OK)]);
     state.identifiers = [];
   }
 
@@ -248,7 +255,7 @@ function build(addressSpace, cut) {
     },
   });
 
-  const toggles = ["quiet", "endAtSearch", "unanswered", "hold", "mute"].map((each) => [each, () => once.add(each)]);
+  const toggles = ["quiet", "endAtSearch", "unanswered", "hold", "mute", "other", "twice", "reuse"].map((each) => [each, () => once.add(each)]);
   return {
     ...Object.fromEntries(toggles),
     ...files.orders,
