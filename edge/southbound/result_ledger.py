@@ -282,15 +282,15 @@ class ResultLedger(Struct):
 
     def _requested_before(self, report: ReportedResult) -> Verdict | None:
         """Return the verdict on the first frame of a result that was requested before it came by itself."""
-        if not report.sequence and report.instant is None:
-            return None
+        is_unnamed = not report.sequence and report.instant is None
         for kept in self._kept.values():
-            if kept.report.identity == report.identity and not kept.report.frame:
+            is_same = kept.report.identity == report.identity and kept.report.identifier == report.identifier
+            if is_same and not kept.report.frame and (report.identifier or not is_unnamed):
                 self._frames[report.frame] = _Sighting(self._connection)
                 kept.report = report
                 return Verdict(Standing.REPEATED)
         known = self._known.get(report.identity)
-        if known is None or known.is_live or not self._is_same(report, known):
+        if is_unnamed or known is None or known.is_live or not self._is_same(report, known):
             return None
         self._known[report.identity] = _Known(known.identifier, is_live=True)
         self._frames[report.frame] = _Sighting(self._connection, is_settled=True)

@@ -181,6 +181,8 @@ def test_second_result_of_a_joining_is_a_late_result_of_its_job(line: Line) -> N
 
 
 def test_result_with_the_id_of_an_earlier_one_counts(line: Line) -> None:
+    line.start("used id", "WM-1")
+    assert "85.2" in str(line.response("used id"))
     finished = line.controller.count("finished")
     line.controller.order("reuse")
     line.start("reused id", "WM-1")

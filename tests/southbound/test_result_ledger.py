@@ -129,6 +129,13 @@ def test_result_that_was_requested_before_it_came_by_itself_counts_once() -> Non
     assert (verdict.standing, verdict.is_owed) == (Standing.REPEATED, True)
 
 
+def test_result_without_number_and_date_found_by_a_poll_counts_once() -> None:
+    book = ledger()
+    assert take(book, mine(requested(0, instant=None))) is Standing.OF_COMMAND
+    assert take(book, mine(frame(0, received=1.0, instant=None))) is Standing.REPEATED
+    assert take(book, mine(frame(0, received=2.0, instant=None, measured=(86.0, 42)))) is Standing.FURTHER
+
+
 def test_identifier_of_an_open_command_wins_over_known_numbers() -> None:
     book = ledger()
     take(book, mine(frame()))
