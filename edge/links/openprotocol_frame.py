@@ -12,6 +12,8 @@ DATA_BYTES = 9979
 """The most data of one frame: the length has four digits."""
 
 _PARTS = 9
+_MOST_EMPTY = 1000
+"""The most NULs between two frames."""
 _NUL = b"\0"
 
 
@@ -57,23 +59,34 @@ class FrameReader:
 
     def __init__(self) -> None:
         self._buffer = b""
+        self._empty = 0
+        """The NULs since the last frame."""
 
     def feed(self, received: bytes) -> Iterator[MidFrame]:
         """Yield each complete frame. Raises Refused(`unreadable`): the stream has lost its frames, close it."""
-        self._buffer += received
+        data, at = self._buffer + received, 0
         while True:
-            # The NUL after a frame; some controllers leave it out, some send more.
-            self._buffer = self._buffer.lstrip(_NUL)
-            if len(self._buffer) < HEADER_BYTES:
-                return
-            length = _digits(self._buffer[:4], "length")
+            at = self._start_of_frame(data, at)
+            length = _digits(data[at : at + 4], "length") if len(data) - at >= HEADER_BYTES else HEADER_BYTES
             if length < HEADER_BYTES:
                 raise Refused("unreadable", f"a frame has the length {length}, less than its header")
-            if len(self._buffer) < length:
+            if len(data) - at < length:
+                self._buffer = data[at:]
                 return
-            frame = _parse(self._buffer[:length])
-            self._buffer = self._buffer[length:]
+            frame = _parse(data[at : at + length])
+            at += length
+            self._empty = 0
             yield frame
+
+    def _start_of_frame(self, data: bytes, at: int) -> int:
+        """Return the place after the NUL of a frame; some controllers leave it out, some send more."""
+        start = at
+        while data[at : at + 1] == _NUL:
+            at += 1
+        self._empty += at - start
+        if self._empty > _MOST_EMPTY:
+            raise Refused("unreadable", f"{self._empty} bytes came without a message")
+        return at
 
 
 class PartAssembler:

@@ -29,7 +29,7 @@ from edge.links.openprotocol_mids import (
 from edge.links.openprotocol_revisions import SILENT_WHERE_UNKNOWN, Revisions, rejects_revision
 from edge.model.equipment_connection import ConnectionFault
 
-_READ_BYTES = 1 << 16
+_READ_BYTES = 1 << 14
 _WAITING_MESSAGES = 1000
 _RESULTS = frozenset({Mid.RESULT, Mid.SPINDLES_RESULT})
 _OF_RESULTS = frozenset({Mid.RESULT_ACKNOWLEDGE, Mid.SPINDLES_ACKNOWLEDGE})
@@ -323,6 +323,8 @@ class OpenProtocolSession:
                     self._receive(frame)
                     if (message := self._link.held) is not None and await self._keep(message):
                         self._link.confirm()
+                # A controller that sends without end must not block the others.
+                await asyncio.sleep(0)
         except OSError as error:
             reason = f"the connection is lost: {error}"
         except Refused as refusal:

@@ -94,3 +94,25 @@ def test_missing_part_is_refused_and_the_next_message_is_read() -> None:
     with pytest.raises(Refused, match="expected part 2"):
         assembler.add(third)
     assert assembler.add(MidFrame(61)) == MidFrame(61)
+
+
+@pytest.mark.parametrize(
+    ("chunk", "reason"),
+    [
+        (b"\0" * 16_384, "bytes came without a message"),
+        (b"A" * 16_384, "is not a number"),
+        (b" " * 16_384, "less than its header"),
+        (b"9999" + b"A" * 16_380, "is not a number"),
+    ],
+)
+def test_endless_bytes_without_a_message_end_the_stream(chunk: bytes, reason: str) -> None:
+    reader = FrameReader()
+    with pytest.raises(Refused, match=reason):
+        _ = [frame for _ in range(100) for frame in reader.feed(chunk)]
+
+
+def test_long_frames_are_read_without_a_terminator() -> None:
+    reader, frame = FrameReader(), encode_frame(MidFrame(61, b"x" * DATA_BYTES))[:-1]
+    stream = frame * 20
+    count = sum(len(list(reader.feed(stream[at : at + 1000]))) for at in range(0, len(stream), 1000))
+    assert count == 20

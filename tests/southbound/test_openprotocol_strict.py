@@ -1,7 +1,13 @@
 """Tightening at the strict controller, written from the specification; its physical log is the truth."""
 
-import pytest
+import tracemalloc
 
+import pytest
+from msgspec.structs import replace
+
+from edge.links.openprotocol_mids import Mid
+from edge.model.equipment_traffic import TrafficKind
+from edge.southbound.openprotocol_makes import MAKES
 from tests.conftest import WaitUntil
 from tests.outside.devices.openprotocol_controller import open_strict_controller
 from tests.outside.devices.openprotocol_quirks import Quirks
@@ -70,3 +76,87 @@ async def test_two_gateways_at_one_controller_work_in_turn(wait_until: WaitUntil
             bolt(n).command_id for n in (0, 2, 1)
         ]
         assert controller.violations == []
+
+
+MEGABYTE = 1 << 20
+RESULT_FRAME = b"00700061001         " + b"x" * 50 + b"\0"
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"A" * MEGABYTE, "is not a number"),
+        (b"\0" * MEGABYTE, "without a message"),
+        (b"9999" + b"A" * MEGABYTE, "is not a number"),
+        (b"99990061001         " + b"A" * MEGABYTE, "is not a number"),
+        (b"00210061001       92" + b"x\0" * MEGABYTE, "part 2 of MID 0061 came, expected part 1"),
+        (RESULT_FRAME * (4 * MEGABYTE // len(RESULT_FRAME)), ""),
+        (b"00209999001         \0" * 100_000, ""),
+    ],
+)
+async def test_flooding_controller_is_bounded_and_its_tool_is_disabled(
+    wait_until: WaitUntil, data: bytes, reason: str
+) -> None:
+    """Memory stays bounded, the connection ends with the reason, and the next one disables the tool."""
+    async with strict(wait_until) as bench:
+        tool = bench.controller.tool
+        await wait_until(lambda: Mid.DISABLE_TOOL in bench.controller.mids())
+        # Enabled by another system while no command is at work.
+        tool.habits.absent = True
+        tool.enable()
+        tracemalloc.start()
+        try:
+            await bench.controller.flood(data)
+            if reason:
+                await wait_until(lambda: not bench.equipment.connected or bench.controller.connections > 1)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak < 20 * MEGABYTE
+        if reason:
+            traffic = bench.station.traffic
+            await wait_until(lambda: any(kind is TrafficKind.LOST and reason in text for kind, text in traffic))
+            await wait_until(lambda: not tool.enabled)
+        tool.habits.absent = False
+        await wait_until(lambda: bench.equipment.connected)
+        assert (await completed(bench, wait_until, bolt(1)))["evaluation"] == "OK"
+        await wait_until(lambda: not tool.enabled)
+
+
+async def test_flood_during_a_command_leaves_its_result(wait_until: WaitUntil) -> None:
+    async with strict(wait_until, habits=Habits(work=0.3)) as bench:
+        tool = bench.controller.tool
+        bench.station.unanswered = [replace(bolt(1), begun=True, offered_again=True)]
+        await bench.equipment.send(bolt(1))
+        await wait_until(lambda: tool.entries("pulled"))
+        await bench.controller.flood(b"A" * MEGABYTE)
+        await wait_until(lambda: bench.station.answers)
+        assert bench.station.answers[0].data["evaluation"] == "OK"
+        await wait_until(lambda: not tool.enabled)
+        assert len(tool.entries("pulled")) == 1
+
+
+@pytest.mark.parametrize("supplier", [*MAKES, "   ", "XYZ"])
+async def test_each_make_works_at_a_strict_controller(wait_until: WaitUntil, supplier: str) -> None:
+    """By its supplier code: a bolt, and a batch with one bolt done again."""
+    quirks = Quirks(greeting={"supplier": supplier})
+    async with strict(wait_until, quirks, Habits(not_ok=frozenset({3}))) as bench:
+        assert (await completed(bench, wait_until, bolt(1)))["evaluation"] == "OK"
+        data = await completed(bench, wait_until, bolt(2, batch_size=3, classification="batch"))
+        assert data["counts"] == {"ok": 3, "not_ok": 1}
+        await wait_until(lambda: not bench.controller.tool.enabled)
+        assert bench.controller.violations == []
+
+
+@pytest.mark.parametrize("numbers", ["zero", "restart", "repeat"])
+@pytest.mark.parametrize("correlation", ["mark", "next"])
+async def test_peculiar_numbers_of_results_lose_no_bolt(wait_until: WaitUntil, numbers: str, correlation: str) -> None:
+    quirks = Quirks(refused={50: 8} if correlation == "next" else {})
+    # Without a mark, a number that is not greater needs a later second.
+    habits = Habits(numbers=numbers, work=1.1 if correlation == "next" and numbers != "zero" else 0.1)
+    async with strict(wait_until, quirks, habits, correlation=correlation) as bench:
+        for n in range(4):
+            assert (await completed(bench, wait_until, bolt(n)))["vin"] == f"J{n}"
+        await wait_until(lambda: bench.controller.acknowledged == [1, 2, 3, 4])
+        assert len(bench.controller.tool.entries("pulled")) == 4
+        assert (bench.station.late_results, bench.controller.violations) == ([], [])
