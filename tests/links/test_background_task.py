@@ -46,3 +46,24 @@ async def test_cancelled_block_cancels_the_background_task() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_cancellation_of_a_block_is_not_swallowed_by_failing_work() -> None:
+    """The owner of the block would go on after its cancellation, and the program would never end."""
+
+    async def work() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            raise KeyError
+
+    async def block() -> None:
+        async with background_task(work(), "work"):
+            await asyncio.sleep(60)
+
+    task = asyncio.create_task(block())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
