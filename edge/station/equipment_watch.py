@@ -27,6 +27,8 @@ _OPEN_SAFING = 20
 """The most unconfirmed stops, resets and releases of a piece of equipment in a report."""
 _PROGRAMS = 200
 """The most programs of a piece of equipment in a report."""
+_FLOOD = 100
+"""The unsolicited answers of a piece of equipment between two polls from which on it is a problem."""
 _COUNTS_EVERY_MS = 30_000
 """The shortest interval between two reports with changed counts only: each write wears the flash."""
 _AFRESH_EVERY_MS = health_reports.LIFETIME_MS // 4
@@ -57,11 +59,15 @@ class EquipmentWatch:
         self._active_runs = active_runs
         self._clock = clock
         self._written: EquipmentReport | None = None
+        self._floods: dict[str, int] = {}
+        """The unsolicited answers between the last two polls, by equipment."""
 
     async def run(self) -> None:
         """Poll and report until cancelled; a report waits for an unavailable store."""
         while True:
+            before = {each.name: each.unsolicited for each in self.health}
             self.health = self._look()
+            self._floods = {each.name: each.unsolicited - before.get(each.name, 0) for each in self.health}
             try:
                 await self._report()
             except Unavailable as error:
@@ -88,6 +94,11 @@ class EquipmentWatch:
             for watched in self.watched
             if any(each.reason or each.since < due for each in self.open_safing(watched.equipment))
         ]
+
+    def floods(self) -> list[str]:
+        """Return a sentence for each piece of equipment that floods its answers topic."""
+        many = [(name, count) for name, count in self._floods.items() if count >= _FLOOD]
+        return [f"{count} unsolicited answers at {name} in 5 s: its broker may drop others" for name, count in many]
 
     async def _report(self) -> None:
         report = EquipmentReport(at=self._clock(), equipment=self.health)

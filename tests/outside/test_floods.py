@@ -85,6 +85,7 @@ def test_jobs_run_during_a_flood_of_unsolicited_answers(plant: Plant, causation:
             plant.mes.wait_for_state(job, "Ended", 60)
             durations.append(time.monotonic() - began)
         memory = plant.gateway.memory()
+        plant.gateway.wait_for_status(lambda line: "unsolicited answers at wrench" in line, "the status names it")
     finally:
         over.set()
         flood.join()

@@ -247,3 +247,18 @@ async def test_unconfirmed_release_is_a_problem_of_connected_equipment(store: St
     assert health.open_safing == (declined,)
     since = "2023-11-14 22:13:20Z"
     assert health.problem == f"the tool may still be active, not confirmed since {since}: release: MID 0042 declined"
+
+
+async def test_flood_of_unsolicited_answers_is_a_problem_while_it_lasts(store: Store, wait_until: WaitUntil) -> None:
+    tool = FakeEquipment()
+    plant = await plant_at(store, tool)
+
+    def is_named() -> bool:
+        for _ in range(200):
+            plant.answers.stats.record_unsolicited()
+        return any("its broker may drop others" in each for each in watch.floods())
+
+    async with watching(plant, tool) as watch:
+        assert watch.floods() == []
+        await wait_until(is_named)
+        await wait_until(lambda: watch.floods() == [])
