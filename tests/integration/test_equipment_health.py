@@ -47,14 +47,16 @@ async def test_switched_off_wrench_is_reported_disconnected_on_every_interface(
         await until(lambda: measured('microdcs_edge_equipment_connected{equipment="wrench",kind="mqtt"} 1.0'))
         await wrench.publish(f"{unique}/wrench/presence", b"offline")
         await until(lambda: measured('microdcs_edge_equipment_connected{equipment="wrench",kind="mqtt"} 0.0'))
+        assert await measured('microdcs_edge_equipment_disconnected{equipment="wrench",fault="offline"} 1.0')
         assert await measured('microdcs_edge_broker_connected{session="MES"} 1.0')
         async with patient_client(endpoint[1]) as client:
             shown = client.get_node("ns=1;s=Gateway/Equipment/wrench/Connected")
             status = client.get_node("ns=1;s=Gateway/Status")
             await until(lambda: is_so(shown.read_value, lambda value: value is False))
-            await until(
-                lambda: is_so(status.read_value, lambda value: value.startswith("equipment disconnected: wrench; "))
-            )
+            away = "equipment disconnected: wrench (offline); "
+            await until(lambda: is_so(status.read_value, lambda value: value.startswith(away)))
+            fault = client.get_node("ns=1;s=Gateway/Equipment/wrench/ConnectionFault")
+            await until(lambda: is_so(fault.read_value, lambda value: value == "offline"))
             assert await measured("microdcs_edge_opcua_sessions 1.0")
 
         async def written() -> bool:
@@ -62,7 +64,7 @@ async def test_switched_off_wrench_is_reported_disconnected_on_every_interface(
             return report is not None and report.equipment[0].connected is False
 
         await until(written)
-    assert any(line.startswith("STATUS=equipment disconnected: wrench; ") for line in reported)
+    assert any(line.startswith("STATUS=equipment disconnected: wrench (offline); ") for line in reported)
 
 
 async def is_so(read: Callable[[], Awaitable[object]], condition: Callable[..., bool]) -> bool:
