@@ -156,6 +156,7 @@ class Health:
             yield f"equipment disconnected: {', '.join(lost)}"
         if active := self._watch.maybe_active():
             yield f"tool may still be active: {', '.join(active)}"
+        yield from self._watch.floods()
         if refused := [topic for refusal in self.refusals for topic in refusal()]:
             yield f"broker refuses: {', '.join(refused)}"
         for problems in self.problems:

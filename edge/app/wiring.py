@@ -192,7 +192,6 @@ async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> Ga
     watch = EquipmentWatch(store, active_runs, clock)
     limits = CountLimits(scopes, keep.marks, keep.undelivered_jobs)
     health = Health(store, active_runs, watch, functools.partial(_certificates, settings), limits=limits)
-    health.problems.append(watch.floods)
     health.problems.append(store.defects.problems)
     direct = DirectCommands(runs)
     scanned = ScannedJobs(f"urn:microdcs-edge:{settings.gateway.name}")
