@@ -70,6 +70,8 @@ async def open_flows(
         clock=clock,
         owner=store.consumer,
         kept_cycles=core.settings.flows.kept_cycles,
+        kept_bytes=core.settings.flows.kept_mb << 20,
+        store_fullness=lambda: core.health.memory.fullness,
         measure_clock=core.store_time.refresh,
     )
     engine = FlowEngine(context, is_gone, may_begin=lambda: core.mode.in_force is None)

@@ -5,22 +5,24 @@ import os
 import signal
 import socket
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from edge.cli.terminal.output import print_text
-from edge.cli.terminal.store_access import log_to_stderr, settings_option
+from edge.cli.terminal.output import print_text, printable
+from edge.cli.terminal.store_access import json_option, log_to_stderr, open_access, print_json, settings_option
 
 if TYPE_CHECKING:
     from edge.flows.plugins import SiteKinds
+    from edge.flows.worker_list import ListedWorker
     from edge.ops.components import Describe
 
 _UNLIMITED_MB = 1 << 20
 
 
-@click.command(epilog="Example: edge worker --processes 2")
+@click.group(invoke_without_command=True, epilog="Example: edge worker --processes 2")
 @click.option("--name", help="Name of this worker, one for each.  [default: HOST-PID]")
 @click.option("--processes", type=click.IntRange(1, 64), default=1, show_default=True, help="Tasks at a time.")
 @click.option(
@@ -48,7 +50,9 @@ _UNLIMITED_MB = 1 << 20
     help="Seconds that tasks in progress may take to end after Ctrl-C or SIGTERM.",
 )
 @settings_option
+@click.pass_context
 def worker(
+    context: click.Context,
     name: str | None,
     processes: int,
     memory: int,
@@ -63,6 +67,51 @@ def worker(
     is left out. After Ctrl-C or SIGTERM the worker takes no further task and ends when those in progress have ended, or
     returns them to other workers.
     """
+    if context.invoked_subcommand is None:
+        _run(name, processes, memory, silence, lease, grace, settings_file)
+
+
+@worker.command("list", epilog="Example: edge worker list")
+@settings_option
+@json_option
+def list_(settings_file: Path | None, *, as_json: bool) -> None:
+    """List the workers of the store, each with the node tasks that it runs, and since when."""
+    from edge.flows.worker_list import list_workers
+
+    async def load() -> "list[ListedWorker]":
+        async with open_access(settings_file) as at:
+            return await list_workers(at.store)
+
+    workers = asyncio.run(load())
+    if as_json:
+        import msgspec
+
+        print_json(msgspec.to_builtins(workers))
+        return
+    for each in workers:
+        kinds = ", ".join(each.kinds) if each.last_heartbeat else "ended: another worker takes its tasks"
+        print_text(printable(f"{each.id}  {kinds}"))
+        for task in each.tasks:
+            since = _local(task.begun_at) if task.begun_at else "not begun"
+            text = f"  {task.flow_id} cycle {task.cycle} {task.node_id} ({task.kind})  {since}  {task.progress} %"
+            print_text(printable(f"{text}  {task.message}".rstrip()))
+    if not workers:
+        print_text("no workers")
+
+
+def _local(instant: int) -> str:
+    return datetime.fromtimestamp(instant / 1000).astimezone().isoformat(sep=" ", timespec="seconds")
+
+
+def _run(
+    name: str | None,
+    processes: int,
+    memory: int,
+    silence: float,
+    lease: float,
+    grace: float,
+    settings_file: Path | None,
+) -> None:
     from edge.app.systemd import feed_watchdog, notifier
     from edge.config import load_settings
     from edge.errors import unwrap_group

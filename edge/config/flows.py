@@ -13,8 +13,23 @@ class FlowsSettings(Struct, frozen=True, kw_only=True):
         Meta(description="`on` runs the flows of the store; without it nothing of them is loaded."),
     ] = "off"
     kept_cycles: Annotated[
-        int, Meta(ge=1, le=100_000, description="Most ended cycles of a flow that are kept, for at most 7 days.")
-    ] = 100
+        int,
+        Meta(
+            ge=0,
+            le=100_000,
+            description="Most ended cycles of a flow that are kept; 0 keeps all of them for 7 days, and their node "
+            "tasks for 24 hours, as far as `kept_mb` allows.",
+        ),
+    ] = 0
+    kept_mb: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=100_000,
+            description="Memory of the store, about, that the ended cycles of a flow take; beyond it the oldest go "
+            "before their time, and all but 100 while the store is half full.",
+        ),
+    ] = 32
     directory: Annotated[
         str,
         Meta(

@@ -61,6 +61,13 @@ class NodeTask(Struct, frozen=True):
     started_at: int | None = None
     ended_at: int | None = None
     memory: Any = None
+    awaits_worker: bool = False
+    """Whether no worker has taken the attempt that was started: it is shown as pending."""
+
+    @property
+    def shown_status(self) -> NodeStatus:
+        """Return the status as others see it: an attempt that no worker has taken is pending."""
+        return NodeStatus.PENDING if self.status is NodeStatus.RUNNING and self.awaits_worker else self.status
 
     @property
     def has_ended(self) -> bool:
@@ -115,9 +122,10 @@ class CycleDue(Struct, frozen=True):
 
 
 class AttemptStarted(Struct, frozen=True):
-    """A worker has taken the task of a node."""
+    """An attempt at a node begins, or is queued for a worker."""
 
     node: str
+    awaits_worker: bool = False
 
 
 class AttemptCompleted(Struct, frozen=True):
@@ -189,8 +197,8 @@ def advance(plan: Plan, cycle: Cycle, outcome: Outcome, now: int) -> Advance:
             return _settle(plan, _skip_components(plan, cycle, stopped), plan.nodes)
         case ComponentStopped(component=component):
             return _settle(plan, _skip_components(plan, cycle, {component}), plan.nodes)
-        case AttemptStarted(node=node):
-            return Advance(_start(cycle, node, now))
+        case AttemptStarted(node=node, awaits_worker=awaits_worker):
+            return Advance(_start(cycle, node, now, awaits_worker=awaits_worker))
         case AttemptCompleted(node=node, output=output):
             task = replace(
                 cycle.tasks[node],
@@ -219,12 +227,18 @@ def _with(cycle: Cycle, tasks: Mapping[str, NodeTask]) -> Cycle:
     return replace(cycle, tasks={**cycle.tasks, **tasks})
 
 
-def _start(cycle: Cycle, node: str, now: int) -> Cycle:
+def _start(cycle: Cycle, node: str, now: int, *, awaits_worker: bool) -> Cycle:
     task = cycle.tasks[node]
     if task.status is not NodeStatus.PENDING:
         return cycle
     started_at = now if task.started_at is None else task.started_at
-    running = replace(task, status=NodeStatus.RUNNING, attempts=task.attempts + 1, started_at=started_at)
+    running = replace(
+        task,
+        status=NodeStatus.RUNNING,
+        attempts=task.attempts + 1,
+        started_at=started_at,
+        awaits_worker=awaits_worker,
+    )
     return _with(cycle, {node: running})
 
 

@@ -1,11 +1,21 @@
 """Decides what happens to a flow: registration, start, stop, the begin and the end of a cycle; pure."""
 
+from typing import Final
+
+import msgspec
 from msgspec.structs import replace
 
 from edge.flows.cycle import Cycle, CycleStatus, new_cycle
 from edge.flows.plan import Plan
 from edge.flows.record import CycleRecord, FlowRecord, FlowStatus
 from edge.flows.schedule import Once, count_between, first_due, following_due, latest_due, next_due
+
+FEW_CYCLES: Final = 100
+"""Ended cycles of a flow that are kept while the store is nearly full."""
+_CYCLE_BYTES: Final = 700
+_TASK_BYTES: Final = 450
+"""About what a node task without its output takes in the store."""
+_MOST_REMOVED: Final = 3
 
 
 def register(before: FlowRecord | None, plan: Plan, document: str, now: int) -> FlowRecord:
@@ -63,6 +73,29 @@ def move_cycle(
     return end_cycle(flow, cycle, plan, now), replace(moved, ended_at=now)
 
 
+def cycle_size(cycle: Cycle) -> int:
+    """Return about how many bytes an ended cycle takes in the store."""
+    outputs: int = sum(len(msgspec.json.encode(task.output)) for task in cycle.tasks.values())
+    return _CYCLE_BYTES + _TASK_BYTES * len(cycle.tasks) + outputs
+
+
+def expired_cycles(
+    flow: FlowRecord, number: int, kept_cycles: int, kept_bytes: int, *, is_nearly_full: bool = False
+) -> tuple[int, ...]:
+    """Return the cycles to remove when a cycle begins: beyond `kept_cycles` (0: any number), or beyond `kept_bytes`.
+
+    While the store `is_nearly_full`, few are kept. At most three at once, so that a flow whose outputs have grown is
+    below its bound again after a while.
+    """
+    most = max(1, kept_bytes // max(1, flow.cycle_bytes))
+    if kept_cycles:
+        most = min(most, kept_cycles)
+    if is_nearly_full:
+        most = min(most, FEW_CYCLES)
+    first = flow.first_kept
+    return tuple(range(first, min(first + _MOST_REMOVED, max(first, number - most))))
+
+
 def lose_cycle(before: FlowRecord, now: int) -> FlowRecord:
     """Return a flow whose running cycle is not in the store any more."""
     return _changed(before, in_cycle=False, next_at=now if before.status is FlowStatus.RUNNING else None)
@@ -72,7 +105,10 @@ def end_cycle(before: FlowRecord, cycle: Cycle, plan: Plan, now: int) -> FlowRec
     """Return a flow whose cycle has ended; `plan` is that of its present document."""
     ended = {**before.ended, cycle.status: before.ended.get(cycle.status, 0) + 1}
     memory = {node: value for node, value in cycle.remembered().items() if node in plan.nodes}
-    after = _changed(before, ended=ended, memory=memory, in_cycle=False)
+    size = cycle_size(cycle)
+    # Written rarely: a little less makes no difference.
+    size = size if size > before.cycle_bytes or 2 * size < before.cycle_bytes else before.cycle_bytes
+    after = _changed(before, ended=ended, memory=memory, in_cycle=False, cycle_bytes=size)
     if before.status is not FlowStatus.RUNNING:
         return replace(after, resume_at=None)
     if isinstance(plan.schedule, Once):

@@ -67,10 +67,10 @@ def _box(plan: Plan, node: str, task: NodeTask | None) -> _Box:
     if task is None:
         return _Box(tuple(lines), LineStyle.PLAIN)
     tries = f" ({task.attempts} attempts)" if task.attempts > 1 else ""
-    lines.append((f"{task.status.value}{tries}", ShapeRole.INDICATOR))
+    lines.append((f"{task.shown_status.value}{tries}", ShapeRole.INDICATOR))
     if detail := _detail(task):
         lines += [(text, ShapeRole.DETAIL) for text in wrap(detail, _WIDEST, _MOST_LINES)]
-    return _Box(tuple(lines), _STYLES[task.status])
+    return _Box(tuple(lines), _STYLES[task.shown_status])
 
 
 def _detail(task: NodeTask) -> str:

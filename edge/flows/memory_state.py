@@ -51,8 +51,8 @@ class MemoryFlowState:
         if change.cycle:
             cycle = change.cycle.after
             self._cycles[cycle.cycle.flow_id, cycle.cycle.number] = cycle
-            if change.expired is not None:
-                self._cycles.pop((cycle.cycle.flow_id, change.expired), None)
+            for number in change.expired:
+                self._cycles.pop((cycle.cycle.flow_id, number), None)
         if change.flow:
             self._flows[change.flow.after.flow_id] = change.flow.after
         if change.announced:

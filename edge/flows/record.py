@@ -23,7 +23,8 @@ class FlowRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     `document` is its JSON. `next_at` is when its next cycle is due, None while none is. `in_cycle` says that its last
     cycle is running. `ended` counts its cycles by their outcome; `missed` counts those that did not run in time.
-    `memory` is what its nodes remember for the next cycle; `reason` is why it was stopped.
+    `memory` is what its nodes remember for the next cycle; `reason` is why it was stopped. Cycles
+    before `first_kept` were removed; `cycle_bytes` is about what a cycle takes in the store.
     """
 
     flow_id: str
@@ -40,6 +41,8 @@ class FlowRecord(msgspec.Struct, frozen=True, kw_only=True):
     missed: int = 0
     memory: Mapping[str, Any] = {}
     reason: str = ""
+    first_kept: int = 0
+    cycle_bytes: int = 0
     revision: int = 1
 
 

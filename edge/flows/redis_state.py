@@ -228,6 +228,8 @@ def _flow_fields(flow: FlowRecord) -> dict[str, str]:
         "missed": str(flow.missed),
         "memory": _json(flow.memory),
         "reason": flow.reason,
+        "first_kept": str(flow.first_kept),
+        "cycle_bytes": str(flow.cycle_bytes),
     }
 
 
@@ -248,11 +250,14 @@ def _flow(stored: Mapping[str, str]) -> FlowRecord:
         missed=int(stored["missed"]),
         memory=msgspec.json.decode(stored["memory"], type=dict[str, Any]),
         reason=stored["reason"],
+        # An older release kept `kept_cycles` of them.
+        first_kept=int(stored.get("first_kept", max(0, int(stored["last_cycle"]) - 100_000))),
+        cycle_bytes=int(stored.get("cycle_bytes", 0)),
         revision=int(stored["rev"]),
     )
 
 
-def _save_cycle(keys: Keys, written: Written[CycleRecord], expired: int | None) -> Commit:
+def _save_cycle(keys: Keys, written: Written[CycleRecord], expired: Iterable[int]) -> Commit:
     before, after = written.before, written.after
     cycle = after.cycle
     changed = _changed_cycle_fields(before, after) if before else _cycle_fields(after)
@@ -266,12 +271,12 @@ def _save_cycle(keys: Keys, written: Written[CycleRecord], expired: int | None) 
         parts.append(operation("PEXPIRE", key, CYCLE_LIFETIME_MS))
         # The flow as it was when the cycle began is of no use for a cycle that has ended.
         parts.append(operation("HDEL", key, "document"))
-    if expired is not None:
-        gone = [keys.node_task(cycle.flow_id, expired, node) for node in cycle.tasks]
-        large = [keys.node_output(cycle.flow_id, expired, node) for node in cycle.tasks]
-        workers = [keys.node_worker(cycle.flow_id, expired, node) for node in cycle.tasks]
-        answers = [_answer_key(keys, cycle.flow_id, expired, node) for node in cycle.tasks]
-        parts.append(spread("DEL", (keys.flow_cycle(cycle.flow_id, expired),), (*gone, *large, *workers, *answers)))
+    for number in expired:
+        gone = [keys.node_task(cycle.flow_id, number, node) for node in cycle.tasks]
+        large = [keys.node_output(cycle.flow_id, number, node) for node in cycle.tasks]
+        workers = [keys.node_worker(cycle.flow_id, number, node) for node in cycle.tasks]
+        answers = [_answer_key(keys, cycle.flow_id, number, node) for node in cycle.tasks]
+        parts.append(spread("DEL", (keys.flow_cycle(cycle.flow_id, number),), (*gone, *large, *workers, *answers)))
     return join(parts)
 
 

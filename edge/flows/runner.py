@@ -41,10 +41,16 @@ from edge.store.retry import retry_while_unavailable
 logger = structlog.get_logger(__name__)
 
 _LONGEST_PAUSE_S: Final = 60.0
+_NEARLY_FULL: Final = 0.5
+"""Used part of the memory of the store from which on few ended cycles are kept."""
 
 
 class CycleLostError(Exception):
     """The cycle was deleted, or another gateway has taken it over."""
+
+
+def _empty() -> float:
+    return 0.0
 
 
 async def _unchanged() -> None:
@@ -65,7 +71,9 @@ class RunnerContext(Struct, frozen=True):
     plans: Plans
     clock: Clock
     owner: str
-    kept_cycles: int
+    kept_cycles: int = 0
+    kept_bytes: int = 32 << 20
+    store_fullness: Callable[[], float] = _empty
     retry_pause_s: float = 1.0
     worker_wait_s: float = 300.0
     stop_within_s: float = 3.0
@@ -102,11 +110,18 @@ class CycleRunner:
         runner = cls(context, plan, begun, record)
         cycle = advance(plan, record.cycle, CycleDue(), record.started_at).cycle
         step = runner._decide(cycle, ())
-        expired = record.cycle.number - context.kept_cycles
+        expired = decision.expired_cycles(
+            flow,
+            record.cycle.number,
+            context.kept_cycles,
+            context.kept_bytes,
+            is_nearly_full=context.store_fullness() >= _NEARLY_FULL,
+        )
+        step = replace(step, flow=replace(step.flow, first_kept=flow.first_kept + len(expired)))
         change = FlowChange(
             Written(flow, step.flow),
             Written(None, step.record),
-            expired=expired if expired >= 0 else None,
+            expired=expired,
             queued=step.queued,
         )
         if not await context.state.commit(change):
@@ -259,8 +274,10 @@ class CycleRunner:
         queued: list[QueuedTask] = []
         while pending := [node for node in self._pending(cycle) if node not in launched]:
             for node in pending:
-                cycle = advance(self._plan, cycle, AttemptStarted(node), now).cycle
-                planned, attempt = self._plan.nodes[node], self._attempt(cycle, node, now)
+                planned = self._plan.nodes[node]
+                begins = AttemptStarted(node, awaits_worker=planned.kind.in_worker)
+                cycle = advance(self._plan, cycle, begins, now).cycle
+                attempt = self._attempt(cycle, node, now)
                 outcome = None if planned.kind.in_worker else compute_now(planned, attempt)
                 if planned.kind.in_worker:
                     queued.append(_queued_task(planned, attempt, cycle))

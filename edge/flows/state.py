@@ -31,14 +31,14 @@ class Written(Struct, Generic[RecordT], frozen=True):
 class FlowChange(Struct, frozen=True):
     """The write of one decision to a flow and its last cycle.
 
-    `expired` is the number of a cycle that is removed with its node tasks. A process that does not run the cycle
+    `expired` are the numbers of cycles that are removed with their node tasks. A process that does not run the cycle
     announces its decision; the gateway that runs the cycle then reads it again. `queued` are tasks for workers; `taken`
     are the entries of their results that this decision has taken.
     """
 
     flow: Written[FlowRecord] | None = None
     cycle: Written[CycleRecord] | None = None
-    expired: int | None = None
+    expired: tuple[int, ...] = ()
     announced: bool = False
     queued: tuple[QueuedTask, ...] = ()
     taken: tuple[str, ...] = ()

@@ -52,7 +52,7 @@ def flow_status(
 def cycle_status(record: CycleRecord, progress: Mapping[str, WorkerProgress] = NO_PROGRESS) -> dict[str, Any]:
     """Return a cycle with its nodes and their number by state; `progress` is that of nodes in workers."""
     cycle = record.cycle
-    counts = Counter(task.status for task in cycle.tasks.values())
+    counts = Counter(task.shown_status for task in cycle.tasks.values())
     return {
         "cycle": cycle.number,
         "status": cycle.status.value,
@@ -69,7 +69,7 @@ def _node_status(record: CycleRecord, node: str, task: NodeTask, progress: Worke
     size = len(msgspec.json.encode(task.output))
     reference = {"ref": f"{record.cycle.flow_id}_{record.cycle.number}_{node}", "bytes": size}
     return {
-        "status": task.status.value,
+        "status": task.shown_status.value,
         "output": reference if size > LARGEST_INLINE else task.output,
         "reason": task.reason,
         "attempts": task.attempts,

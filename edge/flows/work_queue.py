@@ -29,7 +29,7 @@ _MARK_LIFETIME_MS = 86_400_000
 _LONG_AGO_MS: Final = 86_400_000
 
 
-class _Mark(msgspec.Struct, frozen=True, kw_only=True):
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
     """The worker that began an attempt, and its progress."""
 
     worker_id: str
@@ -45,6 +45,7 @@ class TakenTask:
     def __init__(self, task: QueuedTask, entry_id: str) -> None:
         self.task = task
         self.entry_id = entry_id
+        self.begun_at = now_ms()
         self.mark = ""
         """The mark as this worker wrote it; whoever takes the task over writes another."""
 
@@ -116,12 +117,17 @@ class WorkQueue:
         task, key = taken.task, self._mark_key(taken.task)
         while True:
             found = await self._store.execute("GET", key)
-            earlier = msgspec.json.decode(found, type=_Mark) if found else None
-            if not await self.is_wanted(task):
+            earlier = msgspec.json.decode(found, type=Mark) if found else None
+            task_key = self._store.keys.node_task(task.flow_id, task.cycle, task.node_id)
+            text = await self._store.execute("GET", task_key)
+            if not is_wanted(task, text):
                 await self._store.commit(self._acknowledge(taken))
                 return False
-            guard = Commit(guards=(Holds(key, found) if found else Absent(key),))
-            taken.mark = self._mark(task)
+            guard = Commit(guards=(Holds(key, found) if found else Absent(key), Holds(task_key, text)))
+            if (running := node_task.as_taken(text)) != text:
+                guard = join((guard, operation("SET", task_key, running, "KEEPTTL")))
+            taken.begun_at = now_ms()
+            taken.mark = self._mark(taken)
             save = operation("SET", key, taken.mark, "PX", _MARK_LIFETIME_MS)
             was_begun = earlier is not None and earlier.attempt == task.attempt
             if was_begun and not self._kinds[task.kind]:
@@ -144,7 +150,7 @@ class WorkQueue:
 
     async def save_progress(self, taken: TakenTask, progress: int, message: str) -> None:
         """Store the progress of a task, unless another worker has taken it."""
-        key, text = self._mark_key(taken.task), self._mark(taken.task, progress, message)
+        key, text = self._mark_key(taken.task), self._mark(taken, progress, message)
         parts = (Commit(guards=(Holds(key, taken.mark),)), operation("SET", key, text, "PX", _MARK_LIFETIME_MS))
         if isinstance(await self._store.commit(join(parts)), Committed):
             taken.mark = text
@@ -174,10 +180,9 @@ class WorkQueue:
     def _mark_key(self, task: QueuedTask) -> str:
         return self._store.keys.node_worker(task.flow_id, task.cycle, task.node_id)
 
-    def _mark(self, task: QueuedTask, progress: int = 0, message: str = "") -> str:
-        mark = _Mark(
-            worker_id=self._worker_id, attempt=task.attempt, begun_at=now_ms(), progress=progress, message=message
-        )
+    def _mark(self, taken: TakenTask, progress: int = 0, message: str = "") -> str:
+        attempt, begun_at = taken.task.attempt, taken.begun_at
+        mark = Mark(worker_id=self._worker_id, attempt=attempt, begun_at=begun_at, progress=progress, message=message)
         return msgspec.json.encode(mark).decode()
 
 

@@ -25,7 +25,7 @@ class Lifetime(StrEnum):
     DEAD_LETTERS = "`[retention] dead_letters` after the last was added"
     REPORT = "a day after it was written last"
     FLOW = "until the flow is deleted"
-    CYCLE = "7 days, and no longer than `[flows] kept_cycles` later cycles"
+    CYCLE = "7 days, as far as `[flows] kept_mb` allows; or `[flows] kept_cycles` later cycles"
     NODE_TASK = "24 hours, and no longer than its cycle"
     WORKER = "60 seconds after the last heartbeat"
     LOGIN = "15 minutes after the wait of the last failed login; 10 minutes for a used code, a day for wrong codes"

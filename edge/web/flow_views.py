@@ -111,7 +111,7 @@ async def _cycle(flows: "FlowService", record: "CycleRecord") -> FlowCycle:
         nodes.append(
             FlowNodeLine(
                 node=node,
-                status=task.status.value,
+                status=task.shown_status.value,
                 attempts=task.attempts,
                 progress=worker.progress if worker else 0,
                 worker=(worker.worker_id or "") if worker else "",

@@ -34,7 +34,8 @@ def section(context: click.Context) -> str:
     """Write the section of a command: what it does, how it is called, what its options mean, an example."""
     command = context.command
     reported = [heading(context), *_paragraphs(command.help or "")]
-    if not isinstance(command, click.Group):
+    # A group that may be called without a command has options of its own.
+    if not isinstance(command, click.Group) or command.invoke_without_command:
         reported.append(f"    {context.command_path} {' '.join(command.collect_usage_pieces(context))}")
         if rows := list(_rows(context)):
             reported.append("\n".join(("| option | meaning |", "|---|---|", *rows)))

@@ -6,6 +6,7 @@ from click.testing import CliRunner
 
 from edge.cli import main
 from edge.cli.worker import worker
+from edge.config import RedisSettings
 
 
 def test_worker_without_a_kind_is_refused(tmp_path: Path) -> None:
@@ -44,3 +45,12 @@ def test_systemd_unit_calls_the_worker_with_known_options() -> None:
     grace = context.params["grace"]
     (stop,) = [line for line in unit.splitlines() if line.startswith("TimeoutStopSec=")]
     assert int(stop.split("=")[1]) > grace
+
+
+def test_store_without_workers_has_an_empty_list(redis: RedisSettings, tmp_path: Path) -> None:
+    settings = tmp_path / "edge.toml"
+    settings.write_text(f'[redis]\nurl = "{redis.url}"\nprefix = "{redis.prefix}"\n')
+    result = CliRunner().invoke(main, ["worker", "list", "--settings", str(settings)])
+    assert (result.exit_code, result.stdout) == (0, "no workers\n")
+    result = CliRunner().invoke(main, ["worker", "list", "--json", "--settings", str(settings)])
+    assert result.stdout.split() == ["[]"]

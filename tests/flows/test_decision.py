@@ -126,3 +126,25 @@ def test_flow_without_its_cycle_record_continues(status: FlowStatus, next_at: in
     lost = FlowRecord(flow_id="f", document="{}", created_at=1, status=status, in_cycle=True)
     after = decision.lose_cycle(lost, 9)
     assert (after.in_cycle, after.next_at) == (False, next_at)
+
+
+def test_cycles_are_kept_by_time_unless_memory_or_a_number_bounds_them() -> None:
+    flow = changed(RUNNING, first_kept=5, cycle_bytes=1000)
+    assert decision.expired_cycles(flow, 10_000, 0, 32 << 20) == ()
+    assert decision.expired_cycles(flow, 10_000, 100, 32 << 20) == (5, 6, 7)
+    assert decision.expired_cycles(flow, 107, 100, 32 << 20) == (5, 6)
+    assert decision.expired_cycles(flow, 106, 0, 100_000) == (5,)
+    assert decision.expired_cycles(flow, 10_000, 0, 32 << 20, is_nearly_full=True) == (5, 6, 7)
+    assert decision.expired_cycles(flow, 3, 100, 1) == ()
+
+
+def test_flow_remembers_about_how_much_a_cycle_takes() -> None:
+    sizes = []
+    flow = changed(RUNNING, in_cycle=True)
+    for output in ("x" * 10, "x" * 5_000, "x" * 4_000, "x"):
+        cycle = Cycle(flow.flow_id, 0, 0, {"a": NodeTask(NodeStatus.COMPLETED, output)})
+        flow = changed(decision.end_cycle(flow, cycle, EVERY_MINUTE, 1), in_cycle=True)
+        sizes.append(flow.cycle_bytes)
+    assert sizes[0] < 2_000
+    assert sizes[1] == sizes[2] > 5_000
+    assert sizes[3] < 2_000

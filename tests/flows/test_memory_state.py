@@ -43,7 +43,7 @@ async def call(state: FlowState, step: tuple[str, str, int, bool]) -> Any:
     record = await state.load_cycle(flow, number)
     if record is None or what == "cycle":
         cycle = CycleRecord(cycle=Cycle(flow_id, number, 1, {"x": NodeTask()}), document="{}", owner="e", started_at=1)
-        return await state.commit(FlowChange(cycle=Written(None, cycle), expired=number - 2 if number > 1 else None))
+        return await state.commit(FlowChange(cycle=Written(None, cycle), expired=(number - 2,) if number > 1 else ()))
     task = NodeTask(NodeStatus.COMPLETED, [number], attempts=1)
     read = changed(record, revision=record.revision + 9) if stale else record
     advanced = changed(read, cycle=changed(read.cycle, tasks={"x": task}), revision=read.revision + 1)

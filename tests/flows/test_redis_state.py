@@ -105,7 +105,7 @@ async def test_answers_of_equipment_are_deleted_with_their_cycle(store: Store) -
     await state.commit(BEGUN)
     await store.commit(keep_answer(store.keys, "press*report_0_mean", KeptAnswer(1, 5)))
     second = changed(CYCLE, cycle=Cycle("press*report", 1, 120_000, TASKS), revision=70_000)
-    await state.commit(FlowChange(cycle=Written(None, second), expired=0))
+    await state.commit(FlowChange(cycle=Written(None, second), expired=(0,)))
     assert [key for key in await types(store) if key.endswith(":answer")] == []
     await store.commit(keep_answer(store.keys, "press*report_1_mean", KeptAnswer(1, 5)))
     assert await state.delete(FLOW)

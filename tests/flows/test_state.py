@@ -142,7 +142,7 @@ async def test_running_flows_are_listed(state: FlowState) -> None:
 async def test_expired_cycle_is_removed(state: FlowState) -> None:
     assert await state.commit(FlowChange(Written(None, FLOW), Written(None, RUNNING)))
     second = changed(RUNNING, cycle=changed(RUNNING.cycle, number=1))
-    assert await state.commit(FlowChange(cycle=Written(None, second), expired=0))
+    assert await state.commit(FlowChange(cycle=Written(None, second), expired=(0,)))
     assert await state.load_cycle(FLOW, 0) is None
     assert await state.load_cycle(FLOW, 1) == second
 

@@ -1,5 +1,6 @@
 """A task is leased to one worker at a time; a worker that lost its lease cannot report the task."""
 
+import asyncio
 import json
 
 import pytest
@@ -123,3 +124,39 @@ async def test_task_of_a_deleted_flow_is_not_run_for_its_successor(store: Store)
     assert await queue.is_wanted(taken.task)
     assert not await queue.is_wanted(changed(taken.task, started_at=3))
     assert await queue.is_wanted(changed(taken.task, started_at=0)), "a gateway of an earlier release wrote it"
+
+
+async def test_task_that_no_worker_has_taken_is_pending(store: Store) -> None:
+    """Other programs, and people, saw it as running."""
+    waiting = changed(RUNNING.cycle.tasks["n"], awaits_worker=True)
+    record = changed(RUNNING, cycle=changed(RUNNING.cycle, tasks={"n": waiting}))
+    flow = FlowRecord(flow_id="f", document="{}", created_at=1, last_cycle=3, in_cycle=True)
+    state = RedisFlowState(store)
+    await state.commit(FlowChange(Written(None, flow), Written(None, record), queued=(TASK,)))
+
+    async def shown() -> tuple[str, str]:
+        stored = json.loads(await store.execute("GET", store.keys.node_task("f", 3, "n")))
+        loaded = await state.load_cycle(flow, 3)
+        assert loaded
+        assert loaded.cycle.tasks["n"].status is NodeStatus.RUNNING
+        return stored["status"], loaded.cycle.tasks["n"].shown_status.value
+
+    assert await shown() == ("pending", "pending")
+    first = await worker(store, "a")
+    taken = await taken_by(first)
+    assert await shown() == ("pending", "pending")
+    assert await first.begin(taken)
+    assert await shown() == ("running", "running")
+
+
+async def test_begin_of_a_task_stays_while_it_reports_progress(store: Store) -> None:
+    await queued(store)
+    first = await worker(store, "a")
+    taken = await taken_by(first)
+    assert await first.begin(taken)
+    begun = []
+    for progress in (10, 50, 90):
+        await first.save_progress(taken, progress, "")
+        begun.append(json.loads(await store.execute("GET", store.keys.node_worker("f", 3, "n")))["begun_at"])
+        await asyncio.sleep(0.002)
+    assert len(set(begun)) == 1
