@@ -21,7 +21,7 @@ _AS_LONG_AGAIN = 0.7
 """An answer from memory takes a smaller part than this of the time that the work took."""
 _SLOWER = 1.1
 """An answer that takes so many times as long as one without work was not ready before."""
-_UNTIL_ITS_END = 0.9
+_UNTIL_ITS_END = 0.8
 """A stopped work ends before this part of its duration."""
 
 

@@ -8,8 +8,6 @@ from enum import StrEnum
 
 from tests.outside.mqtt_client import MqttClient, Received
 
-WORK_S = 0.15
-
 
 class DeviceFault(StrEnum):
     """What a device does wrong."""
@@ -25,7 +23,7 @@ class DeviceFault(StrEnum):
 class MqttDevice:
     """A tool on `topic`; `begun` counts the works of each command, `ended` those that were not stopped."""
 
-    def __init__(self, port: int, topic: str, fault: DeviceFault, *, lock: bool, work_s: float = WORK_S) -> None:
+    def __init__(self, port: int, topic: str, fault: DeviceFault, *, lock: bool, work_s: float) -> None:
         self.begun: list[str] = []
         self.ended: list[str] = []
         self._client = MqttClient(port, f"device-{uuid.uuid4()}")
