@@ -150,7 +150,7 @@ class CallHandler:
             if isinstance(call.event, Refused):
                 raise call.event
             reply = await self._execute(call, call.event)
-            await self._record_change(call, call.event, reply)
+            self._record_change(call, call.event, reply)
         except Refused as refusal:
             kind, reason = refusal.kind, refusal.sentences
             key = f"{call.source} {kind} {reason}"
@@ -167,7 +167,7 @@ class CallHandler:
         await self._record_refusal(call, "internal", reason)
         return self._reply_event(refusal_reply("internal", reason), call)
 
-    async def _record_change(self, call: IncomingCall, event: CloudEvent, reply: Reply) -> None:
+    def _record_change(self, call: IncomingCall, event: CloudEvent, reply: Reply) -> None:
         if self._trail is None or (change := reply.change) is None:
             return
         record = AuditRecord(
@@ -184,8 +184,7 @@ class CallHandler:
         )
         # Each gateway of the store receives the call, and a broker may deliver it again.
         name = f"{event.id}\n{record.kind}\n{record.action}\n{record.status}"
-        if await audit.claim(self._store, event.source, name, record.at):
-            self._trail.record(record)
+        self._trail.record(record, audit.call_claim(event.source, name, record.at))
 
     async def _record_refusal(self, call: IncomingCall, kind: str, reason: str) -> None:
         identity = call.attributes.get("type", ""), call.attributes.get("id", "")

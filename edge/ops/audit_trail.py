@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TypeAlias
 
@@ -17,8 +17,9 @@ from edge.links.background_task import background_task
 from edge.model.audit import MAX_TEXT, AuditRecord
 from edge.ops.audit_chain import head_of, seal
 from edge.store import audit
+from edge.store.audit import CallClaim
 from edge.store.client import Store
-from edge.store.commit import NOTHING, Commit, Committed
+from edge.store.commit import NOTHING, Commit, Committed, join
 from edge.store.retry import retry_while_unavailable
 
 RecordAudit: TypeAlias = Callable[[AuditRecord], None]
@@ -77,7 +78,7 @@ async def append(store: Store, records: Sequence[AuditRecord], keep: int) -> Non
     """Append records to the chain. Raises Unavailable; whether they are written is unknown then."""
     if not keep:
         return
-    await _Batch(records, keep).write(store)
+    await _Batch([_Waiting(each) for each in records], keep).write(store)
 
 
 async def plan_append(store: Store, records: Sequence[AuditRecord], keep: int) -> Commit:
@@ -114,7 +115,7 @@ class AuditTrail:
         self.clock = clock
         self._store = store
         self._keep = keep
-        self._waiting: deque[AuditRecord] = deque()
+        self._waiting: deque[_Waiting] = deque()
         self._most_waiting = most_waiting
         self._batch: _Batch | None = None
         self._lost = 0
@@ -131,23 +132,23 @@ class AuditTrail:
         """The number of records that the store keeps at least; 0: none."""
         return self._keep
 
-    def record(self, record: AuditRecord) -> None:
-        """Copy a record to the log and queue it for the store."""
+    def record(self, record: AuditRecord, claim: CallClaim | None = None) -> None:
+        """Copy a record to the log and queue it for the store; with a claim it is stored once, whoever records it."""
         self.copy(record)
-        self.queue(record)
+        self.queue(record, claim)
 
     def copy(self, record: AuditRecord) -> None:
         """Copy a record to the log. The caller has written it to the store."""
         self._copies.log(record)
 
-    def queue(self, record: AuditRecord) -> None:
+    def queue(self, record: AuditRecord, claim: CallClaim | None = None) -> None:
         """Queue a record for the store. The caller has logged it."""
         if not self._keep:
             return
         if len(self._waiting) >= self._most_waiting:
             self._waiting.popleft()
             self._lost += 1
-        self._waiting.append(_cut(record))
+        self._waiting.append(_Waiting(_cut(record), claim))
         self._arrived.set()
 
     async def run(self) -> None:
@@ -171,7 +172,7 @@ class AuditTrail:
             self._batch = None
         self._arrived.clear()
 
-    def _take(self) -> list[AuditRecord]:
+    def _take(self) -> "list[_Waiting]":
         lost, self._lost = self._lost, 0
         taken = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_IN_BATCH))]
         if not lost:
@@ -179,7 +180,7 @@ class AuditTrail:
         report = AuditRecord(
             at=self.clock(), kind="audit.lost", instance=self.instance, user="", action="", status=str(lost)
         )
-        return [report, *taken]
+        return [_Waiting(report), *taken]
 
 
 def _cut(record: AuditRecord) -> AuditRecord:
@@ -192,27 +193,51 @@ def _texts(records: Sequence[AuditRecord], keep: int) -> list[str]:
     return [msgspec.json.encode(msgspec.structs.replace(_cut(each), keep=keep)).decode() for each in records]
 
 
+class _Waiting(msgspec.Struct, frozen=True):
+    """A record that waits for its commit, with the claim of its call."""
+
+    record: AuditRecord
+    claim: CallClaim | None = None
+
+
 class _Batch:
     """Records for one commit; after an attempt whose effect is unknown it finds out first whether they are there."""
 
-    def __init__(self, records: Sequence[AuditRecord], keep: int) -> None:
-        self._texts = _texts(records, keep)
+    def __init__(self, waiting: Sequence[_Waiting], keep: int) -> None:
+        self._waiting = waiting
         self._keep = keep
         self._attempted = ""
 
     def __len__(self) -> int:
-        return len(self._texts)
+        return len(self._waiting)
 
     async def write(self, store: Store) -> None:
-        """Append the records behind the newest. Raises Unavailable."""
+        """Append the records behind the newest, but those that were claimed before. Raises Unavailable."""
         if self._attempted and await self._is_written(store):
             return
         while True:
-            before = await audit.load_head(store)
-            sealed = seal(before, self._texts)
+            claims = list(dict.fromkeys(each.claim for each in self._waiting if each.claim))
+            before, claimed = await audit.load_start(store, claims)
+            free = dict.fromkeys(claim for claim, is_claimed in zip(claims, claimed, strict=True) if not is_claimed)
+            records = list(_unclaimed(self._waiting, free))
+            if not records:
+                return
+            sealed = seal(before, _texts(records, self._keep))
             self._attempted = head_of(sealed).digest
-            if isinstance(await store.commit(audit.append(store.keys, before, sealed, self._keep)), Committed):
+            appended = audit.append(store.keys, before, sealed, self._keep)
+            if isinstance(await store.commit(join((appended, audit.claim(store.keys, tuple(free))))), Committed):
                 return
 
     async def _is_written(self, store: Store) -> bool:
         return any(each.digest == self._attempted for each in await audit.newest(store, _SEARCHED))
+
+
+def _unclaimed(waiting: Sequence[_Waiting], free: Collection[CallClaim]) -> Iterator[AuditRecord]:
+    """Yield the records without a claim, and the first one of each claim that is free."""
+    left = set(free)
+    for each in waiting:
+        if each.claim is None:
+            yield each.record
+        elif each.claim in left:
+            left.remove(each.claim)
+            yield each.record

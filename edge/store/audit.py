@@ -2,9 +2,11 @@
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 
+from msgspec import Struct
+
 from edge.model.audit import ChainHead, SealedRecord
 from edge.store.client import Store
-from edge.store.commit import Absent, Commit, Committed, HashField, Holds, RedisCommand, fields
+from edge.store.commit import Absent, Commit, HashField, Holds, RedisCommand, fields
 from edge.store.dedupe import digest
 from edge.store.keys import Keys
 from edge.store.stream import Entry, entries
@@ -16,7 +18,10 @@ _CLAIM_MS = 90_000_000
 
 async def load_head(store: Store) -> ChainHead:
     """Return the head of the chain; one that cannot be read has the number 0 and its text as digest."""
-    text = await store.execute("GET", store.keys.audit_head()) or ""
+    return _head(await store.execute("GET", store.keys.audit_head()) or "")
+
+
+def _head(text: str) -> ChainHead:
     number, _, digest = text.partition(" ")
     return ChainHead(int(number), digest) if number.isdecimal() and number.isascii() else ChainHead(0, text)
 
@@ -31,16 +36,41 @@ def append(keys: Keys, before: ChainHead, sealed: Sequence[SealedRecord], keep: 
     return Commit((guard,), (*added, ("SET", key, _head_text(after.number, after.digest))))
 
 
-async def claim(store: Store, source: str, name: str, now: int) -> bool:
-    """Claim the record of a call for this gateway; return False when it was claimed before, here or elsewhere.
+class CallClaim(Struct, frozen=True):
+    """The claim of the record of a call at an instant, in milliseconds since the epoch.
 
-    Each gateway of a store receives each call of the MES.
+    Each gateway of a store receives each call of the MES: the one whose commit claims it first records it.
     """
-    now_key, before_key = store.keys.audited(now // _CLAIM_MS), store.keys.audited(now // _CLAIM_MS - 1)
-    claimed = digest(source, name)
-    guards = tuple(HashField(key, claimed, None) for key in (now_key, before_key))
-    operations = (("HSET", now_key, claimed, ""), ("PEXPIRE", now_key, 2 * _CLAIM_MS))
-    return isinstance(await store.commit(Commit(guards, operations)), Committed)
+
+    digest: str
+    at: int
+
+
+def call_claim(source: str, name: str, at: int) -> CallClaim:
+    """Return the claim of a call that a source has named."""
+    return CallClaim(digest(source, name), at)
+
+
+def claim(keys: Keys, claims: Sequence[CallClaim]) -> Commit:
+    """Claim the records of calls; Stale when one of them was claimed before, here or elsewhere."""
+    guards = tuple(HashField(key, each.digest, None) for each in claims for key in _keys_of(keys, each))
+    added = tuple(("HSET", _keys_of(keys, each)[0], each.digest, "") for each in claims)
+    ends = dict.fromkeys(("PEXPIRE", _keys_of(keys, each)[0], 2 * _CLAIM_MS) for each in claims)
+    return Commit(guards, (*added, *ends))
+
+
+async def load_start(store: Store, claims: Sequence[CallClaim]) -> tuple[ChainHead, Sequence[bool]]:
+    """Return the head of the chain, and of each claim whether it was made before, in one round trip."""
+    if not claims:
+        return await load_head(store), ()
+    asked = [("HEXISTS", key, each.digest) for each in claims for key in _keys_of(store.keys, each)]
+    text, *found = await store.read([("GET", store.keys.audit_head()), *asked])
+    return _head(text or ""), [bool(now or before) for now, before in zip(found[::2], found[1::2], strict=True)]
+
+
+def _keys_of(keys: Keys, each: CallClaim) -> tuple[str, str]:
+    period = each.at // _CLAIM_MS
+    return keys.audited(period), keys.audited(period - 1)
 
 
 async def newest(store: Store, count: int) -> list[SealedRecord]:

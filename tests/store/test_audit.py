@@ -36,8 +36,16 @@ async def test_invalid_entry_is_read_as_number_zero(store: Store) -> None:
 
 async def test_record_of_a_call_is_claimed_once_for_a_day(store: Store) -> None:
     now, day = 1_700_000_000_000, 86_400_000
-    assert await audit.claim(store, "/mes", "1", now)
-    assert not await audit.claim(store, "/mes", "1", now)
-    assert not await audit.claim(store, "/mes", "1", now + day)
-    assert await audit.claim(store, "/mes", "2", now + day)
-    assert await audit.claim(store, "/mes", "1", now + 3 * day)
+
+    async def claimed(name: str, at: int) -> bool:
+        claim = audit.call_claim("/mes", name, at)
+        _, (was_claimed,) = await audit.load_start(store, [claim])
+        is_committed = isinstance(await store.commit(audit.claim(store.keys, [claim])), Committed)
+        assert is_committed is not was_claimed
+        return is_committed
+
+    assert await claimed("1", now)
+    assert not await claimed("1", now)
+    assert not await claimed("1", now + day)
+    assert await claimed("2", now + day)
+    assert await claimed("1", now + 3 * day)
