@@ -78,7 +78,7 @@ async def append(store: Store, records: Sequence[AuditRecord], keep: int) -> Non
     """Append records to the chain. Raises Unavailable; whether they are written is unknown then."""
     if not keep:
         return
-    await _Batch([_Waiting(each) for each in records], keep).write(store)
+    await _Batch([_QueuedRecord(each) for each in records], keep).write(store)
 
 
 async def plan_append(store: Store, records: Sequence[AuditRecord], keep: int) -> Commit:
@@ -115,7 +115,7 @@ class AuditTrail:
         self.clock = clock
         self._store = store
         self._keep = keep
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[_QueuedRecord] = deque()
         self._most_waiting = most_waiting
         self._batch: _Batch | None = None
         self._lost = 0
@@ -148,7 +148,7 @@ class AuditTrail:
         if len(self._waiting) >= self._most_waiting:
             self._waiting.popleft()
             self._lost += 1
-        self._waiting.append(_Waiting(_cut(record), claim))
+        self._waiting.append(_QueuedRecord(_cut(record), claim))
         self._arrived.set()
 
     async def run(self) -> None:
@@ -172,7 +172,7 @@ class AuditTrail:
             self._batch = None
         self._arrived.clear()
 
-    def _take(self) -> "list[_Waiting]":
+    def _take(self) -> "list[_QueuedRecord]":
         lost, self._lost = self._lost, 0
         taken = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_IN_BATCH))]
         if not lost:
@@ -180,7 +180,7 @@ class AuditTrail:
         report = AuditRecord(
             at=self.clock(), kind="audit.lost", instance=self.instance, user="", action="", status=str(lost)
         )
-        return [_Waiting(report), *taken]
+        return [_QueuedRecord(report), *taken]
 
 
 def _cut(record: AuditRecord) -> AuditRecord:
@@ -193,7 +193,7 @@ def _texts(records: Sequence[AuditRecord], keep: int) -> list[str]:
     return [msgspec.json.encode(msgspec.structs.replace(_cut(each), keep=keep)).decode() for each in records]
 
 
-class _Waiting(msgspec.Struct, frozen=True):
+class _QueuedRecord(msgspec.Struct, frozen=True):
     """A record that waits for its commit, with the claim of its call."""
 
     record: AuditRecord
@@ -203,7 +203,7 @@ class _Waiting(msgspec.Struct, frozen=True):
 class _Batch:
     """Records for one commit; after an attempt whose effect is unknown it finds out first whether they are there."""
 
-    def __init__(self, waiting: Sequence[_Waiting], keep: int) -> None:
+    def __init__(self, waiting: Sequence[_QueuedRecord], keep: int) -> None:
         self._waiting = waiting
         self._keep = keep
         self._attempted = ""
@@ -232,7 +232,7 @@ class _Batch:
         return any(each.digest == self._attempted for each in await audit.newest(store, _SEARCHED))
 
 
-def _unclaimed(waiting: Sequence[_Waiting], free: Collection[CallClaim]) -> Iterator[AuditRecord]:
+def _unclaimed(waiting: Sequence[_QueuedRecord], free: Collection[CallClaim]) -> Iterator[AuditRecord]:
     """Yield the records without a claim, and the first one of each claim that is free."""
     left = set(free)
     for each in waiting:
