@@ -220,7 +220,7 @@ async def load(store: Store, job_id: str) -> StoredRun | None:
     prefix, boxes = command_prefix(run.job_id, run.run_id), {name: found[name] for name in own if name in found}
     outbox = _read(prefix, boxes.pop(_OUTBOX + store.consumer, None))
     others = (text for name, text in boxes.items() if name.startswith(_OUTBOX))
-    elsewhere = tuple(each for text in others for each in _read(prefix, text))
+    elsewhere = tuple(each for text in others for each in _read_foreign(prefix, text))
     outdated = version.is_outdated(Document.RUN, stored)
     return StoredRun(run, int(found["rev"]), _decompressed(found["recipe"]), outbox, outdated, elsewhere)
 
@@ -231,6 +231,14 @@ def _read(prefix: str, text: str | None) -> Outbox:
         msgspec.structs.replace(each, command_id=prefix + each.command_id) if _is_short(each.command_id) else each
         for each in found
     )
+
+
+def _read_foreign(prefix: str, text: str) -> Outbox:
+    """Read the outbox of another instance, or of a foreign program; nothing where it cannot be read."""
+    try:
+        return _read(prefix, text)
+    except msgspec.DecodeError:
+        return ()
 
 
 def _is_short(command: str) -> bool:
