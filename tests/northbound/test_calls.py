@@ -216,5 +216,5 @@ async def test_refused_message_is_counted_and_stored_truncated(calls: CallHandle
     defect, unread = await refused.newest(store, 10)
     assert (unread.way, unread.event_type, unread.event_id, unread.kind) == ("app/jobs", "told.v1", "7", "unreadable")
     assert unread.reason == "no event. Send one."
-    assert unread.payload == b"\\xff" * 4096
+    assert unread.payload == b"\\xff" * 1024
     assert (defect.kind, defect.payload) == ("internal", b"")
