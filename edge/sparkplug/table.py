@@ -89,7 +89,9 @@ class MetricTable:
     def data(self, sample: Sample) -> tuple[str, Metric] | None:
         """Keep a sample; return device and metric when it is born and its value or quality changed."""
         entry = self._entry(sample.tag)
-        if entry is not None and entry.sample is not None and sample.at < entry.sample.at:
+        last = None if entry is None else entry.sample
+        # Without a value it is the mark of a source that was away, by the clock of the gateway.
+        if last is not None and None not in {last.value, sample.value} and sample.at < last.at:
             return self.historical(sample)
         entry = self.learn(sample)
         if entry is None or not entry.is_born:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from edge.rules.sample_lines import Sample
+from edge.rules.sample_lines import Quality, Sample
 from edge.telemetry.batch import EARLY_MS
 
 MAX_TAGS: Final = 10_000
@@ -18,9 +18,14 @@ class NewestSamples:
     def is_late(self, sample: Sample, arrived_at: int) -> bool:
         """Return whether a newer sample of the tag came before; keep the instant of one that is not late.
 
-        A newest instant in the future of the arrival is of a clock that was set back since: it does not count.
+        A newest instant in the future of the arrival is of a clock that was set back since: it does not count. Nor does
+        that of a sample without a value, which has it by the clock of the gateway: what follows a bad one is current.
         """
         name = sample.name
+        if sample.value is None:
+            if sample.quality is Quality.BAD and (name in self._open or name in self._committed):
+                self._open[name] = 0
+            return False
         newest = self._open.get(name, self._committed.get(name))
         if newest is not None and sample.at < newest <= arrived_at + EARLY_MS:
             return True

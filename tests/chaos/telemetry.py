@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from edge.rules.evaluator import RuleEvaluator
 from edge.rules.rule_form import parse_rules
 from edge.rules.sample_lines import Sample
@@ -220,7 +222,8 @@ def _expected(entries: Iterator[Entry]) -> tuple[dict[tuple[str, str], list[str]
         for line in batch.lines:
             if isinstance(line, Sample):
                 at, count = event_time(line.at, batch.arrived_at, at), count + 1
-                for each in evaluator.feed(Sample(at, line.tag, line.value, line.quality, line.process)):
+                placed = replace(line, at=at)
+                for each in evaluator.feed(placed):
                     found[each.finding.rule, each.finding.subject].append(each.finding.event.value)
     return dict(found), count
 

@@ -111,3 +111,12 @@ def test_older_sample_is_historical_and_does_not_override_a_newer_one() -> None:
 def test_number_beyond_int64_is_an_unsigned_metric() -> None:
     (metric,) = table_with(Sample(5, "a.x", 2**64 - 1)).birth("a")
     assert (metric.datatype, metric.value) == (DataType.UINT64, 2**64 - 1)
+
+
+def test_value_after_a_bad_sample_is_current_whatever_its_source_time() -> None:
+    table = table_with(Sample(5, "a.x", 1.0))
+    list(table.birth("a"))
+    assert table.data(Sample(20, "a.x", None, Quality.BAD))
+    back = table.data(Sample(6, "a.x", 2.0))
+    assert back is not None
+    assert not back[1].is_historical

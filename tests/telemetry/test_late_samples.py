@@ -1,6 +1,6 @@
 """A sample that is older than one of its tag is late, unless the clock of the gateway was set back."""
 
-from edge.rules.sample_lines import Sample
+from edge.rules.sample_lines import Quality, Sample
 from edge.telemetry.late_samples import NewestSamples
 
 
@@ -31,3 +31,12 @@ def test_samples_of_a_decision_that_is_made_again_are_not_late() -> None:
     newest.rollback()
     assert not newest.is_late(Sample(8, "a", 1), 9)
     assert newest.is_late(Sample(4, "a", 1), 9)
+
+
+def test_first_value_of_a_source_that_was_away_is_not_late() -> None:
+    """Its source time is that of the last change, before the mark that the source is away."""
+    newest = NewestSamples()
+    assert not newest.is_late(Sample(5, "a", 1), 5)
+    assert not newest.is_late(Sample(20, "a", None, Quality.BAD), 20)
+    assert not newest.is_late(Sample(4, "a", 1), 30)
+    assert newest.is_late(Sample(3, "a", 1), 30)
