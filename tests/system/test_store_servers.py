@@ -44,6 +44,17 @@ async def test_backup_and_restore_move_the_store_to_valkey(machine: Machine) -> 
     assert "J1" in await machine.run("edge jobs list")
 
 
+async def test_valkey_store_with_zeros_at_its_end_starts_again_by_itself(machine: Machine) -> None:
+    """Its unit permits few programs: those of the repair are among them."""
+    await machine.run(f"systemctl kill --signal SIGKILL {VALKEY}; systemctl stop {VALKEY}")
+    await machine.run("head -c 512 /dev/zero >> $(ls -t /var/lib/redis-microdcs/appendonlydir/*.incr.aof | head -n 1)")
+    await machine.run(f"systemctl start {VALKEY} || true")
+    await machine.run(f"timeout 60 sh -c 'until systemctl is-active {VALKEY}; do sleep 0.2; done'")
+    assert "512 bytes cut off" in await machine.run(f"journalctl -u {VALKEY} --no-pager")
+    await machine.run("timeout 60 sh -c 'until systemctl is-active microdcs-edge; do sleep 0.2; done'")
+    assert "J1" in await machine.run("edge jobs list")
+
+
 async def test_installation_of_redis_tools_keeps_the_valkey_store(machine: Machine) -> None:
     await machine.run(f"apt-get install --yes redis-tools && systemctl restart {VALKEY} && {RESTART}")
     assert await states(machine) == ["inactive", "active"]
