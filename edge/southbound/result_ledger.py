@@ -328,13 +328,17 @@ def fits(commanded: Program, reported: Program) -> bool:
 
 
 def is_newer(report: ReportedResult, before: Position) -> bool:
-    """Return whether a result came after a position; numbers may be missing, repeat or begin again."""
+    """Return whether a result came after a position; numbers may be missing, repeat or begin again.
+
+    A frame of the same second counts: one that was sent before is a repetition, and recognized before.
+    """
     if report.sequence and report.sequence > before.sequence:
         return True
     if report.instant is None or before.instant is None:
         return not report.sequence or not before.sequence or bool(report.frame)
-    is_later = report.instant > before.instant
-    return is_later or (not report.sequence and report.instant == before.instant)
+    if report.instant == before.instant:
+        return not report.sequence or bool(report.frame)
+    return report.instant > before.instant
 
 
 def _known_of(report: ReportedResult) -> _Known:

@@ -215,7 +215,9 @@ def test_program_fits_where_both_state_the_same_kind(commanded: Program, reporte
     ("report", "before", "newer"),
     [
         (frame(8), Position(7, NOON), True),
-        (frame(7), Position(7, NOON), False),
+        (frame(7), Position(7, NOON), True),
+        (frame(1), Position(7, NOON), True),
+        (requested(7), Position(7, NOON), False),
         (frame(1, instant=NOON + timedelta(hours=1)), Position(7, NOON), True),
         (frame(1, instant=NOON - timedelta(hours=1)), Position(7, NOON), False),
         (frame(1, instant=None), Position(7, NOON), True),
@@ -227,6 +229,18 @@ def test_program_fits_where_both_state_the_same_kind(commanded: Program, reporte
 )
 def test_result_is_newer_by_number_or_instant(report: ReportedResult, before: Position, *, newer: bool) -> None:
     assert is_newer(report, before) is newer
+
+
+def test_second_bolt_of_one_second_and_number_counts_for_the_next() -> None:
+    book = ledger()
+    first = frame(7, received=1.0)
+    assert book.judge(first).standing is Standing.UNSOLICITED
+    book.settle([first])
+    book.acknowledge(first, 2.0)
+    book.claim(NEXT)
+    book.expected = (NEXT, Position(7, NOON))
+    verdict = book.judge(frame(7, received=3.0, measured=(86.0, 42)))
+    assert (verdict.standing, verdict.command_id) == (Standing.OF_COMMAND, NEXT.command_id)
 
 
 bolts = st.fixed_dictionaries(
