@@ -12,6 +12,7 @@ from edge.links.mqtt import Message, to_event
 from edge.model.cloudevent import correlation_bytes
 from edge.sfc.signal import Phase
 from edge.southbound.mqtt_answer import NOT_STOPPED, UNKNOWN, complete_answer
+from edge.station.safing_tries import INTERVALS_S
 
 _REQUIRED = ("specversion", "id", "source", "type")
 _SHORTEST_S = 0.02
@@ -165,7 +166,7 @@ def judge_stop(times: WorkTimes, began: float, answers: Sequence[TimedAnswer]) -
     """Return the finding about a stop in the middle of work that began at an instant; `answers` are those after it."""
     first, check = answers[0], Phase.STOP.value
     if first.error_kind == NOT_STOPPED:
-        return CheckFinding(check, Grade.NOTE, "it declines the stop: the gateway sends it again, for ever")
+        return CheckFinding(check, Grade.NOTE, "it declines the stop: the gateway sends it again, without end")
     end = began + _UNTIL_ITS_END * times.measurable
     late = [each for each in answers if times.measurable and each.is_result and each.at >= end]
     if first in late:
@@ -212,7 +213,7 @@ def judge_lock(answers: Sequence[TimedAnswer]) -> CheckFinding:
 def judge_confirmed(phase: Phase, took: float | None) -> CheckFinding:
     """Return the finding about a command that must be answered; None when no answer came."""
     if took is None:
-        detail = f"no answer confirms the {phase.value}: the gateway sends it again every minute, for ever"
+        detail = f"no answer confirms the {phase.value}: the gateway sends it again every {INTERVALS_S[-1]:g} s, without end"
         return CheckFinding(phase.value, Grade.FAILED, detail)
     return CheckFinding(phase.value, Grade.OK, f"an answer confirms the {phase.value}")
 

@@ -1,5 +1,6 @@
 """Results that a controller needs to have confirmed before they are answered: kept in the memory of their equipment."""
 
+import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
@@ -35,46 +36,59 @@ class ResultInbox:
     """Keeps results from their receipt until they are settled.
 
     With the link layer, and before curves, a controller sends nothing further until a result is confirmed. A result in
-    the inbox survives a restart: it may be confirmed at once.
+    the inbox survives the connection and a restart: it may be confirmed at once.
     """
 
     def __init__(self, recall: Callable[[], Awaitable[Mapping[str, str]]], remember: Remember) -> None:
         self._recall = recall
         self._remember = remember
         self._frames: dict[str, KeptFrame] | None = None
+        self._stored = ""
+        # One result may be kept while another is removed: each writes the list of all.
+        self._writing = asyncio.Lock()
 
-    async def restore(self) -> Sequence[MidFrame]:
-        """Return the results of an earlier process, once; raises Unavailable without the store."""
-        if self._frames is not None:
-            return ()
-        frames = _decoded((await self._recall()).get(_NAME, ""))
-        self._frames = {frame.key: frame for frame in frames}
+    async def unsettled(self) -> Sequence[MidFrame]:
+        """Return the results that are not settled, the oldest first; raises Unavailable without the store."""
+        async with self._writing:
+            frames = await self._load()
         return [
             MidFrame(
                 frame.mid, frame.data.encode("latin-1"), frame.revision, station=frame.station, spindle=frame.spindle
             )
-            for frame in frames
+            for frame in frames.values()
         ]
 
     async def keep(self, message: MidFrame) -> str:
         """Keep a result; return its key when it is durable. Raises Unavailable without the store."""
         data = message.data.decode("latin-1")
         frame = KeptFrame(message.mid, message.revision, message.station, message.spindle, data)
-        frames = (self._frames or {}) | {frame.key: frame}
-        for key in list(frames)[:-_MOST]:
-            del frames[key]
-        await self._write(frames)
+        async with self._writing:
+            frames = await self._load() | {frame.key: frame}
+            for key in list(frames)[:-_MOST]:
+                del frames[key]
+            await self._write(frames)
+            self._frames = frames
         return frame.key
 
     async def remove(self, key: str) -> None:
-        """Remove a result that is settled; raises Unavailable without the store."""
-        if key in (frames := self._frames or {}):
-            await self._write({other: frame for other, frame in frames.items() if other != key})
+        """Remove a result that is settled; raises Unavailable without the store, which the next write corrects."""
+        async with self._writing:
+            frames = await self._load()
+            self._frames = {other: frame for other, frame in frames.items() if other != key}
+            await self._write(self._frames)
 
-    async def _write(self, frames: dict[str, KeptFrame]) -> None:
-        if frames != self._frames:
-            await self._remember({_NAME: msgspec.json.encode(list(frames.values())).decode()})
-            self._frames = frames
+    async def _load(self) -> dict[str, KeptFrame]:
+        """Return the results by their keys; the first call reads those of an earlier process."""
+        if self._frames is None:
+            self._stored = (await self._recall()).get(_NAME, "")
+            self._frames = {frame.key: frame for frame in _decoded(self._stored)}
+        return self._frames
+
+    async def _write(self, frames: Mapping[str, KeptFrame]) -> None:
+        text = msgspec.json.encode(list(frames.values())).decode() if frames or self._stored else ""
+        if text != self._stored:
+            await self._remember({_NAME: text})
+            self._stored = text
 
 
 def _decoded(text: str) -> list[KeptFrame]:

@@ -95,10 +95,10 @@ async def device_events(session: OpenProtocolSession, inbox: ResultInbox, *, con
     """Yield each message of a controller by its fields; `unreadable` is the reason for one that cannot be read.
 
     `station` and `spindle` are those of its header, `received` is the second at which it came. The results of an
-    earlier process that are not settled come first. With `confirms_at_once`, a result is confirmed when it is in the
+    earlier connection that are not settled come first. With `confirms_at_once`, a result is confirmed when it is in the
     inbox; `kept` is its key there.
     """
-    for message in await inbox.restore():
+    for message in await inbox.unsettled():
         yield _event(message, asyncio.get_running_loop().time()) | {"kept": await inbox.keep(message)}
     async for message in session.messages():
         device_event = _event(message, session.received_at)

@@ -30,6 +30,7 @@ class Memory:
         return dict(self.texts)
 
     async def remember(self, texts: Mapping[str, str]) -> None:
+        await asyncio.sleep(0)  # the round trip to the store: other tasks run meanwhile
         if self.is_away:
             raise Unavailable("the store is away")
         self.texts |= texts
@@ -38,20 +39,56 @@ class Memory:
         return ResultInbox(self.recall, self.remember)
 
 
-async def test_kept_results_are_returned_once_after_a_restart() -> None:
+async def test_kept_results_are_returned_until_they_are_removed() -> None:
     memory = Memory()
     inbox = memory.inbox()
-    assert list(await inbox.restore()) == []
+    assert list(await inbox.unsettled()) == []
     first, second = (MidFrame(Mid.RESULT, data, 3) for data in (b"\xe9 one", b"two"))
     key = await inbox.keep(first)
     assert await inbox.keep(first) == key
     await inbox.keep(second)
+    assert list(await inbox.unsettled()) == [first, second]
     later = memory.inbox()
-    assert list(await later.restore()) == [first, second]
-    assert list(await later.restore()) == []
+    assert list(await later.unsettled()) == [first, second]
     await later.remove(key)
     await later.remove("unknown")
-    assert list(await memory.inbox().restore()) == [second]
+    assert list(await later.unsettled()) == [second]
+    assert list(await memory.inbox().unsettled()) == [second]
+
+
+async def test_first_result_of_a_process_leaves_those_of_the_earlier_one() -> None:
+    """A controller may send its next result while the gateway still subscribes to identifiers and curves."""
+    memory = Memory()
+    first, second = (MidFrame(Mid.RESULT, data, 3) for data in (b"one", b"two"))
+    await memory.inbox().keep(first)
+    later = memory.inbox()
+    await later.keep(second)
+    assert list(await later.unsettled()) == [first, second]
+
+
+async def test_result_removed_without_the_store_does_not_come_again() -> None:
+    memory = Memory()
+    inbox = memory.inbox()
+    key = await inbox.keep(MidFrame(Mid.RESULT, b"one", 3))
+    memory.is_away = True
+    with pytest.raises(Unavailable):
+        await inbox.remove(key)
+    assert list(await inbox.unsettled()) == []
+    memory.is_away = False
+    second = MidFrame(Mid.RESULT, b"two", 3)
+    await inbox.keep(second)
+    assert list(await memory.inbox().unsettled()) == [second]
+
+
+async def test_result_kept_while_another_is_removed_stays() -> None:
+    memory = Memory()
+    inbox = memory.inbox()
+    key = await inbox.keep(MidFrame(Mid.RESULT, b"one", 3))
+    second = MidFrame(Mid.RESULT, b"two", 3)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(inbox.keep(second))
+        tasks.create_task(inbox.remove(key))
+    assert list(await memory.inbox().unsettled()) == [second]
 
 
 async def test_inbox_keeps_the_newest_results() -> None:
@@ -59,14 +96,14 @@ async def test_inbox_keeps_the_newest_results() -> None:
     inbox = memory.inbox()
     for n in range(60):
         await inbox.keep(MidFrame(Mid.RESULT, str(n).encode()))
-    assert [frame.data for frame in await memory.inbox().restore()] == [str(n).encode() for n in range(10, 60)]
+    assert [frame.data for frame in await memory.inbox().unsettled()] == [str(n).encode() for n in range(10, 60)]
 
 
 @pytest.mark.parametrize("text", ["", "what", "{}", '[["1"]]'])
 async def test_damaged_inbox_is_empty(text: str) -> None:
     memory = Memory()
     memory.texts = {"unsettled_results": text}
-    assert list(await memory.inbox().restore()) == []
+    assert list(await memory.inbox().unsettled()) == []
 
 
 async def test_result_without_the_store_is_not_kept() -> None:
@@ -76,7 +113,7 @@ async def test_result_without_the_store_is_not_kept() -> None:
     with pytest.raises(Unavailable):
         await inbox.keep(MidFrame(Mid.RESULT, b"one"))
     memory.is_away = False
-    assert list(await memory.inbox().restore()) == []
+    assert list(await memory.inbox().unsettled()) == []
 
 
 def confirmed(bench: StrictBench) -> list[int]:

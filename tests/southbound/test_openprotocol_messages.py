@@ -33,5 +33,16 @@ async def test_message_is_parsed_and_an_invalid_one_has_a_reason() -> None:
     assert "expected parameter 01" in found[1]["unreadable"]
 
 
+async def test_unsettled_results_come_first_on_each_connection() -> None:
+    """They are confirmed: a connection that is lost before they are handled must not lose them."""
+    station = RecordingStation()
+    inbox = ResultInbox(partial(station.recall, "wrench"), partial(station.remember, "wrench"))
+    key = await inbox.keep(MidFrame(Mid.RESULT, b"earlier"))
+    for _connection in range(2):
+        events = device_events(cast("OpenProtocolSession", Session()), inbox, confirms_at_once=True)
+        (event, *later) = [dict(event) async for event in events if isinstance(event, dict)]
+        assert (event["data"], event["kept"], len(later)) == ("earlier", key, 2)
+
+
 def test_results_are_acknowledged_at_once_only_when_they_cannot_be_read() -> None:
     assert set(ACKNOWLEDGED_UNREAD) - set(ACKNOWLEDGEMENTS) == {Mid.RESULT, Mid.SPINDLES_RESULT}
