@@ -1,11 +1,12 @@
 """Converts commands to identifiers of Open Protocol, and results of a controller to answers."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from edge.errors import Refused
+from edge.instant import local
 from edge.links.openprotocol_trace import CurveMessage
 from edge.southbound.identifiers import identifier, validate_identifiers
 from edge.station.equipment import Command
@@ -147,16 +148,16 @@ def answer_data(results: Sequence[TighteningResult], command: Command, curves: C
     }
 
 
+def instant_of(result: TighteningResult) -> datetime | None:
+    """Return when a result was made, in the local time of the controller, without a zone; None where it is unknown."""
+    instant = result.get("time")
+    return instant if isinstance(instant, datetime) else None
+
+
 def created_at(result: TighteningResult) -> datetime | None:
-    """Return when a result was made: the controller reports local time, without a zone, and the year 1 for no time."""
-    time = result.get("time")
-    if not isinstance(time, datetime) or time.year <= 1:
-        return None
-    try:
-        return time.astimezone()
-    except (OverflowError, ValueError, OSError):
-        # At the end of the calendar an offset leads beyond it.
-        return time.replace(tzinfo=UTC)
+    """Return when a result was made; the zone of its controller is that of this machine."""
+    instant = instant_of(result)
+    return None if instant is None else local(instant)
 
 
 def _violations(result: TighteningResult, unit: str) -> dict[str, Any]:

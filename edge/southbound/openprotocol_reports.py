@@ -12,6 +12,7 @@ from edge.links.openprotocol_mids import Mid
 from edge.southbound.openprotocol_conversion import (
     TighteningResult,
     identifier_of,
+    instant_of,
     is_batch,
     is_last_of_batch,
     number_of,
@@ -57,12 +58,6 @@ def reported(result: TighteningResult, marks: Mapping[str, str], *, correlation:
         received=received or 0.0,
         is_foreign=_is_foreign(result),
     )
-
-
-def instant_of(result: TighteningResult) -> datetime | None:
-    """Return the local time of a result; None for the year 1, which controllers write for no time."""
-    instant = result.get("time")
-    return instant if isinstance(instant, datetime) and instant.year > 1 else None
 
 
 def _program_of(result: TighteningResult) -> Program:
@@ -117,7 +112,7 @@ def encode_memory(number: int | None, report: ReportedResult | None, command_id:
         number,
         report.sequence,
         report.instant,
-        tuple(each if isinstance(each, int | float) else None for each in report.measured),
+        tuple(value if isinstance(value, int | float) else None for value in report.measured),
         report.identifier,
         report.frame,
         command_id or "",

@@ -58,7 +58,9 @@ def test_value_too_long_for_its_field_is_refused(values: dict[str, object], fiel
     assert (caught.value.kind, caught.value.message.partition(":")[0]) == ("parameters", field)
 
 
-@pytest.mark.parametrize("text", ["Last Change Unknown", "2026-13-01:00:00:00", "                   "])
+@pytest.mark.parametrize(
+    "text", ["Last Change Unknown", "2026-13-01:00:00:00", "0001-01-01:00:00:00", "                   "]
+)
 def test_invalid_date_is_decoded_as_none(text: str) -> None:
     assert decode_data((DataField("time", 19, FieldKind.DATE),), text.encode()) == {"time": None}
 
