@@ -1,4 +1,4 @@
-"""Opens an interface of the gateway, and tries again while its address is unavailable: the jobs go on without it."""
+"""Opens an interface of the gateway, and retries while its address is unavailable: jobs continue without it."""
 
 import asyncio
 from collections.abc import Callable, MutableMapping
@@ -37,13 +37,11 @@ async def open_interface(
     except Unavailable as error:
         problems[name] = error.message
         logger.warning("interface unavailable, retrying", interface=name, reason=error.message, advice=error.advice)
-    await stack.enter_async_context(background_task(_keep_trying(name, opener, problems, retry_s), name))
+    await stack.enter_async_context(background_task(_retry(name, opener, problems, retry_s), name))
     return ""
 
 
-async def _keep_trying(
-    name: str, opener: Opener, problems: MutableMapping[str, str], retry_s: tuple[float, float]
-) -> None:
+async def _retry(name: str, opener: Opener, problems: MutableMapping[str, str], retry_s: tuple[float, float]) -> None:
     shortest, longest = retry_s
     backoff = Backoff(shortest, longest, stable=longest)
     while True:

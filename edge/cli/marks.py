@@ -36,14 +36,14 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
             counted = (await count_by_sender(at.store, at.settings.retention.marks)).senders
             return dict(sorted(counted.items(), key=lambda item: (-item[1].fullness, item[0])))
 
-    found = asyncio.run(read())
+    shares = asyncio.run(read())
     if as_json:
-        print_json([{"sender": sender, "marks": own.count, "share": own.limit} for sender, own in found.items()])
-    elif found:
+        print_json([{"sender": sender, "marks": own.count, "share": own.limit} for sender, own in shares.items()])
+    elif shares:
         from edge.cli.jobs.table import plain_table
 
         table = plain_table("sender", "marks", "share", "used")
-        for sender, own in found.items():
+        for sender, own in shares.items():
             table.add_row(printable(sender), str(own.count), str(own.limit), f"{own.fullness:.0%}")
         open_console().print(table)
     else:
@@ -65,9 +65,9 @@ def drop(sender: str, settings_file: Path | None) -> None:
 
     async def work() -> int:
         async with open_access(settings_file) as at, recorded(at, "marks drop", sender):
-            found = mark_senders.parse_sender(sender)
-            if found is None or not await mark_senders.is_known(at.store, found):
+            message_sender = mark_senders.parse_sender(sender)
+            if message_sender is None or not await mark_senders.is_known(at.store, message_sender):
                 raise Refused("unknown_sender", f"no mark is of {sender!r}", "List the senders: edge marks list")
-            return await mark_senders.drop(at.store, found)
+            return await mark_senders.drop(at.store, message_sender)
 
     print_text(f"{printable(sender)}: {asyncio.run(work())} marks dropped")

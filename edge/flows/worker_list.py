@@ -52,13 +52,13 @@ async def list_workers(store: Store) -> list[ListedWorker]:
             if (task := await _task(store, key, str(entry_id), str(consumer))) is not None:
                 tasks.setdefault(str(consumer), []).append(task)
     named = sorted({*workers, *tasks})
-    found = (workers.get(name, ListedWorker(id=name)) for name in named)
-    return [msgspec.structs.replace(each, tasks=tuple(tasks.get(each.id, ()))) for each in found]
+    listed = (workers.get(name, ListedWorker(id=name)) for name in named)
+    return [msgspec.structs.replace(worker, tasks=tuple(tasks.get(worker.id, ()))) for worker in listed]
 
 
 async def _pending(store: Store, key: str) -> list[Any]:
     groups = await store.execute("XINFO GROUPS", key)
-    if not any(each["name"] == GROUP for each in groups):
+    if not any(group["name"] == GROUP for group in groups):
         return []
     pending: list[Any] = await store.execute("XPENDING", key, GROUP, "-", "+", _MOST_TASKS)
     return pending

@@ -11,7 +11,7 @@ async def background_task(work: Coroutine[Any, Any, None], name: str) -> AsyncIt
     """Run `work` in a task of that name; cancel it at the end of the block.
 
     An exception of the block is raised unchanged. When `work` fails, the block is cancelled and the failure is raised
-    in an exception group. A failure of `work` while the block is cancelled is dropped: the cancellation goes on.
+    in an exception group. A failure of `work` while the block is cancelled is dropped, and CancelledError is raised.
     """
     failure: Exception | None = None
     is_cancelled = False

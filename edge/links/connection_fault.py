@@ -45,7 +45,7 @@ _CERTIFICATE_ALERT = re.compile("CERTIFICATE|UNKNOWN_CA")
 
 def fault_of(error: BaseException) -> ConnectionFault:
     """Return the kind of the first error in a chain of causes that has one."""
-    return next((fault for each in _chain(error) if (fault := _fault(each)) is not None), ConnectionFault.OTHER)
+    return next((fault for cause in _chain(error) if (fault := _fault(cause)) is not None), ConnectionFault.OTHER)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -78,6 +78,6 @@ def _fault(error: BaseException) -> ConnectionFault | None:
         case OSError():
             # A host with several addresses: asyncio joins the errors of all of them in one text.
             numbers = map(int, _ERRNO_IN_TEXT.findall(str(error)))
-            return next((_OF_ERRNO[each] for each in numbers if each in _OF_ERRNO), None)
+            return next((_OF_ERRNO[number] for number in numbers if number in _OF_ERRNO), None)
         case _:
             return None

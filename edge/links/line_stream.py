@@ -16,7 +16,7 @@ LINE_BYTES = 1024
 """The longest line; a longer one is refused as a whole."""
 
 LineStream = AsyncIterator[bytes | Refused]
-"""The lines of a reader; Refused stands for a line that is too long, an empty one for bytes that end no line.
+"""The lines of a reader; Refused for a line that is too long, an empty line for bytes that end no line.
 
 Raises Unavailable with the reason of its end.
 """
@@ -146,8 +146,8 @@ async def _audible(place: str, silence_s: float) -> AsyncIterator[None]:
 async def open_serial_lines(path: str, baud: int, *, framed: bool, silence_s: float = 0.0) -> AsyncIterator[LineStream]:
     """Open a serial port (8 data bits, no parity, 1 stop bit); yield its lines, which end when the port is gone.
 
-    The port is opened again when it brings nothing for `silence_s` seconds; 0 disables this. Raises Unavailable when
-    there is no such port, SettingsError when it is no serial port or may not be opened.
+    The port is opened again when no byte comes for `silence_s` seconds; 0 disables this. Raises Unavailable when
+    there is no such port, SettingsError when it is not a serial port or may not be opened.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)

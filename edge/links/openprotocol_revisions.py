@@ -81,7 +81,7 @@ class Revisions:
         """Record the revision that a controller accepts."""
         if mid not in self._fixed:
             self.learnt[mid] = revision
-            self._rejected = {(other, each) for other, each in self._rejected if other != mid}
+            self._rejected = {rejected for rejected in self._rejected if rejected[0] != mid}
 
     def reject(self, mid: int, revision: int) -> None:
         """Record that a controller declines a revision or does not answer it."""

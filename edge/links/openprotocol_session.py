@@ -66,8 +66,8 @@ class UnansweredError(ConnectionFailed):
 class SessionTimes(Struct, frozen=True):
     """Times in seconds.
 
-    For a connection, for an answer, for an answer that the gateway can do without, between two signs of life, and of
-    silence at most.
+    The limits for a connection, an answer and an optional answer; the interval of keep-alive messages; the limit of
+    silence.
     """
 
     connect: float = 5.0
@@ -288,7 +288,7 @@ class OpenProtocolSession:
         return answer
 
     async def _exchange(self, message: MidFrame, answers: Collection[int], seconds: float) -> MidFrame:
-        """Send a message and return its answer; raises UnansweredError, and lets the connection be then."""
+        """Send a message and return its answer; raises UnansweredError, and leaves the connection open."""
         async with self._requesting:
             self._require_connection()
             answered: asyncio.Future[MidFrame] = asyncio.get_running_loop().create_future()

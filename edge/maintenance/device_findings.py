@@ -87,7 +87,7 @@ class WorkTimes(Struct, frozen=True):
 def has_passed(findings: Iterable[CheckFinding], *, strict: bool) -> bool:
     """Return whether the gateway can work with the device; a strict check tolerates no note."""
     tolerated = {Grade.OK} if strict else {Grade.OK, Grade.NOTE}
-    return all(each.grade in tolerated for each in findings)
+    return all(finding.grade in tolerated for finding in findings)
 
 
 def judge_presence(presence: bytes | None, topic: str) -> CheckFinding:
@@ -109,7 +109,7 @@ def judge_answer(
     check = "start"
     if not answers.get(command_id):
         detail = f"no answer with causationid {command_id} in {answer_s:g} s"
-        if others := [each or "(none)" for each in answers]:
+        if others := [answer or "(none)" for answer in answers]:
             detail += f"; an answer came with causationid {', '.join(others[:3])}"
         yield CheckFinding(check, Grade.FAILED, detail)
         return
@@ -137,7 +137,7 @@ def judge_repeated(times: WorkTimes, answers: Sequence[TimedAnswer]) -> CheckFin
     check = "repeated start"
     if times.work is None or None in times.again:
         return CheckFinding(check, Grade.FAILED, "it does not answer a start again that it has answered")
-    if len({each.message.payload for each in answers}) > 1:
+    if len({answer.message.payload for answer in answers}) > 1:
         return CheckFinding(check, Grade.FAILED, "the second answer differs: it may have done the work again")
     again = min(seconds for seconds in times.again if seconds is not None)
     if times.measurable and again >= _AS_LONG_AGAIN * times.work:
@@ -153,7 +153,7 @@ def judge_repeated_at_work(times: WorkTimes, answers: Sequence[TimedAnswer]) -> 
     check = "repeated start at work"
     if not answers:
         return CheckFinding(check, Grade.FAILED, "no answer to a start that was sent twice")
-    if len({each.message.payload for each in answers}) > 1:
+    if len({answer.message.payload for answer in answers}) > 1:
         return CheckFinding(check, Grade.FAILED, "two different answers: it may have done the work twice")
     later = answers[-1].at - answers[0].at
     if times.measurable and later >= max(_AS_LONG_AGAIN * times.half, _SLOWER * times.idle):
@@ -166,9 +166,9 @@ def judge_stop(times: WorkTimes, began: float, answers: Sequence[TimedAnswer]) -
     """Return the finding about a stop in the middle of work that began at an instant; `answers` are those after it."""
     first, check = answers[0], Phase.STOP.value
     if first.error_kind == NOT_STOPPED:
-        return CheckFinding(check, Grade.NOTE, "it declines the stop: the gateway sends it again, without end")
+        return CheckFinding(check, Grade.NOTE, "it declines the stop: the gateway repeats it, without end")
     end = began + _UNTIL_ITS_END * times.measurable
-    late = [each for each in answers if times.measurable and each.is_result and each.at >= end]
+    late = [answer for answer in answers if times.measurable and answer.is_result and answer.at >= end]
     if first in late:
         took = first.at - began
         detail = f"the result came after {took:.2f} s, as without a stop ({times.work:.2f} s): it may ignore stops"
@@ -183,7 +183,7 @@ def judge_reset(took: float | None, starts: Sequence[TimedAnswer], resets: Seque
     finding = judge_confirmed(Phase.RESET, took)
     if took is None or not starts:
         return finding
-    work, reset = (_members(each[0].message.payload) for each in (starts, resets))
+    work, reset = (_members(answers[0].message.payload) for answers in (starts, resets))
     if reset and reset == work:
         detail = "the answer looks like that of a start: it may ignore phase; a reset must start nothing"
         return CheckFinding(finding.check, Grade.NOTE, detail)
@@ -203,7 +203,7 @@ def judge_offered_again(answers: Sequence[TimedAnswer]) -> CheckFinding:
 def judge_lock(answers: Sequence[TimedAnswer]) -> CheckFinding:
     """Return the finding about a start without the permission to work."""
     check = "start without permission"
-    if any(each.is_result for each in answers):
+    if any(answer.is_result for answer in answers):
         return CheckFinding(check, Grade.FAILED, "it works although its permission is false")
     if answers:
         return CheckFinding(check, Grade.OK, f"it declines ({answers[0].error_kind})")
@@ -213,7 +213,7 @@ def judge_lock(answers: Sequence[TimedAnswer]) -> CheckFinding:
 def judge_confirmed(phase: Phase, took: float | None) -> CheckFinding:
     """Return the finding about a command that must be answered; None when no answer came."""
     if took is None:
-        detail = f"no answer confirms the {phase.value}: the gateway sends it again every {INTERVALS_S[-1]:g} s, without end"
+        detail = f"no answer confirms the {phase.value}: the gateway repeats it each {INTERVALS_S[-1]:g} s, without end"
         return CheckFinding(phase.value, Grade.FAILED, detail)
     return CheckFinding(phase.value, Grade.OK, f"an answer confirms the {phase.value}")
 

@@ -30,7 +30,7 @@ class ResultPart(Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """Return the part as one line: `3: OK, torque 85.2 N·m, angle 31 °`."""
-        values = (f"{each.name} {_rounded(each.value)} {each.unit}".rstrip() for each in self.measured)
+        values = (f"{measured.name} {_rounded(measured.value)} {measured.unit}".rstrip() for measured in self.measured)
         return f"{self.name}: {', '.join(filter(None, (self.evaluation, *values))) or 'no values'}"
 
 

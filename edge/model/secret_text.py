@@ -73,7 +73,7 @@ def hide_in_data(data: Any) -> Any:
             # A header as a pair.
             return [name, HIDDEN]
         case list() | tuple():
-            return [hide_in_data(each) for each in data]
+            return [hide_in_data(item) for item in data]
         case str():
             return hide_secrets(data)
         case bytes():

@@ -51,5 +51,5 @@ class UnsentAnswers:
     def problems(self) -> list[str]:
         """Return a sentence for each of the newest topics."""
         now = self._clock()
-        due = [(topic, each.reason) for topic, each in self._topics.items() if each.until > now]
+        due = [(topic, unsent.reason) for topic, unsent in self._topics.items() if unsent.until > now]
         return [f"answers to {topic} are not sent: {reason}" for topic, reason in due[-_MOST_SHOWN:]]

@@ -248,7 +248,7 @@ class JoiningController:
         await self.report_error(reason)
 
     async def report_error(self, reason: str) -> None:
-        """Report an error; a joining goes on."""
+        """Report an error; a joining continues."""
         fields = {
             "ConditionClassId": ua.Variant(await self._id(_ERROR_CLASS), ua.VariantType.NodeId),
             "Message": ua.Variant(ua.LocalizedText(reason, "en"), ua.VariantType.LocalizedText),

@@ -48,13 +48,13 @@ class SentIdentifiers:
     async def _get(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         _uri, names = await self._device.plain(arguments)
         await self._on_read()
-        found = [each for each in self.entities if not names or _is_named(each, names)]
-        return [await self._listed("EntityDataType", found), *status()]
+        entities = [entity for entity in self.entities if not names or _is_named(entity, names)]
+        return [await self._listed("EntityDataType", entities), *status()]
 
     async def _reset(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         _uri, names, everything, latest = await self._device.plain(arguments)
         if names:
-            self.entities = [each for each in self.entities if not _is_named(each, names)]
+            self.entities = [entity for entity in self.entities if not _is_named(entity, names)]
         elif everything or latest:
             self.entities = [] if everything else self.entities[:-1]
         return status()

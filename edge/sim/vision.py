@@ -194,7 +194,7 @@ class VisionCamera:
         await self.end_job()
 
     async def report_part(self) -> None:
-        """Report a partial result of the active job, which goes on."""
+        """Report a partial result of the active job, which continues."""
         if self._job is not None:
             self._add_result(self._job, _ResultState.PROCESSING, is_partial=True)
             await self.send_result()

@@ -23,7 +23,7 @@ class DeviceCarriers:
 
     def unbind_carrier(self, carrier: str) -> None:
         """End the bindings of all devices of a carrier."""
-        self._carriers = {device: each for device, each in self._carriers.items() if each != carrier}
+        self._carriers = {device: other for device, other in self._carriers.items() if other != carrier}
 
     def of(self, device: str) -> str | None:
         """Return the carrier of a device; None without one."""

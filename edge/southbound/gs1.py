@@ -114,7 +114,7 @@ class ApplicationIdentifier(Struct, frozen=True):
 def parse_element_strings(code: str) -> dict[str, str]:
     """Return the values of a code by their Application Identifiers, in the order of the code.
 
-    A symbology identifier and a separator at the begin or after a predefined length are skipped. Raises NotGs1Error.
+    Symbology identifiers and separators at the beginning or after a predefined length are skipped. Raises NotGs1Error.
 
     >>> parse_element_strings("010950110153000317261231" + "10AB-123")
     {'01': '09501101530003', '17': '261231', '10': 'AB-123'}
@@ -141,7 +141,7 @@ def _identifier_at(text: str) -> tuple[str, ApplicationIdentifier]:
 
 
 def _value_at(text: str, number: str, identifier: ApplicationIdentifier) -> tuple[str, str]:
-    """Return the value at the begin of a text, and the text after it and its separator."""
+    """Return the value at the beginning of a text, and the text after it and its separator."""
     if identifier.is_predefined:
         match = identifier.form.match(text)
         end = match.end() if match else 0
@@ -176,8 +176,8 @@ def application_identifiers() -> dict[str, ApplicationIdentifier]:
 
 def _numbers(ranges: str) -> Iterator[str]:
     """Yield the numbers of ranges such as `01-03 8006`."""
-    for each in ranges.split():
-        first, _, last = each.partition("-")
+    for span in ranges.split():
+        first, _, last = span.partition("-")
         for number in range(int(first), int(last or first) + 1):
             yield f"{number:0{len(first)}}"
 

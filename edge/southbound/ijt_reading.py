@@ -55,7 +55,7 @@ async def read_result(methods: IjtMethods, result_id: str) -> Result:
 
 def from_both_ends(ids: Sequence[str]) -> list[str]:
     """Return the last id, the first, the one before the last, and so on: the newest result is at either end."""
-    return [each for pair in zip(reversed(ids), ids, strict=True) for each in pair][: len(ids)]
+    return [result_id for pair in zip(reversed(ids), ids, strict=True) for result_id in pair][: len(ids)]
 
 
 async def _release(methods: IjtMethods, handle: Any) -> None:

@@ -55,7 +55,7 @@ class JoiningTool:
         return next((each["EntityId"] for each in reversed(ids) if is_command_id(each)), "")
 
     async def occupant(self) -> str | None:
-        """Return `pending_command`; None also when the controller declines it or does not answer: a stop goes on."""
+        """Return `pending_command`; None also when the controller declines it or does not answer: a stop continues."""
         try:
             async with asyncio.timeout(STEP_SECONDS):
                 return await self.pending_command()

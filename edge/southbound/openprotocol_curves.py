@@ -33,7 +33,10 @@ class ResultCurves:
     def with_plots(self, results: Sequence[TighteningResult]) -> Sequence[TighteningResult]:
         """Return these results, each with the parameters of its plot where they came."""
         plots = self._plots
-        return [{**each, "plot": plot} if (plot := plots.pop(each["result"] or 0, None)) else each for each in results]
+        return [
+            {**result, "plot": plot} if (plot := plots.pop(result["result"] or 0, None)) else result
+            for result in results
+        ]
 
     async def curves_of(self, results: Sequence[TighteningResult], kinds: int, seconds: float) -> Curves:
         """Return the curves of these results; wait at most `seconds` until each has `kinds` of them."""

@@ -173,7 +173,7 @@ class TighteningDevice:
             _log.warning("tool locked at the controller", command=self._ledger.current)
 
     async def _handle_selection(self, mid: int, found: DeviceEvent) -> None:
-        """Report a parameter set or a job that somebody selects at the controller while no command is at work."""
+        """Report a parameter set or a job that is selected at the controller while no command is at work."""
         before, self._selected[mid] = self._selected.get(mid), found["id"]
         is_ours = self._ledger.current is not None or self._starting.locked()
         if before in {None, found["id"]} or is_ours:
@@ -215,7 +215,7 @@ class TighteningDevice:
             self._demand_release()
             raise
         else:
-            # Before anything else is requested.
+            # The tool is disabled before curves are awaited and missed results requested.
             self._demand_release()
         finally:
             self._ledger.current = None
@@ -238,7 +238,7 @@ class TighteningDevice:
 
     async def rest(self) -> None:
         """Disable the tool while no command needs it, if the settings say so."""
-        # Without the lock: what somebody selects meanwhile is not ours.
+        # Without `_starting`: a selection at the controller meanwhile is not one of the gateway.
         await self._tool.disable()
 
     async def wake(self) -> None:

@@ -35,7 +35,7 @@ async def subscribe(session: OpenProtocolSession, make: ControllerMake, settings
         if name in settings.events:
             await session.inquire_newest(selection, revisions_of(reply))
     if make.reports_lock and settings.lock == "on":
-        # Whoever locks the tool: its state comes at once, then each change.
+        # The controller reports the state of the lock at once, then each change, whichever client locks the tool.
         await session.inquire(new_message(Mid.RELAY_SUBSCRIBE, relay=TOOL_LOCKED_RELAY))
     return await _subscribe_to_curves(session) if settings.traces == "on" else 0
 

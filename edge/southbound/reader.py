@@ -33,7 +33,7 @@ _REPLACEMENT = "\ufffd"
 
 
 def decode_code(line: bytes, encoding: str) -> str | UnreadableEventError:
-    """Return the text of a line; UnreadableEventError stands for one in another encoding.
+    """Return the text of a line; UnreadableEventError for one in another encoding.
 
     A replacement character says that the reader itself has lost what it read: such a text identifies nothing.
     """
@@ -107,7 +107,7 @@ class CodeReader:
         return self._silence or self._unreadable
 
     async def decode(self, lines: LineStream) -> DeviceEvents:
-        """Yield the lines as codes; UnreadableEventError stands for a line in another encoding."""
+        """Yield the lines as codes; UnreadableEventError for a line in another encoding."""
         try:
             async for line in lines:
                 self._silence = ""
@@ -115,7 +115,7 @@ class CodeReader:
                 if event is not None:
                     yield event
         except ReaderSilent as error:
-            # It may accept the next connection at once, and yet be at fault.
+            # A reader that hangs may accept the next connection at once.
             self._silence = error.message
             raise
 
@@ -134,7 +134,7 @@ class CodeReader:
         """Return at once: a reader keeps no codes."""
 
     async def handle_event(self, device_event: DeviceEvent) -> None:
-        """Report a code as an event; if no job uses it, start the job that it stands for.
+        """Report a code as an event; if no job uses it, start the job that it names.
 
         Raises UnreadableEventError for a code that is not what the settings require.
         """

@@ -35,16 +35,16 @@ class ReaderSettings(EquipmentSettings, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=3600,
-            description="Seconds without an answer to the probes of TCP after which the connection is made again; 0 "
-            "sends no probes.",
+            description="Seconds without an answer to the probes of TCP after which the gateway reconnects; 0 sends no "
+            "probes.",
         ),
     ] = 30
     silence: Annotated[
         float,
         Meta(
             ge=0,
-            description="Seconds without a byte after which the connection is made again: more than the reader's own "
-            "interval of heartbeats; 0 is no limit.",
+            description="Seconds without a byte after which the gateway reconnects: more than the interval of the "
+            "reader's heartbeats; 0 is no limit.",
         ),
     ] = 0.0
     ignore: Annotated[

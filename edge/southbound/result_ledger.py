@@ -49,7 +49,7 @@ class ReportedResult(Struct, frozen=True):
 
     @property
     def identity(self) -> Identity:
-        """Return what a result keeps, however often and in whatever form it is reported."""
+        """Return the members of a result that are equal each time it is reported, live or requested."""
         return self.result_id, self.sequence, self.instant, self.measured
 
 
@@ -69,7 +69,7 @@ class Position(Struct, frozen=True):
 
 
 class Standing(Enum):
-    """What a reported result is."""
+    """The relation of a reported result to the commands and to earlier reports."""
 
     REPEATED = auto()
     """It was reported before."""
@@ -216,15 +216,15 @@ class ResultLedger(Struct):
 
     def parts(self, command_id: str) -> list[ReportedResult]:
         """Return the results of a command in the order in which they came, without further ones."""
-        return [each.report for each in self._kept.values() if each.command_id == command_id and not each.is_further]
+        return [kept.report for kept in self._kept.values() if kept.command_id == command_id and not kept.is_further]
 
     def further(self, command_id: str) -> list[ReportedResult]:
         """Return the results that came when a command had its answer."""
-        return [each.report for each in self._kept.values() if each.command_id == command_id and each.is_further]
+        return [kept.report for kept in self._kept.values() if kept.command_id == command_id and kept.is_further]
 
     def answer(self, command_id: str) -> ReportedResult | None:
         """Return the result that answers a command; None until it has come."""
-        return next((each for each in self.parts(command_id) if self._completes(each, command_id)), None)
+        return next((report for report in self.parts(command_id) if self._completes(report, command_id)), None)
 
     def unsettled(self) -> Sequence[KeptResult]:
         """Return the results that are not durable yet, in the order in which they came."""
@@ -232,7 +232,7 @@ class ResultLedger(Struct):
 
     def evict(self, most: int, most_bytes: int) -> None:
         """Forget the oldest results beyond these limits, but never the newest: the device has to report them again."""
-        size = sum(each.report.size for each in self._kept.values())
+        size = sum(kept.report.size for kept in self._kept.values())
         while len(self._kept) > 1 and (len(self._kept) > most or size > most_bytes):
             size -= self._kept.pop(next(iter(self._kept))).report.size
 
@@ -242,7 +242,8 @@ class ResultLedger(Struct):
 
     def result_ids(self) -> set[str]:
         """Return the ids of the results that are kept or durable."""
-        return {each[0] for each in self._known} | {each.report.result_id for each in self._kept.values()}
+        durable = {result_id for result_id, *_ in self._known}
+        return durable | {kept.report.result_id for kept in self._kept.values()}
 
     def _completes(self, report: ReportedResult, command_id: str) -> bool:
         claim = self._claims.get(command_id)
@@ -261,9 +262,9 @@ class ResultLedger(Struct):
     def _repetition(self, report: ReportedResult) -> Verdict | None:
         if report.frame:
             return self._repeated_frame(report)
-        same = (each.report for each in self._kept.values() if each.report.identity == report.identity)
+        same = (kept.report for kept in self._kept.values() if kept.report.identity == report.identity)
         settled = self._known.get(report.identity)
-        known = next((_known_of(each) for each in same), settled)
+        known = next((_known_of(earlier) for earlier in same), settled)
         if known is None or not self._is_same(report, known):
             return None
         return Verdict(Standing.REPEATED, is_owed=known is settled)

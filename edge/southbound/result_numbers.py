@@ -39,7 +39,7 @@ class ResultNumbers(Struct):
         elif number > self.last:
             self.gaps += [Gap(self.last + 1, number - 1)] if number > self.last + 1 else []
         elif instant is None or self.instant is None:
-            # Which results the device has made since its numbers began again is not known.
+            # The results since the numbers of the device began again are not known.
             self.gaps = []
         elif instant > self.instant:
             self.gaps = [Gap(1, number - 1, self.instant)] if number > 1 else []
@@ -51,11 +51,11 @@ class ResultNumbers(Struct):
     def narrow(self, gap: Gap, last: int) -> None:
         """Limit a gap to its numbers up to `last`; remove it when none is left."""
         left = [Gap(gap.first, last, gap.after)] if last >= gap.first else []
-        self.gaps = [other for each in self.gaps for other in (left if each == gap else [each])]
+        self.gaps = [other for missing in self.gaps for other in (left if missing == gap else [missing])]
 
     def durable(self, unsettled: Iterable[int]) -> int | None:
         """Return the number up to which no result is missing or unsettled: a restart continues after it."""
         if self.last is None:
             return None
-        open_numbers = [*(each for each in unsettled if each > 0), *(each.first for each in self.gaps)]
-        return min([self.last, *(each - 1 for each in open_numbers)])
+        open_numbers = [*(number for number in unsettled if number > 0), *(gap.first for gap in self.gaps)]
+        return min([self.last, *(number - 1 for number in open_numbers)])

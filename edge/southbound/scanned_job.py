@@ -1,4 +1,4 @@
-"""A job that a code starts, and the JobOrderID that a code stands for."""
+"""A job that a code starts, and the JobOrderID of a code."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping

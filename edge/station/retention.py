@@ -26,7 +26,7 @@ Confirmation = Literal["mes", "delivery", "clear", "none"]
 """What confirms that the MES has a result: its call, the delivery to a subscriber, Clear only, or its age."""
 
 _ASKED_AGAIN_MS = 600_000
-"""How long a result stays at least that the MES has asked for: its answer may be lost, and be asked for again."""
+"""Minimum time that a requested result stays: the answer to the MES may be lost, and the request repeated."""
 
 
 class RetentionPolicy(Struct, frozen=True):
@@ -61,7 +61,7 @@ class RetentionPolicy(Struct, frozen=True):
                 return True
 
     def may_be_dropped(self, *, is_delivered: bool) -> bool:
-        """Return whether an ended job may be removed for want of room: its result is delivered, but not confirmed."""
+        """Return whether an ended job may be removed when room is short: its result is delivered, but not confirmed."""
         return self.confirmation == "mes" and (is_delivered or not self.delivers)
 
 
@@ -112,7 +112,7 @@ class Deliveries:
         return undelivered.deliver(self._store.keys, job.scope, job.job_id, ended_at)
 
     async def record(self, job: Job, stays_ms: int = 0) -> bool:
-        """Record that somebody has the result of an ended job; it stays so long at least.
+        """Record that the result of an ended job was received; the job stays for `stays_ms` at least.
 
         Returns whether that is recorded. Raises Unavailable when the store is gone.
         """
@@ -173,7 +173,7 @@ class Expiry:
 
     @property
     def drops_delivered(self) -> bool:
-        """Whether results that are delivered but not confirmed are removed for want of room."""
+        """Whether results that are delivered but not confirmed are removed when room is short."""
         return self._policy.confirmation == "mes"
 
     def due(self, job: Job) -> int | None:
@@ -200,7 +200,7 @@ class Expiry:
         return self._policy.may_go(is_delivered=is_delivered, is_confirmed=is_confirmed)
 
     def may_be_dropped(self, job: Job | KeptJob) -> bool:
-        """Return whether an ended job may be removed for want of room."""
+        """Return whether an ended job may be removed when room is short."""
         return self.may_go(job) or self._policy.may_be_dropped(is_delivered=job.delivered_at is not None)
 
     async def remove(self, job: Job, now: int) -> None:

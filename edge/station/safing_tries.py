@@ -61,7 +61,7 @@ def problem_of(open_safing: Sequence[OpenSafing]) -> str:
     """
     if not open_safing:
         return ""
-    first = min(open_safing, key=lambda each: each.since)
+    first = min(open_safing, key=lambda safing: safing.since)
     since = datetime.fromtimestamp(first.since / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     subject = f"{first.what} of {first.command_id}" if first.command_id else first.what
     others = f" and {len(open_safing) - 1} more" if len(open_safing) > 1 else ""

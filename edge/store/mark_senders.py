@@ -75,7 +75,7 @@ def add(keys: Keys, sender: MessageSender, field: str, digest: str) -> Commit:
     )
 
 
-def is_anybody_near(marks: BoundedCount) -> bool:
+def is_any_sender_near(marks: BoundedCount) -> bool:
     """Return whether a sender may have used half of its share, by the number of all marks."""
     return marks.count * max(_SHARES.values()) * 2 >= marks.limit > 0
 
@@ -84,8 +84,8 @@ async def count_by_sender(store: Store, limit: int) -> MarksBySender:
     """Count the marks of each sender. Raises Unavailable."""
     lengths: dict[MessageSender, int] = {}
     async for senders in _batches(store):
-        found = await store.read([("XLEN", store.keys.marks_of(each.id)) for each in senders])
-        lengths |= dict(zip(senders, found, strict=True))
+        replies = await store.read([("XLEN", store.keys.marks_of(sender.id)) for sender in senders])
+        lengths |= dict(zip(senders, replies, strict=True))
     events = sum(length for sender, length in lengths.items() if sender.kind is SenderKind.EVENTS)
     return MarksBySender(
         {sender.id: BoundedCount(length, _share(sender.kind, limit)) for sender, length in lengths.items()},
@@ -108,12 +108,12 @@ async def sweep(store: Store, lifetime_ms: int, now: int) -> None:
     """
     keys = store.keys
     async for senders in _batches(store):
-        expired = (operation("XTRIM", keys.marks_of(each.id), "MINID", now - lifetime_ms) for each in senders)
+        expired = (operation("XTRIM", keys.marks_of(sender.id), "MINID", now - lifetime_ms) for sender in senders)
         await store.commit(join(expired))
-        lengths = await store.read([("XLEN", keys.marks_of(each.id)) for each in senders])
-        empty = [each.id for each, length in zip(senders, lengths, strict=True) if not length]
+        lengths = await store.read([("XLEN", keys.marks_of(sender.id)) for sender in senders])
+        empty = [sender.id for sender, length in zip(senders, lengths, strict=True) if not length]
         if empty:
-            gone = [("DEL", keys.marks_of(each)) for each in empty]
+            gone = [("DEL", keys.marks_of(sender_id)) for sender_id in empty]
             await store.commit(Commit(operations=(*gone, ("SREM", keys.mark_senders(), *empty))))
 
 
@@ -134,9 +134,9 @@ async def is_known(store: Store, sender: MessageSender) -> bool:
 async def drop(store: Store, sender: MessageSender) -> int:
     """Drop all marks of a sender; return their number. A repetition of its messages has its effect again."""
     keys, key, dropped = store.keys, store.keys.marks_of(sender.id), 0
-    while found := tuple(entries(await store.execute("XRANGE", key, "-", "+", "COUNT", _BATCH))):
-        marks = tuple(_marks(keys, (each.fields for each in found)))
-        ids = tuple(each.entry_id for each in found)
+    while marked := tuple(entries(await store.execute("XRANGE", key, "-", "+", "COUNT", _BATCH))):
+        marks = tuple(_marks(keys, (entry.fields for entry in marked)))
+        ids = tuple(entry.entry_id for entry in marked)
         await store.commit(join((spread("DEL", (), marks), spread("XDEL", (key,), ids))))
         dropped += len(marks)
     await store.commit(join((operation("DEL", key), operation("SREM", keys.mark_senders(), sender.id))))
@@ -151,8 +151,8 @@ def _marks(keys: Keys, found: Iterable[Mapping[str, str]]) -> Iterator[str]:
 async def _batches(store: Store) -> AsyncIterator[Sequence[MessageSender]]:
     cursor = "0"
     while True:
-        cursor, found = await store.execute("SSCAN", store.keys.mark_senders(), cursor, "COUNT", _BATCH)
-        senders = [sender for each in dict.fromkeys(found) if (sender := parse_sender(each))]
+        cursor, ids = await store.execute("SSCAN", store.keys.mark_senders(), cursor, "COUNT", _BATCH)
+        senders = [sender for text in dict.fromkeys(ids) if (sender := parse_sender(text))]
         if senders:
             yield senders
         if str(cursor) == "0":

@@ -13,7 +13,7 @@ from edge.store.bounded_counts import MarkCounter, count_marks
 from edge.store.bounds import BoundedCount, BoundedCounts, CountLimits, MarksBySender
 from edge.store.client import Store
 from edge.store.errors import AccessDenied
-from edge.store.mark_senders import count_by_sender, is_anybody_near
+from edge.store.mark_senders import count_by_sender, is_any_sender_near
 from edge.store.undelivered import KeptResults
 
 STORE_VERSION = 1
@@ -62,7 +62,7 @@ async def read_state(store: Store, limits: CountLimits, counter: MarkCounter) ->
         ]
     )
     marks = await count_marks(store, info, limits.marks, counter)
-    by_sender = await count_by_sender(store, limits.marks) if is_anybody_near(marks) else MarksBySender()
+    by_sender = await count_by_sender(store, limits.marks) if is_any_sender_near(marks) else MarksBySender()
     kept = [KeptResults(*map(int, lengths[at : at + 2])) for at in range(0, len(lengths), 2)]
     not_delivered = [BoundedCount(each.undelivered, limits.undelivered) for each in kept]
     not_confirmed = [BoundedCount(each.undelivered + each.unconfirmed, limits.undelivered) for each in kept]

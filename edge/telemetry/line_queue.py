@@ -73,7 +73,7 @@ class LineQueue:
         """Add a line; return whether another one was dropped for it. `raises_alarms`: a rule takes its tag."""
         is_dropped = len(self._lines) >= self._size
         if is_dropped:
-            counts = next(each for each in self._drop_order if each)
+            counts = next(tags for tags in self._drop_order if tags)
             del self._lines[counts.remove_oldest(counts.busiest())]
         counts = self._of_alarms if raises_alarms else self._others
         if not isinstance(line, Sample):

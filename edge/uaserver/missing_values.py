@@ -48,4 +48,8 @@ def fill_missing_values(aspace: AddressSpace) -> None:
 
 
 def _below(aspace: AddressSpace, node_id: ua.NodeId) -> list[ua.ReferenceDescription]:
-    return [each for each in aspace[node_id].references if each.IsForward and each.ReferenceTypeId in _OWNED]
+    return [
+        reference
+        for reference in aspace[node_id].references
+        if reference.IsForward and reference.ReferenceTypeId in _OWNED
+    ]

@@ -1,4 +1,4 @@
-"""Checks and draws recipes; as a program it does so for a gateway, which a long check must not slow.
+"""Checks and draws recipes; as a program for a gateway, whose jobs a long check must not slow.
 
 `python -m edge.web.recipe_check` reads requests from standard input and writes a result for each to standard output.
 """
@@ -47,11 +47,11 @@ def check_recipe(data: Any, active: Sequence[str]) -> RecipeResult:
 
 
 def _chart(recipe: Recipe, faults: Sequence[str], active: Sequence[str]) -> str:
-    steps = [each.name for each in recipe.steps]
-    found = {each: StepMark(active=True, elapsed_ms=0, count=1) for each in steps if each in active}
-    found |= {each: _FAULTY for each in steps if _is_named(each, faults[:_MOST_MARKED])}
-    marks = Marks("", found, {}, ()) if found else None
-    drawable = next((each for each in (recipe, *_without_faults(recipe)) if _has_shape(each)), None)
+    steps = [step.name for step in recipe.steps]
+    step_marks = {step: StepMark(active=True, elapsed_ms=0, count=1) for step in steps if step in active}
+    step_marks |= {step: _FAULTY for step in steps if _is_named(step, faults[:_MOST_MARKED])}
+    marks = Marks("", step_marks, {}, ()) if step_marks else None
+    drawable = next((candidate for candidate in (recipe, *_without_faults(recipe)) if _has_shape(candidate)), None)
     if drawable is None:
         return ""
     try:
@@ -65,22 +65,22 @@ def _chart(recipe: Recipe, faults: Sequence[str], active: Sequence[str]) -> str:
 
 def _has_shape(recipe: Recipe) -> bool:
     """Return whether a recipe can be drawn: branches that contain themselves have no end, for example."""
-    return sum(each.initial for each in recipe.steps) == 1 and not shape_faults(recipe)
+    return sum(step.initial for step in recipe.steps) == 1 and not shape_faults(recipe)
 
 
 def _without_faults(recipe: Recipe) -> Iterator[Recipe]:
     """Yield a recipe without its references to nothing, and without all that joins its steps."""
-    steps = {each.name: each for each in recipe.steps}
-    known = steps.keys() | {each.name for each in recipe.branches}
-    joined = tuple(each for each in recipe.transitions if {each.source, each.target} <= known)
-    actions = tuple(each for each in recipe.actions if each.step in steps)
+    steps = {step.name: step for step in recipe.steps}
+    names = steps.keys() | {branch.name for branch in recipe.branches}
+    joined = tuple(transition for transition in recipe.transitions if {transition.source, transition.target} <= names)
+    actions = tuple(action for action in recipe.actions if action.step in steps)
     yield replace(recipe, steps=tuple(steps.values()), transitions=joined, actions=actions)
-    apart = tuple(replace(each, initial=number == 0) for number, each in enumerate(steps.values()))
+    apart = tuple(replace(step, initial=number == 0) for number, step in enumerate(steps.values()))
     yield replace(recipe, steps=apart, transitions=(), actions=actions, branches=())
 
 
 def _is_named(step: str, faults: Sequence[str]) -> bool:
-    texts = [each for each in faults if step in each]
+    texts = [fault for fault in faults if step in fault]
     return bool(texts) and any(map(re.compile(rf"(?<!\w){re.escape(step)}(?!\w)").search, texts))
 
 

@@ -1,8 +1,8 @@
-"""Has recipes checked by a process of its own: one at a time, so that no check slows a job."""
+"""Checks recipes in a separate process, one at a time, so that no check slows a job."""
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -82,7 +82,7 @@ class RecipeProcess:
             # The answer to this request would be taken for that of the next.
             await self.close()
             raise
-        self._idle = _later(self._idle_s, self._end_idle)
+        self._idle = asyncio.get_running_loop().call_later(self._idle_s, self._end_idle)
         return msgspec.json.decode(result, type=RecipeResult)
 
     def _end_idle(self) -> None:
@@ -107,7 +107,3 @@ async def _answer(process: asyncio.subprocess.Process, request: bytes) -> bytes:
     await process.stdin.drain()
     head = await process.stdout.readexactly(LENGTH_BYTES)
     return await process.stdout.readexactly(int.from_bytes(head, "big"))
-
-
-def _later(seconds: float, act: Callable[[], None]) -> asyncio.TimerHandle:
-    return asyncio.get_running_loop().call_later(seconds, act)

@@ -46,14 +46,14 @@ class FittedTable(Table):
         super().__init__(box=None, header_style="bright_black", padding=(0, _GAP, 0, 0), pad_edge=False)
         for column in columns:
             self.add_column(column, overflow="fold")
-        self._drop = [columns.index(each) for each in drop]
+        self._drop = [columns.index(name) for name in drop]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the table as it fits, and the names of the columns that are left out."""
         cells = [[_plain(cell) for cell in column.cells] for column in self.columns]
         names = [_plain(column.header) for column in self.columns]
         widths = [_width(name, texts) for name, texts in zip(names, cells, strict=True)]
-        if _sum([each.whole for each in widths]) <= options.max_width:
+        if _sum([width.whole for width in widths]) <= options.max_width:
             yield from super().__rich_console__(console, options)
             return
         kept = kept_columns(widths, self._drop, options.max_width)
@@ -78,9 +78,9 @@ def _plain(cell: object) -> str:
 
 def _width(name: str, cells: Sequence[str]) -> ColumnWidth:
     """Return the width of a column; its header may break between words."""
-    own, header = [cell_len(each) for each in cells], max(map(cell_len, name.split()), default=0)
+    own, header = [cell_len(cell) for cell in cells], max(map(cell_len, name.split()), default=0)
     whole = max([*own, cell_len(name)])
     if name in _TEXTS:
-        longest = max((cell_len(word) for each in cells for word in each.split()), default=0)
+        longest = max((cell_len(word) for cell in cells for word in cell.split()), default=0)
         return ColumnWidth(whole, min(whole, max(header, min(longest, _LONGEST_WORD))))
     return ColumnWidth(whole, max([*own, header]))
