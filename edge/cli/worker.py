@@ -88,10 +88,10 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
 
         print_json(msgspec.to_builtins(workers))
         return
-    for each in workers:
-        kinds = ", ".join(each.kinds) if each.last_heartbeat else "ended: another worker takes its tasks"
-        print_text(printable(f"{each.id}  {kinds}"))
-        for task in each.tasks:
+    for listed in workers:
+        kinds = ", ".join(listed.kinds) if listed.last_heartbeat else "ended: another worker takes its tasks"
+        print_text(printable(f"{listed.id}  {kinds}"))
+        for task in listed.tasks:
             since = _local(task.begun_at) if task.begun_at else "not begun"
             text = f"  {task.flow_id} cycle {task.cycle} {task.node_id} ({task.kind})  {since}  {task.progress} %"
             print_text(printable(f"{text}  {task.message}".rstrip()))

@@ -21,26 +21,26 @@ def withdraw(draft: Draft, signal: Withdrawn) -> Ignored | None:
     if key is None or (key.job_id, key.run_id) != (draft.run.job_id, draft.run.run_id):
         return Ignored(IgnoredKind.FOREIGN, f"command {signal.command_id!r} is not of this run")
     wanted = (key.action, key.attempt, key.reset)
-    current = {name: each for name, each in draft.associations.items() if _attempt(each) == wanted}
-    if any(each.awaits_outcome for each in current.values()):
+    current = {name: action for name, action in draft.associations.items() if _attempt(action) == wanted}
+    if any(action.awaits_outcome for action in current.values()):
         return Ignored(IgnoredKind.NOT_POSSIBLE, f"command {signal.command_id!r} still waits to be sent")
-    past = {number: each for number, each in draft.past.items() if _attempt(each) == wanted and not each.late}
+    past = {n: earlier for n, earlier in draft.past.items() if _attempt(earlier) == wanted and not earlier.late}
     if not current and not past:
         return Ignored(IgnoredKind.LATE, f"command {signal.command_id!r} is forgotten")
-    for name, each in current.items():
-        draft.put(name, replace(each, withdrawn=True, error=_error(each, signal.reason)))
+    for name, action in current.items():
+        draft.put(name, replace(action, withdrawn=True, error=_error(action, signal.reason)))
     for number, earlier in past.items():
         draft.past = draft.past | {number: replace(earlier, withdrawn=True, error=_error(earlier, signal.reason))}
         draft.touched.add(("past", number))
     return None
 
 
-def _attempt(each: Association | PastAttempt) -> tuple[str, int, bool]:
-    return each.action, each.attempt, each.reset
+def _attempt(action: Association | PastAttempt) -> tuple[str, int, bool]:
+    return action.action, action.attempt, action.reset
 
 
-def _error(each: Association | PastAttempt, reason: str) -> str | None:
-    if each.state is ActionState.COMPLETED:
-        return each.error
+def _error(action: Association | PastAttempt, reason: str) -> str | None:
+    if action.state is ActionState.COMPLETED:
+        return action.error
     never = f"never sent: {reason}" if reason else "never sent"
-    return f"{each.error}; {never}" if each.error else never
+    return f"{action.error}; {never}" if action.error else never

@@ -33,7 +33,7 @@ from edge.southbound.ijt_state import ControllerState
 from edge.southbound.ijt_tool import JoiningTool, OpenRelease
 from edge.southbound.late_result import LateResults
 from edge.southbound.obsolete_command import ObsoleteCommandError
-from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
+from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session, readable_events
 from edge.southbound.remembered_text import RememberedText
 from edge.southbound.repetition import StartPolicy, chosen_repetition
 from edge.southbound.result_file import ResultFileReader, find_transfer
@@ -127,19 +127,10 @@ def open_ijt(
         async with session.watch(None, _FIELDS, values) as device_events:
             yield (
                 Controller(session, tool, results, state, programs, starts, times, events.report_error, files),
-                _note_skipped(device_events, results),
+                readable_events(device_events, results.note_skipped),
             )
 
     return open_opcua_equipment(name, settings, station, scopes, session_factory, open_device, repetition)
-
-
-async def _note_skipped(device_events: DeviceEvents, results: JoiningCollector) -> DeviceEvents:
-    """Yield the events of a controller; have the collector report those that cannot be read."""
-    async for device_event in device_events:
-        if isinstance(device_event, Refused) and device_event.kind in {"too_large", "unreadable"}:
-            await results.note_skipped(device_event)
-        else:
-            yield device_event
 
 
 class Controller:
@@ -352,7 +343,7 @@ class Controller:
 
         Raises Refused when the controller reports an error, or when another system disabled the tool;
         ObsoleteCommandError when another gateway disabled it, because the command was stopped there;
-        DeviceOutcomeUnknownError when its result may be one that exceeds the size limit.
+        DeviceOutcomeUnknownError when its result may be one that was skipped.
         """
         lock, looks = self._tool.lock, 0
         while not (result := self._results.find(command)):
@@ -382,7 +373,7 @@ class Controller:
         """Raise DeviceOutcomeUnknownError when the controller is no longer at work: the skipped result may be it."""
         if await self._tool.pending_command() != command.command_id and not self._results.find(command):
             message = (
-                "a result of the controller was skipped: it exceeds max_message_bytes. It may be that of the command"
+                f"a result of the controller was skipped, which may be that of the command: {self._results.skip_reason}"
             )
             raise DeviceOutcomeUnknownError(message)
 

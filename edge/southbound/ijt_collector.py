@@ -128,6 +128,11 @@ class JoiningCollector:
         return self._known.skipped
 
     @property
+    def skip_reason(self) -> str:
+        """Why the last of them could not be read."""
+        return self._known.skip_reason
+
+    @property
     def unreadable(self) -> str:
         """Why a result since the last start could not be read; it may be that of the command at work."""
         return self._known.unreadable
@@ -235,7 +240,7 @@ class JoiningCollector:
     async def _skip(self, result_id: str, refusal: Refused) -> None:
         """Report a result that is too large, once; it stays unacknowledged at the controller."""
         await self._reporter.skip(result_id, refusal)
-        self._known.skip(result_id)
+        self._known.skip(result_id, refusal.message)
         self.changed.set()
 
     async def _note_unreadable(self, data: Any, refusal: Refused) -> None:

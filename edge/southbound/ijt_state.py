@@ -36,14 +36,17 @@ class ControllerState(Struct):
     skipped_ids: dict[str, None] = field(default_factory=dict)
     skipped: int = 0
     """The number of results that were skipped because they could not be read."""
+    skip_reason: str = ""
+    """Why the last of them could not be read."""
     unreadable: str = ""
     """Why the last result that came could not be read."""
     is_disabled_elsewhere: bool = False
     """Whether another system disabled the tool during a command."""
 
-    def skip(self, result_id: str) -> None:
-        """Record that a result could not be read; an empty id is not known."""
+    def skip(self, result_id: str, reason: str = "") -> None:
+        """Record that a result could not be read, with the reason; an empty id is not known."""
         self.skipped += 1
+        self.skip_reason = reason
         if result_id:
             self.skipped_ids[result_id] = None
             limit_memory(self.skipped_ids)

@@ -1,6 +1,6 @@
 """Equipment that is an OPC UA server: the common part of all its kinds."""
 
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 
@@ -61,3 +61,14 @@ async def find_single_instance(session: ClientSession, of: TypeName, what: str) 
         found = ", ".join(each.path for each in systems) or "none"
         raise Refused("unknown_node", f"{session.url} should have one {what}, and has {found}")
     return systems[0]
+
+
+async def readable_events(
+    device_events: DeviceEvents, note_skipped: Callable[[Refused], Awaitable[None]]
+) -> DeviceEvents:
+    """Yield the events of a device; pass those that are too large or unreadable to `note_skipped`."""
+    async for device_event in device_events:
+        if isinstance(device_event, Refused) and device_event.kind in {"too_large", "unreadable"}:
+            await note_skipped(device_event)
+        else:
+            yield device_event

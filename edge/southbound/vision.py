@@ -20,7 +20,7 @@ from edge.southbound.connected_equipment import ConnectedEquipment
 from edge.southbound.device import Device, DeviceEvent, DeviceEvents, DeviceOutcomeUnknownError
 from edge.southbound.identifiers import identifier, validate_identifiers
 from edge.southbound.late_result import LateResults
-from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
+from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session, readable_events
 from edge.southbound.own_events import OwnEvents
 from edge.southbound.repetition import StartPolicy, chosen_repetition
 from edge.southbound.result_file import ResultFileReader, find_transfer
@@ -109,18 +109,9 @@ def open_vision(
                 files,
                 ready_seconds=ready_seconds,
             )
-            yield camera, _note_skipped(device_events, camera)
+            yield camera, readable_events(device_events, camera.note_skipped)
 
     return open_opcua_equipment(name, settings, station, scopes, session_factory, open_device, repetition)
-
-
-async def _note_skipped(device_events: DeviceEvents, camera: "Camera") -> DeviceEvents:
-    """Yield the events of a camera; report those that cannot be read."""
-    async for device_event in device_events:
-        if isinstance(device_event, Refused) and device_event.kind in {"too_large", "unreadable"}:
-            await camera.note_skipped(device_event)
-        else:
-            yield device_event
 
 
 class Camera:

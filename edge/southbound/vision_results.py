@@ -46,8 +46,9 @@ class VisionResults:
     ) -> None:
         self.kept: dict[str, VisionResult] = {}
         self.skipped = 0
+        """The number of results since the last start that could not be read."""
         self.skip_reason = ""
-        """The number of results since the last start that exceed the size limit of a message."""
+        """Why the last of them could not be read, as the end of a sentence."""
         self._session = session
         self._parts = parts
         self._jobs = jobs

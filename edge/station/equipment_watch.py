@@ -98,7 +98,10 @@ class EquipmentWatch:
     def floods(self) -> list[str]:
         """Return a sentence for each piece of equipment that floods its answers topic."""
         many = [(name, count) for name, count in self._floods.items() if count >= _FLOOD]
-        return [f"{count} unsolicited answers at {name} in 5 s: its broker may drop others" for name, count in many]
+        within = f"{self._poll_interval_s:g} s"
+        return [
+            f"{count} unsolicited answers at {name} in {within}: its broker may drop others" for name, count in many
+        ]
 
     async def _report(self) -> None:
         report = EquipmentReport(at=self._clock(), equipment=self.health)

@@ -68,8 +68,8 @@ async def load_start(store: Store, claims: Sequence[CallClaim]) -> tuple[ChainHe
     return _head(text or ""), [bool(now or before) for now, before in zip(found[::2], found[1::2], strict=True)]
 
 
-def _keys_of(keys: Keys, each: CallClaim) -> tuple[str, str]:
-    period = each.at // _CLAIM_MS
+def _keys_of(keys: Keys, call: CallClaim) -> tuple[str, str]:
+    period = call.at // _CLAIM_MS
     return keys.audited(period), keys.audited(period - 1)
 
 
