@@ -17,7 +17,7 @@ class Lifetime(StrEnum):
     JOB = "as long as the job order, which goes `[retention] ended_jobs` after its EndState, or beyond `kept_jobs`"
     DEDUPE = "`[retention] dedupe`"
     AUDITED = "50 hours after the last was added"
-    DISCARDED = "an hour after the first of its half hour"
+    DISCARDED = "an hour after the last was added"
     REPUBLISH = "an hour"
     STREAM = "bounded by length"
     BACKLOG = "as long as it holds unacknowledged work"

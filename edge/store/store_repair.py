@@ -115,8 +115,14 @@ def _repair(directory: Path, program: Path, now: int) -> StoreRepair | None:
 
 
 def _new_folder(directory: Path, now: int) -> Path:
-    """Create the folder of a repair, for the owner of the store; remove the oldest ones beyond a number."""
+    """Create the folder of a repair, for the owner of the store.
+
+    Remove the oldest ones beyond a number, and those of repairs that a power cut ended: these have no report.
+    """
     kept = directory / KEPT / str(now)
+    for report in (path / _REPORT for path in (directory / KEPT).glob("*") if path.name.isdigit()):
+        if not report.exists():
+            shutil.rmtree(report.parent)
     kept.mkdir(parents=True, mode=0o750)
     if os.geteuid() == 0:
         owner = directory.stat()

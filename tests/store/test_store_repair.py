@@ -122,6 +122,15 @@ async def test_newest_three_damaged_files_are_kept(stopped: Path) -> None:
     assert [repair.report.at for repair in load_repairs(stopped)] == [200, 300, 400]
 
 
+async def test_repair_that_a_power_cut_ended_leaves_no_copy(stopped: Path) -> None:
+    append(stopped, bytes(16))
+    unfinished = stopped / "repaired" / "100"
+    unfinished.mkdir(parents=True)
+    (unfinished / INCREMENT).hardlink_to(stopped / "appendonlydir" / INCREMENT)
+    assert isinstance(repair_store(stopped, program(), 200), StoreRepair)
+    assert not unfinished.exists()
+
+
 async def test_files_of_debians_redis_are_repaired_by_its_own_checks(tmp_path: Path) -> None:
     directory = tmp_path / "debian"
     directory.mkdir()
