@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from edge.cli.terminal.output import print_text
-from edge.cli.terminal.store_access import print_json
+from edge.cli.terminal.store_access import json_option, print_json
 
 
 @click.group()
@@ -24,7 +24,7 @@ def store() -> None:
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="The program of the server that wrote the files. [default: the installed one]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def repair(directory: Path, server: Path | None, *, as_json: bool) -> None:
     """Cut off what a power cut left at the end of the append-only file of a stopped store.
 

@@ -1,6 +1,6 @@
 """Values that the official node sets leave out, of nodes that this server serves: each variable has a value.
 
-A client with an empty dialog, or one that refuses a null, cannot go on (OPC 10000-3, 5.6.2).
+Clients show an empty dialog for a variable without one, or refuse it (OPC 10000-3, 5.6.2).
 """
 
 from types import MappingProxyType

@@ -26,7 +26,7 @@ class ColumnWidth(Struct, frozen=True):
 
 
 def kept_columns(widths: Sequence[ColumnWidth], drop: Sequence[int], room: int) -> tuple[int, ...]:
-    """Return the columns that fit into `room` characters; those of `drop` are left out in this order, none else."""
+    """Return the columns that fit into `room` characters; only those of `drop` are left out, in this order."""
     kept = list(range(len(widths)))
     for index in drop:
         if _sum([widths[each].least for each in kept]) <= room:
