@@ -57,7 +57,7 @@ class OpcuaEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
 class VisionSettings(OpcuaEquipmentSettings, frozen=True, kw_only=True):
     """`[southbound.<name>]`: a Machine Vision camera."""
 
-    kind: Annotated[Literal["vision"], Meta(description="How it is spoken to: `vision` is OPC 40100-1.")]
+    kind: Annotated[Literal["vision"], Meta(description="Protocol: `vision` is OPC 40100-1.")]
     events: Annotated[
         Mapping[Literal["result", "error"], str],
         Meta(
@@ -70,7 +70,7 @@ class VisionSettings(OpcuaEquipmentSettings, frozen=True, kw_only=True):
 class IjtSettings(OpcuaEquipmentSettings, frozen=True, kw_only=True):
     """`[southbound.<name>]`: a tightening controller."""
 
-    kind: Annotated[Literal["ijt"], Meta(description="How it is spoken to: `ijt` is OPC 40450-1 and 40451-1.")]
+    kind: Annotated[Literal["ijt"], Meta(description="Protocol: `ijt` is OPC 40450-1 and 40451-1.")]
     product_instance_uri: Annotated[
         str, Meta(description="The tool to work with; empty when the controller has only one.")
     ] = ""

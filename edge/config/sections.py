@@ -127,7 +127,7 @@ class EquipmentSettings(Struct, frozen=True, kw_only=True):
 class MqttEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
     """`[southbound.<name>]`: one piece of equipment over MQTT and its action types."""
 
-    kind: Annotated[Literal["mqtt"], Meta(description="How it is spoken to.")] = "mqtt"
+    kind: Annotated[Literal["mqtt"], Meta(description="Protocol.")] = "mqtt"
     topic_prefix: Annotated[Topic, Meta(description="Commands go to `{topic_prefix}/{name}/commands`.")] = (
         "app/equipment"
     )

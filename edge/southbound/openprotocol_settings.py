@@ -16,7 +16,7 @@ PORT = 4545
 class OpenProtocolSettings(EquipmentSettings, frozen=True, kw_only=True):
     """`[southbound.<name>]`: a tightening controller with Open Protocol, and the actions it takes."""
 
-    kind: Annotated[Literal["openprotocol"], Meta(description="How it is spoken to.")]
+    kind: Annotated[Literal["openprotocol"], Meta(description="Protocol.")]
     url: Annotated[
         str,
         Meta(

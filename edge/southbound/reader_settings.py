@@ -18,7 +18,7 @@ GS1_MEMBER = "gs1_"
 class ReaderSettings(EquipmentSettings, frozen=True, kw_only=True):
     """`[southbound.<name>]`: a reader of codes; `type_ids` has one entry, the type of its events."""
 
-    kind: Annotated[Literal["reader"], Meta(description="How it is spoken to.")]
+    kind: Annotated[Literal["reader"], Meta(description="Protocol.")]
     url: Annotated[
         str,
         Meta(

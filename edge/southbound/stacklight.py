@@ -28,7 +28,7 @@ _Line = Annotated[int, Meta(ge=0)]
 class StackLightSettings(EquipmentSettings, frozen=True, kw_only=True):
     """`[southbound.<name>]`: a stack light with buttons at GPIO lines, and the actions it takes."""
 
-    kind: Annotated[Literal["stacklight"], Meta(description="How it is spoken to.")]
+    kind: Annotated[Literal["stacklight"], Meta(description="Protocol.")]
     chip: Annotated[
         str,
         Meta(description="Label of the GPIO chip, as `gpioinfo` reports it; `fake` is none, its lamps go to the log."),

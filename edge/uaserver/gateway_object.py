@@ -79,7 +79,7 @@ GATEWAY = (
     ),
 )
 EQUIPMENT = (
-    VariableSpec("Kind", base(T.String), "How it is spoken to.", lambda p: text(p.kind)),
+    VariableSpec("Kind", base(T.String), "Protocol.", lambda p: text(p.kind)),
     VariableSpec(
         "Connected", base(T.Boolean), "Whether it is there; bad until it says so.", lambda p: _flag(p.connected)
     ),
