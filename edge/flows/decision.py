@@ -15,7 +15,8 @@ FEW_CYCLES: Final = 100
 _CYCLE_BYTES: Final = 700
 _TASK_BYTES: Final = 450
 """About what a node task without its output takes in the store."""
-_MOST_REMOVED: Final = 3
+_MOST_REMOVED: Final = 20
+"""Ended cycles that are removed at once: after an upgrade, or in a store that fills, thousands may be too many."""
 
 
 def register(before: FlowRecord | None, plan: Plan, document: str, now: int) -> FlowRecord:
@@ -84,8 +85,8 @@ def expired_cycles(
 ) -> tuple[int, ...]:
     """Return the cycles to remove when a cycle begins: beyond `kept_cycles` (0: any number), or beyond `kept_bytes`.
 
-    While the store `is_nearly_full`, few are kept. At most three at once, so that a flow whose outputs have grown is
-    below its bound again after a while.
+    While the store `is_nearly_full`, few are kept. At most twenty at once, so that no commit is large, and a flow whose
+    outputs have grown is below its bound again after a while.
     """
     most = max(1, kept_bytes // max(1, flow.cycle_bytes))
     if kept_cycles:

@@ -131,11 +131,21 @@ def test_flow_without_its_cycle_record_continues(status: FlowStatus, next_at: in
 def test_cycles_are_kept_by_time_unless_memory_or_a_number_bounds_them() -> None:
     flow = changed(RUNNING, first_kept=5, cycle_bytes=1000)
     assert decision.expired_cycles(flow, 10_000, 0, 32 << 20) == ()
-    assert decision.expired_cycles(flow, 10_000, 100, 32 << 20) == (5, 6, 7)
+    assert decision.expired_cycles(flow, 10_000, 100, 32 << 20) == tuple(range(5, 25))
     assert decision.expired_cycles(flow, 107, 100, 32 << 20) == (5, 6)
     assert decision.expired_cycles(flow, 106, 0, 100_000) == (5,)
-    assert decision.expired_cycles(flow, 10_000, 0, 32 << 20, is_nearly_full=True) == (5, 6, 7)
+    assert decision.expired_cycles(flow, 10_000, 0, 32 << 20, is_nearly_full=True) == tuple(range(5, 25))
     assert decision.expired_cycles(flow, 3, 100, 1) == ()
+
+
+def test_flow_of_an_earlier_release_is_soon_below_its_bound() -> None:
+    """It kept 100 cycles, and its record does not say so: 100,000 could be there."""
+    flow, kept = changed(RUNNING, first_kept=900_000, cycle_bytes=2_000), 0
+    for number in range(1_000_001, 1_030_001):
+        removed = decision.expired_cycles(flow, number, 0, 32 << 20)
+        flow = changed(flow, first_kept=flow.first_kept + len(removed))
+        kept = max(kept, number - max(flow.first_kept, 999_900))
+    assert kept <= (32 << 20) // 2_000 + 1
 
 
 def test_flow_remembers_about_how_much_a_cycle_takes() -> None:
