@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 from collections.abc import Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,6 +75,7 @@ def worker(
 @json_option
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List the workers of the store, each with the node tasks that it runs, and since when."""
+    from edge.cli.jobs.table import local_time
     from edge.flows.worker_list import list_workers
 
     async def load() -> "list[ListedWorker]":
@@ -92,15 +92,11 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
         kinds = ", ".join(listed.kinds) if listed.last_heartbeat else "ended: another worker takes its tasks"
         print_text(printable(f"{listed.id}  {kinds}"))
         for task in listed.tasks:
-            since = _local(task.begun_at) if task.begun_at else "not begun"
+            since = local_time(task.begun_at) if task.begun_at else "not begun"
             text = f"  {task.flow_id} cycle {task.cycle} {task.node_id} ({task.kind})  {since}  {task.progress} %"
             print_text(printable(f"{text}  {task.message}".rstrip()))
     if not workers:
         print_text("no workers")
-
-
-def _local(instant: int) -> str:
-    return datetime.fromtimestamp(instant / 1000).astimezone().isoformat(sep=" ", timespec="seconds")
 
 
 def _run(
