@@ -83,6 +83,8 @@ def open_openprotocol_equipment(
             # A result may come before its command is offered again.
             if command.phase is Phase.START:
                 state.remember(command, settings.correlation)
+        # Before the connection: results that come on it are not earlier ones.
+        earlier = await inbox.unsettled()
         async with opened(revisions=await learnt.load()) as session:
             make, has_several = make_of(session.controller), settings.spindles == "several"
             session.set_keep_alive(make.keep_alive)
@@ -122,6 +124,6 @@ def open_openprotocol_equipment(
             )
             async with background_task(device.run(), f"tool of {name}"):
                 confirms_at_once = session.has_link_layer or curve_kinds > 0
-                yield device, device_events(session, inbox, confirms_at_once=confirms_at_once)
+                yield device, device_events(session, inbox, earlier, confirms_at_once=confirms_at_once)
 
     return open_connected(name, settings.url, settings.type_ids, station, scopes, connect, repetition)

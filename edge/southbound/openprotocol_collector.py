@@ -264,8 +264,8 @@ class TighteningCollector:
                     if verdict.reason:
                         _log.warning("result not of the command", result=report.result_id, reason=verdict.reason)
                     await self._report_own(report)
-            if _is_confirmed(report):
-                # It was confirmed at its receipt: an equal frame after that is a result of its own.
+            if _is_confirmed(report) and "is_earlier" not in report.payload:
+                # It was confirmed at its receipt on this connection: an equal frame is a result of its own from now on.
                 self._ledger.acknowledge(report, report.received)
             if report.frame and self._counts and verdict.standing is not Standing.REPEATED:
                 self._numbers.follow(report.sequence, report.instant)

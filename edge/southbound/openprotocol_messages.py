@@ -1,7 +1,7 @@
 """What an Open Protocol controller sends, as events of a device; its requests, as recorders and the log show them."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -91,15 +91,18 @@ def _parsed(message: MidFrame) -> dict[str, Any]:
             return parse_message(message)
 
 
-async def device_events(session: OpenProtocolSession, inbox: ResultInbox, *, confirms_at_once: bool) -> DeviceEvents:
+async def device_events(
+    session: OpenProtocolSession, inbox: ResultInbox, earlier: Sequence[MidFrame], *, confirms_at_once: bool
+) -> DeviceEvents:
     """Yield each message of a controller by its fields; `unreadable` is the reason for one that cannot be read.
 
-    `station` and `spindle` are those of its header, `received` is the second at which it came. The results of an
-    earlier connection that are not settled come first. With `confirms_at_once`, a result is confirmed when it is in the
-    inbox; `kept` is its key there.
+    `station` and `spindle` are those of its header, `received` is the second at which it came. The `earlier` results,
+    of the inbox before this connection, come first: the controller may send them again. With `confirms_at_once`, a
+    result is confirmed when it is in the inbox; `kept` is its key there.
     """
-    for message in await inbox.unsettled():
-        yield _event(message, asyncio.get_running_loop().time()) | {"kept": await inbox.keep(message)}
+    for message in earlier:
+        marks = {"kept": await inbox.keep(message), "is_earlier": True}
+        yield _event(message, asyncio.get_running_loop().time()) | marks
     async for message in session.messages():
         device_event = _event(message, session.received_at)
         if confirms_at_once and message.mid in _RESULTS and "unreadable" not in device_event:

@@ -23,7 +23,7 @@ from edge.station.equipment import Command
 _DEFAULT = frozenset({0, 1})
 """The station and the spindle of a header that names none are the first."""
 
-_ENVELOPE = frozenset({"mid", "revision", "station", "spindle", "received", "kept"})
+_ENVELOPE = frozenset({"mid", "revision", "station", "spindle", "received", "kept", "is_earlier"})
 
 
 def claim_of(command: Command, identifier: str = "") -> ResultClaim:

@@ -166,3 +166,15 @@ async def test_result_is_acknowledged_once_it_is_durable() -> None:
         await one.results.settle(WORK)
         await one.results.catch_up()
         assert one.controller.acknowledged == [1]
+
+
+async def test_confirmed_result_that_comes_again_on_a_new_connection_counts_once() -> None:
+    """The confirmation was lost with the connection: the inbox has the result, and the controller sends it again."""
+    async with collecting() as one:
+        result = one.tighten("A") | {"kept": "key"}
+        await one.results.restore()
+        await one.results.handle_live(result | {"is_earlier": True})
+        await one.results.handle_live(result)
+        assert len(one.station.late_results) == 1
+        await one.results.handle_live(result)
+        assert len(one.station.late_results) == 2, "confirmed on this connection: an equal frame is another result"
