@@ -27,7 +27,7 @@ from edge.southbound.openprotocol_inbox import ResultInbox
 from edge.southbound.openprotocol_makes import make_of
 from edge.southbound.openprotocol_messages import described, device_events, request_reporter, result_keeper
 from edge.southbound.openprotocol_programs import ParameterSets
-from edge.southbound.openprotocol_revisions import LearntRevisions
+from edge.southbound.openprotocol_revisions import LEARNT_REVISIONS, LearntRevisions
 from edge.southbound.openprotocol_settings import OpenProtocolSettings, address_of
 from edge.southbound.openprotocol_subscriptions import subscribe
 from edge.southbound.openprotocol_tool import TighteningTool
@@ -74,7 +74,7 @@ def open_openprotocol_equipment(
     reporter = LateResults(name, next(iter(scopes)), station)
     memory = RememberedText(station, name, LAST_RESULT)
     inbox = ResultInbox(partial(station.recall, name), partial(station.remember, name))
-    learnt = LearntRevisions(name, settings, station)
+    learnt = LearntRevisions(settings, RememberedText(station, name, LEARNT_REVISIONS))
     opened = _session_opener(settings, times, request_reporter(station), result_keeper(inbox))
 
     @asynccontextmanager

@@ -1,11 +1,11 @@
 """Keeps the curves and plots of the newest results of an Open Protocol controller until these are answered."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from edge.links.openprotocol_trace import CurveMessage
 from edge.southbound.change_signal import ChangeSignal
 from edge.southbound.openprotocol_conversion import Curves, TighteningResult
+from edge.southbound.result_ledger import limit_memory
 
 _RESULTS = 200
 """The most results whose curves are kept."""
@@ -22,13 +22,13 @@ class ResultCurves:
     def handle_curve(self, curve: CurveMessage) -> None:
         """Keep a curve until its result is answered."""
         self._curves.setdefault(curve.result, []).append(curve)
-        _limit(self._curves)
+        limit_memory(self._curves, _RESULTS)
         self._changed.set()
 
     def handle_plot(self, number: int, parameters: Mapping[str, str]) -> None:
         """Keep the parameters of the plot of a result until it is answered."""
         self._plots[number] = parameters
-        _limit(self._plots)
+        limit_memory(self._plots, _RESULTS)
 
     def with_plots(self, results: Sequence[TighteningResult]) -> Sequence[TighteningResult]:
         """Return these results, each with the parameters of its plot where they came."""
@@ -47,8 +47,3 @@ class ResultCurves:
                 lambda: all(len(curves.get(number, ())) >= kinds for number in numbers), seconds
             )
         return {number: tuple(curves.pop(number)) for number in numbers if number in curves}
-
-
-def _limit(memory: dict[int, Any]) -> None:
-    while len(memory) > _RESULTS:
-        del memory[next(iter(memory))]

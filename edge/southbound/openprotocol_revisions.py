@@ -2,31 +2,27 @@
 
 from edge.links.openprotocol_revisions import Revisions, decode_revisions, encode_revisions
 from edge.southbound.openprotocol_settings import OpenProtocolSettings
-from edge.station.equipment import StationPort
+from edge.southbound.remembered_text import RememberedText
 
-_NAME = "revisions"
+LEARNT_REVISIONS = "revisions"
+"""The name of the text with the learnt revisions."""
 
 
 class LearntRevisions:
-    """Reads the revisions of the equipment `name` once, and writes them when they have changed."""
+    """Reads the revisions of a controller once, and writes them when they have changed."""
 
-    def __init__(self, name: str, settings: OpenProtocolSettings, station: StationPort) -> None:
-        self._name = name
+    def __init__(self, settings: OpenProtocolSettings, memory: RememberedText) -> None:
         self._fixed = {int(mid): revision for mid, revision in settings.revisions.items()}
-        self._station = station
+        self._memory = memory
         self._revisions: Revisions | None = None
-        self._stored = ""
 
     async def load(self) -> Revisions:
         """Return the revisions, the same for each connection; raises Unavailable without the store."""
         if self._revisions is None:
-            self._stored = (await self._station.recall(self._name)).get(_NAME, "")
-            self._revisions = Revisions(self._fixed, decode_revisions(self._stored))
+            self._revisions = Revisions(self._fixed, decode_revisions(await self._memory.recall()))
         return self._revisions
 
     async def save(self) -> None:
-        """Write what was learnt since; raises Unavailable without the store."""
-        text = encode_revisions(self._revisions.learnt) if self._revisions else ""
-        if text != self._stored:
-            await self._station.remember(self._name, {_NAME: text})
-            self._stored = text
+        """Write what was learnt since; without the store, on a later connection."""
+        if self._revisions is not None:
+            await self._memory.write(encode_revisions(self._revisions.learnt))

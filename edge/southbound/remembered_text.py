@@ -19,7 +19,8 @@ class RememberedText:
 
     async def recall(self) -> str:
         """Return the text, empty when none was written; raises Unavailable without the store."""
-        return (await self._station.recall(self._name)).get(self._field, "")
+        self._written = (await self._station.recall(self._name)).get(self._field, "")
+        return self._written
 
     async def write(self, text: str) -> None:
         """Write the text if it has changed."""

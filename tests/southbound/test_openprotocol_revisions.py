@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from edge.links.openprotocol_mids import Mid
-from edge.southbound.openprotocol_revisions import LearntRevisions
+from edge.southbound.openprotocol_revisions import LEARNT_REVISIONS, LearntRevisions
 from edge.southbound.openprotocol_settings import OpenProtocolSettings
+from edge.southbound.remembered_text import RememberedText
 from tests.conftest import WaitUntil
 from tests.outside.devices.openprotocol_controller import StrictController, open_strict_controller
 from tests.outside.devices.openprotocol_quirks import Quirks
@@ -149,7 +150,7 @@ async def test_learnt_revisions_are_written_only_when_they_change() -> None:
 
     station = Counting()
     settings = OpenProtocolSettings(kind="openprotocol", type_ids=("t",), url="tcp://x", revisions={"0060": 1})
-    learnt = LearntRevisions("wrench", settings, station)
+    learnt = LearntRevisions(settings, RememberedText(station, "wrench", LEARNT_REVISIONS))
     revisions = await learnt.load()
     assert revisions.candidates(Mid.RESULT_SUBSCRIBE, (6, 1)) == (1,)
     for revision in (3, 3, 4):
