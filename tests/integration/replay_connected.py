@@ -50,7 +50,7 @@ class Happened:
     def __init__(self) -> None:
         self._queue: asyncio.Queue[DeviceEvent | Refused | Unavailable] = asyncio.Queue()
         self.begins = True
-        """Whether the station has not yet said which commands wait for an answer."""
+        """Whether the equipment is not yet connected."""
 
     def put(self, each: DeviceEvent | Refused | Unavailable) -> None:
         self._queue.put_nowait(each)
@@ -67,6 +67,8 @@ class Recalled:
 
     def __init__(self) -> None:
         self.happened: Happened | None = None
+        self.outstanding: Sequence[Any] = ()
+        """The commands that wait for an answer when the equipment connects next."""
         self._questions: list[Question] = []
 
     async def ask(self, question: str, *arguments: Any) -> Any:
@@ -164,8 +166,7 @@ class RecallingStation(RecordingStation):
         happened = self._recalled.happened
         if happened is None or not happened.begins:
             return await super().outstanding(scopes, type_ids)
-        happened.begins = False
-        return msgspec.convert(await self._recalled.ask("outstanding"), list[Command])
+        return msgspec.convert(self._recalled.outstanding, list[Command])
 
 
 def words(question: str, arguments: Sequence[Any]) -> bytes:
@@ -206,8 +207,9 @@ class Replay:
                 self._equipment = await self.process.enter_async_context(self._open())
             case TrafficKind.CONNECTED:
                 await self._connect()
-                await self._answer(EquipmentRequest("outstanding", (), line.data))
                 await self._wait_until(lambda: self._equipment and self._equipment.connected)
+                if self.recalled.happened:
+                    self.recalled.happened.begins = False
             case TrafficKind.LOST:
                 await self._lose(Unavailable(line.data))
             case TrafficKind.COMMAND:
@@ -274,7 +276,9 @@ async def play(beginning: RecordingHeader, lines: Sequence[ExchangeRecord], wait
     """Replay a recording; return what the station received."""
     replay = Replay(beginning, wait_until)
     async with replay.process:
-        for line in lines:
+        for number, line in enumerate(lines):
+            connections = (later.data for later in lines[number:] if later.what is TrafficKind.CONNECTED)
+            replay.recalled.outstanding = next(connections, ())
             await replay.play(line)
         await replay.end()
     # The id of an event is chance.

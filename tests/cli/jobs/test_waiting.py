@@ -33,7 +33,7 @@ async def test_ended_job_reports_its_error(plant: Plant) -> None:
     await plant.order(Cause.STORE_AND_START, order("J1", "none-such"))
     await plant.order(Cause.STORE_AND_START, order("J2"))
     await plant.ask(Cause.ABORT, "J2")
-    assert await lines_of(plant, "J2") == ["J2: Aborted; it accepts: clear", "  the job has ended"]
+    assert await lines_of(plant, "J2") == ["J2: Aborted; it accepts: clear", "  the job has ended: aborted by the MES"]
 
 
 async def test_paused_job_has_no_deadline(plant: Plant, tool: FakeEquipment) -> None:
