@@ -146,11 +146,20 @@ class RuleProcessor:
         if 0 <= self._clock() - self._claimed_at < telemetry.IDLE_MS:
             return
         self._claimed_at = self._clock()
-        for store in (self._store, self._volatile):
-            with contextlib.suppress(*(Unavailable,) if store is self._volatile else ()):
-                for claimed in await telemetry.claim_idle(store) if store else ():
-                    logger.warning("entry claimed", entry=claimed.entry.entry_id, consumer=claimed.consumer)
-                    await self._process(TakenEntry(claimed.entry, store or self._store, claimed.deliveries))
+        for store in filter(None, (self._store, self._volatile)):
+            for claimed in await self._claim_idle(store):
+                logger.warning("entry claimed", entry=claimed.entry.entry_id, consumer=claimed.consumer)
+                await self._process(TakenEntry(claimed.entry, store, claimed.deliveries))
+
+    async def _claim_idle(self, store: Store) -> Sequence[telemetry.ClaimedEntry]:
+        """Claim the entries of a stream that are idle; none while the volatile store is unavailable."""
+        try:
+            return await telemetry.claim_idle(store)
+        except Unavailable:
+            # The intake of this store reports its outage. An outage of the other one begins the evaluation again.
+            if store is self._volatile:
+                return ()
+            raise
 
     @contextlib.asynccontextmanager
     async def _entries(self, *, suspects: bool) -> AsyncIterator[AsyncIterator[list[TakenEntry]]]:
