@@ -133,7 +133,7 @@ class AuditTrail:
         return self._keep
 
     def record(self, record: AuditRecord, claim: CallClaim | None = None) -> None:
-        """Copy a record to the log and queue it for the store; with a claim it is stored once, whoever records it."""
+        """Copy a record to the log and queue it for the store; with a claim the first gateway stores it."""
         self.copy(record)
         self.queue(record, claim)
 

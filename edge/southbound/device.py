@@ -83,7 +83,7 @@ def describe_event(device_event: DeviceEvent | Refused) -> Any:
 
 
 async def handle_event(device: Device, device_event: DeviceEvent | Refused) -> None:
-    """Pass an event to its device; raise the Refused that stands for one that cannot be read."""
+    """Pass an event to its device; raise the Refused of one that cannot be read."""
     if isinstance(device_event, Refused):
         raise device_event
     await device.handle_event(device_event)

@@ -38,7 +38,7 @@ class FoundResponses(Struct, frozen=True):
 
 
 RecordRequest = Callable[[Sequence[JobResponse]], Awaitable[None]]
-"""Records that these responses were asked for."""
+"""Records that these responses were requested."""
 
 
 async def _record_nothing(_: Sequence[JobResponse]) -> None:

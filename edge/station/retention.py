@@ -143,7 +143,7 @@ class Deliveries:
         return False
 
     async def record_request(self, responses_read: Iterable[JobResponse]) -> None:
-        """Record that the MES has asked for these responses, as far as they are still as it has read them."""
+        """Record that the MES has requested these responses; one that has changed since is left out."""
         if self._policy.confirmation not in {"mes", "delivery"}:
             return
         for response in responses_read:
