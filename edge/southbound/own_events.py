@@ -3,8 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from edge.model.cloudevent import new_id
-from edge.station.equipment import EquipmentEvent, StationPort
+from edge.station.equipment import EquipmentEvent, NoRoom, StationPort
+from edge.store.refused import RefusedMessage
 
 
 class OwnEvents:
@@ -19,9 +22,16 @@ class OwnEvents:
     async def report(self, kind: str, data: Any, event_id: str = "") -> bool:
         """Report an event if the settings name its type; return whether a job has used it or will.
 
-        An event that is reported again under its id is the same event.
+        An event that is reported again under its id is the same event. One that finds no room is recorded as refused:
+        the device does not report it again, and its connection also carries results.
         """
         if (type_id := self._type_ids.get(kind)) is None:
             return False
         event = EquipmentEvent(self._source, event_id or new_id(), type_id, self._scope, data)
-        return await self._station.event(event) is not None
+        try:
+            return await self._station.event(event) is not None
+        except NoRoom as error:
+            payload = msgspec.json.encode(data)
+            refused = RefusedMessage(self._source, type_id, event.event_id, "no_room", error.message, payload)
+            await self._station.record_refusal(refused)
+            return False

@@ -18,6 +18,10 @@ from edge.store.refused import RefusedMessage
 _MARK_LENGTH = 20
 
 
+class NoRoom(Unavailable):
+    """The equipment has used its share of marks: an event of it is taken later, when old marks have expired."""
+
+
 class NotSent(Unavailable):
     """A command did not leave the gateway, for sure; it is sent later."""
 

@@ -6,7 +6,6 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from edge.errors import Unavailable
 from edge.links.log_throttle import LogThrottle
 from edge.model.acceptance import RESERVED_ID_STARTS
 from edge.model.job_state import JobState
@@ -14,7 +13,7 @@ from edge.sfc.advance import MAX_EARLY_EVENTS
 from edge.sfc.run import KeptEvent
 from edge.sfc.signal import Event, Ignored
 from edge.station.decision import Decision, NotAllowed
-from edge.station.equipment import EquipmentEvent, Kept
+from edge.station.equipment import EquipmentEvent, Kept, NoRoom
 from edge.station.equipment_stats import EquipmentStats
 from edge.station.event_reply import EventReply, decode_reply, encode_reply, reply_of
 from edge.station.runs import NoRun, Runs
@@ -64,7 +63,7 @@ class EquipmentEvents:
                     return None
                 continue
             if fault := dedupe.room_fault(self._store, self._sender):
-                raise Unavailable(fault)
+                raise NoRoom(fault, "Find the sender with: edge marks list")
             signal = Event(event.type_id, event.data, id=_identity(event), named=_names_its_job(event))
             taken = functools.partial(self._mark_taken, event, given)
             match await self._runs.signal(job_id, signal, also=taken):

@@ -2,7 +2,7 @@
 
 from edge.sim.vision import open_vision
 from edge.southbound.own_events import OwnEvents
-from edge.station.equipment import Task
+from edge.station.equipment import NoRoom, Task
 from tests.conftest import WaitUntil
 from tests.southbound.inspection import equipped
 from tests.southbound.recording_station import RecordingStation
@@ -17,6 +17,16 @@ async def test_only_configured_kinds_are_reported_and_their_use_is_returned() ->
     assert await events.report("result", {"n": 2})
     assert [(each.type_id, each.scope) for each in station.events] == [("com.example.seen.v1", "station-1")] * 2
     assert station.events[0].event_id == "result 1"
+
+
+async def test_event_without_room_is_recorded_as_refused_and_ends_no_connection() -> None:
+    """A scan too many ended the connection of a controller, again and again for 25 hours."""
+    station = RecordingStation()
+    station.failures = [NoRoom("the store holds 500 marks of events:wrench")]
+    events = OwnEvents("wrench", {"identifier": "com.example.scanned.v1"}, station, "station-1")
+    assert not await events.report("identifier", {"identifier": "VIN 1"}, "scan 1")
+    (refused,) = station.refused
+    assert (refused.kind, refused.event_id, refused.payload) == ("no_room", "scan 1", b'{"identifier":"VIN 1"}')
 
 
 async def test_image_without_a_command_and_error_are_events(wait_until: WaitUntil) -> None:
