@@ -49,8 +49,8 @@ BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "tag": "equipment.*.unknown_outcomes",
         "limits": {"high": {"at": 0, "severity": 700}},
         "message": {
-            "en": "{subject}: the outcome of {value} commands is unknown: edge jobs resolve",
-            "de": "{subject}: der Ausgang von {value} Befehlen ist unbekannt: edge jobs resolve",
+            "en": "{subject}: commands of unknown outcome: {value}; decide: edge jobs why, edge jobs resolve",
+            "de": "{subject}: Befehle mit unbekanntem Ausgang: {value}; entscheiden: edge jobs why, edge jobs resolve",
         },
     },
     {

@@ -12,7 +12,7 @@ def presence_state(session: MqttSession, since: int | None, *, present: bool | N
     if not session.connected:
         return _without_broker(session, since)
     if present is False:
-        reason = "its presence is offline: it, or its broker after a lost connection, has published that"
+        reason = "published by itself, or by its broker after a lost connection"
         return ConnectionState(connected=False, since=since, fault=ConnectionFault.OFFLINE, reason=reason)
     return ConnectionState(connected=present, since=None if present is None else since)
 

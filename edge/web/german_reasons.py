@@ -298,8 +298,8 @@ GERMAN: Final[Mapping[str, str]] = MappingProxyType(
         "the controller has closed the connection": "die Steuerung hat die Verbindung geschlossen",
         "the controller is silent for {w} s": "die Steuerung schweigt seit {} s",
         "no answer in time": "keine Antwort in der Zeit",
-        "its presence is offline: it, or its broker after a lost connection, has published that": (
-            "seine Präsenz ist offline: es selbst, oder sein Broker nach einem Verbindungsverlust, hat das gemeldet"
+        "published by itself, or by its broker after a lost connection": (
+            "gemeldet von ihm selbst, oder von seinem Broker nach einem Verbindungsverlust"
         ),
         "{w} recipes wait for their check": "{} Rezepte warten auf ihre Prüfung",
         "Try again in a few seconds": "Versuchen Sie es in einigen Sekunden wieder",

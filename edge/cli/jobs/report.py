@@ -161,7 +161,8 @@ def _heading(text: str) -> Text:
 
 def _value(parameter: Parameter) -> str:
     if parameter.subparameters:
-        return ", ".join(f"{each.id} {_value(each)}" for each in parameter.subparameters)
+        separator = "; " if any(each.subparameters for each in parameter.subparameters) else ", "
+        return separator.join(f"{each.id} {_value(each)}" for each in parameter.subparameters)
     unit = parameter.engineering_units and parameter.engineering_units.display_name
     return _json(plain_value(parameter.value)) + (f" {unit.text}" if unit else "")
 

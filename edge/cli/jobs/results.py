@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from edge.cli.jobs.report import detail
@@ -63,9 +64,10 @@ def results_text(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         values = [f"{name} {_measured(value)}" for name, value in measured if isinstance(value, Mapping)]
         traces = [f"{_kind(found)} {found.size} bytes" for found in stored_in(result)]
         count = f"{len(parts)} {'part' if len(parts) == 1 else 'parts'}" if parts else ""
-        late, evaluation = "late" if each.get("late") else "", str(known.get("evaluation") or "")
-        shown = [late, evaluation, *values, count, *traces]
-        yield printable(f"{each['action']} #{each['attempt']}: {', '.join(filter(None, shown)) or result}")
+        shown = ", ".join(filter(None, [str(known.get("evaluation") or ""), *values, count, *traces]))
+        late = "late, " if each.get("late") else ""
+        text = shown or msgspec.json.encode(result).decode()
+        yield printable(f"{each['action']} #{each['attempt']}: {late}{text}")
         yield from (printable(f"  {part.text}") for part in parts)
 
 

@@ -10,6 +10,7 @@ from edge.cli.jobs.table import local_time, state_text, utc_time
 from edge.cli.terminal.output import printable
 from edge.model.job_state import has_ended
 from edge.sfc.possible_interventions import possible_interventions
+from edge.sfc.run import ActionState
 from edge.sfc.signal import Intervene
 from edge.sfc.waiting import (
     START,
@@ -45,7 +46,7 @@ def waiting_text(stored: StoredJob, now: int) -> Iterator[str]:
     job = stored.job
     yield f"{printable(job.job_id)}: {state_text(job.status)}; it accepts: {', '.join(commands_in(job.status.state))}"
     for each in waiting_of(stored, now):
-        yield from (f"  {printable(line)}" for line in _lines(each, _run_clock(stored, now)))
+        yield from (f"  {printable(line)}" for line in _lines(each, job.job_id, _run_clock(stored, now)))
     for possible in _possible(stored, now):
         yield f"  allowed: edge jobs {_command(possible, job.job_id)}"
 
@@ -84,7 +85,7 @@ def _run_clock(stored: StoredJob, now: int) -> int | None:
     return None if stored.run and stored.run.paused else now
 
 
-def _lines(waiting: Waiting, now: int | None) -> Iterator[str]:
+def _lines(waiting: Waiting, job_id: str, now: int | None) -> Iterator[str]:
     match waiting:
         case TransitionWaits(sources, targets, condition, unmet):
             yield f"transition {', '.join(sources) or START} → {', '.join(targets)} [{condition}]"
@@ -92,6 +93,13 @@ def _lines(waiting: Waiting, now: int | None) -> Iterator[str]:
                 yield f"    not met: {each.text}: {each.because}"
             if not unmet:
                 yield "    met: it fires with the next signal"
+        case ActionWaits(state=ActionState.UNKNOWN):
+            sent = f", sent {duration(waiting.age_ms)} ago" if waiting.age_ms is not None else ""
+            error = waiting.error or "outcome unknown"
+            yield f"action {waiting.action} of {waiting.step}: {error}{sent}, attempt {waiting.attempt}"
+            subject = f"{shlex.quote(job_id)} {shlex.quote(waiting.action)}"
+            yield "    look at the work, then decide, with --done, --failed or --repeat:"
+            yield f"    edge jobs resolve {subject} --done --reason 'what was seen'"
         case ActionWaits():
             since = f" for {duration(waiting.age_ms)}" if waiting.age_ms is not None else ""
             state = waiting.state if waiting.sent else "not sent yet"
@@ -120,7 +128,7 @@ def _json(waiting: Waiting, now: int | None) -> dict[str, object]:
         case ActionWaits():
             deadline = None if waiting.left_ms is None or now is None else utc_time(now + waiting.left_ms)
             facts = {"action": waiting.action, "step": waiting.step, "state": waiting.state, "attempt": waiting.attempt}
-            facts["sent"] = waiting.sent
+            facts |= {"sent": waiting.sent, "error": waiting.error}
             times = {"age_ms": waiting.age_ms, "left_ms": waiting.left_ms, "due_in_ms": waiting.due_in_ms}
             return {"action": facts | times | {"deadline": deadline}}
         case PersonWaits(failure):

@@ -1,5 +1,7 @@
 """Tests of `edge jobs resolve` and `edge jobs resend`."""
 
+import json
+
 from edge.model.job_state import Cause
 from edge.station.equipment import OutcomeUnknown
 from tests.cli.calling import Edge
@@ -11,7 +13,14 @@ async def test_operator_resolves_an_unknown_outcome_with_data(edge: Edge, plant:
     await plant.drive()
     await plant.answers.answer(OutcomeUnknown(tool.commands[0].command_id, "no result"))
     why = await edge("jobs", "why", "J1")
-    assert "unknown" in why.output
+    lines = why.output.splitlines()
+    assert lines[3].startswith("  action a of one: outcome unknown: no result, sent ")
+    assert lines[4:] == [
+        "      look at the work, then decide, with --done, --failed or --repeat:",
+        "      edge jobs resolve J1 a --done --reason 'what was seen'",
+    ]
+    waiting = json.loads((await edge("jobs", "why", "J1", "--json")).output)["waiting"]
+    assert waiting[1]["action"]["error"] == "outcome unknown: no result"
     async with plant.at_work():
         answer = await edge("jobs", "resolve", "J1", "a", "--done", "--data", '{"torque": 85}', "--reason", "seen")
         assert (answer.exit_code, answer.output) == (0, "job J1: action a resolved as done\n")

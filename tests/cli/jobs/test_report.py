@@ -23,6 +23,13 @@ ORDER = JobOrder(
         Parameter(id="torque", value=85, engineering_units=EUInformation(display_name=LocalizedText(text="Nm"))),
         Parameter(id="count", value={"UaType": 6, "Value": 7}),
         Parameter(id="axis", subparameters=(Parameter(id="x", value=1.5), Parameter(id="y", value="up"))),
+        Parameter(
+            id="bolts",
+            subparameters=(
+                Parameter(id="1", subparameters=(Parameter(id="x", value=1), Parameter(id="y", value=2))),
+                Parameter(id="2", subparameters=(Parameter(id="x", value=3),)),
+            ),
+        ),
     ),
 )
 JOB = Job(
@@ -55,6 +62,7 @@ def test_report_shows_the_members_of_the_order() -> None:
         "parameter torque 85 Nm",
         "parameter count 7",
         "parameter axis x 1.5, y up",
+        "parameter bolts 1 x 1, y 2; 2 x 3",
         f"earliest start {local_time(1_767_312_000_000)}",
         "error gone",
     ):

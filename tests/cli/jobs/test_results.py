@@ -71,3 +71,22 @@ async def test_batch_lists_each_bolt(edge: Edge, plant: Plant, tool: FakeEquipme
         "  2: OK, torque 82 N·m",
         "  3: OK, torque 83 N·m",
     ]
+
+
+async def test_result_without_torque_and_evaluation_is_shown_as_json(
+    edge: Edge, plant: Plant, tool: FakeEquipment
+) -> None:
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.drive()
+    await plant.answer(tool.commands[0], {"force_kN": 12.5})
+    assert (await edge("jobs", "results", "J1")).output == 'a #1: {"force_kN":12.5}\n'
+
+
+async def test_late_result_without_evaluation_is_shown_with_its_values(
+    edge: Edge, plant: Plant, tool: FakeEquipment
+) -> None:
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.drive()
+    await plant.ask(Cause.ABORT, "J1")
+    await plant.answer(tool.commands[0], {"force_kN": 12.5})
+    assert (await edge("jobs", "results", "J1")).output == 'a #1: late, {"force_kN":12.5}\n'
