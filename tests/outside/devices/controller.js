@@ -1,6 +1,6 @@
 // A tightening controller (OPC 40450-1) on an independent stack (node-opcua).
 //
-//   node controller.js PORT DIRECTORY MILLISECONDS [batch]     a joining takes so long; DIRECTORY keeps the certificate
+//   node controller.js PORT DIRECTORY MILLISECONDS [batch|encrypted]     a joining takes so long; DIRECTORY keeps the certificate
 //
 // With `batch` it also has the methods and orders of joining_batch.js, joins until its batch is complete, and reports
 // joint, process and operator. temporary_file.js has the orders for the files of its results; `points NUMBER` adds the
@@ -282,7 +282,7 @@ function build(addressSpace, cut) {
   };
 }
 
-serve(port, directory, MODELS, build).catch((error) => {
+serve(port, directory, MODELS, build, mode === "encrypted").catch((error) => {
   console.error(error);
   process.exit(1);
 });
