@@ -1,11 +1,15 @@
 """Draws a chart as an SVG picture."""
 
+import math
 from html import escape
 from typing import Final
 
 from edge.chart.shapes import Arrow, Drawing, Frame, Label, Line, LineStyle, Shape, ShapeRole, Stroke
+from edge.chart.words import columns
 
 _CELL: Final = 8
+_TITLE_CELL: Final = 8.5
+"""A column of a title, whose font is larger."""
 _ROW: Final = 18
 _MARGIN: Final = 16
 _BASELINE: Final = 13
@@ -39,7 +43,8 @@ rect.stopped { fill: #ede9fe }
 
 def chart_svg(drawing: Drawing) -> str:
     """Return an SVG document. Every text of the recipe is escaped and holds only characters that print."""
-    width = drawing.width * _CELL + 2 * _MARGIN
+    titles = [columns(each.text) for each in drawing.shapes if isinstance(each, Label) and each.role is ShapeRole.TITLE]
+    width = max(drawing.width * _CELL, math.ceil(max(titles, default=0) * _TITLE_CELL)) + 2 * _MARGIN
     height = drawing.height * _ROW + 2 * _MARGIN
     size = f'width="{width}" height="{height}"'
     wires: list[str] = []

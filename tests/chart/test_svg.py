@@ -98,3 +98,10 @@ def test_svg_is_as_large_as_its_content() -> None:
         for element in root.iter(f"{SVG}rect")
     ]
     assert all(x <= width and y <= height for x, y in corners)
+
+
+def test_long_title_is_not_cut_off_at_the_edge_of_the_picture() -> None:
+    title = "stopped after 1.2 s: stopped by root at the command line, xyz"
+    root = parsed(chart_svg(draw(read_chart(one_action()), title, None)))
+    # A bold letter of 14 pixels in DejaVu Sans Mono is 8.43 pixels wide.
+    assert float(root.attrib["width"]) >= len(title) * 8.43 + 2 * 16

@@ -11,6 +11,7 @@ from edge.cli.terminal.output import printable
 from edge.maintenance.ping import PingResult
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import EquipmentHealth, OpenSafing
+from edge.station.safing_tries import problem_of
 from edge.store.health_reports import GatewayReport
 
 _STYLES = {"yes": "green", "no": "bold red", "gateway away": "magenta"}
@@ -110,7 +111,10 @@ def table(found: Iterable[EquipmentView]) -> Table:
 
 
 def _trouble(health: EquipmentHealth) -> str:
-    """Return why it cannot work now, else its last error."""
+    """Return why it cannot work now, first that its tool may still be active; else its last error."""
+    unsafe = problem_of(health.open_safing)
+    if unsafe and unsafe not in health.obstacle:
+        return f"{unsafe}; {health.obstacle}"
     return health.obstacle or (health.last_error and f"last error: {health.last_error}")
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from msgspec.structs import replace
 
-from edge.cli.equipment.table import EquipmentView, as_data, equipment_views, ping_data, report
+from edge.cli.equipment.table import EquipmentView, as_data, equipment_views, ping_data, report, table
 from edge.maintenance.ping import PingResult
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
@@ -73,6 +73,16 @@ def test_each_unconfirmed_stop_is_listed_with_its_tries_and_reason() -> None:
         "tries": 3,
         "reason": "the tool is locked",
     }
+
+
+def test_disconnected_tool_that_may_be_active_is_listed_as_such() -> None:
+    stop = OpenSafing(what="stop", command_id="J1/R/a/1", since=0, tries=3, reason="the tool is locked")
+    unsafe = replace(WRENCH, safing=1, open_safing=(stop,), connection=REFUSED)
+    (trouble,) = table([EquipmentView("edge", True, 5, unsafe)]).columns[-1].cells
+    assert str(trouble) == (
+        "the tool may still be active, not confirmed since 1970-01-01 00:00:00Z: stop of J1/R/a/1: the tool is locked; "
+        "not connected: refused: cannot connect to 10.0.0.5:4545"
+    )
 
 
 @pytest.mark.parametrize(("seconds", "milliseconds"), [(0.0123456, 12.346), (None, None)])
