@@ -79,6 +79,17 @@ async def test_station_names_why_equipment_is_not_connected(
     assert [each for each in texts if each not in page] == []
 
 
+async def test_station_says_that_a_disconnected_tool_may_be_active(services: WebServices) -> None:
+    problem = "the tool may still be active, not confirmed since 2026-01-02 02:59:00Z: stop of J1/R/a/1"
+    state = ConnectionState(connected=False, since=1_767_322_740_000, fault=ConnectionFault.OFFLINE)
+    unsafe = EquipmentHealth(
+        name="op", kind="mqtt", connected=False, connection=state, safing=1, problem=problem, outstanding=0
+    )
+    async with serving(replace(services, equipment=lambda: (unsafe,))) as browser:
+        eve = await browser.logged_in("eve")
+        assert problem in (await eve.get("/")).text
+
+
 async def test_observer_gets_no_controls(browser: Browser) -> None:
     for name, shown in (("eve", False), ("alice", True)):
         person = await browser.logged_in(name)
