@@ -79,7 +79,7 @@ async def test_station_names_why_equipment_is_not_connected(
     assert [each for each in texts if each not in page] == []
 
 
-async def test_station_says_that_a_disconnected_tool_may_be_active(services: WebServices) -> None:
+async def test_station_names_a_disconnected_tool_that_may_be_active(services: WebServices) -> None:
     problem = "the tool may still be active, not confirmed since 2026-01-02 02:59:00Z: stop of J1/R/a/1"
     state = ConnectionState(connected=False, since=1_767_322_740_000, fault=ConnectionFault.OFFLINE)
     unsafe = EquipmentHealth(
