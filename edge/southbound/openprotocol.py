@@ -99,6 +99,7 @@ def open_openprotocol_equipment(
                 counts=make.counts_results and not has_several,
                 acknowledgement=Mid.SPINDLES_ACKNOWLEDGE if has_several else Mid.RESULT_ACKNOWLEDGE,
                 on_own=events.report_result,
+                open_commands=partial(station.outstanding, scopes, settings.type_ids),
             )
             await results.restore()
             curve_kinds = await subscribe(session, make, settings)
