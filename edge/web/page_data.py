@@ -49,7 +49,11 @@ async def _station(services: WebServices, caller: WebCaller, _: Request) -> Page
     return "station.html", {
         "jobs": details,
         "queue": [each for each in page.jobs if each.state == "AllowedToStart"][:_ON_STATION],
-        "ended": [each for each in page.jobs if each.state in {"Ended", "Aborted"}][:_ON_STATION],
+        "ended": sorted(
+            (each for each in page.jobs if each.state in {"Ended", "Aborted"}),
+            key=lambda job: job.ended_at.timestamp() if job.ended_at else 0.0,
+            reverse=True,
+        )[:_ON_STATION],
         "equipment": services.equipment(),
         "alarms": alarms.alarms[:_ON_STATION],
         "subjects": ["jobs", "station", "alarms", *(f"job:{each.job_order_id}" for each in running)],

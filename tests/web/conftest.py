@@ -19,10 +19,15 @@ def tool() -> FakeEquipment:
     return FakeEquipment()
 
 
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
 @pytest_asyncio.fixture
-async def plant(store: Store, tool: FakeEquipment) -> AsyncIterator[Plant]:
+async def plant(store: Store, tool: FakeEquipment, clock: Clock) -> AsyncIterator[Plant]:
     """A station with a job that has not started, whose id is an attack, and a job that waits for its tool."""
-    station = Plant(store, {TIGHTEN: tool, PHOTO: tool}, Clock())
+    station = Plant(store, {TIGHTEN: tool, PHOTO: tool}, clock)
     await station.teach("linear", LINEAR)
     await station.teach("supervised", SUPERVISED)
     async with station.at_work():

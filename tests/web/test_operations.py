@@ -12,7 +12,7 @@ from edge.station.equipment import OutcomeUnknown
 from edge.store import alarms, tags
 from edge.store.alarms import AlarmChange
 from edge.web.operations import OPERATIONS
-from tests.station.plant import FakeEquipment, Plant, action, linear, order
+from tests.station.plant import Clock, FakeEquipment, Plant, action, linear, order
 from tests.web.serving import ATTACK, IN_PATHS, Browser
 
 ALARM = Alarm(
@@ -74,6 +74,19 @@ async def test_jobs_are_filtered_and_running_ones_come_first(browser: Browser) -
     assert (await eve.get("/api/v1/jobs?offset=-1")).json["kind"] == "invalid_query"
     assert 'rel="prev"' in (await eve.get("/jobs?offset=1")).text
     assert (await eve.get("/api/v1/jobs?state=Sleeping")).json["kind"] == "invalid_query"
+
+
+async def test_station_lists_the_job_that_ended_last_first(browser: Browser, plant: Plant, clock: Clock) -> None:
+    alice = await browser.logged_in("alice")
+    await plant.order(Cause.STORE_AND_START, order("J2"))
+    await plant.until_state("J2", JobState.RUNNING)
+    assert (await alice.post("/api/v1/jobs/J1/abort", {})).status == 200
+    await plant.until_state("J1", JobState.ABORTED)
+    clock.now += 1000
+    assert (await alice.post("/api/v1/jobs/J2/stop", {})).status == 200
+    await plant.until_state("J2", JobState.ENDED)
+    ended = (await alice.get("/")).text.partition("Jobs that ended last")[2]
+    assert 0 < ended.index("/job?id=J2") < ended.index("/job?id=J1")
 
 
 async def test_operator_pauses_and_resumes_a_job(browser: Browser, plant: Plant) -> None:
