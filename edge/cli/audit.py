@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import (
     json_option,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from edge.store.client import Store
 
 
-@click.group(invoke_without_command=True, epilog="Example: edge audit --json")
+@click.group(cls=CommandGroup, invoke_without_command=True, epilog="Example: edge audit --json")
 @settings_option
 @json_option
 @click.pass_context

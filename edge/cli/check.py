@@ -8,13 +8,14 @@ from typing import NoReturn
 import click
 
 from edge.cli.flows.kinds_option import kinds_option
+from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import FILE, json_option, print_json, read_bytes
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def check() -> None:
     """Check a settings file, a recipe or station files and report every fault.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.store_access import json_option, print_json, settings_option
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _root_option = click.option(
 _board_option = click.option("--board", "name", help="The board. [default: the one that is detected]")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def hw() -> None:
     """Detect and check the board, and write the files that it needs.
 

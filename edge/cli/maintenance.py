@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import (
     StoreAccess,
@@ -28,7 +29,7 @@ _LOOK_AGAIN_S = 0.5
 _gateway_option = click.option("--gateway", default="", help="This gateway only. [default: every gateway on the store]")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def maintenance() -> None:
     """Keep work from starting while people work at a plant.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from edge.store.bounds import BoundedCount
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def marks() -> None:
     """Show how many marks of messages each sender has, or drop those of a sender.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, print_json, settings_option
 
@@ -25,7 +26,7 @@ _ROLES = ("observer", "operator", "engineer")
 _user_option = click.option("--user", "of_user", is_flag=True, help="The certificate of a user, not of an application.")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def opcua() -> None:
     """Manage certificates of the OPC UA server, and the applications and users that it trusts.
 

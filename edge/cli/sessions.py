@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 _ADVICE = "List them with: edge sessions list"
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def sessions() -> None:
     """Show and end the sessions of OPC UA and of the command line."""
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.stop_signal import wait_for_stop
 from edge.cli.terminal.store_access import json_option, log_to_stderr
 
@@ -18,7 +19,7 @@ _seconds = click.FloatRange(min=0)
 _prefix = click.option("--prefix", default="app/equipment", show_default=True, help="Its topic_prefix.")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def sim() -> None:
     """Run simulated equipment.
 

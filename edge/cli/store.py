@@ -4,11 +4,12 @@ from pathlib import Path
 
 import click
 
+from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, print_json
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def store() -> None:
     """Repair the store of a gateway that does not start after a power cut.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, open_access, print_json, settings_option
 
@@ -20,7 +21,7 @@ _ROLES = ("observer", "operator", "engineer")
 _stdin_option = click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def users() -> None:
     """Manage the users of OPC UA and of the command line, and their second factor.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import json_option, log_to_stderr, open_access, print_json, settings_option
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _UNLIMITED_MB = 1 << 20
 
 
-@click.group(invoke_without_command=True, epilog="Example: edge worker --processes 2")
+@click.group(cls=CommandGroup, invoke_without_command=True, epilog="Example: edge worker --processes 2")
 @click.option("--name", help="Name of this worker, one for each.  [default: HOST-PID]")
 @click.option("--processes", type=click.IntRange(1, 64), default=1, show_default=True, help="Tasks at a time.")
 @click.option(

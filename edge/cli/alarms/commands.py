@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
 from edge.instant import now_ms
@@ -21,7 +22,7 @@ _by_option = click.option("--by", help="Name of the person.  [default: the user 
 _comment_option = click.option("--comment", default="", help="Remark that is kept with the alarm.")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def alarms() -> None:
     """Show alarms; acknowledge, confirm, reset, shelve or disable them.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import (
     json_option,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from edge.store.dead_letters import Letter
 
 
-@click.group("dead-letters")
+@click.group("dead-letters", cls=CommandGroup)
 def dead_letters() -> None:
     """Show work that failed too often; retry or drop it.
 

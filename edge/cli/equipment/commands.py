@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from edge.maintenance.ping import PingResult
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def equipment() -> None:
     """Show equipment with its connection, open commands and faults, ping it, or release its open stops.
 

@@ -9,6 +9,7 @@ import click
 from edge.cli.fleet.keys import keys
 from edge.cli.fleet.send import results, send
 from edge.cli.fleet.upgrade import upgrade
+from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from edge.store.components import KnownComponent
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def fleet() -> None:
     """Show the components of a plant, and send them signed commands."""
 

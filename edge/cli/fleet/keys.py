@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, open_access, print_json, settings_option
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from edge.model.fleet import PublicKey
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def keys() -> None:
     """Manage the keys that sign commands, and those that this component accepts."""
 

@@ -9,6 +9,7 @@ import click
 from edge.cli.flows import control, drawing, status
 from edge.cli.flows.faults import print_faults
 from edge.cli.flows.kinds_option import kinds_option
+from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import FILE, json_option, print_json, read_json, usage_failure
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from edge.flows.sample_history import SampleHistory
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def flows() -> None:
     """Check, try, run and watch flows: cyclic work next to the jobs.
 

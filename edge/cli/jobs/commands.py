@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from edge.cli.jobs.interventions import complete_, force_, retry_, skip_
+from edge.cli.terminal.command_group import OrderedGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import (
     FILE,
@@ -23,14 +24,6 @@ from edge.instant import now_ms
 from edge.model.job_state import TEXT, Cause
 
 _comment_option = click.option("--comment", help="A comment that stays with the job.")
-
-
-class OrderedGroup(click.Group):
-    """Lists its commands in the order of their definition."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the command names."""
-        return list(self.commands)
 
 
 @click.group(cls=OrderedGroup)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, open_access, settings_option
 
@@ -16,7 +17,7 @@ _rpc_option = click.option(
 _kind = click.Choice(KINDS)
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def locks() -> None:
     """Show who holds which lock, hold one, or delete those of dead owners.
 

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import click
 
+from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, open_access, print_json, settings_option, usage_failure
 
 TYPES = ("backup", "support-bundle", "export", "import", "record", "upgrade-check")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def operations() -> None:
     """Schedule, show, watch and cancel operations: backups, support bundles, exports, recordings.
 

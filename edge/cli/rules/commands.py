@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import (
     FILE,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from edge.rules.finding import Finding
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def rules() -> None:
     """Check and show rules, and run them over recorded samples in virtual time."""
 

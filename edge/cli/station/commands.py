@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from edge.cli.station import files
+from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import (
     json_option,
@@ -33,7 +34,7 @@ KINDS = (
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def station() -> None:
     """Show and set what a station accepts: Work Masters, resources, job limit, rules, tags; also from files.
 

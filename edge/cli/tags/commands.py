@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import (
     json_option,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _TREND_MS = 86_400_000
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def tags() -> None:
     """Show tags with their last samples, watch samples, or export history.
 
