@@ -124,7 +124,7 @@ def open_openprotocol_equipment(
                 curve_kinds=curve_kinds,
             )
             async with background_task(device.run(), f"tool of {name}"):
-                confirms_at_once = session.has_link_layer or curve_kinds > 0
-                yield device, device_events(session, inbox, earlier, confirms_at_once=confirms_at_once)
+                at_once = session.has_link_layer or curve_kinds > 0
+                yield device, device_events(session, inbox, earlier, device.handle_received, confirms_at_once=at_once)
 
     return open_connected(name, settings.url, settings.type_ids, station, scopes, connect, repetition)

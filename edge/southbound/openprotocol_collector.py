@@ -164,7 +164,7 @@ class TighteningCollector:
         if latest is None:
             self._numbers.last = self._numbers.last or 0
             return
-        report = self._reported(latest)
+        report = self.reported(latest)
         standing = self._ledger.judge(report).standing
         if standing is Standing.OF_COMMAND or self._numbers.is_new(report.sequence, report.instant):
             await self._take(latest)
@@ -189,7 +189,7 @@ class TighteningCollector:
             found += [result] if result is not None and is_found else []
             number -= 1
         for result in reversed(found):
-            instant = self._reported(result).instant
+            instant = self.reported(result).instant
             if gap.after is None or (instant is not None and instant > gap.after):
                 await self._take(result)
         is_at_end = misses >= _MISSES or not self._counts
@@ -267,7 +267,7 @@ class TighteningCollector:
     async def _take(self, result: TighteningResult) -> None:
         """Keep the result of a command that waits; report any other and acknowledge it then."""
         await self.elsewhere.learn(str(result.get("identifier") or ""))
-        report = self._reported(result)
+        report = self.reported(result)
         async with self._taking:
             verdict = self._ledger.judge(report)
             match verdict.standing:
@@ -374,7 +374,8 @@ class TighteningCollector:
     def _open_numbers(self) -> list[int]:
         return [each.report.sequence for each in self._ledger.unsettled()]
 
-    def _reported(self, result: TighteningResult) -> ReportedResult:
+    def reported(self, result: TighteningResult) -> ReportedResult:
+        """Return a result of this connection for the ledger."""
         return reported(result, self._ledger.marks, correlation=self._correlation)
 
     async def _request(self, number: int) -> TighteningResult | None:

@@ -142,6 +142,11 @@ class TighteningDevice:
         is_at_work = self._ledger.current is not None or self._is_release_due or self._results.is_owing
         return self._results.is_incomplete and not is_at_work
 
+    def handle_received(self, result: TighteningResult) -> None:
+        """Request that the tool is disabled when a result, not durable yet, answers the command at work."""
+        if self._ledger.answers(self._results.reported(result)):
+            self._demand_release()
+
     async def handle_event(self, device_event: DeviceEvent) -> None:
         """Handle a result, an alarm, a lock or a changed identifier."""
         mid = device_event["mid"]

@@ -1,10 +1,10 @@
 """What an Open Protocol controller sends, as events of a device; its requests, as recorders and the log show them."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import structlog
 
@@ -43,6 +43,9 @@ ACKNOWLEDGED_UNREAD: Mapping[int, MidFrame] = MappingProxyType(
 )
 """The same for messages that cannot be read: without it a controller sends no further one."""
 
+
+OnResult: TypeAlias = Callable[[Mapping[str, Any]], None]
+"""Takes a result that is not durable yet."""
 
 _RESULTS = frozenset({Mid.RESULT, Mid.SPINDLES_RESULT})
 
@@ -92,13 +95,19 @@ def _parsed(message: MidFrame) -> dict[str, Any]:
 
 
 async def device_events(
-    session: OpenProtocolSession, inbox: ResultInbox, earlier: Sequence[MidFrame], *, confirms_at_once: bool
+    session: OpenProtocolSession,
+    inbox: ResultInbox,
+    earlier: Sequence[MidFrame],
+    on_result: OnResult,
+    *,
+    confirms_at_once: bool,
 ) -> DeviceEvents:
     """Yield each message of a controller by its fields; `unreadable` is the reason for one that cannot be read.
 
     `station` and `spindle` are those of its header, `received` is the second at which it came. The `earlier` results,
     of the inbox before this connection, come first: the controller may send them again. With `confirms_at_once`, a
-    result is confirmed when it is in the inbox; `kept` is its key there.
+    result is confirmed when it is in the inbox; `kept` is its key there. `on_result` is called before, as the store may
+    take seconds: the tool must not stay enabled meanwhile.
     """
     for message in earlier:
         marks = {"kept": await inbox.keep(message), "is_earlier": True}
@@ -106,6 +115,7 @@ async def device_events(
     async for message in session.messages():
         device_event = _event(message, session.received_at)
         if confirms_at_once and message.mid in _RESULTS and "unreadable" not in device_event:
+            on_result(device_event)
             device_event |= await _confirmed(session, inbox, message)
         yield device_event
 

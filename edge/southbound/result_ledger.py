@@ -226,6 +226,12 @@ class ResultLedger(Struct):
         """Return the result that answers a command; None until it has come."""
         return next((report for report in self.parts(command_id) if self._completes(report, command_id)), None)
 
+    def answers(self, report: ReportedResult) -> bool:
+        """Return whether a result that came just now answers the command that occupies the device."""
+        verdict = self.judge(report)
+        is_ours = self.current is not None and verdict.command_id == self.current
+        return is_ours and verdict.standing is Standing.OF_COMMAND and self._completes(report, verdict.command_id or "")
+
     def unsettled(self) -> Sequence[KeptResult]:
         """Return the results that are not durable yet, in the order in which they came."""
         return tuple(self._kept.values())

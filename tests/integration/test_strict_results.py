@@ -1,7 +1,7 @@
 """Every tightening counts once: results against the physical log of a strict controller."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -307,3 +307,34 @@ async def test_unanswered_disable_does_not_hold_the_result_back(wait_until: Wait
         bench.controller.tool.tighten()
         await wait_until(lambda: bench.station.answers)
     assert bench.station.answers[0].error is None
+
+
+class SlowPlant(Plant):
+    """A station whose store keeps nothing until it has `resumed`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.resumed = asyncio.Event()
+        self.resumed.set()
+
+    async def remember(self, equipment: str, texts: Mapping[str, str]) -> None:
+        await self.resumed.wait()
+        await super().remember(equipment, texts)
+
+
+async def test_tool_is_disabled_while_the_store_keeps_a_result_waiting(wait_until: WaitUntil) -> None:
+    """With the link layer a result is made durable before it is confirmed; the operator pulls again meanwhile."""
+    station = SlowPlant()
+    async with (
+        open_strict_controller(Quirks(link=True), Habits(absent=True)) as controller,
+        attached(controller, station) as bench,
+    ):
+        await wait_until(lambda: bench.equipment.connected)
+        await begun(bench, wait_until, bolt(1))
+        station.resumed.clear()
+        controller.tool.tighten()
+        await wait_until(lambda: not controller.tool.enabled)
+        assert station.answers == []
+        station.resumed.set()
+        await wait_until(lambda: station.answers)
+    assert (len(station.answers), station.late_results) == (1, [])

@@ -25,7 +25,7 @@ class Session:
 async def test_message_is_parsed_and_an_invalid_one_has_a_reason() -> None:
     station = RecordingStation()
     inbox = ResultInbox(partial(station.recall, "wrench"), partial(station.remember, "wrench"))
-    events = device_events(cast("OpenProtocolSession", Session()), inbox, (), confirms_at_once=True)
+    events = device_events(cast("OpenProtocolSession", Session()), inbox, (), lambda _: None, confirms_at_once=True)
     found = [dict(each) async for each in events if isinstance(each, dict)]
     header = {"mid": Mid.IDENTIFIER_CHANGED, "revision": 1, "station": 0, "spindle": 0, "received": 7.0}
     assert found[0] == {"identifier": "A"} | header
@@ -40,7 +40,9 @@ async def test_unsettled_results_come_first_on_each_connection() -> None:
     key = await inbox.keep(MidFrame(Mid.RESULT, b"earlier"))
     for _connection in range(2):
         earlier = await inbox.unsettled()
-        events = device_events(cast("OpenProtocolSession", Session()), inbox, earlier, confirms_at_once=True)
+        events = device_events(
+            cast("OpenProtocolSession", Session()), inbox, earlier, lambda _: None, confirms_at_once=True
+        )
         (event, *later) = [dict(event) async for event in events if isinstance(event, dict)]
         assert (event["data"], event["kept"], len(later)) == ("earlier", key, 2)
 
