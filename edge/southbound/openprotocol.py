@@ -73,7 +73,7 @@ def open_openprotocol_equipment(
     events = ToolEvents(name, settings.url, settings.events, station, next(iter(scopes)))
     reporter = LateResults(name, next(iter(scopes)), station)
     memory = RememberedText(station, name, LAST_RESULT)
-    inbox = ResultInbox(partial(station.recall, name), partial(station.remember, name))
+    inbox = ResultInbox(partial(station.recall, name), partial(station.remember, name), station.gateway)
     learnt = LearntRevisions(settings, RememberedText(station, name, LEARNT_REVISIONS))
     opened = _session_opener(settings, times, request_reporter(station), result_keeper(inbox))
 

@@ -36,10 +36,12 @@ class ResultInbox:
     """Keeps results from their receipt until they are settled.
 
     With the link layer, and before curves, a controller sends nothing further until a result is confirmed. A result in
-    the inbox survives the connection and a restart: it may be confirmed at once.
+    the inbox survives the connection and a restart: it may be confirmed at once. Each gateway at a controller has an
+    inbox of its own.
     """
 
-    def __init__(self, recall: Callable[[], Awaitable[Mapping[str, str]]], remember: Remember) -> None:
+    def __init__(self, recall: Callable[[], Awaitable[Mapping[str, str]]], remember: Remember, gateway: str) -> None:
+        self._field = f"{_NAME}:{gateway}"
         self._recall = recall
         self._remember = remember
         self._frames: dict[str, KeptFrame] | None = None
@@ -80,14 +82,14 @@ class ResultInbox:
     async def _load(self) -> dict[str, KeptFrame]:
         """Return the results by their keys; the first call reads those of an earlier process."""
         if self._frames is None:
-            self._stored = (await self._recall()).get(_NAME, "")
+            self._stored = (await self._recall()).get(self._field, "")
             self._frames = {frame.key: frame for frame in _decoded(self._stored)}
         return self._frames
 
     async def _write(self, frames: Mapping[str, KeptFrame]) -> None:
         text = msgspec.json.encode(list(frames.values())).decode() if frames or self._stored else ""
         if text != self._stored:
-            await self._remember({_NAME: text})
+            await self._remember({self._field: text})
             self._stored = text
 
 

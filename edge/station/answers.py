@@ -347,6 +347,11 @@ class Answers:
         """Keep whether another system has disabled the tool at a place."""
         await disabled_tools.keep(self._store, place, self._runs.clock() if disabled else None)
 
+    @property
+    def gateway(self) -> str:
+        """The name of this gateway."""
+        return self._store.consumer
+
     async def recall(self, equipment: str) -> Mapping[str, str]:
         """Return the texts that equipment of this name has remembered; they survive the connection and a restart."""
         return await equipment_memory.load(self._store, equipment)

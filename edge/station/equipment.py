@@ -192,6 +192,10 @@ class StationPort(Protocol):
     async def keep_disabled(self, place: str, *, disabled: bool) -> None:
         """Keep whether another system has disabled the tool at a place."""
 
+    @property
+    def gateway(self) -> str:
+        """The name of this gateway: others on the store may have the same equipment."""
+
     async def recall(self, equipment: str) -> Mapping[str, str]:
         """Return the texts that equipment of this name has remembered; they survive the connection and a restart."""
 

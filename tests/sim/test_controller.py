@@ -81,6 +81,10 @@ class Answers(list[EquipmentAnswer]):
     async def keep_disabled(self, place: str, *, disabled: bool) -> None:
         pytest.fail(f"equipment over MQTT keeps no tool as disabled: {place} {disabled}")
 
+    @property
+    def gateway(self) -> str:
+        return "edge"
+
     async def recall(self, equipment: str) -> Mapping[str, str]:
         return {equipment: ""}
 

@@ -106,6 +106,11 @@ class RecordingStation:
     async def keep_disabled(self, place: str, *, disabled: bool) -> None:
         (self.disabled.add if disabled else self.disabled.discard)(place)
 
+    @property
+    def gateway(self) -> str:
+        """The name of the gateway."""
+        return "edge"
+
     async def recall(self, equipment: str) -> Mapping[str, str]:
         return self.memory.get(equipment, {})
 

@@ -35,7 +35,7 @@ class Collection:
         options: dict[str, Any] = {"correlation": "mark", "counts": True, "on_own": no_event}
         options |= {"open_commands": partial(self.station.outstanding, SCOPES, [TYPE_ID])} | keys
         memory = RememberedText(self.station, "wrench", LAST_RESULT)
-        inbox = ResultInbox(partial(self.station.recall, "wrench"), partial(self.station.remember, "wrench"))
+        inbox = ResultInbox(partial(self.station.recall, "wrench"), partial(self.station.remember, "wrench"), "edge")
         self.results = TighteningCollector(session, self.state, reporter, memory, inbox, **options)
 
     def tighten(self, identifier: str) -> dict[str, Any]:

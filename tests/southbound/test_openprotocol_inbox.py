@@ -35,8 +35,8 @@ class Memory:
             raise Unavailable("the store is away")
         self.texts |= texts
 
-    def inbox(self) -> ResultInbox:
-        return ResultInbox(self.recall, self.remember)
+    def inbox(self, gateway: str = "edge") -> ResultInbox:
+        return ResultInbox(self.recall, self.remember, gateway)
 
 
 async def test_kept_results_are_returned_until_they_are_removed() -> None:
@@ -99,10 +99,20 @@ async def test_inbox_keeps_the_newest_results() -> None:
     assert [frame.data for frame in await memory.inbox().unsettled()] == [str(n).encode() for n in range(10, 60)]
 
 
+async def test_second_gateway_at_a_controller_erases_no_result_of_the_first() -> None:
+    memory = Memory()
+    first, second = memory.inbox("gw-1"), memory.inbox("gw-2")
+    assert not await second.unsettled()
+    await first.keep(MidFrame(Mid.RESULT, b"1"))
+    key = await second.keep(MidFrame(Mid.RESULT, b"2"))
+    await second.remove(key)
+    assert [frame.data for frame in await memory.inbox("gw-1").unsettled()] == [b"1"]
+
+
 @pytest.mark.parametrize("text", ["", "what", "{}", '[["1"]]'])
 async def test_damaged_inbox_is_empty(text: str) -> None:
     memory = Memory()
-    memory.texts = {"unsettled_results": text}
+    memory.texts = {"unsettled_results:edge": text}
     assert list(await memory.inbox().unsettled()) == []
 
 
@@ -128,7 +138,7 @@ async def test_controller_that_waits_for_confirmation_sends_curves(wait_until: W
             data = await completed(bench, wait_until, bolt(n))
             assert [channel["name"] for channel in data["trace"]["channels"]] == ["Angle", "Torque"]
         assert bench.controller.violations == []
-        await wait_until(lambda: bench.station.memory["wrench"]["unsettled_results"] == "[]")
+        await wait_until(lambda: bench.station.memory["wrench"]["unsettled_results:edge"] == "[]")
 
 
 async def test_link_level_needs_no_acknowledgements_of_the_application(wait_until: WaitUntil) -> None:
@@ -152,7 +162,7 @@ class StoreAway(RecordingStation):
         self.keeps_results = keeps_results
 
     async def remember(self, equipment: str, texts: Mapping[str, str]) -> None:
-        if "unsettled_results" in texts and not self.keeps_results:
+        if "unsettled_results:edge" in texts and not self.keeps_results:
             raise Unavailable("the store is away")
         await super().remember(equipment, texts)
 
@@ -190,5 +200,5 @@ async def test_confirmed_result_survives_a_restart_before_its_answer(wait_until:
         async with attached(controller, station):
             await wait_until(lambda: station.answers)
             assert station.outcomes()[command.command_id]["evaluation"] == "OK"
-            await wait_until(lambda: station.memory["wrench"]["unsettled_results"] == "[]")
+            await wait_until(lambda: station.memory["wrench"]["unsettled_results:edge"] == "[]")
         assert len(controller.tool.entries("pulled")) == 1

@@ -24,7 +24,7 @@ class Session:
 
 async def test_message_is_parsed_and_an_invalid_one_has_a_reason() -> None:
     station = RecordingStation()
-    inbox = ResultInbox(partial(station.recall, "wrench"), partial(station.remember, "wrench"))
+    inbox = ResultInbox(partial(station.recall, "wrench"), partial(station.remember, "wrench"), "edge")
     events = device_events(cast("OpenProtocolSession", Session()), inbox, (), lambda _: None, confirms_at_once=True)
     found = [dict(each) async for each in events if isinstance(each, dict)]
     header = {"mid": Mid.IDENTIFIER_CHANGED, "revision": 1, "station": 0, "spindle": 0, "received": 7.0}
@@ -36,7 +36,7 @@ async def test_message_is_parsed_and_an_invalid_one_has_a_reason() -> None:
 async def test_unsettled_results_come_first_on_each_connection() -> None:
     """They are confirmed: a connection that is lost before they are handled must not lose them."""
     station = RecordingStation()
-    inbox = ResultInbox(partial(station.recall, "wrench"), partial(station.remember, "wrench"))
+    inbox = ResultInbox(partial(station.recall, "wrench"), partial(station.remember, "wrench"), "edge")
     key = await inbox.keep(MidFrame(Mid.RESULT, b"earlier"))
     for _connection in range(2):
         earlier = await inbox.unsettled()
