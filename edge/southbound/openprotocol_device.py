@@ -228,7 +228,7 @@ class TighteningDevice:
             # The last result of a batch may have come before the earlier ones were searched for.
             if (command.begun and is_batch(command)) or not self._results.find(command):
                 await self._ensure_begun(command)
-            results = await self._result(command)
+            results = await self._whole(command, await self._result(command))
         except (Refused, DeviceOutcomeUnknownError):
             self._demand_release()
             raise
@@ -240,6 +240,15 @@ class TighteningDevice:
             self._results.changed.set()
         curves = await self._curves.curves_of(results, self._curve_kinds, self._times.curves)
         return answer_data(self._curves.with_plots(results), command, curves)
+
+    async def _whole(self, command: Command, results: Sequence[TighteningResult]) -> Sequence[TighteningResult]:
+        """Return the results of a command; those of a batch with the bolts whose messages were lost before its last."""
+        if not is_batch(command) or not self._results.is_incomplete:
+            return results
+        # Disabled first: the requests take time.
+        self._demand_release()
+        await self._results.fill()
+        return self._results.find(command)
 
     def _demand_release(self) -> None:
         """Request that the tool is disabled at once; a result does not wait until the controller has confirmed it."""

@@ -114,6 +114,24 @@ async def test_result_of_another_parameter_set_leaves_the_action_waiting(
     assert bench.station.answers[0].data["parameter_set"] == 3
 
 
+@pytest.mark.parametrize("link", [True, False])
+async def test_batch_has_the_bolt_whose_message_was_lost(wait_until: WaitUntil, *, link: bool) -> None:
+    async with plant(wait_until, Quirks(link=link), times=replace(TIMES, poll=60.0)) as bench:
+        tool = bench.controller.tool
+        publish = tool.on_result
+
+        def lose_the_second(values: dict[str, int | str]) -> None:
+            if len(tool.results) != 2:
+                publish(values)
+
+        tool.on_result = lose_the_second
+        data = await completed(bench, wait_until, bolt(1, batch_size=3, classification="batch"))
+        assert len(tool.entries("pulled")) == len(data["results"]) == 3
+        assert data["counts"] == {"ok": 3, "not_ok": 0}
+        assert bench.station.late_results == []
+        await wait_until(lambda: not tool.enabled)
+
+
 @pytest.mark.parametrize("header", [b"0200", b"  02", b"0102"])
 async def test_result_of_another_station_or_spindle_is_unsolicited(wait_until: WaitUntil, header: bytes) -> None:
     async with plant(wait_until, None, ABSENT) as bench:
