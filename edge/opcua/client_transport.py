@@ -97,7 +97,7 @@ class NotificationQueue(asyncio.Queue[Any]):
 
 
 class SkippedNotification(Struct, frozen=True):
-    """Takes the place of the notifications in a message that exceeds the size limit."""
+    """A stand-in for the notifications in a message that exceeds the size limit."""
 
     reason: str
 

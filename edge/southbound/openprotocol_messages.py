@@ -45,7 +45,7 @@ ACKNOWLEDGED_UNREAD: Mapping[int, MidFrame] = MappingProxyType(
 
 
 OnResult: TypeAlias = Callable[[Mapping[str, Any]], None]
-"""Takes a result that is not durable yet."""
+"""Handles a result that is not durable yet."""
 
 _RESULTS = frozenset({Mid.RESULT, Mid.SPINDLES_RESULT})
 

@@ -63,7 +63,7 @@ def _as_it_is(sample: Sample) -> Sample:
 
 
 class SampleQueue:
-    """Takes lines from all sources and appends them to the stream in batches; a full queue drops as LineQueue does."""
+    """A queue of lines from all sources, which it appends to the stream in batches; it drops as LineQueue does."""
 
     def __init__(
         self,
