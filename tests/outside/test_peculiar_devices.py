@@ -105,7 +105,9 @@ def test_bolt_of_another_process_is_not_taken_for_the_command(line: Line) -> Non
     line.controller.order("hold")
     line.start("other process", "WM-1")
     line.controller.wait_for("started", before + 1)
+    results = line.controller.count("result")
     line.controller.trigger()
+    line.controller.wait_for("result", results + 1)
     number = line.controller.values("result")[-1]
     wait_for(lambda: f'"{number}"' in line.unsolicited(), "the other bolt is kept")
     line.controller.order("end")
