@@ -22,12 +22,17 @@ def processes_in(directory: Path) -> list[int]:
     return found
 
 
-def cut_power(gateway: Gateway, store: Path) -> None:
-    """End gateway and store at once, and leave what ext4 does: zeros where data were allocated."""
-    gateway.kill()
+def end_store(store: Path) -> None:
+    """End the server that a killed gateway leaves running in a directory."""
     for pid in processes_in(store):
         os.kill(pid, signal.SIGKILL)
     wait_for(lambda: not processes_in(store), "the store has ended")
+
+
+def cut_power(gateway: Gateway, store: Path) -> None:
+    """End gateway and store at once, and leave what ext4 does: zeros where data were allocated."""
+    gateway.kill()
+    end_store(store)
     (file,) = store.glob("appendonlydir/*.incr.aof")
     with file.open("ab") as content:
         content.write(bytes(512))
@@ -54,3 +59,5 @@ def test_gateway_goes_on_after_a_power_cut_with_zeros_in_its_store(plant: Plant,
     findings = json.loads(gateway.cli("doctor", "--json"))["findings"]
     (repaired,) = [finding for finding in findings if finding["subject"] == "store repaired"]
     assert "512 bytes were cut off" in repaired["found"]
+    gateway.kill()
+    end_store(store)
