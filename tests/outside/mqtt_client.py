@@ -35,7 +35,9 @@ class Received:
 class MqttClient:
     """A client whose messages can be waited for; `on_message` is called for each, on the client's own thread."""
 
-    def __init__(self, port: int, client_id: str, *, session_expiry: int = 0) -> None:
+    def __init__(
+        self, port: int, client_id: str, *, session_expiry: int = 0, login: tuple[str, str] | None = None
+    ) -> None:
         self.received: list[Received] = []
         self.disconnects = 0
         self.on_message: Callable[[Received], None] = lambda _: None
@@ -43,6 +45,8 @@ class MqttClient:
         self._filters: dict[str, SubscribeOptions] = {}
         self._client = Client(CallbackAPIVersion.VERSION2, client_id, protocol=MQTTv5, reconnect_on_failure=True)
         self._client.reconnect_delay_set(1, 1)
+        if login:
+            self._client.username_pw_set(*login)
         self._client.on_connect = self._on_connect
         self._client.on_disconnect = self._on_disconnect
         self._client.on_message = self._on_message

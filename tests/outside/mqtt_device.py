@@ -23,10 +23,19 @@ class DeviceFault(StrEnum):
 class MqttDevice:
     """A tool on `topic`; `begun` counts the works of each command, `ended` those that were not stopped."""
 
-    def __init__(self, port: int, topic: str, fault: DeviceFault, *, lock: bool, work_s: float) -> None:
+    def __init__(
+        self,
+        port: int,
+        topic: str,
+        fault: DeviceFault,
+        *,
+        lock: bool,
+        work_s: float,
+        login: tuple[str, str] | None = None,
+    ) -> None:
         self.begun: list[str] = []
         self.ended: list[str] = []
-        self._client = MqttClient(port, f"device-{uuid.uuid4()}")
+        self._client = MqttClient(port, f"device-{uuid.uuid4()}", login=login)
         self._topic = topic
         self._fault = fault
         self._lock = lock
